@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/ack.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/bitmap.h"
+#include "core/seq.h"
+
+void mrd_rcv_init(struct mrd_rcv *r, uint32_t tracker, uint32_t limit)
+{
+    memset(r, 0, sizeof(*r));
+    r->mask = tracker - 1;
+    r->limit = limit;
+    r->due_ns = MRD_NEVER;
+}
+
+enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn)
+{
+    if (mrd_seq_before(psn, r->cum))
+        return MRD_RCV_DUPLICATE;
+    if (psn - r->cum > r->mask)
+        return MRD_RCV_BEYOND;
+    return mrd_bit_test(r->received, r->mask, psn) ? MRD_RCV_DUPLICATE : MRD_RCV_NEW;
+}
+
+/* Bits behind cum are cleared as it passes: they belong to the PSN one turn later from then on. */
+static void advance(struct mrd_rcv *r)
+{
+    while (r->cum != r->highest && mrd_bit_test(r->received, r->mask, r->cum) &&
+           !mrd_bit_test(r->held, r->mask, r->cum)) {
+        mrd_bit_clear(r->received, r->mask, r->cum);
+        r->cum++;
+    }
+}
+
+void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool held)
+{
+    assert(mrd_rcv_check(r, psn) == MRD_RCV_NEW);
+    mrd_bit_set(r->received, r->mask, psn);
+    if (held) {
+        mrd_bit_set(r->held, r->mask, psn);
+        r->num_held++;
+    }
+    if (!mrd_seq_before(psn, r->highest))
+        r->highest = psn + 1;
+    advance(r);
+}
+
+void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn)
+{
+    if (r->num_dups < MRD_ACK_DUPS_MAX)
+        r->dup[r->num_dups++] = psn;
+    r->now = true;
+    r->full = true;
+    r->other_path = true;
+}
+
+bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn)
+{
+    if (psn - r->cum > r->mask || !mrd_bit_test(r->held, r->mask, psn))
+        return false;
+    mrd_bit_clear(r->held, r->mask, psn);
+    r->num_held--;
+    advance(r);
+    r->now = true;
+    r->full = true;
+    return true;
+}
+
+void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
+                   uint64_t now_ns)
+{
+    struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
+
+    if (!p->used || p->id != head->path_id) { /* a fresh entropy value took this place */
+        if (p->used && p->seen)
+            r->num_seen--;
+        memset(p, 0, sizeof(*p));
+        p->used = true;
+        p->id = head->path_id;
+    }
+    p->received++;
+    p->ce += ce;
+    if (!p->seen) {
+        p->seen = true;
+        r->num_seen++;
+    }
+    r->ce_unsaid |= ce;
+    r->since_ack++;
+    r->echo_valid = true;
+    r->echo_ce = ce;
+    r->echo_psn = head->psn;
+    r->echo_stamp = head->stamp;
+    r->echo_rx_stamp = rx_stamp;
+    r->echo_path = head->path_id;
+    r->echo_ns = now_ns;
+}
+
+bool mrd_rcv_rides(const struct mrd_rcv *r)
+{
+    return !r->full && !r->ce_unsaid && r->cum == r->highest && !r->twice;
+}
+
+/* A grant may shrink, but what was granted once is taken. */
+static void promise(struct mrd_rcv *r, uint32_t psn_limit)
+{
+    if (mrd_seq_before(r->limit, psn_limit))
+        r->limit = psn_limit;
+}
+
+static void told(struct mrd_rcv *r)
+{
+    r->serial++;
+    r->since_ack = 0;
+    r->due_ns = MRD_NEVER;
+    r->now = false;
+    r->wait_for_reply = false;
+    r->echo_valid = false;
+}
+
+void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit, uint64_t now_ns)
+{
+    told(r);
+    head->flags |= MRD_WIRE_ACKBLOCK;
+    head->ack_cum = r->cum;
+    head->ack_serial = r->serial;
+    head->ack_psn_limit = psn_limit;
+    promise(r, psn_limit);
+    /* Shifted by the time that it waited here: the difference at the sender is the RTT without the delay. */
+    head->ack_stamp = r->echo_stamp + (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
+}
+
+static void build_slices(const struct mrd_rcv *r, struct mrd_wire_ack *ack)
+{
+    if (r->highest == r->cum)
+        return;
+    for (uint32_t base = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1); mrd_seq_before(base, r->highest);
+         base += MRD_WIRE_SLICE_BITS) {
+        struct mrd_wire_slice *slice = &ack->slice[ack->num_slices++];
+
+        slice->base = base;
+        for (uint32_t w = 0; w < 4; w++) {
+            uint32_t i = ((base & r->mask) >> 6) + w;
+            uint32_t lo = r->cum - (base + 64 * w); /* bits below cum belong to another turn of the ring */
+
+            slice->bits[w] = r->received[i] & ~r->held[i];
+            if ((int32_t)lo >= 64)
+                slice->bits[w] = 0;
+            else if ((int32_t)lo > 0)
+                slice->bits[w] &= ~0ull << lo;
+        }
+        if (ack->num_slices == MRD_WIRE_SLICES_MAX)
+            break;
+    }
+}
+
+void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint64_t now_ns)
+{
+    ack->flags = 0;
+    ack->num_slices = ack->num_paths = 0;
+    ack->cum = r->cum;
+    ack->psn_limit = psn_limit;
+    promise(r, psn_limit);
+    ack->echo_psn = ack->echo_stamp = ack->echo_rx_stamp = ack->echo_delay = 0;
+    ack->echo_path = 0;
+    if (r->echo_valid) {
+        ack->flags = MRD_ACK_ECHO | (r->echo_ce ? MRD_ACK_ECHO_CE : 0);
+        ack->echo_psn = r->echo_psn;
+        ack->echo_stamp = r->echo_stamp;
+        ack->echo_rx_stamp = r->echo_rx_stamp;
+        ack->echo_path = r->echo_path;
+        ack->echo_delay = (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
+    }
+    build_slices(r, ack);
+    for (uint32_t i = 0; r->num_seen && i < MRD_PATHS_MAX; i++) {
+        struct mrd_rcv_path *p = &r->path[i];
+
+        if (!p->seen)
+            continue;
+        if (ack->num_paths == MRD_WIRE_ACK_PATHS_MAX)
+            break;
+        p->seen = false;
+        r->num_seen--;
+        ack->path[ack->num_paths++] =
+            (struct mrd_wire_path){.id = p->id, .received = p->received, .ce = p->ce};
+    }
+    ack->num_dups = r->num_dups;
+    memcpy(ack->dup, r->dup, sizeof(ack->dup));
+    r->num_dups = 0;
+    r->full = false;
+    r->ce_unsaid = false;
+    told(r);
+    ack->serial = r->serial;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/cc.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    double start_bdp;     /* start window */
+    double start_packets; /* start window where nothing is known (RFC 6928) */
+    double
+        least_packets; /* least window; paced: many senders to one cannot have a packet each in flight */
+    double base_rtt_guess_ns; /* before the first sample: the diameter of a data centre fabric */
+    double rate_rounds;       /* limited round trips in a half window of the rate */
+    double loss_gain;         /* of loss_ewma */
+    double
+        used_times; /* a window is not grown beyond so many times what is used (RFC 7661 in spirit) */
+} cc_constants = {
+    .start_bdp = 1.5,
+    .start_packets = 10,
+    .least_packets = 0.05,
+    .base_rtt_guess_ns = 10000,
+    .rate_rounds = 5,
+    .loss_gain = 1.0 / 4,
+    .used_times = 2,
+};
+
+static const struct mrd_cc_ops *const policies[] = {
+    &mrd_cc_nscc, /* the default is the first */
+    &mrd_cc_dctcp,
+    &mrd_cc_none,
+};
+
+const struct mrd_cc_ops *mrd_cc_find(const char *name)
+{
+    if (name == NULL)
+        return policies[0];
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        if (strcmp(policies[i]->name, name) == 0)
+            return policies[i];
+    }
+    return NULL;
+}
+
+static double start_window(const struct mrd_cc_config *config)
+{
+    if (config->cwnd_start_bytes)
+        return config->cwnd_start_bytes;
+    double least = cc_constants.start_packets * config->packet_bytes;
+    if (config->link_bps == 0)
+        return least;
+    double rtt_ns = cc_constants.base_rtt_guess_ns;
+    if (config->base_rtt_max_ns)
+        rtt_ns = (double)config->base_rtt_max_ns;
+    if (config->base_rtt_ns)
+        rtt_ns = (double)config->base_rtt_ns;
+    double bytes = cc_constants.start_bdp * (double)config->link_bps * rtt_ns / 8e9;
+    return bytes > least ? bytes : least;
+}
+
+void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
+                 const struct mrd_cc_config *config)
+{
+    assert(config->packet_bytes > 0);
+    memset(cc, 0, sizeof(*cc));
+    cc->ops = ops;
+    cc->config = *config;
+    cc->rate_bps = (double)config->link_bps;
+    cc->slow_start = true;
+    cc->cwnd_bytes = start_window(config);
+    mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
+    cc->start_bytes = cc->cwnd_bytes;
+    ops->init(cc);
+}
+
+uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    const struct mrd_cc_config *config = &cc->config;
+
+    if (config->base_rtt_max_ns && rtt_min_ns > config->base_rtt_max_ns)
+        rtt_min_ns = config->base_rtt_max_ns;
+    return rtt_min_ns > config->base_rtt_ns ? rtt_min_ns : config->base_rtt_ns;
+}
+
+double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    double bdp = cc->rate_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
+
+    return bdp > 0 ? bdp : cc->start_bytes / cc_constants.start_bdp;
+}
+
+/*
+ * The delivered rate over one round trip, as the greatest of ten (BBR, draft-cardwell-iccrg-bbr-congestion-control:
+ * delivery rate and its windowed maximum). The window is counted in round trips that the window limited, not in time:
+ * an idle application, or a stall of the peer's host, must not make us forget what the way can carry.
+ */
+static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    struct mrd_cc_rate *rate = &cc->rate;
+    uint64_t base_ns = mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
+    uint64_t round_ns = ack->srtt_ns > base_ns ? ack->srtt_ns : base_ns;
+
+    if (!rate->started) {
+        rate->started = true;
+        rate->start_ns = ack->now_ns; /* what this ack acked was delivered before */
+        return;
+    }
+    rate->bytes += ack->acked_bytes;
+    rate->limited |= ack->limited;
+    if (round_ns == 0 || ack->now_ns - rate->start_ns < round_ns)
+        return;
+
+    double bps = (double)rate->bytes * 8e9 / (double)(ack->now_ns - rate->start_ns);
+    if (bps > rate->cur_bps)
+        rate->cur_bps = bps;
+    if (rate->limited && ++rate->rounds >= cc_constants.rate_rounds) {
+        rate->prev_bps = rate->cur_bps;
+        rate->cur_bps = 0;
+        rate->rounds = 0;
+    }
+    cc->rate_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
+    rate->bytes = 0;
+    rate->limited = false;
+    rate->start_ns = ack->now_ns;
+}
+
+void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    if (ack->ce_packets)
+        cc->ce_seen = true;
+    cc->round_packets += ack->counted_packets;
+    cc->round_ce += ack->ce_packets;
+    cc->round_acked += ack->acked_packets;
+    if (cc->config.link_bps == 0)
+        measure_rate(cc, ack);
+}
+
+bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
+{
+    uint64_t base_ns = mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
+
+    if (ack->now_ns < cc->round_end_ns || cc->round_packets == 0)
+        return false;
+    cc->ce_rtt = (double)cc->round_ce / (double)cc->round_packets;
+    cc->ce_ewma += (cc->ce_rtt - cc->ce_ewma) * gain;
+    double sent = (double)(cc->round_lost + cc->round_acked);
+    if (sent > 0)
+        cc->loss_ewma += ((double)cc->round_lost / sent - cc->loss_ewma) * cc_constants.loss_gain;
+    cc->round_packets = cc->round_ce = cc->round_acked = cc->round_lost = 0;
+    cc->round_end_ns = ack->now_ns + (ack->srtt_ns > base_ns ? ack->srtt_ns : base_ns);
+    return true;
+}
+
+bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    /* In the RTT after a cut by loss the acks are of packets sent before it. */
+    if (ack->now_ns < cc->loss_ok_ns)
+        return false;
+    return ack->limited || cc->cwnd_bytes < cc_constants.used_times * (double)ack->inflight_bytes;
+}
+
+void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes)
+{
+    double least_bytes = cc_constants.least_packets * cc->config.packet_bytes;
+
+    if (cc->config.cwnd_cap_bytes && most_bytes > cc->config.cwnd_cap_bytes)
+        most_bytes = cc->config.cwnd_cap_bytes;
+    if (cc->cwnd_bytes > most_bytes)
+        cc->cwnd_bytes = most_bytes;
+    if (cc->cwnd_bytes < least_bytes)
+        cc->cwnd_bytes = least_bytes;
+}
+
+bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
+                   uint64_t rtt_ns)
+{
+    cc->round_lost += packets;
+    if (now_ns < cc->loss_ok_ns)
+        return false;
+    /* Without an RTT sample there is no end: what is lost then is the first flight. */
+    if (now_ns >= cc->loss_end_ns || (cc->loss_end_ns == UINT64_MAX && rtt_ns)) {
+        cc->loss_packets = 0;
+        cc->loss_end_ns = rtt_ns ? now_ns + rtt_ns : UINT64_MAX;
+    }
+    cc->loss_packets += packets;
+    if ((double)cc->loss_packets < packets_needed)
+        return false;
+    cc->loss_packets = 0;
+    cc->loss_ok_ns = now_ns + rtt_ns;
+    return true;
+}
+
+void mrd_cc_halve(struct mrd_cc *cc)
+{
+    double packet = cc->config.packet_bytes;
+    /* RFC 5681: an RTO leaves one packet; a window that many senders have squeezed below that keeps its size. */
+    double least = cc->cwnd_bytes < packet ? cc->cwnd_bytes : packet;
+
+    cc->cwnd_bytes /= 2;
+    if (cc->cwnd_bytes < least)
+        cc->cwnd_bytes = least;
+}

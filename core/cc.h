@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Congestion control: one window a peer. A policy is a const table with a name; mrd_cc_find() finds it.
+ *
+ * init() when the send half is made; ack() for each ack that acks something new; lost() once a burst of declared
+ * losses; timeout() at an RTO. The engine sends while mrd_cc.cwnd_bytes > bytes in flight; a window below one packet
+ * is paced at SRTT / cwnd by the engine.
+ *
+ * Adding one: a file cc_NAME.c with a `const struct mrd_cc_ops mrd_cc_NAME`, and one line in the table of cc.c.
+ */
+#ifndef MRD_CORE_CC_H
+#define MRD_CORE_CC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mrd_cc_ops;
+
+/* What the engine knows of the way to the peer when a window is made. */
+struct mrd_cc_config {
+    uint32_t packet_bytes; /* a full packet */
+    uint64_t link_bps;     /* 0: unknown, the delivered rate is measured */
+    uint64_t base_rtt_ns;  /* least value taken for the base RTT; 0: the measured one */
+    /*
+     * Greatest value taken for the base RTT; 0: none. A mover that knows its fabric should give it: a flow that begins
+     * while a queue stands has no sample without that queue, takes it for part of the base RTT, and tolerates as much
+     * again and more on top, while those who know better give way.
+     */
+    uint64_t base_rtt_max_ns;
+    uint32_t
+        cwnd_cap_bytes; /* 0: none but the policy's own (3 BDP where the link's rate is known) */
+    uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
+};
+
+/* Measures the rate at which the peer takes data: the greatest of the last ten round trips that the window limited. */
+struct mrd_cc_rate {
+    bool started;
+    bool limited;             /* the window held the sender back in this round trip */
+    uint32_t rounds;          /* limited round trips in the current half window */
+    uint64_t bytes, start_ns; /* delivered in this round trip, and its begin */
+    double cur_bps, prev_bps; /* greatest of this and the previous half window */
+};
+
+/* Delay above the minimum, least of the last four to eight samples. */
+struct mrd_cc_delay_min {
+    uint32_t samples; /* in the current half window */
+    double cur_ns, prev_ns;
+};
+
+struct mrd_cc {
+    const struct mrd_cc_ops *ops;
+    struct mrd_cc_config config;
+    double cwnd_bytes;
+    double start_bytes; /* the start window */
+    bool slow_start;
+    bool ce_seen;     /* this peer marked a packet once */
+    bool delay_valid; /* there was a sample */
+    double
+        delay_ns; /* rtt - least rtt: EWMA(1/8), or if the rate is unknown the least of a few samples */
+    struct mrd_cc_delay_min delay_min;
+    double ce_rtt, ce_ewma; /* share of CE in the last RTT; EWMA(1/4) of it (dctcp: alpha) */
+    double loss_ewma;       /* EWMA(1/4) of the share lost in an RTT */
+    uint64_t round_end_ns;  /* end of the current RTT round */
+    uint64_t round_packets, round_ce, round_acked, round_lost; /* in this round */
+    uint64_t cut_ok_ns;                 /* no second cut by marks or delay before this time */
+    uint64_t loss_end_ns, loss_packets; /* losses declared in the RTT that ends then */
+    uint64_t
+        loss_ok_ns; /* losses before this time are of packets sent before the last cut by loss */
+    double
+        rate_bps; /* greatest delivered rate lately (link_bps if that is known); 0: unknown yet */
+    struct mrd_cc_rate rate;
+};
+
+struct mrd_cc_ack {
+    uint64_t now_ns;
+    uint32_t acked_packets, acked_bytes; /* newly */
+    uint32_t ce_packets;                 /* of counted_packets, those that came marked */
+    uint32_t counted_packets;     /* what the peer counted since the last ack, over all paths */
+    uint64_t rtt_ns;              /* sample, or 0 */
+    uint64_t srtt_ns, rtt_min_ns; /* 0 before the first sample */
+    uint64_t inflight_bytes;      /* before this ack */
+    bool limited;                 /* the window, not the application, held the sender back */
+};
+
+struct mrd_cc_ops {
+    const char *name;
+    void (*init)(struct mrd_cc *cc);
+    void (*ack)(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+    void (*lost)(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                 uint64_t rtt_min_ns);
+    void (*timeout)(struct mrd_cc *cc, uint64_t now_ns);
+};
+
+/* NULL if there is none of that name. name NULL: "nscc". */
+const struct mrd_cc_ops *mrd_cc_find(const char *name);
+
+void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
+                 const struct mrd_cc_config *config);
+/* The base RTT in force: the measured minimum within the configured bounds; 0 before the first sample without a floor. */
+uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
+/* rate x base RTT; before anything is known, the start window / 1.5. */
+double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
+
+/* ---------------------------------------------------------------------------------------- for policies */
+
+/* The first call of a policy's ack(): counts the round, the marks and the delivered rate. */
+void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+/* An RTT round with at least one counted packet is over: ce_rtt, ce_ewma (by `gain`) and loss_ewma are up to date. */
+bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain);
+/* May the window grow on this ack? Not while it is twice what the application uses, nor in the RTT after a loss cut. */
+bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+/* Hold the window between the least one and `most_bytes`, and below the configured cap. */
+void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes);
+/* Losses declared: true once when they make up `packets_needed` in an RTT; then not again for an RTT. */
+bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
+                   uint64_t rtt_ns);
+/* Half the window, as at an RTO, but not from above one packet to below. */
+void mrd_cc_halve(struct mrd_cc *cc);
+
+#define MRD_CC_UNBOUNDED 1e18 /* bytes: no bound */
+
+extern const struct mrd_cc_ops mrd_cc_nscc, mrd_cc_dctcp, mrd_cc_none;
+
+#endif

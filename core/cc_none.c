@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* none: a constant window, for experiments and for networks that are never short of room. */
+#include "core/cc.h"
+
+static const struct {
+    double window_bdp;   /* where the link's rate is known */
+    double window_bytes; /* where nothing bounds it */
+} none_constants = {
+    .window_bdp = 3,
+    .window_bytes = 16 << 20,
+};
+
+static void none_init(struct mrd_cc *cc)
+{
+    cc->slow_start = false;
+    if (cc->config.cwnd_cap_bytes)
+        cc->cwnd_bytes = cc->config.cwnd_cap_bytes;
+    else
+        cc->cwnd_bytes = none_constants.window_bytes;
+}
+
+/* The link's share of it is known once the RTT is. */
+static void none_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    if (cc->config.cwnd_cap_bytes || cc->config.link_bps == 0 || ack->rtt_min_ns == 0)
+        return;
+    double bytes = none_constants.window_bdp * mrd_cc_bdp_bytes(cc, ack->rtt_min_ns);
+    cc->cwnd_bytes = bytes > cc->start_bytes ? bytes : cc->start_bytes;
+}
+
+static void none_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                      uint64_t rtt_min_ns)
+{
+    (void)cc;
+    (void)packets;
+    (void)now_ns;
+    (void)srtt_ns;
+    (void)rtt_min_ns;
+}
+
+static void none_timeout(struct mrd_cc *cc, uint64_t now_ns)
+{
+    (void)cc;
+    (void)now_ns;
+}
+
+const struct mrd_cc_ops mrd_cc_none = {
+    .name = "none",
+    .init = none_init,
+    .ack = none_ack,
+    .lost = none_lost,
+    .timeout = none_timeout,
+};

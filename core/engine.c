@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/engine_impl.h"
+
+enum {
+    PENDS_PER_FLOW = 4,
+    PENDS_SHARED = 4096,
+    REFUSALS = 8192,
+    SHARE_PERIOD_MS = 20,
+    GRANT_PACKETS_MIN = 1,
+};
+
+static bool make_hash(struct mrd_engine *e, struct mrd_hash *h, uint32_t items)
+{
+    uint32_t buckets = mrd_hash_buckets(items);
+
+    h->mask = buckets - 1;
+    h->bucket = mrd_engine_take(e, buckets * sizeof(*h->bucket));
+    return h->bucket != NULL;
+}
+
+static void free_hash(struct mrd_engine *e, struct mrd_hash *h)
+{
+    if (h->bucket)
+        mrd_engine_give(e, h->bucket, (h->mask + 1) * sizeof(*h->bucket));
+}
+
+static bool make_pools(struct mrd_engine *e)
+{
+    const struct mrd_engine_config *c = &e->config;
+    uint32_t pends = c->max_flows * PENDS_PER_FLOW + (c->max_flows ? PENDS_SHARED : 0);
+
+    return mrd_peers_init(&e->peers, e->allocator, c->max_peers, c->paths) &&
+           mrd_pool_init(&e->txq_pool, e->allocator, sizeof(struct mrd_txq), c->max_flows) &&
+           mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx), c->max_flows) &&
+           mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx), c->max_flows) &&
+           mrd_pool_init(&e->pend_pool, e->allocator, sizeof(struct mrd_pend), pends) &&
+           mrd_pool_init(&e->refusal_pool, e->allocator, sizeof(struct mrd_refusal), REFUSALS) &&
+           mrd_mrs_init(&e->mrs, e->allocator) && make_hash(e, &e->qps, 1024) &&
+           make_hash(e, &e->txqs, c->max_flows) && make_hash(e, &e->flows_tx, c->max_flows) &&
+           make_hash(e, &e->flows_rx, c->max_flows) &&
+           (e->heap = mrd_engine_take(e, c->max_peers * sizeof(struct mrd_peer *)));
+}
+
+static int check_config(const struct mrd_engine_config *c)
+{
+    const struct mrd_mover *m = &c->mover;
+
+    if (!mrd_spray_find(c->spray) || !mrd_cc_find(c->cc))
+        return -EINVAL;
+    if (!c->paths || c->paths > MRD_PATHS_MAX || c->paths > m->paths || !c->max_peers ||
+        c->max_peers > 1u << 20 || !c->max_flows || !c->incarnation)
+        return -EINVAL;
+    if (m->tracker < MRD_TRACKER_MIN || m->tracker > MRD_TRACKER_MAX || m->tracker & (m->tracker - 1))
+        return -EINVAL;
+    if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX || !m->quantum || !m->ack_every)
+        return -EINVAL;
+    return 0;
+}
+
+struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
+                                     const struct mrd_allocator *allocator, uint64_t now_ns, int *error)
+{
+    struct mrd_engine *e;
+
+    *error = check_config(config);
+    if (*error)
+        return NULL;
+    e = allocator->alloc(allocator->arg, sizeof(*e));
+    *error = -ENOMEM;
+    if (!e)
+        return NULL;
+    e->allocator_copy = *allocator;
+    e->allocator = &e->allocator_copy;
+    e->config = *config;
+    e->spray = mrd_spray_find(config->spray);
+    e->cc = mrd_cc_find(config->cc);
+    e->config.spray = e->spray->name;
+    e->config.cc = e->cc->name;
+    mrd_rng_init(&e->rng, config->seed);
+    e->cookie_secret = mrd_rng_u64(&e->rng);
+    e->epoch_next = 1;
+    e->qpn_next = MRD_QPN_FIRST;
+    e->real = e->now = e->opened_ns = e->drained_real_ns = e->share_at_ns = now_ns;
+    mrd_list_init(&e->qp_list);
+    mrd_list_init(&e->ready);
+    if (!make_pools(e)) {
+        mrd_engine_destroy(e);
+        return NULL;
+    }
+    *error = 0;
+    return e;
+}
+
+void mrd_engine_destroy(struct mrd_engine *e)
+{
+    struct mrd_allocator a = e->allocator_copy;
+
+    /* Queue pairs that the user destroyed and that still waited for their peers. */
+    for (struct mrd_node *n; (n = mrd_list_pop(&e->qp_list));) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
+
+        mrd_engine_give(e, qp, qp->bytes);
+    }
+    if (e->heap)
+        mrd_engine_give(e, e->heap, e->config.max_peers * sizeof(struct mrd_peer *));
+    free_hash(e, &e->flows_rx);
+    free_hash(e, &e->flows_tx);
+    free_hash(e, &e->txqs);
+    free_hash(e, &e->qps);
+    if (e->mrs.allocator)
+        mrd_mrs_fini(&e->mrs);
+    mrd_pool_fini(&e->refusal_pool);
+    mrd_pool_fini(&e->pend_pool);
+    mrd_pool_fini(&e->flow_rx_pool);
+    mrd_pool_fini(&e->flow_tx_pool);
+    mrd_pool_fini(&e->txq_pool);
+    mrd_peers_fini(&e->peers);
+    a.free(a.arg, e, sizeof(*e));
+}
+
+/* ---------------------------------------------------------------------------------------- time */
+
+void mrd_engine_time(struct mrd_engine *e, uint64_t real)
+{
+    if (real > e->real)
+        e->real = real;
+    e->now = e->real - e->stall_ns;
+}
+
+void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    e->call_seq++;
+}
+
+/*
+ * The queue is empty now. If nothing was read since it was last seen empty, it was empty all along, and the whole time
+ * counts. Else packets may have waited: only so much of a long gap counts as time in which a peer could have been
+ * heard. Until this call the clock of judgement stood still for what was read (see mrd_engine_rx()).
+ */
+void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns)
+{
+    uint64_t gap;
+
+    mrd_engine_time(e, now_ns);
+    gap = e->real - e->drained_real_ns;
+    if (e->rx_since_drained && gap > MRD_STALL_NS) {
+        e->stats.stalls++;
+        e->stall_ns += gap - MRD_STALL_NS;
+        e->now = e->real - e->stall_ns;
+        e->stalled_at_ns = e->now;
+    }
+    e->rx_since_drained = false;
+    e->drained_real_ns = e->real;
+}
+
+/* ---------------------------------------------------------------------------------------- timers: a binary heap */
+
+static void heap_put(struct mrd_engine *e, uint32_t i, struct mrd_peer *peer)
+{
+    e->heap[i] = peer;
+    peer->heap_index = i;
+}
+
+static void heap_up(struct mrd_engine *e, uint32_t i, struct mrd_peer *peer)
+{
+    while (i && e->heap[(i - 1) / 2]->timer_ns > peer->timer_ns) {
+        heap_put(e, i, e->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    heap_put(e, i, peer);
+}
+
+static void heap_down(struct mrd_engine *e, uint32_t i, struct mrd_peer *peer)
+{
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+
+        if (child >= e->heap_num)
+            break;
+        if (child + 1 < e->heap_num && e->heap[child + 1]->timer_ns < e->heap[child]->timer_ns)
+            child++;
+        if (e->heap[child]->timer_ns >= peer->timer_ns)
+            break;
+        heap_put(e, i, e->heap[child]);
+        i = child;
+    }
+    heap_put(e, i, peer);
+}
+
+/* A later time leaves the peer where it is: the timer then fires early, finds nothing due and is set anew. */
+void mrd_engine_arm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t at_ns)
+{
+    if (at_ns == MRD_NEVER || (peer->heap_index != UINT32_MAX && peer->timer_ns <= at_ns))
+        return;
+    peer->timer_ns = at_ns;
+    if (peer->heap_index == UINT32_MAX)
+        peer->heap_index = e->heap_num++;
+    heap_up(e, peer->heap_index, peer);
+}
+
+void mrd_engine_disarm(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    uint32_t i = peer->heap_index;
+    struct mrd_peer *last;
+
+    if (i == UINT32_MAX)
+        return;
+    peer->heap_index = UINT32_MAX;
+    peer->timer_ns = MRD_NEVER;
+    last = e->heap[--e->heap_num];
+    if (last == peer)
+        return;
+    if (i && e->heap[(i - 1) / 2]->timer_ns > last->timer_ns)
+        heap_up(e, i, last);
+    else
+        heap_down(e, i, last);
+}
+
+void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    while (e->heap_num && e->heap[0]->timer_ns <= e->now) {
+        struct mrd_peer *peer = e->heap[0];
+
+        mrd_engine_disarm(e, peer);
+        mrd_engine_fire(e, peer);
+        assert(peer->heap_index == UINT32_MAX || peer->timer_ns > e->now);
+    }
+}
+
+uint64_t mrd_engine_deadline(const struct mrd_engine *e)
+{
+    if (!mrd_list_empty(&e->ready) || e->stateless_head != e->stateless_tail)
+        return 0;
+    if (!e->heap_num)
+        return MRD_NEVER;
+    return e->heap[0]->timer_ns + e->stall_ns;
+}
+
+void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (mrd_list_empty(&peer->ready))
+        mrd_list_append(&e->ready, &peer->ready);
+}
+
+/* ---------------------------------------------------------------------------------------- shares and look-ups */
+
+struct mrd_qp_impl *mrd_engine_qp(const struct mrd_engine *e, uint32_t qpn)
+{
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->qps, mrd_hash_mix(qpn)); n; n = n->next) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, by_num);
+
+        if (qp->pub.qp_num == qpn)
+            return qp;
+    }
+    return NULL;
+}
+
+/*
+ * The receive buffer is shared by those who sent lately. Twice the share is granted, because a sender fills at most
+ * half of it with data; the rest is for refusals and aborts, which are small.
+ */
+uint32_t mrd_engine_grant(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    const struct mrd_mover *m = &e->config.mover;
+    struct mrd_rx_half *rx = peer->rx;
+    uint64_t packets = m->tracker / 2;
+
+    if (e->now - e->share_at_ns > SHARE_PERIOD_MS * MRD_MSEC) {
+        e->senders_prev = e->now - e->share_at_ns > 2 * SHARE_PERIOD_MS * MRD_MSEC ? 0 : e->senders;
+        e->senders = 0;
+        e->share_period++;
+        e->share_at_ns = e->now;
+    }
+    if (rx->share_seen != e->share_period + 1) {
+        rx->share_seen = e->share_period + 1;
+        e->senders++;
+    }
+    if (m->rx_buffer_bytes) {
+        uint32_t active = e->senders > e->senders_prev ? e->senders : e->senders_prev;
+        uint64_t room = m->rx_buffer_bytes / (m->payload_bytes + m->rx_packet_overhead) / active;
+
+        packets = room < packets ? room : packets;
+    }
+    if (packets < GRANT_PACKETS_MIN)
+        packets = GRANT_PACKETS_MIN;
+    return rx->rcv.cum + (uint32_t)packets * 2;
+}
+
+/* ---------------------------------------------------------------------------------------- events and figures */
+
+void mrd_engine_event(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
+{
+    if (e->event_tail - e->event_head == MRD_EVENTS_MAX) {
+        e->stats.events_lost++;
+        return;
+    }
+    e->event[e->event_tail++ % MRD_EVENTS_MAX] =
+        (struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr};
+}
+
+int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event)
+{
+    if (e->event_head == e->event_tail)
+        return -EAGAIN;
+    *event = e->event[e->event_head++ % MRD_EVENTS_MAX];
+    return 0;
+}
+
+int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max)
+{
+    int n = 0;
+
+#define X(name_, unit_, what)                                                                      \
+    if (n < max)                                                                                   \
+        counters[n] = (struct mrd_counter){.name = #name_, .unit = unit_, .value = e->stats.name_}; \
+    n++;
+    MRD_COUNTERS(X)
+#undef X
+    return n;
+}
+
+int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr, struct mrd_peer_attr *attr)
+{
+    const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
+
+    if (!p)
+        return -ENOENT;
+    memset(attr, 0, sizeof(*attr));
+    attr->peer_id = p->id;
+    attr->packets_sent = p->packets_sent;
+    attr->packets_retransmitted = p->packets_retransmitted;
+    attr->packets_spurious = p->packets_spurious;
+    attr->packets_received = p->packets_received;
+    attr->bytes_sent = p->bytes_sent;
+    attr->bytes_received = p->bytes_received;
+    attr->lost_by_path_order = p->lost_by_order;
+    attr->lost_by_rack = p->lost_by_rack;
+    attr->probes_tail = p->probes_tail;
+    attr->timeouts = p->timeouts;
+    if (p->tx) {
+        attr->paths = p->tx->paths.num;
+        attr->srtt_ns = p->tx->loss.srtt_ns;
+        attr->min_rtt_ns = mrd_loss_rtt_min_ns(&p->tx->loss);
+        attr->cwnd_bytes = (uint64_t)p->tx->cc.cwnd_bytes;
+        attr->inflight_bytes = p->tx->sent.inflight_bytes;
+    }
+    return 0;
+}
+
+int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uint32_t index,
+                          struct mrd_path_attr *attr)
+{
+    const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
+    const struct mrd_path *path;
+
+    if (!p || !p->tx || index >= p->tx->paths.num)
+        return -ENOENT;
+    path = &p->tx->path[index];
+    *attr = (struct mrd_path_attr){.port = path->ev,
+                                   .state = path->state,
+                                   .packets = path->packets,
+                                   .lost = path->lost,
+                                   .ce = path->ce,
+                                   .srtt_ns = path->srtt_ns,
+                                   .min_rtt_ns = path->rtt_min_ns};
+    return 0;
+}
+
+int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr)
+{
+    const struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+
+    if (!p)
+        return -ENOENT;
+    *addr = p->addr;
+    return 0;
+}
+
+const char *mrd_engine_spray_name(const struct mrd_engine *e)
+{
+    return e->spray->name;
+}
+
+const char *mrd_engine_cc_name(const struct mrd_engine *e)
+{
+    return e->cc->name;
+}
+
+const char *mrd_engine_error(const struct mrd_engine *e)
+{
+    return e->error;
+}
+
+unsigned mrd_engine_objects(const struct mrd_engine *e)
+{
+    return e->num_pds + e->num_mrs + e->num_cqs + e->num_qps + e->num_ahs;
+}
+
+const char *mrd_engine_audit(struct mrd_engine *e)
+{
+    uint32_t pages = 0, tx = 0, rx = 0;
+
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
+
+        rx += p->rx != NULL;
+        if (!p->tx)
+            continue;
+        tx++;
+        if (!mrd_sent_audit(&p->tx->sent))
+            return "bytes in flight differ from the records";
+        for (uint32_t i = 0, out = 0; i <= p->tx->paths.num; i++) {
+            if (i == p->tx->paths.num) {
+                if (out != p->tx->sent.inflight.num)
+                    return "paths' packets differ from the records";
+                break;
+            }
+            if (p->tx->path[i].out_packets != p->tx->path[i].chained)
+                return "a path's outstanding packets differ from its records";
+            out += p->tx->path[i].chained;
+        }
+        for (uint32_t i = 0; i <= p->tx->sent.mask / MRD_SENT_PAGE; i++)
+            pages += p->tx->sent.page[i] != NULL;
+    }
+    if (pages != e->peers.pages.used)
+        return "pages of records leaked";
+    if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)
+        return "halves leaked";
+    for (struct mrd_node *n = e->qp_list.next; n != &e->qp_list; n = n->next) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
+        uint32_t free_msgs = 0;
+
+        for (struct mrd_node *m = qp->free_msgs.next; m != &qp->free_msgs; m = m->next)
+            free_msgs++;
+        if (free_msgs + qp->live_msgs != qp->cap.max_send_wr)
+            return "send slots leaked";
+    }
+    return NULL;
+}
+
+bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index)
+{
+    if (!e->fresh_path_wanted)
+        return false;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
+
+        for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {
+            if (!p->tx->path[i].wants_ev)
+                continue;
+            *peer_id = p->id;
+            *index = i;
+            return true;
+        }
+    }
+    e->fresh_path_wanted = false;
+    return false;
+}
+
+void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path, uint64_t now_ns)
+{
+    struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+
+    mrd_engine_time(e, now_ns);
+    if (!p || !p->tx || index >= p->tx->paths.num)
+        return;
+    if (path < 0) {
+        mrd_path_keep(&p->tx->path[index], e->now);
+        p->tx->path[index].wants_ev = false;
+        return;
+    }
+    e->stats.paths_replaced++;
+    mrd_path_replace(&p->tx->paths, index, (uint16_t)path, e->now);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine: the whole protocol, sans-I/O.
+ *
+ * Time, seed and packets are arguments; memory comes from an allocator table; it makes no system call. One engine
+ * serves one context. It is not thread-safe: the caller serialises.
+ *
+ * The loop of a caller, in this order:
+ *     mrd_engine_begin(e, now);               one API call or one turn of the progress thread
+ *     mrd_engine_rx(e, packets, n, now);      all that the mover has
+ *     mrd_engine_drained(e, now);             only when the mover had nothing more
+ *     mrd_engine_expire(e, now);              what is due
+ *     mrd_engine_tx(e, packets, n, now);      until it returns less than n
+ *     sleep until mrd_engine_deadline(e) or a packet
+ */
+#ifndef MRD_CORE_ENGINE_H
+#define MRD_CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/packet.h"
+#include "mrd/mrd.h"
+
+struct mrd_engine;
+
+/* Where the engine takes memory from: at create and in control calls, never per packet. Zeroed memory. */
+struct mrd_allocator {
+    void *(*alloc)(void *arg, size_t bytes);
+    void (*free)(void *arg, void *ptr, size_t bytes);
+    void *arg;
+};
+
+/* What the mover tells the engine about itself. */
+struct mrd_mover {
+    uint64_t link_bps;      /* rate of the link; 0: unknown, it is measured */
+    uint64_t rto_floor_ns;
+    uint64_t base_rtt_ns;   /* least value taken for the base RTT; 0: the measured one */
+    uint32_t ack_every;     /* packets received before an ack */
+    uint32_t ack_delay_ns;  /* longest time that an ack is held back */
+    uint32_t payload_bytes; /* largest payload of a packet, multiple of 64 */
+    uint32_t quantum;       /* most packets sent on a path before switching: 1, or what GSO takes */
+    uint32_t paths;         /* usable path numbers: 0 .. paths - 1 */
+    uint32_t tracker;       /* PSNs tracked a peer: power of two, 256 .. 4096 */
+    uint32_t cwnd_cap_bytes;    /* 0: none */
+    uint32_t cwnd_start_bytes;  /* 0: 1.5 BDP */
+    uint32_t rx_buffer_bytes;   /* receive buffer shared by all senders; 0: no limit */
+    uint32_t rx_packet_overhead; /* what a packet costs in that buffer beyond its bytes */
+    uint32_t header_bytes;  /* below ours on the wire, for rates: Ethernet, IP, UDP */
+    bool copies;            /* tx_burst copies: buffers are free when it returns, cookies are not needed */
+};
+
+struct mrd_engine_config {
+    struct mrd_mover mover;
+    struct mrd_addr self;     /* own receive address; the port is what peers answer to */
+    uint64_t seed;
+    uint32_t incarnation;     /* random, not 0 */
+    const char *spray, *cc;   /* NULL: defaults */
+    uint32_t paths;           /* entropy values a peer, at most mover.paths */
+    uint32_t max_peers, max_flows;
+    uint64_t peer_timeout_ns, challenge_ns;
+};
+
+/* NULL: bad policy name or number (-EINVAL), or no memory (-ENOMEM); *error then holds which. */
+struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
+                                     const struct mrd_allocator *allocator, uint64_t now_ns, int *error);
+void mrd_engine_destroy(struct mrd_engine *e);
+
+/* ---------------------------------------------------------------------------------------- packets and time */
+
+void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns);
+void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n, uint64_t now_ns);
+/*
+ * Where the payloads of a burst of `segments` datagrams of `segment_len` bytes (the last may be shorter: total_len
+ * in all), whose first header is `head`, should be received. Segments planned, or 0: stage them.
+ */
+unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *head, unsigned head_len, unsigned segments,
+                            unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
+                            struct mrd_rx_plan *plan);
+void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns);
+void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns);
+/* Fill up to n packets that may be sent now; how many. Packets for one peer and path come in runs. */
+unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n, uint64_t now_ns);
+/* The mover no longer reads the buffers of the packet with this cookie. */
+void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
+/* The mover could not send a packet of this peer because it does not fit: new packets get at most payload_bytes. */
+void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes);
+/* Absolute time of the next work without a packet; 0: now; UINT64_MAX: never. */
+uint64_t mrd_engine_deadline(const struct mrd_engine *e);
+
+/* ---------------------------------------------------------------------------------------- objects (see mrd.h) */
+
+struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context);
+int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd);
+/* rkey: random, from the caller. */
+struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length, int access,
+                                 int *error);
+int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns);
+struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe, void *cq_context,
+                                    int *error);
+int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq);
+int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc);
+struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_qp_init_attr *attr,
+                                    int *error);
+int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr, int mask,
+                         uint64_t now_ns);
+int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp, uint64_t now_ns);
+/* payload_bytes: what a packet to there may carry, 0: the mover's. */
+struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_addr *to,
+                                    uint32_t payload_bytes, int *error);
+int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
+const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah);
+/* 0 or -ENOENT. */
+int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr);
+int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_send_wr *wr,
+                         struct mrd_send_wr **bad_wr, uint64_t now_ns);
+int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_recv_wr *wr,
+                         struct mrd_recv_wr **bad_wr);
+/* Objects that keep a context from closing. */
+unsigned mrd_engine_objects(const struct mrd_engine *e);
+/* A sentence about the last call that failed, for mrd_last_error(). */
+const char *mrd_engine_error(const struct mrd_engine *e);
+
+/* ---------------------------------------------------------------------------------------- events and figures */
+
+struct mrd_engine_event {
+    enum mrd_event_type type;
+    uint32_t peer_id;
+    struct mrd_addr addr;
+};
+/* 0, or -EAGAIN. */
+int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event);
+
+int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max);
+/* `address` strings are left empty: the caller formats addr. port of a path: the mover's path number. */
+int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr, struct mrd_peer_attr *attr);
+int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uint32_t index,
+                          struct mrd_path_attr *attr);
+const char *mrd_engine_spray_name(const struct mrd_engine *e);
+const char *mrd_engine_cc_name(const struct mrd_engine *e);
+
+/* For tests: every pool full again, every derived figure equal to what it is derived from; else what is not. */
+const char *mrd_engine_audit(struct mrd_engine *e);
+
+/* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
+bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);
+/* The mover's answer: `path` is its new path number, or -1: the old one stays and is probed each second. */
+void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Objects and posting. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/engine_impl.h"
+
+static int fail(struct mrd_engine *e, int error, const char *why)
+{
+    size_t n = strlen(why);
+
+    if (n >= sizeof(e->error))
+        n = sizeof(e->error) - 1;
+    memcpy(e->error, why, n);
+    e->error[n] = 0;
+    return error;
+}
+
+static struct mrd_pd_impl *pd_impl(struct mrd_pd *pd)
+{
+    return (struct mrd_pd_impl *)(void *)pd;
+}
+
+struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context)
+{
+    struct mrd_pd_impl *pd = mrd_engine_take(e, sizeof(*pd));
+
+    if (!pd)
+        return NULL;
+    pd->pub.context = context;
+    e->num_pds++;
+    return &pd->pub;
+}
+
+int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
+{
+    if (pd_impl(pd)->users)
+        return fail(e, -EBUSY, "the protection domain still has memory regions, queue pairs or address handles");
+    mrd_engine_give(e, pd, sizeof(struct mrd_pd_impl));
+    e->num_pds--;
+    return 0;
+}
+
+struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
+                                 int access, int *error)
+{
+    const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ;
+    struct mrd_mr pub = {.context = pd->context, .pd = pd, .addr = addr, .length = length};
+    struct mrd_mr_impl *mr;
+
+    *error = -EINVAL;
+    if (access & ~known) {
+        fail(e, 0, "unknown access flag");
+        return NULL;
+    }
+    if (access & MRD_ACCESS_REMOTE_WRITE && !(access & MRD_ACCESS_LOCAL_WRITE)) {
+        fail(e, 0, "MRD_ACCESS_REMOTE_WRITE needs MRD_ACCESS_LOCAL_WRITE");
+        return NULL;
+    }
+    if ((uintptr_t)addr + length < (uintptr_t)addr) {
+        fail(e, 0, "the region wraps around the end of memory");
+        return NULL;
+    }
+    *error = -ENOMEM;
+    mr = mrd_mr_add(&e->mrs, &e->rng, &pub, access);
+    if (!mr) {
+        fail(e, 0, "no memory for another region");
+        return NULL;
+    }
+    pd_impl(pd)->users++;
+    e->num_mrs++;
+    *error = 0;
+    return &mr->pub;
+}
+
+/* Nothing is searched: each later touch of the memory looks its key up, and finds it gone. */
+int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    pd_impl(mr->pd)->users--;
+    mrd_mr_del(&e->mrs, (struct mrd_mr_impl *)(void *)mr);
+    e->num_mrs--;
+    return 0;
+}
+
+struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
+                                    void *cq_context, int *error)
+{
+    struct mrd_cq_impl *cq;
+    uint32_t size = 1;
+
+    *error = -EINVAL;
+    if (cqe < 1 || cqe > 1 << 24) {
+        fail(e, 0, "a completion queue holds 1 to 16777216 entries");
+        return NULL;
+    }
+    while (size < (uint32_t)cqe)
+        size <<= 1;
+    *error = -ENOMEM;
+    cq = mrd_engine_take(e, sizeof(*cq));
+    if (!cq)
+        return NULL;
+    cq->ring = mrd_engine_take(e, size * sizeof(*cq->ring));
+    if (!cq->ring) {
+        mrd_engine_give(e, cq, sizeof(*cq));
+        return NULL;
+    }
+    cq->mask = size - 1;
+    cq->pub = (struct mrd_cq){.context = context, .cq_context = cq_context, .cqe = cqe};
+    e->num_cqs++;
+    *error = 0;
+    return &cq->pub;
+}
+
+int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq_pub)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(cq_pub);
+
+    if (cq->users)
+        return fail(e, -EBUSY, "the completion queue is still used by a queue pair");
+    mrd_engine_give(e, cq->ring, (cq->mask + 1) * sizeof(*cq->ring));
+    mrd_engine_give(e, cq, sizeof(*cq));
+    e->num_cqs--;
+    return 0;
+}
+
+int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc)
+{
+    (void)e;
+    return mrd_cq_take(mrd_cq_impl(cq), n, wc);
+}
+
+static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
+{
+    if (attr->comp_mask & ~(uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+        return "unknown bit in comp_mask";
+    if (!attr->send_cq || !attr->recv_cq)
+        return "a queue pair needs a send_cq and a recv_cq";
+    if (attr->order != MRD_ORDER_NONE && attr->order != MRD_ORDER_MSG)
+        return "unknown order";
+    if (attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
+        return "rnr_retry is 0 to 7";
+    if (!mrd_qp_bytes(&attr->cap))
+        return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes at most";
+    return NULL;
+}
+
+struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_qp_init_attr *attr, int *error)
+{
+    const char *why = check_qp_attr(attr);
+    struct mrd_qp_impl *qp;
+
+    *error = -EINVAL;
+    if (why) {
+        fail(e, 0, why);
+        return NULL;
+    }
+    *error = -ENOSPC;
+    if (e->qpn_next == UINT32_MAX) { /* a number is never used twice in a context's life */
+        fail(e, 0, "the context's queue pair numbers are used up");
+        return NULL;
+    }
+    *error = -ENOMEM;
+    qp = mrd_engine_take(e, mrd_qp_bytes(&attr->cap));
+    if (!qp) {
+        fail(e, 0, "no memory for the queue pair");
+        return NULL;
+    }
+    mrd_qp_init(qp, attr, mrd_qp_bytes(&attr->cap));
+    qp->pub = (struct mrd_qp){.context = pd->context,
+                              .qp_context = attr->qp_context,
+                              .pd = pd,
+                              .send_cq = attr->send_cq,
+                              .recv_cq = attr->recv_cq,
+                              .qp_num = e->qpn_next++,
+                              .state = MRD_QPS_RTS,
+                              .order = attr->order};
+    qp->rnr_retry =
+        attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr->rnr_retry : MRD_RNR_RETRY_FOREVER;
+    qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
+    mrd_hash_add(&e->qps, &qp->by_num, mrd_hash_mix(qp->pub.qp_num));
+    mrd_list_append(&e->qp_list, &qp->node);
+    mrd_cq_impl(attr->send_cq)->users++;
+    mrd_cq_impl(attr->recv_cq)->users++;
+    pd_impl(pd)->users++;
+    e->num_qps++;
+    *error = 0;
+    return &qp->pub;
+}
+
+/* All that the queue pair has outstanding, sent and received, ends with `status`. */
+static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+{
+    struct mrd_recv *recv;
+
+    for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
+        if (qp->msgs[i].state != MRD_MSG_FREE)
+            mrd_engine_cancel(e, &qp->msgs[i], status);
+    mrd_engine_place_flush_qp(e, qp, status); /* gives reserved receives back */
+    while ((recv = mrd_qp_recv_take(qp)))
+        mrd_engine_recv_done(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
+}
+
+int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, const struct mrd_qp_attr *attr,
+                         int mask, uint64_t now_ns)
+{
+    const int known = MRD_QP_STATE | MRD_QP_QKEY | MRD_QP_RNR_RETRY | MRD_QP_RNR_TIMER;
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+
+    mrd_engine_time(e, now_ns);
+    if (mask & ~known)
+        return fail(e, -EINVAL, "unknown bit in attr_mask");
+    if (mask & MRD_QP_STATE && attr->qp_state != MRD_QPS_ERR)
+        return fail(e, -EINVAL, "a queue pair can only be moved to MRD_QPS_ERR");
+    if (mask & MRD_QP_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
+        return fail(e, -EINVAL, "rnr_retry is 0 to 7");
+    if (mask & MRD_QP_QKEY)
+        qp->qkey = attr->qkey;
+    if (mask & MRD_QP_RNR_RETRY)
+        qp->rnr_retry = attr->rnr_retry;
+    if (mask & MRD_QP_RNR_TIMER)
+        qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
+    if (mask & MRD_QP_STATE && qp->pub.state != MRD_QPS_ERR) {
+        qp->pub.state = MRD_QPS_ERR;
+        flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    }
+    return 0;
+}
+
+int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t now_ns)
+{
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+
+    mrd_engine_time(e, now_ns);
+    qp->destroyed = true; /* from here on its completions are not told */
+    qp->pub.state = MRD_QPS_ERR;
+    mrd_hash_del(&e->qps, &qp->by_num);
+    flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    /* What was reserved for work that still waits for its peer goes back now: the queues may be destroyed next. */
+    for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
+        if (qp->msgs[i].state != MRD_MSG_FREE)
+            mrd_cq_unreserve(mrd_cq_impl(qp->pub.send_cq));
+    mrd_cq_impl(qp->pub.send_cq)->users--;
+    mrd_cq_impl(qp->pub.recv_cq)->users--;
+    pd_impl(qp->pub.pd)->users--;
+    qp->pub.send_cq = qp->pub.recv_cq = NULL;
+    e->num_qps--;
+    mrd_engine_qp_reap(e, qp);
+    return 0;
+}
+
+struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_addr *to,
+                                    uint32_t payload_bytes, int *error)
+{
+    struct mrd_ah_impl *ah = mrd_engine_take(e, sizeof(*ah));
+
+    *error = -ENOMEM;
+    if (!ah)
+        return NULL;
+    *error = 0;
+    ah->pub = (struct mrd_ah){.context = pd->context, .pd = pd};
+    ah->addr = *to;
+    ah->payload_bytes = payload_bytes ? payload_bytes : e->config.mover.payload_bytes;
+    if (ah->payload_bytes > e->config.mover.payload_bytes)
+        ah->payload_bytes = e->config.mover.payload_bytes;
+    pd_impl(pd)->users++;
+    e->num_ahs++;
+    return &ah->pub;
+}
+
+int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)
+{
+    pd_impl(ah->pd)->users--;
+    e->num_ahs--;
+    mrd_engine_give(e, ah, sizeof(struct mrd_ah_impl));
+    return 0;
+}
+
+const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah)
+{
+    return &((const struct mrd_ah_impl *)(const void *)ah)->addr;
+}
+
+/* ---------------------------------------------------------------------------------------- posting */
+
+static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+
+    if (peer)
+        return peer;
+    peer = mrd_engine_peer_for(e, &ah->addr);
+    if (!peer)
+        return NULL;
+    ah->peer_id = peer->id;
+    if (!peer->payload_bytes || ah->payload_bytes < peer->payload_bytes)
+        peer->payload_bytes = ah->payload_bytes;
+    return peer;
+}
+
+/* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
+static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
+{
+    bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
+
+    mrd_cq_push(mrd_cq_impl(qp->pub.send_cq),
+                &(struct mrd_wc){.wr_id = wr->wr_id,
+                                 .status = MRD_WC_WR_FLUSH_ERR,
+                                 .opcode = write ? MRD_WC_RDMA_WRITE : MRD_WC_SEND,
+                                 .qp_num = qp->pub.qp_num});
+}
+
+static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    struct mrd_flow_tx *flow =
+        mrd_engine_flow_tx(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+
+    if (!flow)
+        return fail(e, -EAGAIN, "the context's flow table is full (max_flows)");
+    msg->flow = flow;
+    msg->msn = flow->msn_next++;
+    msg->rsn = flow->rsn_next;
+    if (msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM)
+        flow->rsn_next++;
+    mrd_list_append(&flow->msgs, &msg->flow_node);
+    return 0;
+}
+
+static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.send_cq);
+    struct mrd_peer *peer;
+    struct mrd_msg *msg;
+    uint32_t length = 0;
+    const char *why;
+    int error = mrd_qp_check_send(qp, wr, &length, &why);
+
+    if (error)
+        return fail(e, error, why);
+    if (!(wr->send_flags & MRD_SEND_INLINE) &&
+        mrd_mr_list(&e->mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge, 0) != MRD_MR_OK)
+        return fail(e, -EINVAL, "an lkey does not cover its buffer");
+    if (!mrd_cq_reserve(cq))
+        return fail(e, -ENOMEM, "the send completion queue is full");
+    if (qp->pub.state == MRD_QPS_ERR) {
+        post_flushed(qp, wr);
+        return 0;
+    }
+    peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    if (peer)
+        mrd_engine_tx_half(e, peer); /* before numbering: numbers start with the space */
+    if (!peer || !mrd_engine_txq_reserve(e, peer, qp)) {
+        mrd_cq_unreserve(cq);
+        return fail(e, -EAGAIN, peer ? "the context's table of active flows is full (max_flows)"
+                                     : "the context's peer table is full (max_peers)");
+    }
+    msg = mrd_qp_msg_alloc(qp, wr, length);
+    if (!msg) {
+        mrd_cq_unreserve(cq);
+        return fail(e, -ENOMEM, "the send queue is full");
+    }
+    msg->peer = peer;
+    error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
+    if (error) {
+        mrd_cq_unreserve(cq);
+        mrd_qp_msg_free(qp, msg);
+        return error;
+    }
+    msg->multi = length > peer->tx->payload_bytes;
+    if (msg->multi)
+        msg->part_flags |= MRD_PART_MULTI;
+    mrd_list_append(&peer->msgs, &msg->peer_node);
+    mrd_engine_enqueue(e, msg);
+    return 0;
+}
+
+int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_send_wr *wr,
+                         struct mrd_send_wr **bad_wr, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    e->post_seq = e->call_seq;
+    for (; wr; wr = wr->next) {
+        int error = post_one(e, mrd_qp_impl(qp), wr);
+
+        if (error) {
+            *bad_wr = wr;
+            return error;
+        }
+    }
+    return 0;
+}
+
+int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd_recv_wr *wr,
+                         struct mrd_recv_wr **bad_wr)
+{
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
+
+    for (; wr; wr = wr->next) {
+        int error = 0;
+
+        *bad_wr = wr;
+        if (wr->num_sge > 0 && mrd_mr_list(&e->mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge,
+                                           MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+            return fail(e, -EINVAL, "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+        if (!mrd_cq_reserve(cq))
+            return fail(e, -ENOMEM, "the receive completion queue is full");
+        if (qp->pub.state == MRD_QPS_ERR) {
+            mrd_cq_push(cq, &(struct mrd_wc){.wr_id = wr->wr_id,
+                                             .status = MRD_WC_WR_FLUSH_ERR,
+                                             .opcode = MRD_WC_RECV,
+                                             .qp_num = qp->pub.qp_num});
+            continue;
+        }
+        error = mrd_qp_recv_post(qp, wr);
+        if (error) {
+            mrd_cq_unreserve(cq);
+            return fail(e, error, error == -ENOMEM ? "the receive queue is full"
+                                                   : "a receive that the queue pair cannot hold");
+        }
+    }
+    return 0;
+}

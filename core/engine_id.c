@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who is who: first contact, challenges, resets, the life and death of PSN spaces and peers.
+ *
+ * The rules were checked with explicit-state models; WIRE.md states them with the hole that each closes.
+ */
+#include <assert.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "core/engine_impl.h"
+
+static struct mrd_stateless *stateless(struct mrd_engine *e, const struct mrd_rx_packet *packet,
+                                       const struct mrd_wire_head *asked, uint8_t type)
+{
+    struct mrd_stateless *s;
+
+    if (e->stateless_tail - e->stateless_head == MRD_STATELESS_MAX)
+        return NULL;
+    s = &e->stateless[e->stateless_tail++ % MRD_STATELESS_MAX];
+    memset(s, 0, sizeof(*s));
+    s->to = packet->from;
+    s->to.port = asked->reply;
+    s->from = packet->to;
+    s->head.type = type;
+    s->head.dst_inc = asked->src_inc;
+    s->head.epoch = asked->epoch;
+    s->head.reply = e->config.self.port;
+    return s;
+}
+
+/* Echoes what was asked; its live_epoch tells the asker which of our older spaces are over as well. */
+static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet)
+{
+    struct mrd_stateless *s = stateless(e, packet, head, MRD_WIRE_RESET);
+
+    e->stats.rx_drop_space++;
+    if (!s)
+        return;
+    s->head.src_inc = head->dst_inc ? head->dst_inc : e->config.incarnation;
+    if (s->head.src_inc != e->config.incarnation)
+        s->head.live_epoch = UINT32_MAX; /* that life is over, and all its spaces */
+    else
+        s->head.live_epoch = peer && peer->tx ? peer->tx->epoch : e->epoch_next;
+}
+
+static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_addr *addr,
+                           const struct mrd_wire_head *head, uint32_t replaced)
+{
+    struct {
+        struct mrd_addr addr;
+        uint32_t src_inc, own_inc, replaced, zero;
+    } c = {*addr, head->src_inc, e->config.incarnation, replaced, 0};
+
+    return XXH3_64bits_withSeed(&c, sizeof(c), e->cookie_secret);
+}
+
+static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
+                           const struct mrd_rx_packet *packet, uint64_t cookie)
+{
+    struct mrd_stateless *s = stateless(e, packet, head, MRD_WIRE_CHALLENGE);
+    uint64_t up_usec = (e->now - e->opened_ns) / MRD_USEC;
+
+    e->stats.rx_drop_challenged++;
+    if (!s)
+        return;
+    s->head.src_inc = e->config.incarnation;
+    s->head.cookie = cookie;
+    s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
+}
+
+/* ---------------------------------------------------------------------------------------- expiry */
+
+/* After such a silence nothing of the peer's space can still be on its way: it gave it up or let it idle away. */
+static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
+    uint64_t b = MRD_SEND_IDLE_LIFE_NS + e->config.peer_timeout_ns + 2 * MRD_PACKET_LIFE_NS;
+
+    return peer->rx_state != MRD_RX_NONE && e->now - peer->heard_ns > (a > b ? a : b);
+}
+
+static void expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (rx_expired(e, peer))
+        mrd_engine_drop_rx(e, peer, MRD_RX_NONE);
+}
+
+/* Idle by the caller's clock: ending a send half early is always safe, late is not. */
+static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uint64_t idle_ns)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+
+    return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
+           tx->refusals.next == &tx->refusals && e->real - tx->active_real_ns >= idle_ns;
+}
+
+static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
+        return false;
+    return peer->rx_state == MRD_RX_NONE || rx_expired(e, peer);
+}
+
+static void evict(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    mrd_engine_drop_rx(e, peer, MRD_RX_NONE);
+    if (peer->tx)
+        mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_engine_disarm(e, peer);
+    mrd_list_remove(&peer->ready);
+    mrd_peer_remove(&e->peers, peer);
+    e->stats.peers_evicted++;
+    e->stats.peers--;
+}
+
+struct mrd_peer *mrd_engine_peer_for(struct mrd_engine *e, const struct mrd_addr *addr)
+{
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, addr);
+
+    if (peer)
+        return peer;
+    if (!mrd_pool_free(&e->peers.entries)) {
+        struct mrd_node *n = e->peers.all.next;
+
+        while (n != &e->peers.all && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
+            n = n->next;
+        if (n == &e->peers.all)
+            return NULL;
+        evict(e, mrd_container_of(n, struct mrd_peer, node));
+    }
+    peer = mrd_peer_add(&e->peers, addr);
+    assert(peer);
+    peer->heard_ns = e->now;
+    e->stats.peers++;
+    return peer;
+}
+
+/* ---------------------------------------------------------------------------------------- send halves */
+
+struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    const struct mrd_mover *m = &e->config.mover;
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_cc_config cc = {.link_bps = m->link_bps,
+                               .base_rtt_ns = m->base_rtt_ns,
+                               .cwnd_cap_bytes = m->cwnd_cap_bytes,
+                               .cwnd_start_bytes = m->cwnd_start_bytes};
+
+    if (tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
+        return tx;
+    if (tx)
+        mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    expire_rx(e, peer);
+    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, e->now);
+    tx->epoch = e->epoch_next++;
+    tx->bound_inc = peer->rx_state == MRD_RX_NONE ? 0 : peer->rx_inc;
+    tx->active_real_ns = e->real;
+    tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
+    tx->psn_limit = m->tracker / 4;
+    cc.packet_bytes = tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes;
+    mrd_cc_init(&tx->cc, e->cc, &cc);
+    tx->spray.ops = e->spray;
+    e->spray->init(&tx->spray, &tx->paths, &e->rng);
+    return tx;
+}
+
+static void free_refusal(struct mrd_engine *e, struct mrd_refusal *r)
+{
+    mrd_pool_release(&e->refusal_pool, r);
+}
+
+/* Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them, into `list`. */
+static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
+{
+    mrd_list_splice(list, &tx->refusals);
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
+        struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+
+        if (rec && rec->kind == MRD_SENT_REFUSAL && rec->state != MRD_SENT_ACKED)
+            mrd_list_append(list, &rec->u.refusal->node);
+    }
+}
+
+void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_node refusals, *n;
+
+    mrd_list_init(&refusals);
+    collect_refusals(tx, &refusals);
+    while ((n = mrd_list_first(&peer->msgs)))
+        mrd_engine_abandon(e, mrd_container_of(n, struct mrd_msg, peer_node), status);
+    while ((n = mrd_list_first(&peer->flows_tx)))
+        mrd_engine_flow_tx_free(e, mrd_container_of(n, struct mrd_flow_tx, peer_node));
+    while ((n = mrd_list_first(&tx->txqs)))
+        mrd_engine_txq_drop(e, mrd_container_of(n, struct mrd_txq, peer_node));
+    mrd_peer_tx_end(&e->peers, peer);
+    while ((n = mrd_list_pop(&refusals))) {
+        struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
+
+        if (!peer->rx || r->rx_life != peer->rx_life) {
+            free_refusal(e, r);
+            continue;
+        }
+        mrd_list_append(&mrd_engine_tx_half(e, peer)->refusals, &r->node);
+        mrd_engine_ready(e, peer);
+    }
+}
+
+void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx_state state)
+{
+    struct mrd_node *n, *next;
+
+    for (uint32_t i = 0; peer->rx && i < MRD_MSG_SLOTS; i++)
+        if (peer->rx->slot[i].state == MRD_SLOT_OPEN)
+            mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
+    while ((n = mrd_list_first(&peer->flows_rx)))
+        mrd_engine_flow_rx_free(e, mrd_container_of(n, struct mrd_flow_rx, peer_node),
+                                MRD_WC_REM_ABORT_ERR);
+    for (n = peer->tx ? peer->tx->refusals.next : NULL; n && n != &peer->tx->refusals; n = next) {
+        next = n->next;
+        mrd_list_remove(n);
+        free_refusal(e, mrd_container_of(n, struct mrd_refusal, node));
+    }
+    mrd_peer_rx_end(&e->peers, peer, state);
+}
+
+void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    e->stats.peers_unreachable++;
+    mrd_engine_event(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    /* Both directions end: what the peer still sends into its space is answered by resets. */
+    mrd_engine_drop_rx(e, peer, peer->rx_state == MRD_RX_NONE ? MRD_RX_NONE : MRD_RX_TOMB);
+    mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
+/* ---------------------------------------------------------------------------------------- received */
+
+/* A first contact of a life that we hold no space of: may it in? */
+static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                              const struct mrd_rx_packet *packet, const struct mrd_addr *addr)
+{
+    uint32_t other = 0;
+    bool young = e->config.challenge_ns && e->now - e->opened_ns <= e->config.challenge_ns &&
+                 head->src_inc != e->config.incarnation; /* our own life cannot be an earlier one */
+    bool pressed = !peer && mrd_pool_free(&e->peers.entries) <= e->peers.max / 8;
+    uint64_t cookie;
+
+    if (peer && peer->rx_state != MRD_RX_NONE)
+        other = peer->rx_inc;
+    else if (peer && peer->tx && peer->tx->bound_inc != head->src_inc)
+        other = peer->tx->bound_inc;
+    cookie = cookie_for(e, addr, head, other);
+    if ((young || other || pressed) &&
+        !(head->dst_inc == e->config.incarnation && head->flags & MRD_WIRE_COOKIE && head->cookie == cookie)) {
+        send_challenge(e, head, packet, cookie);
+        return NULL;
+    }
+    if (!peer)
+        peer = mrd_engine_peer_for(e, addr);
+    if (!peer) {
+        e->stats.rx_drop_table_full++;
+        return NULL;
+    }
+    if (peer->tx && peer->tx->bound_inc && peer->tx->bound_inc != head->src_inc) {
+        e->stats.peers_restarted++;
+        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_engine_drop_rx(e, peer, MRD_RX_NONE);
+        mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    }
+    return peer;
+}
+
+struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                     const struct mrd_rx_packet *packet)
+{
+    struct mrd_addr addr = packet->from;
+    bool fc = head->flags & MRD_WIRE_FIRST_CONTACT;
+    struct mrd_peer *peer;
+    bool known;
+
+    addr.port = head->reply;
+    peer = mrd_peer_find(&e->peers, &addr);
+    if (head->dst_inc != e->config.incarnation && head->dst_inc) {
+        send_reset(e, peer, head, packet);
+        return NULL;
+    }
+    if (peer)
+        expire_rx(e, peer);
+    known = peer && peer->rx_state != MRD_RX_NONE && peer->rx_inc == head->src_inc;
+    if (known && head->epoch < peer->rx_epoch) {
+        e->stats.rx_drop_epoch++;
+        return NULL;
+    }
+    if (!known || head->epoch != peer->rx_epoch) {
+        if (!fc) {
+            send_reset(e, peer, head, packet);
+            return NULL;
+        }
+        if (!known)
+            peer = admit(e, peer, head, packet, &addr);
+        if (!peer)
+            return NULL;
+        mrd_engine_drop_rx(e, peer, MRD_RX_NONE);
+        mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker, e->config.mover.tracker);
+        peer->rx_inc = head->src_inc;
+        peer->rx_epoch = head->epoch;
+    }
+    if (peer->rx_state == MRD_RX_TOMB) {
+        send_reset(e, peer, head, packet);
+        return NULL;
+    }
+    peer->heard_ns = e->now;
+    peer->local = packet->to;
+    peer->local.port = 0;
+    if (peer->tx && !peer->tx->bound_inc)
+        peer->tx->bound_inc = head->src_inc;
+    if (peer->tx)
+        peer->tx->unanswered = 0;
+    return peer;
+}
+
+static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                const struct mrd_addr *from)
+{
+    struct mrd_addr addr = *from;
+
+    addr.port = head->reply;
+    return mrd_peer_find(&e->peers, &addr);
+}
+
+void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_addr *from)
+{
+    struct mrd_peer *peer = peer_of(e, head, from);
+    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+
+    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch ||
+        (tx->bound_inc && tx->bound_inc != head->src_inc)) {
+        e->stats.rx_drop_reset++;
+        return;
+    }
+    e->stats.rx_resets++;
+    e->stats.peers_restarted++;
+    mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+    if (peer->rx_state == MRD_RX_HELD && peer->rx_inc == head->src_inc &&
+        peer->rx_epoch < head->live_epoch)
+        mrd_engine_drop_rx(e, peer, MRD_RX_TOMB);
+    mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
+/*
+ * The challenger executed nothing. If our epoch began before it opened, an earlier life of it may have executed what
+ * we sent then: the epoch ends. Else bind to it and repeat everything with the cookie.
+ */
+void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
+                             const struct mrd_addr *from)
+{
+    struct mrd_peer *peer = peer_of(e, head, from);
+    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    uint64_t age_ns;
+
+    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch || tx->acked_once ||
+        (tx->bound_inc && tx->bound_inc != head->src_inc)) {
+        e->stats.rx_drop_reset++;
+        return;
+    }
+    if (tx->has_cookie && tx->cookie == head->cookie)
+        return; /* one of several, answered already */
+    age_ns = e->real - tx->epoch_real_ns;
+    if (age_ns >= (uint64_t)head->up_usec * MRD_USEC && head->up_usec != UINT32_MAX) {
+        e->stats.rx_resets++;
+        e->stats.peers_restarted++;
+        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+        return;
+    }
+    e->stats.rx_challenges++;
+    tx->bound_inc = head->src_inc;
+    tx->cookie = head->cookie;
+    tx->has_cookie = true;
+    peer->heard_ns = e->now;
+    tx->unanswered = 0;
+    while (tx->sent.inflight.num) {
+        struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
+
+        mrd_path_forgot(&tx->paths, rec->path);
+        rec->deliberate = true; /* no loss: it says nothing about a path */
+        e->stats.retx_challenge++;
+        mrd_sent_lose(&tx->sent, rec, tx->path);
+    }
+    mrd_engine_ready(e, peer);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine's state, and what its files call of each other. Parts do not include this.
+ *
+ * engine.c      create, clock, timer heap, ready list, events, figures
+ * engine_api.c  objects and posting
+ * engine_id.c   who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
+ * engine_msg.c  the life of a sent message: queue, completion, refusal, cancel, ABORT
+ * engine_rx.c   received packets and acks
+ * engine_place.c  received parts: binding, placement, refusal, order, delivery
+ * engine_tx.c   packets to send
+ * engine_timer.c  deadlines: losses, probes, silence
+ *
+ * Two clocks: `now` is the caller's minus all stalls, and what every protocol time is kept in; a stall is a time in
+ * which our receive queue was not read, so that nobody is judged for our own sleep. `real` is the caller's.
+ */
+#ifndef MRD_CORE_ENGINE_IMPL_H
+#define MRD_CORE_ENGINE_IMPL_H
+
+#include "core/cq.h"
+#include "core/engine.h"
+#include "core/limits.h"
+#include "core/mr.h"
+#include "core/peer.h"
+#include "core/qp.h"
+#include "core/rng.h"
+#include "core/stats.h"
+#include "core/wire.h"
+
+/* A reset or challenge to be sent: no peer entry is needed for it. */
+struct mrd_stateless {
+    struct mrd_addr to, from;
+    struct mrd_wire_head head;
+};
+
+struct mrd_engine {
+    const struct mrd_allocator *allocator;
+    struct mrd_allocator allocator_copy;
+    struct mrd_engine_config config;
+    const struct mrd_spray_ops *spray;
+    const struct mrd_cc_ops *cc;
+    struct mrd_rng rng;
+    uint64_t cookie_secret;
+    struct mrd_stats stats;
+
+    uint64_t real, now;       /* of the current call */
+    uint64_t stall_ns;        /* sum of stalls */
+    uint64_t opened_ns;       /* now at create */
+    uint64_t drained_real_ns; /* when the receive queue was last seen empty */
+    uint64_t stalled_at_ns;   /* now at the end of the last stall: RTT samples across it are void */
+    bool rx_since_drained;
+    bool fresh_path_wanted;
+    uint32_t call_seq;        /* counts mrd_engine_begin() */
+    uint32_t post_seq;        /* call_seq of the last post */
+    uint32_t epoch_next, qpn_next;
+
+    struct mrd_peers peers;
+    struct mrd_hash qps, txqs, flows_tx, flows_rx;
+    struct mrd_pool txq_pool, flow_tx_pool, flow_rx_pool, pend_pool, refusal_pool;
+    struct mrd_mrs mrs;
+    struct mrd_node qp_list;  /* live and dying queue pairs */
+    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs;
+
+    struct mrd_node ready;    /* peers that may have something to send */
+    struct mrd_peer **heap;   /* timers, by peer->timer_ns */
+    uint32_t heap_num;
+
+    struct mrd_stateless stateless[MRD_STATELESS_MAX];
+    uint32_t stateless_head, stateless_tail;
+    struct mrd_engine_event event[MRD_EVENTS_MAX];
+    uint32_t event_head, event_tail;
+
+    uint64_t share_period;    /* counts periods in which active senders are counted */
+    uint64_t share_at_ns;
+    uint32_t senders, senders_prev;
+
+    char error[160];
+
+    /* The last straight-receive plan: segment i is PSN psn + i, at offset + i * len. */
+    struct {
+        struct mrd_peer *peer;
+        uint32_t psn, epoch, src_inc, offset, id;
+        const uint8_t *base; /* of the first segment's payload; the others follow it */
+        uint16_t num, len;
+        uint8_t attempt;
+    } plan;
+    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + 2048]; /* a segment that came where another was predicted */
+};
+
+struct mrd_pd_impl {
+    struct mrd_pd pub;
+    uint32_t users; /* MRs, QPs, AHs */
+};
+
+struct mrd_ah_impl {
+    struct mrd_ah pub;
+    struct mrd_addr addr;
+    uint32_t payload_bytes;
+    uint32_t peer_id; /* cache */
+};
+
+static inline void *mrd_engine_take(struct mrd_engine *e, size_t bytes)
+{
+    return e->allocator->alloc(e->allocator->arg, bytes);
+}
+
+static inline void mrd_engine_give(struct mrd_engine *e, void *ptr, size_t bytes)
+{
+    e->allocator->free(e->allocator->arg, ptr, bytes);
+}
+
+/* engine.c */
+void mrd_engine_time(struct mrd_engine *e, uint64_t real);
+void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer);
+/* The peer's timer fires at the latest at `at_ns`; it may fire earlier. */
+void mrd_engine_arm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t at_ns);
+void mrd_engine_disarm(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_engine_event(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
+struct mrd_qp_impl *mrd_engine_qp(const struct mrd_engine *e, uint32_t qpn);
+/* psn_limit for a peer now: its share of the receive buffer. */
+uint32_t mrd_engine_grant(struct mrd_engine *e, struct mrd_peer *peer);
+
+/* engine_id.c */
+/* The space that a DATA packet belongs to: the peer, with a receive half that holds it; or NULL: dealt with. */
+struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                     const struct mrd_rx_packet *packet);
+void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_addr *from);
+void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
+                             const struct mrd_addr *from);
+/* Entry for work to an address; NULL: the table is full. */
+struct mrd_peer *mrd_engine_peer_for(struct mrd_engine *e, const struct mrd_addr *addr);
+/* A send half, begun now if there is none or the old one idled too long. */
+struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
+/* End the send half: its messages fail with `status`. */
+void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
+/* End the receive half: half-received messages fail. */
+void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx_state state);
+
+/* engine_msg.c */
+/* Queue for sending, the first time or a further attempt. */
+void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg);
+bool mrd_engine_txq_reserve(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
+void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq);
+/* Off its queue, state SENDING. */
+void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg);
+/* A record was acked and is no longer read: what it carried got there. Releases the record. */
+void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec);
+/* The target refused part `index` of a record. */
+void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                        const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec);
+/* Give a message up: it completes with `status` when the target was told. */
+void mrd_engine_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
+/* It ends now, without telling the target. */
+void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
+void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp);
+struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
+                                       uint32_t remote_qpn);
+void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow);
+
+/* engine_place.c */
+enum mrd_place_verdict {
+    MRD_PLACED,
+    MRD_PLACE_REFUSED,    /* some parts: *refusal names them */
+    MRD_PLACE_MALFORMED,  /* nothing was done */
+    MRD_PLACE_NO_ROOM,    /* nothing was done: not even a refusal can be kept */
+};
+/* All parts of a new packet. payload: NULL if it was received in place. *message_end: one of them is complete. */
+enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
+                                        const struct mrd_wire_head *head, const uint8_t *data,
+                                        const uint8_t *payload, uint32_t payload_len,
+                                        struct mrd_refusal **refusal, bool *message_end);
+/* Where a segment's bytes belong: pieces, or 0. Used by the plan. */
+unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset, uint32_t len,
+                              struct iovec *iov);
+/* End a half-received message: its receive completes with `status`. */
+void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
+                          enum mrd_slot_state state, enum mrd_wc_status status);
+void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status);
+void mrd_engine_recv_done(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
+                          const struct mrd_wc *wc);
+/* All that the queue pair half-received or reserved, on every peer, fails. */
+void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
+
+/* engine_rx.c */
+/* Ack an own record as told by the peer or by a flush. */
+void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer);
+
+/* engine_timer.c */
+/* Compute and arm the peer's next deadline. */
+void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer);
+
+#endif

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Received parts: binding of receives, placement, refusal, order, delivery. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/engine_impl.h"
+#include "core/seq.h"
+#include "core/sge.h"
+
+enum { TAKEN = 0 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
+
+enum {
+    REFUSAL_PENDS = 2, /* records that ending an ordered message may need */
+    RESOURCES_RETRY_USEC = 1000,
+};
+
+static bool consumes(const struct mrd_wire_part *part)
+{
+    return part->op == MRD_OP_SEND || part->flags & MRD_PART_IMM;
+}
+
+/* ---------------------------------------------------------------------------------------- completions */
+
+void mrd_engine_recv_done(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
+                          const struct mrd_wc *wc)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
+    struct mrd_wc full = *wc;
+
+    full.wr_id = recv->wr_id;
+    full.qp_num = qp->pub.qp_num;
+    if (full.status == MRD_WC_SUCCESS)
+        e->stats.rx_messages++;
+    mrd_qp_recv_free(qp, recv);
+    if (qp->destroyed)
+        mrd_cq_unreserve(cq);
+    else
+        mrd_cq_push(cq, &full);
+}
+
+static struct mrd_wc recv_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, uint32_t len,
+                             uint32_t imm, uint32_t src_qpn)
+{
+    return (struct mrd_wc){.status = MRD_WC_SUCCESS,
+                           .opcode = op == MRD_OP_SEND ? MRD_WC_RECV : MRD_WC_RECV_RDMA_WITH_IMM,
+                           .byte_len = len,
+                           .imm_data = imm,
+                           .src_qp = src_qpn,
+                           .peer_id = peer->id,
+                           .wc_flags = flags & MRD_PART_IMM ? MRD_WC_WITH_IMM : 0};
+}
+
+static void release_pend(struct mrd_engine *e, struct mrd_pend *pend)
+{
+    mrd_pool_release(&e->pend_pool, pend);
+}
+
+static void deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
+{
+    struct mrd_pend *pend;
+
+    while ((pend = mrd_flow_rx_deliver(flow))) {
+        if (pend->complete)
+            mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
+        release_pend(e, pend);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- flows */
+
+static struct mrd_flow_rx *flow_for(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                                    uint32_t remote_qpn)
+{
+    uint64_t hash = mrd_flow_hash(peer->id, qp->pub.qp_num, remote_qpn);
+    struct mrd_flow_rx *flow;
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx, hash); n; n = n->next) {
+        flow = mrd_container_of(n, struct mrd_flow_rx, by_key);
+        if (flow->peer == peer && flow->qp == qp && flow->remote_qpn == remote_qpn)
+            return flow;
+    }
+    flow = mrd_pool_alloc(&e->flow_rx_pool);
+    if (!flow)
+        return NULL;
+    mrd_flow_rx_init(flow, peer, qp, remote_qpn);
+    mrd_hash_add(&e->flows_rx, &flow->by_key, hash);
+    mrd_list_append(&peer->flows_rx, &flow->peer_node);
+    return flow;
+}
+
+void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(&flow->pending))) {
+        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+
+        if (pend->complete) { /* it is all here, but what comes before it never will be */
+            if (pend->wc.status == MRD_WC_SUCCESS)
+                pend->wc.status = status;
+            mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
+        }
+        release_pend(e, pend);
+    }
+    /* Newest first: each goes to the front of its queue. */
+    while (!mrd_list_empty(&flow->reserved)) {
+        struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
+
+        mrd_list_remove(&pend->node);
+        if (pend->recv)
+            mrd_qp_recv_return(flow->qp, pend->recv);
+        release_pend(e, pend);
+    }
+    mrd_hash_del(&e->flows_rx, &flow->by_key);
+    mrd_list_remove(&flow->peer_node);
+    mrd_pool_release(&e->flow_rx_pool, flow);
+}
+
+static void release_done(struct mrd_engine *e, struct mrd_node *done)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(done)))
+        release_pend(e, mrd_container_of(n, struct mrd_pend, node));
+}
+
+/* The message will never be delivered: its places in MSN and RSN are free. Two pending records must be at hand. */
+static void flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                      uint32_t rsn)
+{
+    struct mrd_pend *pend = mrd_pool_alloc(&e->pend_pool);
+    struct mrd_node done;
+
+    assert(pend);
+    if (has_rsn && mrd_seq_before(rsn, flow->rsn_next)) {
+        struct mrd_pend *reserved = mrd_flow_rx_claim(flow, rsn);
+
+        if (reserved) {
+            mrd_qp_recv_return(flow->qp, reserved->recv);
+            release_pend(e, reserved);
+        }
+    } else if (has_rsn) {
+        struct mrd_pend *gone = mrd_pool_alloc(&e->pend_pool);
+
+        assert(gone);
+        mrd_flow_rx_gone_rsn(flow, gone, rsn);
+        mrd_list_init(&done);
+        mrd_flow_rx_skip_gone(flow, &done);
+        release_done(e, &done);
+    }
+    memset(pend, 0, sizeof(*pend));
+    pend->msn = msn;
+    pend->state = MRD_PEND_GONE;
+    mrd_flow_rx_insert(flow, pend);
+    deliver(e, flow);
+}
+
+/* ---------------------------------------------------------------------------------------- binding */
+
+/* What a new message (attempt) got bound to. */
+struct bound {
+    struct mrd_qp_impl *qp;
+    struct mrd_recv *recv;
+    struct mrd_flow_rx *flow;
+    struct mrd_pend *pend; /* ordered: on no list yet */
+};
+
+static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *part, struct mrd_qp_impl *qp)
+{
+    if (part->op == MRD_OP_SEND && part->qkey != qp->qkey)
+        return MRD_REFUSE_QKEY;
+    if (part->op == MRD_OP_WRITE && part->total &&
+        mrd_mr_remote(&e->mrs, qp->pub.pd, part->rkey, part->addr, part->total,
+                      MRD_ACCESS_REMOTE_WRITE) != MRD_MR_OK)
+        return MRD_REFUSE_ACCESS;
+    return TAKEN;
+}
+
+/* A receive for RSN: with all lower unbound ones, in order, or not at all. */
+static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn,
+                           struct mrd_pend **pend)
+{
+    uint32_t need = mrd_flow_rx_needs(flow, rsn);
+    struct mrd_node done;
+
+    if (need > flow->qp->num_posted)
+        return MRD_REFUSE_RNR;
+    if (need + REFUSAL_PENDS > mrd_pool_free(&e->pend_pool))
+        return MRD_REFUSE_RESOURCES;
+    mrd_list_init(&done);
+    while (!mrd_seq_before(rsn, flow->rsn_next)) {
+        mrd_flow_rx_skip_gone(flow, &done);
+        if (mrd_seq_before(rsn, flow->rsn_next))
+            break;
+        mrd_flow_rx_reserve(flow, mrd_pool_alloc(&e->pend_pool), mrd_qp_recv_take(flow->qp));
+    }
+    mrd_flow_rx_skip_gone(flow, &done);
+    release_done(e, &done);
+    *pend = mrd_flow_rx_claim(flow, rsn);
+    return *pend ? TAKEN : MRD_REFUSE_INVALID;
+}
+
+static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                            struct bound *b, bool *old)
+{
+    uint8_t code;
+
+    b->flow = flow_for(e, peer, b->qp, part->src_qpn);
+    if (!b->flow || mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS)
+        return MRD_REFUSE_RESOURCES;
+    switch (mrd_flow_rx_judge(b->flow, part->msn, consumes(part), part->rsn)) {
+    case MRD_MSN_OLD:
+        *old = true;
+        return TAKEN;
+    case MRD_MSN_BEYOND:
+        return MRD_REFUSE_INVALID;
+    case MRD_MSN_NEW:
+        break;
+    }
+    code = check_target(e, part, b->qp);
+    if (code) {
+        flow_gone(e, b->flow, part->msn, consumes(part), part->rsn);
+        return code;
+    }
+    if (consumes(part)) {
+        code = bind_by_rsn(e, b->flow, part->rsn, &b->pend);
+        if (code)
+            return code;
+        b->recv = b->pend->recv;
+    } else {
+        b->pend = mrd_pool_alloc(&e->pend_pool);
+    }
+    memset(b->pend, 0, sizeof(*b->pend));
+    mrd_list_init(&b->pend->node);
+    b->pend->msn = part->msn;
+    b->pend->recv = b->recv;
+    return TAKEN;
+}
+
+/* The end of a bound message: in order its turn may come later. */
+static void conclude(struct mrd_engine *e, const struct bound *b, const struct mrd_wc *wc)
+{
+    if (!b->flow) {
+        if (b->recv)
+            mrd_engine_recv_done(e, b->qp, b->recv, wc);
+        return;
+    }
+    b->pend->state = MRD_PEND_FULL;
+    b->pend->complete = b->recv != NULL;
+    b->pend->wc = *wc;
+    if (mrd_list_empty(&b->pend->node))
+        mrd_flow_rx_insert(b->flow, b->pend);
+    deliver(e, b->flow);
+}
+
+/* Whom the message is for, with a receive where it consumes one. *old: a message that came before. */
+static uint8_t bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                    struct bound *b, bool *old)
+{
+    uint8_t code;
+
+    memset(b, 0, sizeof(*b));
+    *old = false;
+    b->qp = mrd_engine_qp(e, part->dst_qpn);
+    if (!b->qp || b->qp->pub.state != MRD_QPS_RTS)
+        return MRD_REFUSE_QPN;
+    if (part->flags & MRD_PART_ORDERED) {
+        code = bind_ordered(e, peer, part, b, old);
+    } else {
+        code = check_target(e, part, b->qp);
+        if (!code && consumes(part) && !(b->recv = mrd_qp_recv_take(b->qp)))
+            code = MRD_REFUSE_RNR;
+    }
+    if (code || *old || part->op != MRD_OP_SEND)
+        return code;
+    if (b->recv->length < part->total ||
+        mrd_mr_list(&e->mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge, MRD_ACCESS_LOCAL_WRITE) !=
+            MRD_MR_OK) {
+        bool short_recv = b->recv->length < part->total;
+        struct mrd_wc wc = recv_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
+
+        wc.status = short_recv ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
+        conclude(e, b, &wc);
+        return short_recv ? MRD_REFUSE_TOO_LONG : MRD_REFUSE_OPERATION;
+    }
+    return TAKEN;
+}
+
+/* ---------------------------------------------------------------------------------------- whole messages */
+
+static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                           const uint8_t *payload)
+{
+    struct bound b;
+    struct mrd_wc wc;
+    bool old;
+    uint8_t code = bind(e, peer, part, &b, &old);
+
+    if (code || old)
+        return code;
+    if (part->op == MRD_OP_SEND)
+        mrd_reasm_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
+    else if (part->len)
+        memcpy((void *)(uintptr_t)part->addr, payload, part->len);
+    wc = recv_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
+    conclude(e, &b, &wc);
+    return TAKEN;
+}
+
+/* ---------------------------------------------------------------------------------------- segments */
+
+static void owed(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_rx_half *rx = peer->rx;
+
+    rx->silence_ns = 0;
+    rx->probe_at_ns = rx->open_msgs ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
+    mrd_engine_arm(e, peer, rx->probe_at_ns);
+}
+
+static struct bound slot_bound(const struct mrd_slot *slot)
+{
+    return (struct bound){.qp = slot->qp, .recv = slot->recv, .flow = slot->flow, .pend = slot->pend};
+}
+
+void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
+                          enum mrd_slot_state state, enum mrd_wc_status status)
+{
+    struct bound b = slot_bound(slot);
+    struct mrd_wc wc = recv_wc(peer, slot->op, slot->flags, 0, slot->imm, slot->src_qpn);
+
+    assert(slot->state == MRD_SLOT_OPEN);
+    slot->state = (uint8_t)state;
+    slot->recv = NULL;
+    peer->rx->open_msgs--;
+    wc.status = status;
+    conclude(e, &b, &wc);
+}
+
+static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
+                          const struct mrd_wire_part *part, bool *old)
+{
+    struct bound b;
+    uint8_t code;
+
+    if (slot->state == MRD_SLOT_OPEN) /* the sender took the slot for another: it gave this one up */
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
+    code = bind(e, peer, part, &b, old);
+    memset(slot, 0, sizeof(*slot));
+    slot->id = part->id;
+    slot->attempt = part->attempt;
+    slot->state = code ? MRD_SLOT_REFUSED : *old ? MRD_SLOT_DONE : MRD_SLOT_OPEN;
+    if (slot->state != MRD_SLOT_OPEN)
+        return code;
+    slot->op = part->op;
+    slot->flags = part->flags;
+    slot->total = part->total;
+    slot->src_qpn = part->src_qpn;
+    slot->dst_qpn = part->dst_qpn;
+    slot->rkey = part->rkey;
+    slot->addr = part->addr;
+    slot->imm = part->imm;
+    slot->qp = b.qp;
+    slot->recv = b.recv;
+    slot->flow = b.flow;
+    slot->pend = b.pend;
+    if (b.flow) {
+        b.pend->state = MRD_PEND_OPEN;
+        mrd_flow_rx_insert(b.flow, b.pend);
+    }
+    peer->rx->open_msgs++;
+    return TAKEN;
+}
+
+/* Keys are looked up again for each packet: the memory may have been deregistered meanwhile. */
+static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot *slot)
+{
+    if (slot->op == MRD_OP_SEND)
+        return mrd_mr_list(&e->mrs, slot->qp->pub.pd, slot->recv->sge, slot->recv->num_sge,
+                           MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
+    return mrd_mr_remote(&e->mrs, slot->qp->pub.pd, slot->rkey, slot->addr, slot->total,
+                         MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
+}
+
+unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                              uint32_t len, struct iovec *iov)
+{
+    if (!slot_memory_valid(e, slot))
+        return 0;
+    if (slot->op == MRD_OP_SEND)
+        return mrd_sge_pieces(slot->recv->sge, slot->recv->num_sge, offset, len, iov);
+    iov->iov_base = (void *)(uintptr_t)(slot->addr + offset);
+    iov->iov_len = len;
+    return 1;
+}
+
+static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                             const uint8_t *payload, bool *message_end)
+{
+    struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
+    enum mrd_reasm_verdict verdict = mrd_reasm_judge(slot, part);
+    bool old = false;
+    uint8_t code;
+
+    if (verdict == MRD_REASM_DROP)
+        return TAKEN;
+    if (part->offset > part->total || part->len > part->total - part->offset || !part->len)
+        return MRD_REFUSE_INVALID;
+    if (verdict == MRD_REASM_BEGIN) {
+        code = begin_slot(e, peer, slot, part, &old);
+        if (code || old)
+            return code;
+    } else if (!mrd_reasm_agrees(slot, part)) {
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_REFUSED, MRD_WC_REM_ABORT_ERR);
+        return MRD_REFUSE_INVALID;
+    }
+    if (verdict == MRD_REASM_RESTART) {
+        slot->attempt = part->attempt;
+        slot->got = 0;
+    }
+    if (!slot_memory_valid(e, slot)) {
+        code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_REFUSED, MRD_WC_LOC_PROT_ERR);
+        owed(e, peer);
+        return code;
+    }
+    if (payload && slot->op == MRD_OP_SEND)
+        mrd_reasm_scatter(slot->recv->sge, slot->recv->num_sge, part->offset, payload, part->len);
+    else if (payload)
+        memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
+    slot->got += part->len;
+    if (slot->got == slot->total) {
+        struct bound b = slot_bound(slot);
+        struct mrd_wc wc = recv_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
+
+        slot->state = MRD_SLOT_DONE;
+        peer->rx->open_msgs--;
+        conclude(e, &b, &wc);
+        *message_end = true;
+    }
+    owed(e, peer);
+    return TAKEN;
+}
+
+/* ---------------------------------------------------------------------------------------- ABORT */
+
+static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+{
+    struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
+
+    if (slot->state != MRD_SLOT_EMPTY && mrd_seq_before(part->id, slot->id))
+        return;
+    if (slot->state == MRD_SLOT_DONE && slot->id == part->id)
+        return;
+    if (slot->state == MRD_SLOT_OPEN)
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
+    /* Also for an id never seen: its late packets must not start it. */
+    slot->state = MRD_SLOT_ABORTED;
+    slot->id = part->id;
+    owed(e, peer);
+}
+
+static void place_abort(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+{
+    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_flow_rx *flow;
+    bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
+
+    if (part->flags & MRD_PART_MULTI)
+        abort_slot(e, peer, part);
+    if (!(part->flags & MRD_PART_ORDERED) || !qp || qp->pub.state != MRD_QPS_RTS)
+        return;
+    flow = flow_for(e, peer, qp, part->src_qpn);
+    if (flow && mrd_flow_rx_judge(flow, part->msn, has_rsn, part->rsn) == MRD_MSN_NEW)
+        flow_gone(e, flow, part->msn, has_rsn, part->rsn);
+}
+
+/* ---------------------------------------------------------------------------------------- packets */
+
+static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec;
+
+    if (!tx || tx->epoch != part->epoch)
+        return; /* of a space that is over, and its work with it */
+    rec = mrd_sent_get(&tx->sent, part->psn);
+    for (unsigned i = 0; rec && i < part->num_entries; i++) {
+        struct mrd_wire_refusal_entry entry;
+
+        mrd_wire_get_refusal_entry(part, i, &entry);
+        mrd_engine_refused(e, peer, rec, &entry, part->rnr_usec);
+    }
+}
+
+static void count_refusal(struct mrd_engine *e, uint8_t code)
+{
+    struct mrd_stats *s = &e->stats;
+    uint64_t *const counter[] = {[MRD_REFUSE_RNR] = &s->rx_refuse_rnr,
+                                 [MRD_REFUSE_RESOURCES] = &s->rx_refuse_resources,
+                                 [MRD_REFUSE_QPN] = &s->rx_refuse_qpn,
+                                 [MRD_REFUSE_QKEY] = &s->rx_refuse_qkey,
+                                 [MRD_REFUSE_TOO_LONG] = &s->rx_refuse_too_long,
+                                 [MRD_REFUSE_ACCESS] = &s->rx_refuse_access,
+                                 [MRD_REFUSE_INVALID] = &s->rx_refuse_invalid,
+                                 [MRD_REFUSE_OPERATION] = &s->rx_refuse_operation};
+
+    s->tx_refusals++;
+    (*counter[code])++;
+}
+
+static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                   const struct mrd_wire_part *part, unsigned index, uint8_t code,
+                   struct mrd_refusal **refusal)
+{
+    const struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_refusal *r = *refusal;
+    uint32_t usec = 0;
+
+    if (!r) {
+        r = *refusal = mrd_pool_alloc(&e->refusal_pool);
+        mrd_list_init(&r->node);
+        r->epoch = head->epoch;
+        r->psn = head->psn;
+        r->rx_life = peer->rx_life;
+        r->num = 0;
+        r->rnr_usec = 0;
+    }
+    if (code == MRD_REFUSE_RNR && qp)
+        usec = (uint32_t)(qp->rnr_timer_ns / MRD_USEC);
+    if (code == MRD_REFUSE_RESOURCES)
+        usec = RESOURCES_RETRY_USEC;
+    r->rnr_usec = usec > r->rnr_usec ? usec : r->rnr_usec;
+    r->entry[r->num++] = (struct mrd_wire_refusal_entry){
+        .index = (uint8_t)index, .code = code, .attempt = part->attempt, .id = part->id};
+    count_refusal(e, code);
+}
+
+/* Everything parses, lengths add up, and what an ABORT may need is at hand: only then is anything done. */
+static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *peer,
+                                       const struct mrd_wire_head *head, const uint8_t *data,
+                                       uint32_t payload_len)
+{
+    uint32_t at = head->parts_at, bytes = 0;
+    struct mrd_wire_part part;
+    unsigned num = 0;
+
+    while (at < head->head_len) {
+        if (!mrd_wire_get_part(data, &at, head->head_len, &part) || ++num > MRD_PARTS_MAX)
+            return MRD_PLACE_MALFORMED;
+        bytes += part.len;
+        if (part.flags & MRD_PART_MULTI && part.op != MRD_OP_ABORT && num > 1)
+            return MRD_PLACE_MALFORMED; /* a segment travels alone */
+        if (part.op == MRD_OP_ABORT && part.flags & MRD_PART_ORDERED) {
+            struct mrd_qp_impl *qp = mrd_engine_qp(e, part.dst_qpn);
+
+            if (mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS * MRD_PARTS_MAX ||
+                (qp && qp->pub.state == MRD_QPS_RTS && !flow_for(e, peer, qp, part.src_qpn)))
+                return MRD_PLACE_NO_ROOM;
+        }
+    }
+    if (bytes != payload_len)
+        return MRD_PLACE_MALFORMED;
+    return mrd_pool_free(&e->refusal_pool) ? MRD_PLACED : MRD_PLACE_NO_ROOM;
+}
+
+enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
+                                        const struct mrd_wire_head *head, const uint8_t *data,
+                                        const uint8_t *payload, uint32_t payload_len,
+                                        struct mrd_refusal **refusal, bool *message_end)
+{
+    enum mrd_place_verdict verdict = validate(e, peer, head, data, payload_len);
+    uint32_t at = head->parts_at;
+    struct mrd_wire_part part;
+
+    *refusal = NULL;
+    *message_end = false;
+    if (verdict != MRD_PLACED)
+        return verdict;
+    for (unsigned i = 0; at < head->head_len; i++) {
+        uint8_t code = TAKEN;
+
+        (void)mrd_wire_get_part(data, &at, head->head_len, &part);
+        if (part.op == MRD_OP_REFUSAL) {
+            place_refusal(e, peer, &part);
+        } else if (part.op == MRD_OP_ABORT) {
+            place_abort(e, peer, &part);
+        } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
+            code = place_segment(e, peer, &part, payload, message_end);
+        } else if (part.op != MRD_OP_VOID) {
+            code = place_small(e, peer, &part, payload);
+            *message_end = true;
+        }
+        if (code)
+            refuse(e, peer, head, &part, i, code, refusal);
+        if (payload)
+            payload += part.len;
+    }
+    return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
+}
+
+void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+{
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+        struct mrd_node *f, *next;
+
+        /* EMPTY: what still comes of the message begins it anew and is refused, so that its sender learns. */
+        for (uint32_t i = 0; peer->rx && i < MRD_MSG_SLOTS; i++)
+            if (peer->rx->slot[i].state == MRD_SLOT_OPEN && peer->rx->slot[i].qp == qp)
+                mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_EMPTY, status);
+        for (f = peer->flows_rx.next; f != &peer->flows_rx; f = next) {
+            struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
+
+            next = f->next;
+            if (flow->qp == qp)
+                mrd_engine_flow_rx_free(e, flow, status);
+        }
+    }
+}

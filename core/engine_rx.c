@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Received packets: data into its place, acks into what they mean for records, paths and windows. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/engine_impl.h"
+#include "core/seq.h"
+
+static uint32_t stamp_of(uint64_t ns)
+{
+    return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
+}
+
+/* ---------------------------------------------------------------------------------------- losses */
+
+static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                     enum mrd_loss_cause cause)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    uint32_t out = tx->paths.num_out;
+
+    if (cause == MRD_LOSS_BY_ORDER) {
+        peer->lost_by_order++;
+        e->stats.retx_order++;
+    } else {
+        peer->lost_by_rack++;
+        e->stats.retx_rack++;
+    }
+    mrd_path_lost(&tx->paths, rec->path, mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
+    e->stats.paths_suspended += tx->paths.num_out > out;
+    e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
+    if (tx->spray.ops->lost)
+        tx->spray.ops->lost(&tx->spray, rec->path);
+    rec->deliberate = false;
+    rec->by_order = cause == MRD_LOSS_BY_ORDER;
+    mrd_sent_lose(&tx->sent, rec, tx->path);
+}
+
+void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    enum mrd_loss_cause cause;
+    struct mrd_sent *rec;
+    uint32_t n = 0;
+
+    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, tx->paths.num, e->now, &cause))) {
+        one_lost(e, peer, rec, cause);
+        n++;
+    }
+    if (!n)
+        return;
+    tx->cc.ops->lost(&tx->cc, n, e->now, tx->loss.srtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
+    mrd_engine_ready(e, peer);
+}
+
+/* ---------------------------------------------------------------------------------------- acks */
+
+/* What an ack of either form says of PSNs. */
+struct acked {
+    uint32_t packets, bytes;
+};
+
+static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+    bool last_copy;
+
+    if (!rec || rec->state == MRD_SENT_ACKED || rec->state == MRD_SENT_NEW)
+        return;
+    last_copy = mrd_loss_acked(&tx->loss, rec, e->now);
+    if (rec->state == MRD_SENT_INFLIGHT) {
+        if (last_copy) {
+            mrd_path_acked(&tx->paths, rec->path, e->now);
+            if (rec->tx_count == 1) /* of a repeated packet it is not known which copy this was */
+                mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
+        } else {
+            mrd_path_forgot(&tx->paths, rec->path);
+        }
+        if (tx->spray.ops->acked)
+            tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
+    }
+    sum->packets++;
+    sum->bytes += rec->bytes;
+    mrd_sent_ack(&tx->sent, rec, tx->path);
+    if (!rec->tx_refs)
+        mrd_engine_record_done(e, peer, rec);
+}
+
+static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum, struct acked *sum)
+{
+    struct mrd_sents *s = &peer->tx->sent;
+
+    for (uint32_t psn = s->una; mrd_seq_before(psn, cum); psn++)
+        ack_psn(e, peer, psn, sum);
+}
+
+static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack,
+                       struct acked *sum)
+{
+    for (unsigned i = 0; i < ack->num_slices; i++) {
+        for (uint32_t w = 0; w < 4; w++) {
+            uint32_t base = ack->slice[i].base + 64 * w;
+            uint64_t bits = mrd_sent_new_bits(&peer->tx->sent, base, ack->slice[i].bits[w]);
+
+            for (; bits; bits &= bits - 1)
+                ack_psn(e, peer, base + (uint32_t)__builtin_ctzll(bits), sum);
+        }
+    }
+}
+
+/* The ack is for our space and from whom we speak to; bind, and note that the peer lives. */
+static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
+                                     uint32_t dst_inc, uint32_t epoch, uint32_t cum)
+{
+    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+
+    if (!tx || dst_inc != e->config.incarnation || epoch != tx->epoch ||
+        (tx->bound_inc && tx->bound_inc != src_inc) || mrd_seq_before(tx->sent.next, cum)) {
+        e->stats.rx_drop_ack++;
+        return NULL;
+    }
+    tx->bound_inc = src_inc;
+    tx->acked_once = true;
+    tx->has_cookie = false;
+    tx->unanswered = 0;
+    tx->active_real_ns = e->real;
+    tx->waiting_since_ns = e->now;
+    peer->heard_ns = e->now;
+    return tx;
+}
+
+/* Of an ack older than one seen only the PSNs count: they can only be added to. */
+static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
+{
+    if (tx->ack_seen && !mrd_seq_before(tx->ack_serial, serial)) {
+        e->stats.rx_drop_stale_ack++;
+        return false;
+    }
+    tx->ack_seen = true;
+    tx->ack_serial = serial;
+    return true;
+}
+
+/* RTT from an echoed stamp; 0: none, or it spans a stall of ours. */
+static uint64_t rtt_sample(const struct mrd_engine *e, uint32_t stamp, uint32_t delay)
+{
+    uint32_t elapsed = stamp_of(e->now) - stamp - delay;
+    uint64_t ns = (uint64_t)elapsed * MRD_WIRE_STAMP_NS;
+
+    if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->stalled_at_ns)
+        return 0;
+    return ns ? ns : 1;
+}
+
+static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a, uint64_t inflight)
+{
+    struct mrd_tx_half *tx = peer->tx;
+
+    if (!a->acked_packets && !a->counted_packets)
+        return;
+    a->now_ns = e->now;
+    a->srtt_ns = tx->loss.srtt_ns;
+    a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
+    a->inflight_bytes = inflight;
+    a->limited = tx->limited;
+    tx->cc.ops->ack(&tx->cc, a);
+}
+
+static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
+                    struct mrd_cc_ack *a)
+{
+    uint32_t index = ack->echo_path % tx->paths.num;
+    uint32_t delay = ack->echo_rx_stamp - ack->echo_stamp;
+
+    if (!(ack->flags & MRD_ACK_ECHO))
+        return;
+    a->rtt_ns = rtt_sample(e, ack->echo_stamp, ack->echo_delay);
+    if (!a->rtt_ns)
+        return;
+    mrd_loss_rtt(&tx->loss, a->rtt_ns, e->now);
+    if (tx->path[index].id != ack->echo_path)
+        return;
+    if (!tx->delay_base_valid) {
+        tx->delay_base_valid = true;
+        tx->delay_base = delay;
+    }
+    mrd_path_sample(&tx->paths, index, (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS,
+                    a->rtt_ns, tx->loss.srtt_ns, e->now);
+}
+
+static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)
+{
+    for (unsigned i = 0; i < ack->num_paths; i++) {
+        const struct mrd_wire_path *told = &ack->path[i];
+        struct mrd_path *path = &tx->path[told->id % tx->paths.num];
+        uint32_t ce = told->ce - path->rx_ce, received = told->received - path->rx_count;
+
+        if (path->id != told->id || (int32_t)received < 0 || (int32_t)ce < 0)
+            continue;
+        path->rx_count = told->received;
+        path->rx_ce = told->ce;
+        path->rx_ce_now = ce != 0;
+        path->ce += ce;
+        a->counted_packets += received;
+        a->ce_packets += ce;
+    }
+}
+
+static void spurious_of(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack)
+{
+    for (unsigned i = 0; i < ack->num_dups; i++) {
+        struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, ack->dup[i], e->now);
+
+        if (!r)
+            continue;
+        e->stats.retx_spurious++;
+        peer->packets_spurious++;
+        if (r->by_order)
+            mrd_path_order_spurious(&peer->tx->path[r->old_path]);
+    }
+}
+
+static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (!peer->tx)
+        return;
+    mrd_engine_losses(e, peer);
+    mrd_engine_ready(e, peer);
+}
+
+static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
+{
+    struct mrd_addr addr = packet->from;
+    struct mrd_cc_ack a = {0};
+    struct acked sum = {0, 0};
+    struct mrd_wire_ack ack;
+    struct mrd_tx_half *tx;
+    struct mrd_peer *peer;
+    uint64_t inflight;
+
+    addr.port = head->reply;
+    peer = mrd_peer_find(&e->peers, &addr);
+    if (!mrd_wire_get_ack(packet->data, head, &ack)) {
+        e->stats.rx_drop_malformed++;
+        return;
+    }
+    tx = ack_space(e, peer, head->src_inc, head->dst_inc, head->epoch, ack.cum);
+    if (!tx)
+        return;
+    e->stats.rx_acks++;
+    inflight = tx->sent.inflight_bytes;
+    if (fresh(e, tx, ack.serial)) {
+        tx->psn_limit = ack.psn_limit;
+        tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
+        echo_of(e, tx, &ack, &a);
+        counts_of(tx, &ack, &a);
+        spurious_of(e, peer, &ack);
+    }
+    ack_through(e, peer, ack.cum, &sum);
+    ack_slices(e, peer, &ack, &sum);
+    a.acked_packets = sum.packets;
+    a.acked_bytes = sum.bytes;
+    tell_cc(e, peer, &a, inflight);
+    after_ack(e, peer);
+}
+
+static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head)
+{
+    struct mrd_tx_half *tx =
+        ack_space(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
+    struct mrd_cc_ack a = {0};
+    struct acked sum = {0, 0};
+    uint64_t inflight;
+
+    if (!tx)
+        return;
+    inflight = tx->sent.inflight_bytes;
+    if (fresh(e, tx, head->ack_serial)) {
+        tx->psn_limit = head->ack_psn_limit;
+        a.rtt_ns = rtt_sample(e, head->ack_stamp, 0);
+        if (a.rtt_ns)
+            mrd_loss_rtt(&tx->loss, a.rtt_ns, e->now);
+    }
+    ack_through(e, peer, head->ack_cum, &sum);
+    a.acked_packets = sum.packets;
+    a.acked_bytes = sum.bytes;
+    tell_cc(e, peer, &a, inflight);
+    after_ack(e, peer);
+}
+
+/* ---------------------------------------------------------------------------------------- data */
+
+static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                    bool message_end, bool had_gap)
+{
+    const struct mrd_mover *m = &e->config.mover;
+    struct mrd_rcv *r = &peer->rx->rcv;
+    uint64_t due = e->now + m->ack_delay_ns;
+
+    if (r->since_ack >= m->ack_every)
+        r->now = true;
+    if (head->flags & MRD_WIRE_ACK_REQUEST) {
+        if (message_end) { /* nothing follows it: wait for an answer that the ack can ride on */
+            r->wait_for_reply = true;
+            peer->rx->call_seq = e->call_seq;
+            due = e->now + MRD_ACK_WITH_REPLY_NS;
+        } else {
+            r->now = true;
+        }
+        /* The end after losses: the sender repeats itself on two paths, and so does the ack. */
+        r->twice |= had_gap && r->cum == r->highest;
+    }
+    if (due < r->due_ns)
+        r->due_ns = due;
+    if (r->now || r->wait_for_reply)
+        mrd_engine_ready(e, peer);
+    else
+        mrd_engine_arm(e, peer, r->due_ns);
+}
+
+static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                   const struct mrd_rx_packet *packet, const uint8_t *payload, uint32_t payload_len)
+{
+    struct mrd_rx_half *rx = peer->rx;
+    bool had_gap = rx->rcv.cum != rx->rcv.highest;
+    struct mrd_refusal *refusal;
+    bool message_end;
+
+    switch (mrd_engine_place(e, peer, head, packet->data, packet->placed ? NULL : payload, payload_len,
+                             &refusal, &message_end)) {
+    case MRD_PLACE_MALFORMED:
+        e->stats.rx_drop_malformed++;
+        return;
+    case MRD_PLACE_NO_ROOM:
+        e->stats.rx_drop_resources++;
+        return;
+    case MRD_PLACE_REFUSED:
+        /* A refusal is a reliable packet of our own; the PSN counts as received, but is told when it got there. */
+        mrd_list_append(&mrd_engine_tx_half(e, peer)->refusals, &refusal->node);
+        mrd_engine_ready(e, peer);
+        break;
+    case MRD_PLACED:
+        break;
+    }
+    mrd_rcv_add(&rx->rcv, head->psn, refusal != NULL);
+    rx->progress_ns = e->now;
+    e->stats.rx_packets++;
+    e->stats.rx_bytes += payload_len;
+    e->stats.rx_straight += packet->placed;
+    e->stats.rx_ce += packet->ecn == MRD_ECN_CE;
+    peer->packets_received++;
+    peer->bytes_received += payload_len;
+    mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
+    owe_ack(e, peer, head, message_end, had_gap);
+}
+
+static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
+                    const uint8_t *payload, uint32_t payload_len)
+{
+    struct mrd_peer *peer = mrd_engine_identify(e, head, packet);
+    struct mrd_rx_half *rx;
+
+    if (!peer)
+        return;
+    rx = peer->rx;
+    if (head->flags & MRD_WIRE_ACKBLOCK)
+        rx_ackblock(e, peer, head);
+    switch (mrd_rcv_check(&rx->rcv, head->psn)) {
+    case MRD_RCV_BEYOND:
+        e->stats.rx_drop_window++;
+        return;
+    case MRD_RCV_DUPLICATE:
+        e->stats.rx_duplicates++;
+        mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
+        mrd_rcv_dup(&rx->rcv, head->psn);
+        mrd_engine_ready(e, peer);
+        return;
+    case MRD_RCV_NEW:
+        break;
+    }
+    if (!mrd_seq_before(head->psn, rx->rcv.limit)) {
+        e->stats.rx_drop_window++;
+        return;
+    }
+    if (mrd_wire_payload_check(payload, payload_len) != head->payload_check) {
+        e->stats.rx_drop_checksum++;
+        return;
+    }
+    rx_new(e, peer, head, packet, payload, payload_len);
+}
+
+/* ---------------------------------------------------------------------------------------- straight receive */
+
+static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                     const struct mrd_wire_part *part, const struct mrd_addr *from,
+                                     struct mrd_peer **peer)
+{
+    struct mrd_addr addr = *from;
+    struct mrd_slot *slot;
+
+    addr.port = head->reply;
+    *peer = mrd_peer_find(&e->peers, &addr);
+    if (!*peer || (*peer)->rx_state != MRD_RX_HELD || (*peer)->rx_inc != head->src_inc ||
+        (*peer)->rx_epoch != head->epoch || (head->dst_inc && head->dst_inc != e->config.incarnation))
+        return NULL;
+    slot = &(*peer)->rx->slot[part->id % MRD_MSG_SLOTS];
+    if (slot->state != MRD_SLOT_OPEN || slot->id != part->id || slot->attempt != part->attempt ||
+        !mrd_reasm_agrees(slot, part))
+        return NULL;
+    return slot;
+}
+
+/*
+ * Only the first header is known: the plan assumes that the others follow it, PSN by PSN, in one message. Each
+ * predicted PSN must be new, else bytes that are the application's already would be overwritten.
+ */
+unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len, unsigned segments,
+                            unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
+                            struct mrd_rx_plan *plan)
+{
+    struct mrd_wire_head head;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+    struct mrd_slot *slot;
+    uint32_t at, len, offset;
+    unsigned n;
+
+    e->plan.num = 0;
+    if (head_len > total_len)
+        head_len = total_len;
+    /* The datagram is longer than what was peeked: only the header must be whole. */
+    if (head_len < MRD_WIRE_BASE_BYTES || mrd_wire_get(data, head_len, &head) != MRD_WIRE_OK ||
+        head.type != MRD_WIRE_DATA)
+        return 0;
+    at = head.parts_at;
+    if (!mrd_wire_get_part(data, &at, head.head_len, &part) || at != head.head_len ||
+        part.op > MRD_OP_WRITE || !(part.flags & MRD_PART_MULTI) || segment_len <= head.head_len ||
+        part.len != (total_len < segment_len ? total_len : segment_len) - head.head_len)
+        return 0;
+    slot = planned_slot(e, &head, &part, from, &peer);
+    if (!slot)
+        return 0;
+    len = segment_len - head.head_len;
+    offset = part.offset;
+    for (n = 0; n < segments && n < MRD_PLAN_SEGMENTS_MAX; n++, offset += len) {
+        uint32_t rest = total_len - n * segment_len;
+        uint32_t take = (rest < segment_len ? rest : segment_len) - head.head_len;
+
+        if (rest <= head.head_len || offset >= slot->total || take > slot->total - offset ||
+            mrd_rcv_check(&peer->rx->rcv, head.psn + n) != MRD_RCV_NEW ||
+            !mrd_seq_before(head.psn + n, peer->rx->rcv.limit))
+            break;
+        if (mrd_engine_place_iov(e, slot, offset, take, &plan->iov[n]) != 1 ||
+            (char *)plan->iov[n].iov_base != (char *)plan->iov[0].iov_base + n * len)
+            break; /* it crosses pieces of a scatter list: stage it */
+        plan->first[n] = (uint16_t)n;
+    }
+    plan->first[n] = (uint16_t)n;
+    plan->num_segments = (uint16_t)n;
+    plan->head_len = head.head_len;
+    e->plan.num = (uint16_t)n;
+    e->plan.peer = peer;
+    e->plan.psn = head.psn;
+    e->plan.epoch = head.epoch;
+    e->plan.src_inc = head.src_inc;
+    e->plan.id = part.id;
+    e->plan.offset = part.offset;
+    e->plan.attempt = part.attempt;
+    e->plan.len = (uint16_t)len;
+    e->plan.base = plan->iov[0].iov_base;
+    return n;
+}
+
+/* Is a segment that was received in place the one that was predicted there? */
+static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet)
+{
+    struct mrd_wire_part part;
+    uint32_t at = head->parts_at;
+
+    return head->type == MRD_WIRE_DATA && head->head_len == packet->len &&
+           head->psn == e->plan.psn + packet->plan_index && head->epoch == e->plan.epoch &&
+           head->src_inc == e->plan.src_inc && mrd_wire_get_part(packet->data, &at, head->head_len, &part) &&
+           at == head->head_len && part.flags & MRD_PART_MULTI && part.op <= MRD_OP_WRITE &&
+           part.id == e->plan.id && part.attempt == e->plan.attempt && part.len == packet->placed_len &&
+           part.offset == e->plan.offset + (uint32_t)packet->plan_index * e->plan.len;
+}
+
+/* ---------------------------------------------------------------------------------------- any packet */
+
+static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
+{
+    struct mrd_stats *s = &e->stats;
+    uint64_t *const counter[] = {[MRD_WIRE_OK] = &s->rx_drop_malformed,
+                                 [MRD_WIRE_TRUNCATED] = &s->rx_drop_truncated,
+                                 [MRD_WIRE_BAD_VERSION] = &s->rx_drop_version,
+                                 [MRD_WIRE_BAD_TYPE] = &s->rx_drop_type,
+                                 [MRD_WIRE_BAD_LENGTH] = &s->rx_drop_length,
+                                 [MRD_WIRE_BAD_CHECK] = &s->rx_drop_checksum};
+
+    (*counter[error])++;
+}
+
+static void rx_one(struct mrd_engine *e, const struct mrd_rx_packet *packet, const uint8_t *placed)
+{
+    struct mrd_wire_head head;
+    enum mrd_wire_error error = mrd_wire_get(packet->data, packet->len, &head);
+
+    if (error) {
+        count_wire_error(e, error);
+        return;
+    }
+    if (head.key_id) { /* kept for an authenticated mode: nobody here holds a key */
+        e->stats.rx_drop_malformed++;
+        return;
+    }
+    switch ((enum mrd_wire_type)head.type) {
+    case MRD_WIRE_DATA:
+        rx_data(e, &head, packet, placed ? placed : packet->data + head.head_len,
+                placed ? packet->placed_len : packet->len - head.head_len);
+        break;
+    case MRD_WIRE_ACK:
+        rx_ack(e, &head, packet);
+        break;
+    case MRD_WIRE_RESET:
+        mrd_engine_rx_reset(e, &head, &packet->from);
+        break;
+    case MRD_WIRE_CHALLENGE:
+        mrd_engine_rx_challenge(e, &head, &packet->from);
+        break;
+    }
+}
+
+/* A segment whose payload was received at a predicted place. If it is another one, it is put together and moved. */
+static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
+{
+    const uint8_t *at = e->plan.base + (size_t)packet->plan_index * e->plan.len;
+    struct mrd_rx_packet whole = *packet;
+    struct mrd_wire_head head;
+
+    if (packet->plan_index >= e->plan.num || packet->len + packet->placed_len > sizeof(e->scratch)) {
+        e->stats.rx_drop_length++;
+        return;
+    }
+    if (mrd_wire_get(packet->data, packet->len, &head) == MRD_WIRE_OK && as_planned(e, &head, packet)) {
+        rx_one(e, packet, at);
+        return;
+    }
+    e->stats.rx_straight_moved++;
+    memcpy(e->scratch, packet->data, packet->len);
+    memcpy(e->scratch + packet->len, at, packet->placed_len);
+    whole.data = e->scratch;
+    whole.len = packet->len + packet->placed_len;
+    whole.placed = 0;
+    rx_one(e, &whole, NULL);
+}
+
+void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    e->rx_since_drained |= n > 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (packets[i].placed)
+            rx_placed(e, &packets[i]);
+        else
+            rx_one(e, &packets[i], NULL);
+    }
+}
+
+void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
+{
+    struct mrd_peer *peer = mrd_peer_by_id(&e->peers, (uint32_t)(cookie >> 32));
+    struct mrd_sent *rec = NULL;
+
+    mrd_engine_time(e, now_ns);
+    if (peer && peer->tx)
+        rec = mrd_sent_get(&peer->tx->sent, (uint32_t)cookie);
+    if (!rec || !rec->tx_refs)
+        return; /* of a send half that is over */
+    if (--rec->tx_refs == 0 && rec->state == MRD_SENT_ACKED) {
+        mrd_engine_record_done(e, peer, rec);
+        mrd_engine_ready(e, peer);
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Deadlines: acks held back, losses by time, tail probes, retries for want of a receive, silence. */
+#include "core/engine_impl.h"
+
+#define STARVED_RETRY_NS (100 * MRD_USEC)
+
+static bool full_window(const struct mrd_tx_half *tx)
+{
+    return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
+}
+
+static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    if (!tx->sent.inflight.num && !tx->sent.lost.num)
+        return MRD_NEVER;
+    return mrd_loss_tail_ns(&tx->loss, full_window(tx), tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
+                            e->config.mover.rto_floor_ns);
+}
+
+static bool paced(const struct mrd_tx_half *tx)
+{
+    return tx->cc.cwnd_bytes < tx->cc.config.packet_bytes &&
+           (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
+}
+
+/* Work, but nothing in flight whose ack would wake it: a pool was empty. */
+static bool starved(const struct mrd_tx_half *tx)
+{
+    return !tx->sent.inflight.num && !tx->sent.lost.num &&
+           (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
+            tx->aborts.next != &tx->aborts || tx->silence_probe);
+}
+
+void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    uint64_t at = MRD_NEVER;
+    const uint64_t soon = e->now + 1;
+    const struct mrd_tx_half *tx = peer->tx;
+
+#define EARLIER(t) at = (t) < at ? (t) : at
+    if (peer->rx) {
+        EARLIER(peer->rx->rcv.due_ns);
+        EARLIER(peer->rx->probe_at_ns);
+    }
+    if (tx) {
+        EARLIER(tx->loss.rack_ns);
+        EARLIER(tail_ns(e, tx));
+        EARLIER(tx->rnr_next_ns);
+        if (paced(tx))
+            EARLIER(tx->pace_ns);
+        else if (starved(tx))
+            EARLIER(e->now + STARVED_RETRY_NS);
+    }
+#undef EARLIER
+    mrd_engine_arm(e, peer, at != MRD_NEVER && at < soon ? soon : at);
+}
+
+/* Silent for the timeout although it was asked often enough since we ourselves last slept. */
+static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    uint64_t since = peer->heard_ns > tx->waiting_since_ns ? peer->heard_ns : tx->waiting_since_ns;
+
+    return tx->unanswered >= MRD_PROBES_MIN && e->now - since >= e->config.peer_timeout_ns;
+}
+
+static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    bool full = full_window(tx);
+
+    if (tx->stall_seen_ns != e->stalled_at_ns) {
+        tx->stall_seen_ns = e->stalled_at_ns;
+        tx->unanswered = 0;
+    }
+    tx->loss.probes++;
+    tx->unanswered++;
+    tx->loss.last_send_ns = e->now; /* also when nothing could be sent: the next probe is one interval away */
+    if (tx->loss.probes > MRD_TAIL_PROBES) {
+        peer->timeouts++;
+        e->stats.retx_timeout++;
+        tx->cc.ops->timeout(&tx->cc, e->now);
+        tx->probes_due = 1;
+    } else {
+        peer->probes_tail++;
+        e->stats.retx_tail++;
+        tx->probes_due = full ? 2 : 1;
+    }
+    mrd_engine_ready(e, peer);
+}
+
+static void fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_node *n, *next;
+
+    tx->rnr_next_ns = MRD_NEVER;
+    for (n = tx->rnr.next; n != &tx->rnr; n = next) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
+
+        next = n->next;
+        /* A new attempt starts when the old one's packets are all acked: attempts never overlap. */
+        if (msg->has_id && tx->ids[msg->id % MRD_MSG_SLOTS].live)
+            continue;
+        if (msg->rnr_until_ns > e->now) {
+            if (msg->rnr_until_ns < tx->rnr_next_ns)
+                tx->rnr_next_ns = msg->rnr_until_ns;
+            continue;
+        }
+        mrd_list_remove(n);
+        msg->attempt++;
+        msg->next_offset = msg->acked_bytes = 0;
+        mrd_engine_enqueue(e, msg);
+    }
+}
+
+static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_rx_half *rx = peer->rx;
+    struct mrd_tx_half *tx = mrd_engine_tx_half(e, peer);
+    uint64_t least = 8 * tx->loss.srtt_ns;
+
+    rx->silence_ns = rx->silence_ns ? 2 * rx->silence_ns : MRD_SILENCE_MIN_NS;
+    if (rx->silence_ns < least)
+        rx->silence_ns = least;
+    if (rx->silence_ns > MRD_SILENCE_MAX_NS)
+        rx->silence_ns = MRD_SILENCE_MAX_NS;
+    rx->probe_at_ns = e->now + rx->silence_ns;
+    tx->silence_probe = true;
+    mrd_engine_ready(e, peer);
+}
+
+void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (peer->rx && peer->rx->rcv.due_ns <= e->now)
+        mrd_engine_ready(e, peer);
+    if (peer->rx && peer->rx->probe_at_ns <= e->now)
+        fire_silence(e, peer);
+    if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer->tx) != MRD_NEVER) {
+        mrd_engine_unreachable(e, peer);
+        mrd_engine_rearm(e, peer);
+        return;
+    }
+    if (peer->tx && peer->tx->loss.rack_ns <= e->now)
+        mrd_engine_losses(e, peer);
+    if (peer->tx && tail_ns(e, peer->tx) <= e->now)
+        fire_tail(e, peer);
+    if (peer->tx && peer->tx->rnr_next_ns <= e->now)
+        fire_rnr(e, peer);
+    if (peer->tx && (starved(peer->tx) || (paced(peer->tx) && peer->tx->pace_ns <= e->now)))
+        mrd_engine_ready(e, peer);
+    mrd_engine_rearm(e, peer);
+}

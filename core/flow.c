@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/flow.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/limits.h"
+#include "core/seq.h"
+
+static struct mrd_pend *pend_of(struct mrd_node *n)
+{
+    return mrd_container_of(n, struct mrd_pend, node);
+}
+
+void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn)
+{
+    memset(flow, 0, sizeof(*flow));
+    flow->peer = peer;
+    flow->qpn = qpn;
+    flow->remote_qpn = remote_qpn;
+    mrd_list_init(&flow->msgs);
+    mrd_list_init(&flow->peer_node);
+}
+
+void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                      uint32_t remote_qpn)
+{
+    memset(flow, 0, sizeof(*flow));
+    flow->peer = peer;
+    flow->qp = qp;
+    flow->remote_qpn = remote_qpn;
+    mrd_list_init(&flow->pending);
+    mrd_list_init(&flow->reserved);
+    mrd_list_init(&flow->peer_node);
+}
+
+enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                                       uint32_t rsn)
+{
+    if (mrd_seq_before(msn, flow->msn_next))
+        return MRD_MSN_OLD;
+    if (msn - flow->msn_next >= MRD_MSN_WINDOW)
+        return MRD_MSN_BEYOND;
+    if (has_rsn && (int32_t)(rsn - flow->rsn_next) >= MRD_MSN_WINDOW)
+        return MRD_MSN_BEYOND;
+    return mrd_flow_rx_find(flow, msn) ? MRD_MSN_OLD : MRD_MSN_NEW;
+}
+
+uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn)
+{
+    uint32_t need;
+
+    if (mrd_seq_before(rsn, flow->rsn_next))
+        return 0;
+    need = rsn - flow->rsn_next + 1;
+    for (struct mrd_node *n = flow->reserved.prev; n != &flow->reserved; n = n->prev) {
+        const struct mrd_pend *p = pend_of(n);
+
+        if (p->recv)
+            break;
+        if (mrd_seq_before(p->rsn, rsn))
+            need--;
+    }
+    return need;
+}
+
+void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv)
+{
+    struct mrd_node *at = flow->reserved.prev;
+
+    while (at != &flow->reserved && !pend_of(at)->recv)
+        at = at->prev;
+    pend->rsn = flow->rsn_next++;
+    pend->recv = recv;
+    mrd_list_insert_before(at->next, &pend->node);
+}
+
+void mrd_flow_rx_skip_gone(struct mrd_flow_rx *flow, struct mrd_node *done)
+{
+    struct mrd_node *n = flow->reserved.next;
+
+    while (n != &flow->reserved) {
+        struct mrd_pend *p = pend_of(n);
+
+        n = n->next;
+        if (p->recv)
+            continue;
+        if (p->rsn != flow->rsn_next)
+            break;
+        flow->rsn_next++;
+        mrd_list_remove(&p->node);
+        mrd_list_append(done, &p->node);
+    }
+}
+
+struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
+{
+    for (struct mrd_node *n = flow->reserved.next; n != &flow->reserved; n = n->next) {
+        struct mrd_pend *p = pend_of(n);
+
+        if (p->rsn != rsn || !p->recv)
+            continue;
+        mrd_list_remove(&p->node);
+        return p;
+    }
+    return NULL;
+}
+
+void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend)
+{
+    struct mrd_node *at = flow->pending.prev; /* new ones mostly belong at the end */
+
+    while (at != &flow->pending && mrd_seq_before(pend->msn, pend_of(at)->msn))
+        at = at->prev;
+    mrd_list_insert_before(at->next, &pend->node);
+}
+
+struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn)
+{
+    for (struct mrd_node *n = flow->pending.prev; n != &flow->pending; n = n->prev) {
+        struct mrd_pend *p = pend_of(n);
+
+        if (p->msn == msn)
+            return p;
+        if (mrd_seq_before(p->msn, msn))
+            return NULL;
+    }
+    return NULL;
+}
+
+void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn)
+{
+    struct mrd_node *at = flow->reserved.prev;
+
+    assert(!mrd_seq_before(rsn, flow->rsn_next));
+    pend->rsn = rsn;
+    pend->recv = NULL;
+    while (at != &flow->reserved && mrd_seq_before(rsn, pend_of(at)->rsn))
+        at = at->prev;
+    mrd_list_insert_before(at->next, &pend->node);
+}
+
+struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)
+{
+    struct mrd_node *n = mrd_list_first(&flow->pending);
+    struct mrd_pend *p = n ? pend_of(n) : NULL;
+
+    if (!p || p->msn != flow->msn_next || p->state == MRD_PEND_OPEN)
+        return NULL;
+    flow->msn_next++;
+    mrd_list_remove(n);
+    return p;
+}

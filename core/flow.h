@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered mode: the record of a flow (local QP, remote QP) on a peer entry, one for each direction that is in use.
+ *
+ * MSN orders all messages of a flow, RSN those that consume receives. Sending: mrd_flow_tx_number() at post, the
+ * messages hang on the flow until they complete, in order. Receiving: a message that arrives early waits in a pending
+ * record; mrd_flow_rx_deliver() hands out what is in order. Receives are bound by RSN together with all lower unbound
+ * ones or not at all, else a later message would take the only receive that an earlier one needs.
+ */
+#ifndef MRD_CORE_FLOW_H
+#define MRD_CORE_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/hash.h"
+#include "core/list.h"
+#include "core/pool.h"
+#include "mrd/mrd.h"
+
+struct mrd_peer;
+struct mrd_recv;
+struct mrd_qp_impl;
+
+struct mrd_flow_tx {
+    struct mrd_hash_node by_key;
+    struct mrd_node peer_node;
+    struct mrd_peer *peer;
+    uint32_t qpn, remote_qpn;
+    uint32_t msn_next, rsn_next; /* of the next message posted */
+    uint32_t msn_una;            /* oldest not completed */
+    struct mrd_node msgs;        /* mrd_msg.flow_node, MSN order */
+};
+
+enum mrd_pend_state {
+    MRD_PEND_OPEN,  /* some of it is here */
+    MRD_PEND_FULL,  /* all of it; waits for earlier messages */
+    MRD_PEND_GONE,  /* it will never come: its place in the order is free */
+};
+
+/* A message of a flow that is not delivered yet; or, on `reserved`, an RSN whose message did not come yet. */
+struct mrd_pend {
+    struct mrd_node node;
+    uint32_t msn, rsn;
+    uint8_t state;
+    bool complete; /* push `wc` when its turn comes */
+    struct mrd_recv *recv; /* reserved: NULL means that the RSN is gone */
+    struct mrd_wc wc;
+};
+
+struct mrd_flow_rx {
+    struct mrd_hash_node by_key;
+    struct mrd_node peer_node;
+    struct mrd_peer *peer;
+    struct mrd_qp_impl *qp;
+    uint32_t remote_qpn;
+    uint32_t msn_next;         /* next to be delivered */
+    uint32_t rsn_next;         /* all lower ones are bound or gone */
+    struct mrd_node pending;   /* by MSN */
+    struct mrd_node reserved;  /* by RSN: below rsn_next with a receive, above it gone ones */
+};
+
+static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t remote_qpn)
+{
+    return mrd_hash_mix(mrd_hash_mix((uint64_t)peer_id << 32 | qpn) + remote_qpn);
+}
+
+void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
+void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                      uint32_t remote_qpn);
+
+enum mrd_msn_verdict { MRD_MSN_OLD, MRD_MSN_NEW, MRD_MSN_BEYOND };
+/* Is a message with this MSN (and RSN, if it consumes a receive) one that did not come yet? */
+enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn);
+/* Receives needed to bind through `rsn`. */
+uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn);
+/* The next RSN gets `recv`, in a record from the caller. */
+void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv);
+/* Step over gone RSNs at rsn_next; the emptied records, to be released, chained by node into `done`. */
+void mrd_flow_rx_skip_gone(struct mrd_flow_rx *flow, struct mrd_node *done);
+/* The reserved record of an RSN, taken off the list; NULL: none. */
+struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn);
+/* Enter a pending record at its MSN. */
+void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend);
+struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
+/* An RSN above rsn_next will never be used: enter its (receive-less) record. */
+void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn);
+/* The next message in order that is FULL or GONE, off the list; NULL: none. */
+struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
+
+#endif

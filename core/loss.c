@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/loss.h"
+
+#include <string.h>
+
+enum {
+    MIN_RTT_HALF_WINDOW_MS = 5000,
+    INITIAL_RTT_US = 1000, /* until the first sample */
+};
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void mrd_loss_init(struct mrd_loss *l, uint64_t now_ns)
+{
+    memset(l, 0, sizeof(*l));
+    l->min_cur_ns = l->min_prev_ns = MRD_NEVER;
+    l->rack_ns = MRD_NEVER;
+    l->min_at_ns = l->progress_ns = l->last_send_ns = now_ns;
+}
+
+/* RFC 6298, section 2, with its gains of 1/8 and 1/4. */
+void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns)
+{
+    rtt_ns = max_u64(rtt_ns, 1);
+    l->latest_ns = rtt_ns;
+    if (!l->srtt_ns) {
+        l->srtt_ns = rtt_ns;
+        l->rttvar_ns = rtt_ns / 2;
+    } else {
+        uint64_t dev = rtt_ns > l->srtt_ns ? rtt_ns - l->srtt_ns : l->srtt_ns - rtt_ns;
+
+        l->rttvar_ns += dev / 4;
+        l->rttvar_ns -= l->rttvar_ns / 4;
+        l->srtt_ns = (7 * l->srtt_ns + rtt_ns) / 8;
+    }
+    if (now_ns - l->min_at_ns > MIN_RTT_HALF_WINDOW_MS * MRD_MSEC) {
+        l->min_prev_ns = l->min_cur_ns;
+        l->min_cur_ns = MRD_NEVER;
+        l->min_at_ns = now_ns;
+    }
+    l->min_cur_ns = min_u64(l->min_cur_ns, rtt_ns);
+}
+
+uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l)
+{
+    uint64_t m = min_u64(l->min_cur_ns, l->min_prev_ns);
+
+    return m == MRD_NEVER ? 0 : m;
+}
+
+static uint64_t srtt_or_initial(const struct mrd_loss *l)
+{
+    return l->srtt_ns ? l->srtt_ns : INITIAL_RTT_US * MRD_USEC;
+}
+
+bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, uint64_t now_ns)
+{
+    l->progress_ns = now_ns;
+    l->probes = 0;
+    /* Sooner than any packet can be: this tells of an earlier copy, and nothing of the last one's time. */
+    if (rec->tx_count > 1 && now_ns - rec->tx_ns < mrd_loss_rtt_min_ns(l))
+        return false;
+    if (rec->tx_ns >= l->rack_tx_ns) {
+        l->rack_tx_ns = rec->tx_ns;
+        return true;
+    }
+    /* Acked after one that was sent later: how late is what the window must forgive. Decays over 8 RTT. */
+    if (rec->tx_count == 1) {
+        uint64_t late = l->rack_tx_ns - rec->tx_ns;
+
+        if (late > l->skew_ns || now_ns - l->skew_at_ns > 8 * srtt_or_initial(l)) {
+            l->skew_ns = late;
+            l->skew_at_ns = now_ns;
+        }
+    }
+    return true;
+}
+
+uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
+{
+    uint64_t rtt_min = mrd_loss_rtt_min_ns(l);
+    uint64_t window = min_u64(srtt_or_initial(l), max_u64(rtt_min + rtt_min / 4, 2 * l->skew_ns));
+
+    return window + l->steps * max_u64(rtt_min, 1) / 4;
+}
+
+static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mrd_path *paths,
+                                      uint32_t num_paths)
+{
+    for (uint32_t i = 0; i < num_paths; i++) {
+        const struct mrd_path *p = &paths[i];
+        struct mrd_sent *rec;
+
+        if (!p->chained || p->order_off)
+            continue;
+        rec = mrd_sent_get(s, p->head);
+        if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0)
+            return rec;
+    }
+    return NULL;
+}
+
+struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s, const struct mrd_path *paths,
+                               uint32_t num_paths, uint64_t now_ns, enum mrd_loss_cause *cause)
+{
+    uint64_t window = mrd_loss_window_ns(l);
+    struct mrd_sent *rec;
+
+    l->rack_ns = MRD_NEVER;
+    if (!s->inflight.num)
+        return NULL;
+    *cause = MRD_LOSS_BY_ORDER;
+    rec = lost_by_order(s, paths, num_paths);
+    if (rec)
+        return rec;
+    *cause = MRD_LOSS_BY_RACK;
+    rec = mrd_sent_get(s, s->inflight.head);
+    if (rec->tx_ns >= l->rack_tx_ns)
+        return NULL;
+    /* RFC 8985, section 6.2, step 5: lost when now is past its transmission by the RTT and the window. */
+    if (now_ns - rec->tx_ns >= srtt_or_initial(l) + window)
+        return rec;
+    l->rack_ns = rec->tx_ns + srtt_or_initial(l) + window;
+    return NULL;
+}
+
+void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path)
+{
+    l->log[l->log_next++ % MRD_RETX_LOG] = (struct mrd_retx){.psn = rec->psn,
+                                                             .live = true,
+                                                             .deliberate = rec->deliberate,
+                                                             .by_order = rec->by_order,
+                                                             .old_path = old_path};
+}
+
+struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < MRD_RETX_LOG; i++) {
+        struct mrd_retx *r = &l->log[i];
+
+        if (!r->live || r->psn != psn)
+            continue;
+        r->live = false;
+        if (r->deliberate)
+            return NULL;
+        l->steps += l->steps < 16;
+        l->steps_at_ns = now_ns;
+        return r;
+    }
+    return NULL;
+}
+
+uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns)
+{
+    return max_u64(rto_floor_ns, srtt_or_initial(l) + 4 * l->rttvar_ns) + l->peer_ack_delay_ns;
+}
+
+/*
+ * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay, linear; a small window:
+ * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, linear twice, then doubling.
+ */
+uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets, uint64_t rto_floor_ns)
+{
+    uint64_t srtt = srtt_or_initial(l);
+    uint64_t rto = mrd_loss_rto_ns(l, rto_floor_ns);
+
+    if (l->probes >= MRD_TAIL_PROBES) {
+        uint32_t n = l->probes - MRD_TAIL_PROBES;
+
+        return l->last_send_ns + (n < 2 ? rto : rto << (n - 1 < 8 ? n - 1 : 8));
+    }
+    if (full) {
+        uint64_t probe = max_u64(srtt + srtt / 4, rto_floor_ns / 8);
+
+        return max_u64(l->last_send_ns + probe, l->progress_ns + srtt / 4) + l->peer_ack_delay_ns;
+    }
+    uint64_t gap = cwnd_packets < 0.01 ? 100 * srtt : (uint64_t)((double)srtt / cwnd_packets);
+
+    return l->last_send_ns + (max_u64(2 * srtt + gap, rto_floor_ns / 4) << (l->probes < 4 ? l->probes : 4)) +
+           l->peer_ack_delay_ns;
+}

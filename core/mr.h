@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory regions: tables by lkey (an index with a generation) and by rkey (random).
+ *
+ * mrd_mr_add()/mrd_mr_del() in control calls; mrd_mr_local() and mrd_mr_remote() each time memory is touched, so that
+ * nothing is touched after deregistration.
+ */
+#ifndef MRD_CORE_MR_H
+#define MRD_CORE_MR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/hash.h"
+#include "core/rng.h"
+#include "mrd/mrd.h"
+
+struct mrd_allocator;
+
+struct mrd_mr_impl {
+    struct mrd_mr pub;
+    int access;
+    struct mrd_hash_node by_rkey;
+};
+
+struct mrd_mrs {
+    const struct mrd_allocator *allocator;
+    struct mrd_mr_impl **by_index;
+    uint32_t num, size, next; /* live; table size, a power of two; where to look for room */
+    uint32_t generation;
+    struct mrd_hash rkeys; /* as many buckets as the table has places */
+};
+
+enum mrd_mr_verdict { MRD_MR_OK, MRD_MR_NO_KEY, MRD_MR_RANGE, MRD_MR_ACCESS };
+
+bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator);
+void mrd_mrs_fini(struct mrd_mrs *mrs);
+/* NULL: no memory. Keys are filled in. */
+struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub, int access);
+void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr);
+/* May [addr, addr + len) be used through this lkey by an object of `pd`? access: flags needed. */
+enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t lkey, uint64_t addr,
+                                 uint32_t len, int access);
+enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey, uint64_t addr,
+                                  uint64_t len, int access);
+/* All of a scatter or gather list; MRD_MR_OK if every entry is. */
+enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd, const struct mrd_sge *sge,
+                                uint32_t num, int access);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/msg_tx.h"
+
+#include <string.h>
+
+#include "core/sge.h"
+
+void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to)
+{
+    struct iovec iov[MRD_SGE_MAX];
+    unsigned n;
+
+    if (msg->is_inline) {
+        memcpy(to, msg->inline_data + offset, len);
+        return;
+    }
+    n = mrd_sge_pieces(msg->sge, msg->num_sge, offset, len, iov);
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(to, iov[i].iov_base, iov[i].iov_len);
+        to += iov[i].iov_len;
+    }
+}
+
+void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len, struct mrd_wire_part *part)
+{
+    part->op = msg->op;
+    part->flags = msg->part_flags;
+    part->attempt = msg->attempt;
+    part->len = (uint16_t)len;
+    part->dst_qpn = msg->dst_qpn;
+    part->id = msg->id;
+    part->total = msg->length;
+    part->offset = offset;
+    part->qkey = msg->qkey;
+    part->rkey = msg->rkey;
+    part->addr = msg->remote_addr;
+    part->imm = msg->imm;
+    part->msn = msg->msn;
+    part->rsn = msg->rsn;
+}
+
+uint32_t mrd_msg_part_bytes(const struct mrd_msg *msg)
+{
+    return mrd_wire_part_bytes(msg->op, msg->part_flags);
+}
+
+struct mrd_msg *mrd_msg_in_chain(struct mrd_msg *head, unsigned index)
+{
+    while (head && head->part_index != index)
+        head = head->chain;
+    return head;
+}
+
+void mrd_msg_unchain(struct mrd_msg **head, struct mrd_msg *msg)
+{
+    while (*head != msg)
+        head = &(*head)->chain;
+    *head = msg->chain;
+    msg->chain = NULL;
+    msg->in_chain = false;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets and addresses as they pass between the engine and a packet mover.
+ *
+ * The mover fills mrd_rx_packet and hands it to mrd_engine_rx(); mrd_engine_tx() fills mrd_tx_packet and the mover
+ * sends it. Neither side keeps a pointer of the other's beyond what the fields say.
+ */
+#ifndef MRD_CORE_PACKET_H
+#define MRD_CORE_PACKET_H
+
+#include <stdint.h>
+#include <sys/uio.h> /* struct iovec, the type only */
+
+#include "mrd/mrd.h"
+
+/*
+ * A mover's address, compared as bytes. UDP: IPv6 or v4-mapped IPv6, scope id, port. Simulator: the host number in
+ * port, the rest 0. The port names where the peer receives.
+ */
+struct mrd_addr {
+    uint8_t ip[16];
+    uint32_t scope;
+    uint32_t port;
+};
+
+/* ECN field of the IP header. */
+enum mrd_ecn { MRD_ECN_NOT_ECT = 0, MRD_ECN_ECT1 = 1, MRD_ECN_ECT0 = 2, MRD_ECN_CE = 3 };
+
+enum {
+    MRD_HEAD_PEEK_BYTES = 96,  /* the header of any packet that straight receive plans for fits in this */
+    MRD_PLAN_SEGMENTS_MAX = 64,
+    MRD_SEGMENT_PIECES_MAX = MRD_SGE_MAX,
+};
+
+struct mrd_rx_packet {
+    const uint8_t *data; /* the datagram; with `placed`, its header only */
+    uint32_t len;        /* bytes at data */
+    uint8_t ecn;         /* enum mrd_ecn */
+    uint8_t placed;      /* straight receive: the payload went where mrd_engine_rx_plan() said for this segment */
+    uint16_t placed_len; /* payload bytes put there */
+    uint16_t plan_index; /* with `placed`: which segment of the last plan this is */
+    struct mrd_addr from; /* source address; its port is the source port, not where the peer receives */
+    struct mrd_addr to;   /* local address that was hit (answers leave from it); all zero if unknown */
+};
+
+enum mrd_tx_flags {
+    MRD_TX_ECT = 1 << 0,      /* set ECT(0) */
+    MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: it was cut before the path's MTU shrank */
+};
+
+/* Cookie of packets whose buffers the mover need not report. */
+#define MRD_TX_COOKIE_NONE UINT64_MAX
+
+struct mrd_tx_packet {
+    struct mrd_addr to;   /* where the peer receives */
+    struct mrd_addr from; /* local address to leave from; all zero: any */
+    uint64_t cookie;      /* give to mrd_engine_tx_done() once iov[] is read; or MRD_TX_COOKIE_NONE */
+    uint16_t path;        /* the mover's path number, below mrd_mover.paths and what new_path() returned */
+    uint8_t flags;        /* enum mrd_tx_flags */
+    uint8_t num_iov;
+    uint16_t head_len;    /* header and staged payload */
+    uint16_t head_cap;    /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
+    uint32_t len;         /* the whole datagram: head_len + all of iov[] */
+    uint8_t *head;        /* the caller's memory, filled by the engine */
+    struct iovec iov[MRD_SEGMENT_PIECES_MAX]; /* payload in the user's buffers */
+};
+
+enum {
+    MRD_PAYLOAD_BYTES_MAX = 8192,
+    /* Largest header (an ack of a full tracker, a packet of many parts) plus a staged payload. */
+    MRD_TX_HEAD_BYTES = MRD_PAYLOAD_BYTES_MAX + 2048,
+};
+
+/*
+ * Where the payload of the next segments is to be put. Segment i: pieces [first[i], first[i + 1]) of iov. `epoch` of
+ * the plan ties it to the mrd_engine_rx() calls that follow; the mover does not look at it.
+ */
+struct mrd_rx_plan {
+    uint16_t head_len;     /* header bytes in front of each segment's payload */
+    uint16_t num_segments; /* segments planned, from the first */
+    uint16_t first[MRD_PLAN_SEGMENTS_MAX + 1];
+    struct iovec iov[MRD_PLAN_SEGMENTS_MAX * 2 + MRD_SEGMENT_PIECES_MAX];
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Paths to a peer: what is measured, suspended and counted for each entropy value.
+ *
+ * mrd_paths_init() when the send half is made; mrd_path_sent() as a packet leaves, followed by exactly one of
+ * mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() for those that choose. What is measured
+ * (struct mrd_path) is kept apart from the entropy value that reaches it (`ev`), so that a map of the paths can make
+ * several entropy values share one path.
+ *
+ * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; the first packet after that is the probe: an
+ * ack makes it GOOD, a loss suspends it again. One that keeps failing while others do not becomes DEAD: it is replaced
+ * by a fresh entropy value, or probed each second until a probe is acked. At most half of the paths are out at once,
+ * so that uniform loss, or loss at the peer itself, kills nothing.
+ */
+#ifndef MRD_CORE_PATH_H
+#define MRD_CORE_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mrd/mrd.h" /* enum mrd_path_state */
+
+struct mrd_path {
+    uint16_t ev;        /* the mover's path number: which source port, AH or QP pair */
+    uint16_t id;        /* on the wire; new when a fresh entropy value takes the place */
+    uint8_t state;      /* enum mrd_path_state: GOOD -> SUSPENDED -> GOOD | DEAD -> GOOD */
+    uint8_t losses_row; /* suspensions since the last ack on it: a burst of losses counts once */
+    uint8_t order_off;  /* same-path loss detection is off: it was wrong too often here */
+    uint8_t wants_ev;   /* DEAD and no fresh entropy value was asked for yet */
+    uint32_t pseq_next; /* next per-path sequence number; the wire carries the low 16 bits */
+    uint32_t pseq_acked[2]; /* the highest and second highest acked */
+    uint32_t out_packets;   /* sent on it last, neither acked nor lost */
+    uint32_t head, tail;    /* its packets in flight by transmission, PSNs; owned by sent.c */
+    uint32_t chained;       /* how many; owned by sent.c */
+    uint32_t spurious;      /* losses declared by order that were none */
+    uint64_t until_ns;    /* SUSPENDED: end; DEAD: next probe; UINT64_MAX: a probe is on its way */
+    float q_ns;           /* EWMA of the one-way queue delay */
+    bool q_valid;         /* it has a sample */
+    float loss_ewma;      /* EWMA(1/32) of the share of its packets lost */
+    uint32_t bad_packets; /* packets resolved since loss_ewma was last at or below 10% */
+    uint64_t lost_ns;     /* when a loss on it was last declared */
+    uint64_t packets, lost, ce;
+    uint32_t rx_count, rx_ce; /* the peer's cumulative counts as last told */
+    bool rx_ce_now;           /* the last ack told of new marks on it */
+    uint64_t srtt_ns, rtt_min_ns;
+};
+
+/* All paths of a peer and what they have in common. */
+struct mrd_paths {
+    struct mrd_path *path; /* `num` of them, owned by the send half */
+    uint32_t num;
+    uint32_t num_out; /* not GOOD */
+    float q_avg_ns;   /* EWMA over all samples: what a path without a sample is taken to have */
+    bool q_avg_valid;
+    float loss_avg;    /* EWMA(1/512) of the share lost over all paths */
+    uint64_t acked_ns; /* when a packet was last acked, on any path */
+    int64_t delay_min_cur,
+        delay_min_prev;       /* least rx stamp - tx stamp in this and the previous half window */
+    uint64_t delay_min_at_ns; /* when the current half window began */
+    bool delay_min_valid;
+};
+
+/* `num` zeroed paths at `path`; evs and ids 0 .. num-1. */
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num, uint64_t now_ns);
+
+/* A packet leaves on it: the PSEQ it gets. */
+uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
+/* A packet last sent on it was acked: ends a suspension and the row of losses. An acked probe revives a DEAD path. */
+void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
+/* PSEQ acked, for detection by order: keeps the two highest. */
+void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
+/*
+ * A packet last sent on it was declared lost: suspended for 4 base RTTs << min(row - 1, 4), unless that would put
+ * more than half of the paths out at once. A path that loses clearly more than the mean for long becomes DEAD.
+ */
+void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
+/* A packet in flight was given up, or sent again elsewhere, without judging the path. */
+void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
+/* A loss by order on it was spurious; after a few, detection by order is switched off for it. */
+void mrd_path_order_spurious(struct mrd_path *path);
+/* One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least delay: 16 RTT. */
+void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
+                     uint64_t srtt_ns, uint64_t now_ns);
+/*
+ * May a new packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once: the packet is
+ * the probe (mrd_path_sent() moves until_ns on). On a path that is not GOOD, send one packet, not a whole quantum.
+ */
+static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
+{
+    return path->state == MRD_PATH_GOOD || now_ns >= path->until_ns;
+}
+/*
+ * A fresh entropy value `ev` takes the place of a DEAD path: GOOD again, nothing measured; the id moves on by `num`,
+ * so id % num stays the index. PSEQs go on: packets of the former path may still be in flight.
+ */
+void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns);
+/* No fresh value is to be had: it stays DEAD and is probed each second. */
+void mrd_path_keep(struct mrd_path *path, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/peer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/engine.h"
+
+enum {
+    INDEX_BITS = 20,
+    PAGES_PER_PEER = 4,
+    PAGES_SHARED = 1024,
+};
+
+bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator, uint32_t max_peers,
+                    uint32_t max_paths)
+{
+    uint32_t buckets = mrd_hash_buckets(2 * max_peers);
+
+    memset(peers, 0, sizeof(*peers));
+    peers->allocator = allocator;
+    peers->max = max_peers;
+    mrd_list_init(&peers->all);
+    peers->by_addr.mask = buckets - 1;
+    peers->by_addr.bucket = allocator->alloc(allocator->arg, buckets * sizeof(*peers->by_addr.bucket));
+    return peers->by_addr.bucket &&
+           mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
+           mrd_pool_init(&peers->tx_halves, allocator,
+                         sizeof(struct mrd_tx_half) + max_paths * sizeof(struct mrd_path), max_peers) &&
+           mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
+           mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
+                         max_peers * PAGES_PER_PEER + PAGES_SHARED);
+}
+
+void mrd_peers_fini(struct mrd_peers *peers)
+{
+    mrd_pool_fini(&peers->pages);
+    mrd_pool_fini(&peers->rx_halves);
+    mrd_pool_fini(&peers->tx_halves);
+    mrd_pool_fini(&peers->entries);
+    if (peers->by_addr.bucket)
+        peers->allocator->free(peers->allocator->arg, peers->by_addr.bucket,
+                               (peers->by_addr.mask + 1) * sizeof(*peers->by_addr.bucket));
+}
+
+static uint64_t hash_addr(const struct mrd_addr *addr)
+{
+    uint64_t w[3];
+
+    _Static_assert(sizeof(*addr) == sizeof(w), "address");
+    memcpy(w, addr, sizeof(w));
+    return mrd_hash_mix(w[0] ^ mrd_hash_mix(w[1] ^ mrd_hash_mix(w[2])));
+}
+
+struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    uint64_t hash = hash_addr(addr);
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_addr, hash); n; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_addr);
+
+        if (n->hash == hash && !memcmp(&peer->addr, addr, sizeof(*addr)))
+            return peer;
+    }
+    return NULL;
+}
+
+struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id)
+{
+    uint32_t index = id & ((1u << INDEX_BITS) - 1);
+    struct mrd_peer *peer;
+
+    if (index >= peers->entries.fresh)
+        return NULL;
+    peer = (struct mrd_peer *)(void *)(peers->entries.items + peers->entries.item_bytes * index);
+    return peer->id == id ? peer : NULL;
+}
+
+struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    struct mrd_peer *peer = mrd_pool_alloc(&peers->entries);
+    uint32_t index;
+
+    if (!peer)
+        return NULL;
+    index = (uint32_t)(((char *)peer - peers->entries.items) / (ptrdiff_t)peers->entries.item_bytes);
+    memset(peer, 0, sizeof(*peer));
+    peers->generation += 1u << INDEX_BITS;
+    if (!peers->generation) /* an id is never 0 */
+        peers->generation += 1u << INDEX_BITS;
+    peer->id = peers->generation | index;
+    peer->addr = *addr;
+    peer->heap_index = UINT32_MAX;
+    peer->timer_ns = MRD_NEVER;
+    mrd_list_init(&peer->ready);
+    mrd_list_init(&peer->msgs);
+    mrd_list_init(&peer->flows_tx);
+    mrd_list_init(&peer->flows_rx);
+    mrd_list_append(&peers->all, &peer->node);
+    mrd_hash_add(&peers->by_addr, &peer->by_addr, hash_addr(addr));
+    return peer;
+}
+
+void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
+{
+    assert(!peer->tx && !peer->rx && mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->ready));
+    mrd_hash_del(&peers->by_addr, &peer->by_addr);
+    mrd_list_remove(&peer->node);
+    peer->id = 0;
+    mrd_pool_release(&peers->entries, peer);
+}
+
+struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t num_paths,
+                                      uint32_t tracker, uint64_t now_ns)
+{
+    struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
+
+    assert(tx && !peer->tx);
+    memset(tx, 0, sizeof(*tx));
+    tx->epoch_real_ns = tx->rnr_next_ns = MRD_NEVER;
+    mrd_list_init(&tx->txqs);
+    mrd_list_init(&tx->refusals);
+    mrd_list_init(&tx->aborts);
+    mrd_list_init(&tx->rnr);
+    mrd_sent_init(&tx->sent, &peers->pages, tracker);
+    mrd_paths_init(&tx->paths, tx->path, num_paths, now_ns);
+    mrd_loss_init(&tx->loss, now_ns);
+    peer->tx = tx;
+    return tx;
+}
+
+void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
+{
+    mrd_sent_fini(&peer->tx->sent);
+    mrd_pool_release(&peers->tx_halves, peer->tx);
+    peer->tx = NULL;
+}
+
+struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t tracker,
+                                      uint32_t limit)
+{
+    struct mrd_rx_half *rx = mrd_pool_alloc(&peers->rx_halves);
+
+    assert(rx && !peer->rx);
+    memset(rx, 0, sizeof(*rx));
+    mrd_rcv_init(&rx->rcv, tracker, limit);
+    rx->probe_at_ns = MRD_NEVER;
+    peer->rx = rx;
+    peer->rx_state = MRD_RX_HELD;
+    peer->rx_life++;
+    return rx;
+}
+
+void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_rx_state state)
+{
+    if (peer->rx)
+        mrd_pool_release(&peers->rx_halves, peer->rx);
+    peer->rx = NULL;
+    peer->rx_state = (uint8_t)state;
+}

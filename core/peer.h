@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers: remote contexts, by address.
+ *
+ * The entry (struct mrd_peer) is all that an idle peer costs. While data goes to it, it has a send half; while data
+ * came from it lately, a receive half. mrd_peer_find() and mrd_peer_add() by address; mrd_peer_tx_begin()/tx_end() and
+ * mrd_peer_rx_begin()/rx_end() make and drop the halves. What to do with messages of a dropped half is the engine's.
+ *
+ * A half names a PSN space: (incarnation, epoch) of its sender. Receive half: NONE -> HELD -> TOMB -> NONE; a TOMB
+ * answers its packets with a reset.
+ */
+#ifndef MRD_CORE_PEER_H
+#define MRD_CORE_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/ack.h"
+#include "core/cc.h"
+#include "core/flow.h"
+#include "core/hash.h"
+#include "core/list.h"
+#include "core/loss.h"
+#include "core/packet.h"
+#include "core/path.h"
+#include "core/pool.h"
+#include "core/reasm.h"
+#include "core/sent.h"
+#include "core/spray.h"
+
+/* Messages that a queue pair has for a peer and that still have something to be sent the first time. */
+struct mrd_txq {
+    struct mrd_hash_node by_key;
+    struct mrd_node peer_node; /* round robin among the peer's */
+    struct mrd_node msgs;
+    struct mrd_peer *peer;
+    uint32_t qpn;
+};
+
+/* What an id of a message of several packets stands for. Taken again when its predecessor by 64 is over. */
+struct mrd_tx_id {
+    uint32_t id;
+    uint32_t live;       /* records with this id, ABORT included, that are not released */
+    struct mrd_msg *msg; /* NULL: cancelled or completed, only records are left */
+};
+
+/* A refusal to be delivered: of up to MRD_PARTS_MAX parts of one received packet. */
+struct mrd_refusal {
+    struct mrd_node node; /* waits to be sent; on no list while in flight */
+    uint32_t epoch, psn;  /* the refused packet's space and PSN */
+    uint32_t rnr_usec;
+    uint8_t num;
+    uint8_t rx_life;      /* of the receive half that holds the PSN */
+    struct mrd_wire_refusal_entry entry[MRD_PARTS_MAX];
+};
+
+struct mrd_tx_half {
+    uint32_t epoch;
+    uint32_t bound_inc;      /* incarnation that it speaks to; 0: not known yet */
+    bool acked_once;         /* the first-contact flag is over */
+    bool ack_seen;           /* ack_serial is valid */
+    bool limited;            /* the window held it back at the last try */
+    bool grant_known;
+    uint64_t cookie;
+    bool has_cookie;
+    uint64_t epoch_real_ns;  /* first packet, by the caller's clock; MRD_NEVER: none yet */
+    uint64_t active_real_ns; /* last packet or ack */
+    uint32_t ack_serial;
+    uint32_t psn_limit;
+    uint32_t payload_bytes;  /* of a packet to this peer */
+    uint32_t quantum_left;   /* packets that may still go on path_now */
+    uint32_t path_now;
+    uint32_t probes_due;     /* tail probes to be sent */
+    bool silence_probe;      /* an empty packet is due */
+    uint64_t pace_ns;        /* with a window below a packet: not before */
+    uint32_t unanswered;     /* probes since the peer was last heard */
+    uint64_t waiting_since_ns; /* when the oldest unanswered transmission left, or the last answer came */
+    uint64_t stall_seen_ns;  /* engine's stalled_at_ns when `unanswered` was counted */
+    uint64_t rnr_next_ns;    /* not later than the first retry due; MRD_NEVER: none */
+    uint64_t queued_bytes;   /* of messages on txqs, headers included: is a packet full? */
+
+    struct mrd_sents sent;
+    struct mrd_paths paths;
+    struct mrd_spray spray;
+    struct mrd_cc cc;
+    struct mrd_loss loss;
+
+    struct mrd_node txqs;     /* with something to send, round robin */
+    struct mrd_node refusals; /* to be sent */
+    struct mrd_node aborts;   /* mrd_msg.node of messages whose ABORT is to be sent */
+    struct mrd_node rnr;      /* mrd_msg.node in RNR_WAIT */
+    struct mrd_tx_id ids[MRD_MSG_SLOTS];
+
+    bool delay_base_valid;
+    uint32_t delay_base;      /* first rx stamp - tx stamp: differences to it do not wrap */
+
+    struct mrd_path path[];   /* config.paths of them */
+};
+
+struct mrd_rx_half {
+    uint32_t open_msgs;       /* slots that are OPEN */
+    uint64_t progress_ns;     /* last new packet */
+    uint64_t silence_ns;      /* current interval between silence probes */
+    uint64_t probe_at_ns;     /* MRD_NEVER: nothing is owed */
+    uint32_t call_seq;        /* API call in which wait_for_reply was set */
+    uint64_t share_seen;      /* period in which it counted as an active sender */
+    struct mrd_rcv rcv;
+    struct mrd_slot slot[MRD_MSG_SLOTS];
+};
+
+enum mrd_rx_state { MRD_RX_NONE = 0, MRD_RX_HELD, MRD_RX_TOMB };
+
+struct mrd_peer {
+    struct mrd_hash_node by_addr;
+    struct mrd_node ready;    /* may have something to send */
+    struct mrd_node node;     /* on the engine's list of all */
+    struct mrd_addr addr;     /* where it receives */
+    struct mrd_addr local;    /* of ours that it addressed; answers leave from it */
+    uint32_t id;              /* index in the pool, with a generation in the upper bits */
+    uint32_t payload_bytes;   /* 0: the mover's */
+    uint8_t rx_state;         /* enum mrd_rx_state */
+    uint8_t rx_life;          /* counts receive halves */
+    uint32_t rx_inc, rx_epoch;
+    uint32_t msg_id_next;     /* ids count on while the entry lives */
+    uint64_t heard_ns;        /* judging clock */
+    struct mrd_tx_half *tx;
+    struct mrd_rx_half *rx;   /* HELD only */
+    struct mrd_node msgs;     /* all live messages to it, by mrd_msg.peer_node */
+    struct mrd_node flows_tx, flows_rx;
+    uint32_t heap_index;      /* in the timer heap; UINT32_MAX: not in it */
+    uint64_t timer_ns;
+
+    uint64_t packets_sent, packets_retransmitted, packets_spurious, packets_received;
+    uint64_t bytes_sent, bytes_received;
+    uint64_t lost_by_order, lost_by_rack, probes_tail, timeouts;
+};
+
+struct mrd_peers {
+    struct mrd_pool entries, tx_halves, rx_halves, pages;
+    struct mrd_hash by_addr;
+    struct mrd_node all;
+    const struct mrd_allocator *allocator;
+    uint32_t max, generation;
+};
+
+bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator, uint32_t max_peers,
+                    uint32_t max_paths);
+void mrd_peers_fini(struct mrd_peers *peers);
+
+struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
+struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id);
+/* NULL: the table is full. */
+struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr);
+/* Its halves must be gone. */
+void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
+/* The send half with its paths, records and lists, nothing sent; never fails: there is one for each entry. */
+struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t num_paths,
+                                      uint32_t tracker, uint64_t now_ns);
+void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer);
+struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t tracker,
+                                      uint32_t limit);
+/* To NONE or TOMB. */
+void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_rx_state state);
+
+#endif

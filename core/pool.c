@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/pool.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/engine.h"
+
+bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator, size_t item_bytes,
+                   uint32_t num)
+{
+    memset(pool, 0, sizeof(*pool));
+    pool->allocator = allocator;
+    pool->item_bytes = (item_bytes + 15) & ~(size_t)15;
+    pool->items = allocator->alloc(allocator->arg, pool->item_bytes * num);
+    if (!pool->items)
+        return false;
+    pool->num = num;
+    return true;
+}
+
+void mrd_pool_fini(struct mrd_pool *pool)
+{
+    if (pool->items)
+        pool->allocator->free(pool->allocator->arg, pool->items, pool->item_bytes * pool->num);
+    pool->items = NULL;
+}
+
+void *mrd_pool_alloc(struct mrd_pool *pool)
+{
+    void *item = pool->free_list;
+
+    if (item)
+        memcpy(&pool->free_list, item, sizeof(void *));
+    else if (pool->fresh < pool->num)
+        item = pool->items + pool->item_bytes * pool->fresh++;
+    else
+        return NULL;
+    pool->used++;
+    return item;
+}
+
+void mrd_pool_release(struct mrd_pool *pool, void *item)
+{
+    assert(pool->used > 0);
+    memcpy(item, &pool->free_list, sizeof(void *));
+    pool->free_list = item;
+    pool->used--;
+}

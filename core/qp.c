@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/qp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+enum { MAX_WR = 1 << 20 };
+
+static uint32_t at_least_1(uint32_t n)
+{
+    return n ? n : 1;
+}
+
+static size_t round16(size_t bytes)
+{
+    return (bytes + 15) & ~(size_t)15;
+}
+
+size_t mrd_qp_bytes(const struct mrd_qp_cap *cap)
+{
+    if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR || cap->max_send_sge > MRD_SGE_MAX ||
+        cap->max_recv_sge > MRD_SGE_MAX || cap->max_inline_data > MRD_INLINE_BYTES_MAX)
+        return 0;
+    return round16(sizeof(struct mrd_qp_impl)) + round16(cap->max_send_wr * sizeof(struct mrd_msg)) +
+           round16(cap->max_recv_wr * sizeof(struct mrd_recv)) +
+           round16(((size_t)cap->max_send_wr * at_least_1(cap->max_send_sge) +
+                    (size_t)cap->max_recv_wr * at_least_1(cap->max_recv_sge)) *
+                   sizeof(struct mrd_sge)) +
+           (size_t)cap->max_send_wr * cap->max_inline_data;
+}
+
+void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes)
+{
+    char *at = (char *)qp + round16(sizeof(*qp));
+
+    qp->bytes = bytes;
+    qp->cap = attr->cap;
+    qp->cap.max_send_sge = at_least_1(attr->cap.max_send_sge);
+    qp->cap.max_recv_sge = at_least_1(attr->cap.max_recv_sge);
+    qp->msgs = (struct mrd_msg *)(void *)at;
+    at += round16(qp->cap.max_send_wr * sizeof(struct mrd_msg));
+    qp->recvs = (struct mrd_recv *)(void *)at;
+    at += round16(qp->cap.max_recv_wr * sizeof(struct mrd_recv));
+    qp->sges = (struct mrd_sge *)(void *)at;
+    at += round16(((size_t)qp->cap.max_send_wr * qp->cap.max_send_sge +
+                   (size_t)qp->cap.max_recv_wr * qp->cap.max_recv_sge) *
+                  sizeof(struct mrd_sge));
+    qp->inline_data = (uint8_t *)at;
+
+    qp->sig_all = attr->sq_sig_all;
+    qp->qkey = attr->qkey;
+    mrd_list_init(&qp->free_msgs);
+    mrd_list_init(&qp->free_recvs);
+    mrd_list_init(&qp->posted);
+    mrd_list_init(&qp->node);
+    for (uint32_t i = 0; i < qp->cap.max_send_wr; i++) {
+        struct mrd_msg *msg = &qp->msgs[i];
+
+        msg->qp = qp;
+        msg->sge = &qp->sges[i * qp->cap.max_send_sge];
+        msg->inline_data = &qp->inline_data[i * qp->cap.max_inline_data];
+        mrd_list_init(&msg->flow_node);
+        mrd_list_init(&msg->peer_node);
+        mrd_list_append(&qp->free_msgs, &msg->node);
+    }
+    for (uint32_t i = 0; i < qp->cap.max_recv_wr; i++) {
+        struct mrd_recv *recv = &qp->recvs[i];
+
+        recv->sge = &qp->sges[qp->cap.max_send_wr * qp->cap.max_send_sge + i * qp->cap.max_recv_sge];
+        mrd_list_append(&qp->free_recvs, &recv->node);
+    }
+}
+
+struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp)
+{
+    struct mrd_node *n = mrd_list_pop(&qp->posted);
+
+    if (!n)
+        return NULL;
+    qp->num_posted--;
+    return mrd_container_of(n, struct mrd_recv, node);
+}
+
+void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv)
+{
+    mrd_list_prepend(&qp->posted, &recv->node);
+    qp->num_posted++;
+}
+
+void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv)
+{
+    mrd_list_prepend(&qp->free_recvs, &recv->node);
+}
+
+int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr)
+{
+    struct mrd_recv *recv;
+    uint64_t length = 0;
+    struct mrd_node *n;
+
+    if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+        return -EINVAL;
+    for (int i = 0; i < wr->num_sge; i++)
+        length += wr->sg_list[i].length;
+    if (length > UINT32_MAX)
+        return -EINVAL;
+    n = mrd_list_pop(&qp->free_recvs);
+    if (!n)
+        return -ENOMEM;
+    recv = mrd_container_of(n, struct mrd_recv, node);
+    recv->wr_id = wr->wr_id;
+    recv->num_sge = (uint32_t)wr->num_sge;
+    recv->length = (uint32_t)length;
+    if (wr->num_sge)
+        memcpy(recv->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*recv->sge));
+    mrd_list_append(&qp->posted, &recv->node);
+    qp->num_posted++;
+    return 0;
+}
+
+int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
+                      const char **why)
+{
+    const unsigned known = MRD_SEND_SIGNALED | MRD_SEND_SOLICITED | MRD_SEND_INLINE;
+    uint64_t bytes = 0;
+
+    *why = NULL;
+    if ((unsigned)wr->opcode > MRD_WR_SEND_WITH_IMM)
+        *why = "unknown opcode";
+    else if (wr->send_flags & ~known)
+        *why = "unknown send flag";
+    else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+        *why = "more gather entries than the queue pair's max_send_sge";
+    else if (!wr->ud.ah)
+        *why = "no address handle";
+    if (*why)
+        return -EINVAL;
+    for (int i = 0; i < wr->num_sge; i++)
+        bytes += wr->sg_list[i].length;
+    if (bytes > MRD_MESSAGE_BYTES_MAX) {
+        *why = "message longer than 1 GiB";
+        return -EMSGSIZE;
+    }
+    if (wr->send_flags & MRD_SEND_INLINE && bytes > qp->cap.max_inline_data) {
+        *why = "inline data longer than the queue pair's max_inline_data";
+        return -EINVAL;
+    }
+    *length = (uint32_t)bytes;
+    return 0;
+}
+
+struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t length)
+{
+    bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
+    bool imm = wr->opcode == MRD_WR_SEND_WITH_IMM || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
+    struct mrd_node *n = mrd_list_pop(&qp->free_msgs);
+    struct mrd_msg *msg;
+
+    if (!n)
+        return NULL;
+    msg = mrd_container_of(n, struct mrd_msg, node);
+    qp->live_msgs++;
+    msg->wr_id = wr->wr_id;
+    msg->length = length;
+    msg->op = write ? MRD_OP_WRITE : MRD_OP_SEND;
+    msg->part_flags = (uint8_t)((imm ? MRD_PART_IMM : 0) |
+                                (wr->send_flags & MRD_SEND_SOLICITED ? MRD_PART_SOLICITED : 0) |
+                                (qp->pub.order == MRD_ORDER_MSG ? MRD_PART_ORDERED : 0));
+    msg->signaled = qp->sig_all || wr->send_flags & MRD_SEND_SIGNALED;
+    msg->is_inline = wr->send_flags & MRD_SEND_INLINE;
+    msg->dst_qpn = wr->ud.remote_qpn;
+    msg->qkey = wr->ud.remote_qkey;
+    msg->remote_addr = write ? wr->wr.rdma.remote_addr : 0;
+    msg->rkey = write ? wr->wr.rdma.rkey : 0;
+    msg->imm = wr->imm_data;
+    msg->rnr_left = (uint8_t)qp->rnr_retry;
+    msg->state = MRD_MSG_QUEUED;
+    msg->status = MRD_WC_SUCCESS;
+    msg->flow = NULL;
+    msg->chain = msg->abort_chain = NULL;
+    msg->next_offset = msg->acked_bytes = 0;
+    msg->attempt = msg->vendor_err = 0;
+    msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = false;
+    msg->num_sge = 0;
+    if (msg->is_inline) {
+        uint8_t *at = msg->inline_data;
+
+        for (int i = 0; i < wr->num_sge; at += wr->sg_list[i++].length)
+            memcpy(at, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+    } else if (wr->num_sge) {
+        msg->num_sge = (uint8_t)wr->num_sge;
+        memcpy(msg->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*msg->sge));
+    }
+    return msg;
+}
+
+void mrd_qp_msg_free(struct mrd_qp_impl *qp, struct mrd_msg *msg)
+{
+    assert(msg->state != MRD_MSG_FREE && qp->live_msgs > 0);
+    msg->state = MRD_MSG_FREE;
+    qp->live_msgs--;
+    mrd_list_append(&qp->free_msgs, &msg->node);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: their work request slots, receive queue and number; validation of work requests.
+ *
+ * A queue pair has no connection. Its send slots (struct mrd_msg) and receive slots are made at create and come from
+ * free lists, because work to different peers ends in any order.
+ */
+#ifndef MRD_CORE_QP_H
+#define MRD_CORE_QP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/cq.h"
+#include "core/hash.h"
+#include "core/list.h"
+#include "core/mr.h"
+#include "core/msg_tx.h"
+
+struct mrd_recv {
+    struct mrd_node node; /* posted or free list; on none while bound to a message */
+    uint64_t wr_id;
+    uint32_t length;
+    uint32_t num_sge;
+    struct mrd_sge *sge;
+};
+
+struct mrd_qp_impl {
+    struct mrd_qp pub;
+    struct mrd_hash_node by_num;
+    struct mrd_node node;    /* on the engine's list */
+    uint32_t qkey, rnr_retry;
+    uint64_t rnr_timer_ns;
+    struct mrd_qp_cap cap;
+    bool sig_all;
+    bool destroyed;          /* by the user; waits for its messages to end */
+    uint32_t live_msgs;      /* not FREE */
+
+    struct mrd_msg *msgs;
+    struct mrd_node free_msgs;
+    struct mrd_recv *recvs;
+    struct mrd_node free_recvs, posted;
+    uint32_t num_posted;
+    struct mrd_sge *sges;    /* of all slots */
+    uint8_t *inline_data;
+    size_t bytes;            /* of the one allocation that holds all of the above */
+};
+
+static inline struct mrd_qp_impl *mrd_qp_impl(struct mrd_qp *qp)
+{
+    return (struct mrd_qp_impl *)(void *)qp;
+}
+
+/* Bytes that a queue pair with these caps takes; 0: a cap is out of range. */
+size_t mrd_qp_bytes(const struct mrd_qp_cap *cap);
+/* Lay a queue pair out in zeroed memory of mrd_qp_bytes(). */
+void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes);
+
+/* A posted receive, oldest first; NULL: none. It is the caller's until mrd_qp_recv_free() or _return(). */
+struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp);
+/* It was not used after all: back to the front of the queue. */
+void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv);
+void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv);
+/* Fill a free receive slot and queue it. 0, -EINVAL, -ENOMEM (no slot). */
+int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
+
+/* What is wrong with a send request: 0, -EINVAL, -EMSGSIZE; *why then says it. Memory keys are not looked at. */
+int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
+                      const char **why);
+/* Fill a free send slot from a checked request; NULL: no slot. State QUEUED, on no list. */
+struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t length);
+void mrd_qp_msg_free(struct mrd_qp_impl *qp, struct mrd_msg *msg);
+
+#endif

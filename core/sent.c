@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/sent.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/bitmap.h"
+#include "core/seq.h"
+
+/* An empty page goes back, but not the page of the next PSN: a slow sender would take and give it for each packet. */
+static void page_drop(struct mrd_sents *s, uint32_t psn)
+{
+    uint32_t i = (psn & s->mask) / MRD_SENT_PAGE;
+
+    if (s->page[i] && !s->page[i]->used && i != (s->next & s->mask) / MRD_SENT_PAGE) {
+        mrd_pool_release(s->pages, s->page[i]);
+        s->page[i] = NULL;
+    }
+}
+
+static struct mrd_sent *slot(const struct mrd_sents *s, uint32_t psn)
+{
+    struct mrd_sent_page *page = s->page[(psn & s->mask) / MRD_SENT_PAGE];
+
+    return page ? &page->rec[psn % MRD_SENT_PAGE] : NULL;
+}
+
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker)
+{
+    memset(s, 0, sizeof(*s));
+    s->pages = pages;
+    s->mask = tracker - 1;
+}
+
+void mrd_sent_fini(struct mrd_sents *s)
+{
+    for (uint32_t i = 0; i <= s->mask / MRD_SENT_PAGE; i++)
+        if (s->page[i])
+            mrd_pool_release(s->pages, s->page[i]);
+    memset(s->page, 0, sizeof(s->page));
+}
+
+struct mrd_sent *mrd_sent_add(struct mrd_sents *s)
+{
+    struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
+    struct mrd_sent *rec;
+
+    assert(s->next - s->una <= s->mask);
+    if (!*page) {
+        *page = mrd_pool_alloc(s->pages);
+        if (!*page)
+            return NULL;
+        memset(*page, 0, sizeof(**page));
+    }
+    rec = &(*page)->rec[s->next % MRD_SENT_PAGE];
+    /* A record that is acked but still read by the mover keeps its place: its PSN one turn later must wait. */
+    if (rec->state != MRD_SENT_FREE)
+        return NULL;
+    (*page)->used++;
+    memset(rec, 0, sizeof(*rec));
+    rec->psn = s->next++;
+    rec->state = MRD_SENT_NEW;
+    mrd_bit_clear(s->acked, s->mask, rec->psn);
+    if (rec->psn % MRD_SENT_PAGE == 0)
+        page_drop(s, rec->psn - 1);
+    return rec;
+}
+
+struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn)
+{
+    struct mrd_sent *rec;
+
+    if (psn - s->una > s->mask && s->una - psn > s->mask)
+        return NULL;
+    rec = slot(s, psn);
+    return rec && rec->state != MRD_SENT_FREE && rec->psn == psn ? rec : NULL;
+}
+
+static void chain_append(struct mrd_sents *s, struct mrd_sent_chain *c, struct mrd_sent *rec)
+{
+    rec->prev = c->tail;
+    if (c->num++)
+        slot(s, c->tail)->next = rec->psn;
+    else
+        c->head = rec->psn;
+    c->tail = rec->psn;
+}
+
+static void chain_remove(struct mrd_sents *s, struct mrd_sent_chain *c, struct mrd_sent *rec)
+{
+    if (c->head == rec->psn)
+        c->head = rec->next;
+    else
+        slot(s, rec->prev)->next = rec->next;
+    if (c->tail == rec->psn)
+        c->tail = rec->prev;
+    else
+        slot(s, rec->next)->prev = rec->prev;
+    c->num--;
+}
+
+/* The same for a path's chain; out_packets is path.c's, so the chain's end is told by equal head and tail. */
+static void path_append(struct mrd_sents *s, struct mrd_path *path, struct mrd_sent *rec)
+{
+    rec->path_next = rec->path_prev = MRD_PSN_NONE;
+    if (path->chained++) {
+        rec->path_prev = path->tail;
+        slot(s, path->tail)->path_next = rec->psn;
+    } else {
+        path->head = rec->psn;
+    }
+    path->tail = rec->psn;
+}
+
+static void path_remove(struct mrd_sents *s, struct mrd_path *path, struct mrd_sent *rec)
+{
+    if (path->head == rec->psn)
+        path->head = rec->path_next;
+    else
+        slot(s, rec->path_prev)->path_next = rec->path_next;
+    if (path->tail == rec->psn)
+        path->tail = rec->path_prev;
+    else
+        slot(s, rec->path_next)->path_prev = rec->path_prev;
+    path->chained--;
+}
+
+static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+{
+    if (rec->state == MRD_SENT_INFLIGHT) {
+        chain_remove(s, &s->inflight, rec);
+        path_remove(s, &paths[rec->path], rec);
+        s->inflight_bytes -= rec->bytes;
+    } else if (rec->state == MRD_SENT_LOST) {
+        chain_remove(s, &s->lost, rec);
+    }
+}
+
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths, uint16_t path,
+                       uint32_t pseq, uint64_t now_ns)
+{
+    assert(rec->state != MRD_SENT_ACKED);
+    leave_state(s, rec, paths);
+    rec->state = MRD_SENT_INFLIGHT;
+    rec->path = path;
+    rec->pseq = pseq;
+    rec->tx_ns = now_ns;
+    if (rec->tx_count < UINT8_MAX)
+        rec->tx_count++;
+    chain_append(s, &s->inflight, rec);
+    path_append(s, &paths[path], rec);
+    s->inflight_bytes += rec->bytes;
+}
+
+void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+{
+    assert(rec->state == MRD_SENT_INFLIGHT);
+    leave_state(s, rec, paths);
+    rec->state = MRD_SENT_LOST;
+    chain_append(s, &s->lost, rec);
+}
+
+void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+{
+    assert(rec->state == MRD_SENT_INFLIGHT || rec->state == MRD_SENT_LOST);
+    leave_state(s, rec, paths);
+    rec->state = MRD_SENT_ACKED;
+    mrd_bit_set(s->acked, s->mask, rec->psn);
+    while (s->una != s->next && mrd_bit_test(s->acked, s->mask, s->una))
+        s->una++;
+}
+
+void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec)
+{
+    assert(rec->state == MRD_SENT_ACKED && !rec->tx_refs);
+    rec->state = MRD_SENT_FREE;
+    s->page[(rec->psn & s->mask) / MRD_SENT_PAGE]->used--;
+    page_drop(s, rec->psn);
+}
+
+uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits)
+{
+    uint32_t lo = s->una - base; /* bits below una are old, bits from next on are a lie */
+    uint32_t hi = s->next - base;
+
+    if ((int32_t)hi <= 0 || (int32_t)lo >= 64)
+        return 0;
+    if ((int32_t)lo > 0)
+        bits &= ~0ull << lo;
+    if ((int32_t)hi < 64)
+        bits &= (1ull << hi) - 1;
+    return bits & ~s->acked[(base & s->mask) >> 6];
+}
+
+bool mrd_sent_audit(const struct mrd_sents *s)
+{
+    uint64_t bytes = 0;
+    uint32_t inflight = 0, lost = 0;
+
+    for (uint32_t psn = s->una; psn != s->next; psn++) {
+        const struct mrd_sent *rec = mrd_sent_get(s, psn);
+
+        if (!rec) {
+            if (!mrd_bit_test(s->acked, s->mask, psn))
+                return false;
+            continue;
+        }
+        inflight += rec->state == MRD_SENT_INFLIGHT;
+        lost += rec->state == MRD_SENT_LOST;
+        bytes += rec->state == MRD_SENT_INFLIGHT ? rec->bytes : 0;
+    }
+    return bytes == s->inflight_bytes && inflight == s->inflight.num && lost == s->lost.num;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sent packets in flight: one record a PSN from its first transmission until it is acked and no longer read.
+ *
+ * mrd_sent_add() makes the record of the next PSN; mrd_sent_transmit() each time it leaves; mrd_sent_lose() when it
+ * is given up (it then waits to be retransmitted); mrd_sent_ack() once; mrd_sent_release() when nothing needs it.
+ * Records in flight are kept oldest transmission first, for the peer and for each path.
+ *
+ * Legal states: NEW -> INFLIGHT -> LOST -> INFLIGHT ... -> ACKED -> free. inflight_bytes changes only here, with the state.
+ */
+#ifndef MRD_CORE_SENT_H
+#define MRD_CORE_SENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/limits.h"
+#include "core/path.h"
+#include "core/pool.h"
+
+#define MRD_PSN_NONE UINT32_MAX /* end of a chain; as a PSN it is told apart by the chain's length */
+
+enum mrd_sent_state {
+    MRD_SENT_FREE = 0,
+    MRD_SENT_NEW, /* has a PSN, was never sent */
+    MRD_SENT_INFLIGHT,
+    MRD_SENT_LOST,
+    MRD_SENT_ACKED,
+};
+enum mrd_sent_kind {
+    MRD_SENT_EMPTY = 0, /* carries nothing: a probe, or everything in it was cancelled */
+    MRD_SENT_SEGMENT,   /* a piece of the message with id `id` */
+    MRD_SENT_SMALL,     /* whole messages, chained from `small` */
+    MRD_SENT_REFUSAL,
+    MRD_SENT_ABORT,
+};
+
+struct mrd_sent {
+    uint64_t tx_ns; /* last transmission */
+    uint32_t psn;
+    uint32_t pseq;        /* of the last transmission */
+    uint32_t next, prev;  /* in the chain of records in flight, or of lost ones */
+    uint32_t path_next, path_prev;
+    uint16_t bytes;       /* datagram */
+    uint16_t path;        /* index of the last transmission's */
+    uint16_t tx_refs;     /* copies that the mover still reads */
+    uint8_t tx_count;     /* transmissions, saturated */
+    uint8_t state, kind;  /* enums above */
+    uint8_t attempt;      /* SEGMENT: of the message */
+    uint8_t deliberate;   /* the last retransmission was a probe or a second copy, not a loss */
+    uint8_t by_order;     /* declared lost by order on its path */
+    uint16_t len;         /* SEGMENT: payload bytes */
+    uint32_t id, offset;  /* SEGMENT */
+    union {
+        struct mrd_msg *small;     /* SMALL, ABORT: chain of messages */
+        struct mrd_refusal *refusal;
+    } u;
+};
+
+struct mrd_sent_page {
+    struct mrd_sent rec[MRD_SENT_PAGE];
+    uint32_t used;
+};
+
+struct mrd_sent_chain {
+    uint32_t head, tail, num; /* num 0: head and tail mean nothing */
+};
+
+struct mrd_sents {
+    struct mrd_pool *pages;
+    struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
+    uint32_t mask;            /* tracker - 1 */
+    uint32_t una, next;       /* oldest PSN not acked; next PSN to be used */
+    struct mrd_sent_chain inflight, lost;
+    uint64_t inflight_bytes;
+    uint64_t acked[MRD_TRACKER_MAX / 64];
+};
+
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker);
+void mrd_sent_fini(struct mrd_sents *s);
+/* The record of PSN s->next, zeroed, not in flight; NULL: the pool of pages is exhausted. */
+struct mrd_sent *mrd_sent_add(struct mrd_sents *s);
+/* The live record of a PSN, or NULL. */
+struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
+/* It leaves (again) on a path whose PSEQ it got. */
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths, uint16_t path,
+                       uint32_t pseq, uint64_t now_ns);
+void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);
+/* Mark acked and advance una. The record stays, in state ACKED, until mrd_sent_release(). */
+void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);
+void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec);
+/* The PSNs of una + first .. that `bits` (64 from `base`) says acked and that were not known as acked. */
+uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits);
+/* For tests: figures agree with the records. */
+bool mrd_sent_audit(const struct mrd_sents *s);
+
+#endif

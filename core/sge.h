@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Gather and scatter lists cut into pieces of memory. */
+#ifndef MRD_CORE_SGE_H
+#define MRD_CORE_SGE_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "mrd/mrd.h"
+
+/* Bytes [offset, offset + len) of the list, which must hold them, as pieces; how many, at most num_sge. */
+static inline unsigned mrd_sge_pieces(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
+                                      uint32_t len, struct iovec *iov)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < num_sge && len; i++) {
+        uint32_t take;
+
+        if (offset >= sge[i].length) {
+            offset -= sge[i].length;
+            continue;
+        }
+        take = sge[i].length - offset < len ? sge[i].length - offset : len;
+        iov[n].iov_base = (char *)(uintptr_t)sge[i].addr + offset;
+        iov[n++].iov_len = take;
+        len -= take;
+        offset = 0;
+    }
+    assert(!len);
+    return n;
+}
+
+#endif

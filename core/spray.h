@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Path choice. A policy is a const table with a name; mrd_spray_find() finds it.
+ *
+ * pick() for the first packet of each quantum; acked() and lost() tell the policy what came of a packet. Policies
+ * read paths and change only their own state.
+ *
+ * Adding one: a file spray_NAME.c with a `const struct mrd_spray_ops mrd_spray_NAME`, one line in the table of
+ * spray.c, and its name in mrd.h's attribute comment.
+ */
+#ifndef MRD_CORE_SPRAY_H
+#define MRD_CORE_SPRAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/path.h"
+#include "core/rng.h"
+
+enum { MRD_SPRAY_CACHE = 64 }; /* entropy values that reps remembers */
+
+struct mrd_spray_ops;
+
+struct mrd_spray {
+    const struct mrd_spray_ops *ops;
+    uint32_t next;                   /* rr: next index; single: the index; reps: next to explore */
+    uint32_t cache_head, cache_tail; /* reps: free-running */
+    uint16_t cache[MRD_SPRAY_CACHE]; /* reps: indices whose last packet came back unmarked */
+};
+
+/* What a choice may depend on besides the paths. */
+struct mrd_spray_args {
+    uint64_t now_ns;
+    uint64_t base_rtt_ns;
+    int avoid; /* index that a retransmission was lost on, or -1: taken only if no other is usable */
+    struct mrd_rng *rng;
+};
+
+struct mrd_spray_ops {
+    const char *name;
+    /* s->ops is the policy's afterwards. */
+    void (*init)(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng);
+    /* Index of the path for the next packet: usable if any is (`single` has but one); never fails. */
+    uint32_t (*pick)(struct mrd_spray *s, const struct mrd_paths *paths,
+                     const struct mrd_spray_args *args);
+    void (*acked)(struct mrd_spray *s, uint32_t index, bool ce); /* may be NULL */
+    void (*lost)(struct mrd_spray *s, uint32_t index);           /* may be NULL */
+};
+
+/* NULL if there is none of that name. name NULL: "adaptive". */
+const struct mrd_spray_ops *mrd_spray_find(const char *name);
+
+/* For policies. The next usable index from `start` on, wrapping, or mrd_spray_last_resort(). */
+uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_args *args,
+                        uint32_t start);
+/* No path but perhaps `avoid` is usable: that one, else the suspended one that is due first, else a dead one. */
+uint32_t mrd_spray_last_resort(const struct mrd_paths *paths, const struct mrd_spray_args *args);
+
+extern const struct mrd_spray_ops mrd_spray_single, mrd_spray_rr, mrd_spray_random, mrd_spray_reps,
+    mrd_spray_adaptive;
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * adaptive: the usable path with the least out * U + q, ties at random.
+ *
+ * `out` is the number of one's own unacked packets on the path: join the shortest queue, known at once and of one's
+ * own making, so that senders cannot herd. `q`, the smoothed one-way queue delay that the peer's stamps tell, breaks
+ * ties between paths of equal `out`: it is a round trip old, and senders that follow it alone all chase the same path
+ * that was empty then (U = 0.05 base RTTs: 27% above the lone flow on a permutation, with 0.3: 10%).
+ */
+#include <float.h>
+
+#include "core/spray.h"
+
+/* U in base RTTs: what one more packet of our own counts against a delay. */
+#define UNIT_BASE_RTTS 0.3f
+
+static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)
+{
+    (void)paths;
+    (void)rng;
+    s->ops = &mrd_spray_adaptive;
+}
+
+static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths,
+                              const struct mrd_spray_args *args)
+{
+    /* Before the first RTT sample there is no delay either, and any unit will do. */
+    float unit_ns = args->base_rtt_ns ? UNIT_BASE_RTTS * (float)args->base_rtt_ns : 1;
+    float average_ns = paths->q_avg_ns;
+    float best_ns = FLT_MAX;
+    uint32_t best = 0, ties = 0;
+
+    (void)s;
+    for (uint32_t i = 0; i < paths->num; i++) {
+        const struct mrd_path *path = &paths->path[i];
+        float score_ns =
+            (float)(int32_t)path->out_packets * unit_ns + (path->q_valid ? path->q_ns : average_ns);
+
+        if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_usable(path, args->now_ns))
+            continue;
+        ties = score_ns < best_ns ? 1 : ties + 1;
+        best_ns = score_ns;
+        /* Reservoir: each of n equals stays with probability 1/n. */
+        if (ties == 1 || mrd_rng_below(args->rng, ties) == 0)
+            best = i;
+    }
+    return ties ? best : mrd_spray_last_resort(paths, args);
+}
+
+const struct mrd_spray_ops mrd_spray_adaptive = {
+    .name = "adaptive",
+    .init = adaptive_init,
+    .pick = adaptive_pick,
+};

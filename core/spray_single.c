@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * single: all packets of a peer on one path, as ECMP places a connection. The baseline: it neither leaves a bad path
+ * nor avoids the one that a packet was lost on.
+ */
+#include "core/spray.h"
+
+static void single_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)
+{
+    s->ops = &mrd_spray_single;
+    s->next = mrd_rng_below(rng, paths->num);
+}
+
+static uint32_t single_pick(struct mrd_spray *s, const struct mrd_paths *paths,
+                            const struct mrd_spray_args *args)
+{
+    (void)paths;
+    (void)args;
+    return s->next;
+}
+
+const struct mrd_spray_ops mrd_spray_single = {
+    .name = "single",
+    .init = single_init,
+    .pick = single_pick,
+};

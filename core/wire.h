@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packet formats: encode, decode, validate. WIRE.md has the pictures.
+ *
+ * Sending: mrd_wire_put_head(), then the options and parts in order, mrd_wire_seal() last. Receiving:
+ * mrd_wire_get() validates everything up to the payload; mrd_wire_get_part() walks the parts;
+ * mrd_wire_check_payload() before the payload is believed.
+ *
+ * Adding a packet type: enum mrd_wire_type, a case in mrd_wire_get(), encode and decode here, a picture in WIRE.md,
+ * a row in tests/unit/test_wire.c.
+ */
+#ifndef MRD_CORE_WIRE_H
+#define MRD_CORE_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/limits.h"
+
+enum {
+    MRD_WIRE_VERSION = 1,
+    MRD_WIRE_BASE_BYTES = 40,
+    MRD_WIRE_COOKIE_BYTES = 8,
+    MRD_WIRE_ACKBLOCK_BYTES = 20,
+    MRD_WIRE_PART_BYTES_MIN = 12,
+    MRD_WIRE_PART_BYTES_MAX = 48,
+    MRD_WIRE_ACK_BYTES = 72, /* fixed part, base included */
+    MRD_WIRE_SLICE_BITS = 256,
+    MRD_WIRE_SLICE_BYTES = 36,
+    MRD_WIRE_PATH_BYTES = 12,
+    MRD_WIRE_SLICES_MAX = MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS + 1,
+    MRD_WIRE_ACK_PATHS_MAX = 64,
+    MRD_WIRE_REFUSAL_BYTES = 16,
+    MRD_WIRE_REFUSAL_ENTRY_BYTES = 8,
+    MRD_WIRE_STAMP_NS = 16, /* unit of stamps: 32 bits wrap after 68 s */
+};
+
+enum mrd_wire_type {
+    MRD_WIRE_DATA = 1,
+    MRD_WIRE_ACK = 2,
+    MRD_WIRE_RESET = 3,
+    MRD_WIRE_CHALLENGE = 4,
+};
+
+enum mrd_wire_flags {
+    MRD_WIRE_ACK_REQUEST = 1 << 0,
+    MRD_WIRE_FIRST_CONTACT = 1 << 1,
+    MRD_WIRE_ACKBLOCK = 1 << 2,
+    MRD_WIRE_COOKIE = 1 << 3,
+};
+
+enum mrd_wire_op {
+    MRD_OP_SEND = 1,
+    MRD_OP_WRITE = 2,
+    /* 3..6 are kept for read and atomic requests and responses. */
+    MRD_OP_VOID = 7, /* holds the place of a part that a retransmission leaves out */
+    MRD_OP_REFUSAL = 8,
+    MRD_OP_ABORT = 9,
+};
+
+enum mrd_part_flags {
+    MRD_PART_MULTI = 0x10, /* one packet of several: id, total, offset present */
+    MRD_PART_IMM = 0x20,
+    MRD_PART_ORDERED = 0x40, /* msn, rsn present */
+    MRD_PART_SOLICITED = 0x80,
+};
+
+/* Why a target refuses a message; the number is wc.vendor_err at the sender. */
+enum mrd_refusal_code {
+    MRD_REFUSE_RNR = 1,       /* no receive posted: try again after the delay */
+    MRD_REFUSE_RESOURCES = 2, /* no memory for the message's state: likewise */
+    MRD_REFUSE_QPN = 3,
+    MRD_REFUSE_QKEY = 4,
+    MRD_REFUSE_TOO_LONG = 5,
+    MRD_REFUSE_ACCESS = 6,
+    MRD_REFUSE_INVALID = 7, /* contradicts itself or the rules of its mode */
+    MRD_REFUSE_OPERATION = 8, /* the target's memory went away, or its QP while the message was half there */
+};
+
+struct mrd_wire_head {
+    uint8_t type, flags, key_id;
+    uint16_t head_len;
+    uint32_t src_inc, dst_inc, epoch, psn, stamp;
+    uint16_t path_id, pseq;
+    uint32_t reply;   /* sender's receive port or QPN, 24 bits */
+    uint32_t payload_check;
+    uint64_t cookie;  /* DATA: with MRD_WIRE_COOKIE; CHALLENGE: always */
+    uint32_t up_usec; /* CHALLENGE: time since the challenger opened, saturated */
+    uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
+    /* MRD_WIRE_ACKBLOCK */
+    uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;
+    uint16_t parts_at; /* offset of the first part */
+};
+
+/* A message's piece in a DATA packet. */
+struct mrd_wire_part {
+    uint8_t op, flags, attempt;
+    uint16_t len; /* payload bytes */
+    uint32_t dst_qpn, src_qpn;
+    uint32_t id, total, offset; /* without MRD_PART_MULTI: 0, len, 0 */
+    uint32_t qkey;              /* SEND */
+    uint32_t rkey;              /* WRITE */
+    uint64_t addr;              /* WRITE: of the message's first byte */
+    uint32_t imm;               /* as posted, big-endian bytes */
+    uint32_t msn, rsn;
+    /* REFUSAL */
+    uint8_t num_entries;
+    uint32_t epoch, psn, rnr_usec; /* the refused PSN and its space */
+    const uint8_t *entries;
+};
+
+struct mrd_wire_refusal_entry {
+    uint8_t index, code, attempt; /* of the part in the refused packet */
+    uint32_t id;
+};
+
+enum mrd_wire_ack_flags { MRD_ACK_ECHO = 1, MRD_ACK_ECHO_CE = 2 };
+
+struct mrd_wire_slice {
+    uint32_t base; /* multiple of 256 */
+    uint64_t bits[4];
+};
+
+struct mrd_wire_path {
+    uint16_t id;
+    uint32_t received, ce; /* cumulative */
+};
+
+struct mrd_wire_ack {
+    uint32_t serial, cum, psn_limit;
+    uint32_t echo_psn, echo_stamp, echo_rx_stamp, echo_delay; /* stamp units */
+    uint16_t echo_path, ack_delay_usec;
+    uint8_t flags, num_slices, num_paths, num_dups;
+    struct mrd_wire_slice slice[MRD_WIRE_SLICES_MAX];
+    struct mrd_wire_path path[MRD_WIRE_ACK_PATHS_MAX];
+    uint32_t dup[MRD_ACK_DUPS_MAX];
+};
+
+enum mrd_wire_error {
+    MRD_WIRE_OK = 0,
+    MRD_WIRE_TRUNCATED,
+    MRD_WIRE_BAD_VERSION,
+    MRD_WIRE_BAD_TYPE,
+    MRD_WIRE_BAD_LENGTH,
+    MRD_WIRE_BAD_CHECK,
+};
+
+/* Writes the base header and its options; the write position, where parts go. head->head_len is not used. */
+uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head);
+uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part);
+uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_t rnr_usec, uint8_t num_entries);
+uint8_t *mrd_wire_put_refusal_entry(uint8_t *at, const struct mrd_wire_refusal_entry *entry);
+/* The whole ACK packet behind the base header of mrd_wire_put_head(). */
+uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
+/* Bytes of the part that put_part() writes. */
+uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags);
+/* Add flags to a header that is not sealed yet. */
+void mrd_wire_add_flags(uint8_t *buf, uint8_t flags);
+void mrd_wire_set_payload_check(uint8_t *buf, uint32_t check);
+/* Set head_len and the header check: the header is finished. */
+void mrd_wire_seal(uint8_t *buf, const uint8_t *end);
+
+/* Checks lengths, version, type and the header's check; fills head. */
+enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head);
+/* The part at offset *at of the header, which moves on; false: malformed. */
+bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len, struct mrd_wire_part *part);
+void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i, struct mrd_wire_refusal_entry *entry);
+bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head, struct mrd_wire_ack *ack);
+
+/* The payload check of `len` bytes; 0 of none. Pieces are hashed as if contiguous. */
+uint32_t mrd_wire_payload_check(const void *data, uint32_t len);
+
+#endif

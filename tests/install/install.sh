@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# install.sh CMAKE BUILD_DIR CC: an installed tree is complete. Programs are built against it as users would, by
+# pkg-config and by find_package, shared and static, in C and C++; the README's example is one of them.
+
+set -euo pipefail
+
+readonly cmake=$1 build=$2 cc=$3
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/moved
+
+fail()
+{
+    echo "install: FAILED: $*" >&2
+    exit 1
+}
+
+# run PROGRAM: it says the version that pkg-config knows.
+run()
+{
+    local said
+
+    said=$("$1") || fail "$1 failed"
+    [[ $said == "$version" ]] || fail "$1 says version $said, pkg-config $version"
+}
+
+# The first C block of the README.
+readme_example()
+{
+    awk '/^```c$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$here/../../README.md"
+}
+
+# The README points at files that are there.
+while read -r link; do
+    [[ -e $here/../../$link ]] || fail "the README points at $link, which is not there"
+done < <(grep -oE '\]\([A-Za-z0-9_./-]+\)' "$here/../../README.md" | tr -d '()]')
+
+# Installed in one place, moved to another: nothing may remember where it was.
+"$cmake" --install "$build" --prefix "$scratch/first" >/dev/null
+mv "$scratch/first" "$tree"
+pc=$(find "$tree" -name mrd.pc)
+[[ -n $pc ]] || fail 'no mrd.pc'
+export PKG_CONFIG_PATH=${pc%/*} LD_LIBRARY_PATH=${pc%/pkgconfig/mrd.pc}
+version=$(pkg-config --modversion mrd)
+
+read -ra flags <<<"$(pkg-config --cflags --libs mrd)"
+"$cc" -std=c11 -Wall -Wextra -Werror "$here/consumer/consumer.c" -o "$scratch/by_pkg_config" "${flags[@]}"
+run "$scratch/by_pkg_config"
+readelf -d "$scratch/by_pkg_config" | grep -q 'NEEDED.*libmrd\.so\.0' || fail 'the soname is not libmrd.so.0'
+
+read -ra flags <<<"$(pkg-config --cflags --libs --static mrd)"
+for i in "${!flags[@]}"; do
+    [[ ${flags[i]} != -lmrd ]] || flags[i]=-l:libmrd.a
+done
+"$cc" -std=c11 "$here/consumer/consumer.c" -o "$scratch/by_pkg_config_static" "${flags[@]}"
+run "$scratch/by_pkg_config_static"
+! readelf -d "$scratch/by_pkg_config_static" | grep -q libmrd || fail 'the static program needs libmrd.so'
+
+"$cmake" -S "$here/consumer" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_C_COMPILER="$cc" >/dev/null
+"$cmake" --build "$scratch/build" >/dev/null
+run "$scratch/build/consumer_shared"
+run "$scratch/build/consumer_static"
+
+readme_example >"$scratch/readme.c"
+read -ra flags <<<"$(pkg-config --cflags --libs mrd)"
+"$cc" -std=c11 -Wall -Wextra -Werror "$scratch/readme.c" -o "$scratch/readme" "${flags[@]}"
+timeout 20 "$scratch/readme" >/dev/null || fail "the README's example failed"
+
+if command -v g++ >/dev/null; then
+    for header in "$tree"/include/mrd/*.h; do
+        g++ -std=c++11 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only -x c++ "$header"
+    done
+fi

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# package.sh CPACK BUILD_DIR: the Debian packages build and hold what they should.
+
+set -euo pipefail
+
+readonly cpack=$1 build=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail()
+{
+    echo "package: FAILED: $*" >&2
+    exit 1
+}
+
+# holds PACKAGE PATTERN...
+holds()
+{
+    local file files pattern
+
+    file=$(echo "$scratch/$1"_*.deb)
+    [[ -e $file ]] || fail "there is no package $1"
+    files=$(dpkg-deb --contents "$file")
+    for pattern in "${@:2}"; do
+        grep -qE "$pattern" <<<"$files" || fail "$1 holds no $pattern: $files"
+    done
+    dpkg-deb --field "$file" Package Version Depends
+}
+
+for tool in dpkg-deb dpkg-shlibdeps file; do
+    command -v $tool >/dev/null || { echo "package: skipped: no $tool"; exit 77; }
+done
+
+"$cpack" --config "$build/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/log" || { cat "$scratch/log"; fail cpack; }
+holds libmrd0 '/usr/lib/.*libmrd\.so\.0\.1\.0$' '/usr/lib/.*libmrd\.so\.0 -> '
+holds libmrd-dev '/usr/include/mrd/mrd\.h$' '/usr/include/mrd/sim\.h$' 'libmrd\.so -> ' 'libmrd\.a$' '/mrd\.pc$' \
+    '/mrd-config\.cmake$'
+dpkg-deb --field "$scratch"/libmrd0_*.deb Depends | grep -q libxxhash0 || fail 'libmrd0 does not depend on libxxhash0'
+dpkg-deb --field "$scratch"/libmrd-dev_*.deb Depends | grep -q 'libmrd0 (=' || fail 'libmrd-dev does not depend on libmrd0'
+if grep -q '^set(CPACK_COMPONENTS_ALL .*tools' "$build/CPackConfig.cmake"; then
+    holds mrd-tools '/usr/bin/mrd_perf$' '/usr/share/man/man1/mrd_perf\.1'
+fi

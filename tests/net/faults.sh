@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# faults.sh SEND_FROM_PORT: each command of tools/fabric.sh does what it says, on its own fabric only.
+
+# shellcheck source=tests/net/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+readonly sender=$1 ports=64 count=100
+readonly sent=$((ports * count))
+
+# From leaf $1 to leaf $2, over all ports.
+send_all()
+{
+    local port
+
+    for ((port = 20000; port < 20000 + ports; port++)); do
+        on "$1" 0 "$sender" "10.$2.0.2" "$port" $count
+    done
+}
+
+received()
+{
+    on "$1" 0 awk '$1 == "Udp:" && $2 ~ /^[0-9]/ { print $2 + $3 + $4 }' /proc/net/snmp
+}
+
+# How much the columns grow over a round of sending: expect_growth FROM TO, sets came, lost, eaten, arrived.
+observe()
+{
+    local came0 lost0 eaten0 arrived0
+
+    came0=$(column packets "$1") lost0=$(column lost "$1") eaten0=$(column eaten "$1") arrived0=$(received "$2")
+    send_all "$1" "$2"
+    came=$(minus "$(column packets "$1")" "$came0")
+    lost=$(minus "$(column lost "$1")" "$lost0")
+    eaten=$(minus "$(column eaten "$1")" "$eaten0")
+    arrived=$(($(received "$2") - arrived0))
+    echo "$3: came $came lost $lost eaten $eaten arrived $arrived"
+}
+
+# word N of a list, from 0
+nth()
+{
+    local list
+    read -ra list <<<"$1"
+    echo "${list[$2]}"
+}
+
+expect_exit()
+{
+    local code=0
+
+    "${@:2}" 2>/dev/null || code=$?
+    ((code == $1)) || fail "exit $code instead of $1: ${*:2}"
+}
+
+# shellcheck disable=SC2086 # lists of numbers are meant to be split
+{
+fabric_up -L 2 -S 3
+send_all 0 1
+send_all 1 0
+
+observe 0 1 clean
+((arrived == sent && $(sum $came) == sent && $(sum $lost $eaten) == 0)) || fail 'a clean fabric loses packets'
+
+# 10% of 6400, within five standard deviations.
+fabric loss 100000
+observe 0 1 'loss 10%'
+(($(sum $lost) > 520 && $(sum $lost) < 760)) || fail 'loss is off'
+((arrived == sent - $(sum $lost) && $(sum $eaten) == 0)) || fail 'loss is counted wrongly'
+
+# Both faults at once, and each is ended alone.
+fabric blackhole 0 1 on
+observe 0 1 'loss and blackhole'
+((arrived == sent - $(sum $lost $eaten))) || fail 'what is dropped is counted wrongly'
+(($(nth "$eaten" 1) == $(nth "$came" 1) && $(nth "$eaten" 1) > 0)) || fail 'the blackhole lets packets through'
+(($(nth "$lost" 0) > 0)) || fail 'a blackhole ends the loss'
+fabric loss 0
+observe 0 1 blackhole
+((arrived == sent - $(nth "$came" 1) && $(sum $lost) == 0)) || fail 'the blackhole is not alone'
+observe 1 0 'other way'
+((arrived == sent && $(sum $eaten) == 0)) || fail 'the blackhole works in the wrong direction'
+fabric blackhole all 1 on
+observe 1 0 'both ways'
+(($(nth "$eaten" 1) == $(nth "$came" 1) && $(nth "$eaten" 1) > 0)) || fail 'a blackhole of all leaves one out'
+fabric blackhole all 1 off
+fabric blackhole all 1 off
+
+# The leaf goes round a link that it sees unplugged.
+fabric cut 0 2
+observe 0 1 cut
+(($(nth "$came" 2) == 0 && arrived == sent)) || fail 'the leaf sends into an unplugged link'
+fabric heal 0 2
+send_all 0 1
+observe 0 1 healed
+(($(nth "$came" 2) > 0 && arrived == sent)) || fail 'the link is not healed'
+observe 1 0 'healed, other way'
+((arrived == sent)) || fail 'the spine has no route to the healed leaf'
+
+# A second fabric beside it does not touch this one.
+FABRIC_PREFIX="${prefix}b_" "$root/tools/fabric.sh" up -S 1
+FABRIC_PREFIX="${prefix}b_" "$root/tools/fabric.sh" down
+(($(fabric names | wc -l) == 7)) || fail 'taking another fabric down took parts of this one'
+}
+
+expect_exit 1 fabric up
+expect_exit 2 fabric up -S 0
+expect_exit 2 fabric up -b 1500
+expect_exit 2 fabric loss 1%
+expect_exit 2 fabric blackhole 0 3 on
+expect_exit 2 fabric cut 2 0
+expect_exit 2 fabric frobnicate
+expect_exit 2 fabric
+fabric down
+[[ -z $(fabric names) ]] || fail 'down leaves namespaces behind'
+expect_exit 1 fabric stat

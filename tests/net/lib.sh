@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# Shared by the tests of the fabric: source it, then fabric_up. Each test has its own prefix, and takes its fabric
+# down however it ends.
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+test_name=$(basename "$0" .sh)
+prefix="mrd_${test_name}_$$_"
+scratch=$(mktemp -d)
+
+skip()
+{
+    echo "$test_name: skipped: $*"
+    exit 77
+}
+
+fail()
+{
+    echo "$test_name: FAILED: $*" >&2
+    exit 1
+}
+
+fabric()
+{
+    "$root/tools/fabric.sh" -P "$prefix" "$@"
+}
+
+# on LEAF HOST COMMAND...: run it on that host.
+on()
+{
+    ip netns exec "${prefix}h$1_$2" "${@:3}"
+}
+
+clean_up()
+{
+    local ns
+
+    for ns in $(fabric names); do
+        ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
+    done
+    fabric down
+    rm -rf "$scratch"
+}
+
+fabric_up()
+{
+    local why
+
+    why=$(fabric check 2>&1) || skip "$why"
+    trap clean_up EXIT
+    trap 'exit 1' INT TERM
+    fabric up "$@"
+}
+
+# column NAME [LEAF]: that figure of each spine for what came from the leaf, in one line.
+column()
+{
+    fabric counters | awk -v name="$1" -v leaf="${2:-0}" '
+        BEGIN { split("spine leaf packets bytes tcp lost eaten", names); for (i in names) at[names[i]] = i }
+        $2 == leaf { printf "%s ", $at[name] }'
+}
+
+# sum of numbers
+sum()
+{
+    local total=0 number
+
+    for number; do
+        total=$((total + number))
+    done
+    echo "$total"
+}
+
+# minus "A..." "B...": element by element
+minus()
+{
+    paste <(tr ' ' '\n' <<<"$1") <(tr ' ' '\n' <<<"$2") | awk 'NF == 2 { printf "%d ", $1 - $2 }'
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole contexts in a simulated world: each way to move a message, clean and under each fault. */
+#include <stdlib.h>
+
+#include "tests/support/world.h"
+#include "transport/sim/sim_host.h"
+
+enum { MESSAGE_BYTES = 1 << 20 };
+
+/* One of each opcode and many sizes in each direction, on a fabric without faults. */
+static void sim_clean__every_opcode_and_size(void **state)
+{
+    static const uint32_t lens[] = {0, 1, 7, 64, 4095, 4096, 4097, 65536, 1000001};
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        for (uint32_t from = HOST_0; from <= HOST_1; from++) {
+            uint32_t to = from ^ 1;
+
+            sim_send(w, from, to, lens[i]);
+            sim_write(w, from, to, lens[i]);
+            sim_write_imm(w, from, to, lens[i]);
+            sim_post(w, &(struct sim_post){.from = from,
+                                           .to = to,
+                                           .len = lens[i],
+                                           .opcode = MRD_WR_SEND_WITH_IMM,
+                                           .unsignaled = true});
+        }
+    }
+    sim_run_until_complete(w, 2 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
+/* A path dies silently: the message goes on over the others. */
+static void sim_path_dies_mid_message(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(),
+        .paths = 4,
+        .rate_bps = 10000000000,
+        .delay_ns = 5000,
+        .blackhole = {.path = 2, .at_ns = 100 * USEC_NS},
+    });
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 4 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
+/* A stopped target's packets wait for it; nobody gives up. */
+static void sim_target_stops_mid_message(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    (void)state;
+
+    sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run(w, 20 * USEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    sim_run(w, 2 * SEC_NS);
+    assert_false(sim_is_complete(w));
+    mrd_sim_stop_host(w->sim, HOST_1, 0);
+    sim_run_until_complete(w, 2 * SEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(w->node[HOST_0].unreachable, 0);
+    sim_world_destroy(w);
+}
+
+/* Ordered messages of all sizes stay in order under loss, duplication, corruption and jitter. */
+static void sim_ordered__under_faults(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .order = MRD_ORDER_MSG,
+                                                                 .jitter_ns = 10000,
+                                                                 .loss_ppm = 50000,
+                                                                 .duplicate_ppm = 50000,
+                                                                 .corrupt_ppm = 20000});
+    (void)state;
+
+    for (uint32_t i = 0; i < 200; i++)
+        sim_post(w,
+                 &(struct sim_post){
+                     .from = HOST_0, .to = HOST_1, .len = i * i, .opcode = MRD_WR_SEND_WITH_IMM});
+    sim_run_until_complete(w, 200 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
+    sim_world_destroy(w);
+}
+
+/*
+ * Payloads that go straight to their place: clean, and where the packets of a burst are not what
+ * its first predicts.
+ */
+static void straight_receive(uint32_t faults_ppm)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .paths = 2,
+                                                                 .straight = true,
+                                                                 .loss_ppm = faults_ppm,
+                                                                 .duplicate_ppm = faults_ppm,
+                                                                 .corrupt_ppm = faults_ppm});
+
+    for (uint32_t i = 0; i < 4; i++) {
+        sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES + i);
+        sim_send(w, HOST_0, HOST_1, MESSAGE_BYTES / 3 + i);
+        sim_send(w, HOST_0, HOST_1, 5000 * i);
+    }
+    sim_run_until_complete(w, 100 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(mrd_sim_get_host_stats(w->sim, HOST_1).planned_segments > 100);
+    sim_world_destroy(w);
+}
+
+static void sim_straight_receive__clean(void **state)
+{
+    (void)state;
+    straight_receive(0);
+}
+
+static void sim_straight_receive__faults(void **state)
+{
+    (void)state;
+    straight_receive(50000);
+}
+
+/* The device reads the buffers long after the packets were acked, and takes few packets at once. */
+static void sim_slow_device(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .loss_ppm = 50000,
+                                                                 .tx_done_delay_ns = 300 * USEC_NS,
+                                                                 .tx_burst_max = 3});
+    (void)state;
+
+    for (uint32_t i = 0; i < 8; i++)
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES / 8);
+    sim_run_until_complete(w, 100 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).partial_bursts > 0);
+    sim_world_destroy(w); /* asserts that no buffer changed while the device read it */
+}
+
+/* A host that starts a new life is spoken to again; work for the old one failed or was done. */
+static void sim_restart__speaks_again(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_send(w, HOST_2, HOST_1, 100);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_restart(w, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+
+    uint32_t first = sim_send(w, HOST_0, HOST_1, 5000);
+
+    sim_run(w, 30 * SEC_NS);
+    assert_true(w->messages[first].sent);
+    sim_send(w, HOST_2, HOST_0, 5000);
+    sim_send(w, HOST_0, HOST_1, 5000);
+    sim_run_until_complete(w, 30 * SEC_NS);
+    assert_true(w->messages[w->num_messages - 1].received);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_clean__every_opcode_and_size),
+        cmocka_unit_test(sim_path_dies_mid_message),
+        cmocka_unit_test(sim_target_stops_mid_message),
+        cmocka_unit_test(sim_ordered__under_faults),
+        cmocka_unit_test(sim_straight_receive__clean),
+        cmocka_unit_test(sim_straight_receive__faults),
+        cmocka_unit_test(sim_slow_device),
+        cmocka_unit_test(sim_restart__speaks_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What every test includes: cmocka, units of time, the seed, and failing with it.
+ */
+#ifndef MRD_TESTS_SUPPORT_CHECK_H
+#define MRD_TESTS_SUPPORT_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define USEC_NS 1000ull
+#define MSEC_NS 1000000ull
+#define SEC_NS  1000000000ull
+
+/* MRD_TEST_SEED, else `fallback` of the test. */
+uint64_t test_seed_or(uint64_t fallback, int *is_given);
+/* MRD_TEST_SEED, else a fixed number. A test that fails prints it. */
+uint64_t test_seed(void);
+/* Fail the running test, naming the seed that repeats it. */
+_Noreturn void test_fail(uint64_t seed, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define test_check(seed, condition, ...)                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            test_fail(seed, __VA_ARGS__);                                                          \
+    } while (0)
+
+#endif

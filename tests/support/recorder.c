@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/support/recorder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void record(struct recorder *r, const struct mrd_rx_packet *rx)
+{
+    assert_true(r->num_arrivals < ARRIVALS_MAX);
+
+    struct arrival *arrival = &r->arrivals[r->num_arrivals++];
+
+    *arrival = (struct arrival){.at_ns = mrd_sim_now(r->sim),
+                                .len = rx->len + rx->placed_len,
+                                .from = rx->from.port - 1,
+                                .ecn = rx->ecn,
+                                .placed = rx->placed};
+    memcpy(arrival->data, rx->data,
+           rx->len < sizeof(arrival->data) ? rx->len : sizeof(arrival->data));
+}
+
+static void recorder_progress(void *arg)
+{
+    struct recorder *r = arg;
+    struct mrd_rx_packet packets[8];
+    bool more = true;
+
+    r->turns++;
+    r->turn_at_ns = mrd_sim_now(r->sim);
+    while (more) {
+        unsigned n = r->b->ops->rx_burst(r->b, packets, 8, &more, r->plan, r->plan_arg);
+
+        for (unsigned i = 0; i < n; i++)
+            record(r, &packets[i]);
+        r->b->ops->rx_return(r->b);
+    }
+    r->num_cookies += r->b->ops->tx_reap(r->b, r->cookies + r->num_cookies, 64 - r->num_cookies);
+    if (r->deadline_ns <= r->b->ops->now_ns(r->b))
+        r->deadline_ns = UINT64_MAX;
+}
+
+static uint64_t recorder_deadline(void *arg)
+{
+    return ((struct recorder *)arg)->deadline_ns;
+}
+
+void recorder_open(struct recorder *r, struct mrd_sim *sim, uint32_t host)
+{
+    int error = 0;
+
+    *r = (struct recorder){.sim = sim, .deadline_ns = UINT64_MAX};
+    r->b = mrd_sim_ops.open(mrd_sim_device(sim, host), NULL, &error);
+    assert_non_null(r->b);
+    mrd_sim_attach(r->b, recorder_progress, recorder_deadline, r);
+}
+
+struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr)
+{
+    struct recorder_pair *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->sim = mrd_sim_create(attr);
+    assert_non_null(f->sim);
+    for (uint32_t i = 0; i < 2; i++)
+        recorder_open(&f->host[i], f->sim, i);
+    return f;
+}
+
+void recorder_pair_destroy(struct recorder_pair *f)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        f->host[i].b->ops->close(f->host[i].b);
+    mrd_sim_destroy(f->sim);
+    free(f);
+}
+
+struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len)
+{
+    static uint8_t no_header[1];
+    struct mrd_tx_packet packet = {.to = {.port = 2},
+                                   .head = no_header,
+                                   .cookie = MRD_TX_COOKIE_NONE,
+                                   .path = path,
+                                   .flags = MRD_TX_ECT,
+                                   .num_iov = 1,
+                                   .len = len};
+
+    packet.iov[0] = (struct iovec){(void *)(uintptr_t)payload, len};
+    return packet;
+}
+
+void recorder_send(struct recorder_pair *f, uint16_t path, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t payload[PACKET_BYTES] = {(uint8_t)i};
+        struct mrd_tx_packet packet = packet_to_1(path, payload, sizeof(payload));
+
+        assert_int_equal(f->host[0].b->ops->tx_burst(f->host[0].b, &packet, 1), 1);
+    }
+}
+
+struct mrd_sim_stats recorder_stats(struct recorder_pair *f, int link)
+{
+    struct mrd_sim_stats stats;
+
+    assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, link, &stats), 0);
+    return stats;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A context without an engine, for tests of the simulator: it records what its host receives.
+ *
+ * recorder_pair_create(); recorder_send() or the mover's own ops; mrd_sim_run_until(); look at
+ * host[1].arrivals.
+ */
+#ifndef MRD_TESTS_SUPPORT_RECORDER_H
+#define MRD_TESTS_SUPPORT_RECORDER_H
+
+#include "mrd/sim.h"
+#include "transport/sim/sim_host.h"
+
+enum { ARRIVALS_MAX = 4096, PACKET_BYTES = 1000, WIRE_BYTES = PACKET_BYTES + 66, GBPS_NS = 8 };
+
+struct arrival {
+    uint64_t at_ns;
+    uint32_t len, from;
+    uint8_t ecn, placed;
+    uint8_t data[64]; /* the first bytes */
+};
+
+/* A context that takes what comes and sends nothing by itself. */
+struct recorder {
+    struct mrd_sim *sim;
+    struct mrd_backend *b;
+    struct arrival arrivals[ARRIVALS_MAX];
+    unsigned num_arrivals, turns;
+    uint64_t deadline_ns; /* of its own clock */
+    uint64_t turn_at_ns;  /* virtual time of the last turn */
+    uint64_t cookies[64];
+    unsigned num_cookies;
+    mrd_plan_fn *plan;
+    void *plan_arg;
+};
+
+void recorder_open(struct recorder *r, struct mrd_sim *sim, uint32_t host);
+
+/* Two hosts with a recorder each. */
+struct recorder_pair {
+    struct mrd_sim *sim;
+    struct recorder host[2];
+};
+
+struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr);
+void recorder_pair_destroy(struct recorder_pair *pair);
+/* A packet without a header for host 1; the payload stays the caller's. */
+struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len);
+/* Host 0 sends n packets of PACKET_BYTES at once; the first byte of each is its number. */
+void recorder_send(struct recorder_pair *pair, uint16_t path, unsigned n);
+/* Figures of the link from host 0 to host 1; -1: of all. */
+struct mrd_sim_stats recorder_stats(struct recorder_pair *pair, int link);
+
+#endif

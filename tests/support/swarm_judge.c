@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What each completion may be, and what must be true of memory when it comes. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "tests/support/payload.h"
+#include "tests/support/swarm.h"
+
+enum { POLL_BURST = 8, GUARD_BYTES = 64 };
+
+static uint32_t number_of(const struct swarm *s, const struct swarm_message *m)
+{
+    return (uint32_t)(m - s->message);
+}
+
+static bool holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at)
+{
+    return payload_mismatch(at, m->len, s->seed, number_of(s, m)) == m->len;
+}
+
+/* The QP that the message was for takes messages no more, or its life is over. */
+static bool target_is_gone(const struct swarm *s, const struct swarm_message *m)
+{
+    const struct swarm_qp *to = &s->qp[m->to_qp];
+
+    return !to->qp || to->error;
+}
+
+static bool window_is_gone(const struct swarm *s, const struct swarm_message *m)
+{
+    const struct swarm_qp *to = &s->qp[m->to_qp];
+    const struct swarm_host *h = &s->host[to->host];
+
+    return m->target && (to->life != h->life || !h->context || !h->window[m->window].mr);
+}
+
+/* ---------------------------------------------------------------------------------------- sends */
+
+static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
+                        enum mrd_wc_status status)
+{
+    const struct swarm_qp *from = &s->qp[m->from_qp], *to = &s->qp[m->to_qp];
+
+    switch (status) {
+    case MRD_WC_SUCCESS:
+        return m->flaw == SWARM_SOUND;
+    case MRD_WC_LOC_PROT_ERR:
+        return m->lost_mr;
+    case MRD_WC_WR_FLUSH_ERR:
+        return from->error;
+    case MRD_WC_REM_INV_REQ_ERR:
+        return m->flaw == SWARM_BAD_QPN || m->flaw == SWARM_BAD_QKEY || m->flaw == SWARM_TOO_LONG ||
+               target_is_gone(s, m);
+    case MRD_WC_REM_ACCESS_ERR:
+        return m->flaw == SWARM_BAD_RKEY || m->flaw == SWARM_BAD_RANGE || window_is_gone(s, m);
+    case MRD_WC_REM_OP_ERR:
+        return target_is_gone(s, m) || window_is_gone(s, m) || to->memory_gone;
+    case MRD_WC_RETRY_EXC_ERR:
+        return s->config.trouble;
+    case MRD_WC_RNR_RETRY_EXC_ERR:
+        return s->config.rnr_limited;
+    default:
+        return false;
+    }
+}
+
+/* The memory is the application's again: later copies of the packets must not show in it. */
+static void take_target(struct swarm_message *m)
+{
+    memset(m->target, SWARM_TAKEN, m->len);
+    m->taken = true;
+}
+
+static void check_placed(struct swarm *s, struct swarm_message *m, const char *when)
+{
+    size_t at = payload_mismatch(m->target, m->len, s->seed, number_of(s, m));
+
+    swarm_check(s, at == m->len, "message %u (%u bytes): byte %zu is not in place %s",
+                number_of(s, m), m->len, at, when);
+    m->placed = true;
+}
+
+static void judge_write(struct swarm *s, struct swarm_message *m)
+{
+    if (m->status == MRD_WC_SUCCESS) {
+        swarm_check(s, !m->late, "message %u: written after a later ordered message was delivered",
+                    number_of(s, m));
+        if (!m->taken)
+            check_placed(s, m, "although the write succeeded");
+    }
+    if (m->taken ||
+        (m->opcode == MRD_WR_RDMA_WRITE_WITH_IMM && m->status == MRD_WC_SUCCESS && !m->received))
+        return;
+    /*
+     * A flushed write places nothing afterwards; one to a peer that went missing may still arrive.
+     */
+    if (m->status == MRD_WC_SUCCESS || !s->config.trouble)
+        take_target(m);
+}
+
+static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
+{
+    struct swarm_message *m = &s->message[index];
+
+    swarm_check(s, send_may_be(s, m, wc->status),
+                "message %u (opcode %d, %u bytes, flaw %d) from QP %u to QP %u: %s (vendor_err %u)",
+                index, (int)m->opcode, m->len, (int)m->flaw, m->from_qp, m->to_qp,
+                mrd_wc_status_str(wc->status), wc->vendor_err);
+    m->sent = true;
+    m->status = wc->status;
+    s->successes += wc->status == MRD_WC_SUCCESS;
+    s->failures += wc->status != MRD_WC_SUCCESS;
+    if (m->target)
+        judge_write(s, m);
+    swarm_free_source(s, m, true);
+}
+
+/* ------------------------------------------------------------------------------------- receives */
+
+static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
+                           enum mrd_wc_status status)
+{
+    switch (status) {
+    case MRD_WC_SUCCESS:
+        return true;
+    case MRD_WC_LOC_LEN_ERR:
+        return qp->oversized;
+    case MRD_WC_LOC_PROT_ERR:
+        return qp->memory_gone;
+    case MRD_WC_WR_FLUSH_ERR:
+        return qp->error;
+    case MRD_WC_REM_ABORT_ERR:
+        return s->config.cancels;
+    default:
+        return false;
+    }
+}
+
+/* The message of a receive without immediate data, by its bytes. */
+static struct swarm_message *match(struct swarm *s, const struct swarm_receive *r,
+                                   const struct mrd_wc *wc)
+{
+    for (uint32_t i = 0; i < s->num_messages; i++) {
+        struct swarm_message *m = &s->message[i];
+
+        if (m->to_qp == r->qp && m->opcode == MRD_WR_SEND && !m->received &&
+            m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
+            s->qp[m->from_qp].num == wc->src_qp && holds(s, m, r->buf))
+            return m;
+    }
+    swarm_check(s, false, "QP %u received %u bytes that no message holds", r->qp, wc->byte_len);
+    return NULL;
+}
+
+static struct swarm_message *match_imm(struct swarm *s, const struct swarm_receive *r,
+                                       const struct mrd_wc *wc)
+{
+    uint32_t index = ntohl(wc->imm_data);
+
+    swarm_check(s, index < s->num_messages, "immediate data of no message: %u", index);
+
+    struct swarm_message *m = &s->message[index];
+
+    swarm_check(s,
+                m->to_qp == r->qp && m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
+                    s->qp[m->from_qp].num == wc->src_qp &&
+                    m->opcode == (wc->opcode == MRD_WC_RECV ? MRD_WR_SEND_WITH_IMM
+                                                            : MRD_WR_RDMA_WRITE_WITH_IMM),
+                "message %u arrived as another at QP %u", index, r->qp);
+    swarm_check(s, !m->received, "message %u arrived twice", index);
+    if (!m->target)
+        swarm_check(s, holds(s, m, r->buf), "message %u arrived with wrong bytes", index);
+    return m;
+}
+
+/* Ordered: nothing overtakes, and earlier writes of the flow lie in memory. */
+static void judge_order(struct swarm *s, const struct swarm_message *m)
+{
+    uint32_t *delivered = &s->delivered[m->from_qp][m->to_qp];
+    uint32_t *looked_at = &s->looked_at[m->from_qp][m->to_qp];
+    uint32_t number = number_of(s, m);
+
+    if (s->qp[m->from_qp].order != MRD_ORDER_MSG)
+        return;
+    swarm_check(s, *delivered <= number, "ordered message %u came after %u", number,
+                *delivered - 1);
+    *delivered = number + 1;
+    for (; *looked_at < number; ++*looked_at) {
+        struct swarm_message *earlier = &s->message[*looked_at];
+
+        if (earlier->from_qp != m->from_qp || earlier->to_qp != m->to_qp || earlier->sent ||
+            earlier->taken || earlier->opcode != MRD_WR_RDMA_WRITE)
+            continue;
+        earlier->placed = holds(s, earlier, earlier->target);
+        earlier->late = !earlier->placed; /* which is right only if it fails */
+    }
+}
+
+static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
+{
+    struct swarm_receive *r = &s->receive[index];
+    struct swarm_qp *qp = &s->qp[r->qp];
+
+    swarm_check(s, receive_may_be(s, qp, wc->status), "a receive of QP %u: %s", r->qp,
+                mrd_wc_status_str(wc->status));
+    r->posted = false;
+    qp->receives--;
+    if (wc->status == MRD_WC_SUCCESS) {
+        struct swarm_message *m =
+            wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
+
+        m->received = true;
+        judge_order(s, m);
+        if (m->target && !m->taken) {
+            check_placed(s, m, "although its receive completed");
+            if (m->sent)
+                take_target(m);
+        }
+        if (!m->target)
+            r->used_len = m->len;
+        if (r->used_len < s->config.recv_bytes)
+            swarm_check(s, payload_is_blank(r->buf + r->used_len, GUARD_BYTES, SWARM_BLANK),
+                        "message %u: bytes behind its end were written", number_of(s, m));
+    } else if (wc->status == MRD_WC_LOC_PROT_ERR) {
+        swarm_check(s, payload_is_blank(r->buf, r->used_len, SWARM_USED),
+                    "a receive buffer of QP %u changed after its MR was deregistered", r->qp);
+    } else {
+        r->used_len = s->config.recv_bytes; /* half a message may lie there */
+    }
+    memset(r->buf, SWARM_USED, r->used_len);
+}
+
+/* ----------------------------------------------------------------------------------------- poll */
+
+/* Completions taken. */
+static unsigned poll_cq(struct swarm *s, uint32_t host, struct mrd_cq *cq)
+{
+    struct mrd_wc wc[POLL_BURST];
+    int n = mrd_poll_cq(cq, POLL_BURST, wc);
+
+    swarm_check(s, n >= 0, "poll_cq: %s", mrd_last_error());
+    for (int i = 0; i < n; i++) {
+        const struct ledger_wr *wr = ledger_complete(&s->ledger, host, s->host[host].life, &wc[i]);
+
+        if (wr->queue == LEDGER_RECV)
+            judge_receive(s, wr->object, &wc[i]);
+        else
+            judge_send(s, wr->object, &wc[i]);
+    }
+    return (unsigned)n;
+}
+
+void swarm_poll_host(struct swarm *s, uint32_t host)
+{
+    struct swarm_host *h = &s->host[host];
+    struct mrd_async_event event;
+
+    /* Until both are empty at one time: then nothing may come of a QP that is destroyed next. */
+    while (poll_cq(s, host, h->send_cq) + poll_cq(s, host, h->recv_cq) > 0)
+        continue;
+    while (mrd_get_async_event(h->context, &event) == 0) {
+        swarm_check(s, s->config.trouble, "host %u: %s: %s", host,
+                    mrd_event_type_str(event.event_type), event.address);
+        mrd_ack_async_event(&event);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- the end */
+
+/* Is it known what became of the message, and did it arrive if it should? */
+static bool is_settled(struct swarm *s, struct swarm_message *m, const char **why)
+{
+    const struct ledger_wr *wr = ledger_get(&s->ledger, m->wr_id);
+    bool failed = m->sent && m->status != MRD_WC_SUCCESS;
+
+    if (failed || wr->state == LEDGER_ABANDONED)
+        return true;
+    *why = "a signaled send is not complete";
+    if (m->signaled && !m->sent)
+        return false;
+    /*
+     * An unsignaled send may have failed without a trace only if its target could not complete it.
+     */
+    if (target_is_gone(s, m) || (!m->sent && window_is_gone(s, m)) || s->qp[m->to_qp].memory_gone)
+        return true;
+    *why = "a send succeeded and was not received";
+    if (m->opcode != MRD_WR_RDMA_WRITE)
+        return m->received;
+    *why = "an unsignaled write neither failed nor is in place";
+    if (!m->sent && !m->taken)
+        m->placed = m->placed || holds(s, m, m->target);
+    return m->sent || m->taken || m->placed;
+}
+
+/*
+ * Short messages without immediate data look alike: if one that succeeded seems not to have
+ * arrived, one that looks the same and arrived without succeeding stands for it.
+ */
+static bool has_double(struct swarm *s, struct swarm_message *m)
+{
+    if (m->opcode != MRD_WR_SEND || m->len >= 8)
+        return false;
+    for (uint32_t i = 0; i < s->num_messages; i++) {
+        struct swarm_message *other = &s->message[i];
+
+        if (other->received && other->opcode == MRD_WR_SEND && other->to_qp == m->to_qp &&
+            other->len == m->len && !(other->sent && other->status == MRD_WC_SUCCESS) &&
+            other->signaled) {
+            other->received = false;
+            m->received = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool swarm_is_settled(struct swarm *s, const char **why)
+{
+    for (uint32_t i = 0; i < s->num_messages; i++) {
+        if (!is_settled(s, &s->message[i], why) && !has_double(s, &s->message[i]))
+            return false;
+    }
+    return true;
+}
+
+static void judge_memory(struct swarm *s, struct swarm_message *m)
+{
+    if (!m->target)
+        return;
+    swarm_check(s, !m->late || m->sent || !m->placed,
+                "message %u: written after a later ordered message was delivered", number_of(s, m));
+    if (m->taken) {
+        swarm_check(s, payload_is_blank(m->target, m->len, SWARM_TAKEN),
+                    "message %u: its target changed after it was done with", number_of(s, m));
+    } else if (m->flaw != SWARM_SOUND) {
+        swarm_check(s, payload_is_blank(m->target, m->len, SWARM_BLANK),
+                    "message %u: written although it was refused", number_of(s, m));
+    } else if (!s->config.straight) {
+        size_t at =
+            payload_mismatch_partial(m->target, m->len, s->seed, number_of(s, m), SWARM_BLANK);
+
+        swarm_check(s, at == m->len, "message %u: byte %zu of its target is neither old nor new",
+                    number_of(s, m), at);
+    }
+    swarm_check(s, payload_is_blank(m->target + m->len, GUARD_BYTES, SWARM_BLANK),
+                "message %u: bytes behind its target were written", number_of(s, m));
+}
+
+void swarm_judge_end(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->num_messages; i++)
+        judge_memory(s, &s->message[i]);
+    for (uint32_t i = 0; i < s->num_receives; i++) {
+        const struct swarm_receive *r = &s->receive[i];
+
+        swarm_check(s, r->posted || payload_is_blank(r->buf, r->used_len, SWARM_USED),
+                    "host %u: a receive buffer changed after its completion", r->host);
+    }
+}

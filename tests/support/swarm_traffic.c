@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the swarm posts. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/payload.h"
+#include "tests/support/swarm.h"
+
+enum {
+    GUARD_BYTES = 64,
+    SEND_PIECES_MAX = 4,
+    RECV_PIECES_MAX = 3,
+    INLINE_BYTES = 256,
+    NAMED_BYTES = 8, /* shorter messages cannot be told by their bytes: most carry immediate data */
+    MIB = 1 << 20,
+};
+
+static size_t padded(size_t len)
+{
+    return (len + GUARD_BYTES + 15) / 16 * 16;
+}
+
+/* ------------------------------------------------------------------------------------- messages */
+
+/* Mostly small, sometimes long, rarely several MiB; within what is left of the seed's budget. */
+static uint32_t draw_len(struct swarm *s)
+{
+    uint32_t dice = swarm_below(s, 1000);
+    uint32_t len;
+
+    if (dice < 60)
+        len = 0;
+    else if (dice < 450)
+        len = 1 + swarm_below(s, 64);
+    else if (dice < 700)
+        len = swarm_below(s, 5000);
+    else if (dice < 970)
+        len = swarm_below(s, 64 << 10);
+    else if (dice < 995)
+        len = swarm_below(s, 512 << 10);
+    else
+        len = swarm_below(s, 4 * MIB);
+    if (len > s->config.bytes_left)
+        len = (uint32_t)s->config.bytes_left;
+    return len;
+}
+
+static bool is_write(enum mrd_wr_opcode opcode)
+{
+    return opcode == MRD_WR_RDMA_WRITE || opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* A flaw that fits the opcode, if the seed has bad requests at all. */
+static enum swarm_flaw draw_flaw(struct swarm *s, enum mrd_wr_opcode opcode)
+{
+    if (!s->config.bad_requests || swarm_chance(s, 900))
+        return SWARM_SOUND;
+    if (swarm_chance(s, 300))
+        return SWARM_BAD_QPN;
+    if (is_write(opcode))
+        return swarm_chance(s, 500) ? SWARM_BAD_RKEY : SWARM_BAD_RANGE;
+    return swarm_chance(s, 500) ? SWARM_BAD_QKEY : SWARM_TOO_LONG;
+}
+
+/* A QP of a host that is open; SWARM_NO_QP if the slot drawn is empty. */
+static int draw_qp(struct swarm *s, uint32_t host)
+{
+    if (!s->host[host].context)
+        return SWARM_NO_QP;
+    return s->host[host].qp[swarm_below(s, s->config.slots)];
+}
+
+static void draw_message(struct swarm *s, struct swarm_message *m)
+{
+    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_SEND_WITH_IMM,
+                                                 MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM};
+
+    m->opcode = opcodes[swarm_below(s, 4)];
+    m->len = draw_len(s);
+    m->flaw = draw_flaw(s, m->opcode);
+    m->signaled = swarm_chance(s, 850);
+    m->is_inline = m->len <= INLINE_BYTES && swarm_chance(s, 300);
+    m->window = swarm_below(s, SWARM_WINDOWS);
+    if (!is_write(m->opcode) && m->flaw != SWARM_TOO_LONG && m->len > s->config.recv_bytes)
+        m->len = swarm_below(s, s->config.recv_bytes + 1);
+    if (m->flaw == SWARM_TOO_LONG)
+        m->len = s->config.recv_bytes + 1 + swarm_below(s, 5000);
+    /* An empty write asks for no memory, so nothing about it can be denied. */
+    if ((m->flaw == SWARM_BAD_RKEY || m->flaw == SWARM_BAD_RANGE) && m->len == 0)
+        m->flaw = SWARM_SOUND;
+    if (m->opcode == MRD_WR_SEND && m->len < NAMED_BYTES &&
+        (s->qp[m->from_qp].order == MRD_ORDER_MSG || swarm_chance(s, 800)))
+        m->opcode = MRD_WR_SEND_WITH_IMM;
+    if (m->flaw == SWARM_TOO_LONG)
+        m->is_inline = m->is_inline && m->len <= INLINE_BYTES;
+}
+
+static void make_source(struct swarm *s, struct swarm_message *m, uint64_t number)
+{
+    struct swarm_host *h = &s->host[s->qp[m->from_qp].host];
+
+    if (s->config.own_buffers) {
+        m->source = malloc(m->len ? m->len : 1);
+        assert_non_null(m->source);
+        if (!m->is_inline && m->len > 0) {
+            m->mr = mrd_reg_mr(h->pd, m->source, m->len, 0);
+            swarm_check(s, m->mr, "reg_mr: %s", mrd_last_error());
+        }
+    } else {
+        m->source = h->source + h->source_used;
+        h->source_used += padded(m->len);
+    }
+    payload_fill(m->source, m->len, s->seed, number);
+}
+
+static uint32_t cut_source(struct swarm *s, const struct swarm_message *m, struct mrd_sge *sges)
+{
+    uint32_t lkey = m->mr ? m->mr->lkey : s->host[s->qp[m->from_qp].host].source_mr->lkey;
+    uint32_t pieces = 1 + swarm_below(s, SEND_PIECES_MAX), at = 0;
+
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t len = i + 1 == pieces ? m->len - at : swarm_below(s, m->len - at + 1);
+
+        sges[i] = (struct mrd_sge){(uintptr_t)m->source + at, len, lkey};
+        at += len;
+    }
+    return pieces;
+}
+
+static void aim(struct swarm *s, struct swarm_message *m, struct mrd_send_wr *wr)
+{
+    const struct swarm_qp *to = &s->qp[m->to_qp];
+
+    wr->ud.ah = s->host[s->qp[m->from_qp].host].ah[to->host];
+    wr->ud.remote_qpn = to->num + (m->flaw == SWARM_BAD_QPN ? 100000 : 0);
+    wr->ud.remote_qkey = to->qkey + (m->flaw == SWARM_BAD_QKEY);
+    if (!is_write(m->opcode))
+        return;
+
+    struct swarm_window *window = &s->host[to->host].window[m->window];
+
+    m->target = window->memory + window->used;
+    wr->wr.rdma.remote_addr = (uintptr_t)m->target;
+    wr->wr.rdma.rkey = window->rkey + (m->flaw == SWARM_BAD_RKEY);
+    if (m->flaw == SWARM_BAD_RANGE) /* the last byte lies in front of the window */
+        wr->wr.rdma.remote_addr = (uintptr_t)window->memory - m->len;
+}
+
+/* A full queue or table is no fault of anybody: what was drawn is forgotten. */
+static void check_refusal(struct swarm *s, const struct swarm_message *m, int ret)
+{
+    bool may_again = s->config.max_flows > 0 || s->config.max_peers > 0;
+
+    swarm_check(s, ret == -ENOMEM || (ret == -EAGAIN && may_again),
+                "post_send of %u bytes: %s (%d)", m->len, mrd_last_error(), ret);
+}
+
+/* Its place at the target is used up, and nobody else's from now on. */
+static void settle_posted(struct swarm *s, struct swarm_message *m)
+{
+    struct swarm_host *to = &s->host[s->qp[m->to_qp].host];
+
+    if (m->target)
+        to->window[m->window].used += padded(m->len);
+    if (m->flaw == SWARM_TOO_LONG)
+        s->qp[m->to_qp].oversized = true;
+    if (m->is_inline)
+        swarm_free_source(s, m, true);
+    s->config.bytes_left -= m->len < s->config.bytes_left ? m->len : s->config.bytes_left;
+    s->num_messages++;
+}
+
+void swarm_post_message(struct swarm *s, uint32_t host)
+{
+    uint32_t to = (host + 1 + swarm_below(s, s->config.sim.hosts - 1)) % s->config.sim.hosts;
+    int from_qp = draw_qp(s, host);
+    int to_qp = draw_qp(s, swarm_chance(s, 30) ? host : to);
+
+    if (from_qp < 0 || to_qp < 0 || s->qp[from_qp].error || s->num_messages == SWARM_MESSAGES_MAX)
+        return;
+
+    struct swarm_message *m = &s->message[s->num_messages];
+    struct mrd_sge sges[SEND_PIECES_MAX];
+    struct mrd_send_wr wr = {.sg_list = sges}, *bad_wr;
+
+    *m = (struct swarm_message){.from_qp = (uint32_t)from_qp, .to_qp = (uint32_t)to_qp};
+    draw_message(s, m);
+    make_source(s, m, s->num_messages);
+    aim(s, m, &wr);
+    wr.num_sge = (int)cut_source(s, m, sges);
+    wr.opcode = m->opcode;
+    wr.imm_data = htonl(s->num_messages);
+    wr.send_flags = (m->signaled ? (unsigned)MRD_SEND_SIGNALED : 0u) |
+                    (m->is_inline ? (unsigned)MRD_SEND_INLINE : 0u) |
+                    (swarm_chance(s, 100) ? (unsigned)MRD_SEND_SOLICITED : 0u);
+    wr.wr_id = m->wr_id = ledger_post(&s->ledger, &(struct ledger_wr){.host = host,
+                                                                      .life = s->host[host].life,
+                                                                      .qp_num = s->qp[from_qp].num,
+                                                                      .object = s->num_messages,
+                                                                      .queue = LEDGER_SEND,
+                                                                      .opcode = m->opcode,
+                                                                      .signaled = m->signaled});
+
+    int ret = mrd_post_send(s->qp[from_qp].qp, &wr, &bad_wr);
+
+    if (ret == 0) {
+        settle_posted(s, m);
+        return;
+    }
+    ledger_withdraw(&s->ledger, wr.wr_id);
+    check_refusal(s, m, ret);
+    swarm_free_source(s, m, true);
+}
+
+/* ------------------------------------------------------------------------------------- receives */
+
+/*
+ * A buffer of the host that is not posted: a used one, after a look at whether it stayed as we left
+ * it, or a new one.
+ */
+static struct swarm_receive *take_buffer(struct swarm *s, uint32_t host)
+{
+    struct swarm_host *h = &s->host[host];
+    uint32_t first = s->num_receives ? swarm_below(s, s->num_receives) : 0;
+
+    for (uint32_t i = 0; i < s->num_receives; i++) {
+        struct swarm_receive *r = &s->receive[(first + i) % s->num_receives];
+
+        if (r->host != host || r->posted)
+            continue;
+        swarm_check(s, payload_is_blank(r->buf, r->used_len, SWARM_USED),
+                    "host %u: a receive buffer changed after its completion", host);
+        memset(r->buf, SWARM_BLANK, r->used_len);
+        r->used_len = 0;
+        return r;
+    }
+    if (s->num_receives == SWARM_RECEIVES_MAX ||
+        h->recv_used + padded(s->config.recv_bytes) > h->recv_mr->length)
+        return NULL;
+
+    struct swarm_receive *r = &s->receive[s->num_receives++];
+
+    *r = (struct swarm_receive){.host = host, .buf = h->recv + h->recv_used};
+    h->recv_used += padded(s->config.recv_bytes);
+    return r;
+}
+
+static void post_receive(struct swarm *s, uint32_t index)
+{
+    struct swarm_qp *qp = &s->qp[index];
+    struct swarm_host *h = &s->host[qp->host];
+    struct swarm_receive *r = take_buffer(s, qp->host);
+
+    if (!r)
+        return;
+
+    uint32_t pieces = 1 + swarm_below(s, RECV_PIECES_MAX), at = 0;
+    struct mrd_sge sges[RECV_PIECES_MAX];
+
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t room = s->config.recv_bytes - at;
+        uint32_t len = i + 1 == pieces ? room : swarm_below(s, room + 1);
+
+        sges[i] = (struct mrd_sge){(uintptr_t)r->buf + at, len, h->recv_mr->lkey};
+        at += len;
+    }
+
+    struct mrd_recv_wr wr = {.sg_list = sges, .num_sge = (int)pieces}, *bad_wr;
+
+    wr.wr_id = ledger_post(&s->ledger, &(struct ledger_wr){.host = qp->host,
+                                                           .life = qp->life,
+                                                           .qp_num = qp->num,
+                                                           .object = (uint32_t)(r - s->receive),
+                                                           .queue = LEDGER_RECV,
+                                                           .signaled = true});
+    r->posted = true;
+    r->qp = index;
+
+    int ret = mrd_post_recv(qp->qp, &wr, &bad_wr);
+
+    swarm_check(s, ret == 0, "post_recv %u of %u: %s (%d)", qp->receives + 1, s->config.recv_depth,
+                mrd_last_error(), ret);
+    qp->receives++;
+}
+
+/*
+ * Fill up the receives of the host's QPs; while faults are on only sometimes, so that senders find
+ * none.
+ */
+void swarm_post_receives(struct swarm *s, uint32_t host)
+{
+    for (uint32_t slot = 0; slot < s->config.slots; slot++) {
+        int index = s->host[host].qp[slot];
+
+        if (index < 0 || s->qp[index].error)
+            continue;
+        while (s->qp[index].receives < s->config.recv_depth &&
+               (s->healing || swarm_chance(s, 700))) {
+            uint32_t before = s->qp[index].receives;
+
+            post_receive(s, (uint32_t)index);
+            if (s->qp[index].receives == before)
+                break;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The swarm's hosts and what is opened on them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/support/swarm.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+#define ARENA_BYTES (256ull << 20) /* address space; pages come when they are touched */
+
+enum { MAX_SEND_SGE = 4, MAX_RECV_SGE = 3, INLINE_BYTES = 256, QKEY_BASE = 0x5000 };
+
+static void *map(void)
+{
+    void *memory = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_true(memory != MAP_FAILED);
+    return memory;
+}
+
+/* ------------------------------------------------------------------------------------------ QPs */
+
+void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
+{
+    const struct swarm_config *c = &s->config;
+    struct swarm_host *h = &s->host[host];
+
+    h->qp[slot] = SWARM_NO_QP;
+    if (s->num_qps == SWARM_QPS_MAX)
+        return;
+
+    struct swarm_qp *qp = &s->qp[s->num_qps];
+    struct mrd_qp_init_attr attr = {
+        .comp_mask = c->rnr_limited ? MRD_QP_INIT_ATTR_RNR_RETRY : 0,
+        .send_cq = h->send_cq,
+        .recv_cq = h->recv_cq,
+        .cap = {.max_send_wr = c->send_depth,
+                .max_recv_wr = c->recv_depth,
+                .max_send_sge = MAX_SEND_SGE,
+                .max_recv_sge = MAX_RECV_SGE,
+                .max_inline_data = INLINE_BYTES},
+        .order = swarm_chance(s, 500) ? MRD_ORDER_MSG : MRD_ORDER_NONE,
+        .qkey = QKEY_BASE + s->num_qps,
+        .rnr_retry = c->rnr_limited ? swarm_below(s, 6) : 0,
+    };
+
+    *qp = (struct swarm_qp){
+        .host = host, .life = h->life, .slot = slot, .qkey = attr.qkey, .order = attr.order};
+    qp->qp = mrd_create_qp(h->pd, &attr);
+    swarm_check(s, qp->qp, "create_qp: %s", mrd_last_error());
+    qp->num = qp->qp->qp_num;
+    for (uint32_t i = 0; i < s->num_qps; i++)
+        swarm_check(s, s->qp[i].host != host || s->qp[i].life != h->life || s->qp[i].num != qp->num,
+                    "QP number %u was used before", qp->num);
+    h->qp[slot] = (int)s->num_qps++;
+}
+
+void swarm_free_source(struct swarm *s, struct swarm_message *m, bool by_completion)
+{
+    if (!m->source)
+        return;
+
+    /* The simulated device has no way to stop reading before it is done. */
+    bool is_read = !by_completion && s->config.sim.tx_done_delay_ns > 0;
+
+    if (!is_read)
+        memset(m->source, SWARM_TAKEN, m->len); /* what is sent again from now on must not matter */
+    if (m->mr)
+        swarm_check(s, mrd_dereg_mr(m->mr) == 0, "dereg_mr: %s", mrd_last_error());
+    m->mr = NULL;
+    if (s->config.own_buffers) {
+        if (is_read)
+            s->deferred[s->num_deferred++] = m->source;
+        else
+            free(m->source);
+    }
+    m->source = NULL;
+}
+
+/* The sends of a QP, or of a life (qp -1), end without completions: their buffers come back. */
+static void abandon_sends(struct swarm *s, uint32_t host, int qp)
+{
+    for (uint32_t i = 0; i < s->num_messages; i++) {
+        struct swarm_message *m = &s->message[i];
+
+        if (s->qp[m->from_qp].host == host && (qp < 0 || m->from_qp == (uint32_t)qp) &&
+            s->qp[m->from_qp].life == s->host[host].life)
+            swarm_free_source(s, m, false);
+    }
+}
+
+/*
+ * The receive buffers of a QP that is no more come back, too, and nothing may be written into them
+ * any more.
+ */
+static void abandon_receives(struct swarm *s, uint32_t qp)
+{
+    for (uint32_t i = 0; i < s->num_receives; i++) {
+        struct swarm_receive *r = &s->receive[i];
+
+        if (!r->posted || r->qp != qp)
+            continue;
+        r->posted = false;
+        r->used_len = s->config.recv_bytes;
+        memset(r->buf, SWARM_USED, r->used_len);
+    }
+}
+
+void swarm_destroy_qp(struct swarm *s, uint32_t index)
+{
+    struct swarm_qp *qp = &s->qp[index];
+
+    swarm_check(s, mrd_destroy_qp(qp->qp) == 0, "destroy_qp: %s", mrd_last_error());
+    ledger_abandon(&s->ledger, qp->host, qp->life, qp->num);
+    qp->qp = NULL;
+    s->host[qp->host].qp[qp->slot] = SWARM_NO_QP;
+    abandon_sends(s, qp->host, (int)index);
+    abandon_receives(s, index);
+}
+
+/* ---------------------------------------------------------------------------------------- hosts */
+
+static struct mrd_context *open_context(struct swarm *s, uint32_t host)
+{
+    const struct swarm_config *c = &s->config;
+    struct mrd_context_attr attr = {
+        .comp_mask =
+            MRD_CONTEXT_ATTR_SEED | (c->challenge ? 0u : (unsigned)MRD_CONTEXT_ATTR_CHALLENGE),
+        .paths = c->paths,
+        .mtu = c->mtu,
+        .spray = c->spray,
+        .cc = c->cc,
+        .max_peers = c->max_peers,
+        .max_flows = c->max_flows,
+        .peer_timeout_ns = c->peer_timeout_ns,
+        .seed = s->seed * 1000 + host * 100 + s->host[host].life,
+    };
+
+    return mrd_open_device(mrd_sim_device(s->sim, host), &attr);
+}
+
+static void open_windows(struct swarm *s, struct swarm_host *h)
+{
+    for (uint32_t i = 0; i < SWARM_WINDOWS; i++) {
+        struct swarm_window *window = &h->window[i];
+
+        window->mr = mrd_reg_mr(h->pd, window->memory, ARENA_BYTES,
+                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+        swarm_check(s, window->mr, "reg_mr: %s", mrd_last_error());
+        window->rkey = window->mr->rkey;
+    }
+}
+
+void swarm_open_host(struct swarm *s, uint32_t host)
+{
+    const struct swarm_config *c = &s->config;
+    struct swarm_host *h = &s->host[host];
+
+    h->life++;
+    h->context = open_context(s, host);
+    swarm_check(s, h->context, "open of host %u: %s", host, mrd_last_error());
+    h->pd = mrd_alloc_pd(h->context);
+    h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
+    /* Each QP has its share, so that the receives of one never keep those of another out. */
+    h->recv_cq = mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX), NULL);
+    h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, 0);
+    h->recv_mr = mrd_reg_mr(h->pd, h->recv, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
+    swarm_check(s, h->pd && h->send_cq && h->recv_cq && h->source_mr && h->recv_mr, "open: %s",
+                mrd_last_error());
+    open_windows(s, h);
+    for (uint32_t to = 0; to < c->sim.hosts; to++) {
+        char address[MRD_ADDRESS_MAX];
+
+        snprintf(address, sizeof(address), "sim:%u", to);
+        h->ah[to] = mrd_create_ah(h->pd, address);
+        swarm_check(s, h->ah[to], "create_ah: %s", mrd_last_error());
+    }
+    for (uint32_t slot = 0; slot < c->slots; slot++)
+        swarm_create_qp(s, host, slot);
+}
+
+static void destroy_qps(struct swarm *s, uint32_t host)
+{
+    for (uint32_t slot = 0; slot < s->config.slots; slot++) {
+        if (s->host[host].qp[slot] != SWARM_NO_QP)
+            swarm_destroy_qp(s, (uint32_t)s->host[host].qp[slot]);
+    }
+}
+
+static void close_context(struct swarm *s, uint32_t host)
+{
+    struct swarm_host *h = &s->host[host];
+
+    abandon_sends(s, host, SWARM_NO_QP);
+    for (uint32_t to = 0; to < s->config.sim.hosts; to++)
+        assert_int_equal(mrd_destroy_ah(h->ah[to]), 0);
+    for (uint32_t i = 0; i < SWARM_WINDOWS; i++) {
+        if (h->window[i].mr)
+            assert_int_equal(mrd_dereg_mr(h->window[i].mr), 0);
+        h->window[i].mr = NULL;
+    }
+    assert_int_equal(mrd_dereg_mr(h->source_mr), 0);
+    assert_int_equal(mrd_dereg_mr(h->recv_mr), 0);
+    assert_int_equal(mrd_destroy_cq(h->send_cq), 0);
+    assert_int_equal(mrd_destroy_cq(h->recv_cq), 0);
+    assert_int_equal(mrd_dealloc_pd(h->pd), 0);
+    swarm_check(s, mrd_close_device(h->context) == 0, "close_device: %s", mrd_last_error());
+    h->context = NULL;
+}
+
+void swarm_close_host(struct swarm *s, uint32_t host)
+{
+    swarm_poll_host(s, host);
+    destroy_qps(s, host);
+    close_context(s, host);
+}
+
+/* ---------------------------------------------------------------------------------------- world */
+
+/* What the wire did, without the bytes: those hold addresses of this process. */
+static enum mrd_sim_verdict digest_tap(void *arg, struct mrd_sim_datagram *datagram)
+{
+    struct swarm *s = arg;
+    uint64_t fact = mrd_sim_now(s->sim) * 31 + datagram->path * 7919ull +
+                    datagram->len * 104729ull + datagram->from * 3ull + datagram->to;
+
+    s->digest = (s->digest ^ fact) * 0x9e3779b97f4a7c15u;
+    s->digest ^= s->digest >> 29;
+    return MRD_SIM_PASS;
+}
+
+void swarm_open_world(struct swarm *s)
+{
+    const struct swarm_config *c = &s->config;
+
+    s->sim = mrd_sim_create(&c->sim);
+    assert_non_null(s->sim);
+    mrd_sim_set_tap(s->sim, digest_tap, s);
+    mrd_sim_set_read_check(s->sim, true);
+    if (c->straight) {
+        mrd_sim_set_gro(s->sim, true);
+        mrd_sim_set_rx_delay(s->sim, 500 + swarm_below(s, 10000));
+    }
+    for (uint32_t host = 0; host < c->sim.hosts; host++) {
+        struct swarm_host *h = &s->host[host];
+
+        /*
+         * Clocks of different machines have nothing in common; some are about to wrap 32 bits of
+         * microseconds.
+         */
+        mrd_sim_set_clock_offset(s->sim, host,
+                                 swarm_chance(s, 500)
+                                     ? (1ull << 32) * USEC_NS - swarm_below(s, 1 << 20)
+                                     : mrd_rng_u64(&s->rng) >> 10);
+        h->source = map();
+        h->recv = map();
+        for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
+            h->window[i].memory = map();
+        swarm_open_host(s, host);
+    }
+}
+
+static void audit(struct swarm *s, uint32_t host)
+{
+    const char *wrong = mrd_engine_audit(mrd_context_engine(s->host[host].context));
+    struct mrd_sim_host_stats stats = mrd_sim_get_host_stats(s->sim, host);
+
+    swarm_check(s, !wrong, "audit of host %u: %s", host, wrong);
+    swarm_check(s, stats.changed_early == 0,
+                "host %u: %u packets whose buffers changed while the device read them", host,
+                (unsigned)stats.changed_early);
+}
+
+void swarm_close_world(struct swarm *s)
+{
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++)
+        destroy_qps(s, host);
+    mrd_sim_run_until(s->sim, mrd_sim_now(s->sim) + 50 * MSEC_NS);
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        audit(s, host);
+        close_context(s, host);
+    }
+    mrd_sim_destroy(s->sim);
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        munmap(s->host[host].source, ARENA_BYTES);
+        munmap(s->host[host].recv, ARENA_BYTES);
+        for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
+            munmap(s->host[host].window[i].memory, ARENA_BYTES);
+    }
+    for (uint32_t i = 0; i < s->num_deferred; i++)
+        free(s->deferred[i]);
+    ledger_fini(&s->ledger);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * System calls of sending that fail when told to. For programs linked with --wrap=sendto, sendmsg
+ * and sendmmsg.
+ *
+ * fail_setup() is fixture_setup() with nothing to fail; then a test fills `fail`.
+ */
+#ifndef MRD_TESTS_UDP_FAIL_H
+#define MRD_TESTS_UDP_FAIL_H
+
+#include <stdbool.h>
+
+struct fail {
+    unsigned passes;          /* so many messages are sent first */
+    int error;                /* then this; 0: never */
+    bool superpackets;        /* fail only messages with UDP_SEGMENT */
+    bool once;                /* and only the first of them */
+    unsigned calls, messages; /* made, sent */
+};
+extern struct fail fail;
+
+int fail_setup(void **state);
+
+#endif

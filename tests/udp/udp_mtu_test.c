@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Routes with small MTUs: payload sizes, packets that do not fit any more, fragments.
+ *
+ * The process moves into a network namespace of its own, where it may change lo.
+ */
+#include "tests/udp/udp_fixture.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SKIPPED = 77 };
+
+static void set_lo(int mtu)
+{
+    struct ifreq request = {.ifr_name = "lo"};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    request.ifr_mtu = mtu;
+    assert_int_equal(ioctl(fd, SIOCSIFMTU, &request), 0);
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &request), 0);
+    close(fd);
+}
+
+static int mtu_setup(void **state)
+{
+    set_lo(1500);
+    return fixture_setup(state);
+}
+
+static const struct {
+    int mtu;
+    const char *to;
+    uint32_t asked;
+    int payload;
+} rows[] = {
+    {1500, "127.0.0.1:1", 0, 1344}, {1500, "[::1]:1", 0, 1344},    {1500, "127.0.0.1:1", 512, 512},
+    {1280, "127.0.0.1:1", 0, 1152}, {1280, "[::1]:1", 0, 1088},    {9000, "127.0.0.1:1", 0, 4096},
+    {9000, "[::1]:1", 8192, 8192},  {1500, "[::1]:1", 8192, 1344},
+};
+
+static void mrd_udp_payload_bytes__mtu(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i].asked};
+        struct mrd_backend *b;
+        struct mrd_addr to;
+
+        set_lo(rows[i].mtu);
+        b = fixture_open(&attr, 0);
+        assert_int_equal(b->ops->parse_address(b, rows[i].to, &to), 0);
+        if (b->ops->payload_bytes(b, &to) != rows[i].payload)
+            fail_msg("row %zu: %d", i, b->ops->payload_bytes(b, &to));
+        fixture_close(b);
+    }
+}
+
+/* Only lo is there: nowhere else to go. Sending there is loss, not a full socket. */
+static void mrd_udp_payload_bytes__no_route(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr to;
+
+    assert_int_equal(f->a->ops->parse_address(f->a, "192.0.2.1:1", &to), 0);
+    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), -EHOSTUNREACH);
+    assert_non_null(strstr(mrd_last_error(), "192.0.2.1:1"));
+    fixture_send_equal(f, f->a, &to, 0, 1000, 5);
+    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 5);
+    assert_int_equal(f->a->ops->parse_address(f->a, "[2001:db8::1]:1", &to), 0);
+    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), -EHOSTUNREACH);
+    fixture_send_equal(f, f->a, &to, 0, 1000, 5);
+    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 10);
+}
+
+static void mrd_udp_self_address__loopback_only(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr self;
+
+    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
+    assert_memory_equal(&self, &f->to_a, sizeof(self));
+}
+
+/* Superpackets of small segments pass an MTU of 1,500 as they are. */
+static void mrd_udp_tx_burst__small_mtu(void **state)
+{
+    struct fixture *f = *state;
+
+    fixture_send_equal(f, f->a, &f->to_b, 0, 1344 + 96, 45);
+    fixture_receive(f, f->b, 45, false);
+    fixture_check(f, 45);
+    assert_int_equal(mrd_udp_of(f->b)->rx.count.plain, 1);
+    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 0);
+}
+
+/*
+ * The MTU shrinks under a peer: packets cut before are lost and told, once; superpackets are not
+ * taken for refused. A short last packet still fits. With leave to fragment the same packets
+ * arrive.
+ */
+static void mrd_udp_tx_burst__mtu_shrinks(void **state)
+{
+    static const char *const ips[] = {"127.0.0.1", "::1"};
+    static const uint32_t payloads[] = {1152, 1088};
+    static const uint32_t lens[] = {1440, 1440, 1440, 500};
+    struct fixture *f = *state;
+    uint32_t payload;
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct mrd_addr to = fixture_addr(ips[i], f->b), told;
+        struct mrd_tx_packet packets[4];
+
+        set_lo(1500);
+        f->num_sent = f->num_received = 0;
+        fixture_send(f, f->a, &to, 1, lens, 4);
+        fixture_receive(f, f->b, 4, false);
+        fixture_check(f, 4);
+
+        set_lo(1280);
+        f->num_sent = f->num_received = 0;
+        fixture_send(f, f->a, &to, 1, lens, 4);
+        assert_true(f->a->ops->too_big(f->a, &told, &payload));
+        assert_memory_equal(&told, &to, sizeof(to));
+        assert_int_equal(payload, payloads[i]);
+        assert_false(f->a->ops->too_big(f->a, &told, &payload));
+        fixture_receive(f, f->b, 1, false);
+        assert_int_equal(f->num_received, 1);
+        assert_int_equal(f->received[0].number, 3);
+        assert_int_equal(mrd_udp_of(f->a)->tx.num_no_gso, 0);
+
+        f->num_received = 0;
+        for (unsigned p = 0; p < 4; p++) {
+            packets[p] = fixture_packet(p, lens[p], &to);
+            packets[p].path = 1;
+            packets[p].flags = p < 3 ? MRD_TX_FRAGMENT : 0;
+        }
+        assert_int_equal(f->a->ops->tx_burst(f->a, packets, 4), 4);
+        fixture_receive(f, f->b, 4, false);
+        fixture_check(f, 4);
+        for (unsigned p = 0; p < 4; p++)
+            assert_int_equal(f->received[p].from.port, f->a->ops->path_port(f->a, 1));
+        assert_false(f->a->ops->too_big(f->a, &told, &payload));
+
+        /* The leave was for those calls only. */
+        f->num_sent = 0;
+        fixture_send_equal(f, f->a, &to, 1, 1440, 1);
+        assert_true(f->a->ops->too_big(f->a, &told, &payload));
+    }
+}
+
+#define MTU_TEST(name) cmocka_unit_test_setup_teardown(name, mtu_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_udp_payload_bytes__mtu),  MTU_TEST(mrd_udp_payload_bytes__no_route),
+        MTU_TEST(mrd_udp_self_address__loopback_only), MTU_TEST(mrd_udp_tx_burst__small_mtu),
+        MTU_TEST(mrd_udp_tx_burst__mtu_shrinks),
+    };
+
+    if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+        fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
+        return SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# check_core.sh LIBMRD_CORE_A: the engine is sans-I/O and a star.
+#
+# Sans-I/O: what the archive leaves undefined is a short list of functions that touch nothing but memory.
+# A star: engine*.c may use all; the parts use only themselves and what allowed() lists.
+
+set -euo pipefail
+
+readonly archive=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# OBJECT TYPE SYMBOL, a line each; the object by the name of its source.
+nm -A "$archive" | sed -E 's/^[^:]*:([^:]*)\.o: *([0-9a-f]+)? */\1 /' | awk '$2 ~ /^[UTDBRVWCuvwGSAi]$/' >"$scratch/symbols"
+[[ $(awk '$2 == "T"' "$scratch/symbols" | wc -l) -gt 50 ]] || { echo "FAILED: too few symbols in $archive" >&2; exit 1; }
+if grep -qE ' U (__asan_|__tsan_|__ubsan_|__msan_|__gcov|__llvm_prof)' "$scratch/symbols"; then
+    echo 'skipped: an instrumented build calls its runtime'
+    exit 77
+fi
+
+awk '
+    # What the compiler itself may call, and what only computes on memory that it is given.
+    function sans_io(symbol)
+    {
+        return symbol ~ /^(mem(cpy|move|set|cmp|chr)|__mem(cpy|move|set)_chk|strcmp|strlen|XXH[0-9A-Za-z_]*|abort)$/ ||
+            symbol ~ /^(__assert_fail|__stack_chk_fail|__stack_chk_guard|_GLOBAL_OFFSET_TABLE_)$/ ||
+            symbol ~ /^__(u?(div|mod)|mul|neg|ash[lr]|lshr|float|fix|popcount|clz|ctz|u?cmp)[a-z]*[0-9]*$/
+    }
+
+    # May the part `from` use `symbol` of the part `to`?
+    function allowed(from, to, symbol)
+    {
+        if (from ~ /^engine/ || to == "pool.c")
+            return 1
+        if (from == "loss.c")
+            return to == "sent.c"
+        if (from ~ /^spray/ && to == "path.c")
+            return 1
+        if (from == "spray.c")
+            return to ~ /^spray_/ && symbol ~ /^mrd_spray_/
+        if (from == "cc.c")
+            return to ~ /^cc_/ && symbol ~ /^mrd_cc_/
+        if (from ~ /^(spray|cc)_/)
+            return to == substr(from, 1, index(from, "_") - 1) ".c"
+        if (from == "peer.c")
+            return to ~ /^(path|sent|ack|loss|cc|spray)\.c$/ && symbol ~ /_(init|fini)$/
+        return 0
+    }
+
+    function complain(what) { print "FAILED: " what; bad = 1 }
+
+    NR == FNR { if ($2 != "U" && $2 != "w" && $2 != "v") home[$3] = $1; next }
+    $2 == "U" || $2 == "w" || $2 == "v" {
+        if (!($3 in home)) {
+            if (!sans_io($3))
+                complain($1 " calls " $3 ", which is not sans-I/O")
+        } else if (!allowed($1, home[$3], $3)) {
+            complain($1 " uses " $3 " of " home[$3])
+        }
+    }
+    END { exit bad }' "$scratch/symbols" "$scratch/symbols"

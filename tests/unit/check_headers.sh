@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# check_headers.sh SOURCE_DIR [CC]: every header compiles alone.
+
+set -euo pipefail
+
+cd "$1"
+readonly cc=${2:-cc}
+failed=0
+count=0
+
+# shellcheck disable=SC2044 # no spaces in our names
+for header in $(find include core transport tests tools -name '*.h'); do
+    # Included from a file, as it would be: alone it would be warned of its own static functions.
+    printf '#include "%s"\n' "$header" | "$cc" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -Iinclude -fsyntax-only \
+        -x c - || { echo "FAILED: $header does not compile alone" >&2; failed=1; }
+    count=$((count + 1))
+done
+((count > 20)) || { echo "FAILED: only $count headers were found" >&2; exit 1; }
+exit $failed

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/cc.h"
+
+enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
+
+#define MSEC_NS   UINT64_C(1000000)
+#define LINK_BPS  UINT64_C(100000000000)
+#define BDP_BYTES (LINK_BPS * BASE_NS / 8 / 1000000000)
+
+/* assert_float_equal() is for float. */
+#define assert_near(value, expect, epsilon)                                                        \
+    assert_true((value) - (expect) <= (epsilon) && (expect) - (value) <= (epsilon))
+
+static const struct mrd_cc_config fabric = {
+    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
+static const struct mrd_cc_config sockets = {
+    .packet_bytes = PACKET, .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
+
+struct cc_fixture {
+    struct mrd_cc cc;
+    struct mrd_cc_ack ack; /* what the next ack says */
+};
+
+static void begin(struct cc_fixture *f, const char *name, const struct mrd_cc_config *config)
+{
+    memset(&f->cc, 0, sizeof(f->cc));
+    mrd_cc_init(&f->cc, mrd_cc_find(name), config);
+    f->ack = (struct mrd_cc_ack){.now_ns = MSEC_NS,
+                                 .acked_packets = 4,
+                                 .acked_bytes = 4 * PACKET,
+                                 .counted_packets = 4,
+                                 .rtt_ns = BASE_NS,
+                                 .srtt_ns = BASE_NS,
+                                 .rtt_min_ns = BASE_NS,
+                                 .inflight_bytes = 1 << 20,
+                                 .limited = true};
+}
+
+/* n acks, spread over `rtts` round trips. */
+static void acks(struct cc_fixture *f, unsigned n, double rtts)
+{
+    for (unsigned i = 0; i < n; i++) {
+        f->ack.now_ns += (uint64_t)(rtts * (double)f->ack.srtt_ns / n);
+        f->cc.ops->ack(&f->cc, &f->ack);
+    }
+}
+
+static void lose(struct cc_fixture *f, uint32_t packets)
+{
+    f->cc.ops->lost(&f->cc, packets, f->ack.now_ns, f->ack.srtt_ns, f->ack.rtt_min_ns);
+}
+
+static double packets(const struct cc_fixture *f)
+{
+    return f->cc.cwnd_bytes / PACKET;
+}
+
+static void leave_slow_start(struct cc_fixture *f, double window_packets)
+{
+    f->cc.slow_start = false;
+    f->cc.cwnd_bytes = window_packets * PACKET;
+}
+
+static void mrd_cc_find__by_name(void **state)
+{
+    (void)state;
+    assert_ptr_equal(mrd_cc_find(NULL), &mrd_cc_nscc);
+    assert_ptr_equal(mrd_cc_find("nscc"), &mrd_cc_nscc);
+    assert_ptr_equal(mrd_cc_find("dctcp"), &mrd_cc_dctcp);
+    assert_ptr_equal(mrd_cc_find("none"), &mrd_cc_none);
+    assert_null(mrd_cc_find("cubic"));
+}
+
+static void mrd_cc_init__start_window(void **state)
+{
+    static const struct {
+        struct mrd_cc_config config;
+        double expect_bytes;
+    } table[] = {
+        {{.packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS}, 150000},
+        {{.packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_max_ns = 12000}, 225000},
+        {{.packet_bytes = PACKET, .link_bps = LINK_BPS}, 187500},
+        {{.packet_bytes = PACKET, .cwnd_start_bytes = START}, START},
+        {{.packet_bytes = PACKET}, 10 * PACKET},
+        {{.packet_bytes = PACKET, .cwnd_start_bytes = START, .cwnd_cap_bytes = 10000}, 10000},
+    };
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &table[i].config);
+        assert_near(f->cc.cwnd_bytes, table[i].expect_bytes, 1);
+        assert_true(f->cc.slow_start);
+    }
+}
+
+static void mrd_cc_base_rtt_ns__within_bounds(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 0), BASE_NS);
+    assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 9000), 9000);
+    assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 70000), 12000);
+    begin(f, "nscc", &(struct mrd_cc_config){.packet_bytes = PACKET});
+    assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 0), 0);
+    assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 70000), 70000);
+}
+
+static void mrd_cc_bdp_bytes__link_or_start_window(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    assert_near(mrd_cc_bdp_bytes(&f->cc, BASE_NS), BDP_BYTES, 1);
+    begin(f, "nscc", &sockets);
+    assert_near(mrd_cc_bdp_bytes(&f->cc, 0), START / 1.5, 1);
+}
+
+/* 8 packets each 10 us: 26.6 Gb/s, and with a base of at least 50 us a BDP of 166 kB. */
+static void mrd_cc_count__measures_delivered_rate(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    f->ack.acked_packets = 8;
+    f->ack.acked_bytes = 8 * PACKET;
+    acks(f, 100, 100 * 10000.0 / BASE_NS);
+    assert_near(f->cc.rate_bps, 8 * PACKET * 8e9 / 10000, 1e6);
+    assert_near(mrd_cc_bdp_bytes(&f->cc, BASE_NS), 8 * PACKET * 5, 1000);
+}
+
+/* Ten limited round trips at a lower rate, and the higher one is forgotten; not before five. */
+static void mrd_cc_count__rate_is_windowed(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    f->ack.acked_bytes = 40000;
+    acks(f, 100, 100 * 10000.0 / BASE_NS);
+    f->ack.acked_bytes = 4000;
+    acks(f, 5 * 5, 25 * 10000.0 / BASE_NS);
+    assert_near(f->cc.rate_bps, 32e9, 1e6);
+    acks(f, 6 * 5, 30 * 10000.0 / BASE_NS);
+    assert_near(f->cc.rate_bps, 3.2e9, 1e6);
+}
+
+/* An idle application says nothing about the way. */
+static void mrd_cc_count__idle_keeps_rate(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    f->ack.acked_bytes = 40000;
+    acks(f, 100, 100 * 10000.0 / BASE_NS);
+    f->ack.acked_bytes = 64;
+    f->ack.limited = false;
+    f->ack.inflight_bytes = 64;
+    acks(f, 1000, 100000);
+    assert_near(f->cc.rate_bps, 32e9, 1e6);
+}
+
+/* The window follows use up to twice what is used, and no further. */
+static void mrd_cc_may_grow__application_limited(void **state)
+{
+    static const char *const names[] = {"nscc", "dctcp"};
+    struct cc_fixture *f = *state;
+
+    for (int k = 0; k < 2; k++) {
+        begin(f, names[k], &sockets);
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 10 * PACKET;
+        acks(f, 1000, 100);
+        assert_in_range((unsigned)packets(f), 15, 24);
+        f->ack.limited = true;
+        acks(f, 1000, 100);
+        assert_true(f->cc.cwnd_bytes > 30 * PACKET);
+    }
+}
+
+/* For an RTT after a cut by loss the acks are of packets sent before it. */
+static void mrd_cc_may_grow__not_right_after_loss(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    lose(f, 10);
+    acks(f, 9, 0.9);
+    assert_near(packets(f), 28, 1e-9);
+    acks(f, 2, 0.2);
+    assert_true(packets(f) > 28.1);
+}
+
+static void mrd_cc_losses__threshold_once_per_rtt(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "none", &fabric);
+    assert_false(mrd_cc_losses(&f->cc, 3, 4, 1000, 100));
+    assert_false(mrd_cc_losses(&f->cc, 3, 4, 1100, 100)); /* another RTT */
+    assert_true(mrd_cc_losses(&f->cc, 1, 4, 1199, 100));
+    assert_false(mrd_cc_losses(&f->cc, 100, 4, 1298, 100)); /* sent before the cut */
+    assert_true(mrd_cc_losses(&f->cc, 4, 4, 1299, 100));
+}
+
+/* Guards hold at times beyond 32 bits of nanoseconds (trap: a wrapped timestamp). */
+static void mrd_cc_losses__late_clock(void **state)
+{
+    struct cc_fixture *f = *state;
+    const uint64_t late_ns = UINT64_C(0xffffffff) - 50;
+
+    begin(f, "none", &fabric);
+    assert_true(mrd_cc_losses(&f->cc, 4, 4, late_ns, 100));
+    assert_false(mrd_cc_losses(&f->cc, 4, 4, late_ns + 99, 100));
+    assert_true(mrd_cc_losses(&f->cc, 4, 4, late_ns + 100, 100));
+}
+
+static void mrd_cc_halve__not_below_one_packet(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 6);
+    f->cc.ops->timeout(&f->cc, MSEC_NS);
+    assert_near(packets(f), 3, 1e-9);
+    for (int i = 0; i < 10; i++)
+        f->cc.ops->timeout(&f->cc, MSEC_NS);
+    assert_near(packets(f), 1, 1e-9);
+    leave_slow_start(f, 0.2);
+    f->cc.ops->timeout(&f->cc, MSEC_NS);
+    assert_near(packets(f), 0.2, 1e-9);
+}
+
+/* A packet for each acked one, up to 3 BDP. */
+static void nscc_ack__slow_start(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    double start = packets(f);
+    acks(f, 3, 0.3);
+    assert_near(packets(f), start + 12, 0.01);
+    acks(f, 100, 3);
+    assert_near(f->cc.cwnd_bytes, 3.0 * BDP_BYTES, 1);
+    assert_false(f->cc.slow_start);
+}
+
+static void nscc_ack__slow_start_ends(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    /* CE alone does not end it, CE with delay above half of the target does. */
+    begin(f, "nscc", &fabric);
+    f->ack.ce_packets = 1;
+    acks(f, 1, 0.1);
+    assert_true(f->cc.slow_start);
+    f->ack.rtt_ns = 3 * BASE_NS;
+    acks(f, 10, 0.5);
+    assert_false(f->cc.slow_start);
+
+    begin(f, "nscc", &fabric);
+    lose(f, 1);
+    assert_true(f->cc.slow_start);
+    lose(f, 1);
+    assert_false(f->cc.slow_start);
+
+    /* A round trip in which nearly all was marked. */
+    begin(f, "nscc", &fabric);
+    f->ack.ce_packets = 4;
+    f->ack.acked_packets = 1;
+    acks(f, 8, 2);
+    assert_false(f->cc.slow_start);
+    assert_true(f->cc.cwnd_bytes < 2.0 * BDP_BYTES);
+}
+
+/* +8a (target - d) / target / cwnd a packet: a is 0.668 packets, d is 0, the window 40: 0.134 a packet. */
+static void nscc_ack__grows_below_target(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->cc.round_end_ns = UINT64_MAX;
+    acks(f, 1, 0.1);
+    assert_near(packets(f), 40 + 4 * 8 * (BDP_BYTES / 36.0 / PACKET) / 40, 1e-3);
+}
+
+static void nscc_ack__holds_on_mark_below_target(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->cc.round_end_ns = UINT64_MAX;
+    f->ack.ce_packets = 4;
+    f->ack.rtt_ns = 2 * BASE_NS;
+    acks(f, 10, 0.5);
+    assert_near(packets(f), 40, 1e-9);
+}
+
+/* Unmarked and late, on a way that marks: a little growth. */
+static void nscc_ack__creeps_above_target(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->cc.round_end_ns = UINT64_MAX;
+    f->cc.ce_seen = true;
+    f->cc.delay_ns = 5 * BASE_NS;
+    f->ack.rtt_ns = 6 * BASE_NS;
+    acks(f, 1, 0.1);
+    assert_near(packets(f), 40 + 4 * 0.75 * (BDP_BYTES / 36.0 / PACKET) / 40, 1e-4);
+}
+
+/* Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once a base RTT. */
+static void nscc_ack__cuts_above_target(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (int marks = 0; marks < 2; marks++) {
+        begin(f, "nscc", &fabric);
+        leave_slow_start(f, 40);
+        f->cc.round_end_ns = UINT64_MAX;
+        f->cc.delay_ns = 4 * BASE_NS;
+        f->ack.rtt_ns = 5 * BASE_NS;
+        f->ack.ce_packets = marks;
+        acks(f, 1, 0.1);
+        assert_near(packets(f), 40 * (1 - 0.8 * (4 - 2.25) / 4), 1e-6);
+        acks(f, 8, 0.8);
+        assert_near(packets(f), 26, 1e-6);
+        acks(f, 2, 0.3);
+        assert_near(packets(f), 26 * 0.65, 1e-6);
+    }
+}
+
+/* One of eight paths is hot: an eighth of the packets marked and late. The window is not cut. */
+static void nscc_ack__hot_path_does_not_cut(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->ack.acked_packets = f->ack.counted_packets = 1;
+    f->ack.srtt_ns = 2 * BASE_NS;
+    for (int i = 0; i < 8000; i++) {
+        double before = f->cc.cwnd_bytes;
+        bool hot = i % 8 == 0;
+
+        f->ack.ce_packets = hot;
+        f->ack.rtt_ns = hot ? 9 * BASE_NS : BASE_NS;
+        acks(f, 1, 1.0 / 40);
+        assert_true(f->cc.cwnd_bytes >= before);
+    }
+}
+
+/* At least 0.7 of all packets marked, RTT after RTT: the last hop. x (1 - 0.3 share) an RTT even at low delay. */
+static void nscc_ack__incast_by_share_of_marks(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->ack.ce_packets = 4;
+    acks(f, 30, 3);
+    assert_true(packets(f) > 39); /* three round trips are not yet a habit */
+    acks(f, 100, 10);
+    assert_true(packets(f) < 10);
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->ack.ce_packets = 2;
+    acks(f, 130, 13);
+    assert_true(packets(f) >= 40);
+}
+
+/* Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many is not congestion. */
+static void nscc_lost__quarter_of_window(void **state)
+{
+    static const struct {
+        double window;
+        uint32_t lost;
+        double expect;
+    } table[] = {{40, 9, 40},    {40, 10, 28},    {40, 40, 28}, {4, 1, 2.8},
+                 {0.5, 1, 0.35}, {0.05, 1, 0.05}, {8, 1, 8}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &fabric);
+        leave_slow_start(f, table[i].window);
+        lose(f, table[i].lost);
+        assert_near(packets(f), table[i].expect, 1e-9);
+    }
+}
+
+/* The whole first flight lost: cut, but there is no RTT yet to pace less than a packet by. */
+static void nscc_lost__first_flight(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (int k = 0; k < 2; k++) {
+        begin(f, k ? "dctcp" : "nscc", &(struct mrd_cc_config){.packet_bytes = PACKET});
+        f->ack.srtt_ns = f->ack.rtt_min_ns = 0;
+        for (int i = 0; i < 100; i++)
+            lose(f, 1);
+        assert_near(packets(f), 1, 1e-9);
+    }
+}
+
+/* One ack at a tiny window does not make a burst. */
+static void nscc_ack__never_faster_than_slow_start(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 0.05);
+    f->cc.round_end_ns = UINT64_MAX;
+    f->ack.acked_packets = f->ack.counted_packets = 1;
+    acks(f, 1, 1);
+    assert_near(packets(f), 1.05, 1e-9);
+}
+
+/* Unknown rate: late now and then is a host that woke up late, not a queue. */
+static void nscc_ack__late_wakeups_do_not_cut(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    leave_slow_start(f, 100);
+    f->ack.srtt_ns = 100000;
+    for (int i = 0; i < 2000; i++) {
+        double before = f->cc.cwnd_bytes;
+
+        f->ack.rtt_ns = i % 4 ? 2 * MSEC_NS : 30000;
+        acks(f, 1, 0.3);
+        assert_true(f->cc.cwnd_bytes >= before);
+    }
+}
+
+/* Unknown rate: delay alone, however long, leaves the start window; marks or much loss do not. */
+static void nscc_ack__delay_alone_leaves_start_window(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (int worse = 0; worse < 3; worse++) {
+        begin(f, "nscc", &sockets);
+        leave_slow_start(f, 100);
+        acks(f, 1, 1);
+        f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
+        f->ack.ce_packets = worse == 1 ? 1 : 0;
+        for (int i = 0; i < 100; i++) {
+            acks(f, 1, 1);
+            if (worse == 2)
+                lose(f, 2);
+        }
+        if (worse == 0)
+            assert_near(f->cc.cwnd_bytes, START, 1);
+        else
+            assert_true(f->cc.cwnd_bytes < START / 4);
+    }
+}
+
+/* Marks in a tenth of the packets: alpha comes to 0.1, and the window is cut by a twentieth an RTT. */
+static void dctcp_ack__alpha(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "dctcp", &fabric);
+    f->ack.acked_packets = f->ack.counted_packets = 10;
+    f->ack.ce_packets = 1;
+    acks(f, 200, 200);
+    assert_near(f->cc.ce_ewma, 0.1, 1e-3);
+    leave_slow_start(f, 50);
+    acks(f, 1, 1);
+    assert_near(packets(f), 50 * 0.95 + 10 / 47.5, 0.05);
+}
+
+static void dctcp_lost__halves(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "dctcp", &fabric);
+    leave_slow_start(f, 40);
+    lose(f, 1);
+    assert_near(packets(f), 20, 1e-9);
+    begin(f, "dctcp", &fabric);
+    leave_slow_start(f, 40);
+    f->cc.ce_seen = true; /* marks tell of congestion here */
+    lose(f, 9);
+    assert_near(packets(f), 40, 1e-9);
+    lose(f, 1);
+    assert_near(packets(f), 20, 1e-9);
+}
+
+static void none_ack__constant(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "none", &sockets);
+    assert_near(f->cc.cwnd_bytes, CAP, 1e-9);
+    f->ack.ce_packets = 4;
+    acks(f, 100, 10);
+    lose(f, 100);
+    f->cc.ops->timeout(&f->cc, MSEC_NS);
+    assert_near(f->cc.cwnd_bytes, CAP, 1e-9);
+    begin(f, "none", &fabric);
+    acks(f, 1, 1);
+    assert_near(f->cc.cwnd_bytes, 3.0 * BDP_BYTES, 1);
+}
+
+static int setup(void **state)
+{
+    static struct cc_fixture fixture;
+
+    *state = &fixture;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_cc_find__by_name),
+        cmocka_unit_test(mrd_cc_init__start_window),
+        cmocka_unit_test(mrd_cc_base_rtt_ns__within_bounds),
+        cmocka_unit_test(mrd_cc_bdp_bytes__link_or_start_window),
+        cmocka_unit_test(mrd_cc_count__measures_delivered_rate),
+        cmocka_unit_test(mrd_cc_count__rate_is_windowed),
+        cmocka_unit_test(mrd_cc_count__idle_keeps_rate),
+        cmocka_unit_test(mrd_cc_may_grow__application_limited),
+        cmocka_unit_test(mrd_cc_may_grow__not_right_after_loss),
+        cmocka_unit_test(mrd_cc_losses__threshold_once_per_rtt),
+        cmocka_unit_test(mrd_cc_losses__late_clock),
+        cmocka_unit_test(mrd_cc_halve__not_below_one_packet),
+        cmocka_unit_test(nscc_ack__slow_start),
+        cmocka_unit_test(nscc_ack__slow_start_ends),
+        cmocka_unit_test(nscc_ack__grows_below_target),
+        cmocka_unit_test(nscc_ack__holds_on_mark_below_target),
+        cmocka_unit_test(nscc_ack__creeps_above_target),
+        cmocka_unit_test(nscc_ack__cuts_above_target),
+        cmocka_unit_test(nscc_ack__hot_path_does_not_cut),
+        cmocka_unit_test(nscc_ack__incast_by_share_of_marks),
+        cmocka_unit_test(nscc_lost__quarter_of_window),
+        cmocka_unit_test(nscc_lost__first_flight),
+        cmocka_unit_test(nscc_ack__never_faster_than_slow_start),
+        cmocka_unit_test(nscc_ack__late_wakeups_do_not_cut),
+        cmocka_unit_test(nscc_ack__delay_alone_leaves_start_window),
+        cmocka_unit_test(dctcp_ack__alpha),
+        cmocka_unit_test(dctcp_lost__halves),
+        cmocka_unit_test(none_ack__constant),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Congestion control in a closed loop: stable, full, fair, and not driven to nothing by loss, incast or jitter. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cc_model.h"
+
+enum { PACKET = MODEL_PACKET, BASE_NS = 8000, START = 64 << 10 };
+
+#define LINK_BPS  UINT64_C(100000000000)
+#define BDP_BYTES (LINK_BPS * BASE_NS / 8 / 1000000000)
+
+static const struct mrd_cc_config fabric = {
+    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
+static const struct mrd_cc_config sockets = {.packet_bytes = PACKET,
+                                             .base_rtt_ns = 50000,
+                                             .cwnd_cap_bytes = 512 << 10,
+                                             .cwnd_start_bytes = START};
+
+static const struct model_options link_ecn = {.rate_bps = 100e9,
+                                              .base_ns = BASE_NS,
+                                              .queue_bytes = 200 * PACKET,
+                                              .ecn_min_bytes = 0.2 * BDP_BYTES,
+                                              .ecn_max_bytes = 0.8 * BDP_BYTES,
+                                              .ack_every = 4,
+                                              .seed = 1};
+
+static struct model_options without_ecn(void)
+{
+    struct model_options o = link_ecn;
+
+    o.ecn_min_bytes = o.ecn_max_bytes = 0;
+    return o;
+}
+
+/* Run to `warm_ns`, then measure until `end_ns`: share of the bottleneck that was used. */
+static double run(struct model *m, const struct model_options *o, const char *cc,
+                  const struct mrd_cc_config *config, unsigned flows, uint64_t apart_ns,
+                  uint64_t warm_ns, uint64_t end_ns)
+{
+    double bytes = 0;
+
+    model_init(m, o);
+    for (unsigned i = 0; i < flows; i++)
+        model_add_flow(m, cc, config, 1 + i * apart_ns);
+    model_run(m, warm_ns);
+    model_mark(m);
+    model_run(m, end_ns);
+    for (unsigned i = 0; i < flows; i++)
+        bytes += (double)m->flow[i].delivered_bytes;
+    return bytes * 8e9 / (double)(end_ns - warm_ns) / o->rate_bps;
+}
+
+static double share_lost(const struct model *m)
+{
+    uint64_t lost = 0, sent = 0;
+
+    for (unsigned i = 0; i < m->flows; i++) {
+        lost += m->flow[i].lost;
+        sent += m->flow[i].sent;
+    }
+    return (double)lost / (double)sent;
+}
+
+static void model_single_flow__fills_link(void **state)
+{
+    static const char *const names[] = {"nscc", "dctcp"};
+    struct model *m = *state;
+    struct model_options no_ecn = without_ecn();
+
+    for (int k = 0; k < 2; k++) {
+        assert_true(run(m, &link_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
+        assert_true(share_lost(m) == 0);
+        assert_true(run(m, &no_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
+        assert_true(share_lost(m) == 0);
+    }
+}
+
+static void model_random_loss__fills_link(void **state)
+{
+    static const uint32_t ppms[] = {1000, 10000, 50000};
+    struct model *m = *state;
+
+    for (int k = 0; k < 3; k++) {
+        struct model_options o = link_ecn;
+
+        o.loss_ppm = ppms[k];
+        assert_true(run(m, &o, "nscc", &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
+    }
+}
+
+/* The second begins when the first has the link. */
+static void model_two_flows__share_fairly(void **state)
+{
+    static const char *const names[] = {"nscc", "dctcp"};
+    struct model *m = *state;
+
+    for (int k = 0; k < 2; k++) {
+        for (uint64_t seed = 1; seed <= 3; seed++) {
+            struct model_options o = link_ecn;
+
+            o.seed = seed;
+            assert_true(run(m, &o, names[k], &fabric, 2, MSEC_NS / 2, 10 * MSEC_NS, 30 * MSEC_NS) >=
+                        0.97);
+            double a = (double)m->flow[0].delivered_bytes, b = (double)m->flow[1].delivered_bytes;
+            assert_true(a / b > 0.75 && b / a > 0.75);
+        }
+    }
+}
+
+/* Many to one, with marks and without: the link stays full and the queue stops overflowing. */
+static void model_incast__does_not_collapse(void **state)
+{
+    static const unsigned flows[] = {32, 64};
+    struct model *m = *state;
+    struct model_options no_ecn = without_ecn();
+
+    for (int k = 0; k < 2; k++) {
+        assert_true(run(m, &link_ecn, "nscc", &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
+                    0.97);
+        assert_true(share_lost(m) < 0.001);
+        assert_true(run(m, &no_ecn, "nscc", &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >= 0.97);
+        assert_true(share_lost(m) < 0.02);
+    }
+}
+
+/* Sockets: the rate is not known, the RTT is mostly scheduling. */
+static void model_sockets__fill_link(void **state)
+{
+    static const struct {
+        struct model_options o;
+        double least;
+    } table[] = {
+        {{.rate_bps = 30e9, .base_ns = 15000}, 0.97},
+        {{.rate_bps = 30e9, .base_ns = 15000, .jitter_ns = 50000}, 0.97},
+        {{.rate_bps = 30e9, .base_ns = 15000, .loss_ppm = 10000, .jitter_ns = 20000}, 0.97},
+        {{.rate_bps = 30e9, .base_ns = 15000, .loss_ppm = 50000, .jitter_ns = 20000}, 0.97},
+        {{.rate_bps = 4e9, .base_ns = 60000, .jitter_ns = 50000, .queue_bytes = 1e6}, 0.97},
+        {{.rate_bps = 4e9,
+          .base_ns = 60000,
+          .jitter_ns = 50000,
+          .queue_bytes = 1e6,
+          .loss_ppm = 10000},
+         0.97},
+        /* Stands still for 1 ms in 10, for 4 in 14. */
+        {{.rate_bps = 30e9, .base_ns = 15000, .stall_every_ns = 10 * MSEC_NS, .stall_ns = MSEC_NS},
+         0.85},
+        {{.rate_bps = 30e9,
+          .base_ns = 15000,
+          .stall_every_ns = 10 * MSEC_NS,
+          .stall_ns = 4 * MSEC_NS},
+         0.55},
+    };
+    struct model *m = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct model_options o = table[i].o;
+
+        o.ack_every = 30;
+        o.seed = 1;
+        assert_true(run(m, &o, "nscc", &sockets, 1, 0, 5 * MSEC_NS, 50 * MSEC_NS) >=
+                    table[i].least);
+        assert_true(m->flow[0].cwnd_least_bytes >= START - 1);
+    }
+}
+
+/* Nor do they bury the queue: no more than the target of 2.25 times 50 us, and what the signal's lateness adds. */
+static void model_sockets__bound_the_queue(void **state)
+{
+    struct model *m = *state;
+    struct model_options o = {.rate_bps = 10e9, .base_ns = 30000, .ack_every = 30, .seed = 1};
+
+    run(m, &o, "nscc", &sockets, 1, 0, 20 * MSEC_NS, 50 * MSEC_NS);
+    assert_true(m->flow[0].srtt_ns < 300000); /* the cap alone would make it 420 us */
+}
+
+static int setup(void **state)
+{
+    static struct model model;
+
+    *state = &model;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(model_single_flow__fills_link),
+        cmocka_unit_test(model_random_loss__fills_link),
+        cmocka_unit_test(model_two_flows__share_fairly),
+        cmocka_unit_test(model_incast__does_not_collapse),
+        cmocka_unit_test(model_sockets__fill_link),
+        cmocka_unit_test(model_sockets__bound_the_queue),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

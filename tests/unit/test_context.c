@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening and closing, what the environment and bad attributes do, and the calls that need no traffic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mrd/mrd.h"
+
+static struct mrd_context *open_local(const struct mrd_context_attr *attr)
+{
+    struct mrd_context_attr local = {0};
+
+    if (attr)
+        local = *attr;
+    local.address = "127.0.0.1";
+    return mrd_open_device(NULL, &local);
+}
+
+static struct mrd_context_info context_info(struct mrd_context *context)
+{
+    struct mrd_context_info info;
+
+    assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
+    return info;
+}
+
+static void mrd_get_device_list__udp_first_and_contexts_outlive_it(void **state)
+{
+    int n = 0;
+    struct mrd_device **list = mrd_get_device_list(&n);
+
+    (void)state;
+    assert_non_null(list);
+    assert_true(n >= 1);
+    assert_null(list[n]);
+    assert_string_equal(mrd_get_device_name(list[0]), "udp");
+
+    struct mrd_context *context = mrd_open_device(list[0], NULL);
+
+    assert_non_null(context);
+    mrd_free_device_list(list);
+    assert_string_equal(mrd_get_device_name(context->device), "udp");
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_open_device__unknown_transport(void **state)
+{
+    const struct mrd_device device = {.name = "pigeon0", .transport = "pigeon"};
+
+    (void)state;
+    errno = 0;
+    assert_null(mrd_open_device(&device, NULL));
+    assert_int_equal(errno, EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "pigeon"));
+}
+
+static void mrd_open_device__bad_attributes(void **state)
+{
+    static const uint16_t zero_port[] = {50001, 0}, twice[] = {50001, 50002, 50001};
+    const struct {
+        struct mrd_context_attr attr;
+        const char *said; /* part of the sentence */
+    } cases[] = {
+        {{.comp_mask = 1ull << 40}, "comp_mask"},
+        {{.paths = 257}, "paths 257"},
+        {{.mtu = 1000}, "mtu 1000"},
+        {{.mtu = 192}, "mtu 192"},
+        {{.mtu = 8256}, "mtu 8256"},
+        {{.spray = "zigzag"}, "zigzag"},
+        {{.cc = "hope"}, "hope"},
+        {{.num_source_ports = 2}, "source_ports"},
+        {{.source_ports = zero_port, .num_source_ports = 2}, "source_ports[1]"},
+        {{.source_ports = twice, .num_source_ports = 3}, "50001"},
+        {{.source_ports = twice, .num_source_ports = 2, .paths = 3}, "paths 3"},
+        {{.max_peers = UINT32_MAX}, "max_peers"},
+        {{.max_flows = UINT32_MAX}, "max_flows"},
+        {{.peer_timeout_ns = 5}, "peer_timeout_ns"},
+        {{.challenge_ns = UINT64_MAX}, "challenge_ns"},
+        {{.progress = (enum mrd_progress)9}, "progress"},
+        {{.threading = (enum mrd_threading)9}, "threading"},
+        {{.rx_drop_ppm = 1000001}, "rx_drop_ppm"},
+        {{.reserved0 = 1}, "reserved"},
+        {{.reserved1 = 1}, "reserved"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        errno = 0;
+        assert_null(open_local(&cases[i].attr));
+        assert_int_equal(errno, EINVAL);
+        if (!strstr(mrd_last_error(), cases[i].said))
+            fail_msg("case %zu: \"%s\" does not name %s", i, mrd_last_error(), cases[i].said);
+    }
+}
+
+static void mrd_open_device__environment_where_attr_is_default(void **state)
+{
+    (void)state;
+    setenv("MRD_PATHS", "5", 1);
+    setenv("MRD_SPRAY", "rr", 1);
+    setenv("MRD_CC", "dctcp", 1);
+
+    struct mrd_context *context = open_local(NULL);
+
+    assert_non_null(context);
+    assert_int_equal(context_info(context).paths, 5);
+    assert_string_equal(context_info(context).spray, "rr");
+    assert_string_equal(context_info(context).cc, "dctcp");
+    assert_int_equal(mrd_close_device(context), 0);
+
+    context = open_local(&(struct mrd_context_attr){.paths = 3, .spray = "reps", .cc = "none"});
+    assert_non_null(context);
+    assert_int_equal(context_info(context).paths, 3);
+    assert_string_equal(context_info(context).spray, "reps");
+    assert_string_equal(context_info(context).cc, "none");
+    assert_int_equal(mrd_close_device(context), 0);
+
+    unsetenv("MRD_PATHS");
+    unsetenv("MRD_SPRAY");
+    unsetenv("MRD_CC");
+}
+
+static void mrd_open_device__bad_environment(void **state)
+{
+    static const struct {
+        const char *name, *value;
+    } cases[] = {
+        {"MRD_PATHS", "0"},        {"MRD_PATHS", "257"}, {"MRD_PATHS", "8x"},
+        {"MRD_PATHS", "-1"},       {"MRD_PATHS", " 8"},  {"MRD_PATHS", "99999999999999999999"},
+        {"MRD_SPRAY", "ADAPTIVE"}, {"MRD_CC", "nscc "},  {"MRD_LOG", "loud"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        setenv(cases[i].name, cases[i].value, 1);
+        errno = 0;
+        assert_null(open_local(NULL));
+        assert_int_equal(errno, EINVAL);
+        assert_non_null(strstr(mrd_last_error(), cases[i].name));
+        unsetenv(cases[i].name);
+    }
+}
+
+static void count_message(void *arg, enum mrd_log_level level, const char *message)
+{
+    int *count = arg;
+
+    assert_true(message[0]);
+    count[level]++;
+}
+
+/* The application's function wins over the environment, and gets no more than the level asked for. */
+static void mrd_set_log__levels(void **state)
+{
+    int count[4] = {0};
+    struct mrd_context *context;
+
+    (void)state;
+    setenv("MRD_LOG", "debug", 1);
+    mrd_set_log(count_message, count, MRD_LOG_ERROR);
+    context = open_local(NULL);
+    assert_non_null(context);
+    assert_int_equal(mrd_close_device(context), 0);
+    assert_null(open_local(&(struct mrd_context_attr){.paths = 257}));
+    assert_int_equal(count[MRD_LOG_ERROR], 1);
+    assert_int_equal(count[MRD_LOG_INFO], 0);
+
+    mrd_set_log(count_message, count, MRD_LOG_INFO);
+    context = open_local(NULL);
+    assert_non_null(context);
+    assert_int_equal(mrd_close_device(context), 0);
+    assert_true(count[MRD_LOG_INFO] > 0);
+
+    mrd_set_log(NULL, NULL, MRD_LOG_ERROR);
+    assert_null(open_local(&(struct mrd_context_attr){.paths = 257}));
+    assert_int_equal(count[MRD_LOG_ERROR], 1);
+    unsetenv("MRD_LOG");
+}
+
+static void mrd_close_device__busy_until_objects_are_gone(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 4, NULL);
+
+    assert_non_null(pd);
+    assert_non_null(cq);
+    assert_int_equal(mrd_close_device(context), -EBUSY);
+    assert_non_null(strstr(mrd_last_error(), "2 objects"));
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_close_device(context), -EBUSY);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* Opened and closed over and over, with its thread asleep, a context leaves no descriptor behind. */
+static void mrd_close_device__releases_descriptors(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd;
+
+    (void)state;
+    assert_non_null(context);
+    int first = dup(0);
+
+    close(first);
+    assert_int_equal(mrd_close_device(context), 0);
+    for (int i = 0; i < 30; i++) {
+        context = open_local(NULL);
+        assert_non_null(context);
+        pd = mrd_alloc_pd(context);
+        assert_int_equal(mrd_dealloc_pd(pd), 0);
+        int now = dup(0);
+
+        close(now);
+        assert_int_equal(now, first);
+        assert_int_equal(mrd_close_device(context), 0);
+    }
+}
+
+static void mrd_query_address__port_and_room(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_non_null(context);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    snprintf(expected, sizeof(expected), "127.0.0.1:%u", context_info(context).port);
+    assert_string_equal(address, expected);
+    assert_int_equal(mrd_query_address(context, address, strlen(expected)), -ENOSPC);
+    assert_int_equal(mrd_query_address(context, address, strlen(expected) + 1), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_reg_mr__bad_arguments(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    static char memory[64];
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+
+    assert_non_null(pd);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), 1 << 20));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_create_ah__address_and_back(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    char text[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_ah *ah = mrd_create_ah(pd, "127.0.0.1");
+
+    assert_non_null(ah);
+    assert_int_equal(mrd_query_ah(ah, text, sizeof(text)), 0);
+    assert_string_equal(text, "127.0.0.1:4793");
+    assert_int_equal(mrd_query_ah(ah, text, 3), -ENOSPC);
+
+    struct mrd_peer_attr peer;
+    struct mrd_path_attr path;
+
+    assert_int_equal(mrd_query_peer(ah, &peer, sizeof(peer)), -ENOENT);
+    assert_int_equal(mrd_query_path(ah, 0, &path, sizeof(path)), -ENOENT);
+    assert_int_equal(mrd_query_peer_id(context, 12345, &peer, sizeof(peer)), -ENOENT);
+    assert_int_equal(mrd_destroy_ah(ah), 0);
+
+    errno = 0;
+    assert_null(mrd_create_ah(pd, "no address"));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_create_ah_from_wc(pd, &(struct mrd_wc){.peer_id = 12345}));
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* A caller built against an older or newer header gets what both know, and zeroes for the rest. */
+static void mrd_query_context__other_sizes(void **state)
+{
+    struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
+    struct {
+        struct mrd_context_info info;
+        uint8_t tail[16];
+    } larger;
+    struct mrd_context_info smaller;
+
+    (void)state;
+    assert_non_null(context);
+    memset(&larger, 0xee, sizeof(larger));
+    assert_int_equal(mrd_query_context(context, (void *)&larger, sizeof(larger)), 0);
+    assert_int_equal(larger.info.paths, 2);
+    for (size_t i = 0; i < sizeof(larger.tail); i++)
+        assert_int_equal(larger.tail[i], 0);
+
+    memset(&smaller, 0xee, sizeof(smaller));
+    assert_int_equal(mrd_query_context(context, &smaller, sizeof(smaller.paths)), 0);
+    assert_int_equal(smaller.paths, 2);
+    assert_int_equal(smaller.mtu, 0xeeeeeeee);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_query_counters__names_and_count(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_counter counters[256];
+
+    (void)state;
+    assert_non_null(context);
+
+    int n = mrd_query_counters(context, NULL, 0);
+
+    assert_in_range(n, 3, 256);
+    memset(counters, 0, sizeof(counters));
+    assert_int_equal(mrd_query_counters(context, counters, n - 1), n);
+    assert_non_null(counters[n - 2].name);
+    assert_null(counters[n - 1].name);
+    assert_int_equal(mrd_query_counters(context, counters, 256), n);
+    for (int i = 0; i < n; i++) {
+        assert_non_null(counters[i].name);
+        assert_non_null(counters[i].unit);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(counters[i].name, counters[j].name);
+    }
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_get_async_event__none(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_async_event event;
+
+    (void)state;
+    assert_non_null(context);
+
+    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
+
+    assert_true(context->async_fd >= 0);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(mrd_get_async_event(context, &event), -EAGAIN);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* Manual progress: no thread, an idle context has no deadline, and a step finds nothing. */
+static void mrd_progress__manual_and_idle(void **state)
+{
+    struct mrd_context *context =
+        open_local(&(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL});
+
+    (void)state;
+    assert_non_null(context);
+
+    struct pollfd fd = {.fd = mrd_context_fd(context), .events = POLLIN};
+
+    assert_true(fd.fd >= 0);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(mrd_progress(context), 0);
+    assert_true(mrd_next_timeout_ns(context) == UINT64_MAX);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* In a forked child every call fails, and the parent goes on. */
+static void mrd_context__use_after_fork(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_cq *cq = mrd_create_cq(context, 4, NULL);
+    struct mrd_wc wc;
+    char address[MRD_ADDRESS_MAX];
+
+    assert_non_null(cq);
+
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (!child) {
+        bool ok = mrd_poll_cq(cq, 1, &wc) == -EPERM && mrd_progress(context) == -EPERM &&
+                  mrd_query_address(context, address, sizeof(address)) == -EPERM &&
+                  !mrd_alloc_pd(context) && errno == EPERM && mrd_close_device(context) == -EPERM &&
+                  strstr(mrd_last_error(), "fork");
+
+        _exit(ok ? 0 : 1);
+    }
+
+    int status;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(mrd_poll_cq(cq, 1, &wc), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_wc_status_str__all_different(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= MRD_WC_GENERAL_ERR; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(mrd_wc_status_str((enum mrd_wc_status)i),
+                                    mrd_wc_status_str((enum mrd_wc_status)j));
+    assert_string_equal(mrd_wc_status_str((enum mrd_wc_status)1000), "unknown status");
+    for (int i = 0; i <= MRD_EVENT_DEVICE_FATAL; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(mrd_event_type_str((enum mrd_event_type)i),
+                                    mrd_event_type_str((enum mrd_event_type)j));
+    assert_string_equal(mrd_event_type_str((enum mrd_event_type)1000), "unknown event");
+}
+
+static void mrd_version__agrees_with_the_header(void **state)
+{
+    char expected[32];
+
+    (void)state;
+    snprintf(expected, sizeof(expected), "%d.%d.%d", MRD_VERSION_MAJOR, MRD_VERSION_MINOR,
+             MRD_VERSION_PATCH);
+    assert_string_equal(mrd_version(), expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_get_device_list__udp_first_and_contexts_outlive_it),
+        cmocka_unit_test(mrd_open_device__unknown_transport),
+        cmocka_unit_test(mrd_open_device__bad_attributes),
+        cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
+        cmocka_unit_test(mrd_open_device__bad_environment),
+        cmocka_unit_test(mrd_set_log__levels),
+        cmocka_unit_test(mrd_close_device__busy_until_objects_are_gone),
+        cmocka_unit_test(mrd_close_device__releases_descriptors),
+        cmocka_unit_test(mrd_query_address__port_and_room),
+        cmocka_unit_test(mrd_reg_mr__bad_arguments),
+        cmocka_unit_test(mrd_create_ah__address_and_back),
+        cmocka_unit_test(mrd_query_context__other_sizes),
+        cmocka_unit_test(mrd_query_counters__names_and_count),
+        cmocka_unit_test(mrd_get_async_event__none),
+        cmocka_unit_test(mrd_progress__manual_and_idle),
+        cmocka_unit_test(mrd_context__use_after_fork),
+        cmocka_unit_test(mrd_wc_status_str__all_different),
+        cmocka_unit_test(mrd_version__agrees_with_the_header),
+    };
+
+    unsetenv("MRD_LOG");
+    unsetenv("MRD_PATHS");
+    unsetenv("MRD_SPRAY");
+    unsetenv("MRD_CC");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

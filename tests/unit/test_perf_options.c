@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of mrd_perf: what it takes, and what it says of the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tools/perf/compare.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/options.h"
+#include "tools/perf/report.h"
+#include "tools/perf/unsupported.h"
+
+enum { WORDS_MAX = 32 };
+
+static struct perf_options options;
+static char error[PERF_ERROR_BYTES];
+
+/* Parse a line as a shell without quotes would. */
+static int parse(const char *line)
+{
+    static char text[512];
+    char *argv[WORDS_MAX + 1] = {"mrd_perf"};
+    int argc = 1;
+
+    error[0] = '\0';
+    assert_true(strlen(line) < sizeof(text));
+    strcpy(text, line);
+    for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return perf_options_parse(&options, argc, argv, error, sizeof(error));
+}
+
+static void good(const char *line)
+{
+    if (parse(line) != PERF_PARSE_RUN)
+        fail_msg("'%s': %s", line, error);
+}
+
+/* Refused, and the sentence names the cause. */
+static void bad(const char *line, const char *cause)
+{
+    int rc = parse(line);
+
+    if (rc >= 0)
+        fail_msg("'%s' was taken", line);
+    if (!strstr(error, cause))
+        fail_msg("'%s': '%s' does not say '%s'", line, error, cause);
+}
+
+static void perf_options_parse__defaults(void **state)
+{
+    (void)state;
+    good("write_bw");
+    assert_int_equal(options.params.test, PERF_WRITE_BW);
+    assert_string_equal(options.params.transport, "mrd-udp");
+    assert_int_equal(options.params.size_bytes, 65536);
+    assert_int_equal(options.port, 4793);
+    assert_int_equal(options.params.interval_ms, 10);
+    assert_string_equal(options.host, "");
+    good("send_lat host.example");
+    assert_int_equal(options.params.size_bytes, 2);
+    assert_string_equal(options.host, "host.example");
+}
+
+static void perf_options_parse__perftest(void **state)
+{
+    (void)state;
+    good("send_bw -s 1M -n 1000 -t 64 -r 256 -q 4 -p 5000 -m 1024 -I 100 -Q 8 -F --report_gbits -d "
+         "udp h");
+    assert_int_equal(options.params.size_bytes, 1 << 20);
+    assert_int_equal(options.params.iterations, 1000);
+    assert_int_equal(options.params.tx_depth, 64);
+    assert_int_equal(options.params.rx_depth, 256);
+    assert_int_equal(options.params.qps, 4);
+    assert_int_equal(options.port, 5000);
+    assert_int_equal(options.params.mtu, 1024);
+    assert_int_equal(options.params.inline_bytes, 100);
+    assert_int_equal(options.params.cq_mod, 8);
+    assert_true(options.quiet_cpufreq);
+    assert_true(options.gbits);
+    assert_string_equal(options.device, "udp");
+    good("--size=64 --iters=5 --duration 3 --tx-depth 1 --rx-depth 2 --qp 1 --cq-mod 1 --mtu 64 "
+         "write_lat");
+    assert_int_equal(options.params.duration_s, 3);
+    good("write_bw -a --local");
+    assert_true(options.all_sizes);
+}
+
+static void perf_options_parse__ours(void **state)
+{
+    (void)state;
+    good("write_bw --source-ports 5000-5003,6000 --spray rr --cc dctcp --order msg --verify --drop "
+         "0.01 "
+         "--local --bind 1,0 --seed 7 --interval 5 -6 --out_json --out_json_file /tmp/x");
+    assert_int_equal(options.num_source_ports, 5);
+    assert_int_equal(options.source_ports[3], 5003);
+    assert_int_equal(options.source_ports[4], 6000);
+    assert_int_equal(options.params.paths, 5);
+    assert_string_equal(options.params.spray, "rr");
+    assert_string_equal(options.params.cc, "dctcp");
+    assert_true(options.params.ordered);
+    assert_true(options.params.verify);
+    assert_int_equal(options.params.drop_ppm, 10000);
+    assert_true(options.local && options.ipv6 && options.out_json);
+    assert_int_equal(options.cpus[0], 1);
+    assert_int_equal(options.cpus[1], 0);
+    assert_int_equal(options.params.seed, 7);
+    assert_int_equal(options.params.interval_ms, 5);
+    assert_string_equal(options.out_json_file, "/tmp/x");
+    good("write_bw --drop 1% --paths 16 --bind-address 127.0.0.1 --forever");
+    assert_int_equal(options.params.drop_ppm, 10000);
+    assert_int_equal(options.params.paths, 16);
+    assert_true(options.forever);
+}
+
+static void perf_options_parse__compare(void **state)
+{
+    (void)state;
+    good("compare write_lat -s 64 --local --transports tcp,mrd-udp --repeat 3");
+    assert_true(options.compare);
+    assert_int_equal(options.params.test, PERF_WRITE_LAT);
+    assert_int_equal(options.num_transports, 2);
+    assert_string_equal(options.transports[0], "tcp");
+    assert_int_equal(options.repeat, 3);
+    good("compare send_bw 192.0.2.1");
+    assert_int_equal(options.num_transports, 3);
+    assert_string_equal(options.transports[0], "mrd-udp");
+    assert_int_equal(options.repeat, 5);
+}
+
+static void perf_options_parse__other_actions(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--help"), PERF_PARSE_HELP);
+    assert_int_equal(parse("-h"), PERF_PARSE_HELP);
+    assert_int_equal(parse("write_bw --version"), PERF_PARSE_VERSION);
+}
+
+static void perf_options_parse__bad_words(void **state)
+{
+    (void)state;
+    bad("", "which test");
+    bad("compare", "which test");
+    bad("read_bw", "read_bw");
+    bad("write_bw a b", "'b' is one word too many");
+    bad("write_bw --frobnicate", "--frobnicate");
+    bad("write_bw -%", "-%");
+    bad("write_bw -s", "-s needs a value");
+    bad("write_bw --size", "--size needs a value");
+    bad("write_bw --verify=yes", "--verify=yes takes no value");
+}
+
+static void perf_options_parse__bad_values(void **state)
+{
+    (void)state;
+    bad("write_bw -s 2G", "-s");
+    bad("write_bw -s -1", "-s");
+    bad("write_bw -s 10x", "'10x'");
+    bad("write_bw -n 4", "-n");
+    bad("write_bw -D 0", "-D");
+    bad("write_bw -t 0", "-t");
+    bad("write_bw -t 15001", "15000");
+    bad("write_bw -p 65536", "65535");
+    bad("write_bw -m 100", "multiple of 64");
+    bad("write_bw -I 2000", "1024");
+    bad("write_bw --drop 1", "--drop");
+    bad("write_bw --drop -0.1", "--drop");
+    bad("write_bw --drop 0.5x", "0.5x");
+    bad("write_bw --paths 257", "256");
+    bad("write_bw --paths 0", "--paths");
+    bad("write_bw --source-ports 5000-4000", "--source-ports");
+    bad("write_bw --source-ports 5000,5000", "distinct");
+    bad("write_bw --source-ports 0", "--source-ports");
+    bad("write_bw --source-ports 1,", "--source-ports");
+    bad("write_bw --spray sideways", "adaptive");
+    bad("write_bw --cc reno", "nscc");
+    bad("write_bw --order all", "neither none nor msg");
+    bad("write_bw --bind 1,2,3 --local", "--bind");
+    bad("write_bw --interval 0", "--interval");
+    bad("write_bw --transport pigeon", "mrd-udp, raw-udp, tcp");
+    bad("write_bw --seed x", "--seed");
+}
+
+static void perf_options_parse__conflicts(void **state)
+{
+    (void)state;
+    bad("write_bw --local host", "leave out the host");
+    bad("write_bw --forever --local", "--forever");
+    bad("write_bw --forever host", "--forever");
+    bad("write_lat -q 2", "one QP");
+    bad("write_bw --bind 0,1 host", "--local");
+    bad("write_bw -a -s 64", "-s");
+    bad("write_bw --paths 3 --source-ports 1-2", "does not match");
+    bad("write_bw --transports tcp", "compare");
+    bad("write_bw --repeat 3", "compare");
+    bad("compare write_bw", "needs a host");
+    bad("compare write_bw --local -a", "-a");
+    bad("compare write_bw --local --transport tcp", "--transports");
+    bad("compare write_bw --local --transports tcp,tcp", "twice");
+    bad("compare write_bw --local --transports tcp,pigeon", "pigeon");
+    bad("write_bw --transport tcp -d udp", "-d");
+    bad("write_bw --transport tcp -s 0", "0 bytes");
+    good("write_bw -s 0");
+}
+
+/* Each option of perftest that is not here says so by its name and tells what to do. */
+static void perf_options_parse__unsupported(void **state)
+{
+    (void)state;
+    bad("write_bw -b",
+        "option -b (--bidirectional) of perftest is not supported: run a second mrd_perf");
+    bad("write_bw -c RC", "--transport");
+    bad("write_bw -x 3", "--bind-address");
+    bad("write_bw -x", "--bind-address");
+    for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
+        char line[128], expected[160];
+        snprintf(line, sizeof(line), "write_bw --%s%s", u->name, u->has_arg ? " 1" : "");
+        snprintf(expected, sizeof(expected), "--%s", u->name);
+        assert_true(strlen(u->instead) > 5);
+        bad(line, expected);
+        bad(line, u->instead);
+        if (u->letter) {
+            snprintf(line, sizeof(line), "write_bw -%c%s", u->letter, u->has_arg ? " 1" : "");
+            bad(line, expected);
+        }
+    }
+}
+
+/* No option means two things. */
+static void perf_unsupported__no_letter_twice(void **state)
+{
+    (void)state;
+    for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
+        if (u->letter)
+            assert_null(strchr("sntrqpdmIQaFhVD6", u->letter));
+        for (const struct perf_unsupported *v = u + 1; v->name; v++) {
+            assert_true(u->letter == 0 || u->letter != v->letter);
+            assert_string_not_equal(u->name, v->name);
+        }
+    }
+}
+
+static struct perf_params settled(const char *line)
+{
+    good(line);
+    perf_params_settle(&options.params);
+    return options.params;
+}
+
+static void perf_params_settle__bandwidth(void **state)
+{
+    (void)state;
+    struct perf_params p = settled("write_bw -s 1M");
+    assert_int_equal(p.iterations, 5000);
+    assert_true(p.tx_depth >= 4 && p.tx_depth <= 16);
+    assert_int_equal(p.cq_mod, 1);
+    p = settled("send_bw -s 64");
+    assert_int_equal(p.iterations, 1000000);
+    assert_int_equal(p.tx_depth, 128);
+    assert_int_equal(p.rx_depth, 512);
+    assert_int_equal(p.inline_bytes, 0);
+    assert_true(p.cq_mod > 1 && p.cq_mod < p.tx_depth);
+    p = settled("write_bw -s 1G");
+    assert_true(p.iterations >= 5 && p.iterations < 20);
+    p = settled("write_bw -D 2");
+    assert_int_equal(p.iterations, 0);
+    p = settled("write_bw -t 8 -Q 100");
+    assert_int_equal(p.cq_mod, 8);
+}
+
+/* The slots of verified messages do not eat all memory. */
+static void perf_params_settle__slots(void **state)
+{
+    (void)state;
+    assert_int_equal(settled("send_bw -s 64 --verify -q 2").slots, 256);
+    assert_int_equal(settled("send_bw -s 8M --verify -t 128").slots, 32);
+    assert_int_equal(settled("send_bw -s 1G --verify").slots, 1);
+    assert_true(settled("send_lat --verify").slots >= 2);
+}
+
+static void perf_params_settle__latency(void **state)
+{
+    (void)state;
+    struct perf_params p = settled("send_lat -s 64");
+    assert_int_equal(p.iterations, 10000);
+    assert_int_equal(p.warmup, 1000);
+    assert_int_equal(p.inline_bytes, 220);
+    assert_int_equal(settled("send_lat -s 64 -n 50").warmup, 5);
+}
+
+/* ---------------------------------------------------------------- medians of a comparison */
+
+static struct json_object *report_of(double gbps, uint64_t packets, const char *verified)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "{\"test\":\"write_bw\",\"transport\":\"tcp\",\"bw_gbps\":%g,\"packets_sent\":%llu,"
+             "\"lat_us\":null,"
+             "\"verified\":%s,\"samples\":[%g]}",
+             gbps, (unsigned long long)packets, verified, gbps);
+    return json_tokener_parse(text);
+}
+
+static void perf_compare_median__each_key(void **state)
+{
+    struct json_object *reports[3] = {report_of(9, 10, "true"), report_of(1, 30, "true"),
+                                      report_of(5, 20, "true")};
+    struct json_object *samples;
+
+    (void)state;
+    struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
+    assert_true(perf_report_number(median, "bw_gbps") == 5);
+    assert_true(perf_report_number(median, "packets_sent") == 20);
+    assert_true(perf_report_passed(median));
+    json_object_object_get_ex(median, "samples", &samples);
+    assert_true(json_object_get_double(json_object_array_get_idx(samples, 0)) == 5);
+    json_object_put(median);
+}
+
+/* One run that is not verified spoils the median, too; what is null stays null. */
+static void perf_compare_median__verified(void **state)
+{
+    struct json_object *reports[2] = {report_of(4, 1, "true"), report_of(2, 1, "false")};
+    struct json_object *nulls[1] = {report_of(4, 1, "null")}, *verified;
+
+    (void)state;
+    struct json_object *median = perf_compare_median(reports, 2, "bw_gbps");
+    assert_false(perf_report_passed(median));
+    assert_true(perf_report_number(median, "bw_gbps") == 3);
+    json_object_put(median);
+    median = perf_compare_median(nulls, 1, "bw_gbps");
+    assert_true(json_object_object_get_ex(median, "verified", &verified));
+    assert_null(verified);
+    json_object_put(median);
+}
+
+static void perf_compare_ratio__nulls(void **state)
+{
+    struct json_object *first = report_of(8, 1, "null"), *second = report_of(2, 1, "null");
+
+    (void)state;
+    perf_compare_ratio(second, first);
+    assert_true(perf_report_number(second, "ratio_to_first.bw_gbps") == 0.25);
+    struct json_object *ratios, *lat;
+    json_object_object_get_ex(second, "ratio_to_first", &ratios);
+    assert_true(json_object_object_get_ex(ratios, "lat_p50", &lat));
+    assert_null(lat);
+    json_object_put(first);
+    json_object_put(second);
+}
+
+/* ---------------------------------------------------------------- what is measured */
+
+/* Half of the round trips, by nearest rank. */
+static void perf_latency_summary__percentiles(void **state)
+{
+    struct perf_latency l;
+    struct perf_latency_summary s;
+
+    (void)state;
+    assert_int_equal(perf_latency_init(&l, 10), 0);
+    assert_false(perf_latency_summary(&l, &s));
+    for (uint64_t i = 0; i < 1000; i++)
+        perf_latency_add(&l, 2000 * ((i * 7) % 1000 + 1));
+    assert_true(perf_latency_summary(&l, &s));
+    assert_true(s.min_us == 1 && s.max_us == 1000);
+    assert_true(s.p50_us == 501 && s.p99_us == 991 && s.p999_us == 1000);
+    perf_latency_fini(&l);
+}
+
+/* Rates are between the first arrival and the last: what came with the first has no time of its own. */
+static void perf_meter_update__first_to_last(void **state)
+{
+    struct perf_meter m;
+
+    (void)state;
+    perf_meter_init(&m, 10);
+    perf_meter_update(&m, 5, 0);
+    assert_int_equal(m.first_ns, 0);
+    perf_meter_update(&m, 100, 64);
+    perf_meter_update(&m, 200, 640);
+    perf_meter_update(&m, 900, 640);
+    assert_int_equal(m.first_ns, 100);
+    assert_int_equal(m.first_bytes, 64);
+    assert_int_equal(m.last_ns, 200);
+    assert_int_equal(m.total_bytes, 640);
+    perf_meter_fini(&m);
+}
+
+/* One sample an interval, on the grid of the first; silence gives samples, too. */
+static void perf_meter_update__samples(void **state)
+{
+    struct perf_meter m;
+
+    (void)state;
+    perf_meter_init(&m, 10);
+    for (uint64_t ms = 1; ms <= 100; ms++)
+        perf_meter_update(&m, ms * PERF_MSEC_NS, ms < 50 ? ms : 50);
+    assert_int_equal(m.sampler.count, 10);
+    assert_int_equal(m.sampler.samples[1].t_ns, 11 * PERF_MSEC_NS);
+    assert_int_equal(m.sampler.samples[1].total, 11);
+    assert_int_equal(m.sampler.samples[9].total, 50);
+    assert_int_equal(perf_sampler_at(&m.sampler, 0), 0);
+    assert_int_equal(perf_sampler_at(&m.sampler, 11 * PERF_MSEC_NS - 1), 1);
+    assert_int_equal(perf_sampler_at(&m.sampler, 11 * PERF_MSEC_NS), 11);
+    assert_int_equal(perf_sampler_at(&m.sampler, UINT64_MAX), 50);
+    perf_meter_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(perf_options_parse__defaults),
+        cmocka_unit_test(perf_options_parse__perftest),
+        cmocka_unit_test(perf_options_parse__ours),
+        cmocka_unit_test(perf_options_parse__compare),
+        cmocka_unit_test(perf_options_parse__other_actions),
+        cmocka_unit_test(perf_options_parse__bad_words),
+        cmocka_unit_test(perf_options_parse__bad_values),
+        cmocka_unit_test(perf_options_parse__conflicts),
+        cmocka_unit_test(perf_options_parse__unsupported),
+        cmocka_unit_test(perf_unsupported__no_letter_twice),
+        cmocka_unit_test(perf_params_settle__bandwidth),
+        cmocka_unit_test(perf_params_settle__slots),
+        cmocka_unit_test(perf_params_settle__latency),
+        cmocka_unit_test(perf_compare_median__each_key),
+        cmocka_unit_test(perf_compare_median__verified),
+        cmocka_unit_test(perf_compare_ratio__nulls),
+        cmocka_unit_test(perf_latency_summary__percentiles),
+        cmocka_unit_test(perf_meter_update__first_to_last),
+        cmocka_unit_test(perf_meter_update__samples),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/spray.h"
+
+enum { PATHS = 64, BASE_NS = 10000 };
+
+static const char *const names[] = {"single", "rr", "random", "reps", "adaptive"};
+enum { NAMES = sizeof(names) / sizeof(names[0]) };
+
+struct spray_fixture {
+    struct mrd_path path[PATHS];
+    struct mrd_paths paths;
+    struct mrd_spray spray;
+    struct mrd_spray_args args;
+    struct mrd_rng rng;
+    uint32_t picked[PATHS];
+};
+
+static void begin(struct spray_fixture *f, const char *name, uint32_t num)
+{
+    const struct mrd_spray_ops *ops = mrd_spray_find(name);
+
+    memset(f, 0, sizeof(*f));
+    mrd_paths_init(&f->paths, f->path, num, 1);
+    mrd_rng_init(&f->rng, 11);
+    f->args = (struct mrd_spray_args){
+        .now_ns = 1000, .base_rtt_ns = BASE_NS, .avoid = -1, .rng = &f->rng};
+    ops->init(&f->spray, &f->paths, &f->rng);
+    assert_ptr_equal(f->spray.ops, ops);
+}
+
+static uint32_t pick(struct spray_fixture *f)
+{
+    uint32_t index = f->spray.ops->pick(&f->spray, &f->paths, &f->args);
+
+    assert_true(index < f->paths.num);
+    f->picked[index]++;
+    return index;
+}
+
+static void suspend_until(struct spray_fixture *f, uint32_t index, uint64_t until_ns)
+{
+    f->path[index].state = MRD_PATH_SUSPENDED;
+    f->path[index].until_ns = until_ns;
+}
+
+static void mrd_spray_find__by_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NAMES; i++)
+        assert_string_equal(mrd_spray_find(names[i])->name, names[i]);
+    assert_ptr_equal(mrd_spray_find(NULL), &mrd_spray_adaptive);
+    assert_null(mrd_spray_find("ecmp"));
+    assert_null(mrd_spray_find(""));
+}
+
+/* All but the baseline take only what is usable. */
+static void mrd_spray_pick__skips_suspended(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 1; k < NAMES; k++) {
+        begin(f, names[k], PATHS);
+        for (uint32_t i = 0; i < PATHS; i += 2)
+            suspend_until(f, i, 5000);
+        for (int i = 0; i < 1000; i++)
+            assert_int_equal(pick(f) % 2, 1);
+        for (uint32_t i = 1; i < PATHS; i += 2)
+            assert_true(f->picked[i] > 0);
+    }
+}
+
+/* A retransmission leaves the path that it was lost on, if there is another. */
+static void mrd_spray_pick__avoids(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 1; k < NAMES; k++) {
+        begin(f, names[k], 4);
+        f->args.avoid = 2;
+        suspend_until(f, 0, 5000);
+        for (int i = 0; i < 100; i++) {
+            uint32_t index = pick(f);
+            assert_true(index == 1 || index == 3);
+            if (f->spray.ops->acked)
+                f->spray.ops->acked(&f->spray, 2, false);
+        }
+        suspend_until(f, 1, 5000);
+        suspend_until(f, 3, 5000);
+        assert_int_equal(pick(f), 2);
+    }
+}
+
+static void mrd_spray_pick__one_path(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 0; k < NAMES; k++) {
+        begin(f, names[k], 1);
+        f->args.avoid = 0;
+        assert_int_equal(pick(f), 0);
+        suspend_until(f, 0, UINT64_MAX);
+        assert_int_equal(pick(f), 0);
+    }
+}
+
+/* When none is usable: a suspended one before a dead one, the one that is due first, the one to avoid last. */
+static void mrd_spray_pick__none_usable(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 1; k < NAMES; k++) {
+        begin(f, names[k], 4);
+        suspend_until(f, 0, 9000);
+        suspend_until(f, 1, 4000);
+        suspend_until(f, 2, 6000);
+        suspend_until(f, 3, 2000);
+        f->path[3].state = MRD_PATH_DEAD;
+        assert_int_equal(pick(f), 1);
+        f->args.avoid = 1;
+        assert_int_equal(pick(f), 2);
+    }
+}
+
+static void single_pick__never_moves(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "single", PATHS);
+    uint32_t first = pick(f);
+    suspend_until(f, first, 5000);
+    f->args.avoid = (int)first;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pick(f), first);
+}
+
+static void single_init__differs_by_seed(void **state)
+{
+    struct spray_fixture *f = *state;
+    uint64_t seen = 0;
+
+    begin(f, "single", PATHS);
+    for (int i = 0; i < 200; i++) {
+        f->spray.ops->init(&f->spray, &f->paths, &f->rng);
+        seen |= UINT64_C(1) << pick(f);
+    }
+    assert_true(__builtin_popcountll(seen) > PATHS / 2);
+}
+
+static void rr_pick__takes_turns(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "rr", 5);
+    uint32_t first = pick(f);
+    for (uint32_t i = 1; i < 20; i++)
+        assert_int_equal(pick(f), (first + i) % 5);
+}
+
+static void random_pick__is_even(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "random", 8);
+    for (int i = 0; i < 8000; i++)
+        pick(f);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_in_range(f->picked[i], 850, 1150);
+}
+
+/* Nothing cached: every path once before any twice. */
+static void reps_pick__explores_in_turn(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "reps", PATHS);
+    for (int i = 0; i < 2 * PATHS; i++)
+        pick(f);
+    for (uint32_t i = 0; i < PATHS; i++)
+        assert_int_equal(f->picked[i], 2);
+}
+
+static void reps_pick__recycles_unmarked_in_order(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "reps", PATHS);
+    f->spray.ops->acked(&f->spray, 7, false);
+    f->spray.ops->acked(&f->spray, 3, false);
+    f->spray.ops->acked(&f->spray, 3, false); /* the same quantum */
+    f->spray.ops->acked(&f->spray, 9, false);
+    f->spray.ops->acked(&f->spray, 5, true);
+    assert_int_equal(pick(f), 7);
+    assert_int_equal(pick(f), 3);
+    assert_int_equal(pick(f), 9);
+    uint32_t explored = pick(f);
+    assert_int_equal(pick(f), (explored + 1) % PATHS);
+}
+
+static void reps_lost__forgets_path(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "reps", PATHS);
+    for (int i = 0; i < 3; i++) {
+        f->spray.ops->acked(&f->spray, 7, false);
+        f->spray.ops->acked(&f->spray, 3, false);
+        f->spray.ops->acked(&f->spray, 8, false);
+    }
+    f->spray.ops->lost(&f->spray, 7);
+    f->spray.ops->acked(&f->spray, 3, true);
+    assert_int_equal(pick(f), 8);
+    assert_int_equal(pick(f), 8);
+    assert_int_equal(pick(f), 8);
+    assert_int_equal(f->spray.cache_head, f->spray.cache_tail);
+}
+
+/* A full cache loses its oldest. */
+static void reps_acked__bounded(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "reps", PATHS);
+    for (uint32_t i = 0; i < 10 * MRD_SPRAY_CACHE + 2; i++)
+        f->spray.ops->acked(&f->spray, i % PATHS, false);
+    assert_int_equal(f->spray.cache_tail - f->spray.cache_head, MRD_SPRAY_CACHE);
+    assert_int_equal(pick(f), 2);
+}
+
+static void adaptive_pick__least_out_then_delay(void **state)
+{
+    /* U is 3000 ns here; q_ns below 0: no sample, so the average of 1000. */
+    static const struct {
+        uint32_t out[4];
+        float q_ns[4];
+        uint32_t expect;
+    } table[] = {
+        {{3, 2, 1, 2}, {0, 0, 0, 0}, 2},           {{1, 1, 1, 1}, {500, 400, 300, 600}, 2},
+        {{0, 1, 1, 1}, {2900, 0, 0, 0}, 0},        {{0, 1, 1, 1}, {3100, 50, 70, 90}, 1},
+        {{1, 1, 1, 1}, {1100, 1200, 1300, -1}, 3}, {{1, 1, 1, 1}, {1100, 900, 1300, -1}, 1},
+    };
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        begin(f, "adaptive", 4);
+        f->paths.q_avg_ns = 1000;
+        for (uint32_t i = 0; i < 4; i++) {
+            f->path[i].out_packets = table[k].out[i];
+            f->path[i].q_valid = table[k].q_ns[i] >= 0;
+            f->path[i].q_ns = table[k].q_ns[i];
+        }
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(pick(f), table[k].expect);
+    }
+}
+
+static void adaptive_pick__ties_at_random(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "adaptive", 8);
+    for (uint32_t i = 0; i < 8; i += 2)
+        f->path[i].out_packets = 1;
+    for (int i = 0; i < 4000; i++)
+        pick(f);
+    for (uint32_t i = 0; i < 8; i++) {
+        if (i % 2)
+            assert_in_range(f->picked[i], 850, 1150);
+        else
+            assert_int_equal(f->picked[i], 0);
+    }
+}
+
+/* Before the first RTT sample the paths still fill evenly. */
+static void adaptive_pick__no_base_rtt(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "adaptive", PATHS);
+    f->args.base_rtt_ns = 0;
+    for (int i = 0; i < 3 * PATHS; i++)
+        mrd_path_sent(&f->paths, pick(f));
+    for (uint32_t i = 0; i < PATHS; i++)
+        assert_int_equal(f->picked[i], 3);
+}
+
+/* A slow path takes its share and no more: packets leave one of eight paths at a fifth of the speed of the others. */
+static void adaptive_pick__load_follows_speed(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "adaptive", 8);
+    for (int t = 0; t < 20000; t++) {
+        f->args.now_ns += 100;
+        if (t % 2 == 0)
+            mrd_path_sent(&f->paths, pick(f));
+        for (uint32_t i = 0; i < 8; i++) {
+            if (f->path[i].out_packets && t % (i == 3 ? 50 : 10) == 0)
+                mrd_path_acked(&f->paths, i, f->args.now_ns);
+        }
+    }
+    assert_in_range(f->picked[3], 300, 600); /* an even share would be 1250 */
+}
+
+static int setup(void **state)
+{
+    static struct spray_fixture fixture;
+
+    *state = &fixture;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_spray_find__by_name),
+        cmocka_unit_test(mrd_spray_pick__skips_suspended),
+        cmocka_unit_test(mrd_spray_pick__avoids),
+        cmocka_unit_test(mrd_spray_pick__one_path),
+        cmocka_unit_test(mrd_spray_pick__none_usable),
+        cmocka_unit_test(single_pick__never_moves),
+        cmocka_unit_test(single_init__differs_by_seed),
+        cmocka_unit_test(rr_pick__takes_turns),
+        cmocka_unit_test(random_pick__is_even),
+        cmocka_unit_test(reps_pick__explores_in_turn),
+        cmocka_unit_test(reps_pick__recycles_unmarked_in_order),
+        cmocka_unit_test(reps_lost__forgets_path),
+        cmocka_unit_test(reps_acked__bounded),
+        cmocka_unit_test(adaptive_pick__least_out_then_delay),
+        cmocka_unit_test(adaptive_pick__ties_at_random),
+        cmocka_unit_test(adaptive_pick__no_base_rtt),
+        cmocka_unit_test(adaptive_pick__load_follows_speed),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

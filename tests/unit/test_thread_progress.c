@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The progress thread and the lock: two contexts in one process, over the loopback. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mrd/mrd.h"
+
+#define MSEC_NS 1000000ull
+#define SEC_NS  1000000000ull
+
+enum { DEPTH = 64, MESSAGE_BYTES = 20000, LONG_BYTES = 4 << 20, POSTERS = 4, POSTS = 2000 };
+
+struct side {
+    struct mrd_context *context;
+    struct mrd_pd *pd;
+    struct mrd_cq *cq;
+    struct mrd_qp *qp;
+    struct mrd_ah *peer;
+    struct mrd_mr *mr;
+    uint8_t *memory; /* LONG_BYTES, at least DEPTH * MESSAGE_BYTES */
+};
+
+struct fixture {
+    struct side a, b;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * SEC_NS + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_ms(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static void side_open(struct side *s)
+{
+    s->context = mrd_open_device(NULL, &(struct mrd_context_attr){
+                                           .comp_mask = MRD_CONTEXT_ATTR_CHALLENGE,
+                                           .address = "127.0.0.1",
+                                           .paths = 4,
+                                           .peer_timeout_ns = 500 * MSEC_NS,
+                                       });
+    assert_non_null(s->context);
+    s->pd = mrd_alloc_pd(s->context);
+    assert_non_null(s->pd);
+    s->cq = mrd_create_cq(s->context, 4 * DEPTH, NULL);
+    assert_non_null(s->cq);
+    s->qp = mrd_create_qp(
+        s->pd, &(struct mrd_qp_init_attr){
+                   .send_cq = s->cq,
+                   .recv_cq = s->cq,
+                   .cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_inline_data = 64},
+               });
+    assert_non_null(s->qp);
+    s->memory = calloc(1, LONG_BYTES);
+    assert_non_null(s->memory);
+    s->mr =
+        mrd_reg_mr(s->pd, s->memory, LONG_BYTES, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    assert_non_null(s->mr);
+}
+
+static void side_meet(struct side *s, struct side *other)
+{
+    char address[MRD_ADDRESS_MAX];
+
+    assert_int_equal(mrd_query_address(other->context, address, sizeof(address)), 0);
+    s->peer = mrd_create_ah(s->pd, address);
+    assert_non_null(s->peer);
+}
+
+static void side_close(struct side *s)
+{
+    assert_int_equal(mrd_destroy_ah(s->peer), 0);
+    assert_int_equal(mrd_destroy_qp(s->qp), 0);
+    assert_int_equal(mrd_destroy_cq(s->cq), 0);
+    assert_int_equal(mrd_dereg_mr(s->mr), 0);
+    assert_int_equal(mrd_dealloc_pd(s->pd), 0);
+    assert_int_equal(mrd_close_device(s->context), 0);
+    free(s->memory);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    side_open(&f->a);
+    side_open(&f->b);
+    side_meet(&f->a, &f->b);
+    side_meet(&f->b, &f->a);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    side_close(&f->a);
+    side_close(&f->b);
+    free(f);
+    return 0;
+}
+
+static void fill(uint8_t *to, size_t bytes, unsigned seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(seed * 37 + i * 11 + (i >> 8));
+}
+
+static bool is_filled(const uint8_t *from, size_t bytes, unsigned seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (from[i] != (uint8_t)(seed * 37 + i * 11 + (i >> 8)))
+            return false;
+    return true;
+}
+
+static void post_receive(struct side *s, uint64_t wr_id, size_t offset, uint32_t bytes)
+{
+    struct mrd_sge sge = {(uintptr_t)(s->memory + offset), bytes, s->mr->lkey};
+    struct mrd_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    assert_int_equal(mrd_post_recv(s->qp, &wr, &bad), 0);
+}
+
+static int try_send(struct side *s, struct side *to, uint64_t wr_id, void *from, uint32_t bytes,
+                    unsigned flags)
+{
+    struct mrd_sge sge = {(uintptr_t)from, bytes, s->mr->lkey};
+    struct mrd_send_wr wr = {
+        .wr_id = wr_id,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = MRD_WR_SEND,
+        .send_flags = MRD_SEND_SIGNALED | flags,
+        .ud = {.ah = s->peer, .remote_qpn = to->qp->qp_num},
+    };
+    struct mrd_send_wr *bad;
+
+    return mrd_post_send(s->qp, &wr, &bad);
+}
+
+/* Take `want` completions of status success within two seconds; how many there were. */
+static int take(struct side *s, int want)
+{
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + 2 * SEC_NS;
+    struct mrd_wc wc[8];
+    int got = 0;
+
+    while (got < want && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+        int n = mrd_poll_cq(s->cq, want - got < 8 ? want - got : 8, wc);
+
+        assert_true(n >= 0);
+        for (int i = 0; i < n; i++)
+            assert_int_equal(wc[i].status, MRD_WC_SUCCESS);
+        got += n;
+    }
+    return got;
+}
+
+static uint64_t counter(struct mrd_context *context, const char *name)
+{
+    struct mrd_counter counters[256];
+    int n = mrd_query_counters(context, counters, 256);
+
+    for (int i = 0; i < n && i < 256; i++)
+        if (!strcmp(counters[i].name, name))
+            return counters[i].value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+/* One message from a to b, both polling. */
+static void exchange(struct fixture *f, unsigned seed)
+{
+    post_receive(&f->b, 0, 0, MESSAGE_BYTES);
+    fill(f->a.memory, MESSAGE_BYTES, seed);
+    assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, MESSAGE_BYTES, 0), 0);
+    assert_int_equal(take(&f->b, 1), 1);
+    assert_int_equal(take(&f->a, 1), 1);
+    assert_true(is_filled(f->b.memory, MESSAGE_BYTES, seed));
+}
+
+static uint64_t wakeups(struct fixture *f)
+{
+    return counter(f->a.context, "progress_thread_wakeups") +
+           counter(f->b.context, "progress_thread_wakeups");
+}
+
+/* Neither a fresh context nor one with an idle peer wakes up at all. */
+static void progress_thread__idle_costs_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned round = 0; round < 2; round++) {
+        sleep_ms(300);
+
+        uint64_t wakeups_before = wakeups(f);
+        uint64_t cpu_before_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+        sleep_ms(500);
+
+        uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_before_ns;
+
+        assert_int_equal(wakeups(f), wakeups_before);
+        assert_true(cpu_ns < 2 * MSEC_NS);
+        exchange(f, round);
+    }
+}
+
+/* A blocked application does not stall acks: all that it prepared for is delivered and acked without a call of it. */
+static void progress_thread__receives_for_a_blocked_application(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < DEPTH; i++)
+        post_receive(&f->b, i, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES);
+    for (unsigned i = 0; i < DEPTH; i++) {
+        uint8_t *from = f->a.memory + (size_t)i * MESSAGE_BYTES;
+
+        fill(from, MESSAGE_BYTES, i);
+        assert_int_equal(try_send(&f->a, &f->b, i, from, MESSAGE_BYTES, 0), 0);
+    }
+    assert_int_equal(take(&f->a, DEPTH), DEPTH);
+
+    assert_int_equal(counter(f->b.context, "rx_messages"), DEPTH);
+
+    /* Unordered: which message took which receive is open, but each took one. */
+    bool seen[DEPTH] = {false};
+
+    for (unsigned i = 0; i < DEPTH; i++)
+        for (unsigned m = 0; m < DEPTH; m++)
+            if (!seen[m] && is_filled(f->b.memory + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, m)) {
+                seen[m] = true;
+                break;
+            }
+    for (unsigned m = 0; m < DEPTH; m++)
+        assert_true(seen[m]);
+    assert_int_equal(take(&f->b, DEPTH), DEPTH);
+}
+
+/* A message longer than any window goes out although its sender blocks after posting it. */
+static void progress_thread__sends_for_a_blocked_application(void **state)
+{
+    struct fixture *f = *state;
+
+    post_receive(&f->b, 0, 0, LONG_BYTES);
+    fill(f->a.memory, LONG_BYTES, 7);
+    assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, LONG_BYTES, 0), 0);
+    assert_int_equal(take(&f->b, 1), 1);
+    assert_true(is_filled(f->b.memory, LONG_BYTES, 7));
+    assert_int_equal(take(&f->a, 1), 1);
+}
+
+/* Both ends blocked: two threads do it all. */
+static void progress_thread__both_applications_blocked(void **state)
+{
+    struct fixture *f = *state;
+
+    post_receive(&f->b, 0, 0, LONG_BYTES);
+    fill(f->a.memory, LONG_BYTES, 9);
+    assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, LONG_BYTES, 0), 0);
+    for (unsigned i = 0; i < 200 && !counter(f->a.context, "tx_messages"); i++)
+        sleep_ms(10);
+    assert_int_equal(counter(f->a.context, "tx_messages"), 1);
+    assert_int_equal(counter(f->b.context, "rx_messages"), 1);
+    assert_true(is_filled(f->b.memory, LONG_BYTES, 9));
+    assert_int_equal(take(&f->a, 1), 1);
+    assert_int_equal(take(&f->b, 1), 1);
+}
+
+/* While the application polls, the thread stays out of its way: at most a look each nap. */
+static void progress_thread__leaves_a_polling_application_alone(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t end_ns, rounds = 0, before;
+
+    exchange(f, 0);
+    before = wakeups(f);
+    end_ns = clock_ns(CLOCK_MONOTONIC) + 300 * MSEC_NS;
+    for (; clock_ns(CLOCK_MONOTONIC) < end_ns; rounds++)
+        exchange(f, (unsigned)rounds);
+    /* One per millisecond and context, and some for a late scheduler; one a message would be far more. */
+    assert_true(wakeups(f) - before < 1000 + rounds / 10);
+}
+
+/* The thread alone finds out that a peer is dead, and the event wakes the application. */
+static void progress_thread__event_for_a_blocked_application(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_async_event event;
+    struct mrd_ah *real = f->a.peer;
+    struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
+    struct mrd_wc wc;
+
+    f->a.peer = mrd_create_ah(f->a.pd, "127.0.0.1:9");
+    assert_non_null(f->a.peer);
+    assert_int_equal(try_send(&f->a, &f->b, 77, f->a.memory, 100, 0), 0);
+    assert_int_equal(poll(&fd, 1, 5000), 1);
+    assert_int_equal(mrd_get_async_event(f->a.context, &event), 0);
+    assert_int_equal(event.event_type, MRD_EVENT_PEER_UNREACHABLE);
+    assert_string_equal(event.address, "127.0.0.1:9");
+    mrd_ack_async_event(&event);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(mrd_poll_cq(f->a.cq, 1, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(wc.wr_id, 77);
+
+    assert_int_equal(mrd_destroy_ah(f->a.peer), 0);
+    f->a.peer = real;
+    exchange(f, 1);
+}
+
+struct poster {
+    struct fixture *f;
+    uint32_t id;
+    atomic_int *errors;
+};
+
+static void *post_many(void *arg)
+{
+    struct poster *p = arg;
+
+    for (uint32_t i = 0; i < POSTS; i++) {
+        uint32_t words[4] = {p->id, i, p->id * 1000003u + i, ~i};
+        int error;
+
+        do {
+            error = try_send(&p->f->a, &p->f->b, p->id, words, sizeof(words), MRD_SEND_INLINE);
+            if (error == -ENOMEM || error == -EAGAIN)
+                sched_yield();
+        } while (error == -ENOMEM || error == -EAGAIN);
+        if (error)
+            atomic_fetch_add(p->errors, 1);
+    }
+    return NULL;
+}
+
+struct drainer {
+    struct side *side;
+    int want;
+    atomic_int *errors;
+};
+
+static void *drain_sends(void *arg)
+{
+    struct drainer *d = arg;
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + 60 * SEC_NS;
+    struct mrd_wc wc[8];
+
+    while (d->want > 0 && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+        int n = mrd_poll_cq(d->side->cq, 8, wc);
+
+        for (int i = 0; i < n; i++)
+            if (wc[i].status != MRD_WC_SUCCESS)
+                atomic_fetch_add(d->errors, 1);
+        d->want -= n > 0 ? n : 0;
+    }
+    if (d->want)
+        atomic_fetch_add(d->errors, 1);
+    return NULL;
+}
+
+/* Each message of each thread arrives once, whole. */
+static void receive_all(struct fixture *f)
+{
+    static bool seen[POSTERS][POSTS];
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + 60 * SEC_NS;
+    int left = POSTERS * POSTS;
+
+    memset(seen, 0, sizeof(seen));
+    while (left && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+        struct mrd_wc wc;
+        int n = mrd_poll_cq(f->b.cq, 1, &wc);
+        uint32_t words[4];
+
+        assert_true(n >= 0);
+        if (!n)
+            continue;
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(wc.byte_len, sizeof(words));
+        memcpy(words, f->b.memory + wc.wr_id * 64, sizeof(words));
+        post_receive(&f->b, wc.wr_id, wc.wr_id * 64, 64);
+        assert_in_range(words[0], 0, POSTERS - 1);
+        assert_in_range(words[1], 0, POSTS - 1);
+        assert_int_equal(words[2], words[0] * 1000003u + words[1]);
+        assert_int_equal(words[3], ~words[1]);
+        assert_false(seen[words[0]][words[1]]);
+        seen[words[0]][words[1]] = true;
+        left--;
+    }
+    assert_int_equal(left, 0);
+}
+
+/* Four threads post to one queue pair, a fifth polls it, and the progress threads run beside them. */
+static void mrd_post_send__from_many_threads(void **state)
+{
+    struct fixture *f = *state;
+    atomic_int errors = 0;
+    pthread_t threads[POSTERS], drainer_thread;
+    struct poster posters[POSTERS];
+    struct drainer drainer = {&f->a, POSTERS * POSTS, &errors};
+
+    for (unsigned i = 0; i < DEPTH; i++)
+        post_receive(&f->b, i, (size_t)i * 64, 64);
+    assert_int_equal(pthread_create(&drainer_thread, NULL, drain_sends, &drainer), 0);
+    for (uint32_t i = 0; i < POSTERS; i++) {
+        posters[i] = (struct poster){f, i, &errors};
+        assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
+    }
+    receive_all(f);
+    for (unsigned i = 0; i < POSTERS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_join(drainer_thread, NULL);
+    assert_int_equal(atomic_load(&errors), 0);
+}
+
+/* Closing right after posting, with the thread in whatever it does. */
+static void mrd_close_device__while_the_thread_works(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        struct fixture f = {0};
+
+        side_open(&f.a);
+        side_open(&f.b);
+        side_meet(&f.a, &f.b);
+        side_meet(&f.b, &f.a);
+        post_receive(&f.b, 0, 0, LONG_BYTES);
+        assert_int_equal(try_send(&f.a, &f.b, 0, f.a.memory, LONG_BYTES, 0), 0);
+        if (i % 2)
+            sleep_ms(i % 5);
+        side_close(i % 4 < 2 ? &f.a : &f.b);
+        side_close(i % 4 < 2 ? &f.b : &f.a);
+    }
+}
+
+int main(void)
+{
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(progress_thread__idle_costs_nothing),
+        WITH_FIXTURE(progress_thread__receives_for_a_blocked_application),
+        WITH_FIXTURE(progress_thread__sends_for_a_blocked_application),
+        WITH_FIXTURE(progress_thread__both_applications_blocked),
+        WITH_FIXTURE(progress_thread__leaves_a_polling_application_alone),
+        WITH_FIXTURE(progress_thread__event_for_a_blocked_application),
+        WITH_FIXTURE(mrd_post_send__from_many_threads),
+        cmocka_unit_test(mrd_close_device__while_the_thread_works),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+
+set -euo pipefail
+
+usage()
+{
+    cat <<'USAGE'
+Show what mrd does: install what is missing, build, run, and print a small table.
+
+usage: demo.sh [-t SECONDS] [-k DIRECTORY] [-l]
+
+  -t SECONDS    length of each transfer (default 4)
+  -k DIRECTORY  keep what iperf3 and mrd_perf reported, as JSON and text, in this directory
+  -l            the loopback even if a fabric is possible
+
+As root: a fabric of network namespaces, two hosts with four spines of 1 Gb/s between them. One TCP flow, then one
+mrd transfer, each over the whole fabric: clean, then with 1% of the packets lost at every crossing, then with one
+spine that silently dies in the middle. Otherwise: one mrd transfer over the loopback, clean and with 1% lost.
+USAGE
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PATH+=:/usr/sbin:/sbin
+
+readonly spines=4 message_bytes=65536 loss_ppm=10000 port=4793
+readonly perf=$PWD/build/tools/mrd_perf
+export FABRIC_PREFIX="mrd_demo_$$_"
+seconds=4
+keep=''
+loopback=no
+
+say()
+{
+    printf '%s\n' "$*" >&2
+}
+
+die()
+{
+    say "demo.sh: $*"
+    exit 1
+}
+
+fabric()
+{
+    tools/fabric.sh "$@"
+}
+
+# Everything that still runs on the hosts.
+stop_all()
+{
+    local ns
+
+    for ns in $(fabric names 2>/dev/null); do
+        ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
+    done
+}
+
+clean_up()
+{
+    stop_all
+    fabric down 2>/dev/null || true
+    [[ -z ${scratch:-} || -n $keep ]] || rm -rf "$scratch"
+}
+
+# ------------------------------------------------------------------------------------------ build
+
+build()
+{
+    local generator=()
+
+    tools/install-deps.sh build demo || say 'going on without'
+    if [[ ! -e build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
+        generator=(-G Ninja)
+    fi
+    say 'building'
+    if ! { cmake -S . -B build "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMRD_TOOLS=ON &&
+        cmake --build build --parallel "$(nproc)" --target mrd_perf; } >"$scratch/build.log" 2>&1; then
+        tail -n 30 "$scratch/build.log" >&2
+        die 'the build failed'
+    fi
+    [[ -x $perf ]] || die "the build made no $perf"
+}
+
+# ------------------------------------------------------------------------------------------ the fabric
+
+# on LEAF COMMAND...: on the host of that leaf.
+on()
+{
+    ip netns exec "${FABRIC_PREFIX}h$1_0" "${@:2}"
+}
+
+# column NAME LEAF: that figure of each spine for what came from the leaf, a line each.
+column()
+{
+    fabric counters | awk -v name="$1" -v leaf="$2" '
+        BEGIN { split("spine leaf packets bytes tcp lost eaten", names); for (i in names) at[names[i]] = i }
+        $2 == leaf { print $at[name] }'
+}
+
+# since NAME LEAF FILE: how much the column grew since it was saved in the file.
+since()
+{
+    paste <(column "$1" "$2") "$3" | awk '{ print $1 - $2 }'
+}
+
+remember_counters()
+{
+    column packets 0 >"$scratch/packets0"
+    column tcp 0 >"$scratch/tcp0"
+    column tcp 1 >"$scratch/tcp1"
+}
+
+# The spine that carries most of a TCP flow's data.
+spine_of_tcp()
+{
+    since packets 0 "$scratch/packets0" | awk '$1 > most { most = $1; spine = NR - 1 } END { print spine + 0 }'
+}
+
+# One that mrd_perf's control connection, itself TCP, does not use: both ends have to hear that the transfer is over.
+spine_without_tcp()
+{
+    paste <(since tcp 0 "$scratch/tcp0") <(since tcp 1 "$scratch/tcp1") |
+        awk '$1 == 0 && $2 == 0 { print NR - 1; exit }'
+}
+
+wait_for_server()
+{
+    local try
+
+    for ((try = 0; try < 100; try++)); do
+        [[ -z $(on 1 ss -Hltn "sport = :$1") ]] || return 0
+        sleep 0.05
+    done
+    die "the server at port $1 does not come up"
+}
+
+# kill_spine HOW-TO-CHOOSE: in the middle of a transfer. Sets dead.
+kill_spine()
+{
+    local half
+
+    half=$(awk "BEGIN { print $seconds / 2 }")
+    sleep "$half"
+    dead=$("$1")
+    [[ -n $dead ]] || die 'the control connection uses every spine; try again'
+    fabric blackhole all "$dead" on
+}
+
+# ------------------------------------------------------------------------------------------ one transfer
+
+# run_tcp NAME [DIES]: goodput as the receiver prints it, as the sender's report does not come through a dead spine.
+run_tcp()
+{
+    local log=$scratch/$1-tcp.txt server client
+
+    remember_counters
+    on 1 iperf3 -s -1 -f m -i 0.1 --forceflush >"$log" 2>&1 &
+    server=$!
+    wait_for_server 5201
+    on 0 iperf3 -c 10.1.0.2 -t "$seconds" >"$scratch/$1-tcp-client.txt" 2>&1 &
+    client=$!
+    if [[ -n ${2-} ]]; then
+        kill_spine spine_of_tcp
+        sleep $((seconds - seconds / 2))
+        stop_all # the client would wait for its dead connection
+    fi
+    wait $client 2>/dev/null || [[ -n ${2-} ]] || { cat "$scratch/$1-tcp-client.txt" >&2; die 'iperf3 failed'; }
+    wait $server 2>/dev/null || true
+    since packets 0 "$scratch/packets0" >"$scratch/$1-tcp.packets"
+    tcp_gbps "$log" 0 >"$scratch/$1-tcp.gbps"
+}
+
+# tcp_gbps LOG FROM: mean goodput from second FROM of the run on.
+tcp_gbps()
+{
+    awk -v from="$2" -v to="$seconds" '
+        / Mbits\/sec/ && !/sender|receiver/ {
+            for (i = 1; i <= NF; i++) {
+                if ($i ~ /^[0-9.]+-[0-9.]+$/) split($i, t, "-")
+                if ($i == "Mbits/sec") rate = $(i - 1)
+            }
+            if (t[1] >= from && t[1] < to) mbit += rate * (t[2] - t[1])
+        }
+        END { printf "%.2f\n", mbit / 1000 / (to - from) }' "$1"
+}
+
+# run_mrd NAME [DIES]
+run_mrd()
+{
+    local server client code=0
+
+    remember_counters
+    on 1 timeout $((seconds + 30)) "$perf" write_bw >"$scratch/$1-server.txt" 2>&1 &
+    server=$!
+    wait_for_server $port
+    on 0 timeout $((seconds + 30)) "$perf" write_bw -s $message_bytes -D "$seconds" --verify --out_json 10.1.0.2 \
+        >"$scratch/$1-mrd.json" 2>"$scratch/$1-client.txt" &
+    client=$!
+    [[ -z ${2-} ]] || kill_spine spine_without_tcp
+    wait $client || code=$?
+    ((code == 0)) || { cat "$scratch/$1-client.txt" "$scratch/$1-server.txt" >&2; die "mrd_perf exits with $code"; }
+    wait $server || die 'the server of mrd_perf failed'
+    since packets 0 "$scratch/packets0" >"$scratch/$1-mrd.packets"
+    jq -r '.bw_gbps * 100 | round / 100' "$scratch/$1-mrd.json" >"$scratch/$1-mrd.gbps"
+}
+
+# ------------------------------------------------------------------------------------------ what is printed
+
+head_line()
+{
+    local s
+
+    printf '\n%-16s %-9s %6s ' fabric transfer Gb/s
+    for ((s = 0; s < spines; s++)); do
+        printf ' %10s' "spine $s"
+    done
+    printf '\n'
+}
+
+# line LABEL NAME tcp|mrd [DEAD-SPINE]
+line()
+{
+    local packets mark note='' spine=0 transfer=${3/tcp/TCP}
+
+    printf '%-16s %-9s %6.2f ' "$1" "$transfer" "$(cat "$scratch/$2-$3.gbps")"
+    while read -r packets; do
+        mark=''
+        [[ ${4-} != "$spine" ]] || mark='*'
+        printf ' %10s' "$packets$mark"
+        spine=$((spine + 1))
+    done <"$scratch/$2-$3.packets"
+    if [[ $3 == mrd ]]; then
+        note=$(jq -r 'if .verified then "verified, " else "NOT VERIFIED, " end
+            + "\(.packets_retransmitted) sent again"' "$scratch/$2-mrd.json")
+    fi
+    printf '  %s\n' "$note"
+}
+
+ratio()
+{
+    awk -v a="$(cat "$scratch/$1-mrd.gbps")" -v b="$(cat "$scratch/$1-tcp.gbps")" \
+        'BEGIN { if (b > 0) printf "%.1f", a / b; else printf "infinity" }'
+}
+
+# By the receiver's samples: how long goodput was below 90% of what three spines carry, a spine being what TCP got of
+# it. The death is taken to be the first sample below that; back is the first of 5 samples in a row whose mean is not.
+recovery()
+{
+    jq -r --argjson spine "$(cat "$scratch/clean-tcp.gbps")" --argjson from_ms $((seconds * 500 - 500)) '
+        (0.9 * 3 * $spine) as $enough
+        | [.samples[] | select(.t_ms >= $from_ms)] as $s
+        | ([range($s | length)] | map(select($s[.].bw_gbps < $enough)) | first) as $down
+        | if $down == null then "never below"
+          else ([range($down; ($s | length) - 4)] | map(select(([$s[.:. + 5][].bw_gbps] | add / 5) >= $enough)) | first)
+              as $up
+              | if $up == null then "not back" else "back after \($s[$up].t_ms - $s[$down].t_ms | round) ms" end
+          end' "$scratch/death-mrd.json"
+}
+
+after_death()
+{
+    jq -r --argjson from_ms $((seconds * 500 + 200)) '
+        [.samples[] | select(.t_ms >= $from_ms) | .bw_gbps] | .[:-2]
+        | if length > 0 then add / length * 100 | round / 100 else "?" end' "$scratch/death-mrd.json"
+}
+
+summary()
+{
+    printf '\nmrd / TCP: clean %s, with loss %s, with a dying spine %s\n' "$(ratio clean)" "$(ratio loss)" \
+        "$(ratio death)"
+    printf 'After a spine (*) died: TCP, which was on it, %s Gb/s; mrd %s Gb/s, against 90%% of three spines %s\n' \
+        "$(tcp_gbps "$scratch/death-tcp.txt" $((seconds / 2)).8)" "$(after_death)" "$(recovery)"
+}
+
+demo_fabric()
+{
+    local dead
+
+    fabric up -H 1 -L 2 -S $spines -r 1000
+    echo "Two hosts, $spines spines of 1 Gb/s each. One transfer of $seconds s at a time; packets that came to each spine:"
+    head_line
+    run_tcp clean
+    line clean clean tcp
+    run_mrd clean
+    line '' clean mrd
+
+    fabric loss $loss_ppm
+    run_tcp loss
+    line '1% loss' loss tcp
+    run_mrd loss
+    line '' loss mrd
+    fabric loss 0
+
+    run_tcp death dies
+    line 'a spine dies' death tcp "$dead"
+    fabric blackhole all "$dead" off
+    run_mrd death dies
+    line '' death mrd "$dead"
+    summary
+}
+
+demo_loopback()
+{
+    local drop
+
+    for drop in 0 0.01; do
+        echo "mrd over the loopback, share of packets lost on purpose: $drop"
+        "$perf" write_bw --local -s 1048576 -D "$seconds" --verify --drop $drop --out_json_file "$scratch/drop-$drop.json"
+    done
+}
+
+while getopts :t:k:lh option; do
+    case $option in
+    t) seconds=$OPTARG ;;
+    k) keep=$OPTARG ;;
+    l) loopback=yes ;;
+    h) usage; exit ;;
+    *) say "demo.sh: option -$OPTARG is unknown or lacks its value"; usage >&2; exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[[ $seconds =~ ^[0-9]+$ && $seconds -ge 3 && $seconds -le 60 ]] || { say "demo.sh: -t is a number from 3 to 60"; exit 2; }
+(($# == 0)) || { usage >&2; exit 2; }
+
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+if [[ -n $keep ]]; then
+    mkdir -p "$keep"
+    scratch=$(cd "$keep" && pwd)
+else
+    scratch=$(mktemp -d)
+fi
+
+build
+[[ $loopback == yes ]] || why=$(fabric check 2>&1) || { say "$why"; loopback=yes; }
+for tool in iperf3 jq ss; do
+    [[ $loopback == yes ]] || command -v $tool >/dev/null || { say "no $tool: no fabric"; loopback=yes; }
+done
+if [[ $loopback == yes ]]; then
+    demo_loopback
+else
+    demo_fabric
+fi

@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+
+set -euo pipefail
+
+usage()
+{
+    cat <<'USAGE'
+Install what is missing, and only that, with Debian's apt-get; say what.
+
+usage: install-deps.sh [-n] GROUP...
+
+  build   what the library and the tools are built with
+  demo    what tools/demo.sh and tools/fabric.sh run
+  test    what the tests need besides
+  ci      what .ci/run needs besides
+
+  -n      only say what is missing
+
+Exit 1 if something is still missing at the end, for example without root.
+USAGE
+}
+
+# Group, package, and how to see that it is there, whoever installed it.
+table()
+{
+    cat <<'TABLE'
+build gcc             command -v gcc
+build libc6-dev       header stdio.h
+build cmake           command -v cmake
+build ninja-build     command -v ninja
+build pkg-config      command -v pkg-config
+build libxxhash-dev   pkg-config --exists libxxhash
+build libjson-c-dev   pkg-config --exists json-c
+demo  iproute2        command -v ip tc
+demo  nftables        command -v nft
+demo  ethtool         command -v ethtool
+demo  iperf3          command -v iperf3
+demo  jq              command -v jq
+demo  clang           command -v clang
+demo  linux-libc-dev  header linux/bpf.h
+demo  libbpf-dev      header bpf/bpf_helpers.h
+test  libcmocka-dev   pkg-config --exists cmocka
+test  g++             command -v g++
+test  dpkg-dev        command -v dpkg-shlibdeps
+test  file            command -v file
+test  man-db          command -v man
+test  groff           command -v groff
+ci    git             command -v git
+ci    clang           command -v clang
+ci    clang-format    command -v clang-format
+TABLE
+}
+
+# Administrators' tools are not on everyone's path.
+PATH+=:/usr/sbin:/sbin
+
+header()
+{
+    [[ -e /usr/include/$1 || -e /usr/include/$(uname -m)-linux-gnu/$1 ]]
+}
+
+# present KIND ARGUMENT...
+present()
+{
+    local name
+
+    if [[ $1 == command ]]; then
+        for name in "${@:3}"; do
+            command -v "$name" >/dev/null || return 1
+        done
+    else
+        "$@" 2>/dev/null
+    fi
+}
+
+missing()
+{
+    local group package probe
+
+    while read -r group package probe; do
+        # shellcheck disable=SC2086 # the probe is a command line
+        [[ " $* " != *" $group "* ]] || present $probe || echo "$package"
+    done < <(table) | sort -u
+}
+
+install()
+{
+    local log
+
+    log=$(mktemp)
+    echo "installing: $*"
+    if ! DEBIAN_FRONTEND=noninteractive bash -c 'apt-get update -qq &&
+            apt-get install -y -qq --no-install-recommends "$@"' install "$@" >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "apt-get could not install them" >&2
+    fi
+    rm -f "$log"
+}
+
+only_say=no
+if [[ ${1-} == -n ]]; then
+    only_say=yes
+    shift
+fi
+for group; do
+    if ! table | grep -q "^$group "; then
+        [[ $group == -h || $group == --help ]] && { usage; exit; }
+        echo "install-deps.sh: there is no group '$group'" >&2
+        exit 2
+    fi
+done
+(($# > 0)) || { usage >&2; exit 2; }
+
+mapfile -t packages < <(missing "$@")
+((${#packages[@]} > 0)) || exit 0
+if [[ $only_say == no && $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+    install "${packages[@]}"
+    mapfile -t packages < <(missing "$@")
+    ((${#packages[@]} > 0)) || exit 0
+fi
+echo "missing: ${packages[*]}" >&2
+[[ $(id -u) == 0 ]] || echo "  as root: apt-get install ${packages[*]}" >&2
+exit 1

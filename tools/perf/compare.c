@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/perf/report.h"
+#include "tools/perf/run.h"
+
+static const char *const median_keys[] = {
+    "iterations",
+    "seconds",
+    "bw_gbps",
+    "msg_rate_mps",
+    "cpu_s_per_gb",
+    "packets_sent",
+    "packets_retransmitted",
+    "packets_spurious",
+    "bytes_sent",
+};
+static const char *const latency_keys[] = {"min", "p50", "p99", "p999", "max"};
+
+/* The median of a key over the reports that have it: NULL, which is JSON's null, if none has. */
+static struct json_object *median_of(struct json_object **reports, size_t count, const char *key)
+{
+    double *values = calloc(count, sizeof(values[0]));
+    struct json_object *member, *result = NULL;
+    size_t n = 0;
+    bool whole = true;
+
+    for (size_t i = 0; values && i < count; i++) {
+        double value = perf_report_number(reports[i], key);
+        if (isnan(value))
+            continue;
+        values[n++] = value;
+        whole = whole && json_object_object_get_ex(reports[i], key, &member) &&
+                json_object_is_type(member, json_type_int);
+    }
+    if (n) {
+        double median = perf_median(values, n);
+        result =
+            whole ? json_object_new_uint64((uint64_t)llround(median)) : perf_json_number(median);
+    }
+    free(values);
+    return result;
+}
+
+/* The report in the middle by `key`. */
+static size_t middle_by(struct json_object **reports, size_t count, const char *key)
+{
+    size_t best = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double value = perf_report_number(reports[i], key);
+        size_t below = 0, equal_before = 0;
+        for (size_t j = 0; j < count; j++) {
+            double other = perf_report_number(reports[j], key);
+            below += other < value;
+            equal_before += j < i && other == value;
+        }
+        if (below + equal_before == count / 2)
+            best = i;
+    }
+    return best;
+}
+
+struct json_object *perf_compare_median(struct json_object **reports, size_t count, const char *key)
+{
+    struct json_object *result = json_object_get(reports[middle_by(reports, count, key)]);
+    struct json_object *numbers[sizeof(median_keys) / sizeof(median_keys[0])];
+    struct json_object *verified, *lat = NULL;
+    bool passed = true;
+
+    for (size_t k = 0; k < sizeof(median_keys) / sizeof(median_keys[0]); k++)
+        numbers[k] = median_of(reports, count, median_keys[k]);
+    if (json_object_object_get_ex(result, "lat_us", &lat) && lat) {
+        lat = json_object_new_object();
+        for (size_t k = 0; k < sizeof(latency_keys) / sizeof(latency_keys[0]); k++) {
+            char path[16];
+            snprintf(path, sizeof(path), "lat_us.%s", latency_keys[k]);
+            json_object_object_add(lat, latency_keys[k], median_of(reports, count, path));
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        passed = passed && perf_report_passed(reports[i]);
+    /* Only now: `result` is one of the reports. */
+    for (size_t k = 0; k < sizeof(median_keys) / sizeof(median_keys[0]); k++)
+        json_object_object_add(result, median_keys[k], numbers[k]);
+    json_object_object_add(result, "lat_us", lat);
+    if (json_object_object_get_ex(result, "verified", &verified) && verified)
+        json_object_object_add(result, "verified", json_object_new_boolean(passed));
+    for (size_t i = 0; i < count; i++)
+        json_object_put(reports[i]);
+    return result;
+}
+
+static struct json_object *ratio(struct json_object *median, struct json_object *first,
+                                 const char *key)
+{
+    return perf_json_number(perf_report_number(median, key) / perf_report_number(first, key));
+}
+
+void perf_compare_ratio(struct json_object *median, struct json_object *first)
+{
+    struct json_object *ratios = json_object_new_object();
+
+    json_object_object_add(ratios, "bw_gbps", ratio(median, first, "bw_gbps"));
+    json_object_object_add(ratios, "msg_rate_mps", ratio(median, first, "msg_rate_mps"));
+    json_object_object_add(ratios, "lat_p50", ratio(median, first, "lat_us.p50"));
+    json_object_object_add(median, "ratio_to_first", ratios);
+}
+
+static void print_ratios(FILE *table, struct json_object *medians, bool lat)
+{
+    struct json_object *first = json_object_array_get_idx(medians, 0);
+    const char *key = lat ? "ratio_to_first.lat_p50" : "ratio_to_first.bw_gbps";
+
+    fprintf(table, "\n %s, ratio to %s:\n", lat ? "t_typical" : "BW average",
+            perf_json_get_string(first, "transport"));
+    for (size_t i = 0; i < json_object_array_length(medians); i++) {
+        struct json_object *median = json_object_array_get_idx(medians, i);
+        fprintf(table, "  %-9s %8.3f\n", perf_json_get_string(median, "transport"),
+                perf_report_number(median, key));
+    }
+}
+
+/* Run number `turn` of transport t; its report, or NULL. */
+static struct json_object *run_once(const struct perf_options *o, struct perf_control *control,
+                                    unsigned t, unsigned turn, char *error, size_t len)
+{
+    char label[PERF_NAME_BYTES + 32];
+    struct perf_run run = {.options = o, .params = o->params, .control = control, .label = label};
+
+    snprintf(label, sizeof(label), "%s (%u of %u)", o->transports[t], turn + 1, o->repeat);
+    strcpy(run.params.transport, o->transports[t]);
+    perf_params_settle(&run.params);
+    struct json_object *report = perf_run_client(&run);
+    if (!report)
+        snprintf(error, len, "%s: %.*s", o->transports[t], (int)sizeof(run.error) - 1, run.error);
+    else if (!perf_report_passed(report))
+        fprintf(stderr, "mrd_perf: %s, run %u: not verified: %s\n", o->transports[t], turn + 1,
+                run.verify_error);
+    return report;
+}
+
+static struct json_object *medians_of(const struct perf_options *o, struct json_object **reports,
+                                      FILE *table)
+{
+    bool lat = perf_test_is_lat(o->params.test);
+    struct json_object *medians = json_object_new_array();
+
+    fprintf(table, " %s, medians of %u\n", perf_test_name(o->params.test), o->repeat);
+    perf_table_head(table, o->params.test, o->gbits);
+    for (unsigned t = 0; t < o->num_transports; t++) {
+        struct json_object *median = perf_compare_median(&reports[(size_t)t * o->repeat], o->repeat,
+                                                         lat ? "lat_us.p50" : "bw_gbps");
+        json_object_array_add(medians, median);
+        perf_compare_ratio(median, json_object_array_get_idx(medians, 0));
+        perf_table_row(table, median, o->gbits);
+    }
+    print_ratios(table, medians, lat);
+    return medians;
+}
+
+struct json_object *perf_compare(const struct perf_options *o, struct perf_control *control,
+                                 FILE *table, char *error, size_t len)
+{
+    size_t count = (size_t)o->num_transports * o->repeat;
+    struct json_object **reports = calloc(count, sizeof(struct json_object *));
+    struct json_object *medians = NULL;
+    bool failed = !reports;
+
+    for (unsigned turn = 0; turn < o->repeat && !failed; turn++) {
+        for (unsigned t = 0; t < o->num_transports && !failed; t++) {
+            struct json_object *report = run_once(o, control, t, turn, error, len);
+            reports[(size_t)t * o->repeat + turn] = report;
+            failed = !report;
+        }
+    }
+    if (!failed)
+        medians = medians_of(o, reports, table);
+    for (size_t i = 0; failed && reports && i < count; i++)
+        json_object_put(reports[i]);
+    free(reports);
+    return medians;
+}

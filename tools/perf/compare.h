@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The same test over several transports, in turn and interleaved, so that a noisy machine is unfair to none.
+ */
+#ifndef MRD_PERF_COMPARE_H
+#define MRD_PERF_COMPARE_H
+
+#include <json-c/json.h>
+
+#include "tools/perf/control.h"
+#include "tools/perf/options.h"
+
+/* Run it and print the table to `table`: the array of medians, or NULL with a sentence. */
+struct json_object *perf_compare(const struct perf_options *options, struct perf_control *control,
+                                 FILE *table, char *error, size_t len);
+
+/*
+ * One object for `count` reports of the same test: each number the median, `verified` true only if it always was,
+ * paths_used and samples those of the run in the middle by `key`. Takes ownership of the reports.
+ */
+struct json_object *perf_compare_median(struct json_object **reports, size_t count,
+                                        const char *key);
+/* Add ratio_to_first to `median`. */
+void perf_compare_ratio(struct json_object *median, struct json_object *first);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/control.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LINE_BYTES_MAX = 256 << 20, /* the samples of a long run */
+    READ_BYTES = 64 << 10,
+    DEAD_AFTER_MS = 10 * 1000, /* silence of a vanished host */
+};
+
+void perf_format_endpoint(char *text, size_t len, const char *host, unsigned port)
+{
+    snprintf(text, len, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+static int resolve(const char *host, uint16_t port, bool ipv6, bool passive, struct addrinfo **list,
+                   char *error, size_t len)
+{
+    struct addrinfo hints = {
+        .ai_family = ipv6 ? AF_INET6 : AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0),
+    };
+    char service[8];
+
+    snprintf(service, sizeof(service), "%u", port);
+    int rc = getaddrinfo(host, service, &hints, list);
+    if (rc == 0)
+        return 0;
+    snprintf(error, len, "address %s%s: %s", host ? host : "any", ipv6 ? " (IPv6)" : "",
+             rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    return -EHOSTUNREACH;
+}
+
+static int listen_on(const struct addrinfo *ai, bool dual)
+{
+    int one = 1, zero = 0;
+    int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one,
+               sizeof(one)); /* past connections in TIME_WAIT are no obstacle */
+    if (ai->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, dual ? &zero : &one, sizeof(one));
+    if (bind(fd, ai->ai_addr, ai->ai_addrlen) == 0 && listen(fd, 16) == 0)
+        return fd;
+    int rc = -errno;
+    close(fd);
+    return rc;
+}
+
+static uint16_t bound_port(int fd)
+{
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof(ss);
+
+    if (getsockname(fd, (struct sockaddr *)&ss, &len))
+        return 0;
+    return ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
+                                          : ((struct sockaddr_in *)&ss)->sin_port);
+}
+
+int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error, size_t len)
+{
+    bool any = address[0] == '\0';
+    struct addrinfo *list;
+    int fd = -EADDRNOTAVAIL;
+
+    /* Any address: the IPv6 wildcard first, which takes IPv4 too; then IPv4 where there is no IPv6. */
+    for (int attempt = 0; attempt < 2 && fd < 0; attempt++) {
+        const char *host = any && !ipv6 ? (attempt ? "0.0.0.0" : "::") : any ? NULL : address;
+        if (resolve(host, *port, ipv6, true, &list, error, len))
+            return -EHOSTUNREACH;
+        fd = listen_on(list, any && !ipv6);
+        freeaddrinfo(list);
+        if (!any || ipv6)
+            break;
+    }
+    if (fd < 0) {
+        snprintf(error, len, "cannot listen on TCP port %u of %s: %s", *port,
+                 any ? "any address" : address, strerror(-fd));
+        return fd;
+    }
+    *port = bound_port(fd);
+    return fd;
+}
+
+/* "::ffff:192.0.2.7" is IPv4 through a dual-stack socket: say so. */
+static void name_of(const struct sockaddr_storage *ss, socklen_t ss_len, char *text, size_t len)
+{
+    char host[NI_MAXHOST];
+
+    if (getnameinfo((const struct sockaddr *)ss, ss_len, host, sizeof(host), NULL, 0,
+                    NI_NUMERICHOST))
+        strcpy(host, "?");
+    const char *plain = strncmp(host, "::ffff:", 7) == 0 && strchr(host, '.') ? host + 7 : host;
+    snprintf(text, len, "%.*s", (int)len - 1, plain);
+}
+
+static void adopt(struct perf_control *c, int fd)
+{
+    int one = 1, idle_s = 3, interval_s = 2, count = 3, dead_ms = DEAD_AFTER_MS;
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof(ss);
+
+    *c = (struct perf_control){.fd = fd};
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    /* A host that vanished without a word must not leave the other one waiting. */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof(dead_ms));
+    if (getpeername(fd, (struct sockaddr *)&ss, &len) == 0)
+        name_of(&ss, len, c->peer, sizeof(c->peer));
+    len = sizeof(ss);
+    if (getsockname(fd, (struct sockaddr *)&ss, &len) == 0)
+        name_of(&ss, len, c->local, sizeof(c->local));
+}
+
+int perf_control_accept(struct perf_control *c, int listener, char *error, size_t len)
+{
+    int fd;
+
+    do {
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (fd < 0) {
+        int rc = -errno;
+        snprintf(error, len, "cannot accept a client: %s", strerror(errno));
+        return rc;
+    }
+    adopt(c, fd);
+    return 0;
+}
+
+static int bind_to(int fd, int family, const char *address)
+{
+    struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list;
+
+    if (getaddrinfo(address, NULL, &hints, &list))
+        return -EADDRNOTAVAIL;
+    int rc = bind(fd, list->ai_addr, list->ai_addrlen) ? -errno : 0;
+    freeaddrinfo(list);
+    return rc;
+}
+
+static int connect_one(const struct addrinfo *ai, const char *bind_address, int *fd)
+{
+    *fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return -errno;
+    struct timeval patience = {.tv_sec = DEAD_AFTER_MS / 1000}, none = {0};
+    setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+               sizeof(patience)); /* holds for connect(), too */
+    int rc = bind_address[0] ? bind_to(*fd, ai->ai_family, bind_address) : 0;
+    if (rc == 0 && connect(*fd, ai->ai_addr, ai->ai_addrlen))
+        rc = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+    setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
+    if (rc)
+        close(*fd);
+    return rc;
+}
+
+int perf_control_connect(struct perf_control *c, const char *host, uint16_t port,
+                         const char *bind_address, bool ipv6, char *error, size_t len)
+{
+    struct addrinfo *list;
+    char endpoint[PERF_HOST_BYTES + 16];
+    int fd = -1;
+    int rc = resolve(host, port, ipv6, false, &list, error, len);
+
+    if (rc)
+        return rc;
+    for (struct addrinfo *ai = list; ai; ai = ai->ai_next) {
+        rc = connect_one(ai, bind_address, &fd);
+        if (rc == 0)
+            break;
+    }
+    freeaddrinfo(list);
+    if (rc) {
+        perf_format_endpoint(endpoint, sizeof(endpoint), host, port);
+        snprintf(error, len, "cannot reach a server at %s%s%s: %s%s", endpoint,
+                 bind_address[0] ? " from " : "", bind_address, strerror(-rc),
+                 rc == -ECONNREFUSED ? " (is 'mrd_perf TEST' without a host running there?)" : "");
+        return rc;
+    }
+    adopt(c, fd);
+    return 0;
+}
+
+void perf_control_close(struct perf_control *c)
+{
+    if (c->fd >= 0)
+        close(c->fd);
+    free(c->buf);
+    *c = (struct perf_control){.fd = -1};
+}
+
+int perf_control_send(struct perf_control *c, struct json_object *message)
+{
+    const char *text = json_object_to_json_string_ext(message, JSON_C_TO_STRING_PLAIN);
+    size_t left = text ? strlen(text) : 0;
+    int rc = text ? 0 : -ENOMEM;
+
+    while (rc == 0 && left) {
+        ssize_t n = send(c->fd, text, left, MSG_NOSIGNAL | MSG_MORE);
+        if (n < 0 && errno != EINTR)
+            rc = -errno;
+        if (n > 0) {
+            text += n;
+            left -= (size_t)n;
+        }
+    }
+    json_object_put(message);
+    if (rc == 0 && send(c->fd, "\n", 1, MSG_NOSIGNAL) != 1)
+        rc = -errno;
+    return rc;
+}
+
+/* Bytes of the first line with its end, or 0. */
+static size_t line_bytes(struct perf_control *c)
+{
+    char *end = c->len > c->scanned ? memchr(c->buf + c->scanned, '\n', c->len - c->scanned) : NULL;
+
+    c->scanned = c->len;
+    return end ? (size_t)(end - c->buf) + 1 : 0;
+}
+
+static int read_more(struct perf_control *c)
+{
+    if (c->cap - c->len < READ_BYTES) {
+        size_t cap = 2 * c->cap + READ_BYTES;
+        if (cap > LINE_BYTES_MAX)
+            return -EPROTO;
+        char *buf = realloc(c->buf, cap);
+        if (!buf)
+            return -ENOMEM;
+        c->buf = buf;
+        c->cap = cap;
+    }
+    ssize_t n = recv(c->fd, c->buf + c->len, c->cap - c->len, MSG_DONTWAIT);
+    if (n > 0) {
+        c->len += (size_t)n;
+        return 0;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return -EAGAIN;
+    return -ECONNRESET;
+}
+
+static int take_line(struct perf_control *c, size_t bytes, struct json_object **message)
+{
+    c->buf[bytes - 1] = '\0';
+    struct json_object *object = json_tokener_parse(c->buf);
+    memmove(c->buf, c->buf + bytes, c->len - bytes);
+    c->len -= bytes;
+    c->scanned = 0;
+    if (!object || !json_object_is_type(object, json_type_object)) {
+        json_object_put(object);
+        return -EPROTO;
+    }
+    *message = object;
+    return 0;
+}
+
+int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message)
+{
+    uint64_t deadline_ns =
+        timeout_ms < 0 ? UINT64_MAX : perf_now_ns() + (uint64_t)timeout_ms * PERF_MSEC_NS;
+
+    for (;;) {
+        size_t bytes = line_bytes(c);
+        if (bytes)
+            return take_line(c, bytes, message);
+        int rc = read_more(c);
+        if (rc == 0)
+            continue;
+        if (rc != -EAGAIN)
+            return rc;
+        uint64_t now_ns = timeout_ms ? perf_now_ns() : deadline_ns;
+        if (now_ns >= deadline_ns)
+            return -ETIMEDOUT;
+        struct pollfd pfd = {.fd = c->fd, .events = POLLIN};
+        poll(&pfd, 1, timeout_ms < 0 ? -1 : (int)((deadline_ns - now_ns) / PERF_MSEC_NS) + 1);
+    }
+}
+
+int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_int))
+        return -EPROTO;
+    *value = json_object_get_uint64(member);
+    return 0;
+}
+
+int perf_json_get_double(struct json_object *object, const char *key, double *value)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !(json_object_is_type(member, json_type_double) ||
+          json_object_is_type(member, json_type_int)))
+        return -EPROTO;
+    *value = json_object_get_double(member);
+    return 0;
+}
+
+const char *perf_json_get_string(struct json_object *object, const char *key)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_string))
+        return NULL;
+    return json_object_get_string(member);
+}
+
+struct json_object *perf_message(const char *type)
+{
+    struct json_object *message = json_object_new_object();
+
+    json_object_object_add(message, "type", json_object_new_string(type));
+    return message;
+}
+
+bool perf_message_is(struct json_object *message, const char *type)
+{
+    const char *is = perf_json_get_string(message, "type");
+
+    return is && strcmp(is, type) == 0;
+}

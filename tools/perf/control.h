@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The TCP connection over which both ends agree: one JSON object a line.
+ *
+ * Server: perf_control_listen(), perf_control_accept(). Client: perf_control_connect(). Then
+ * perf_control_send() and perf_control_recv(); inside a test, perf_control_recv() with timeout 0 also tells when
+ * the other end is gone.
+ */
+#ifndef MRD_PERF_CONTROL_H
+#define MRD_PERF_CONTROL_H
+
+#include <json-c/json.h>
+
+#include "tools/perf/perf.h"
+
+struct perf_control {
+    int fd;
+    char *buf; /* received, not yet taken */
+    size_t len, cap;
+    size_t scanned;              /* of it, known to hold no end of line */
+    char peer[PERF_HOST_BYTES];  /* numeric address of the other end */
+    char local[PERF_HOST_BYTES]; /* numeric address of this end */
+    int64_t clock_offset_ns;     /* client: what to add to its clock to have the server's */
+};
+
+/*
+ * A listening socket, or -errno with a sentence. `address` empty: any, both families unless `ipv6`. *port 0: an
+ * ephemeral one; set to the port it got.
+ */
+int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error, size_t len);
+/* 0 or -errno with a sentence. Blocks. */
+int perf_control_accept(struct perf_control *c, int listener, char *error, size_t len);
+int perf_control_connect(struct perf_control *c, const char *host, uint16_t port,
+                         const char *bind_address, bool ipv6, char *error, size_t len);
+void perf_control_close(struct perf_control *c);
+
+/* Takes ownership of `message`. 0 or -errno. */
+int perf_control_send(struct perf_control *c, struct json_object *message);
+/*
+ * The next message, waited for up to timeout_ms (-1: for ever). 0 and *message, which the caller puts; -ETIMEDOUT;
+ * -ECONNRESET: the other end closed or is gone; -EPROTO: what came is not JSON.
+ */
+int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
+
+/* Members of a message. 0, or -EPROTO if it is missing or of another type. */
+int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value);
+int perf_json_get_double(struct json_object *object, const char *key, double *value);
+/* NULL if it is missing or no string. Owned by `object`. */
+const char *perf_json_get_string(struct json_object *object, const char *key);
+/* A new message of that type. */
+struct json_object *perf_message(const char *type);
+bool perf_message_is(struct json_object *message, const char *type);
+
+/* "192.0.2.7:5000" or "[2001:db8::7]:5000" */
+void perf_format_endpoint(char *text, size_t len, const char *host, unsigned port);
+
+#endif

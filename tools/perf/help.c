@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/options.h"
+
+static const char help_text[] =
+    "Usage: mrd_perf TEST [options] [HOST]\n"
+    "       mrd_perf compare TEST [options] [--transports A,B,...] [--repeat N] HOST | --local\n"
+    "TEST: send_bw, send_lat, write_bw, write_lat. Without HOST: the server, which serves one "
+    "client.\n"
+    "\n"
+    "As in perftest:\n"
+    "  -s, --size SIZE          bytes a message, with K, M or G (bw: 65536, lat: 2)\n"
+    "  -a, --all                sizes 2^1 .. 2^23\n"
+    "  -n, --iters N            messages, or exchanges (default: enough for the size)\n"
+    "  -D, --duration S         run for S seconds instead\n"
+    "  -t, --tx-depth N         messages outstanding a QP (128; fewer from 64 KiB on)\n"
+    "  -r, --rx-depth N         receives posted a QP (512)\n"
+    "  -q, --qp N               queue pairs (1; bandwidth only)\n"
+    "  -p, --port PORT          of the server: TCP for control, and its UDP receive port (4793)\n"
+    "  -d, --ib-dev DEVICE      device of mrd (the first)\n"
+    "  -m, --mtu BYTES          payload bytes a packet, multiple of 64 (what fits)\n"
+    "  -I, --inline_size N      messages up to N bytes are sent inline (bw: 0, lat: 220)\n"
+    "  -Q, --cq-mod N           a completion for every Nth message\n"
+    "  -F, --CPU-freq           no warning about CPU frequency scaling\n"
+    "      --report_gbits       Gbit/s in the table instead of MiB/s\n"
+    "      --out_json           JSON on stdout, the table on stderr\n"
+    "      --out_json_file F    JSON into file F\n"
+    "  -6, --ipv6               use IPv6\n"
+    "  -h, --help  -V, --version\n"
+    "\n"
+    "Transport:\n"
+    "  --transport NAME         mrd-udp, raw-udp or tcp\n"
+    "  --paths N                paths, that is source ports, to spray over\n"
+    "  --source-ports LIST      these ports: FIRST-LAST, or a list\n"
+    "  --spray POLICY           single, rr, random, reps, adaptive\n"
+    "  --cc NAME                nscc, dctcp, none\n"
+    "  --order none|msg         messages are delivered in any order, or in the order posted\n"
+    "  --verify                 check every byte of every message\n"
+    "  --drop P                 lose a share P of received packets on purpose, at both ends\n"
+    "  --seed N                 of message contents and losses (1)\n"
+    "\n"
+    "Where:\n"
+    "  --local                  both ends here, over loopback, each on its own core\n"
+    "  --bind CPU[,CPU]         cores of the client and the server\n"
+    "  --bind-address A         local address\n"
+    "  --forever                the server goes on after its first client\n"
+    "  --interval MS            of the samples that the receiver takes (10)\n"
+    "\n"
+    "Exit status: 0 done, 1 failed or not verified, 2 wrong options. See mrd_perf(1).\n";
+
+void perf_options_help(FILE *out)
+{
+    fputs(help_text, out);
+}

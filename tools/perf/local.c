@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/local.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/perf/control.h"
+#include "tools/perf/session.h"
+
+int perf_local_pin(int cpu, char *error, size_t len)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set) == 0)
+        return 0;
+    int rc = -errno;
+    snprintf(error, len, "cannot run on CPU %d: %s", cpu,
+             errno == EINVAL ? "there is no such CPU, or it is not ours" : strerror(errno));
+    return rc;
+}
+
+/* Each end its own core, as far as there are two; -1: leave it to the scheduler. */
+static void choose_cpus(const struct perf_options *o, int cpus[2])
+{
+    cpu_set_t set;
+    int found = 0;
+
+    cpus[0] = cpus[1] = -1;
+    if (o->num_cpus) {
+        cpus[0] = o->cpus[0];
+        cpus[1] = o->num_cpus == 2 ? o->cpus[1] : o->cpus[0];
+        return;
+    }
+    if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+        if (CPU_ISSET(cpu, &set))
+            cpus[found++] = cpu;
+    }
+}
+
+/* In a child: it does not outlive its parent. */
+static void settle_child(int cpu, pid_t parent)
+{
+    char error[PERF_ERROR_BYTES];
+
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        exit(PERF_EXIT_FAILED);
+    if (cpu >= 0 && perf_local_pin(cpu, error, sizeof(error))) {
+        fprintf(stderr, "mrd_perf: %s\n", error);
+        exit(PERF_EXIT_FAILED);
+    }
+}
+
+/* A wrong --bind is told before anything starts. */
+static int try_cpus(const struct perf_options *o, char *error, size_t len)
+{
+    cpu_set_t before;
+    int rc = 0;
+
+    if (o->num_cpus == 0 || sched_getaffinity(0, sizeof(before), &before))
+        return 0;
+    for (unsigned i = 0; i < o->num_cpus && rc == 0; i++)
+        rc = perf_local_pin(o->cpus[i], error, len);
+    sched_setaffinity(0, sizeof(before), &before);
+    return rc;
+}
+
+/* An exit code out of a wait status; a signal is told. */
+static int code_of(int status, const char *who)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    fprintf(stderr, "mrd_perf: the %s was ended by signal %d (%s)\n", who, WTERMSIG(status),
+            strsignal(WTERMSIG(status)));
+    return PERF_EXIT_FAILED;
+}
+
+/* The client's verdict counts; a server that fails alone is a failure, too. */
+static int reap(pid_t client, pid_t server)
+{
+    int client_code = PERF_EXIT_FAILED, server_code = PERF_EXIT_FAILED, status;
+    bool killed = false;
+
+    for (int left = 2; left > 0;) {
+        pid_t pid = wait(&status);
+        if (pid < 0 && errno != EINTR)
+            break;
+        if (pid == client)
+            client_code = code_of(status, "client");
+        if (pid == server)
+            server_code = killed ? PERF_EXIT_FAILED : code_of(status, "server");
+        if (pid == client && client_code != PERF_EXIT_OK && left == 2) {
+            kill(server, SIGTERM); /* it may still be waiting for a client that never spoke */
+            killed = true;
+        }
+        left -= pid == client || pid == server;
+    }
+    return client_code != PERF_EXIT_OK ? client_code : server_code;
+}
+
+int perf_local_run(const struct perf_options *o)
+{
+    const char *loopback = o->ipv6 ? "::1" : "127.0.0.1";
+    const char *host = o->bind_address[0] ? o->bind_address : loopback;
+    char error[PERF_ERROR_BYTES];
+    uint16_t port = 0;
+    int cpus[2];
+    pid_t parent = getpid();
+
+    if (try_cpus(o, error, sizeof(error))) {
+        fprintf(stderr, "mrd_perf: --bind: %s\n", error);
+        return PERF_EXIT_USAGE;
+    }
+    int listener = perf_control_listen(host, &port, o->ipv6, error, sizeof(error));
+    if (listener < 0) {
+        fprintf(stderr, "mrd_perf: %s\n", error);
+        return PERF_EXIT_FAILED;
+    }
+    choose_cpus(o, cpus);
+    fflush(NULL); /* or the children write it again */
+    pid_t server = fork();
+    if (server == 0) {
+        settle_child(cpus[1], parent);
+        exit(perf_server_session(o, listener));
+    }
+    close(listener);
+    pid_t client = server < 0 ? -1 : fork();
+    if (client == 0) {
+        settle_child(cpus[0], parent);
+        exit(perf_client_session(o, host, port));
+    }
+    if (client < 0) {
+        fprintf(stderr, "mrd_perf: cannot start a process: %s\n", strerror(errno));
+        if (server > 0)
+            kill(server, SIGTERM);
+        return PERF_EXIT_FAILED;
+    }
+    return reap(client, server);
+}

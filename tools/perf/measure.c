@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    SAMPLES_MAX = 1 << 20, /* hours at the default interval */
+    SAMPLES_FIRST = 1024,
+    LATENCIES_FIRST = 1 << 20,
+};
+
+void perf_sampler_start(struct perf_sampler *s, uint32_t interval_ms, uint64_t now_ns,
+                        uint64_t total)
+{
+    *s = (struct perf_sampler){.interval_ns = interval_ms * PERF_MSEC_NS};
+    perf_sampler_add(s, now_ns, total);
+}
+
+void perf_sampler_fini(struct perf_sampler *s)
+{
+    free(s->samples);
+    *s = (struct perf_sampler){.due_ns = UINT64_MAX};
+}
+
+void perf_sampler_add(struct perf_sampler *s, uint64_t now_ns, uint64_t total)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : SAMPLES_FIRST;
+        struct perf_sample *samples =
+            cap > SAMPLES_MAX ? NULL : realloc(s->samples, cap * sizeof(samples[0]));
+        if (!samples) {
+            s->due_ns = UINT64_MAX;
+            return;
+        }
+        s->samples = samples;
+        s->cap = cap;
+    }
+    s->samples[s->count++] = (struct perf_sample){now_ns, total};
+    /* On the grid of the start; a late look does not shift those that follow. */
+    uint64_t start_ns = s->samples[0].t_ns;
+    s->due_ns = start_ns + ((now_ns - start_ns) / s->interval_ns + 1) * s->interval_ns;
+}
+
+uint64_t perf_sampler_at(const struct perf_sampler *s, uint64_t t_ns)
+{
+    size_t low = 0, high = s->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->samples[middle].t_ns <= t_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? s->samples[low - 1].total : 0;
+}
+
+void perf_meter_init(struct perf_meter *m, uint32_t interval_ms)
+{
+    *m = (struct perf_meter){.interval_ms = interval_ms, .sampler.due_ns = UINT64_MAX};
+}
+
+void perf_meter_fini(struct perf_meter *m)
+{
+    perf_sampler_fini(&m->sampler);
+}
+
+void perf_meter_update(struct perf_meter *m, uint64_t now_ns, uint64_t total_bytes)
+{
+    if (total_bytes > m->total_bytes) {
+        if (m->first_ns == 0) {
+            m->first_ns = now_ns;
+            m->first_bytes = total_bytes;
+            m->cpu_start_s = perf_cpu_s();
+            perf_sampler_start(&m->sampler, m->interval_ms, now_ns, total_bytes);
+        }
+        m->last_ns = now_ns;
+        m->total_bytes = total_bytes;
+    }
+    if (perf_sampler_due(&m->sampler, now_ns))
+        perf_sampler_add(&m->sampler, now_ns, m->total_bytes);
+}
+
+void perf_meter_stop(struct perf_meter *m)
+{
+    if (m->first_ns)
+        m->cpu_s = perf_cpu_s() - m->cpu_start_s;
+}
+
+int perf_latency_init(struct perf_latency *l, uint64_t expected)
+{
+    size_t cap = expected && expected < PERF_LATENCY_SAMPLES ? (size_t)expected : LATENCIES_FIRST;
+
+    *l = (struct perf_latency){.cap = cap, .rng = 0x9e3779b97f4a7c15ull, .min_ns = UINT32_MAX};
+    l->rtt_ns = malloc(cap * sizeof(l->rtt_ns[0]));
+    return l->rtt_ns ? 0 : -ENOMEM;
+}
+
+void perf_latency_fini(struct perf_latency *l)
+{
+    free(l->rtt_ns);
+    l->rtt_ns = NULL;
+}
+
+/* Grown by doubling up to the limit; then a new sample takes a random place, or none (Vitter's algorithm R). */
+static size_t place_for(struct perf_latency *l)
+{
+    if (l->count == l->cap && l->cap < PERF_LATENCY_SAMPLES) {
+        size_t cap = 2 * l->cap < PERF_LATENCY_SAMPLES ? 2 * l->cap : PERF_LATENCY_SAMPLES;
+        uint32_t *rtt_ns = realloc(l->rtt_ns, cap * sizeof(rtt_ns[0]));
+        if (rtt_ns) {
+            l->rtt_ns = rtt_ns;
+            l->cap = cap;
+        }
+    }
+    if (l->count < l->cap)
+        return l->count++;
+    l->rng ^= l->rng << 13;
+    l->rng ^= l->rng >> 7;
+    l->rng ^= l->rng << 17;
+    return (size_t)(l->rng % l->seen);
+}
+
+void perf_latency_add(struct perf_latency *l, uint64_t rtt_ns)
+{
+    uint32_t value = rtt_ns < UINT32_MAX ? (uint32_t)rtt_ns : UINT32_MAX;
+
+    l->seen++;
+    size_t place = place_for(l);
+    if (place < l->count)
+        l->rtt_ns[place] = value;
+    if (value < l->min_ns)
+        l->min_ns = value;
+    if (value > l->max_ns)
+        l->max_ns = value;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Nearest rank. */
+static double half_us(const struct perf_latency *l, double share)
+{
+    size_t rank = (size_t)(share * (double)l->count);
+
+    return l->rtt_ns[rank < l->count ? rank : l->count - 1] / 2e3;
+}
+
+bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *summary)
+{
+    if (l->count == 0)
+        return false;
+    qsort(l->rtt_ns, l->count, sizeof(l->rtt_ns[0]), compare_u32);
+    *summary = (struct perf_latency_summary){
+        .min_us = l->min_ns / 2e3,
+        .p50_us = half_us(l, 0.5),
+        .p99_us = half_us(l, 0.99),
+        .p999_us = half_us(l, 0.999),
+        .max_us = l->max_ns / 2e3,
+    };
+    return true;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double perf_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(values[0]), compare_double);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sockets of the raw transports.
+ */
+#ifndef MRD_PERF_NET_H
+#define MRD_PERF_NET_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "tools/perf/run.h"
+
+struct perf_address {
+    struct sockaddr_storage ss;
+    socklen_t len;
+};
+
+/* A numeric address, with "%scope" if it needs one. 0 or -EINVAL with run->error. */
+int perf_net_address(struct perf_run *run, const char *host, uint16_t port,
+                     struct perf_address *address);
+/*
+ * A socket of `type`, bound to `port` (0: ephemeral) of the address that the control connection has at this end.
+ * Descriptor, or -errno with run->error.
+ */
+int perf_net_bind(struct perf_run *run, int type, uint16_t port);
+/*
+ * The payload bytes a packet that fit, unfragmented, the path of a connected socket: a multiple of 64, at most `most`.
+ */
+uint32_t perf_net_payload(int fd, uint32_t most);
+/* The port that a socket is bound to. */
+uint16_t perf_net_port(int fd);
+/* As large a buffer as we may have: SO_RCVBUF, SO_SNDBUF. */
+void perf_net_buffer(int fd, int option, int bytes);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The command line.
+ *
+ * perf_options_parse() fills perf_options or says what is wrong with the arguments; it prints nothing and does not
+ * exit. perf_options_help() is the text of --help.
+ */
+#ifndef MRD_PERF_OPTIONS_H
+#define MRD_PERF_OPTIONS_H
+
+#include <stdio.h>
+
+#include "tools/perf/perf.h"
+
+struct perf_options {
+    struct perf_params params; /* not settled: sizes come one by one with -a */
+    bool compare;
+    bool all_sizes;
+    char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare */
+    unsigned num_transports;
+    unsigned repeat;
+
+    /* Where this end runs. */
+    char host[PERF_HOST_BYTES]; /* empty: server */
+    uint16_t port;
+    bool local, forever, ipv6;
+    char device[32];                    /* empty: the first */
+    char bind_address[PERF_HOST_BYTES]; /* empty: any */
+    uint16_t source_ports[PERF_PORTS_MAX];
+    unsigned num_source_ports;
+    int cpus[2]; /* client's, server's; -1: not pinned by --bind */
+    unsigned num_cpus;
+
+    /* Output. */
+    bool gbits, quiet_cpufreq, out_json;
+    char out_json_file[512]; /* empty: none */
+};
+
+enum perf_parse {
+    PERF_PARSE_RUN = 0,
+    PERF_PARSE_HELP,
+    PERF_PARSE_VERSION,
+};
+
+/* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
+int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error,
+                       size_t len);
+void perf_options_help(FILE *out);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, the clock.
+ *
+ * options.c fills perf_options from the command line; the client sends its perf_params to the server, whose own are
+ * ignored; perf_params_settle() turns "not given" into numbers once the message size of a run is known.
+ */
+#ifndef MRD_PERF_H
+#define MRD_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <mrd/mrd.h>
+
+enum perf_exit {
+    PERF_EXIT_OK = 0,
+    PERF_EXIT_FAILED = 1, /* the run failed, or was not verified */
+    PERF_EXIT_USAGE = 2,  /* wrong options */
+};
+
+enum {
+    PERF_ERROR_BYTES = 512,
+    PERF_NAME_BYTES = 16,
+    PERF_HOST_BYTES = 128,
+    PERF_PORTS_MAX = 256,    /* source ports, and paths */
+    PERF_TRANSPORTS_MAX = 8, /* of one comparison */
+    PERF_REPEAT_MAX = 1000,
+    PERF_DEPTH_MAX = 15000, /* perftest's limit, too */
+    PERF_QPS_MAX = 1024,
+    PERF_ITERATIONS_MIN = 5,
+    PERF_MTU_MAX = 8192,
+    PERF_INTERVAL_MS_MAX = 60 * 1000,
+    PERF_DURATION_S_MAX = 7 * 24 * 3600,
+    PERF_SWEEP_FIRST_BIT = 1, /* -a: sizes 2^1 .. 2^23 */
+    PERF_SWEEP_LAST_BIT = 23,
+    PERF_PATHS_DEFAULT = 32, /* of the raw transports; mrd has its own */
+    PERF_PAYLOAD_DEFAULT = 4096,
+    PERF_VERIFY_MEMORY_BYTES = 256 << 20, /* most that the slots of a verified run take */
+};
+
+#define PERF_MSEC_NS 1000000ull
+#define PERF_SEC_NS  1000000000ull
+
+enum perf_test {
+    PERF_SEND_BW = 0,
+    PERF_SEND_LAT,
+    PERF_WRITE_BW,
+    PERF_WRITE_LAT,
+    PERF_TESTS,
+};
+
+/* What both ends of a run have to agree on. "0: default" holds until perf_params_settle(). */
+struct perf_params {
+    enum perf_test test;
+    char transport[PERF_NAME_BYTES];
+    uint64_t size_bytes;
+    uint64_t iterations; /* 0: default, or with duration_s unknown */
+    uint32_t duration_s; /* 0: count iterations */
+    uint32_t tx_depth;   /* 0: default; settled: messages outstanding a QP */
+    uint32_t rx_depth;   /* 0: default; settled: receives posted a QP */
+    uint32_t qps;
+    uint32_t mtu;                /* payload bytes a packet; 0: the mover's */
+    int32_t inline_bytes;        /* -1: default */
+    uint32_t cq_mod;             /* 0: default; settled: every cq_mod-th message is signaled */
+    uint32_t paths;              /* 0: the mover's */
+    char spray[PERF_NAME_BYTES]; /* empty: the library's default */
+    char cc[PERF_NAME_BYTES];    /* likewise */
+    bool ordered;                /* --order msg */
+    bool verify;
+    uint32_t drop_ppm;
+    uint64_t seed;
+    uint32_t interval_ms;
+    uint32_t warmup; /* settled: iterations ahead of the measured ones (latency) */
+    uint32_t slots;  /* settled: verified messages in flight, each with its own place in memory */
+};
+
+const char *perf_test_name(enum perf_test test);
+/* 0, or -ENOENT. */
+int perf_test_find(const char *name, enum perf_test *test);
+bool perf_test_is_lat(enum perf_test test);
+bool perf_test_is_write(enum perf_test test);
+
+void perf_params_init(struct perf_params *params);
+/* Give every parameter that was left open its value for the size in `params`. */
+void perf_params_settle(struct perf_params *params);
+/* 0, or -EINVAL and what is wrong. Done by the client with its options, and by the server with what a client sent. */
+int perf_params_check(const struct perf_params *params, char *error, size_t len);
+
+uint64_t perf_now_ns(void);
+/* CPU time that the process has used, all threads, in seconds. */
+double perf_cpu_s(void);
+
+#endif

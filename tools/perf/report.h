@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reports: one JSON object a run, whose keys are documented in mrd_perf(1), and the table that is made from it.
+ */
+#ifndef MRD_PERF_REPORT_H
+#define MRD_PERF_REPORT_H
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "tools/perf/options.h"
+#include "tools/perf/run.h"
+
+/* The client's report on a run whose findings have come. */
+struct json_object *perf_report_make(const struct perf_run *run);
+/* False if it says that the run was verified and did not pass. */
+bool perf_report_passed(struct json_object *report);
+
+/* A number with 6 digits; null if it is not finite. */
+struct json_object *perf_json_number(double value);
+/* Like perf_json_get_double(), with NAN for null and missing; `key` may be "lat_us.p50". */
+double perf_report_number(struct json_object *report, const char *key);
+
+/* The head of the table for a test, and a line for a report. */
+void perf_table_head(FILE *out, enum perf_test test, bool gbits);
+void perf_table_row(FILE *out, struct json_object *report, bool gbits);
+
+/* Write `json` where the options want it; takes ownership. 0, or -errno with a sentence. */
+int perf_report_write(const struct perf_options *options, struct json_object *json, char *error,
+                      size_t len);
+
+#endif

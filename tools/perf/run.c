@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/run.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/perf/live.h"
+#include "tools/perf/params_json.h"
+#include "tools/perf/report.h"
+#include "tools/perf/transport.h"
+
+enum {
+    HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
+    CLIENT_WATCH_MS = 100,
+    SERVER_WATCH_MS = 1, /* how late the end of a run is noticed at most */
+};
+
+int perf_run_fail(struct perf_run *run, int rc, const char *format, ...)
+{
+    va_list args;
+
+    if (run->error[0] == '\0') {
+        va_start(args, format);
+        vsnprintf(run->error, sizeof(run->error), format, args);
+        va_end(args);
+    }
+    return rc;
+}
+
+static const char *other_end(const struct perf_run *run)
+{
+    return run->server ? "client" : "server";
+}
+
+static int fail_control(struct perf_run *run, int rc)
+{
+    run->peer_told = rc == -ECONNRESET || rc == -EPIPE;
+    switch (rc) {
+    case -ECONNRESET:
+    case -EPIPE:
+        return perf_run_fail(run, rc,
+                             "the %s %s is gone: it closed the control connection in mid-run",
+                             other_end(run), run->control->peer);
+    case -ETIMEDOUT:
+        return perf_run_fail(run, rc, "the %s %s does not answer", other_end(run),
+                             run->control->peer);
+    default:
+        return perf_run_fail(run, rc, "what the %s %s says is not mrd_perf's language: %s",
+                             other_end(run), run->control->peer, strerror(-rc));
+    }
+}
+
+/* The other end gave up and said why. */
+static int fail_told(struct perf_run *run, struct json_object *message)
+{
+    const char *text = perf_json_get_string(message, "text");
+
+    run->peer_told = true;
+    return perf_run_fail(run, -ECANCELED, "the %s %s says: %s", other_end(run), run->control->peer,
+                         text ? text : "it failed");
+}
+
+static int take_message(struct perf_run *run, struct json_object *message)
+{
+    if (perf_message_is(message, "error"))
+        return fail_told(run, message);
+    if (run->server && perf_message_is(message, "done") &&
+        perf_json_get_u64(message, "sent", &run->peer_sent) == 0) {
+        run->peer_done = true;
+        return 0;
+    }
+    if (!run->server && perf_message_is(message, "result")) {
+        json_object_put(run->findings);
+        run->findings = json_object_get(message);
+        return 0;
+    }
+    return fail_control(run, -EPROTO);
+}
+
+int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
+{
+    struct json_object *message;
+
+    run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
+    if (!run->server)
+        perf_live_update(run, now_ns, done);
+    int rc = perf_control_recv(run->control, 0, &message);
+    if (rc == -ETIMEDOUT)
+        return 0;
+    if (rc)
+        return fail_control(run, rc);
+    rc = take_message(run, message);
+    json_object_put(message);
+    return rc;
+}
+
+/* The next message must be of this type: NULL with run->error if it is not. */
+static struct json_object *expect(struct perf_run *run, const char *type)
+{
+    struct json_object *message;
+    int rc = perf_control_recv(run->control, HANDSHAKE_TIMEOUT_MS, &message);
+
+    if (rc) {
+        fail_control(run, rc);
+        return NULL;
+    }
+    if (perf_message_is(message, type))
+        return message;
+    if (perf_message_is(message, "error"))
+        fail_told(run, message);
+    else
+        fail_control(run, -EPROTO);
+    json_object_put(message);
+    return NULL;
+}
+
+static int say(struct perf_run *run, struct json_object *message)
+{
+    int rc = perf_control_send(run->control, message);
+
+    return rc ? fail_control(run, rc) : 0;
+}
+
+static int open_transport(struct perf_run *run)
+{
+    run->ops = perf_transport_find(run->params.transport);
+    run->state = calloc(1, run->ops->state_bytes);
+    if (!run->state)
+        return perf_run_fail(run, -ENOMEM, "out of memory");
+    return run->ops->open(run);
+}
+
+static int init_run(struct perf_run *run)
+{
+    run->verified = -1;
+    perf_meter_init(&run->meter, run->params.interval_ms);
+    run->resent.due_ns = UINT64_MAX;
+    if (run->server || !perf_test_is_lat(run->params.test))
+        return 0;
+    return perf_latency_init(&run->latency, run->params.iterations)
+               ? perf_run_fail(run, -ENOMEM, "no memory for the latencies")
+               : 0;
+}
+
+/* The last of a run at either end; an error that the other end does not know yet is told. */
+static void end_run(struct perf_run *run, int rc)
+{
+    if (rc && !run->peer_told) {
+        struct json_object *message = perf_message("error");
+        json_object_object_add(message, "text", json_object_new_string(run->error));
+        (void)perf_control_send(run->control,
+                                message); /* if that fails, too, the other end has closed */
+    }
+    if (run->state)
+        run->ops->close(run);
+    free(run->state);
+    run->state = NULL;
+    json_object_put(run->findings);
+    run->findings = NULL;
+    perf_meter_fini(&run->meter);
+    perf_sampler_fini(&run->resent);
+    perf_latency_fini(&run->latency);
+    perf_live_clear(run);
+}
+
+static int client_connect(struct perf_run *run)
+{
+    struct json_object *message = perf_message("run");
+    struct json_object *info;
+
+    perf_params_to_json(&run->params, message);
+    int rc = say(run, message);
+    if (rc)
+        return rc;
+    struct json_object *ready = expect(run, "ready");
+    if (!ready)
+        return -EPROTO;
+    rc = open_transport(run);
+    if (rc == 0)
+        rc = run->ops->set_peer(run, ready);
+    json_object_put(ready);
+    if (rc)
+        return rc;
+    info = perf_message("connect");
+    run->ops->get_info(run, info);
+    rc = say(run, info);
+    if (rc)
+        return rc;
+    json_object_put(message = expect(run, "go"));
+    return message ? 0 : -EPROTO;
+}
+
+static int client_wait_findings(struct perf_run *run)
+{
+    while (!run->findings) {
+        int rc = run->ops->idle ? run->ops->idle(run) : 0;
+        uint64_t now_ns = perf_now_ns();
+        if (rc == 0)
+            rc = perf_run_tick(run, now_ns, run->sent);
+        if (rc)
+            return rc;
+        if (run->next_watch_ns > now_ns + PERF_MSEC_NS / 2)
+            run->next_watch_ns = now_ns + PERF_MSEC_NS / 2;
+        if (!run->ops->idle)
+            usleep(200);
+    }
+    return 0;
+}
+
+static int client_test(struct perf_run *run)
+{
+    run->start_ns = perf_now_ns();
+    run->cpu_start_s = perf_cpu_s();
+    int rc = run->ops->client(run);
+    if (rc)
+        return rc;
+    run->end_ns = perf_now_ns();
+    struct json_object *done = perf_message("done");
+    json_object_object_add(done, "sent", json_object_new_uint64(run->sent));
+    rc = say(run, done);
+    if (rc == 0) {
+        run->next_watch_ns = 0;
+        rc = client_wait_findings(run);
+    }
+    run->cpu_s = perf_cpu_s() - run->cpu_start_s;
+    const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
+    if (text && run->verify_error[0] == '\0')
+        snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
+    return rc;
+}
+
+struct json_object *perf_run_client(struct perf_run *run)
+{
+    struct json_object *report = NULL;
+    int rc = init_run(run);
+
+    if (rc == 0)
+        rc = client_connect(run);
+    if (rc == 0)
+        rc = client_test(run);
+    if (rc == 0) {
+        report = perf_report_make(run);
+        struct json_object *message = perf_message("report");
+        json_object_object_add(message, "report", json_object_get(report));
+        rc = say(run, message);
+    }
+    if (rc) {
+        json_object_put(report);
+        report = NULL;
+    }
+    end_run(run, rc);
+    return report;
+}
+
+static struct json_object *make_findings(const struct perf_run *run)
+{
+    struct json_object *result = perf_message("result");
+    struct json_object *samples = json_object_new_array();
+    const struct perf_meter *m = &run->meter;
+
+    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
+    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
+    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
+    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
+    json_object_object_add(result, "received", json_object_new_uint64(run->received));
+    json_object_object_add(result, "cpu_s", json_object_new_double(m->cpu_s));
+    if (run->verified >= 0)
+        json_object_object_add(result, "verified", json_object_new_boolean(run->verified));
+    json_object_object_add(result, "verify_error", json_object_new_string(run->verify_error));
+    for (size_t i = 0; i < m->sampler.count; i++) {
+        struct json_object *pair = json_object_new_array();
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].total));
+        json_object_array_add(samples, pair);
+    }
+    json_object_object_add(result, "samples", samples);
+    return result;
+}
+
+static int server_connect(struct perf_run *run)
+{
+    struct json_object *info = perf_message("ready");
+
+    run->ops->get_info(run, info);
+    int rc = say(run, info);
+    if (rc)
+        return rc;
+    struct json_object *connect = expect(run, "connect");
+    if (!connect)
+        return -EPROTO;
+    rc = run->ops->set_peer(run, connect);
+    json_object_put(connect);
+    return rc ? rc : say(run, perf_message("go"));
+}
+
+int perf_run_server(struct perf_run *run, struct json_object *request)
+{
+    int rc = perf_params_from_json(&run->params, request);
+
+    if (rc)
+        rc = perf_run_fail(run, rc,
+                           "the request lacks parameters: is the client of another version?");
+    else
+        rc = perf_params_check(&run->params, run->error, sizeof(run->error));
+    if (rc == 0) {
+        perf_params_settle(&run->params);
+        rc = init_run(run);
+    }
+    if (rc == 0)
+        rc = open_transport(run);
+    if (rc == 0)
+        rc = server_connect(run);
+    if (rc == 0)
+        rc = run->ops->server(run);
+    if (rc == 0) {
+        perf_meter_stop(&run->meter);
+        rc = say(run, make_findings(run));
+    }
+    end_run(run, rc);
+    return rc;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run of one test, as seen by one end.
+ *
+ * A transport's client() and server() loop until they are done and call perf_run_tick() on the way, which costs a
+ * comparison as a rule: it takes the samples, shows the live line and watches the control connection.
+ */
+#ifndef MRD_PERF_RUN_H
+#define MRD_PERF_RUN_H
+
+#include "tools/perf/control.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/options.h"
+
+struct perf_transport_ops;
+
+struct perf_run {
+    const struct perf_options *options; /* of this end; for what the other end shares, use params */
+    struct perf_params params;          /* settled */
+    const struct perf_transport_ops *ops;
+    void *state; /* the transport's */
+    bool server;
+    struct perf_control *control;
+    char error[PERF_ERROR_BYTES];
+    bool peer_told; /* the other end knows of the error, or told us */
+
+    /* Bandwidth: the receiver's. */
+    struct perf_meter meter;
+    uint64_t received; /* messages */
+    int verified;      /* 1, 0, -1: nothing to verify */
+    char verify_error[200];
+    bool peer_done;     /* the client has sent all there is... */
+    uint64_t peer_sent; /* ...which is so many messages */
+
+    /* The client's. */
+    uint64_t sent; /* messages posted; latency: exchanges measured */
+    struct perf_latency latency;
+    uint64_t start_ns, end_ns;
+    double cpu_start_s, cpu_s;
+    struct perf_sampler
+        resent; /* retransmissions over time; samples only where the transport knows them */
+    struct json_object *findings; /* the server's */
+    bool live_shown;
+    const char *label; /* of the live line; NULL: the transport */
+
+    uint64_t next_watch_ns, next_live_ns;
+};
+
+/* Set run->error unless an earlier error is there. Returns `rc`. */
+int perf_run_fail(struct perf_run *run, int rc, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Look at the control connection and, on the client, show `done` messages live. 0, or -errno: the run is over. */
+int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done);
+static inline int perf_run_tick(struct perf_run *run, uint64_t now_ns, uint64_t done)
+{
+    return now_ns < run->next_watch_ns ? 0 : perf_run_watch(run, now_ns, done);
+}
+
+/* The client: is all sent after `count` messages? */
+static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uint64_t now_ns)
+{
+    return run->params.duration_s ? now_ns >= run->start_ns + run->params.duration_s * PERF_SEC_NS
+                                  : count >= run->params.iterations;
+}
+
+/* The client's whole run: its report, or NULL with run->error. */
+struct json_object *perf_run_client(struct perf_run *run);
+/* The server's, begun by the client's `request`. 0, or -errno with run->error, which the client was told. */
+int perf_run_server(struct perf_run *run, struct json_object *request);
+
+#endif

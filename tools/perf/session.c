@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/perf/compare.h"
+#include "tools/perf/control.h"
+#include "tools/perf/report.h"
+#include "tools/perf/run.h"
+#include "tools/perf/transport.h"
+
+enum {
+    LANGUAGE = 1, /* of the control connection; both ends must speak the same */
+    HELLO_TIMEOUT_MS = 10 * 1000,
+    CLOCK_ROUNDS = 8,
+};
+
+static FILE *table_of(const struct perf_options *o)
+{
+    return o->out_json ? stderr : stdout;
+}
+
+static int complain(const char *error)
+{
+    fflush(stdout);
+    fprintf(stderr, "mrd_perf: %s\n", error);
+    return PERF_EXIT_FAILED;
+}
+
+/* One question, one answer of that type. NULL with a sentence. */
+static struct json_object *ask(struct perf_control *c, struct json_object *question,
+                               const char *type, char *error, size_t len)
+{
+    struct json_object *answer = NULL;
+    int rc = perf_control_send(c, question);
+
+    if (rc == 0)
+        rc = perf_control_recv(c, HELLO_TIMEOUT_MS, &answer);
+    if (rc == 0 && perf_message_is(answer, type))
+        return answer;
+    const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
+    if (text)
+        snprintf(error, len, "the server %s says: %s", c->peer, text);
+    else
+        snprintf(error, len, "the server at %s does not answer as mrd_perf does: %s", c->peer,
+                 rc ? strerror(-rc) : "unexpected message");
+    json_object_put(answer);
+    return NULL;
+}
+
+/* The round trip that took the least time tells best how far the clocks are apart. */
+static int compare_clocks(struct perf_control *c, char *error, size_t len)
+{
+    uint64_t best_ns = UINT64_MAX;
+
+    for (int i = 0; i < CLOCK_ROUNDS; i++) {
+        uint64_t asked_ns = perf_now_ns(), there_ns;
+        struct json_object *answer = ask(c, perf_message("clock"), "clock", error, len);
+        uint64_t rtt_ns = perf_now_ns() - asked_ns;
+        if (!answer)
+            return -EPROTO;
+        if (perf_json_get_u64(answer, "now_ns", &there_ns) == 0 && rtt_ns < best_ns) {
+            best_ns = rtt_ns;
+            c->clock_offset_ns = (int64_t)(there_ns - (asked_ns + rtt_ns / 2));
+        }
+        json_object_put(answer);
+    }
+    return 0;
+}
+
+static int greet(struct perf_control *c, char *error, size_t len)
+{
+    struct json_object *hello = perf_message("hello");
+
+    json_object_object_add(hello, "language", json_object_new_int(LANGUAGE));
+    struct json_object *answer = ask(c, hello, "hello", error, len);
+    if (!answer)
+        return -EPROTO;
+    json_object_put(answer);
+    return compare_clocks(c, error, len);
+}
+
+static int run_one_size(const struct perf_options *o, struct perf_control *c, uint64_t size_bytes,
+                        struct json_object *all)
+{
+    struct perf_run run = {.options = o, .params = o->params, .control = c};
+
+    run.params.size_bytes = size_bytes;
+    perf_params_settle(&run.params);
+    struct json_object *report = perf_run_client(&run);
+    if (!report)
+        return complain(run.error);
+    perf_table_row(table_of(o), report, o->gbits);
+    bool passed = perf_report_passed(report);
+    json_object_array_add(all, report);
+    if (passed)
+        return PERF_EXIT_OK;
+    fprintf(stderr, "mrd_perf: not verified: %s\n", run.verify_error);
+    return PERF_EXIT_FAILED;
+}
+
+/* An array of reports; the exit code is that of the worst. */
+static int run_sizes(const struct perf_options *o, struct perf_control *c, struct json_object *all)
+{
+    int code = PERF_EXIT_OK;
+
+    perf_table_head(table_of(o), o->params.test, o->gbits);
+    if (!o->all_sizes)
+        return run_one_size(o, c, o->params.size_bytes, all);
+    for (int bit = PERF_SWEEP_FIRST_BIT; bit <= PERF_SWEEP_LAST_BIT; bit++) {
+        size_t before = json_object_array_length(all);
+        int one = run_one_size(o, c, 1ull << bit, all);
+        if (one > code)
+            code = one;
+        if (json_object_array_length(all) == before)
+            break; /* it failed, and with it the control connection */
+    }
+    return code;
+}
+
+static int run_all(const struct perf_options *o, struct perf_control *c)
+{
+    char error[PERF_ERROR_BYTES] = "out of memory";
+    struct json_object *json;
+    int code = PERF_EXIT_OK;
+
+    if (o->compare) {
+        json = perf_compare(o, c, table_of(o), error, sizeof(error));
+        if (!json)
+            return complain(error);
+        for (size_t i = 0; i < json_object_array_length(json); i++) {
+            if (!perf_report_passed(json_object_array_get_idx(json, i)))
+                code = PERF_EXIT_FAILED;
+        }
+    } else {
+        struct json_object *all = json_object_new_array();
+        code = run_sizes(o, c, all);
+        if (json_object_array_length(all) == 0) {
+            json_object_put(all);
+            return code;
+        }
+        json = o->all_sizes ? all : json_object_get(json_object_array_get_idx(all, 0));
+        if (json != all)
+            json_object_put(all);
+    }
+    if (perf_report_write(o, json, error, sizeof(error)))
+        return complain(error);
+    return code;
+}
+
+int perf_client_session(const struct perf_options *o, const char *host, uint16_t port)
+{
+    char error[PERF_ERROR_BYTES] = "";
+    struct perf_control control = {.fd = -1};
+    int code = PERF_EXIT_FAILED;
+
+    if (perf_transport_check_device(o, error, sizeof(error))) {
+        complain(error);
+        return PERF_EXIT_USAGE;
+    }
+    if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6, error,
+                             sizeof(error)) ||
+        greet(&control, error, sizeof(error)))
+        complain(error);
+    else
+        code = run_all(o, &control);
+    if (control.fd >= 0)
+        (void)perf_control_send(&control, perf_message("bye")); /* closing says the same */
+    perf_control_close(&control);
+    return code;
+}
+
+/* The server's view of one client. */
+struct visit {
+    const struct perf_options *options;
+    struct perf_control control;
+    struct json_object *reports;
+    char test[PERF_NAME_BYTES]; /* of the table's last head */
+    bool greeted;
+    int code;
+};
+
+/* What the client found out, shown here, too. */
+static void show_report(struct visit *v, struct json_object *message)
+{
+    const struct perf_options *o = v->options;
+    struct json_object *report;
+    enum perf_test test;
+
+    if (o->local || !json_object_object_get_ex(message, "report", &report) ||
+        !json_object_is_type(report, json_type_object))
+        return;
+    const char *name = perf_json_get_string(report, "test");
+    if (!name || perf_test_find(name, &test))
+        return;
+    if (strcmp(name, v->test) != 0) {
+        snprintf(v->test, sizeof(v->test), "%s", name);
+        perf_table_head(table_of(o), test, o->gbits);
+    }
+    perf_table_row(table_of(o), report, o->gbits);
+    if (!perf_report_passed(report))
+        v->code = PERF_EXIT_FAILED;
+    json_object_array_add(v->reports, json_object_get(report));
+}
+
+static int answer_hello(struct visit *v, struct json_object *message)
+{
+    uint64_t language = 0;
+    struct json_object *answer = perf_message("hello");
+
+    (void)perf_json_get_u64(message, "language", &language); /* 0 is no language */
+    if (language == LANGUAGE) {
+        v->greeted = true;
+        return perf_control_send(&v->control, answer);
+    }
+    json_object_put(answer);
+    answer = perf_message("error");
+    json_object_object_add(answer, "text",
+                           json_object_new_string("the versions of mrd_perf do not match"));
+    (void)perf_control_send(&v->control, answer); /* it is the last word in any case */
+    return -EPROTO;
+}
+
+/* 0: go on; 1: the client said goodbye; -errno: it is no use. */
+static int answer(struct visit *v, struct json_object *message)
+{
+    if (perf_message_is(message, "hello"))
+        return answer_hello(v, message);
+    if (!v->greeted)
+        return -EPROTO;
+    if (perf_message_is(message, "clock")) {
+        struct json_object *reply = perf_message("clock");
+        json_object_object_add(reply, "now_ns", json_object_new_uint64(perf_now_ns()));
+        return perf_control_send(&v->control, reply);
+    }
+    if (perf_message_is(message, "report")) {
+        show_report(v, message);
+        return 0;
+    }
+    if (perf_message_is(message, "bye"))
+        return 1;
+    if (!perf_message_is(message, "run"))
+        return -EPROTO;
+    struct perf_run run = {.options = v->options, .server = true, .control = &v->control};
+    int rc = perf_run_server(&run, message);
+    /* With both ends in one command the client says it. */
+    if (rc && !v->options->local)
+        complain(run.error);
+    if (rc)
+        v->code = PERF_EXIT_FAILED;
+    return rc;
+}
+
+static int serve_one(struct visit *v)
+{
+    struct json_object *message;
+    int rc;
+
+    do {
+        rc = perf_control_recv(&v->control, v->greeted ? -1 : HELLO_TIMEOUT_MS, &message);
+        if (rc == 0) {
+            rc = answer(v, message);
+            json_object_put(message);
+        }
+    } while (rc == 0);
+    return rc;
+}
+
+static int write_reports(struct visit *v)
+{
+    char error[PERF_ERROR_BYTES];
+    struct json_object *json = v->reports;
+
+    if (v->options->local || json_object_array_length(v->reports) == 0)
+        return PERF_EXIT_OK;
+    if (json_object_array_length(v->reports) == 1)
+        json = json_object_array_get_idx(v->reports, 0);
+    return perf_report_write(v->options, json_object_get(json), error, sizeof(error))
+               ? complain(error)
+               : PERF_EXIT_OK;
+}
+
+/* Whoever knocks without knowing the language (a port scan) is not the client that is waited for. */
+int perf_server_session(const struct perf_options *o, int listener)
+{
+    char error[PERF_ERROR_BYTES];
+    int code = PERF_EXIT_OK;
+    bool served = false;
+
+    if (perf_transport_check_device(o, error, sizeof(error))) {
+        if (!o->local)
+            complain(error);
+        return PERF_EXIT_USAGE;
+    }
+    while (!served || o->forever) {
+        struct visit v = {.options = o, .reports = json_object_new_array()};
+        if (perf_control_accept(&v.control, listener, error, sizeof(error))) {
+            json_object_put(v.reports);
+            return complain(error);
+        }
+        int rc = serve_one(&v);
+        served = v.greeted;
+        if (rc < 0 && !v.greeted)
+            fprintf(stderr, "mrd_perf: %s is no client of mrd_perf; still waiting\n",
+                    v.control.peer);
+        if (write_reports(&v))
+            v.code = PERF_EXIT_FAILED;
+        code = v.code;
+        perf_control_close(&v.control);
+        json_object_put(v.reports);
+    }
+    return code;
+}

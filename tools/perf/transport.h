@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a run is made over, behind one table of operations.
+ *
+ * Both ends: open(), get_info(); the infos change sides; set_peer(); then client() or server() runs the test to its
+ * end. The client, while it waits for the server's findings, calls idle(); then stats() on both ends, close().
+ * open(), set_peer(), client() and server() return 0 or -errno, with a sentence in run->error.
+ *
+ * Adding a transport: one file with its operations, one line in transport.c.
+ */
+#ifndef MRD_PERF_TRANSPORT_H
+#define MRD_PERF_TRANSPORT_H
+
+#include <json-c/json.h>
+
+#include "tools/perf/run.h"
+
+struct perf_transport_ops {
+    const char *name;
+    bool raw; /* no protocol of ours: nothing to verify, no device, policies do not apply */
+    size_t state_bytes; /* zeroed memory for run->state */
+
+    /* Is there a device of that name? If not, `known` gets the names that there are. NULL: no devices. */
+    bool (*has_device)(const char *name, char *known, size_t len);
+    int (*open)(struct perf_run *run);
+    /* Add what the other end needs to know. */
+    void (*get_info)(struct perf_run *run, struct json_object *info);
+    int (*set_peer)(struct perf_run *run, struct json_object *info);
+    int (*client)(struct perf_run *run);
+    int (*server)(struct perf_run *run);
+    /* Keep outstanding work going; may be NULL. */
+    int (*idle)(struct perf_run *run);
+    /* Set keys of the client's report that only the transport knows. */
+    void (*stats)(const struct perf_run *run, struct json_object *report);
+    void (*close)(struct perf_run *run);
+};
+
+extern const struct perf_transport_ops perf_mrd_ops;
+extern const struct perf_transport_ops perf_raw_udp_ops;
+extern const struct perf_transport_ops perf_tcp_ops;
+
+/* NULL: no such transport. */
+const struct perf_transport_ops *perf_transport_find(const char *name);
+/* Does -d name a device of any transport? 0, or -ENODEV with a sentence. */
+int perf_transport_check_device(const struct perf_options *options, char *error, size_t len);
+/* "mrd-udp, raw-udp, tcp" */
+const char *perf_transport_names(void);
+
+#endif

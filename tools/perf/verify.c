@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/verify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { BLOCK_BYTES = 4096 };
+
+/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): unrelated starts for neighbouring n. */
+static uint64_t mix64(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+static uint64_t message_key(uint64_t seed, uint64_t n)
+{
+    return mix64(seed + mix64(n + 0x9e3779b97f4a7c15ull));
+}
+
+/* One multiplication a word: filling must not be what a verified run measures. */
+static uint64_t message_word(uint64_t key, uint64_t index)
+{
+    uint64_t z = key + index * 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ (z >> 32)) * 0xbf58476d1ce4e5b9ull;
+    return z ^ (z >> 29);
+}
+
+/* Words [first, ...) of a message, as they lie in memory. */
+static void fill_from(uint64_t key, uint64_t first, void *buf, size_t len)
+{
+    uint8_t *out = buf;
+    size_t words = len / 8;
+
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word = message_word(key, first + i);
+        memcpy(out + 8 * i, &word, 8);
+    }
+    if (len % 8) {
+        uint64_t word = message_word(key, first + words);
+        memcpy(out + 8 * words, &word, len % 8);
+    }
+}
+
+void perf_verify_fill(uint64_t seed, uint64_t n, void *buf, size_t len)
+{
+    fill_from(message_key(seed, n), 0, buf, len);
+}
+
+uint64_t perf_verify_hash(uint64_t seed, uint64_t n, size_t len)
+{
+    uint64_t key = message_key(seed, n);
+    uint8_t block[BLOCK_BYTES];
+
+    if (len <= BLOCK_BYTES) {
+        fill_from(key, 0, block, len);
+        return XXH3_64bits(block, len);
+    }
+    XXH3_state_t *state = XXH3_createState();
+    if (!state)
+        abort();
+    XXH3_64bits_reset(state);
+    for (size_t done = 0; done < len;) {
+        size_t part = len - done < BLOCK_BYTES ? len - done : BLOCK_BYTES;
+        fill_from(key, done / 8, block, part);
+        XXH3_64bits_update(state, block, part);
+        done += part;
+    }
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
+size_t perf_verify_diff(uint64_t seed, uint64_t n, const void *buf, size_t len)
+{
+    uint64_t key = message_key(seed, n);
+    const uint8_t *in = buf;
+    uint8_t block[BLOCK_BYTES];
+
+    for (size_t done = 0; done < len; done += BLOCK_BYTES) {
+        size_t part = len - done < BLOCK_BYTES ? len - done : BLOCK_BYTES;
+        fill_from(key, done / 8, block, part);
+        for (size_t i = 0; i < part; i++) {
+            if (in[done + i] != block[i])
+                return done + i;
+        }
+    }
+    return len;
+}
+
+int perf_verifier_init(struct perf_verifier *v, uint64_t seed, size_t size_bytes, uint32_t window,
+                       uint32_t streams)
+{
+    *v = (struct perf_verifier){
+        .seed = seed, .size_bytes = size_bytes, .window = window, .streams = streams};
+    v->seen = calloc(window, 1);
+    v->next = calloc(streams ? streams : 1, sizeof(v->next[0]));
+    if (v->seen && v->next)
+        return 0;
+    perf_verifier_fini(v);
+    return -ENOMEM;
+}
+
+void perf_verifier_fini(struct perf_verifier *v)
+{
+    free(v->seen);
+    free(v->next);
+    v->seen = NULL;
+    v->next = NULL;
+}
+
+uint64_t perf_verifier_number(const struct perf_verifier *v, uint32_t low_bits)
+{
+    return v->credit + (uint64_t)(int64_t)(int32_t)(low_bits - (uint32_t)v->credit);
+}
+
+static void complain(struct perf_verifier *v, uint64_t n, const char *what)
+{
+    if (v->error[0] == '\0')
+        snprintf(v->error, sizeof(v->error), "message %llu %s", (unsigned long long)n, what);
+}
+
+/* The content is judged by its hash; only a wrong one is worth the search for the place. */
+static bool content_ok(struct perf_verifier *v, uint64_t n, const void *buf, size_t len)
+{
+    char what[100];
+
+    if (len != v->size_bytes) {
+        snprintf(what, sizeof(what), "has %zu bytes instead of %zu", len, v->size_bytes);
+        complain(v, n, what);
+        return false;
+    }
+    if (XXH3_64bits(buf, len) == perf_verify_hash(v->seed, n, len))
+        return true;
+    snprintf(what, sizeof(what), "differs from byte %zu on",
+             perf_verify_diff(v->seed, n, buf, len));
+    complain(v, n, what);
+    return false;
+}
+
+static void check_order(struct perf_verifier *v, uint64_t n, uint32_t stream)
+{
+    if (stream >= v->streams)
+        return;
+    if (n < v->next[stream])
+        complain(v, n, "arrived after a later one of its ordered QP");
+    v->next[stream] = n + 1;
+}
+
+void perf_verifier_check(struct perf_verifier *v, uint64_t n, uint32_t stream, const void *buf,
+                         size_t len)
+{
+    v->received++;
+    if (n - v->credit >= v->window) {
+        complain(v, n, n < v->credit ? "arrived twice" : "was never allowed by a credit");
+        return;
+    }
+    if (v->seen[n % v->window]) {
+        complain(v, n, "arrived twice");
+        return;
+    }
+    check_order(v, n, stream);
+    if (content_ok(v, n, buf, len))
+        v->checked++;
+    v->seen[n % v->window] = 1;
+    while (v->seen[v->credit % v->window]) {
+        v->seen[v->credit % v->window] = 0;
+        v->credit++;
+    }
+}
+
+bool perf_verifier_ok(struct perf_verifier *v, uint64_t sent)
+{
+    if (v->error[0] != '\0')
+        return false;
+    if (v->received == sent && v->checked == sent && v->credit == sent)
+        return true;
+    snprintf(v->error, sizeof(v->error),
+             "%llu messages were sent, %llu arrived and %llu were right", (unsigned long long)sent,
+             (unsigned long long)v->received, (unsigned long long)v->checked);
+    return false;
+}

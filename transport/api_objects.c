@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public calls that make and end objects: each a thin shim over the engine. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/context.h"
+#include "transport/error.h"
+#include "transport/progress.h"
+
+#define ACCESS_MASK (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ)
+#define QP_MASK     ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+
+/* A constructor's end: errno and the engine's sentence if there is no object. */
+static void *made(struct mrd_context_impl *c, void *object, int error)
+{
+    if (object)
+        mrd_context_leave(c);
+    else
+        errno = -mrd_context_fail(c, error);
+    return object;
+}
+
+/* A constructor that fails before the engine is asked; the sentence is set. */
+static void *refused(int error)
+{
+    errno = -error;
+    return NULL;
+}
+
+/* The end of a destructor or modifier. */
+static int done(struct mrd_context_impl *c, int error)
+{
+    if (error)
+        return mrd_context_fail(c, error);
+    mrd_context_leave(c);
+    return 0;
+}
+
+struct mrd_pd *mrd_alloc_pd(struct mrd_context *context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return refused(error);
+    return made(c, mrd_engine_alloc_pd(c->engine, context), -ENOMEM);
+}
+
+int mrd_dealloc_pd(struct mrd_pd *pd)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    int error = mrd_context_enter(c);
+
+    return error ? error : done(c, mrd_engine_dealloc_pd(c->engine, pd));
+}
+
+static int check_region(const void *addr, size_t length, int access)
+{
+    if (access & ~ACCESS_MASK) {
+        mrd_error_set("unknown access flags 0x%x", (unsigned)(access & ~ACCESS_MASK));
+        return -EINVAL;
+    }
+    if ((access & MRD_ACCESS_REMOTE_WRITE) && !(access & MRD_ACCESS_LOCAL_WRITE)) {
+        mrd_error_set("MRD_ACCESS_REMOTE_WRITE needs MRD_ACCESS_LOCAL_WRITE");
+        return -EINVAL;
+    }
+    if (length > UINTPTR_MAX - (uintptr_t)addr) {
+        mrd_error_set("%zu bytes at %p wrap around", length, addr);
+        return -EINVAL;
+    }
+    if (!addr && length) {
+        mrd_error_set("no memory at NULL");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    int error = check_region(addr, length, access);
+
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
+        return refused(error);
+
+    struct mrd_mr *mr = mrd_engine_reg_mr(c->engine, pd, addr, length, access, &error);
+
+    return made(c, mr, error);
+}
+
+int mrd_dereg_mr(struct mrd_mr *mr)
+{
+    struct mrd_context_impl *c = mrd_context_impl(mr->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_progress_quiesce(c);
+    if (error) {
+        mrd_context_leave(c);
+        return error;
+    }
+
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    error = mrd_engine_dereg_mr(c->engine, mr, now_ns);
+    mrd_progress_send(c, now_ns);
+    return done(c, error);
+}
+
+struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return refused(error);
+
+    struct mrd_cq *cq = mrd_engine_create_cq(c->engine, context, cqe, cq_context, &error);
+
+    return made(c, cq, error);
+}
+
+int mrd_destroy_cq(struct mrd_cq *cq)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+    int error = mrd_context_enter(c);
+
+    return error ? error : done(c, mrd_engine_destroy_cq(c->engine, cq));
+}
+
+static int check_qp(const struct mrd_pd *pd, const struct mrd_qp_init_attr *attr)
+{
+    if (attr->comp_mask & ~QP_MASK) {
+        mrd_error_set("unknown bits 0x%llx in comp_mask",
+                      (unsigned long long)(attr->comp_mask & ~QP_MASK));
+        return -EINVAL;
+    }
+    if (!attr->send_cq || !attr->recv_cq) {
+        mrd_error_set("a queue pair needs a send_cq and a recv_cq");
+        return -EINVAL;
+    }
+    if (attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context) {
+        mrd_error_set("the completion queues belong to another context than the protection domain");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_attr *attr)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    int error = check_qp(pd, attr);
+
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
+        return refused(error);
+
+    struct mrd_qp *qp = mrd_engine_create_qp(c->engine, pd, attr, &error);
+
+    return made(c, qp, error);
+}
+
+int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask)
+{
+    struct mrd_context_impl *c = mrd_context_impl(qp->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    error = mrd_engine_modify_qp(c->engine, qp, attr, attr_mask, now_ns);
+    mrd_progress_send(c, now_ns);
+    return done(c, error);
+}
+
+int mrd_destroy_qp(struct mrd_qp *qp)
+{
+    struct mrd_context_impl *c = mrd_context_impl(qp->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    /* Its buffers are the user's again when this returns. */
+    error = mrd_progress_quiesce(c);
+    if (error) {
+        mrd_context_leave(c);
+        return error;
+    }
+
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    error = mrd_engine_destroy_qp(c->engine, qp, now_ns);
+    mrd_progress_send(c, now_ns);
+    return done(c, error);
+}
+
+static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
+                                const struct mrd_addr *to)
+{
+    int payload_bytes = c->ops->payload_bytes(c->backend, to);
+
+    if (payload_bytes < 0) {
+        char text[MRD_ADDRESS_MAX];
+
+        if (c->ops->format_address(c->backend, to, text, sizeof(text)))
+            text[0] = '\0';
+        mrd_error_set("%s: %s", text, strerror(-payload_bytes));
+        mrd_context_leave(c);
+        return refused(payload_bytes);
+    }
+
+    int error = 0;
+    struct mrd_ah *ah = mrd_engine_create_ah(c->engine, pd, to, (uint32_t)payload_bytes, &error);
+
+    return made(c, ah, error);
+}
+
+struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    int error = mrd_context_enter(c);
+    struct mrd_addr to;
+
+    if (error)
+        return refused(error);
+    error = c->ops->parse_address(c->backend, address, &to);
+    if (error) {
+        mrd_context_leave(c);
+        return refused(error);
+    }
+    return create_ah(c, pd, &to);
+}
+
+struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    int error = mrd_context_enter(c);
+    struct mrd_addr to;
+
+    if (error)
+        return refused(error);
+    error = mrd_engine_peer_addr(c->engine, wc->peer_id, &to);
+    if (error) {
+        mrd_error_set("peer %u of the completion is forgotten", wc->peer_id);
+        mrd_context_leave(c);
+        return refused(error);
+    }
+    return create_ah(c, pd, &to);
+}
+
+int mrd_destroy_ah(struct mrd_ah *ah)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_context_enter(c);
+
+    return error ? error : done(c, mrd_engine_destroy_ah(c->engine, ah));
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The public calls that look: addresses, events, figures. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/context.h"
+#include "transport/error.h"
+#include "transport/progress.h"
+
+/* Give a caller of another version the fields that both know; the rest of its struct is zero. */
+static void copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes)
+{
+    size_t known = to_bytes < from_bytes ? to_bytes : from_bytes;
+
+    memcpy(to, from, known);
+    memset((char *)to + known, 0, to_bytes - known);
+}
+
+static int format(struct mrd_context_impl *c, const struct mrd_addr *addr, char *buf, size_t len)
+{
+    int error = c->ops->format_address(c->backend, addr, buf, len);
+
+    if (error)
+        mrd_error_set("%zu bytes are too few for an address; %d suffice", len, MRD_ADDRESS_MAX);
+    return error;
+}
+
+int mrd_query_address(struct mrd_context *context, char *buf, size_t len)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+    struct mrd_addr self;
+
+    if (error)
+        return error;
+    error = c->ops->self_address(c->backend, &self);
+    if (!error)
+        error = format(c, &self, buf, len);
+    mrd_context_leave(c);
+    return error;
+}
+
+int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = format(c, mrd_engine_ah_addr(ah), buf, len);
+    mrd_context_leave(c);
+    return error;
+}
+
+/* ---------------------------------------------------------------------------------------- events */
+
+int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+    struct mrd_engine_event found;
+
+    if (error)
+        return error;
+    error = mrd_progress_take_event(c, &found);
+    if (!error) {
+        *event = (struct mrd_async_event){.event_type = found.type, .peer_id = found.peer_id};
+        /* The room is MRD_ADDRESS_MAX, which always suffices. */
+        error = format(c, &found.addr, event->address, sizeof(event->address));
+    }
+    mrd_context_leave(c);
+    return error;
+}
+
+/* Nothing is held for an event that was taken; the call is part of the contract for those that will hold something. */
+void mrd_ack_async_event(struct mrd_async_event *event)
+{
+    (void)event;
+}
+
+/* ---------------------------------------------------------------------------------------- figures */
+
+int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters, int max)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+
+    const struct mrd_counter own[] = {
+        {"tx_burst_partial", "events", c->outbox.partial},
+        {"progress_thread_wakeups", "events",
+         atomic_load_explicit(&c->thread.wakeups, memory_order_relaxed)},
+    };
+    const int num_own = (int)(sizeof(own) / sizeof(own[0]));
+    int n = mrd_engine_query_counters(c->engine, counters, max);
+
+    for (int i = 0; i < num_own && n + i < max; i++)
+        counters[n + i] = own[i];
+    mrd_context_leave(c);
+    return n + num_own;
+}
+
+/* Under the lock, which it drops. */
+static int query_peer(struct mrd_context_impl *c, const struct mrd_addr *addr,
+                      struct mrd_peer_attr *attr, size_t size)
+{
+    struct mrd_peer_attr found;
+    int error = mrd_engine_query_peer(c->engine, addr, &found);
+
+    if (error)
+        return mrd_context_fail(c, error);
+    error = format(c, addr, found.address, sizeof(found.address));
+    mrd_context_leave(c);
+    if (!error)
+        copy_sized(attr, size, &found, sizeof(found));
+    return error;
+}
+
+int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_context_enter(c);
+
+    return error ? error : query_peer(c, mrd_engine_ah_addr(ah), attr, size);
+}
+
+int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_peer_attr *attr,
+                      size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+    struct mrd_addr addr;
+
+    if (error)
+        return error;
+    error = mrd_engine_peer_addr(c->engine, peer_id, &addr);
+    if (error) {
+        mrd_error_set("no peer %u", peer_id);
+        mrd_context_leave(c);
+        return error;
+    }
+    return query_peer(c, &addr, attr, size);
+}
+
+int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr, size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_context_enter(c);
+    struct mrd_path_attr found;
+
+    if (error)
+        return error;
+    error = mrd_engine_query_path(c->engine, mrd_engine_ah_addr(ah), index, &found);
+    if (error)
+        return mrd_context_fail(c, error);
+    found.port = c->ops->path_port(c->backend, found.port);
+    mrd_context_leave(c);
+    copy_sized(attr, size, &found, sizeof(found));
+    return 0;
+}
+
+int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info, size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+    struct mrd_addr self;
+
+    if (error)
+        return error;
+    error = c->ops->self_address(c->backend, &self);
+    if (error) {
+        mrd_context_leave(c);
+        return error;
+    }
+
+    struct mrd_context_info found = {
+        .paths = c->paths,
+        .mtu = c->backend->mover.payload_bytes,
+        .link_bps = c->link_bps,
+        .receive_buffer_bytes = c->backend->mover.rx_buffer_bytes,
+        .port = (uint16_t)self.port,
+    };
+
+    strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);
+    strncpy(found.cc, mrd_engine_cc_name(c->engine), sizeof(found.cc) - 1);
+    mrd_context_leave(c);
+    copy_sized(info, size, &found, sizeof(found));
+    return 0;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/attr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/cc.h"
+#include "core/spray.h"
+#include "transport/error.h"
+
+enum {
+    MAX_PEERS_DEFAULT = 1024,
+    MAX_FLOWS_DEFAULT = 4096,
+    PPM = 1000000,
+};
+#define MSEC_NS         1000000ull
+#define SEC_NS          1000000000ull
+#define PEER_TIMEOUT_NS (8 * SEC_NS)
+#define CHALLENGE_NS    (4 * SEC_NS)
+#define LONGEST_NS      (86400 * SEC_NS)
+#define ATTR_MASK       ((uint64_t)(MRD_CONTEXT_ATTR_CHALLENGE | MRD_CONTEXT_ATTR_SEED))
+#define INVALID(...)    (mrd_error_set(__VA_ARGS__), -EINVAL)
+
+/* An environment variable that is set to something, or NULL. */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
+}
+
+static int apply_paths(struct mrd_context_attr *a)
+{
+    if (!a->paths)
+        a->paths = a->num_source_ports;
+
+    const char *text = environment("MRD_PATHS");
+
+    if (a->paths || !text)
+        return 0;
+
+    char *end;
+
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (errno || *end || text[0] < '0' || text[0] > '9' || !value || value > MRD_PATHS_MAX)
+        return INVALID("MRD_PATHS=%s: expected a number from 1 to %d", text, MRD_PATHS_MAX);
+    a->paths = (uint32_t)value;
+    return 0;
+}
+
+static int apply_policies(struct mrd_context_attr *a)
+{
+    const char *spray_from = a->spray ? "" : "MRD_SPRAY: ";
+    const char *cc_from = a->cc ? "" : "MRD_CC: ";
+
+    if (!a->spray)
+        a->spray = environment("MRD_SPRAY");
+    if (!mrd_spray_find(a->spray))
+        return INVALID("%sunknown spray policy \"%s\"", spray_from, a->spray);
+    if (!a->cc)
+        a->cc = environment("MRD_CC");
+    if (!mrd_cc_find(a->cc))
+        return INVALID("%sunknown congestion control \"%s\"", cc_from, a->cc);
+    return 0;
+}
+
+static int apply_log(void)
+{
+    const char *text = environment("MRD_LOG");
+    enum mrd_log_level level;
+
+    if (!text)
+        return 0;
+    if (mrd_log_parse(text, &level))
+        return INVALID("MRD_LOG=%s: expected error, warn, info or debug", text);
+    mrd_log_default(level);
+    return 0;
+}
+
+static void apply_defaults(struct mrd_context_attr *a)
+{
+    if (!a->max_peers)
+        a->max_peers = MAX_PEERS_DEFAULT;
+    if (!a->max_flows)
+        a->max_flows = MAX_FLOWS_DEFAULT;
+    if (!a->peer_timeout_ns)
+        a->peer_timeout_ns = PEER_TIMEOUT_NS;
+    if (!a->challenge_ns && !(a->comp_mask & MRD_CONTEXT_ATTR_CHALLENGE))
+        a->challenge_ns = CHALLENGE_NS;
+    if (a->seed)
+        a->comp_mask |= MRD_CONTEXT_ATTR_SEED;
+}
+
+static int check_source_ports(const struct mrd_context_attr *a)
+{
+    if (!a->source_ports != !a->num_source_ports)
+        return INVALID("source_ports and num_source_ports go together");
+    if (a->num_source_ports > MRD_PATHS_MAX)
+        return INVALID("num_source_ports %u: at most %d", a->num_source_ports, MRD_PATHS_MAX);
+    for (uint32_t i = 0; i < a->num_source_ports; i++) {
+        if (!a->source_ports[i])
+            return INVALID("source_ports[%u] is 0", i);
+        for (uint32_t j = 0; j < i; j++)
+            if (a->source_ports[i] == a->source_ports[j])
+                return INVALID("source port %u is named twice", a->source_ports[i]);
+    }
+    return 0;
+}
+
+static int check_sizes(const struct mrd_context_attr *a)
+{
+    if (a->paths > MRD_PATHS_MAX)
+        return INVALID("paths %u: at most %d", a->paths, MRD_PATHS_MAX);
+    if (a->num_source_ports && a->paths > a->num_source_ports)
+        return INVALID("paths %u but only %u source ports", a->paths, a->num_source_ports);
+    if (a->mtu && (a->mtu % 64 || a->mtu < MRD_MTU_MIN || a->mtu > MRD_PAYLOAD_BYTES_MAX))
+        return INVALID("mtu %u: expected a multiple of 64 from %d to %d", a->mtu, MRD_MTU_MIN,
+                       MRD_PAYLOAD_BYTES_MAX);
+    if (a->max_peers > MRD_TABLE_MAX)
+        return INVALID("max_peers %u: at most %d", a->max_peers, MRD_TABLE_MAX);
+    if (a->max_flows > MRD_TABLE_MAX)
+        return INVALID("max_flows %u: at most %d", a->max_flows, MRD_TABLE_MAX);
+    return 0;
+}
+
+static int check_rest(const struct mrd_context_attr *a)
+{
+    if (a->peer_timeout_ns < MSEC_NS || a->peer_timeout_ns > LONGEST_NS)
+        return INVALID("peer_timeout_ns %llu: expected 1 ms to 1 day",
+                       (unsigned long long)a->peer_timeout_ns);
+    if (a->challenge_ns > LONGEST_NS)
+        return INVALID("challenge_ns %llu: at most 1 day", (unsigned long long)a->challenge_ns);
+    if (a->progress != MRD_PROGRESS_THREAD && a->progress != MRD_PROGRESS_MANUAL)
+        return INVALID("progress %d: no such mode", (int)a->progress);
+    if (a->threading != MRD_THREADING_MULTI && a->threading != MRD_THREADING_SINGLE)
+        return INVALID("threading %d: no such mode", (int)a->threading);
+    if (a->rx_drop_ppm > PPM)
+        return INVALID("rx_drop_ppm %u: at most %d", a->rx_drop_ppm, PPM);
+    if (a->reserved0 || a->reserved1)
+        return INVALID("reserved attribute fields are not 0");
+    return 0;
+}
+
+int mrd_attr_resolve(const struct mrd_context_attr *attr, struct mrd_context_attr *resolved)
+{
+    struct mrd_context_attr a = {0};
+    int error;
+
+    if (attr)
+        a = *attr;
+    if (a.comp_mask & ~ATTR_MASK)
+        return INVALID("unknown bits 0x%llx in comp_mask",
+                       (unsigned long long)(a.comp_mask & ~ATTR_MASK));
+    if ((error = apply_log()) || (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
+        (error = apply_policies(&a)))
+        return error;
+    apply_defaults(&a);
+    if ((error = check_sizes(&a)) || (error = check_rest(&a)))
+        return error;
+    *resolved = a;
+    return 0;
+}

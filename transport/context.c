@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/context.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/rng.h"
+#include "transport/attr.h"
+#include "transport/error.h"
+#include "transport/progress.h"
+#include "transport/sim/sim_host.h"
+
+enum {
+    GIVE_WAY_SPINS = 512
+}; /* some 20 us: a thread that sleeps on the lock wakes up in that time */
+
+/* ---------------------------------------------------------------------------------------- lock */
+
+int mrd_context_forked(void)
+{
+    mrd_error_set("the context was opened before fork() and cannot be used in the child");
+    return -EPERM;
+}
+
+void mrd_context_lock_slow(struct mrd_context_impl *c)
+{
+    atomic_fetch_add_explicit(&c->waiting, 1, memory_order_relaxed);
+    pthread_mutex_lock(&c->lock);
+    atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
+}
+
+void mrd_context_give_way(struct mrd_context_impl *c)
+{
+    for (unsigned i = 0; i < GIVE_WAY_SPINS; i++) {
+        if (!atomic_load_explicit(&c->waiting, memory_order_relaxed))
+            return;
+        if (i % 64 == 0)
+            sched_yield();
+    }
+}
+
+int mrd_context_fail(struct mrd_context_impl *c, int error)
+{
+    mrd_error_copy(mrd_engine_error(c->engine), error);
+    mrd_context_leave(c);
+    return error;
+}
+
+struct mrd_engine *mrd_context_engine(struct mrd_context *context)
+{
+    return mrd_context_impl(context)->engine;
+}
+
+struct mrd_backend *mrd_context_backend(struct mrd_context *context)
+{
+    return mrd_context_impl(context)->backend;
+}
+
+static int lock_init(struct mrd_context_impl *c)
+{
+    pthread_mutexattr_t attr;
+    int error = pthread_mutexattr_init(&attr);
+
+    if (error)
+        return -error;
+    /* Held for a microsecond or so: spinning beats sleeping. */
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+    error = pthread_mutex_init(&c->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    return -error;
+}
+
+/* ---------------------------------------------------------------------------------------- fork */
+
+/* A page that reads 1 here and 0 in a forked child: cheaper to ask than getpid(). */
+static const volatile uint8_t *alive_create(void)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    /* Linux before 4.14 cannot; use after fork then goes unnoticed. */
+    (void)madvise(page, bytes, MADV_WIPEONFORK);
+    *page = 1;
+    return page;
+}
+
+static void alive_destroy(const volatile uint8_t *alive)
+{
+    if (alive)
+        munmap((void *)(uintptr_t)alive, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* ---------------------------------------------------------------------------------------- open */
+
+static void *engine_alloc(void *arg, size_t bytes)
+{
+    (void)arg;
+    return calloc(1, bytes);
+}
+
+static void engine_free(void *arg, void *ptr, size_t bytes)
+{
+    (void)arg;
+    (void)bytes;
+    free(ptr);
+}
+
+static bool is_simulated(const struct mrd_device *device)
+{
+    return !strcmp(device->transport, "sim");
+}
+
+/* Real contexts take the system's randomness before the mover opens, which may want the seed too. */
+static int choose_seed(struct mrd_context_attr *attr)
+{
+    if (attr->comp_mask & MRD_CONTEXT_ATTR_SEED)
+        return 0;
+    if (getrandom(&attr->seed, sizeof(attr->seed), 0) != sizeof(attr->seed)) {
+        mrd_error_set("no randomness from the system: %s", strerror(errno));
+        return -errno;
+    }
+    attr->comp_mask |= MRD_CONTEXT_ATTR_SEED;
+    return 0;
+}
+
+/*
+ * A life's number is random even if the seed is not, because two lives at one address must differ. In virtual time
+ * the same calls must give the same bytes: there the seed, the host and the time of opening make it.
+ */
+static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config *config,
+                           uint64_t now_ns)
+{
+    struct mrd_rng rng;
+
+    if (c->backend->threaded) {
+        while (!config->incarnation)
+            if (getrandom(&config->incarnation, sizeof(config->incarnation), 0) !=
+                sizeof(config->incarnation)) {
+                mrd_error_set("no randomness from the system: %s", strerror(errno));
+                return -errno;
+            }
+        return 0;
+    }
+    mrd_rng_init(&rng, config->seed);
+    mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ config->self.port);
+    mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ now_ns);
+    config->seed = mrd_rng_u64(&rng);
+    while (!config->incarnation)
+        config->incarnation = (uint32_t)mrd_rng_u64(&rng);
+    return 0;
+}
+
+static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr *attr)
+{
+    static const struct mrd_allocator allocator = {.alloc = engine_alloc, .free = engine_free};
+    struct mrd_engine_config config = {
+        .mover = c->backend->mover,
+        .seed = attr->seed,
+        .spray = attr->spray,
+        .cc = attr->cc,
+        .paths = attr->paths ? attr->paths : c->backend->mover.paths,
+        .max_peers = attr->max_peers,
+        .max_flows = attr->max_flows,
+        .peer_timeout_ns = attr->peer_timeout_ns,
+        .challenge_ns = attr->challenge_ns,
+    };
+    uint64_t now_ns = mrd_context_now(c);
+
+    if (attr->link_bps)
+        config.mover.link_bps = attr->link_bps;
+    if (config.paths > config.mover.paths) {
+        mrd_error_set("paths %u: %s has %u", config.paths, c->context.device->name,
+                      config.mover.paths);
+        return -EINVAL;
+    }
+
+    int error = c->ops->self_address(c->backend, &config.self);
+
+    if (!error)
+        error = choose_identity(c, &config, now_ns);
+    if (error)
+        return error;
+    c->paths = config.paths;
+    c->link_bps = config.mover.link_bps;
+    c->engine = mrd_engine_create(&config, &allocator, now_ns, &error);
+    if (!c->engine) {
+        mrd_error_set(error == -ENOMEM ? "no memory for tables of %u peers and %u flows"
+                                       : "the engine refuses tables of %u peers and %u flows",
+                      config.max_peers, config.max_flows);
+        return error;
+    }
+    return 0;
+}
+
+static void sim_step(void *arg)
+{
+    struct mrd_context_impl *c = arg;
+
+    mrd_progress_step(c, mrd_context_now(c));
+}
+
+static uint64_t sim_deadline(void *arg)
+{
+    return mrd_progress_deadline(arg);
+}
+
+/* What turns the loop: the simulation, the progress thread, or nobody but the application. */
+static int start_progress(struct mrd_context_impl *c, const struct mrd_context_attr *attr)
+{
+    if (!c->backend->threaded) {
+        c->context.async_fd = -1;
+        if (is_simulated(c->context.device))
+            mrd_sim_attach(c->backend, sim_step, sim_deadline, c);
+        return 0;
+    }
+    c->context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+    if (c->context.async_fd < 0) {
+        mrd_error_set("no descriptor for events: %s", strerror(errno));
+        return -errno;
+    }
+    if (!c->locks || attr->progress == MRD_PROGRESS_MANUAL)
+        return 0;
+    return mrd_thread_start(c);
+}
+
+static void context_destroy(struct mrd_context_impl *c)
+{
+    mrd_thread_stop(c);
+    if (c->engine)
+        mrd_engine_destroy(c->engine);
+    mrd_progress_fini(c);
+    if (c->backend)
+        c->ops->close(c->backend);
+    if (c->context.async_fd >= 0)
+        close(c->context.async_fd);
+    pthread_mutex_destroy(&c->lock);
+    alive_destroy(c->alive);
+    free(c);
+}
+
+/* Memory and lock; NULL with *error. */
+static struct mrd_context_impl *context_alloc(int *error)
+{
+    struct mrd_context_impl *c = calloc(1, sizeof(*c));
+
+    *error = -ENOMEM;
+    if (!c)
+        goto fail;
+    c->context.async_fd = -1;
+    c->thread.wake_fd = -1;
+    c->alive = alive_create();
+    if (!c->alive)
+        goto fail_free;
+    *error = lock_init(c);
+    if (*error)
+        goto fail_alive;
+    return c;
+
+fail_alive:
+    alive_destroy(c->alive);
+fail_free:
+    free(c);
+fail:
+    mrd_error_set("no memory for a context");
+    return NULL;
+}
+
+static struct mrd_context_impl *context_open(const struct mrd_device *device,
+                                             const struct mrd_backend_ops *ops,
+                                             const struct mrd_context_attr *attr, int *error)
+{
+    struct mrd_context_impl *c = context_alloc(error);
+
+    if (!c)
+        return NULL;
+    c->ops = ops;
+    c->device = *device;
+    /* Simulated devices outlive their contexts, and are found through their place in the simulation. */
+    c->context.device = is_simulated(device) ? device : &c->device;
+    c->backend = ops->open(device, attr, error);
+    if (!c->backend)
+        goto fail;
+    c->locks = c->backend->threaded && attr->threading == MRD_THREADING_MULTI;
+    *error = mrd_progress_init(c);
+    if (*error) {
+        mrd_error_set("no memory for packets");
+        goto fail;
+    }
+    if ((*error = open_engine(c, attr)) || (*error = start_progress(c, attr)))
+        goto fail;
+    return c;
+
+fail:
+    context_destroy(c);
+    return NULL;
+}
+
+struct mrd_context *mrd_open_device(const struct mrd_device *device,
+                                    const struct mrd_context_attr *attr)
+{
+    struct mrd_context_attr resolved;
+    struct mrd_device first;
+    struct mrd_context_impl *c = NULL;
+    int error = mrd_attr_resolve(attr, &resolved);
+
+    if (error)
+        goto out;
+    if (!device) {
+        error = -ENODEV;
+        if (!mrd_udp_devices(&first, 1)) {
+            mrd_error_set("no device");
+            goto out;
+        }
+        device = &first;
+    }
+
+    const struct mrd_backend_ops *ops = mrd_backend_find(device);
+
+    if (!ops) {
+        mrd_error_set("device %.31s: no packet mover \"%.15s\"", device->name, device->transport);
+        error = -EINVAL;
+        goto out;
+    }
+    if (!is_simulated(device))
+        error = choose_seed(&resolved);
+    if (!error)
+        c = context_open(device, ops, &resolved, &error);
+out:
+    if (!c) {
+        mrd_log(MRD_LOG_ERROR, "open: %s", mrd_last_error());
+        errno = -error;
+        return NULL;
+    }
+    mrd_log(MRD_LOG_INFO, "%s: open, %u paths, %s, %s", c->context.device->name, c->paths,
+            mrd_engine_spray_name(c->engine), mrd_engine_cc_name(c->engine));
+    return &c->context;
+}
+
+int mrd_close_device(struct mrd_context *context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+
+    unsigned objects = mrd_engine_objects(c->engine);
+
+    if (objects) {
+        mrd_error_set("%u objects of the context are left", objects);
+        mrd_context_leave(c);
+        return -EBUSY;
+    }
+    mrd_context_leave(c);
+    mrd_thread_stop(c);
+
+    /* Alone now. An ack that waits to ride on an answer would leave the peer in doubt. */
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    mrd_progress_send(c, now_ns);
+    context_destroy(c);
+    return 0;
+}

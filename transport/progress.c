@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/progress.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    RX_BURSTS_MAX = 4,    /* a step, so that sending gets its turn */
+    RX_CLOCK_PACKETS = 8, /* so many take long enough to look at the clock again */
+    TX_BATCHES_MAX = 16,  /* a step or post, so that receiving gets its turn */
+    NEW_PATHS_MAX = 8,    /* a step: each binds a socket */
+    TX_RETRY_NS = 10000,  /* after a mover took less than all */
+};
+#define QUIESCE_NS 1000000000ull
+
+int mrd_progress_init(struct mrd_context_impl *c)
+{
+    struct mrd_outbox *out = &c->outbox;
+    uint32_t quantum = c->backend->mover.quantum;
+
+    /* calloc: head memory that no packet ever used stays untouched zero pages. */
+    out->heads = calloc(MRD_TX_BATCH_MAX, MRD_TX_HEAD_BYTES);
+    if (!out->heads)
+        return -ENOMEM;
+    for (unsigned i = 0; i < MRD_TX_BATCH_MAX; i++) {
+        out->packets[i].head = out->heads + (size_t)i * MRD_TX_HEAD_BYTES;
+        out->packets[i].head_cap = MRD_TX_HEAD_BYTES;
+    }
+    out->batch = MRD_TX_BATCH_MAX;
+    if (quantum > 1 && quantum <= MRD_TX_BATCH_MAX)
+        out->batch -= MRD_TX_BATCH_MAX % quantum;
+    out->retry_ns = UINT64_MAX;
+    return 0;
+}
+
+void mrd_progress_fini(struct mrd_context_impl *c)
+{
+    free(c->outbox.heads);
+    c->outbox.heads = NULL;
+}
+
+static unsigned plan_segments(void *arg, const uint8_t *head, unsigned head_len, unsigned segments,
+                              unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
+                              struct mrd_rx_plan *plan)
+{
+    const struct mrd_context_impl *c = arg;
+
+    return mrd_engine_rx_plan(c->engine, head, head_len, segments, segment_len, total_len, from,
+                              plan);
+}
+
+static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
+{
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < RX_BURSTS_MAX; i++) {
+        bool more = false;
+        unsigned n =
+            c->ops->rx_burst(c->backend, c->rx_packets, MRD_RX_BATCH_MAX, &more, plan_segments, c);
+
+        if (n) {
+            /* The first burst is as old as the step's clock reading, later ones are younger. */
+            if (i)
+                *now_ns = mrd_context_now(c);
+            mrd_engine_rx(c->engine, c->rx_packets, n, *now_ns);
+            c->ops->rx_return(c->backend);
+            total += n;
+        }
+        c->rx_more = more;
+        if (!more)
+            break;
+    }
+    if (total >= RX_CLOCK_PACKETS)
+        *now_ns = mrd_context_now(c);
+    return total;
+}
+
+static void reap(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    uint64_t cookies[MRD_TX_BATCH_MAX];
+    unsigned n;
+
+    do {
+        n = c->ops->tx_reap(c->backend, cookies, MRD_TX_BATCH_MAX);
+        for (unsigned i = 0; i < n; i++)
+            mrd_engine_tx_done(c->engine, cookies[i], now_ns);
+        assert(n <= c->outbox.unreaped);
+        c->outbox.unreaped -= n;
+    } while (n == MRD_TX_BATCH_MAX);
+}
+
+/* Offer what the outbox holds. Packets taken; some may be left. */
+static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    struct mrd_outbox *out = &c->outbox;
+    const struct mrd_tx_packet *packets = &out->packets[out->first];
+    unsigned offered = out->count - out->first;
+    unsigned taken = c->ops->tx_burst(c->backend, packets, offered);
+    struct mrd_addr to;
+    uint32_t payload_bytes;
+
+    assert(taken <= offered);
+    if (!c->backend->mover.copies)
+        for (unsigned i = 0; i < taken; i++)
+            out->unreaped += packets[i].cookie != MRD_TX_COOKIE_NONE;
+    while (c->ops->too_big && c->ops->too_big(c->backend, &to, &payload_bytes))
+        mrd_engine_tx_too_big(c->engine, &to, payload_bytes);
+
+    out->first += taken;
+    if (taken == offered) {
+        out->first = out->count = 0;
+        out->retry_ns = UINT64_MAX;
+    } else {
+        out->partial++;
+        out->retry_ns = now_ns + TX_RETRY_NS;
+    }
+    return taken;
+}
+
+unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    struct mrd_outbox *out = &c->outbox;
+    unsigned total = 0;
+
+    for (unsigned i = 0; i < TX_BATCHES_MAX; i++) {
+        bool last = false;
+
+        if (!out->count) {
+            /* A batch takes long enough that the stamps of the next one want a new reading. */
+            if (total)
+                now_ns = mrd_context_now(c);
+            out->count = mrd_engine_tx(c->engine, out->packets, out->batch, now_ns);
+            if (!out->count)
+                break;
+            last = out->count < out->batch;
+        }
+        total += offer(c, now_ns);
+        if (last || out->count)
+            break;
+    }
+    return total;
+}
+
+/* Dead paths get fresh source ports where the mover has any. */
+static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    uint32_t peer_id, index;
+
+    for (unsigned i = 0; i < NEW_PATHS_MAX; i++) {
+        if (!mrd_engine_wants_path(c->engine, &peer_id, &index))
+            return;
+
+        int path = c->ops->new_path ? c->ops->new_path(c->backend) : -ENOTSUP;
+
+        if (path < 0)
+            mrd_log(MRD_LOG_DEBUG, "no fresh source port for a dead path (%d)", path);
+        mrd_engine_give_path(c->engine, peer_id, index, path < 0 ? -1 : path, now_ns);
+    }
+}
+
+/* Move the engine's events to where async_fd tells of them. */
+static void collect_events(struct mrd_context_impl *c)
+{
+    struct mrd_event_ring *ring = &c->events;
+
+    while (ring->tail - ring->head < MRD_EVENT_RING) {
+        if (mrd_engine_get_event(c->engine, &ring->events[ring->tail % MRD_EVENT_RING]))
+            return;
+        ring->tail++;
+        if (c->context.async_fd < 0)
+            continue;
+
+        uint64_t one = 1;
+
+        /* Cannot block or fail: the count is at most MRD_EVENT_RING. */
+        ssize_t written = write(c->context.async_fd, &one, sizeof(one));
+
+        assert(written == sizeof(one));
+    }
+}
+
+int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
+{
+    struct mrd_event_ring *ring = &c->events;
+
+    collect_events(c);
+    if (ring->head == ring->tail)
+        return -EAGAIN;
+    *event = ring->events[ring->head++ % MRD_EVENT_RING];
+    if (c->context.async_fd >= 0) {
+        uint64_t one;
+        ssize_t bytes = read(c->context.async_fd, &one, sizeof(one));
+
+        (void)bytes; /* only an application that reads the descriptor itself makes it fail */
+    }
+    return 0;
+}
+
+unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    mrd_engine_begin(c->engine, now_ns);
+    if (c->outbox.unreaped)
+        reap(c, now_ns);
+
+    unsigned handled = receive(c, &now_ns);
+
+    if (!c->rx_more)
+        mrd_engine_drained(c->engine, now_ns);
+    mrd_engine_expire(c->engine, now_ns);
+    renew_paths(c, now_ns);
+    handled += mrd_progress_send(c, now_ns);
+    collect_events(c);
+    c->last_step_ns = now_ns;
+    c->polls_since_step = 0;
+    return handled;
+}
+
+uint64_t mrd_progress_deadline(const struct mrd_context_impl *c)
+{
+    uint64_t deadline = mrd_engine_deadline(c->engine);
+
+    if (c->rx_more)
+        return 0;
+    return deadline < c->outbox.retry_ns ? deadline : c->outbox.retry_ns;
+}
+
+static void drop_user_packets(struct mrd_context_impl *c)
+{
+    struct mrd_outbox *out = &c->outbox;
+    unsigned kept = out->first;
+    uint64_t now_ns = mrd_context_now(c);
+
+    for (unsigned i = out->first; i < out->count; i++) {
+        struct mrd_tx_packet packet = out->packets[i];
+
+        if (packet.num_iov) {
+            if (packet.cookie != MRD_TX_COOKIE_NONE)
+                mrd_engine_tx_done(c->engine, packet.cookie, now_ns);
+            continue;
+        }
+        /* Swapped, not copied: each slot keeps a head of its own. */
+        out->packets[i] = out->packets[kept];
+        out->packets[kept++] = packet;
+    }
+    out->count = kept;
+    if (out->first == out->count) {
+        out->first = out->count = 0;
+        out->retry_ns = UINT64_MAX;
+    }
+}
+
+int mrd_progress_quiesce(struct mrd_context_impl *c)
+{
+    drop_user_packets(c);
+    /* In virtual time nothing changes while we wait. */
+    if (!c->backend->threaded)
+        return 0;
+
+    uint64_t start_ns = mrd_context_now(c);
+
+    while (c->outbox.unreaped) {
+        uint64_t now_ns = mrd_context_now(c);
+
+        reap(c, now_ns);
+        if (!c->outbox.unreaped)
+            break;
+        if (now_ns - start_ns > QUIESCE_NS) {
+            mrd_error_set("the device still reads buffers of packets sent a second ago");
+            return -EBUSY;
+        }
+        sched_yield();
+    }
+    return 0;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The control calls of mrd/sim.h and the run loop. */
+#include "mrd/sim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/sim/sim_host.h"
+#include "transport/sim/sim_world.h"
+
+enum {
+    HOSTS_DEFAULT = 2,
+    HOSTS_MAX = 256, /* a link table of every pair */
+    LINKS_DEFAULT = 4,
+    LINKS_MAX = 1024,
+    PATHS_DEFAULT = 64,
+    PATHS_MAX = 65535, /* a path number has 16 bits */
+    SKEW_PPM_MAX = 100000,
+};
+
+static const struct mrd_sim_link link_default = {
+    .rate_bps = 100000000000, .delay_ns = 5000, .queue_bytes = 1 << 20};
+
+/* --------------------------------------------------------------------------------------- create */
+
+static int fill_attr(struct mrd_sim_attr *attr)
+{
+    static const struct mrd_sim_link unset;
+
+    attr->hosts = attr->hosts ? attr->hosts : HOSTS_DEFAULT;
+    attr->links = attr->links ? attr->links : LINKS_DEFAULT;
+    attr->paths = attr->paths ? attr->paths : PATHS_DEFAULT;
+    if (memcmp(&attr->link, &unset, sizeof(unset)) == 0)
+        attr->link = link_default;
+    if (attr->comp_mask != 0 || attr->hosts > HOSTS_MAX || attr->links > LINKS_MAX ||
+        attr->paths > PATHS_MAX || attr->clock_skew_ppm > SKEW_PPM_MAX)
+        return -EINVAL;
+    return mrd_sim_link_validate(&attr->link);
+}
+
+static int init_hosts(struct mrd_sim *sim, struct mrd_rng *rng)
+{
+    uint32_t spread_ppb = sim->attr.clock_skew_ppm * 2000 + 1;
+
+    sim->hosts = calloc(sim->attr.hosts, sizeof(*sim->hosts));
+    if (!sim->hosts)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < sim->attr.hosts; i++) {
+        int64_t skew_ppb = (int64_t)mrd_rng_below(rng, spread_ppb) - (int64_t)(spread_ppb / 2);
+
+        mrd_sim_host_init(&sim->hosts[i], sim, i, skew_ppb);
+    }
+    return 0;
+}
+
+struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr)
+{
+    struct mrd_sim_attr filled = attr ? *attr : (struct mrd_sim_attr){0};
+    struct mrd_rng rng;
+
+    if (fill_attr(&filled) != 0) {
+        mrd_error_set("simulation: an attribute is out of range");
+        errno = EINVAL;
+        return NULL;
+    }
+
+    struct mrd_sim *sim = calloc(1, sizeof(*sim));
+
+    if (!sim)
+        goto no_memory;
+    sim->attr = filled;
+    sim->options.quantum = 1;
+    mrd_rng_init(&rng, filled.seed);
+    mrd_sim_events_init(&sim->events);
+    mrd_sim_packets_init(&sim->packets);
+    if (mrd_sim_fabric_init(&sim->fabric, filled.hosts, filled.links, &filled.link,
+                            mrd_rng_u64(&rng), &sim->events, &sim->packets) != 0)
+        goto free_sim;
+    if (init_hosts(sim, &rng) != 0)
+        goto free_fabric;
+    return sim;
+
+free_fabric:
+    mrd_sim_fabric_fini(&sim->fabric);
+free_sim:
+    free(sim);
+no_memory:
+    mrd_error_set("simulation: no memory");
+    errno = ENOMEM;
+    return NULL;
+}
+
+void mrd_sim_destroy(struct mrd_sim *sim)
+{
+    if (!sim)
+        return;
+    for (uint32_t i = 0; i < sim->attr.hosts; i++)
+        mrd_sim_host_fini(&sim->hosts[i]);
+    free(sim->hosts);
+    mrd_sim_fabric_fini(&sim->fabric);
+    mrd_sim_packets_fini(&sim->packets);
+    mrd_sim_events_fini(&sim->events);
+    free(sim);
+}
+
+const struct mrd_device *mrd_sim_device(struct mrd_sim *sim, uint32_t host)
+{
+    return host < sim->attr.hosts ? &sim->hosts[host].device : NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- time */
+
+uint64_t mrd_sim_now(const struct mrd_sim *sim)
+{
+    return sim->now_ns;
+}
+
+static void dispatch(struct mrd_sim *sim, const struct mrd_sim_event *event)
+{
+    switch ((enum mrd_sim_event_kind)event->kind) {
+    case MRD_SIM_EVENT_ARRIVE: {
+        struct mrd_sim_packet *packet = event->object;
+
+        mrd_sim_host_receive(&sim->hosts[packet->to], packet);
+        break;
+    }
+    case MRD_SIM_EVENT_TIMER:
+        mrd_sim_host_timer(event->object, event->tag);
+        break;
+    }
+}
+
+void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
+{
+    mrd_sim_hosts_settle(sim);
+    while (sim->events.len > 0 && mrd_sim_events_next_ns(&sim->events) <= ns) {
+        struct mrd_sim_event event = mrd_sim_events_pop(&sim->events);
+
+        /* What was due between the end of the last run and a call from outside happens now. */
+        if (event.at_ns > sim->now_ns)
+            sim->now_ns = event.at_ns;
+        dispatch(sim, &event);
+    }
+    if (ns > sim->now_ns)
+        sim->now_ns = ns;
+}
+
+/* ---------------------------------------------------------------------------------------- links */
+
+/* -1 stands for all: [*first, *end); 0 or -EINVAL. */
+static int range_of(int value, uint32_t num, uint32_t *first, uint32_t *end)
+{
+    if (value < -1 || (value >= 0 && (uint32_t)value >= num))
+        return -EINVAL;
+    *first = value < 0 ? 0 : (uint32_t)value;
+    *end = value < 0 ? num : (uint32_t)value + 1;
+    return 0;
+}
+
+/* The links that (from, to, link) name, as a box. */
+struct link_box {
+    uint32_t from, from_end, to, to_end, link, link_end;
+};
+
+static int box_of(const struct mrd_sim *sim, int from, int to, int link, struct link_box *box)
+{
+    if (range_of(from, sim->attr.hosts, &box->from, &box->from_end) != 0 ||
+        range_of(to, sim->attr.hosts, &box->to, &box->to_end) != 0 ||
+        range_of(link, sim->attr.links, &box->link, &box->link_end) != 0)
+        return -EINVAL;
+    return 0;
+}
+
+typedef void wire_fn(struct mrd_sim_wire *wire, void *arg);
+
+static void for_each_wire(const struct mrd_sim *sim, const struct link_box *box, wire_fn *fn,
+                          void *arg)
+{
+    for (uint32_t from = box->from; from < box->from_end; from++) {
+        for (uint32_t to = box->to; to < box->to_end; to++) {
+            for (uint32_t link = box->link; link < box->link_end; link++)
+                fn(mrd_sim_fabric_wire(&sim->fabric, from, to, link), arg);
+        }
+    }
+}
+
+static void set_attr(struct mrd_sim_wire *wire, void *arg)
+{
+    wire->attr = *(const struct mrd_sim_link *)arg;
+}
+
+int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link,
+                     const struct mrd_sim_link *attr)
+{
+    struct mrd_sim_link copy = *attr;
+    struct link_box box;
+
+    if (mrd_sim_link_validate(&copy) != 0 || box_of(sim, from, to, link, &box) != 0)
+        return -EINVAL;
+    for_each_wire(sim, &box, set_attr, &copy);
+    return 0;
+}
+
+int mrd_sim_get_link(const struct mrd_sim *sim, int from, int to, int link,
+                     struct mrd_sim_link *attr)
+{
+    struct link_box box;
+
+    if (box_of(sim, from, to, link, &box) != 0)
+        return -EINVAL;
+    *attr = mrd_sim_fabric_wire(&sim->fabric, box.from, box.to, box.link)->attr;
+    return 0;
+}
+
+static void add_stats(struct mrd_sim_wire *wire, void *arg)
+{
+    struct mrd_sim_stats *sum = arg;
+
+    sum->packets += wire->stats.packets;
+    sum->lost += wire->stats.lost;
+    sum->queue_drops += wire->stats.queue_drops;
+    sum->duplicated += wire->stats.duplicated;
+    sum->corrupted += wire->stats.corrupted;
+    sum->blackholed += wire->stats.blackholed;
+    sum->ce += wire->stats.ce;
+    sum->bytes += wire->stats.bytes;
+}
+
+int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
+                       struct mrd_sim_stats *stats)
+{
+    struct link_box box;
+
+    if (box_of(sim, from, to, link, &box) != 0)
+        return -EINVAL;
+    *stats = (struct mrd_sim_stats){0};
+    for_each_wire(sim, &box, add_stats, stats);
+    return 0;
+}
+
+int mrd_sim_set_loss_mask(struct mrd_sim *sim, int from, int to, uint64_t mask)
+{
+    struct link_box box;
+
+    if (box_of(sim, from, to, -1, &box) != 0)
+        return -EINVAL;
+    for (uint32_t i = box.from; i < box.from_end; i++) {
+        for (uint32_t j = box.to; j < box.to_end; j++)
+            sim->fabric.loss_masks[(size_t)i * sim->attr.hosts + j] = mask;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- hosts, packets */
+
+void mrd_sim_stop_host(struct mrd_sim *sim, uint32_t host, int stopped)
+{
+    assert(host < sim->attr.hosts);
+    mrd_sim_host_stop(&sim->hosts[host], stopped != 0);
+}
+
+void mrd_sim_set_tap(struct mrd_sim *sim, mrd_sim_tap *tap, void *arg)
+{
+    sim->fabric.tap = tap;
+    sim->fabric.tap_arg = arg;
+}
+
+int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *data, uint32_t len,
+                   uint64_t at_ns)
+{
+    if (from >= sim->attr.hosts || to >= sim->attr.hosts || len > MRD_SIM_DATAGRAM_BYTES_MAX)
+        return -EINVAL;
+
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&sim->packets, len);
+
+    if (!packet)
+        return -ENOMEM;
+    packet->from = from;
+    packet->to = to;
+    packet->path = 0;
+    packet->ecn = MRD_ECN_NOT_ECT;
+    memcpy(packet->data, data, len);
+    if (mrd_sim_events_push(&sim->events, at_ns, MRD_SIM_EVENT_ARRIVE, packet, 0) != 0) {
+        mrd_sim_packet_release(&sim->packets, packet);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------ for tests */
+
+void mrd_sim_set_gro(struct mrd_sim *sim, bool gro)
+{
+    sim->options.gro = gro;
+    sim->options.quantum = gro ? 16 : 1;
+}
+
+void mrd_sim_set_rx_delay(struct mrd_sim *sim, uint64_t delay_ns)
+{
+    sim->options.rx_delay_ns = delay_ns;
+}
+
+void mrd_sim_set_datagram_max(struct mrd_sim *sim, uint32_t bytes)
+{
+    assert(bytes == 0 || bytes >= 256);
+    sim->options.datagram_bytes_max = bytes;
+}
+
+void mrd_sim_set_clock_offset(struct mrd_sim *sim, uint32_t host, uint64_t offset_ns)
+{
+    assert(host < sim->attr.hosts && !sim->hosts[host].open);
+    sim->hosts[host].clock_offset_ns = offset_ns;
+}
+
+void mrd_sim_set_read_check(struct mrd_sim *sim, bool check)
+{
+    sim->options.read_check = check;
+}
+
+bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host)
+{
+    assert(host < sim->attr.hosts);
+    return sim->hosts[host].stopped;
+}
+
+uint64_t mrd_sim_next_event_ns(struct mrd_sim *sim)
+{
+    mrd_sim_hosts_settle(sim);
+    return mrd_sim_events_next_ns(&sim->events);
+}
+
+struct mrd_sim_host_stats mrd_sim_get_host_stats(const struct mrd_sim *sim, uint32_t host)
+{
+    assert(host < sim->attr.hosts);
+    return sim->hosts[host].stats;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sim/sim_host.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transport/sim/sim_world.h"
+
+#define PPB 1000000000
+
+enum {
+    /* A context that asks to be called this often without letting time pass is stuck. */
+    TURNS_IN_PLACE_MAX = 1000000,
+    TURN_PLACE_NS = 1000,
+};
+
+void mrd_sim_host_init(struct mrd_sim_host *host, struct mrd_sim *sim, uint32_t number,
+                       int64_t skew_ppb)
+{
+    *host = (struct mrd_sim_host){.sim = sim, .number = number, .skew_ppb = skew_ppb};
+    snprintf(host->device.name, sizeof(host->device.name), "sim:%u", number);
+    snprintf(host->device.transport, sizeof(host->device.transport), "sim");
+    mrd_sim_host_reset(host);
+}
+
+void mrd_sim_host_fini(struct mrd_sim_host *host)
+{
+    assert(!host->open);
+    free(host->sent);
+    host->sent = NULL;
+}
+
+static void release_list(struct mrd_sim_host *host, struct mrd_sim_packet *list)
+{
+    while (list) {
+        struct mrd_sim_packet *next = list->next;
+
+        mrd_sim_packet_release(&host->sim->packets, list);
+        list = next;
+    }
+}
+
+void mrd_sim_host_reset(struct mrd_sim_host *host)
+{
+    release_list(host, host->rx_head);
+    release_list(host, host->rx_lent);
+    host->rx_head = host->rx_lent = NULL;
+    host->rx_tail = &host->rx_head;
+    host->rx_ready_ns = host->tx_retry_ns = host->timer_at_ns = MRD_SIM_NEVER;
+    host->timer_tag++;
+    host->sent_head = host->sent_tail = 0;
+    host->num_too_big = 0;
+    host->progress = NULL;
+    host->deadline_ns = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------- clock */
+
+static uint64_t clock_at(const struct mrd_sim_host *host, uint64_t ns)
+{
+    __int128 drift = (__int128)ns * host->skew_ppb / PPB;
+
+    return (uint64_t)((__int128)ns + drift) + host->clock_offset_ns;
+}
+
+uint64_t mrd_sim_host_now_ns(const struct mrd_sim_host *host)
+{
+    return clock_at(host, host->stopped ? host->stopped_at_ns : host->sim->now_ns);
+}
+
+/* The first virtual time at which the host's clock reads `clock_ns` or later. */
+static uint64_t virtual_time(const struct mrd_sim_host *host, uint64_t clock_ns)
+{
+    if (clock_ns == MRD_SIM_NEVER)
+        return MRD_SIM_NEVER;
+    if (clock_ns <= clock_at(host, host->sim->now_ns))
+        return host->sim->now_ns;
+
+    __int128 ns = (__int128)(clock_ns - host->clock_offset_ns) * PPB / (PPB + host->skew_ppb);
+
+    if (ns >= (__int128)MRD_SIM_NEVER)
+        return MRD_SIM_NEVER;
+    while (clock_at(host, (uint64_t)ns) < clock_ns)
+        ns++;
+    return (uint64_t)ns;
+}
+
+/* ---------------------------------------------------------------------------------------- timer */
+
+static uint64_t min_ns(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When the loop is to be called next if no packet comes. */
+static uint64_t next_turn_ns(const struct mrd_sim_host *host)
+{
+    uint64_t at_ns = virtual_time(host, host->deadline_ns(host->arg));
+
+    at_ns = min_ns(at_ns, host->rx_ready_ns);
+    at_ns = min_ns(at_ns, host->tx_retry_ns);
+    if (host->sent_head != host->sent_tail)
+        at_ns = min_ns(at_ns, host->sent[host->sent_head & (host->sent_cap - 1)].at_ns);
+    return at_ns;
+}
+
+/*
+ * One valid timer a host. A deadline that moved later leaves the earlier event alone: it looks
+ * again when it fires, which costs less than an event for each of many small postponements.
+ */
+static void set_timer(struct mrd_sim_host *host, uint64_t at_ns)
+{
+    if (at_ns >= host->timer_at_ns)
+        return;
+    host->timer_at_ns = at_ns;
+    host->timer_tag++;
+    if (mrd_sim_events_push(&host->sim->events, at_ns, MRD_SIM_EVENT_TIMER, host,
+                            host->timer_tag) != 0) {
+        host->timer_at_ns = MRD_SIM_NEVER;
+        mrd_log(MRD_LOG_ERROR, "sim: host %u lost its timer: no memory", host->number);
+    }
+}
+
+static bool is_live(const struct mrd_sim_host *host)
+{
+    return host->progress && !host->stopped;
+}
+
+/* After a turn: what is due at once comes a nanosecond later, so that time moves on. */
+static void arm(struct mrd_sim_host *host, uint64_t earliest_ns)
+{
+    uint64_t at_ns = next_turn_ns(host);
+
+    if (at_ns != MRD_SIM_NEVER)
+        set_timer(host, at_ns < earliest_ns ? earliest_ns : at_ns);
+}
+
+static void turn(struct mrd_sim_host *host)
+{
+    uint64_t now_ns = host->sim->now_ns;
+
+    if (now_ns - host->turn_at_ns > TURN_PLACE_NS) {
+        host->turn_at_ns = now_ns;
+        host->turns_in_place = 0;
+    }
+    assert(host->turns_in_place++ < TURNS_IN_PLACE_MAX && "the context never lets time pass");
+
+    if (host->tx_retry_ns <= now_ns)
+        host->tx_retry_ns = MRD_SIM_NEVER;
+    host->in_progress = true;
+    host->progress(host->arg);
+    host->in_progress = false;
+    arm(host, now_ns + 1);
+}
+
+void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
+{
+    if (tag != host->timer_tag || host->timer_at_ns == MRD_SIM_NEVER)
+        return;
+    host->timer_at_ns = MRD_SIM_NEVER;
+    if (!is_live(host))
+        return;
+
+    uint64_t at_ns = next_turn_ns(host);
+
+    if (at_ns <= host->sim->now_ns)
+        turn(host);
+    else if (at_ns != MRD_SIM_NEVER)
+        set_timer(host, at_ns);
+}
+
+void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
+{
+    uint64_t now_ns = host->sim->now_ns;
+
+    if (!host->open) {
+        host->stats.dead_drops++;
+        mrd_sim_packet_release(&host->sim->packets, packet);
+        return;
+    }
+    packet->next = NULL;
+    if (!host->rx_head)
+        host->rx_ready_ns = now_ns + host->sim->options.rx_delay_ns;
+    *host->rx_tail = packet;
+    host->rx_tail = &packet->next;
+    if (!is_live(host))
+        return;
+    if (host->rx_ready_ns <= now_ns)
+        turn(host);
+    else
+        set_timer(host, host->rx_ready_ns);
+}
+
+void mrd_sim_host_stop(struct mrd_sim_host *host, bool stopped)
+{
+    if (host->stopped == stopped)
+        return;
+    if (stopped)
+        host->stopped_at_ns = host->sim->now_ns;
+    host->stopped = stopped;
+    if (!stopped && host->progress)
+        set_timer(host, host->sim->now_ns);
+}
+
+void mrd_sim_host_touch(struct mrd_sim_host *host)
+{
+    if (host->touched || host->in_progress)
+        return;
+    host->touched = true;
+    host->touched_next = host->sim->touched;
+    host->sim->touched = host;
+}
+
+void mrd_sim_hosts_settle(struct mrd_sim *sim)
+{
+    while (sim->touched) {
+        struct mrd_sim_host *host = sim->touched;
+
+        sim->touched = host->touched_next;
+        host->touched = false;
+        if (is_live(host))
+            arm(host, sim->now_ns);
+    }
+}
+
+void mrd_sim_attach(struct mrd_backend *b, void (*progress)(void *arg),
+                    uint64_t (*deadline_ns)(void *arg), void *arg)
+{
+    struct mrd_sim_host *host = (struct mrd_sim_host *)b;
+
+    assert(host->open && !host->progress);
+    host->progress = progress;
+    host->deadline_ns = deadline_ns;
+    host->arg = arg;
+    mrd_sim_host_touch(host);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The packet mover of a simulated host: struct mrd_backend_ops over sim_host.h. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "transport/sim/sim_host.h"
+#include "transport/sim/sim_world.h"
+
+enum {
+    PAYLOAD_DEFAULT = 4096,
+    HEADER_MAX = 96, /* of a data packet, before its payload */
+    ACK_EVERY = 4,
+    ACK_DELAY_NS_MIN = 1000,
+    ACK_DELAY_NS_MAX = 50000, /* half the RTO floor */
+    RTO_FLOOR_NS = 100000,
+    TRACKER = 1024,
+    TX_RETRY_NS = 100,
+    SENT_FIRST = 64,
+};
+
+static struct mrd_sim_host *host_of(struct mrd_backend *b)
+{
+    return (struct mrd_sim_host *)b;
+}
+
+/* ---------------------------------------------------------------------------------- open, close */
+
+/*
+ * Four packets' serialisation: what an ack may wait for without being the bottleneck of a slow
+ * link.
+ */
+static uint32_t ack_delay_ns(uint64_t link_bps, uint32_t payload_bytes)
+{
+    if (link_bps == 0)
+        return ACK_DELAY_NS_MIN;
+
+    uint64_t bits = (uint64_t)(payload_bytes + HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES) * 8;
+    uint64_t delay_ns = ACK_EVERY * bits * 1000000000u / link_bps;
+
+    if (delay_ns < ACK_DELAY_NS_MIN)
+        return ACK_DELAY_NS_MIN;
+    return delay_ns > ACK_DELAY_NS_MAX ? ACK_DELAY_NS_MAX : (uint32_t)delay_ns;
+}
+
+static int check_attr(const struct mrd_sim *sim, const struct mrd_context_attr *attr)
+{
+    if (attr->paths > sim->attr.paths) {
+        mrd_error_set("paths %u: the simulation has %u", attr->paths, sim->attr.paths);
+        return -EINVAL;
+    }
+    if (attr->mtu % 64 != 0 || attr->mtu > MRD_PAYLOAD_BYTES_MAX) {
+        mrd_error_set("mtu %u: not a multiple of 64 up to %d", attr->mtu, MRD_PAYLOAD_BYTES_MAX);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static struct mrd_backend *sim_open(const struct mrd_device *device,
+                                    const struct mrd_context_attr *attr, int *error)
+{
+    static const struct mrd_context_attr defaults;
+    /* The simulation owns its devices and none of them is const. */
+    struct mrd_sim_host *host =
+        (struct mrd_sim_host *)((uintptr_t)device - offsetof(struct mrd_sim_host, device));
+    const struct mrd_sim *sim = host->sim;
+
+    attr = attr ? attr : &defaults;
+    if (host->open) {
+        mrd_error_set("%s has an open context already", device->name);
+        *error = -EBUSY;
+        return NULL;
+    }
+
+    int ret = check_attr(sim, attr);
+
+    if (ret != 0) {
+        *error = ret;
+        return NULL;
+    }
+
+    uint64_t link_bps = attr->link_bps ? attr->link_bps : sim->attr.link.rate_bps;
+    uint32_t payload_bytes = attr->mtu ? attr->mtu : PAYLOAD_DEFAULT;
+
+    host->backend.ops = &mrd_sim_ops;
+    host->backend.threaded = false;
+    host->backend.mover = (struct mrd_mover){
+        .link_bps = link_bps,
+        .rto_floor_ns = RTO_FLOOR_NS,
+        .ack_every = ACK_EVERY,
+        .ack_delay_ns = ack_delay_ns(link_bps, payload_bytes),
+        .payload_bytes = payload_bytes,
+        .quantum = sim->options.quantum,
+        .paths = attr->paths ? attr->paths : sim->attr.paths,
+        .tracker = TRACKER,
+        .header_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES,
+        .copies = sim->attr.tx_done_delay_ns == 0,
+    };
+    mrd_sim_host_reset(host);
+    host->path_next = host->backend.mover.paths;
+    host->open = true;
+    return &host->backend;
+}
+
+static void sim_close(struct mrd_backend *b)
+{
+    struct mrd_sim_host *host = host_of(b);
+
+    mrd_sim_host_reset(host);
+    host->open = false;
+}
+
+static uint64_t sim_now_ns(struct mrd_backend *b)
+{
+    struct mrd_sim_host *host = host_of(b);
+
+    mrd_sim_host_touch(host);
+    return mrd_sim_host_now_ns(host);
+}
+
+/* ------------------------------------------------------------------------------------- transmit */
+
+static uint64_t hash_pieces(const struct iovec *iov, uint32_t num_iov)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = 0; i < num_iov; i++)
+        hash = XXH3_64bits_withSeed(iov[i].iov_base, iov[i].iov_len, hash);
+    return hash;
+}
+
+/* Room for one more record of a packet that the device still reads. */
+static int reserve_sent(struct mrd_sim_host *host)
+{
+    uint32_t len = host->sent_tail - host->sent_head;
+
+    if (len < host->sent_cap)
+        return 0;
+
+    uint32_t cap = host->sent_cap ? host->sent_cap * 2 : SENT_FIRST;
+    struct mrd_sim_sent *sent = malloc(cap * sizeof(*sent));
+
+    if (!sent)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < len; i++)
+        sent[i] = host->sent[(host->sent_head + i) & (host->sent_cap - 1)];
+    free(host->sent);
+    host->sent = sent;
+    host->sent_cap = cap;
+    host->sent_head = 0;
+    host->sent_tail = len;
+    return 0;
+}
+
+static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
+{
+    struct mrd_sim_sent *sent = &host->sent[host->sent_tail++ & (host->sent_cap - 1)];
+
+    sent->at_ns = host->sim->now_ns + host->sim->attr.tx_done_delay_ns;
+    sent->cookie = tx->cookie;
+    sent->num_iov = tx->num_iov;
+    memcpy(sent->iov, tx->iov, tx->num_iov * sizeof(tx->iov[0]));
+    sent->hash = host->sim->options.read_check ? hash_pieces(sent->iov, sent->num_iov) : 0;
+}
+
+static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
+{
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&host->sim->packets, tx->len);
+
+    if (!packet)
+        return NULL;
+
+    uint32_t at = tx->head_len;
+
+    memcpy(packet->data, tx->head, tx->head_len);
+    for (unsigned i = 0; i < tx->num_iov; i++) {
+        memcpy(packet->data + at, tx->iov[i].iov_base, tx->iov[i].iov_len);
+        at += (uint32_t)tx->iov[i].iov_len;
+    }
+    assert(at == tx->len);
+    packet->from = host->number;
+    packet->to = tx->to.port - 1;
+    packet->path = tx->path;
+    packet->ecn = tx->flags & MRD_TX_ECT ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
+    return packet;
+}
+
+static bool is_too_big(const struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
+{
+    uint32_t max = host->sim->options.datagram_bytes_max;
+
+    return max != 0 && tx->len > max && !(tx->flags & MRD_TX_FRAGMENT);
+}
+
+static void note_too_big(struct mrd_sim_host *host, const struct mrd_addr *to)
+{
+    host->stats.too_big++;
+    for (uint32_t i = 0; i < host->num_too_big; i++) {
+        if (memcmp(&host->too_big[i].to, to, sizeof(*to)) == 0)
+            return;
+    }
+    if (host->num_too_big == MRD_SIM_TOO_BIG_MAX)
+        return;
+
+    uint32_t payload_bytes = (host->sim->options.datagram_bytes_max - HEADER_MAX) / 64 * 64;
+
+    host->too_big[host->num_too_big++] = (struct mrd_sim_too_big){*to, payload_bytes};
+}
+
+static bool is_host(const struct mrd_sim *sim, const struct mrd_addr *addr)
+{
+    struct mrd_addr plain = {.port = addr->port};
+
+    return memcmp(addr, &plain, sizeof(plain)) == 0 && addr->port >= 1 &&
+           addr->port <= sim->attr.hosts;
+}
+
+/* Taken, whatever becomes of it; false: no memory for a record, so it is to be offered again. */
+static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
+{
+    assert(tx->path < host->path_next);
+    if (tx->cookie != MRD_TX_COOKIE_NONE && !host->backend.mover.copies) {
+        if (reserve_sent(host) != 0)
+            return false;
+        note_sent(host, tx);
+    }
+    if (is_too_big(host, tx)) {
+        note_too_big(host, &tx->to);
+        return true;
+    }
+    if (!is_host(host->sim, &tx->to)) {
+        host->stats.unroutable++;
+        return true;
+    }
+
+    struct mrd_sim_packet *packet = gather(host, tx);
+
+    if (packet)
+        mrd_sim_fabric_send(&host->sim->fabric, packet, host->sim->now_ns);
+    return true;
+}
+
+static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
+{
+    struct mrd_sim_host *host = host_of(b);
+    uint32_t limit = host->sim->attr.tx_burst_max;
+    unsigned taken = 0;
+
+    mrd_sim_host_touch(host);
+    if (host->stopped)
+        return 0;
+    while (taken < n && (limit == 0 || taken < limit) && send_one(host, &packets[taken]))
+        taken++;
+    if (taken < n) {
+        host->stats.partial_bursts++;
+        host->tx_retry_ns = host->sim->now_ns + TX_RETRY_NS;
+    }
+    return taken;
+}
+
+static unsigned sim_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max)
+{
+    struct mrd_sim_host *host = host_of(b);
+    unsigned n = 0;
+
+    while (n < max && host->sent_head != host->sent_tail) {
+        const struct mrd_sim_sent *sent = &host->sent[host->sent_head & (host->sent_cap - 1)];
+
+        if (sent->at_ns > host->sim->now_ns)
+            break;
+        if (host->sim->options.read_check && hash_pieces(sent->iov, sent->num_iov) != sent->hash)
+            host->stats.changed_early++;
+        cookies[n++] = sent->cookie;
+        host->sent_head++;
+    }
+    return n;
+}
+
+static bool sim_too_big(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes)
+{
+    struct mrd_sim_host *host = host_of(b);
+
+    if (host->num_too_big == 0)
+        return false;
+    *to = host->too_big[--host->num_too_big].to;
+    *payload_bytes = host->too_big[host->num_too_big].payload_bytes;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------- the rest */
+
+/* Calls on simulated contexts never block. */
+static void sim_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
+{
+    (void)b;
+    (void)wake_fd;
+    (void)timeout_ns;
+}
+
+static int sim_fd(struct mrd_backend *b)
+{
+    (void)b;
+    return -1;
+}
+
+static int sim_new_path(struct mrd_backend *b)
+{
+    struct mrd_sim_host *host = host_of(b);
+
+    if (host->path_next >= host->sim->attr.paths)
+        return -ENOSPC;
+    return (int)host->path_next++;
+}
+
+static uint32_t sim_path_port(struct mrd_backend *b, uint32_t path)
+{
+    (void)b;
+    return path;
+}
+
+static int sim_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr)
+{
+    const struct mrd_sim *sim = host_of(b)->sim;
+    unsigned long number = 0;
+    int end = 0;
+
+    if (sscanf(text, "sim:%9lu%n", &number, &end) != 1 || text[end] != '\0' || text[4] < '0' ||
+        text[4] > '9') {
+        mrd_error_set("\"%s\" is not a simulated address: sim:HOST", text);
+        return -EINVAL;
+    }
+    if (number >= sim->attr.hosts) {
+        mrd_error_set("\"%s\": the simulation has %u hosts", text, sim->attr.hosts);
+        return -EHOSTUNREACH;
+    }
+    *addr = (struct mrd_addr){.port = (uint32_t)number + 1};
+    return 0;
+}
+
+static int sim_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
+                              size_t len)
+{
+    (void)b;
+
+    int n = snprintf(text, len, "sim:%u", addr->port - 1);
+
+    return n >= 0 && (size_t)n < len ? 0 : -ENOSPC;
+}
+
+static int sim_self_address(struct mrd_backend *b, struct mrd_addr *addr)
+{
+    *addr = (struct mrd_addr){.port = host_of(b)->number + 1};
+    return 0;
+}
+
+static int sim_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
+{
+    if (!is_host(host_of(b)->sim, to))
+        return -EHOSTUNREACH;
+    return (int)b->mover.payload_bytes;
+}
+
+const struct mrd_backend_ops mrd_sim_ops = {
+    .transport = "sim",
+    .open = sim_open,
+    .close = sim_close,
+    .now_ns = sim_now_ns,
+    .tx_burst = sim_tx_burst,
+    .tx_reap = sim_tx_reap,
+    .too_big = sim_too_big,
+    .rx_burst = mrd_sim_rx_burst,
+    .rx_return = mrd_sim_rx_return,
+    .wait = sim_wait,
+    .fd = sim_fd,
+    .new_path = sim_new_path,
+    .path_port = sim_path_port,
+    .parse_address = sim_parse_address,
+    .format_address = sim_format_address,
+    .self_address = sim_self_address,
+    .payload_bytes = sim_payload_bytes,
+};

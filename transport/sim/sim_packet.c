@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sim/sim_packet.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Acks, small messages, packets of an Ethernet MTU, of a 4 KiB payload, of the largest payload;
+ * forged ones.
+ */
+static const uint32_t class_bytes[MRD_SIM_PACKET_CLASSES] = {256, 1536, 4608, 10240,
+                                                             MRD_SIM_DATAGRAM_BYTES_MAX};
+
+enum { SLAB_BYTES = 256 << 10, SLAB_PACKETS_MIN = 4 };
+
+struct mrd_sim_slab {
+    struct mrd_sim_slab *next;
+    max_align_t items[];
+};
+
+void mrd_sim_packets_init(struct mrd_sim_packets *packets)
+{
+    *packets = (struct mrd_sim_packets){0};
+}
+
+void mrd_sim_packets_fini(struct mrd_sim_packets *packets)
+{
+    while (packets->slabs) {
+        struct mrd_sim_slab *slab = packets->slabs;
+
+        packets->slabs = slab->next;
+        free(slab);
+    }
+}
+
+static void grow(struct mrd_sim_packets *packets, unsigned size_class)
+{
+    size_t align = sizeof(max_align_t);
+    size_t item = sizeof(struct mrd_sim_packet) + class_bytes[size_class];
+
+    item = (item + align - 1) / align * align;
+
+    size_t count = SLAB_BYTES / item > SLAB_PACKETS_MIN ? SLAB_BYTES / item : SLAB_PACKETS_MIN;
+    struct mrd_sim_slab *slab = malloc(sizeof(*slab) + item * count);
+
+    if (!slab)
+        return;
+    slab->next = packets->slabs;
+    packets->slabs = slab;
+    for (size_t i = 0; i < count; i++) {
+        struct mrd_sim_packet *packet = (void *)((char *)slab->items + i * item);
+
+        packet->size_class = (uint8_t)size_class;
+        packet->next = packets->free[size_class];
+        packets->free[size_class] = packet;
+    }
+}
+
+struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uint32_t len)
+{
+    unsigned size_class = 0;
+
+    assert(len <= MRD_SIM_DATAGRAM_BYTES_MAX);
+    while (class_bytes[size_class] < len)
+        size_class++;
+    if (!packets->free[size_class])
+        grow(packets, size_class);
+
+    struct mrd_sim_packet *packet = packets->free[size_class];
+
+    if (!packet)
+        return NULL;
+    packets->free[size_class] = packet->next;
+    packets->out++;
+    packet->next = NULL;
+    packet->len = len;
+    return packet;
+}
+
+struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
+                                            const struct mrd_sim_packet *packet)
+{
+    struct mrd_sim_packet *clone = mrd_sim_packet_alloc(packets, packet->len);
+
+    if (!clone)
+        return NULL;
+    clone->from = packet->from;
+    clone->to = packet->to;
+    clone->path = packet->path;
+    clone->ecn = packet->ecn;
+    memcpy(clone->data, packet->data, packet->len);
+    return clone;
+}
+
+void mrd_sim_packet_release(struct mrd_sim_packets *packets, struct mrd_sim_packet *packet)
+{
+    packet->next = packets->free[packet->size_class];
+    packets->free[packet->size_class] = packet;
+    packets->out--;
+}

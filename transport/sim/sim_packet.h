@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams inside the fabric: pools by size, which grow in slabs and are given back when the
+ * simulation ends.
+ *
+ * mrd_sim_packet_alloc() when a host sends; mrd_sim_packet_release() when the receiver is done or
+ * the packet is lost.
+ */
+#ifndef MRD_TRANSPORT_SIM_SIM_PACKET_H
+#define MRD_TRANSPORT_SIM_SIM_PACKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
+    MRD_SIM_PACKET_CLASSES = 5,
+};
+
+struct mrd_sim_packet {
+    struct mrd_sim_packet
+        *next; /* in the list that holds it: free, receive queue, lent to the engine */
+    uint32_t len;
+    uint32_t from, to; /* hosts */
+    uint16_t path;     /* the sender's path number */
+    uint8_t ecn;       /* enum mrd_ecn */
+    uint8_t size_class;
+    uint8_t data[];
+};
+
+struct mrd_sim_slab;
+
+struct mrd_sim_packets {
+    struct mrd_sim_packet *free[MRD_SIM_PACKET_CLASSES];
+    struct mrd_sim_slab *slabs; /* owned */
+    size_t out;                 /* allocated and not released */
+};
+
+void mrd_sim_packets_init(struct mrd_sim_packets *packets);
+void mrd_sim_packets_fini(struct mrd_sim_packets *packets);
+/* Room for `len` bytes, at most MRD_SIM_DATAGRAM_BYTES_MAX; `len` is set. NULL: no memory. */
+struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uint32_t len);
+/* A copy with its own bytes, or NULL. */
+struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
+                                            const struct mrd_sim_packet *packet);
+void mrd_sim_packet_release(struct mrd_sim_packets *packets, struct mrd_sim_packet *packet);
+
+#endif

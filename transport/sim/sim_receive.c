@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a simulated host hands packets to its context: one by one, or in bursts whose payload goes
+ * straight in place.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "transport/sim/sim_host.h"
+#include "transport/sim/sim_world.h"
+
+enum { GRO_LOOKAHEAD = 256 /* waiting packets looked at for a burst */ };
+
+/* Does one burst take both? UDP_GRO joins by source port. */
+static bool is_joined(const struct mrd_sim_packet *first, const struct mrd_sim_packet *packet)
+{
+    return packet->from == first->from && packet->path == first->path;
+}
+
+/*
+ * Packets of the burst that the oldest waiting packet opens: of its length, but for a shorter last
+ * one. They are put in run[], not taken from the queue.
+ */
+static unsigned find_run(const struct mrd_sim_host *host, struct mrd_sim_packet **run, unsigned max)
+{
+    struct mrd_sim_packet *first = host->rx_head;
+    struct mrd_sim_packet *packet = first;
+    unsigned n = 0;
+
+    for (unsigned seen = 0; packet && seen < GRO_LOOKAHEAD && n < max;
+         seen++, packet = packet->next) {
+        if (!is_joined(first, packet))
+            continue;
+        if (packet->len > first->len)
+            break;
+        run[n++] = packet;
+        if (packet->len < first->len)
+            break;
+    }
+    return n;
+}
+
+/* The receive queue without the packets of run[], which are in the queue's order. */
+static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, unsigned n)
+{
+    struct mrd_sim_packet **link = &host->rx_head;
+
+    for (unsigned i = 0; i < n; i++) {
+        while (*link != run[i])
+            link = &(*link)->next;
+        *link = run[i]->next;
+        if (!*link)
+            host->rx_tail = link;
+    }
+}
+
+static void lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struct mrd_rx_packet *rx)
+{
+    packet->next = host->rx_lent;
+    host->rx_lent = packet;
+    host->stats.received++;
+    *rx = (struct mrd_rx_packet){
+        .data = packet->data,
+        .len = packet->len,
+        .ecn = packet->ecn,
+        .from = {.port = packet->from + 1},
+        .to = {.port = host->number + 1},
+    };
+}
+
+/* Put the payload of segment i where the plan says, as an exact iovec of recvmsg() would. */
+static void place(struct mrd_sim_packet *packet, const struct mrd_rx_plan *plan, unsigned i,
+                  struct mrd_rx_packet *rx)
+{
+    uint32_t at = plan->head_len;
+
+    for (unsigned piece = plan->first[i]; piece < plan->first[i + 1]; piece++) {
+        const struct iovec *iov = &plan->iov[piece];
+
+        assert(at + iov->iov_len <= packet->len);
+        memcpy(iov->iov_base, packet->data + at, iov->iov_len);
+        at += (uint32_t)iov->iov_len;
+    }
+    assert(at == packet->len && "a plan covers its segments to the byte");
+    rx->placed = 1;
+    rx->placed_len = (uint16_t)(packet->len - plan->head_len);
+    rx->plan_index = (uint16_t)i;
+    rx->len = plan->head_len;
+}
+
+/* A burst of one sender and path through the engine's plan; 0: there is none. */
+static unsigned rx_run(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max,
+                       mrd_plan_fn *plan_fn, void *plan_arg)
+{
+    struct mrd_sim_packet *run[MRD_PLAN_SEGMENTS_MAX];
+    struct mrd_addr from = {.port = host->rx_head->from + 1};
+    unsigned n = find_run(host, run, max < MRD_PLAN_SEGMENTS_MAX ? max : MRD_PLAN_SEGMENTS_MAX);
+    struct mrd_rx_plan plan = {0};
+    uint32_t total_len = 0;
+
+    if (n < 2)
+        return 0;
+    for (unsigned i = 0; i < n; i++)
+        total_len += run[i]->len;
+
+    uint32_t head_len = run[0]->len < MRD_HEAD_PEEK_BYTES ? run[0]->len : MRD_HEAD_PEEK_BYTES;
+    unsigned planned =
+        plan_fn(plan_arg, run[0]->data, head_len, n, run[0]->len, total_len, &from, &plan);
+
+    assert(planned <= n);
+    host->stats.plans += planned > 0;
+    host->stats.planned_segments += planned;
+    unlink_run(host, run, n);
+    for (unsigned i = 0; i < n; i++) {
+        lend(host, run[i], &packets[i]);
+        if (i < planned)
+            place(run[i], &plan, i, &packets[i]);
+    }
+    return n;
+}
+
+/*
+ * Packets one after the other. With straight receive at most one: a plan holds for one burst, and
+ * what came before it must have been judged when it is made.
+ */
+static unsigned rx_staged(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max)
+{
+    unsigned n = 0;
+
+    while (n < max && host->rx_head) {
+        struct mrd_sim_packet *packet = host->rx_head;
+
+        unlink_run(host, &packet, 1);
+        lend(host, packet, &packets[n++]);
+    }
+    return n;
+}
+
+unsigned mrd_sim_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
+                          bool *more, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_sim_host *host = (struct mrd_sim_host *)b;
+    bool gro = host->sim->options.gro && plan;
+    unsigned n = 0;
+
+    mrd_sim_host_touch(host);
+    *more = false;
+    if (host->stopped)
+        return 0;
+    if (gro && host->rx_head)
+        n = rx_run(host, packets, max, plan, plan_arg);
+    if (n == 0)
+        n = rx_staged(host, packets, gro ? 1 : max);
+    if (!host->rx_head)
+        host->rx_ready_ns = MRD_SIM_NEVER;
+    *more = host->rx_head != NULL;
+    return n;
+}
+
+void mrd_sim_rx_return(struct mrd_backend *b)
+{
+    struct mrd_sim_host *host = (struct mrd_sim_host *)b;
+
+    while (host->rx_lent) {
+        struct mrd_sim_packet *packet = host->rx_lent;
+
+        host->rx_lent = packet->next;
+        mrd_sim_packet_release(&host->sim->packets, packet);
+    }
+}

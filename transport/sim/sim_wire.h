@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A link: a tail-drop queue, a transmitter of some rate and the wire behind it, with its faults.
+ *
+ * The queue is a virtual clock: when a packet is offered its departure follows from when the
+ * transmitter falls idle, so a hop costs one event and a queue no memory. The backlog is what the
+ * transmitter still has to send, the packet in service included.
+ */
+#ifndef MRD_TRANSPORT_SIM_SIM_WIRE_H
+#define MRD_TRANSPORT_SIM_SIM_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/rng.h"
+#include "mrd/sim.h"
+
+enum { MRD_SIM_PPM = 1000000, MRD_SIM_COPIES_MAX = 2 };
+
+struct mrd_sim_wire {
+    struct mrd_sim_link attr;
+    struct mrd_sim_stats stats;
+    struct mrd_rng rng;      /* its own: faults on one link do not move those of another */
+    uint64_t idle_at_ns;     /* when the transmitter has sent all that was queued */
+    uint64_t idle_remainder; /* fraction of a nanosecond beyond it, in 1 / rate_bps */
+};
+
+/* What became of a packet offered to a wire. */
+struct mrd_sim_passage {
+    unsigned copies; /* that come out: 0 .. 2 */
+    uint64_t arrive_ns[MRD_SIM_COPIES_MAX];
+    bool corrupt[MRD_SIM_COPIES_MAX]; /* flip a bit of this copy: mrd_sim_wire_corrupt() */
+    bool ce;                          /* marked */
+};
+
+/* -EINVAL: a share above a million, or ECN thresholds in the wrong order. */
+int mrd_sim_link_validate(const struct mrd_sim_link *attr);
+void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t seed);
+/* Offer a packet that takes `wire_bytes` on the wire, headers of lower layers included. */
+struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
+                                         uint64_t now_ns);
+void mrd_sim_wire_corrupt(struct mrd_sim_wire *wire, uint8_t *data, uint32_t len);
+/* Bytes still to be sent at now_ns. */
+uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns);
+
+#endif

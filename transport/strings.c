@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Words for the numbers of the public API. */
+#include "mrd/mrd.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+const char *mrd_wc_status_str(enum mrd_wc_status status)
+{
+    switch (status) {
+    case MRD_WC_SUCCESS:
+        return "success";
+    case MRD_WC_LOC_LEN_ERR:
+        return "local length error: message longer than the receive";
+    case MRD_WC_LOC_PROT_ERR:
+        return "local protection error: key does not cover the buffer";
+    case MRD_WC_WR_FLUSH_ERR:
+        return "work request flushed";
+    case MRD_WC_REM_INV_REQ_ERR:
+        return "remote invalid request: no such queue pair, wrong qkey or message too long";
+    case MRD_WC_REM_ACCESS_ERR:
+        return "remote access error: rkey, range or permission";
+    case MRD_WC_REM_OP_ERR:
+        return "remote operation error";
+    case MRD_WC_REM_ABORT_ERR:
+        return "aborted by the sender";
+    case MRD_WC_RETRY_EXC_ERR:
+        return "peer unreachable";
+    case MRD_WC_RNR_RETRY_EXC_ERR:
+        return "receiver not ready, retries exceeded";
+    case MRD_WC_GENERAL_ERR:
+        return "general error";
+    }
+    return "unknown status";
+}
+
+const char *mrd_event_type_str(enum mrd_event_type type)
+{
+    switch (type) {
+    case MRD_EVENT_PEER_UNREACHABLE:
+        return "peer unreachable";
+    case MRD_EVENT_PEER_RESTARTED:
+        return "peer restarted";
+    case MRD_EVENT_DEVICE_FATAL:
+        return "device fatal";
+    }
+    return "unknown event";
+}
+
+const char *mrd_version(void)
+{
+    return TEXT(MRD_VERSION_MAJOR) "." TEXT(MRD_VERSION_MINOR) "." TEXT(MRD_VERSION_PATCH);
+}

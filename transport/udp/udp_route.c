@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the kernel knows of routes: source addresses and MTUs.
+ *
+ * It is asked by connecting a throw-away socket, which sends nothing.
+ */
+#include "transport/udp/udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SOURCE_LIFE_NS =
+        200 * 1000 * 1000, /* until when an address that went away may still be taken */
+    LOOPBACK_MTU = 65536,
+};
+
+static int route_query(const struct mrd_udp *udp, int fd, int family, const struct mrd_addr *to,
+                       struct mrd_udp_route *route)
+{
+    union mrd_udp_sockaddr sa;
+    socklen_t len = mrd_udp_to_sockaddr(family, &udp->bound, &sa);
+    int mtu, error;
+
+    if (!mrd_udp_addr_is_any(&udp->bound) && bind(fd, &sa.sa, len))
+        return -errno;
+    len = mrd_udp_to_sockaddr(family, to, &sa);
+    if (connect(fd, &sa.sa, len))
+        return -errno;
+    len = sizeof(sa);
+    if (getsockname(fd, &sa.sa, &len))
+        return -errno;
+    mrd_udp_from_sockaddr(&sa, &route->source);
+    route->source.port = 0;
+    len = sizeof(mtu);
+    if (family == AF_INET)
+        error = getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len);
+    else
+        error = getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &len);
+    if (error)
+        return -errno;
+    route->mtu = (uint32_t)mtu;
+    route->local = route->mtu >= LOOPBACK_MTU || mrd_udp_addr_is_loopback(to) ||
+                   mrd_udp_addr_same_ip(to, &route->source);
+    return 0;
+}
+
+int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to, struct mrd_udp_route *route)
+{
+    int family = mrd_udp_addr_is_v4(to) ? AF_INET : AF_INET6;
+    struct mrd_udp_route answer;
+    int fd, error;
+
+    if (family == AF_INET6 && udp->family == AF_INET)
+        return -EAFNOSUPPORT;
+    fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    error = route_query(udp, fd, family, to, &answer);
+    close(fd);
+    if (error == 0)
+        *route = answer;
+    return error;
+}
+
+uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_t wanted)
+{
+    uint32_t overhead = (v4 ? 20 : 40) + 8 + MRD_UDP_HEADER_ROOM;
+    uint32_t fit = route->mtu > overhead ? (route->mtu - overhead) / 64 * 64 : 0;
+
+    if (wanted)
+        return fit < wanted ? fit : wanted;
+    if (fit >= MRD_PAYLOAD_BYTES_MAX && !route->local)
+        return MRD_PAYLOAD_BYTES_MAX;
+    return fit < MRD_UDP_PAYLOAD_DEFAULT ? fit : MRD_UDP_PAYLOAD_DEFAULT;
+}
+
+int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
+{
+    const struct mrd_udp *udp = mrd_udp_of(b);
+    struct mrd_udp_route route;
+    char text[MRD_ADDRESS_MAX];
+    uint32_t payload;
+    int error = mrd_udp_route(udp, to, &route);
+
+    if (mrd_udp_format_address(b, to, text, sizeof(text)))
+        text[0] = '\0';
+    if (error) {
+        mrd_error_set("no route to %s: %s", text, strerror(-error));
+        return -EHOSTUNREACH;
+    }
+    payload = mrd_udp_payload_fit(&route, mrd_udp_addr_is_v4(to), udp->mtu);
+    if (payload == 0) {
+        mrd_error_set("the route to %s has an MTU of %u bytes, too small for any packet", text,
+                      route.mtu);
+        return -EHOSTUNREACH;
+    }
+    return (int)payload;
+}
+
+static uint64_t coarse_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct mrd_udp_source *source_slot(struct mrd_udp *udp, const struct mrd_addr *to)
+{
+    uint64_t high, low;
+
+    memcpy(&high, to->ip, 8);
+    memcpy(&low, to->ip + 8, 8);
+    /* Neighbours differ in the last bytes, the highest bits here: fold them down before
+     * multiplying. */
+    low ^= high;
+    low ^= low >> 32;
+    return &udp->tx.sources[(low * 0x9e3779b97f4a7c15u >> 32) % MRD_UDP_SOURCES];
+}
+
+bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
+                               const struct mrd_addr *from)
+{
+    struct mrd_udp_source *slot;
+    struct mrd_udp_route route;
+    uint64_t now;
+    bool fresh;
+
+    if (mrd_udp_addr_is_any(from) || !mrd_udp_addr_is_any(&udp->bound))
+        return true;
+    slot = source_slot(udp, to);
+    now = coarse_ns();
+    fresh = slot->made_ns != 0 && now - slot->made_ns < SOURCE_LIFE_NS;
+    if (fresh && mrd_udp_addr_same_ip(&slot->to, to))
+        return mrd_udp_addr_same_ip(&slot->source, from);
+    /* Two peers that share a slot must not take turns in asking the kernel: naming the source is
+     * cheaper. */
+    if (fresh || mrd_udp_route(udp, to, &route))
+        return false;
+    *slot = (struct mrd_udp_source){.to = *to, .source = route.source, .made_ns = now};
+    return mrd_udp_addr_same_ip(&slot->source, from);
+}
+
+void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to)
+{
+    struct mrd_udp_tx *tx = &udp->tx;
+    struct mrd_udp_route route;
+    uint32_t payload;
+
+    for (unsigned i = 0; i < tx->num_too_big; i++) {
+        if (memcmp(&tx->too_big[i].to, to, sizeof(*to)) == 0)
+            return;
+    }
+    /* With a full list the packet is lost, and its retransmission reports again. */
+    if (tx->num_too_big == MRD_UDP_TOO_BIG_MAX || mrd_udp_route(udp, to, &route))
+        return;
+    payload = mrd_udp_payload_fit(&route, mrd_udp_addr_is_v4(to), udp->mtu);
+    if (payload == 0)
+        return;
+    tx->too_big[tx->num_too_big++] = (struct mrd_udp_too_big){*to, payload};
+}
+
+bool mrd_udp_too_big(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes)
+{
+    struct mrd_udp_tx *tx = &mrd_udp_of(b)->tx;
+
+    if (tx->num_too_big == 0)
+        return false;
+    tx->num_too_big--;
+    *to = tx->too_big[tx->num_too_big].to;
+    *payload_bytes = tx->too_big[tx->num_too_big].payload_bytes;
+    return true;
+}

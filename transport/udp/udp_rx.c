@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving: short datagrams with one recvmsg() into staging, long ones after a look at their
+ * header.
+ *
+ * The look (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
+ * plan where the payloads belong, and recvmsg() then scatters them straight into the users'
+ * buffers. While only short datagrams come it is left out, for latency.
+ */
+#include "transport/udp/udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+enum {
+    LONG_BYTES = 2048,  /* where straight receive begins to pay for its look */
+    SMALL_RUN_MAX = 8,  /* so many short datagrams in a row, and looking stops */
+    STAGING_ALIGN = 64, /* a cache line */
+};
+
+/* What a look at the socket gave. */
+enum got { GOT_NOTHING, GOT_DATAGRAM };
+
+struct control {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + 4 * CMSG_SPACE(sizeof(int))];
+    };
+};
+
+/* -------------------------------------------------------------------- what recvmsg tells */
+
+static void note_overflow(struct mrd_udp_rx *rx, uint32_t count)
+{
+    rx->overflow = count;
+    /* The count is of the socket's life; told again only once it doubled. */
+    if (count / 2 < rx->overflow_logged)
+        return;
+    rx->overflow_logged = count;
+    mrd_log(MRD_LOG_WARN,
+            "the UDP receive buffer overflowed, %u datagrams lost so far: raise net.core.rmem_max",
+            count);
+}
+
+static uint32_t control_u32(const struct cmsghdr *c)
+{
+    uint32_t value = 0;
+    size_t len = c->cmsg_len - CMSG_LEN(0);
+
+    /* IP_TOS comes as one byte, all else as an int. */
+    if (len == 1)
+        return *CMSG_DATA(c);
+    memcpy(&value, CMSG_DATA(c), len < sizeof(value) ? len : sizeof(value));
+    return value;
+}
+
+static void read_pktinfo(const struct cmsghdr *c, struct mrd_addr *to)
+{
+    if (c->cmsg_level == IPPROTO_IP) {
+        struct in_pktinfo info;
+
+        memcpy(&info, CMSG_DATA(c), sizeof(info));
+        mrd_udp_from_v4(info.ipi_addr, to);
+    } else {
+        struct in6_pktinfo info;
+
+        memcpy(&info, CMSG_DATA(c), sizeof(info));
+        memcpy(to->ip, &info.ipi6_addr, 16);
+        to->scope = mrd_udp_addr_is_link_local(to) ? (uint32_t)info.ipi6_ifindex : 0;
+    }
+}
+
+/* Fill the arrival from a received, or looked at, message of `bytes` bytes. */
+static void read_arrival(struct mrd_udp *udp, struct msghdr *msg, uint32_t bytes)
+{
+    struct mrd_udp_arrival *a = &udp->rx.arrival;
+
+    mrd_udp_from_sockaddr(msg->msg_name, &a->from);
+    a->to = udp->bound;
+    a->to.port = mrd_udp_addr_is_any(&udp->bound) ? 0 : udp->rx.port;
+    a->ecn = MRD_ECN_NOT_ECT;
+    a->segment_len = a->total_len = bytes;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+            uint32_t segment = control_u32(c);
+
+            if (segment > 0 && segment < bytes)
+                a->segment_len = segment;
+        } else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+                   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS)) {
+            a->ecn = control_u32(c) & 3;
+        } else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) ||
+                   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO)) {
+            read_pktinfo(c, &a->to);
+            a->to.port = udp->rx.port;
+        } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+            uint32_t count = control_u32(c);
+
+            if (count != udp->rx.overflow)
+                note_overflow(&udp->rx, count);
+        }
+    }
+    a->segments = bytes ? (bytes + a->segment_len - 1) / a->segment_len : 0;
+    a->next = a->planned = 0;
+    a->head_len = 0;
+}
+
+static uint32_t segment_bytes(const struct mrd_udp_arrival *a, unsigned i)
+{
+    return i + 1 < a->segments ? a->segment_len : a->total_len - i * a->segment_len;
+}
+
+/* -------------------------------------------------------------------- receiving */
+
+static ssize_t receive(int fd, struct msghdr *msg, int flags)
+{
+    ssize_t n;
+
+    do
+        n = recvmsg(fd, msg, flags | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Take `bytes` of the staging buffer, from where it is used up to. */
+static const uint8_t *stage(struct mrd_udp_rx *rx, uint32_t bytes)
+{
+    const uint8_t *at = rx->staging + rx->staged;
+
+    rx->staged += (bytes + STAGING_ALIGN - 1) / STAGING_ALIGN * STAGING_ALIGN;
+    return at;
+}
+
+/* The next datagram into staging, with no look before. */
+static enum got receive_plain(struct mrd_udp *udp)
+{
+    struct mrd_udp_rx *rx = &udp->rx;
+    union mrd_udp_sockaddr name;
+    struct control control;
+    struct iovec iov = {rx->staging + rx->staged, MRD_UDP_DATAGRAM_ROOM};
+    struct msghdr msg = {
+        .msg_name = &name,
+        .msg_namelen = sizeof(name),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t n = receive(rx->fd, &msg, 0);
+
+    if (n < 0)
+        return GOT_NOTHING;
+    rx->count.plain++;
+    read_arrival(udp, &msg, (uint32_t)n);
+    rx->arrival.bytes = stage(rx, (uint32_t)n);
+    return GOT_DATAGRAM;
+}
+
+/* The next datagram's header and what there is to know of it; it stays where it is. */
+static enum got look(struct mrd_udp *udp)
+{
+    struct mrd_udp_rx *rx = &udp->rx;
+    union mrd_udp_sockaddr name;
+    struct control control;
+    struct iovec iov = {rx->peek, sizeof(rx->peek)};
+    struct msghdr msg = {
+        .msg_name = &name,
+        .msg_namelen = sizeof(name),
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control.bytes,
+        .msg_controllen = sizeof(control.bytes),
+    };
+    ssize_t n = receive(rx->fd, &msg, MSG_PEEK | MSG_TRUNC);
+
+    if (n < 0)
+        return GOT_NOTHING;
+    rx->count.peeks++;
+    read_arrival(udp, &msg, (uint32_t)n);
+    rx->peeked = true;
+    return GOT_DATAGRAM;
+}
+
+/* The iovec of a plan: header, pieces, header, pieces, ..., and what is left to staging. Entries.
+ */
+static unsigned plan_iov(struct mrd_udp_rx *rx)
+{
+    struct mrd_udp_arrival *a = &rx->arrival;
+    const struct mrd_rx_plan *plan = &rx->plan;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < a->planned; i++) {
+        rx->iov[n++] = (struct iovec){rx->heads[i], a->head_len};
+        for (unsigned p = plan->first[i]; p < plan->first[i + 1]; p++)
+            rx->iov[n++] = plan->iov[p];
+    }
+    if (a->planned < a->segments)
+        rx->iov[n++] = (struct iovec){rx->staging + rx->staged, MRD_UDP_DATAGRAM_ROOM};
+    return n;
+}
+
+/* Segments from the front whose pieces have just their length: a wrong one would shift all that
+ * follows. */
+static unsigned check_plan(const struct mrd_udp_arrival *a, const struct mrd_rx_plan *plan,
+                           unsigned planned)
+{
+    unsigned i;
+
+    if (plan->head_len == 0 || plan->head_len > MRD_HEAD_PEEK_BYTES)
+        return 0;
+    for (i = 0; i < planned; i++) {
+        size_t bytes = plan->head_len;
+
+        for (unsigned p = plan->first[i]; p < plan->first[i + 1]; p++)
+            bytes += plan->iov[p].iov_len;
+        if (bytes != segment_bytes(a, i))
+            break;
+    }
+    return i;
+}
+
+/* Ask where the datagram that was looked at belongs: sets `planned`, 0 for staging. */
+static void make_plan(struct mrd_udp_rx *rx, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_udp_arrival *a = &rx->arrival;
+    unsigned segments = a->segments, planned;
+    uint32_t bytes = a->total_len;
+    unsigned head = bytes < MRD_HEAD_PEEK_BYTES ? bytes : MRD_HEAD_PEEK_BYTES;
+
+    if (head > a->segment_len)
+        head = a->segment_len;
+    if (segments > MRD_PLAN_SEGMENTS_MAX) {
+        segments = MRD_PLAN_SEGMENTS_MAX;
+        bytes = segments * a->segment_len;
+    }
+    planned = plan(plan_arg, rx->peek, head, segments, a->segment_len, bytes, &a->from, &rx->plan);
+    assert(planned <= segments);
+    a->planned = check_plan(a, &rx->plan, planned);
+    a->head_len = rx->plan.head_len;
+}
+
+/* Receive the datagram that was looked at. */
+static enum got receive_looked_at(struct mrd_udp_rx *rx)
+{
+    struct mrd_udp_arrival *a = &rx->arrival;
+    struct msghdr msg = {.msg_iov = rx->iov, .msg_iovlen = plan_iov(rx)};
+    uint32_t straight = a->planned < a->segments ? a->planned * a->segment_len : a->total_len;
+    ssize_t n = receive(rx->fd, &msg, MSG_TRUNC);
+
+    rx->peeked = false;
+    if (n != (ssize_t)a->total_len) {
+        /* There is only one reader, so this is another datagram than seen: its bytes cannot be told
+         * apart. */
+        a->segments = 0;
+        return n < 0 ? GOT_NOTHING : GOT_DATAGRAM;
+    }
+    if (a->planned)
+        rx->count.straight++;
+    a->bytes = stage(rx, a->total_len - straight);
+    return GOT_DATAGRAM;
+}
+
+/* -------------------------------------------------------------------- reporting */
+
+static bool drop_on_purpose(struct mrd_udp_rx *rx)
+{
+    return rx->drop_ppm && mrd_rng_below(&rx->rng, 1000000) < rx->drop_ppm;
+}
+
+/* Report segments of the arrival while there is room: how many. */
+static unsigned report(struct mrd_udp_rx *rx, struct mrd_rx_packet *packets, unsigned room)
+{
+    struct mrd_udp_arrival *a = &rx->arrival;
+    unsigned n = 0;
+
+    for (; a->next < a->segments && n < room; a->next++) {
+        uint32_t len = segment_bytes(a, a->next);
+        struct mrd_rx_packet *p = &packets[n];
+
+        if (drop_on_purpose(rx))
+            continue;
+        if (a->next < a->planned) {
+            p->data = rx->heads[a->next];
+            p->len = a->head_len;
+            p->placed = 1;
+            p->placed_len = (uint16_t)(len - a->head_len);
+        } else {
+            p->data = a->bytes + (a->next - a->planned) * a->segment_len;
+            p->len = len;
+            p->placed = 0;
+            p->placed_len = 0;
+        }
+        p->plan_index = (uint16_t)a->next;
+        p->ecn = a->ecn;
+        p->from = a->from;
+        p->to = a->to;
+        n++;
+    }
+    return n;
+}
+
+/* Short datagrams for long: looking at each costs more than it gives. */
+static void judge_size(struct mrd_udp_rx *rx)
+{
+    if (rx->arrival.total_len >= LONG_BYTES) {
+        rx->peeking = true;
+        rx->small_run = 0;
+    } else if (rx->peeking && ++rx->small_run >= SMALL_RUN_MAX) {
+        rx->peeking = false;
+    }
+}
+
+/*
+ * The next datagram, by a plan if `may_plan`. A long datagram that a plan might suit waits,
+ * `peeked`, until the packets reported before it are judged: a plan must know all that was received
+ * before.
+ */
+static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_udp_rx *rx = &udp->rx;
+
+    if (!rx->peeked) {
+        if (!plan || !rx->peeking)
+            return receive_plain(udp);
+        if (look(udp) == GOT_NOTHING)
+            return GOT_NOTHING;
+    }
+    if (rx->arrival.total_len >= LONG_BYTES && plan) {
+        if (!may_plan)
+            return GOT_DATAGRAM;
+        make_plan(rx, plan, plan_arg);
+    }
+    return receive_looked_at(rx);
+}
+
+static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, unsigned max,
+                         bool *more, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_udp_rx *rx = &udp->rx;
+    bool was_quiet = rx->quiet;
+    unsigned n = 0;
+
+    *more = true;
+    rx->quiet = false;
+    /* As many datagrams as packets, at most: dropped and empty ones must not keep us here. */
+    for (unsigned turn = 0; turn <= max; turn++) {
+        if (rx->arrival.next < rx->arrival.segments && !rx->peeked)
+            n += report(rx, packets + n, max - n);
+        /* The packets of a plan are judged before the next one is made. */
+        if (n == max || (n > 0 && rx->arrival.planned))
+            return n;
+        /* After a silence, one short message: whoever waits for it need not wait for a look behind
+         * it. */
+        if (n == 1 && was_quiet && rx->arrival.total_len < LONG_BYTES)
+            return n;
+        /* All dropped on purpose, say. */
+        if (n == 0 && !rx->lent)
+            rx->staged = 0;
+        if (rx->staged + MRD_UDP_DATAGRAM_ROOM > MRD_UDP_STAGING_BYTES)
+            return n;
+        if (next_datagram(udp, n == 0, plan, plan_arg) == GOT_NOTHING) {
+            rx->quiet = true;
+            *more = false;
+            return n;
+        }
+        if (rx->peeked)
+            return n;
+        judge_size(rx);
+    }
+    return n;
+}
+
+unsigned mrd_udp_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
+                          bool *more, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_udp *udp = mrd_udp_of(b);
+    unsigned n = rx_burst(udp, packets, max, more, plan, plan_arg);
+
+    udp->rx.lent |= n > 0;
+    return n;
+}
+
+void mrd_udp_rx_return(struct mrd_backend *b)
+{
+    struct mrd_udp_rx *rx = &mrd_udp_of(b)->rx;
+
+    rx->lent = false;
+
+    /* Segments that found no room in the last burst are still there. */
+    if (rx->peeked || rx->arrival.next == rx->arrival.segments)
+        rx->staged = 0;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Making the sockets of the UDP mover. */
+#include "transport/udp/udp.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { TOS_ECT0 = MRD_ECN_ECT0 };
+
+static int set_int(int fd, int level, int name, int value)
+{
+    return setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
+}
+
+static int error_no_descriptor(const struct mrd_udp *udp, int error)
+{
+    struct rlimit limit = {.rlim_cur = 0};
+
+    if (error == -EMFILE) {
+        getrlimit(RLIMIT_NOFILE, &limit);
+        mrd_error_set("out of file descriptors after %u source sockets: the limit is %llu "
+                      "(RLIMIT_NOFILE); open fewer paths or raise it with ulimit -n",
+                      udp->tx.num_paths, (unsigned long long)limit.rlim_cur);
+    } else {
+        mrd_error_set("cannot make a UDP socket after %u source sockets: %s", udp->tx.num_paths,
+                      strerror(-error));
+    }
+    return error;
+}
+
+static int error_no_bind(const struct mrd_udp *udp, uint16_t port, int error)
+{
+    char ip[INET6_ADDRSTRLEN] = "any address";
+
+    if (mrd_udp_addr_is_v4(&udp->bound))
+        inet_ntop(AF_INET, udp->bound.ip + 12, ip, sizeof(ip));
+    else if (!mrd_udp_addr_is_any(&udp->bound))
+        inet_ntop(AF_INET6, udp->bound.ip, ip, sizeof(ip));
+    switch (error) {
+    case -EADDRINUSE:
+        if (port)
+            mrd_error_set("UDP port %u of %s is in use", port, ip);
+        else
+            mrd_error_set("no free UDP port on %s: all of net.ipv4.ip_local_port_range are in use",
+                          ip);
+        break;
+    case -EADDRNOTAVAIL:
+        mrd_error_set("%s is not an address of this machine", ip);
+        break;
+    case -EACCES:
+        mrd_error_set("UDP port %u of %s needs a privilege (net.ipv4.ip_unprivileged_port_start)",
+                      port, ip);
+        break;
+    default:
+        mrd_error_set("cannot bind UDP port %u of %s: %s", port, ip, strerror(-error));
+    }
+    return error;
+}
+
+int mrd_udp_family_choose(struct mrd_udp *udp)
+{
+    int fd, error;
+
+    if (mrd_udp_addr_is_v4(&udp->bound)) {
+        static const uint8_t any[4];
+
+        udp->family = AF_INET;
+        if (memcmp(udp->bound.ip + 12, any, sizeof(any)) == 0)
+            udp->bound = (struct mrd_addr){.scope = 0};
+        return 0;
+    }
+    udp->family = AF_INET6;
+    fd = udp->without & MRD_UDP_WITHOUT_IPV6 ? -1 : socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    error = udp->without & MRD_UDP_WITHOUT_IPV6 ? -EAFNOSUPPORT : -errno;
+    if (error != -EAFNOSUPPORT)
+        return error_no_descriptor(udp, error);
+    if (!mrd_udp_addr_is_any(&udp->bound)) {
+        mrd_error_set("this machine has no IPv6, which the address to bind needs");
+        return error;
+    }
+    udp->family = AF_INET;
+    return 0;
+}
+
+/* A bound socket, or -errno; *port is what it got. */
+static int open_bound(const struct mrd_udp *udp, uint16_t *port)
+{
+    struct mrd_addr local = udp->bound;
+    union mrd_udp_sockaddr sa;
+    socklen_t len;
+    int error;
+    int fd = socket(udp->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return error_no_descriptor(udp, -errno);
+    /* "Any address" means both families; an IPv6 address bars IPv4 by itself. */
+    error = udp->family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+    local.port = *port;
+    len = mrd_udp_to_sockaddr(udp->family, &local, &sa);
+    if (!error && bind(fd, &sa.sa, len))
+        error = -errno;
+    if (!error && getsockname(fd, &sa.sa, &len))
+        error = -errno;
+    if (error) {
+        close(fd);
+        return error_no_bind(udp, *port, error);
+    }
+    mrd_udp_from_sockaddr(&sa, &local);
+    *port = (uint16_t)local.port;
+    return fd;
+}
+
+/*
+ * The buffer that the kernel granted, in its own count: bytes with their bookkeeping ("truesize"),
+ * twice what was asked for.
+ */
+static uint32_t grow_receive_buffer(int fd)
+{
+    int granted = 0;
+    socklen_t len = sizeof(granted);
+
+    if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, MRD_UDP_RCVBUF_BYTES))
+        set_int(fd, SOL_SOCKET, SO_RCVBUF, MRD_UDP_RCVBUF_BYTES);
+    if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len) || granted <= 0)
+        granted = 2 * 212992; /* Linux' default; it cannot fail on a socket */
+    if (granted < MRD_UDP_RCVBUF_BYTES)
+        mrd_log(MRD_LOG_WARN,
+                "the UDP receive buffer is %d bytes, which a few fast senders overflow: "
+                "raise net.core.rmem_max to %d (sysctl -w net.core.rmem_max=%d)",
+                granted / 2, MRD_UDP_RCVBUF_BYTES, MRD_UDP_RCVBUF_BYTES);
+    return (uint32_t)granted;
+}
+
+/* What recvmsg() is to tell along with a datagram. Options that a kernel lacks are no error: it
+ * then does not tell. */
+static void ask_for_control(const struct mrd_udp *udp, int fd)
+{
+    bool any = mrd_udp_addr_is_any(&udp->bound);
+
+    set_int(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
+    set_int(fd, IPPROTO_IP, IP_RECVTOS, 1);
+    if (udp->family == AF_INET6) {
+        set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+        /* For IPv4 packets too: the address comes v4-mapped. Only asked for where it is not known
+         * anyway. */
+        set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, any);
+    } else {
+        set_int(fd, IPPROTO_IP, IP_PKTINFO, any);
+    }
+    set_int(fd, IPPROTO_UDP, UDP_GRO, !(udp->without & MRD_UDP_WITHOUT_GRO));
+}
+
+int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
+{
+    int fd = open_bound(udp, &port);
+
+    if (fd < 0)
+        return fd;
+    udp->base.mover.rx_buffer_bytes = grow_receive_buffer(fd);
+    ask_for_control(udp, fd);
+    udp->rx.fd = fd;
+    udp->rx.port = port;
+    return 0;
+}
+
+/*
+ * Without leave to fragment it is DO, not PROBE: both set the DF bit, but only DO heeds what ICMP
+ * told of the path, so that a packet that the path would drop is an EMSGSIZE here and IP_MTU says
+ * what fits. PROBE is for those who probe the MTU themselves.
+ */
+int mrd_udp_set_fragment(const struct mrd_udp *udp, int fd, bool allowed)
+{
+    int error =
+        set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, allowed ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+
+    if (!error && udp->family == AF_INET6)
+        error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+                        allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+    return error;
+}
+
+int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
+{
+    struct mrd_udp_tx *tx = &udp->tx;
+    int fd = open_bound(udp, &port);
+    int error;
+
+    assert(tx->num_paths < tx->max_paths);
+    if (fd < 0)
+        return fd;
+    error = mrd_udp_set_fragment(udp, fd, false);
+    /* ECT on all packets, acks as well: a mark on an ack harms nobody, and an option a packet costs
+     * time. */
+    if (!error)
+        error = set_int(fd, IPPROTO_IP, IP_TOS, TOS_ECT0);
+    if (!error && udp->family == AF_INET6)
+        error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, TOS_ECT0);
+    if (error) {
+        mrd_error_set("cannot prepare a UDP source socket: %s", strerror(-error));
+        close(fd);
+        return error;
+    }
+    set_int(fd, SOL_SOCKET, SO_SNDBUF, MRD_UDP_SNDBUF_BYTES);
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0); /* nobody reads here: strangers shall fill no memory */
+    tx->paths[tx->num_paths++] = (struct mrd_udp_path){.fd = fd, .port = port};
+    return 0;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending: packets that go the same way leave as one superpacket, which the kernel or the card
+ * cuts.
+ *
+ * A run of packets on one path is one system call. Whatever stops it, the next call begins with the
+ * packet that stopped it, so an error always speaks of the first message.
+ */
+#include "transport/udp/udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- groups */
+
+static bool same_way(const struct mrd_tx_packet *a, const struct mrd_tx_packet *b)
+{
+    return a->path == b->path && memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
+           memcmp(&a->from, &b->from, sizeof(a->from)) == 0;
+}
+
+static bool gso_refused(const struct mrd_udp_tx *tx, const struct mrd_addr *to)
+{
+    for (unsigned i = 0; i < tx->num_no_gso; i++) {
+        if (mrd_udp_addr_same_ip(&tx->no_gso[i], to))
+            return true;
+    }
+    return false;
+}
+
+static void refuse_gso(struct mrd_udp *udp, const struct mrd_addr *to, int error)
+{
+    struct mrd_udp_tx *tx = &udp->tx;
+    char text[MRD_ADDRESS_MAX];
+
+    if (mrd_udp_format_address(&udp->base, to, text, sizeof(text)))
+        text[0] = '\0';
+    mrd_log(MRD_LOG_INFO,
+            "the route to %s takes no UDP_SEGMENT (%s): one packet a call from now on", text,
+            strerror(error));
+    if (tx->num_no_gso == MRD_UDP_NO_GSO_MAX)
+        tx->gso = false; /* so many that all may be like that */
+    else
+        tx->no_gso[tx->num_no_gso++] = *to;
+}
+
+/* How many packets of the front make one superpacket: equal lengths, the last may be shorter. */
+static unsigned group_size(const struct mrd_udp_tx *tx, const struct mrd_tx_packet *packets,
+                           unsigned n)
+{
+    unsigned size = 1, iov = 1u + packets[0].num_iov;
+    uint32_t bytes = packets[0].len;
+
+    if (n == 1 || !tx->gso || (packets[0].flags & MRD_TX_FRAGMENT) || packets[0].len == 0 ||
+        !same_way(&packets[0], &packets[1]) || gso_refused(tx, &packets[0].to))
+        return 1;
+    while (size < n && size < MRD_UDP_SEGMENTS_MAX) {
+        const struct mrd_tx_packet *p = &packets[size];
+
+        if ((p->flags & MRD_TX_FRAGMENT) || p->len == 0 || p->len > packets[0].len ||
+            bytes + p->len > MRD_UDP_SUPERPACKET_BYTES || iov + 1 + p->num_iov > MRD_UDP_TX_IOV ||
+            !same_way(&packets[0], p))
+            break;
+        bytes += p->len;
+        iov += 1u + p->num_iov;
+        size++;
+        if (p->len < packets[0].len)
+            break;
+    }
+    return size;
+}
+
+/* -------------------------------------------------------------------- messages */
+
+static bool needs_source(struct mrd_udp *udp, const struct mrd_tx_packet *p)
+{
+    return mrd_udp_addr_is_v4(&p->from) == mrd_udp_addr_is_v4(&p->to) &&
+           !mrd_udp_source_is_default(udp, &p->to, &p->from);
+}
+
+static void *put_control(struct msghdr *msg, int level, int type, size_t len)
+{
+    struct cmsghdr *c = (struct cmsghdr *)(void *)((char *)msg->msg_control + msg->msg_controllen);
+
+    c->cmsg_level = level;
+    c->cmsg_type = type;
+    c->cmsg_len = CMSG_LEN(len);
+    msg->msg_controllen += CMSG_SPACE(len);
+    return CMSG_DATA(c);
+}
+
+static void put_source(const struct mrd_udp *udp, struct msghdr *msg, const struct mrd_addr *from)
+{
+    if (udp->family == AF_INET) {
+        struct in_pktinfo info = {.ipi_ifindex = 0};
+
+        memcpy(&info.ipi_spec_dst, from->ip + 12, 4);
+        memcpy(put_control(msg, IPPROTO_IP, IP_PKTINFO, sizeof(info)), &info, sizeof(info));
+    } else { /* a v4-mapped address does for IPv4 */
+        struct in6_pktinfo info = {.ipi6_ifindex = from->scope};
+
+        memcpy(&info.ipi6_addr, from->ip, 16);
+        memcpy(put_control(msg, IPPROTO_IPV6, IPV6_PKTINFO, sizeof(info)), &info, sizeof(info));
+    }
+}
+
+static void put_iov(struct mrd_udp_tx_batch *batch, const struct mrd_tx_packet *p)
+{
+    batch->iov[batch->num_iov++] = (struct iovec){p->head, p->head_len};
+    for (unsigned i = 0; i < p->num_iov; i++)
+        batch->iov[batch->num_iov++] = p->iov[i];
+}
+
+/* Append packets[0..n) as one message; there is room. */
+static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n)
+{
+    struct mrd_udp_tx_batch *batch = &udp->tx.batch;
+    unsigned i = batch->num_messages++;
+    struct msghdr *msg = &batch->messages[i].msg_hdr;
+    unsigned first_iov = batch->num_iov;
+
+    batch->packets[i] = n;
+    msg->msg_name = &batch->names[i];
+    msg->msg_namelen = mrd_udp_to_sockaddr(udp->family, &packets[0].to, &batch->names[i]);
+    msg->msg_control = batch->control[i].bytes;
+    msg->msg_controllen = 0;
+    msg->msg_flags = 0;
+    if (needs_source(udp, &packets[0]))
+        put_source(udp, msg, &packets[0].from);
+    if (n > 1) {
+        uint16_t segment = (uint16_t)packets[0].len;
+
+        memcpy(put_control(msg, IPPROTO_UDP, UDP_SEGMENT, sizeof(segment)), &segment,
+               sizeof(segment));
+    }
+    if (msg->msg_controllen == 0)
+        msg->msg_control = NULL;
+    for (unsigned p = 0; p < n; p++)
+        put_iov(batch, &packets[p]);
+    msg->msg_iov = &batch->iov[first_iov];
+    msg->msg_iovlen = batch->num_iov - first_iov;
+}
+
+static bool sendable(const struct mrd_udp *udp, const struct mrd_tx_packet *p)
+{
+    assert(p->path < udp->tx.num_paths);
+    return udp->family == AF_INET6 || mrd_udp_addr_is_v4(&p->to);
+}
+
+/* Messages for one socket from the front of packets[0..n), at least one. */
+static void fill_batch(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n)
+{
+    struct mrd_udp_tx_batch *batch = &udp->tx.batch;
+    unsigned done = 0;
+
+    batch->num_messages = batch->num_iov = 0;
+    while (done < n && batch->num_messages < MRD_UDP_TX_MESSAGES) {
+        const struct mrd_tx_packet *p = &packets[done];
+        unsigned size, iov = 0;
+
+        if (done > 0 &&
+            (p->path != packets[0].path || (p->flags & MRD_TX_FRAGMENT) || !sendable(udp, p)))
+            break;
+        size = group_size(&udp->tx, p, n - done);
+        for (unsigned i = 0; i < size; i++)
+            iov += 1u + p[i].num_iov;
+        if (batch->num_iov + iov > MRD_UDP_TX_IOV)
+            break;
+        put_message(udp, p, size);
+        done += size;
+    }
+}
+
+/* -------------------------------------------------------------------- sending */
+
+static bool would_block(int error)
+{
+    return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Send the batch: messages that went, or -errno of the first. */
+static int send_batch(int fd, struct mrd_udp_tx_batch *batch)
+{
+    const struct msghdr *msg = &batch->messages[0].msg_hdr;
+    ssize_t n;
+
+    do {
+        if (batch->num_messages > 1)
+            n = sendmmsg(fd, batch->messages, batch->num_messages, MSG_DONTWAIT);
+        else if (msg->msg_iovlen == 1 && !msg->msg_control)
+            n = sendto(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, MSG_DONTWAIT,
+                       msg->msg_name, msg->msg_namelen);
+        else
+            n = sendmsg(fd, msg, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    return batch->num_messages > 1 ? (int)n : 1;
+}
+
+/* The kernel will not send this packet, ever: the peer's loss detection has the rest. */
+static void lose(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n, int error)
+{
+    char text[MRD_ADDRESS_MAX];
+
+    udp->tx.lost += n;
+    if (error == EMSGSIZE) {
+        mrd_udp_too_big_add(udp, &p->to);
+        return;
+    }
+    if (error == udp->tx.logged_error)
+        return;
+    udp->tx.logged_error = error;
+    if (mrd_udp_format_address(&udp->base, &p->to, text, sizeof(text)))
+        text[0] = '\0';
+    mrd_log(MRD_LOG_WARN, "packets to %s cannot be sent: %s", text, strerror(error));
+}
+
+/* Send one packet on its own: 0 or the errno. */
+static int send_single(struct mrd_udp *udp, const struct mrd_tx_packet *p)
+{
+    int fd = udp->tx.paths[p->path].fd;
+    int sent;
+
+    udp->tx.batch.num_messages = udp->tx.batch.num_iov = 0;
+    put_message(udp, p, 1);
+    sent = send_batch(fd, &udp->tx.batch);
+    return sent < 0 ? -sent : 0;
+}
+
+/*
+ * A superpacket was refused with `refusal`: send its packets one by one. That says what it was
+ * about, a packet too big or the superpacket as such. Packets taken.
+ */
+static unsigned send_apart(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n,
+                           int refusal)
+{
+    bool any_sent = false;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        int error = send_single(udp, &packets[i]);
+
+        if (would_block(error))
+            break;
+        if (error)
+            lose(udp, &packets[i], 1, error);
+        /* A last, shorter packet may fit where the others do not. */
+        else if (packets[i].len == packets[0].len)
+            any_sent = true;
+    }
+    if (any_sent)
+        refuse_gso(udp, &packets[0].to, refusal);
+    return i;
+}
+
+/* The first message of the batch, packets[0..n), failed. Packets taken. */
+static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n,
+                             int error)
+{
+    if (would_block(error))
+        return 0;
+    if (n > 1) {
+        switch (error) {
+        case EINVAL:
+        case EIO:
+        case ENOPROTOOPT:
+        case EOPNOTSUPP:
+        case EMSGSIZE: /* or EINVAL, in older kernels: segments do not fit the MTU */
+            return send_apart(udp, packets, n, error);
+        }
+    }
+    lose(udp, packets, n, error);
+    return n;
+}
+
+/*
+ * A packet that was cut before the path's MTU shrank. Its own socket sends it, with leave to
+ * fragment for this one call: another socket would be another path, and the order on this one would
+ * break.
+ */
+static unsigned send_fragmented(struct mrd_udp *udp, const struct mrd_tx_packet *p)
+{
+    int fd = udp->tx.paths[p->path].fd;
+    int error = -mrd_udp_set_fragment(udp, fd, true);
+
+    if (!error)
+        error = send_single(udp, p);
+    (void)mrd_udp_set_fragment(udp, fd, false);
+    return error ? handle_error(udp, p, 1, error) : 1;
+}
+
+unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
+{
+    struct mrd_udp *udp = mrd_udp_of(b);
+    struct mrd_udp_tx_batch *batch = &udp->tx.batch;
+    unsigned taken = 0;
+
+    while (taken < n) {
+        const struct mrd_tx_packet *p = &packets[taken];
+        unsigned before = taken;
+        int sent;
+
+        if (!sendable(udp, p)) {
+            lose(udp, p, 1, EAFNOSUPPORT);
+            taken++;
+            continue;
+        }
+        if (p->flags & MRD_TX_FRAGMENT) {
+            taken += send_fragmented(udp, p);
+        } else {
+            fill_batch(udp, p, n - taken);
+            sent = send_batch(udp->tx.paths[p->path].fd, batch);
+            if (sent < 0)
+                taken += handle_error(udp, p, batch->packets[0], -sent);
+            for (int i = 0; i < sent; i++)
+                taken += batch->packets[i];
+        }
+        if (taken == before)
+            break; /* the socket is full */
+    }
+    return taken;
+}
