@@ -38,7 +38,7 @@ static bool make_pools(struct mrd_engine *e)
     return mrd_peers_init(&e->peers, e->allocator, c->max_peers, c->paths) &&
            mrd_pool_init(&e->txq_pool, e->allocator, sizeof(struct mrd_txq), c->max_flows) &&
            mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx), c->max_flows) &&
-           mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx), c->max_flows) &&
+           mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx), 2 * c->max_flows) &&
            mrd_pool_init(&e->pend_pool, e->allocator, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusal_pool, e->allocator, sizeof(struct mrd_refusal), REFUSALS) &&
            mrd_mrs_init(&e->mrs, e->allocator) && make_hash(e, &e->qps, 1024) &&
@@ -86,7 +86,9 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->cookie_secret = mrd_rng_u64(&e->rng);
     e->epoch_next = 1;
     e->qpn_next = MRD_QPN_FIRST;
-    e->real = e->now = e->opened_ns = e->drained_real_ns = e->share_at_ns = now_ns;
+    e->now = e->opened_ns = e->looked_ns = e->empty_ns = e->share_at_ns = now_ns;
+    e->due_ns = MRD_NEVER;
+    mrd_list_init(&e->suspects);
     mrd_list_init(&e->qp_list);
     mrd_list_init(&e->ready);
     if (!make_pools(e)) {
@@ -126,38 +128,47 @@ void mrd_engine_destroy(struct mrd_engine *e)
 
 /* ---------------------------------------------------------------------------------------- time */
 
-void mrd_engine_time(struct mrd_engine *e, uint64_t real)
+void mrd_engine_time(struct mrd_engine *e, uint64_t now_ns)
 {
-    if (real > e->real)
-        e->real = real;
-    e->now = e->real - e->stall_ns;
+    if (now_ns > e->now)
+        e->now = now_ns;
 }
 
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_engine_time(e, now_ns);
     e->call_seq++;
+    e->due_ns = e->heap_num ? e->heap[0]->timer_ns : MRD_NEVER;
 }
 
 /*
- * The queue is empty now. If nothing was read since it was last seen empty, it was empty all along, and the whole time
- * counts. Else packets may have waited: only so much of a long gap counts as time in which a peer could have been
- * heard. Until this call the clock of judgement stood still for what was read (see mrd_engine_rx()).
+ * A caller may sleep until the next deadline; what is beyond is a stall. With nothing due there is nobody to judge, and
+ * no stall.
  */
+void mrd_engine_look(struct mrd_engine *e)
+{
+    uint64_t expected = e->due_ns > e->looked_ns ? e->due_ns : e->looked_ns;
+
+    if (e->due_ns != MRD_NEVER && e->now > expected + MRD_STALL_NS) {
+        e->stats.stalls++;
+        e->absent_ns = e->now;
+    }
+    e->looked_ns = e->now;
+}
+
 void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns)
 {
-    uint64_t gap;
+    struct mrd_node *n;
 
     mrd_engine_time(e, now_ns);
-    gap = e->real - e->drained_real_ns;
-    if (e->rx_since_drained && gap > MRD_STALL_NS) {
-        e->stats.stalls++;
-        e->stall_ns += gap - MRD_STALL_NS;
-        e->now = e->real - e->stall_ns;
-        e->stalled_at_ns = e->now;
+    mrd_engine_look(e);
+    e->empty_ns = e->now;
+    while ((n = mrd_list_pop(&e->suspects))) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, suspect);
+
+        if (peer->tx)
+            mrd_engine_losses(e, peer);
     }
-    e->rx_since_drained = false;
-    e->drained_real_ns = e->real;
 }
 
 /* ---------------------------------------------------------------------------------------- timers: a binary heap */
@@ -241,7 +252,7 @@ uint64_t mrd_engine_deadline(const struct mrd_engine *e)
         return 0;
     if (!e->heap_num)
         return MRD_NEVER;
-    return e->heap[0]->timer_ns + e->stall_ns;
+    return e->heap[0]->timer_ns;
 }
 
 void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer)

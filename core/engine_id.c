@@ -78,7 +78,7 @@ static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
     uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
     uint64_t b = MRD_SEND_IDLE_LIFE_NS + e->config.peer_timeout_ns + 2 * MRD_PACKET_LIFE_NS;
 
-    return peer->rx_state != MRD_RX_NONE && e->now - peer->heard_ns > (a > b ? a : b);
+    return peer->rx_state != MRD_RX_NONE && e->empty_ns > peer->heard_ns + (a > b ? a : b);
 }
 
 static void expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
@@ -87,13 +87,13 @@ static void expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
         mrd_engine_drop_rx(e, peer, MRD_RX_NONE);
 }
 
-/* Idle by the caller's clock: ending a send half early is always safe, late is not. */
+/* Ending a send half early is always safe, late is not: this counts our own absence too. */
 static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uint64_t idle_ns)
 {
     const struct mrd_tx_half *tx = peer->tx;
 
     return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
-           tx->refusals.next == &tx->refusals && e->real - tx->active_real_ns >= idle_ns;
+           tx->refusals.next == &tx->refusals && e->now - tx->active_ns >= idle_ns;
 }
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -110,6 +110,7 @@ static void evict(struct mrd_engine *e, struct mrd_peer *peer)
         mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     mrd_engine_disarm(e, peer);
     mrd_list_remove(&peer->ready);
+    mrd_list_remove(&peer->suspect);
     mrd_peer_remove(&e->peers, peer);
     e->stats.peers_evicted++;
     e->stats.peers--;
@@ -156,7 +157,7 @@ struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *pe
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, e->now);
     tx->epoch = e->epoch_next++;
     tx->bound_inc = peer->rx_state == MRD_RX_NONE ? 0 : peer->rx_inc;
-    tx->active_real_ns = e->real;
+    tx->active_ns = e->now;
     tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
     tx->psn_limit = m->tracker / 4;
     cc.packet_bytes = tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes;
@@ -243,7 +244,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, const
                               const struct mrd_rx_packet *packet, const struct mrd_addr *addr)
 {
     uint32_t other = 0;
-    bool young = e->config.challenge_ns && e->now - e->opened_ns <= e->config.challenge_ns &&
+    bool young = e->config.challenge_ns && e->empty_ns - e->opened_ns <= e->config.challenge_ns &&
                  head->src_inc != e->config.incarnation; /* our own life cannot be an earlier one */
     bool pressed = !peer && mrd_pool_free(&e->peers.entries) <= e->peers.max / 8;
     uint64_t cookie;
@@ -368,7 +369,7 @@ void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *h
     }
     if (tx->has_cookie && tx->cookie == head->cookie)
         return; /* one of several, answered already */
-    age_ns = e->real - tx->epoch_real_ns;
+    age_ns = e->now - tx->epoch_ns;
     if (age_ns >= (uint64_t)head->up_usec * MRD_USEC && head->up_usec != UINT32_MAX) {
         e->stats.rx_resets++;
         e->stats.peers_restarted++;

@@ -11,8 +11,9 @@
  * engine_tx.c   packets to send
  * engine_timer.c  deadlines: losses, probes, silence
  *
- * Two clocks: `now` is the caller's minus all stalls, and what every protocol time is kept in; a stall is a time in
- * which our receive queue was not read, so that nobody is judged for our own sleep. `real` is the caller's.
+ * Nobody is judged for our own absence (a stopped process, a call that came late): losses and deadlines are looked at
+ * only after the receive queue was read until empty; the silence of a peer counts up to when it was last seen empty;
+ * and after a stall, a longer absence than the deadlines allowed, RTT samples are void and patience begins anew.
  */
 #ifndef MRD_CORE_ENGINE_IMPL_H
 #define MRD_CORE_ENGINE_IMPL_H
@@ -43,12 +44,13 @@ struct mrd_engine {
     uint64_t cookie_secret;
     struct mrd_stats stats;
 
-    uint64_t real, now;       /* of the current call */
-    uint64_t stall_ns;        /* sum of stalls */
+    uint64_t now;             /* of the current call */
     uint64_t opened_ns;       /* now at create */
-    uint64_t drained_real_ns; /* when the receive queue was last seen empty */
-    uint64_t stalled_at_ns;   /* now at the end of the last stall: RTT samples across it are void */
-    bool rx_since_drained;
+    uint64_t due_ns;          /* next deadline as it was when this call began */
+    uint64_t looked_ns;       /* when the receive queue was last looked at */
+    uint64_t empty_ns;        /* when it was last seen empty: silence counts up to here */
+    uint64_t absent_ns;       /* end of the last stall: RTT samples across it are void */
+    struct mrd_node suspects; /* peers whose losses are to be judged once the queue is empty */
     bool fresh_path_wanted;
     uint32_t call_seq;        /* counts mrd_engine_begin() */
     uint32_t post_seq;        /* call_seq of the last post */
@@ -110,7 +112,9 @@ static inline void mrd_engine_give(struct mrd_engine *e, void *ptr, size_t bytes
 }
 
 /* engine.c */
-void mrd_engine_time(struct mrd_engine *e, uint64_t real);
+void mrd_engine_time(struct mrd_engine *e, uint64_t now_ns);
+/* The receive queue was looked at: was that later than anyone could expect? */
+void mrd_engine_look(struct mrd_engine *e);
 void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer's timer fires at the latest at `at_ns`; it may fire earlier. */
 void mrd_engine_arm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t at_ns);
@@ -183,7 +187,6 @@ void mrd_engine_recv_done(struct mrd_engine *e, struct mrd_qp_impl *qp, struct m
 void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
 
 /* engine_rx.c */
-/* Ack an own record as told by the peer or by a flush. */
 void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer);
 
 /* engine_timer.c */

@@ -68,23 +68,77 @@ static void deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
 
 /* ---------------------------------------------------------------------------------------- flows */
 
-static struct mrd_flow_rx *flow_for(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                                    uint32_t remote_qpn)
+static struct mrd_flow_rx *flow_find(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                     const struct mrd_qp_impl *qp, uint32_t remote_qpn)
 {
     uint64_t hash = mrd_flow_hash(peer->id, qp->pub.qp_num, remote_qpn);
-    struct mrd_flow_rx *flow;
 
     for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx, hash); n; n = n->next) {
-        flow = mrd_container_of(n, struct mrd_flow_rx, by_key);
+        struct mrd_flow_rx *flow = mrd_container_of(n, struct mrd_flow_rx, by_key);
+
         if (flow->peer == peer && flow->qp == qp && flow->remote_qpn == remote_qpn)
             return flow;
     }
+    return NULL;
+}
+
+/*
+ * Messages make records up to max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
+ * is used up, the next message tells how far its sender is.
+ */
+static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                                     const struct mrd_wire_part *part)
+{
+    struct mrd_flow_rx *flow;
+
+    if (part->op != MRD_OP_ABORT && e->flow_rx_pool.used >= e->config.max_flows)
+        return NULL;
     flow = mrd_pool_alloc(&e->flow_rx_pool);
     if (!flow)
         return NULL;
-    mrd_flow_rx_init(flow, peer, qp, remote_qpn);
-    mrd_hash_add(&e->flows_rx, &flow->by_key, hash);
+    mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
+                     (uint16_t)(part->rsn - part->rsn_behind));
+    mrd_hash_add(&e->flows_rx, &flow->by_key,
+                 mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
     mrd_list_append(&peer->flows_rx, &flow->peer_node);
+    return flow;
+}
+
+/* The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it are free. */
+static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, uint32_t rsn)
+{
+    struct mrd_node done, *n;
+
+    deliver(e, flow);
+    while (mrd_seq_before(flow->msn_next, msn) && !mrd_flow_rx_find(flow, flow->msn_next)) {
+        mrd_flow_rx_skip(flow);
+        deliver(e, flow);
+    }
+    mrd_list_init(&done);
+    mrd_flow_rx_pass_rsn(flow, rsn, &done);
+    while ((n = mrd_list_pop(&done))) {
+        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+
+        if (pend->recv)
+            mrd_qp_recv_return(flow->qp, pend->recv);
+        release_pend(e, pend);
+    }
+}
+
+/* The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for its record. */
+static struct mrd_flow_rx *flow_of(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                                   const struct mrd_wire_part *part, uint32_t *msn, uint32_t *rsn)
+{
+    struct mrd_flow_rx *flow = flow_find(e, peer, qp, part->src_qpn);
+
+    if (!flow)
+        flow = flow_make(e, peer, qp, part);
+    if (!flow)
+        return NULL;
+    /* Both ends are less than half of 16 bits apart: the window is MRD_MSN_WINDOW. */
+    *msn = flow->msn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->msn - flow->msn_next);
+    *rsn = flow->rsn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->rsn - flow->rsn_next);
+    catch_up(e, flow, *msn - part->msn_behind, *rsn - part->rsn_behind);
     return flow;
 }
 
@@ -203,12 +257,13 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
 static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                             struct bound *b, bool *old)
 {
+    uint32_t msn, rsn;
     uint8_t code;
 
-    b->flow = flow_for(e, peer, b->qp, part->src_qpn);
+    b->flow = flow_of(e, peer, b->qp, part, &msn, &rsn);
     if (!b->flow || mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS)
         return MRD_REFUSE_RESOURCES;
-    switch (mrd_flow_rx_judge(b->flow, part->msn, consumes(part), part->rsn)) {
+    switch (mrd_flow_rx_judge(b->flow, msn, consumes(part), rsn)) {
     case MRD_MSN_OLD:
         *old = true;
         return TAKEN;
@@ -219,11 +274,11 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const s
     }
     code = check_target(e, part, b->qp);
     if (code) {
-        flow_gone(e, b->flow, part->msn, consumes(part), part->rsn);
+        flow_gone(e, b->flow, msn, consumes(part), rsn);
         return code;
     }
     if (consumes(part)) {
-        code = bind_by_rsn(e, b->flow, part->rsn, &b->pend);
+        code = bind_by_rsn(e, b->flow, rsn, &b->pend);
         if (code)
             return code;
         b->recv = b->pend->recv;
@@ -232,7 +287,7 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const s
     }
     memset(b->pend, 0, sizeof(*b->pend));
     mrd_list_init(&b->pend->node);
-    b->pend->msn = part->msn;
+    b->pend->msn = msn;
     b->pend->recv = b->recv;
     return TAKEN;
 }
@@ -463,16 +518,17 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer, const struct
 static void place_abort(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
 {
     struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
-    struct mrd_flow_rx *flow;
     bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
+    struct mrd_flow_rx *flow;
+    uint32_t msn, rsn;
 
     if (part->flags & MRD_PART_MULTI)
         abort_slot(e, peer, part);
     if (!(part->flags & MRD_PART_ORDERED) || !qp || qp->pub.state != MRD_QPS_RTS)
         return;
-    flow = flow_for(e, peer, qp, part->src_qpn);
-    if (flow && mrd_flow_rx_judge(flow, part->msn, has_rsn, part->rsn) == MRD_MSN_NEW)
-        flow_gone(e, flow, part->msn, has_rsn, part->rsn);
+    flow = flow_of(e, peer, qp, part, &msn, &rsn);
+    if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
+        flow_gone(e, flow, msn, has_rsn, rsn);
 }
 
 /* ---------------------------------------------------------------------------------------- packets */
@@ -537,9 +593,8 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
 }
 
 /* Everything parses, lengths add up, and what an ABORT may need is at hand: only then is anything done. */
-static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *peer,
-                                       const struct mrd_wire_head *head, const uint8_t *data,
-                                       uint32_t payload_len)
+static enum mrd_place_verdict validate(const struct mrd_engine *e, const struct mrd_wire_head *head,
+                                       const uint8_t *data, uint32_t payload_len)
 {
     uint32_t at = head->parts_at, bytes = 0;
     struct mrd_wire_part part;
@@ -551,13 +606,8 @@ static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *pe
         bytes += part.len;
         if (part.flags & MRD_PART_MULTI && part.op != MRD_OP_ABORT && num > 1)
             return MRD_PLACE_MALFORMED; /* a segment travels alone */
-        if (part.op == MRD_OP_ABORT && part.flags & MRD_PART_ORDERED) {
-            struct mrd_qp_impl *qp = mrd_engine_qp(e, part.dst_qpn);
-
-            if (mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS * MRD_PARTS_MAX ||
-                (qp && qp->pub.state == MRD_QPS_RTS && !flow_for(e, peer, qp, part.src_qpn)))
-                return MRD_PLACE_NO_ROOM;
-        }
+        if (part.op == MRD_OP_ABORT && mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS * num)
+            return MRD_PLACE_NO_ROOM;
     }
     if (bytes != payload_len)
         return MRD_PLACE_MALFORMED;
@@ -569,7 +619,7 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
                                         const uint8_t *payload, uint32_t payload_len,
                                         struct mrd_refusal **refusal, bool *message_end)
 {
-    enum mrd_place_verdict verdict = validate(e, peer, head, data, payload_len);
+    enum mrd_place_verdict verdict = validate(e, head, data, payload_len);
     uint32_t at = head->parts_at;
     struct mrd_wire_part part;
 

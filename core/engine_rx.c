@@ -124,7 +124,7 @@ static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer
     tx->acked_once = true;
     tx->has_cookie = false;
     tx->unanswered = 0;
-    tx->active_real_ns = e->real;
+    tx->active_ns = e->now;
     tx->waiting_since_ns = e->now;
     peer->heard_ns = e->now;
     return tx;
@@ -148,7 +148,7 @@ static uint64_t rtt_sample(const struct mrd_engine *e, uint32_t stamp, uint32_t 
     uint32_t elapsed = stamp_of(e->now) - stamp - delay;
     uint64_t ns = (uint64_t)elapsed * MRD_WIRE_STAMP_NS;
 
-    if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->stalled_at_ns)
+    if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->absent_ns)
         return 0;
     return ns ? ns : 1;
 }
@@ -225,7 +225,8 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
         return;
-    mrd_engine_losses(e, peer);
+    if (mrd_list_empty(&peer->suspect))
+        mrd_list_append(&e->suspects, &peer->suspect);
     mrd_engine_ready(e, peer);
 }
 
@@ -559,7 +560,8 @@ static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
 void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n, uint64_t now_ns)
 {
     mrd_engine_time(e, now_ns);
-    e->rx_since_drained |= n > 0;
+    if (n)
+        mrd_engine_look(e);
     for (unsigned i = 0; i < n; i++) {
         if (packets[i].placed)
             rx_placed(e, &packets[i]);

@@ -61,6 +61,7 @@ static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *pe
     const struct mrd_tx_half *tx = peer->tx;
     uint64_t since = peer->heard_ns > tx->waiting_since_ns ? peer->heard_ns : tx->waiting_since_ns;
 
+    since = since > e->absent_ns ? since : e->absent_ns;
     return tx->unanswered >= MRD_PROBES_MIN && e->now - since >= e->config.peer_timeout_ns;
 }
 
@@ -69,8 +70,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_tx_half *tx = peer->tx;
     bool full = full_window(tx);
 
-    if (tx->stall_seen_ns != e->stalled_at_ns) {
-        tx->stall_seen_ns = e->stalled_at_ns;
+    if (tx->stall_seen_ns != e->absent_ns) {
+        tx->stall_seen_ns = e->absent_ns;
         tx->unanswered = 0;
     }
     tx->loss.probes++;
@@ -134,6 +135,10 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (peer->rx && peer->rx->rcv.due_ns <= e->now)
         mrd_engine_ready(e, peer);
+    if (e->empty_ns < e->looked_ns) { /* packets wait unread: nobody is judged before they are */
+        mrd_engine_rearm(e, peer);
+        return;
+    }
     if (peer->rx && peer->rx->probe_at_ns <= e->now)
         fire_silence(e, peer);
     if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer->tx) != MRD_NEVER) {

@@ -122,15 +122,35 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
                                    .path_id = path->id,
                                    .pseq = (uint16_t)pseq,
                                    .reply = e->config.self.port};
-    if (tx->epoch_real_ns == MRD_NEVER)
-        tx->epoch_real_ns = e->real;
-    if (!tx->acked_once && e->real - tx->epoch_real_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
+    if (tx->epoch_ns == MRD_NEVER)
+        tx->epoch_ns = e->now;
+    if (!tx->acked_once && e->now - tx->epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
         head->flags |= MRD_WIRE_FIRST_CONTACT;
         if (tx->has_cookie) {
             head->flags |= MRD_WIRE_COOKIE;
             head->cookie = tx->cookie;
         }
     }
+}
+
+/* Numbers of ordered mode, and the oldest message still owed: all older ones are over, also those that never came. */
+static void number(const struct mrd_msg *msg, struct mrd_wire_part *part)
+{
+    const struct mrd_msg *oldest;
+
+    part->src_qpn = msg->qp->pub.qp_num;
+    if (!msg->flow)
+        return;
+    oldest = mrd_container_of(msg->flow->msgs.next, struct mrd_msg, flow_node);
+    part->msn = (uint16_t)msg->msn;
+    part->rsn = (uint16_t)msg->rsn;
+    part->msn_behind = (uint16_t)(msg->msn - oldest->msn);
+    part->rsn_behind = (uint16_t)(msg->rsn - oldest->rsn);
+}
+
+static uint32_t part_bytes(const struct mrd_msg *msg)
+{
+    return mrd_wire_part_bytes(msg->op, msg->part_flags);
 }
 
 static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
@@ -164,7 +184,7 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
     for (msg = rec->u.small; msg; msg = msg->chain) {
         bytes += (msg->part_index - index) * MRD_WIRE_PART_BYTES_MIN;
         index = msg->part_index + 1u;
-        bytes += msg->state == MRD_MSG_SENDING ? mrd_msg_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
+        bytes += msg->state == MRD_MSG_SENDING ? part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
     }
     payload = at + bytes;
     index = 0;
@@ -176,7 +196,7 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
         index++;
         if (msg->state == MRD_MSG_SENDING) {
             mrd_msg_part(msg, 0, msg->length, &part);
-            part.src_qpn = msg->qp->pub.qp_num;
+            number(msg, &part);
             mrd_msg_copy(msg, 0, msg->length, payload);
             payload += msg->length;
         }
@@ -197,7 +217,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     if (!msg || msg->attempt != rec->attempt || !sendable(e, msg))
         return at;
     mrd_msg_part(msg, rec->offset, rec->len, &part);
-    part.src_qpn = msg->qp->pub.qp_num;
+    number(msg, &part);
     at = mrd_wire_put_part(at, &part);
     p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
     if (p->num_iov > 1) { /* one hash over several pieces: staging is simpler and they are rare */
@@ -233,12 +253,10 @@ static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
                                                         (msg->flow ? MRD_PART_ORDERED : 0)),
                                      .attempt = msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM,
                                      .dst_qpn = msg->dst_qpn,
-                                     .src_qpn = msg->qp->pub.qp_num,
                                      .id = msg->id,
-                                     .total = msg->length,
-                                     .msn = msg->msn,
-                                     .rsn = msg->rsn};
+                                     .total = msg->length};
 
+        number(msg, &part);
         at = mrd_wire_put_part(at, &part);
     }
     return at;
@@ -296,7 +314,7 @@ static void emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     peer->packets_sent++;
     peer->bytes_sent += p->len - (uint32_t)(at - p->head);
     tx->loss.last_send_ns = e->now;
-    tx->active_real_ns = e->real;
+    tx->active_ns = e->now;
     if (!tx->sent.inflight.num)
         tx->waiting_since_ns = e->now;
     if (copy) {
@@ -427,7 +445,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 
         next = n->next;
         while (num < MRD_PARTS_MAX && (msg = txq_head(e, q))) {
-            uint32_t bytes = mrd_msg_part_bytes(msg) + msg->length;
+            uint32_t bytes = part_bytes(msg) + msg->length;
 
             if (msg->multi || bytes > room || !flow_open(msg))
                 break;

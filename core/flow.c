@@ -23,11 +23,13 @@ void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t 
 }
 
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                      uint32_t remote_qpn)
+                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next)
 {
     memset(flow, 0, sizeof(*flow));
     flow->peer = peer;
     flow->qp = qp;
+    flow->msn_next = msn_next;
+    flow->rsn_next = rsn_next;
     flow->remote_qpn = remote_qpn;
     mrd_list_init(&flow->pending);
     mrd_list_init(&flow->reserved);
@@ -138,6 +140,23 @@ void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint3
     while (at != &flow->reserved && mrd_seq_before(rsn, pend_of(at)->rsn))
         at = at->prev;
     mrd_list_insert_before(at->next, &pend->node);
+}
+
+void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&flow->reserved)) && mrd_seq_before(pend_of(n)->rsn, rsn)) {
+        mrd_list_remove(n);
+        mrd_list_prepend(done, n);
+    }
+    if (mrd_seq_before(flow->rsn_next, rsn))
+        flow->rsn_next = rsn;
+}
+
+void mrd_flow_rx_skip(struct mrd_flow_rx *flow)
+{
+    flow->msn_next++;
 }
 
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)

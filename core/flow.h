@@ -66,8 +66,9 @@ static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t re
 }
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
+/* It begins with the oldest message that its sender still owes. */
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                      uint32_t remote_qpn);
+                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next);
 
 enum mrd_msn_verdict { MRD_MSN_OLD, MRD_MSN_NEW, MRD_MSN_BEYOND };
 /* Is a message with this MSN (and RSN, if it consumes a receive) one that did not come yet? */
@@ -85,6 +86,10 @@ void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend);
 struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
 /* An RSN above rsn_next will never be used: enter its (receive-less) record. */
 void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn);
+/* All RSNs below `rsn` are over: the records of those that were reserved or gone, oldest last, into `done`. */
+void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done);
+/* The message msn_next was given up before any of it came. */
+void mrd_flow_rx_skip(struct mrd_flow_rx *flow);
 /* The next message in order that is FULL or GONE, off the list; NULL: none. */
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
 

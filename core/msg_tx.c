@@ -35,13 +35,6 @@ void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len, stru
     part->rkey = msg->rkey;
     part->addr = msg->remote_addr;
     part->imm = msg->imm;
-    part->msn = msg->msn;
-    part->rsn = msg->rsn;
-}
-
-uint32_t mrd_msg_part_bytes(const struct mrd_msg *msg)
-{
-    return mrd_wire_part_bytes(msg->op, msg->part_flags);
 }
 
 struct mrd_msg *mrd_msg_in_chain(struct mrd_msg *head, unsigned index)

@@ -69,10 +69,8 @@ struct mrd_msg {
 
 /* Copy bytes [offset, offset + len) of the message. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
-/* Fill the part for [offset, offset + len). */
+/* Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's. */
 void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len, struct mrd_wire_part *part);
-/* Header bytes of its part. */
-uint32_t mrd_msg_part_bytes(const struct mrd_msg *msg);
 /*
  * The message with that index in a packet's chain; or NULL. Indices are those of the first transmission: a message that
  * leaves the chain leaves a gap, which retransmissions fill with a void part, so that a refusal names the right one.

@@ -93,6 +93,7 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
     peer->heap_index = UINT32_MAX;
     peer->timer_ns = MRD_NEVER;
     mrd_list_init(&peer->ready);
+    mrd_list_init(&peer->suspect);
     mrd_list_init(&peer->msgs);
     mrd_list_init(&peer->flows_tx);
     mrd_list_init(&peer->flows_rx);
@@ -116,8 +117,8 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
 
     assert(tx && !peer->tx);
-    memset(tx, 0, sizeof(*tx));
-    tx->epoch_real_ns = tx->rnr_next_ns = MRD_NEVER;
+    memset(tx, 0, sizeof(*tx) + num_paths * sizeof(tx->path[0]));
+    tx->epoch_ns = tx->rnr_next_ns = MRD_NEVER;
     mrd_list_init(&tx->txqs);
     mrd_list_init(&tx->refusals);
     mrd_list_init(&tx->aborts);

@@ -63,8 +63,8 @@ struct mrd_tx_half {
     bool grant_known;
     uint64_t cookie;
     bool has_cookie;
-    uint64_t epoch_real_ns;  /* first packet, by the caller's clock; MRD_NEVER: none yet */
-    uint64_t active_real_ns; /* last packet or ack */
+    uint64_t epoch_ns;       /* first packet; MRD_NEVER: none yet */
+    uint64_t active_ns;      /* last packet or ack */
     uint32_t ack_serial;
     uint32_t psn_limit;
     uint32_t payload_bytes;  /* of a packet to this peer */
@@ -75,7 +75,7 @@ struct mrd_tx_half {
     uint64_t pace_ns;        /* with a window below a packet: not before */
     uint32_t unanswered;     /* probes since the peer was last heard */
     uint64_t waiting_since_ns; /* when the oldest unanswered transmission left, or the last answer came */
-    uint64_t stall_seen_ns;  /* engine's stalled_at_ns when `unanswered` was counted */
+    uint64_t stall_seen_ns;  /* engine's absent_ns when `unanswered` was counted */
     uint64_t rnr_next_ns;    /* not later than the first retry due; MRD_NEVER: none */
     uint64_t queued_bytes;   /* of messages on txqs, headers included: is a packet full? */
 
@@ -113,6 +113,7 @@ enum mrd_rx_state { MRD_RX_NONE = 0, MRD_RX_HELD, MRD_RX_TOMB };
 struct mrd_peer {
     struct mrd_hash_node by_addr;
     struct mrd_node ready;    /* may have something to send */
+    struct mrd_node suspect;  /* acks came since its losses were judged */
     struct mrd_node node;     /* on the engine's list of all */
     struct mrd_addr addr;     /* where it receives */
     struct mrd_addr local;    /* of ours that it addressed; answers leave from it */
@@ -122,7 +123,7 @@ struct mrd_peer {
     uint8_t rx_life;          /* counts receive halves */
     uint32_t rx_inc, rx_epoch;
     uint32_t msg_id_next;     /* ids count on while the entry lives */
-    uint64_t heard_ns;        /* judging clock */
+    uint64_t heard_ns;
     struct mrd_tx_half *tx;
     struct mrd_rx_half *rx;   /* HELD only */
     struct mrd_node msgs;     /* all live messages to it, by mrd_msg.peer_node */

@@ -159,8 +159,11 @@ uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part)
         at += 4;
     }
     if (part->flags & MRD_PART_ORDERED) {
-        at = field32(at, part->msn);
-        at = field32(at, part->rsn);
+        put16(at, part->msn);
+        put16(at + 2, part->rsn);
+        put16(at + 4, part->msn_behind);
+        put16(at + 6, part->rsn_behind);
+        at += 8;
     }
     return at;
 }
@@ -372,8 +375,10 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len, stru
         p += 4;
     }
     if (part->flags & MRD_PART_ORDERED) {
-        part->msn = get32(p);
-        part->rsn = get32(p + 4);
+        part->msn = get16(p);
+        part->rsn = get16(p + 2);
+        part->msn_behind = get16(p + 4);
+        part->rsn_behind = get16(p + 6);
     }
     return true;
 }

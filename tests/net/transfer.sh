@@ -118,13 +118,13 @@ fabric_up -S 4 -r 1000
 
 transfer clean
 (($(sum_of "$lost") == 0 && $(sum_of "$eaten") == 0)) || fail 'clean: the fabric lost packets'
-waste 5 clean
+waste 8 clean
 
 fabric loss 10000
 transfer 'loss 1%'
 (($(sum_of "$lost") > 0)) || fail 'loss 1%: nothing was lost'
 (($(figure packets_retransmitted) >= $(sum_of "$lost") / 2)) || fail 'loss 1%: what was lost was not sent again'
-waste 10 'loss 1%'
+waste 12 'loss 1%'
 fabric loss 0
 
 transfer 'spine dies' kill_spine
@@ -132,4 +132,4 @@ transfer 'spine dies' kill_spine
 (($(sum_of "$came") > came_at_death + 10000)) || fail 'spine dies: it died after the transfer'
 # Probes go on; the rest must have moved to the living spines.
 (($(sum_of "$eaten") * 20 < $(sum_of "$came"))) || fail 'spine dies: too much is still sent into it'
-waste 10 'spine dies'
+waste 12 'spine dies'

@@ -87,13 +87,15 @@ static void step_healed(struct swarm *s)
 static void completion_phase(struct swarm *s)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + HEAL_BUDGET_NS;
-    const char *why = NULL;
 
     s->healing = true;
     swarm_undo(s, true);
     poll_all(s);
-    while (!swarm_is_settled(s, &why)) {
-        swarm_check(s, mrd_sim_now(s->sim) < end_ns, "not settled after the faults ended: %s", why);
+    while (!swarm_is_settled(s)) {
+        if (mrd_sim_now(s->sim) >= end_ns) {
+            swarm_describe_unsettled(s);
+            swarm_check(s, false, "not settled after the faults ended");
+        }
         for (uint32_t host = 0; host < s->config.sim.hosts; host++)
             swarm_post_receives(s, host);
         step_healed(s);

@@ -190,7 +190,8 @@ void swarm_undo(struct swarm *s, bool now);
 
 void swarm_poll_host(struct swarm *s, uint32_t host);
 /* Is nothing left to wait for? */
-bool swarm_is_settled(struct swarm *s, const char **why);
+bool swarm_is_settled(struct swarm *s);
+void swarm_describe_unsettled(struct swarm *s);
 /* After all is complete: what succeeded arrived, what nobody may touch was not touched. */
 void swarm_judge_end(struct swarm *s);
 

@@ -6,7 +6,7 @@
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
 
-enum { POLL_BURST = 8, GUARD_BYTES = 64 };
+enum { POLL_BURST = 8, GUARD_BYTES = 64, UNSETTLED_TOLD = 4 };
 
 static uint32_t number_of(const struct swarm *s, const struct swarm_message *m)
 {
@@ -314,13 +314,39 @@ static bool has_double(struct swarm *s, struct swarm_message *m)
     return false;
 }
 
-bool swarm_is_settled(struct swarm *s, const char **why)
+bool swarm_is_settled(struct swarm *s)
 {
+    const char *why = NULL;
+
     for (uint32_t i = 0; i < s->num_messages; i++) {
-        if (!is_settled(s, &s->message[i], why) && !has_double(s, &s->message[i]))
+        if (!is_settled(s, &s->message[i], &why) && !has_double(s, &s->message[i]))
             return false;
     }
     return true;
+}
+
+void swarm_describe_unsettled(struct swarm *s)
+{
+    const char *why = NULL;
+
+    for (uint32_t i = 0, told = 0; i < s->num_messages && told < UNSETTLED_TOLD; i++) {
+        const struct swarm_message *m = &s->message[i];
+        const struct swarm_qp *from = &s->qp[m->from_qp], *to = &s->qp[m->to_qp];
+
+        if (is_settled(s, &s->message[i], &why))
+            continue;
+        told++;
+        print_error("  message %u (opcode %d, %u bytes, flaw %d%s%s) from host %u QP %u%s to host "
+                    "%u QP %u%s, "
+                    "which has %u receives: %s\n",
+                    i, (int)m->opcode, m->len, (int)m->flaw, m->signaled ? "" : ", unsignaled",
+                    from->order == MRD_ORDER_MSG ? ", ordered" : "", from->host, m->from_qp,
+                    from->error ? " (error)" : "", to->host, m->to_qp,
+                    !to->qp     ? " (destroyed)"
+                    : to->error ? " (error)"
+                                : "",
+                    to->receives, why);
+    }
 }
 
 static void judge_memory(struct swarm *s, struct swarm_message *m)

@@ -35,17 +35,16 @@ static bool polls_memory(const struct perf_run *run)
     return !m->takes_recvs;
 }
 
-/* All but the posting, ahead of time. */
+/* Fill message n ahead of time: its slot was last used long enough ago. */
 static void prepare(struct perf_run *run, uint64_t n)
 {
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
-    uint8_t *message = m->tx_buf + mrd_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots));
 
     if (p->verify)
-        perf_verify_fill(seed_of(run, run->server), n, message, p->size_bytes);
-    else if (polls_memory(run))
-        message[p->size_bytes - 1] = mark_of(n);
+        perf_verify_fill(seed_of(run, run->server), n,
+                         m->tx_buf + mrd_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots)),
+                         p->size_bytes);
 }
 
 static int post(struct perf_run *run, uint64_t n)
@@ -57,6 +56,9 @@ static int post(struct perf_run *run, uint64_t n)
     m->sges[0].addr = (uintptr_t)m->tx_buf + offset;
     wr->wr.rdma.remote_addr = m->remote_addr + offset;
     wr->imm_data = htonl((uint32_t)n);
+    /* Not earlier: only what has just arrived proves that message n - 1 left the one place there is. */
+    if (polls_memory(run))
+        m->tx_buf[run->params.size_bytes - 1] = mark_of(n);
     int rc = mrd_post_send(m->qps[0].qp, wr, &bad);
     /* Full: earlier ones still wait for their acks. They come by polling. */
     while (rc == -ENOMEM || rc == -EAGAIN) {

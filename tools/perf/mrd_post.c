@@ -130,9 +130,7 @@ void mrd_post_prepare(struct perf_run *run)
             .num_sge = p->size_bytes ? 1 : 0,
             .opcode = opcode_of(run),
             .send_flags = is_inline ? MRD_SEND_INLINE : 0,
-            .ud = {.ah = m->ah,
-                   .remote_qpn = m->qps[0].remote_qpn,
-                   .remote_qkey = MRD_RUN_QKEY},
+            .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = MRD_RUN_QKEY},
             .wr.rdma.rkey = m->remote_rkey,
         };
     }
