@@ -362,6 +362,7 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
         return fail(e, -ENOMEM, "the send queue is full");
     }
     msg->peer = peer;
+    msg->peer_id = peer->id;
     error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
     if (error) {
         mrd_cq_unreserve(cq);

@@ -148,7 +148,7 @@ bool mrd_engine_txq_reserve(struct mrd_engine *e, struct mrd_peer *peer, struct 
 void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq);
 /* Off its queue, state SENDING. */
 void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg);
-/* A record was acked and is no longer read: what it carried got there. Releases the record. */
+/* A record was acked: what it carried got there. Releases the record. */
 void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec);
 /* The target refused part `index` of a record. */
 void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,

@@ -153,7 +153,7 @@ static void finish(struct mrd_engine *e, struct mrd_msg *msg)
                             .byte_len = msg->length,
                             .qp_num = qp->pub.qp_num,
                             .src_qp = msg->dst_qpn,
-                            .peer_id = msg->peer->id,
+                            .peer_id = msg->peer_id,
                         });
     else if (cq)
         mrd_cq_unreserve(cq);
@@ -163,7 +163,7 @@ static void finish(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_qp_msg_free(qp, msg);
 }
 
-/* Its outcome is known. In ordered mode it completes after those posted before it. */
+/* Its outcome is known. In ordered mode it completes after those posted before it; always after it was read. */
 static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_flow_tx *flow = msg->flow;
@@ -172,11 +172,11 @@ static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
 
     msg->state = MRD_MSG_DONE;
     msg->status = (uint8_t)status;
-    if (!flow)
+    if (!flow && !msg->reading)
         finish(e, msg);
     while (flow && (n = mrd_list_first(&flow->msgs))) {
         msg = mrd_container_of(n, struct mrd_msg, flow_node);
-        if (msg->state != MRD_MSG_DONE)
+        if (msg->state != MRD_MSG_DONE || msg->reading)
             break;
         flow->msn_una = msg->msn + 1;
         finish(e, msg);
@@ -193,8 +193,24 @@ void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     if (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED)
         msg->status = (uint8_t)status;
     msg->state = MRD_MSG_DONE;
-    finish(e, msg);
+    mrd_list_remove(&msg->node);
+    mrd_list_remove(&msg->peer_node);
+    mrd_list_remove(&msg->flow_node);
+    msg->peer = NULL;
+    msg->flow = NULL;
+    if (!msg->reading)
+        finish(e, msg);
     mrd_engine_qp_reap(e, qp);
+}
+
+void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
+{
+    struct mrd_msg *msg = (struct mrd_msg *)(uintptr_t)cookie;
+
+    mrd_engine_time(e, now_ns);
+    assert(msg->reading > 0);
+    if (--msg->reading == 0 && msg->state == MRD_MSG_DONE)
+        conclude(e, msg, (enum mrd_wc_status)msg->status);
 }
 
 /* ---------------------------------------------------------------------------------------- cancel */

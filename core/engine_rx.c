@@ -83,8 +83,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     sum->packets++;
     sum->bytes += rec->bytes;
     mrd_sent_ack(&tx->sent, rec, tx->path);
-    if (!rec->tx_refs)
-        mrd_engine_record_done(e, peer, rec);
+    mrd_engine_record_done(e, peer, rec);
 }
 
 static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum, struct acked *sum)
@@ -567,21 +566,5 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
             rx_placed(e, &packets[i]);
         else
             rx_one(e, &packets[i], NULL);
-    }
-}
-
-void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
-{
-    struct mrd_peer *peer = mrd_peer_by_id(&e->peers, (uint32_t)(cookie >> 32));
-    struct mrd_sent *rec = NULL;
-
-    mrd_engine_time(e, now_ns);
-    if (peer && peer->tx)
-        rec = mrd_sent_get(&peer->tx->sent, (uint32_t)cookie);
-    if (!rec || !rec->tx_refs)
-        return; /* of a send half that is over */
-    if (--rec->tx_refs == 0 && rec->state == MRD_SENT_ACKED) {
-        mrd_engine_record_done(e, peer, rec);
-        mrd_engine_ready(e, peer);
     }
 }

@@ -229,8 +229,8 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     }
     *check = mrd_wire_payload_check(p->iov[0].iov_base, rec->len);
     if (!e->config.mover.copies) {
-        p->cookie = (uint64_t)peer->id << 32 | rec->psn;
-        rec->tx_refs++;
+        p->cookie = (uint64_t)(uintptr_t)msg;
+        msg->reading++;
     }
     return at;
 }
@@ -632,7 +632,10 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct out *
     return true;
 }
 
-/* The oldest unacked packet once more, to hear of the tail; probes are beyond the window. */
+/*
+ * The packet that was not sent for longest once more, to hear of the tail; probes are beyond the window. Not the lowest
+ * PSN: that may be one whose ack waits for a refusal of ours further on, and the other way round at the peer.
+ */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -640,11 +643,10 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct out *
 
     if (!tx->probes_due)
         return false;
-    for (uint32_t psn = tx->sent.una; psn != tx->sent.next && !rec; psn++) {
-        rec = mrd_sent_get(&tx->sent, psn);
-        if (rec && rec->state != MRD_SENT_INFLIGHT && rec->state != MRD_SENT_LOST)
-            rec = NULL;
-    }
+    if (tx->sent.inflight.num)
+        rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
+    else if (tx->sent.lost.num)
+        rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
     if (rec) {
         rec->deliberate = true;
         again(e, peer, rec, tx->probes_due > 1 && o->max - o->num > 1 ? 2 : 1, o);

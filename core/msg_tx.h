@@ -6,6 +6,8 @@
  * that packet's record. A longer one is cut into segments that gather straight from the user's buffers; its records
  * name it by id, through the peer's table of ids, so that a record may outlive the message.
  *
+ * A message completes when its outcome is known and the mover has stopped reading its buffers.
+ *
  * Legal states: FREE -> QUEUED -> SENDING -> (DONE | RNR_WAIT -> QUEUED | CANCELLED) -> FREE.
  */
 #ifndef MRD_CORE_MSG_TX_H
@@ -42,6 +44,8 @@ struct mrd_msg {
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer;
     struct mrd_flow_tx *flow;   /* ordered mode */
+    uint32_t peer_id;
+    uint32_t reading;           /* packets whose bytes the mover still reads: it completes when there are none */
     uint64_t wr_id;
     uint64_t rnr_until_ns;
     uint64_t remote_addr;

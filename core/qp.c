@@ -179,6 +179,7 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->status = MRD_WC_SUCCESS;
     msg->flow = NULL;
     msg->chain = msg->abort_chain = NULL;
+    msg->reading = 0;
     msg->next_offset = msg->acked_bytes = 0;
     msg->attempt = msg->vendor_err = 0;
     msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = false;

@@ -53,9 +53,7 @@ struct mrd_sent *mrd_sent_add(struct mrd_sents *s)
         memset(*page, 0, sizeof(**page));
     }
     rec = &(*page)->rec[s->next % MRD_SENT_PAGE];
-    /* A record that is acked but still read by the mover keeps its place: its PSN one turn later must wait. */
-    if (rec->state != MRD_SENT_FREE)
-        return NULL;
+    assert(rec->state == MRD_SENT_FREE);
     (*page)->used++;
     memset(rec, 0, sizeof(*rec));
     rec->psn = s->next++;
@@ -70,7 +68,6 @@ struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn)
 {
     struct mrd_sent *rec = slot(s, psn);
 
-    /* An acked one that the mover still reads may lie a whole turn behind: its own number tells. */
     return rec && rec->state != MRD_SENT_FREE && rec->psn == psn ? rec : NULL;
 }
 
@@ -170,7 +167,7 @@ void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *pa
 
 void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec)
 {
-    assert(rec->state == MRD_SENT_ACKED && !rec->tx_refs);
+    assert(rec->state == MRD_SENT_ACKED);
     rec->state = MRD_SENT_FREE;
     s->page[(rec->psn & s->mask) / MRD_SENT_PAGE]->used--;
     page_drop(s, rec->psn);

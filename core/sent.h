@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sent packets in flight: one record a PSN from its first transmission until it is acked and no longer read.
+ * Sent packets in flight: one record a PSN from its first transmission until it is acked.
  *
  * mrd_sent_add() makes the record of the next PSN; mrd_sent_transmit() each time it leaves; mrd_sent_lose() when it
- * is given up (it then waits to be retransmitted); mrd_sent_ack() once; mrd_sent_release() when nothing needs it.
+ * is given up (it then waits to be retransmitted); mrd_sent_ack() and, when what it carried was dealt with, mrd_sent_release() once.
  * Records in flight are kept oldest transmission first, for the peer and for each path.
  *
  * Legal states: NEW -> INFLIGHT -> LOST -> INFLIGHT ... -> ACKED -> free. inflight_bytes changes only here, with the state.
@@ -43,7 +43,6 @@ struct mrd_sent {
     uint32_t path_next, path_prev;
     uint16_t bytes;       /* datagram */
     uint16_t path;        /* index of the last transmission's */
-    uint16_t tx_refs;     /* copies that the mover still reads */
     uint8_t tx_count;     /* transmissions, saturated */
     uint8_t state, kind;  /* enums above */
     uint8_t attempt;      /* SEGMENT: of the message */

@@ -302,10 +302,11 @@ static bool has_double(struct swarm *s, struct swarm_message *m)
         return false;
     for (uint32_t i = 0; i < s->num_messages; i++) {
         struct swarm_message *other = &s->message[i];
+        bool failed = other->sent ? other->status != MRD_WC_SUCCESS
+                                  : ledger_get(&s->ledger, other->wr_id)->state == LEDGER_ABANDONED;
 
-        if (other->received && other->opcode == MRD_WR_SEND && other->to_qp == m->to_qp &&
-            other->len == m->len && !(other->sent && other->status == MRD_WC_SUCCESS) &&
-            other->signaled) {
+        if (failed && other->received && other->opcode == MRD_WR_SEND && other->to_qp == m->to_qp &&
+            other->len == m->len) {
             other->received = false;
             m->received = true;
             return true;
