@@ -450,7 +450,7 @@ unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot,
 }
 
 static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                             const uint8_t *payload, bool *message_end)
+                             uint32_t psn, const uint8_t *payload, bool *message_end)
 {
     struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
     enum mrd_reasm_verdict verdict = mrd_reasm_judge(slot, part);
@@ -471,7 +471,8 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const 
     }
     if (verdict == MRD_REASM_RESTART) {
         slot->attempt = part->attempt;
-        slot->got = 0;
+        slot->got = slot->unit = 0;
+        slot->uneven = false;
     }
     if (!slot_memory_valid(e, slot)) {
         code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
@@ -483,6 +484,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const 
         mrd_reasm_scatter(slot->recv->sge, slot->recv->num_sge, part->offset, payload, part->len);
     else if (payload)
         memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
+    mrd_reasm_came(slot, part, psn);
     slot->got += part->len;
     if (slot->got == slot->total) {
         struct bound b = slot_bound(slot);
@@ -636,7 +638,7 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
         } else if (part.op == MRD_OP_ABORT) {
             place_abort(e, peer, &part);
         } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
-            code = place_segment(e, peer, &part, payload, message_end);
+            code = place_segment(e, peer, &part, head->psn, payload, message_end);
         } else if (part.op != MRD_OP_VOID) {
             code = place_small(e, peer, &part, payload);
             *message_end = true;

@@ -413,7 +413,8 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
 
 /*
  * Only the first header is known: the plan assumes that the others follow it, PSN by PSN, in one message. Each
- * predicted PSN must be new, else bytes that are the application's already would be overwritten.
+ * predicted PSN must be new and all that came of the message must lie where its PSN says, else bytes that were received
+ * already, under another PSN, would be overwritten.
  */
 unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len, unsigned segments,
                             unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
@@ -443,6 +444,8 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
         return 0;
     len = segment_len - head.head_len;
     offset = part.offset;
+    if (!mrd_reasm_is_even(slot, &part, head.psn, len))
+        return 0;
     for (n = 0; n < segments && n < MRD_PLAN_SEGMENTS_MAX; n++, offset += len) {
         uint32_t rest = total_len - n * segment_len;
         uint32_t take = (rest < segment_len ? rest : segment_len) - head.head_len;

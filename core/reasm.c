@@ -27,6 +27,26 @@ bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *p
            part->offset <= slot->total && part->len <= slot->total - part->offset;
 }
 
+void mrd_reasm_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn)
+{
+    bool last = part->offset + part->len == part->total;
+
+    if (!slot->unit && !last) {
+        slot->unit = part->len;
+        slot->psn_first = psn - part->offset / slot->unit;
+    }
+    if (!slot->unit || (!last && part->len != slot->unit) || part->offset % slot->unit ||
+        psn - part->offset / slot->unit != slot->psn_first)
+        slot->uneven = true;
+}
+
+bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
+                       uint32_t unit)
+{
+    return !slot->uneven && slot->unit == unit && part->offset % unit == 0 &&
+           psn - part->offset / unit == slot->psn_first;
+}
+
 void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset, const uint8_t *data,
                        uint32_t len)
 {
