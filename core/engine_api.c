@@ -359,6 +359,7 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
     msg = mrd_qp_msg_alloc(qp, wr, length);
     if (!msg) {
         mrd_cq_unreserve(cq);
+        mrd_engine_ready(e, peer); /* drops the queue if it is empty */
         return fail(e, -ENOMEM, "the send queue is full");
     }
     msg->peer = peer;
@@ -366,6 +367,7 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
     error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
     if (error) {
         mrd_cq_unreserve(cq);
+        mrd_engine_ready(e, peer);
         mrd_qp_msg_free(qp, msg);
         return error;
     }

@@ -74,9 +74,9 @@ void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg)
 
 void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    (void)e;
     assert(msg->state == MRD_MSG_QUEUED);
     mrd_list_remove(&msg->node);
+    mrd_engine_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
     msg->peer->tx->queued_bytes -= msg->length + QUEUED_OVERHEAD_BYTES;
     msg->state = MRD_MSG_SENDING;
 }
