@@ -58,6 +58,8 @@ void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
 /* What an ack of either form says of PSNs. */
 struct acked {
     uint32_t packets, bytes;
+    bool echo; /* the ack names one transmission: */
+    uint32_t echo_psn, echo_stamp;
 };
 
 static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
@@ -68,7 +70,9 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
 
     if (!rec || rec->state == MRD_SENT_ACKED || rec->state == MRD_SENT_NEW)
         return;
-    last_copy = mrd_loss_acked(&tx->loss, rec, e->now);
+    last_copy = mrd_loss_acked(&tx->loss, rec,
+                               sum->echo && psn == sum->echo_psn && stamp_of(rec->tx_ns) == sum->echo_stamp,
+                               e->now);
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
             mrd_path_acked(&tx->paths, rec->path, e->now);
@@ -233,7 +237,7 @@ static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head, const
 {
     struct mrd_addr addr = packet->from;
     struct mrd_cc_ack a = {0};
-    struct acked sum = {0, 0};
+    struct acked sum = {0};
     struct mrd_wire_ack ack;
     struct mrd_tx_half *tx;
     struct mrd_peer *peer;
@@ -257,6 +261,9 @@ static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head, const
         counts_of(tx, &ack, &a);
         spurious_of(e, peer, &ack);
     }
+    sum.echo = ack.flags & MRD_ACK_ECHO;
+    sum.echo_psn = ack.echo_psn;
+    sum.echo_stamp = ack.echo_stamp;
     ack_through(e, peer, ack.cum, &sum);
     ack_slices(e, peer, &ack, &sum);
     a.acked_packets = sum.packets;
@@ -270,7 +277,7 @@ static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struc
     struct mrd_tx_half *tx =
         ack_space(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
     struct mrd_cc_ack a = {0};
-    struct acked sum = {0, 0};
+    struct acked sum = {0};
     uint64_t inflight;
 
     if (!tx)

@@ -61,12 +61,12 @@ static uint64_t srtt_or_initial(const struct mrd_loss *l)
     return l->srtt_ns ? l->srtt_ns : INITIAL_RTT_US * MRD_USEC;
 }
 
-bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, uint64_t now_ns)
+bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns)
 {
     l->progress_ns = now_ns;
     l->probes = 0;
-    /* Sooner than any packet can be: this tells of an earlier copy, and nothing of the last one's time. */
-    if (rec->tx_count > 1 && now_ns - rec->tx_ns < mrd_loss_rtt_min_ns(l))
+    /* Taking a late first copy's ack for the last one's would declare all lost that was sent between the two. */
+    if (rec->tx_count > 1 && !echoed)
         return false;
     if (rec->tx_ns >= l->rack_tx_ns) {
         l->rack_tx_ns = rec->tx_ns;

@@ -44,8 +44,11 @@ void mrd_loss_init(struct mrd_loss *l, uint64_t now_ns);
 void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns);
 /* Windowed minimum; 0 before the first sample. */
 uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
-/* A record turned acked (call before mrd_sent_ack()). false: an earlier copy of it was acked, too soon for the last. */
-bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, uint64_t now_ns);
+/*
+ * A record turned acked (call before mrd_sent_ack()). `echoed`: the ack's echo names its last transmission. false: of
+ * which copy the ack tells is not known, so it says nothing about when the last one left.
+ */
+bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns);
 /* The next record to give up, and why; NULL: none now, and rack_ns tells when to look again. */
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s, const struct mrd_path *paths,
                                uint32_t num_paths, uint64_t now_ns, enum mrd_loss_cause *cause);

@@ -2,7 +2,7 @@
 /*
  * mrd-udp: the tests over the library, by its public API only.
  *
- * run_mrd.c opens, exchanges and reports; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests; mrd_bufs.c says
+ * run_mrd.c opens, exchanges and reports; mrd_meet.c makes contact; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests; mrd_bufs.c says
  * where messages lie.
  */
 #ifndef MRD_PERF_MRD_RUN_H
@@ -113,6 +113,9 @@ int mrd_call_failed(struct perf_run *run, int rc, const char *what);
 /* run_mrd.c */
 /* The counter of payload received, or of packets retransmitted. */
 uint64_t mrd_counter_value(struct mrd_run *m, int index);
+
+/* mrd_meet.c: make the peers known to each other. 0 or -errno with run->error. */
+int mrd_meet(struct perf_run *run);
 
 int mrd_bw_client(struct perf_run *run);
 int mrd_bw_idle(struct perf_run *run);

@@ -67,6 +67,10 @@ static int take_message(struct perf_run *run, struct json_object *message)
 {
     if (perf_message_is(message, "error"))
         return fail_told(run, message);
+    if (perf_message_is(message, "met")) {
+        run->peer_met = true;
+        return 0;
+    }
     if (run->server && perf_message_is(message, "done") &&
         perf_json_get_u64(message, "sent", &run->peer_sent) == 0) {
         run->peer_done = true;
@@ -122,6 +126,11 @@ static int say(struct perf_run *run, struct json_object *message)
     int rc = perf_control_send(run->control, message);
 
     return rc ? fail_control(run, rc) : 0;
+}
+
+int perf_run_say_met(struct perf_run *run)
+{
+    return say(run, perf_message("met"));
 }
 
 static int open_transport(struct perf_run *run)
@@ -190,7 +199,9 @@ static int client_connect(struct perf_run *run)
     if (rc)
         return rc;
     json_object_put(message = expect(run, "go"));
-    return message ? 0 : -EPROTO;
+    if (!message)
+        return -EPROTO;
+    return run->ops->meet ? run->ops->meet(run) : 0;
 }
 
 static int client_wait_findings(struct perf_run *run)
@@ -293,7 +304,9 @@ static int server_connect(struct perf_run *run)
         return -EPROTO;
     rc = run->ops->set_peer(run, connect);
     json_object_put(connect);
-    return rc ? rc : say(run, perf_message("go"));
+    if (rc == 0)
+        rc = say(run, perf_message("go"));
+    return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;
 }
 
 int perf_run_server(struct perf_run *run, struct json_object *request)

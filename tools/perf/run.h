@@ -24,6 +24,8 @@ struct perf_run {
     char error[PERF_ERROR_BYTES];
     bool peer_told; /* the other end knows of the error, or told us */
 
+    bool peer_met; /* the other end is ready for the test */
+
     /* Bandwidth: the receiver's. */
     struct perf_meter meter;
     uint64_t received; /* messages */
@@ -63,6 +65,9 @@ static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uin
     return run->params.duration_s ? now_ns >= run->start_ns + run->params.duration_s * PERF_SEC_NS
                                   : count >= run->params.iterations;
 }
+
+/* Tell the other end that the test may begin. 0 or -errno with run->error. */
+int perf_run_say_met(struct perf_run *run);
 
 /* The client's whole run: its report, or NULL with run->error. */
 struct json_object *perf_run_client(struct perf_run *run);

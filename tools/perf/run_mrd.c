@@ -377,6 +377,7 @@ const struct perf_transport_ops perf_mrd_ops = {
     .open = run_mrd_open,
     .get_info = run_mrd_get_info,
     .set_peer = run_mrd_set_peer,
+    .meet = mrd_meet,
     .client = run_mrd_client,
     .server = run_mrd_server,
     .idle = mrd_bw_idle,

@@ -26,6 +26,8 @@ struct perf_transport_ops {
     /* Add what the other end needs to know. */
     void (*get_info)(struct perf_run *run, struct json_object *info);
     int (*set_peer)(struct perf_run *run, struct json_object *info);
+    /* Both ends at the same time, before the test; may be NULL. Ends with perf_run_say_met() and run->peer_met. */
+    int (*meet)(struct perf_run *run);
     int (*client)(struct perf_run *run);
     int (*server)(struct perf_run *run);
     /* Keep outstanding work going; may be NULL. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * First contact, before anything is measured.
+ *
+ * A context that has just opened challenges whoever writes first, and work posted around that moment may fail with
+ * "peer unreachable", upon which the caller is to post again. Both ends therefore write no bytes to each other until
+ * that has worked. What the test then measures is two peers who know each other.
+ */
+#include "tools/perf/mrd_run.h"
+
+#include <errno.h>
+
+enum {
+    ATTEMPTS_MAX = 20,
+    LOOK_EVERY = 64, /* turns between two looks at the control connection */
+};
+
+static int post_nothing(struct perf_run *run)
+{
+    struct mrd_run *m = run->state;
+    struct mrd_send_wr *bad,
+        wr = {
+            .opcode = MRD_WR_RDMA_WRITE,
+            .send_flags = MRD_SEND_SIGNALED,
+            .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = MRD_RUN_QKEY},
+            .wr.rdma = {.remote_addr = m->remote_addr, .rkey = m->remote_rkey},
+        };
+    int rc = mrd_post_send(m->qps[0].qp, &wr, &bad);
+
+    return rc ? mrd_call_failed(run, rc, "mrd_post_send") : 0;
+}
+
+static void forget_events(struct mrd_run *m)
+{
+    struct mrd_async_event event;
+
+    while (mrd_get_async_event(m->ctx, &event) == 0)
+        mrd_ack_async_event(&event);
+}
+
+/* 1: the other end has answered; 0: not yet; or -errno. */
+static int take_answer(struct perf_run *run, unsigned *attempts)
+{
+    struct mrd_run *m = run->state;
+    struct mrd_wc wc;
+    int n = mrd_poll_cq(m->cq, 1, &wc);
+
+    if (n < 0)
+        return mrd_call_failed(run, n, "mrd_poll_cq");
+    if (n == 0)
+        return 0;
+    if (wc.status == MRD_WC_SUCCESS)
+        return 1;
+    if (wc.status != MRD_WC_RETRY_EXC_ERR || ++*attempts >= ATTEMPTS_MAX)
+        return mrd_wc_failed(run, &wc);
+    forget_events(m);
+    return post_nothing(run);
+}
+
+static int look(struct perf_run *run, unsigned turn)
+{
+    return turn % LOOK_EVERY ? 0 : perf_run_watch(run, perf_now_ns(), 0);
+}
+
+int mrd_meet(struct perf_run *run)
+{
+    struct mrd_run *m = run->state;
+    unsigned attempts = 0, turn = 0;
+    int rc = post_nothing(run);
+
+    for (int met = 0; rc == 0 && !met;) {
+        met = take_answer(run, &attempts);
+        rc = met < 0 ? met : look(run, ++turn);
+    }
+    if (rc == 0)
+        rc = perf_run_say_met(run);
+    /* The other end may still need answers. Completions are left for the test: it may have begun over there. */
+    while (rc == 0 && !run->peer_met) {
+        int n = mrd_progress(m->ctx);
+        rc = n < 0 ? mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);
+    }
+    run->next_watch_ns = 0;
+    return rc;
+}
