@@ -55,6 +55,17 @@ void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
 
 /* ---------------------------------------------------------------------------------------- acks */
 
+/*
+ * The first ack after an RTO tells whether it was one: a packet that was sent once, before it, had not been lost, and the
+ * window gets back what it had (after F-RTO, RFC 5682). A row of timeouts counts as one.
+ */
+static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec)
+{
+    if (rec->tx_count == 1 && rec->tx_ns < tx->timeout_ns && tx->cc.cwnd_bytes < tx->timeout_cwnd)
+        tx->cc.cwnd_bytes = tx->timeout_cwnd;
+    tx->timeout_ns = 0;
+}
+
 /* What an ack of either form says of PSNs. */
 struct acked {
     uint32_t packets, bytes;
@@ -84,6 +95,8 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         if (tx->spray.ops->acked)
             tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
     }
+    if (tx->timeout_ns)
+        judge_timeout(tx, rec);
     sum->packets++;
     sum->bytes += rec->bytes;
     mrd_sent_ack(&tx->sent, rec, tx->path);

@@ -80,6 +80,10 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     if (tx->loss.probes > MRD_TAIL_PROBES) {
         peer->timeouts++;
         e->stats.retx_timeout++;
+        if (!tx->timeout_ns) {
+            tx->timeout_ns = e->now;
+            tx->timeout_cwnd = tx->cc.cwnd_bytes;
+        }
         tx->cc.ops->timeout(&tx->cc, e->now);
         tx->probes_due = 1;
     } else {

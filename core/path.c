@@ -257,6 +257,7 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
     else
         path->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * Q_FIRST_GAIN;
     path->q_valid = true;
+    path->q_at_ns = now_ns;
     paths->q_avg_ns += (q_ns - paths->q_avg_ns) * Q_AVG_GAIN;
 
     if (rtt_ns == 0)

@@ -36,6 +36,7 @@ struct mrd_path {
     uint64_t until_ns;    /* SUSPENDED: end; DEAD: next probe; UINT64_MAX: a probe is on its way */
     float q_ns;           /* EWMA of the one-way queue delay */
     bool q_valid;         /* it has a sample */
+    uint64_t q_at_ns;     /* when the last one came */
     float loss_ewma;      /* EWMA(1/32) of the share of its packets lost */
     uint32_t bad_packets; /* packets resolved since loss_ewma was last at or below 10% */
     uint64_t lost_ns;     /* when a loss on it was last declared */

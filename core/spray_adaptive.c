@@ -13,6 +13,11 @@
 
 /* U in base RTTs: what one more packet of our own counts against a delay. */
 #define UNIT_BASE_RTTS 0.3f
+/*
+ * A delay fades into the average of all paths over so many base RTTs: a path that once looked bad is not chosen, hence
+ * not sampled, and would look bad for ever. Longer than a flow of a few windows, which keeps what it learnt.
+ */
+#define FADE_BASE_RTTS 64.0f
 
 static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)
 {
@@ -26,6 +31,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
 {
     /* Before the first RTT sample there is no delay either, and any unit will do. */
     float unit_ns = args->base_rtt_ns ? UNIT_BASE_RTTS * (float)args->base_rtt_ns : 1;
+    float fade = args->base_rtt_ns ? 1 / (FADE_BASE_RTTS * (float)args->base_rtt_ns) : 1;
     float average_ns = paths->q_avg_ns;
     float best_ns = FLT_MAX;
     uint32_t best = 0, ties = 0;
@@ -33,8 +39,9 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
     (void)s;
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
-        float score_ns =
-            (float)(int32_t)path->out_packets * unit_ns + (path->q_valid ? path->q_ns : average_ns);
+        float weight = path->q_valid ? 1 - (float)(args->now_ns - path->q_at_ns) * fade : 0;
+        float q_ns = weight > 0 ? average_ns + (path->q_ns - average_ns) * weight : average_ns;
+        float score_ns = (float)(int32_t)path->out_packets * unit_ns + q_ns;
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_usable(path, args->now_ns))
             continue;
