@@ -53,7 +53,6 @@ void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn)
         r->dup[r->num_dups++] = psn;
     r->now = true;
     r->full = true;
-    r->other_path = true;
 }
 
 bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn)

@@ -37,7 +37,6 @@ struct mrd_rcv {
     bool now;             /* it must leave at once */
     bool wait_for_reply;  /* it waits for the current call to return, so that it can ride on an answer */
     bool full;            /* only a full ack tells what is owed (duplicates, gaps, a new path's counts) */
-    bool other_path;      /* duplicates came: the last ack's path may be a blackhole */
     bool twice;           /* send the next one twice: the sender repeats itself on two paths */
     bool ce_unsaid;       /* CE counts changed since the last full ack */
 

@@ -80,7 +80,6 @@ struct mrd_engine {
 
     /* The last straight-receive plan: segment i is PSN psn + i, at offset + i * len. */
     struct {
-        struct mrd_peer *peer;
         uint32_t psn, epoch, src_inc, offset, id;
         const uint8_t *base; /* of the first segment's payload; the others follow it */
         uint16_t num, len;

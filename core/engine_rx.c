@@ -364,7 +364,6 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
         break;
     }
     mrd_rcv_add(&rx->rcv, head->psn, refusal != NULL);
-    rx->progress_ns = e->now;
     e->stats.rx_packets++;
     e->stats.rx_bytes += payload_len;
     e->stats.rx_straight += packet->placed;
@@ -483,7 +482,6 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     plan->num_segments = (uint16_t)n;
     plan->head_len = head.head_len;
     e->plan.num = (uint16_t)n;
-    e->plan.peer = peer;
     e->plan.psn = head.psn;
     e->plan.epoch = head.epoch;
     e->plan.src_inc = head.src_inc;

@@ -219,8 +219,9 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     mrd_msg_part(msg, rec->offset, rec->len, &part);
     number(msg, &part);
     at = mrd_wire_put_part(at, &part);
-    p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
-    if (p->num_iov > 1) { /* one hash over several pieces: staging is simpler and they are rare */
+    if (!msg->is_inline)
+        p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
+    if (p->num_iov != 1) { /* one hash over several pieces: staging is simpler and they are rare */
         mrd_msg_copy(msg, rec->offset, rec->len, at);
         p->num_iov = 0;
         *check = mrd_wire_payload_check(at, rec->len);
@@ -393,15 +394,27 @@ static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
     return !msg->multi || msg->has_id || id_free(tx, msg->peer->msg_id_next);
 }
 
+/* What one packet of whole messages may hold, parts and payloads. */
+static uint32_t small_room(const struct mrd_tx_half *tx)
+{
+    return tx->payload_bytes + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
+}
+
 static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
 {
+    const struct mrd_tx_half *tx = q->peer->tx;
     struct mrd_node *n;
 
     while ((n = mrd_list_first(&q->msgs))) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
-        if (sendable(e, msg))
-            return msg;
+        if (!sendable(e, msg))
+            continue;
+        if (!msg->multi && part_bytes(msg) + msg->length > small_room(tx)) {
+            msg->multi = true; /* the path's MTU shrank since it was posted */
+            msg->part_flags |= MRD_PART_MULTI;
+        }
+        return msg;
     }
     return NULL;
 }
@@ -433,7 +446,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
     struct mrd_tx_half *tx = peer->tx;
-    uint32_t room = tx->payload_bytes + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
+    uint32_t room = small_room(tx);
     struct mrd_msg **tail = &rec->u.small;
     struct mrd_node *n, *next;
     uint8_t num = 0;
@@ -503,7 +516,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     double bdp = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
     double packets = bdp / QUANTUM_RTT_DIVISOR / tx->cc.config.packet_bytes;
 
-    if (tx->path[index].state != MRD_PATH_GOOD || packets < 1)
+    if (tx->path[index].state != MRD_PATH_GOOD || packets < 1 || e->now < tx->single_until_ns)
         return 1;
     return packets < max ? (uint32_t)packets : max;
 }

@@ -20,7 +20,6 @@ enum {
     MRD_PROBES_MIN = 5,       /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,        /* retransmissions remembered to tell spurious ones */
     MRD_TAIL_PROBES = 3,      /* tail loss probes before the RTO */
-    MRD_PIGGYBACK_BYTES = 1024, /* an ack rides on packets of whole messages only */
 };
 
 #define MRD_USEC 1000ull
@@ -38,6 +37,5 @@ enum {
 #define MRD_STALL_NS (1 * MRD_MSEC)           /* a longer gap between two looks at the receive queue is a stall */
 #define MRD_SILENCE_MIN_NS (10 * MRD_MSEC)    /* least silence of a peer that owes us before it is probed */
 #define MRD_SILENCE_MAX_NS (1 * MRD_SEC)      /* most */
-#define MRD_PATH_REBIND_NS (1 * MRD_SEC)
 
 #endif

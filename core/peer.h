@@ -60,7 +60,6 @@ struct mrd_tx_half {
     bool acked_once;         /* the first-contact flag is over */
     bool ack_seen;           /* ack_serial is valid */
     bool limited;            /* the window held it back at the last try */
-    bool grant_known;
     uint64_t cookie;
     bool has_cookie;
     uint64_t epoch_ns;       /* first packet; MRD_NEVER: none yet */
@@ -68,6 +67,7 @@ struct mrd_tx_half {
     uint32_t ack_serial;
     uint32_t psn_limit;
     uint32_t payload_bytes;  /* of a packet to this peer */
+    uint64_t single_until_ns; /* after timeouts in a row: no runs on a path till then, maybe bursts do not get through */
     uint32_t quantum_left;   /* packets that may still go on path_now */
     uint32_t path_now;
     uint32_t probes_due;     /* tail probes to be sent */
@@ -101,7 +101,6 @@ struct mrd_tx_half {
 
 struct mrd_rx_half {
     uint32_t open_msgs;       /* slots that are OPEN */
-    uint64_t progress_ns;     /* last new packet */
     uint64_t silence_ns;      /* current interval between silence probes */
     uint64_t probe_at_ns;     /* MRD_NEVER: nothing is owed */
     uint32_t call_seq;        /* API call in which wait_for_reply was set */

@@ -9,6 +9,7 @@
  */
 #include <float.h>
 
+#include "core/limits.h"
 #include "core/spray.h"
 
 /* U in base RTTs: what one more packet of our own counts against a delay. */
@@ -26,6 +27,18 @@ static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, st
     s->ops = &mrd_spray_adaptive;
 }
 
+/* Only what looks worse than the average fades: what looks better is chosen, and sampled. */
+static float delay_ns(const struct mrd_path *path, float average_ns, float fade,
+                      const struct mrd_spray_args *args)
+{
+    if (!path->q_valid || path->q_ns <= average_ns)
+        return path->q_valid ? path->q_ns : average_ns;
+
+    float weight = 1 - (float)(int64_t)(args->now_ns - path->q_at_ns) * fade;
+
+    return weight > 0 ? average_ns + (path->q_ns - average_ns) * weight : average_ns;
+}
+
 static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths,
                               const struct mrd_spray_args *args)
 {
@@ -34,24 +47,24 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
     float fade = args->base_rtt_ns ? 1 / (FADE_BASE_RTTS * (float)args->base_rtt_ns) : 1;
     float average_ns = paths->q_avg_ns;
     float best_ns = FLT_MAX;
-    uint32_t best = 0, ties = 0;
+    uint16_t tied[MRD_PATHS_MAX];
+    uint32_t ties = 0;
 
     (void)s;
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
-        float weight = path->q_valid ? 1 - (float)(args->now_ns - path->q_at_ns) * fade : 0;
-        float q_ns = weight > 0 ? average_ns + (path->q_ns - average_ns) * weight : average_ns;
-        float score_ns = (float)(int32_t)path->out_packets * unit_ns + q_ns;
+        float score_ns = (float)(int32_t)path->out_packets * unit_ns + delay_ns(path, average_ns, fade, args);
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_usable(path, args->now_ns))
             continue;
-        ties = score_ns < best_ns ? 1 : ties + 1;
+        if (score_ns < best_ns)
+            ties = 0;
         best_ns = score_ns;
-        /* Reservoir: each of n equals stays with probability 1/n. */
-        if (ties == 1 || mrd_rng_below(args->rng, ties) == 0)
-            best = i;
+        tied[ties++] = (uint16_t)i;
     }
-    return ties ? best : mrd_spray_last_resort(paths, args);
+    if (!ties)
+        return mrd_spray_last_resort(paths, args);
+    return tied[ties == 1 ? 0 : mrd_rng_below(args->rng, ties)];
 }
 
 const struct mrd_spray_ops mrd_spray_adaptive = {
