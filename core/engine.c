@@ -152,6 +152,9 @@ void mrd_engine_look(struct mrd_engine *e)
     if (e->due_ns != MRD_NEVER && e->now > expected + MRD_STALL_NS) {
         e->stats.stalls++;
         e->absent_ns = e->now;
+        e->absent_sum_ns += e->now - expected;
+        if (e->now - expected > MRD_STALL_LONG_NS)
+            e->absent_long_ns = e->now;
     }
     e->looked_ns = e->now;
 }

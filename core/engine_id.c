@@ -10,6 +10,15 @@
 
 #include "core/engine_impl.h"
 
+void mrd_engine_heard(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    peer->heard_ns = e->now;
+    if (!peer->tx)
+        return;
+    peer->tx->unanswered = 0;
+    peer->tx->patience_ns = mrd_engine_present(e);
+}
+
 static struct mrd_stateless *stateless(struct mrd_engine *e, const struct mrd_rx_packet *packet,
                                        const struct mrd_wire_head *asked, uint8_t type)
 {
@@ -67,6 +76,7 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         return;
     s->head.src_inc = e->config.incarnation;
     s->head.cookie = cookie;
+    s->head.echo_stamp = head->stamp;
     s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
 }
 
@@ -313,13 +323,11 @@ struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire
         send_reset(e, peer, head, packet);
         return NULL;
     }
-    peer->heard_ns = e->now;
+    mrd_engine_heard(e, peer);
     peer->local = packet->to;
     peer->local.port = 0;
     if (peer->tx && !peer->tx->bound_inc)
         peer->tx->bound_inc = head->src_inc;
-    if (peer->tx)
-        peer->tx->unanswered = 0;
     return peer;
 }
 
@@ -352,15 +360,31 @@ void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 }
 
 /*
- * The challenger executed nothing. If our epoch began before it opened, an earlier life of it may have executed what
- * we sent then: the epoch ends. Else bind to it and repeat everything with the cookie.
+ * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells. An epoch
+ * that began before may have been executed by an earlier life, and ends; one that began after is safe. In doubt (the
+ * challenge was long on its way) nothing is done: the next one may tell, and the flag's life bounds the doubt.
  */
+enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
+
+static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                                    const struct mrd_wire_head *head)
+{
+    uint64_t up_ns = head->up_usec * MRD_USEC;
+    uint32_t flight = (uint32_t)(e->now / MRD_WIRE_STAMP_NS) - head->echo_stamp;
+    uint64_t age_ns = e->now - tx->epoch_ns;
+    uint64_t flight_ns = (uint64_t)flight * MRD_WIRE_STAMP_NS;
+
+    if (age_ns < up_ns || head->up_usec == UINT32_MAX)
+        return EPOCH_YOUNGER;
+    return flight_ns <= age_ns && age_ns - flight_ns > up_ns + MRD_USEC ? EPOCH_OLDER : EPOCH_IN_DOUBT;
+}
+
+/* The challenger executed nothing: bind to it and repeat everything with the cookie. */
 void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                              const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
-    uint64_t age_ns;
 
     if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch || tx->acked_once ||
         (tx->bound_inc && tx->bound_inc != head->src_inc)) {
@@ -369,20 +393,23 @@ void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *h
     }
     if (tx->has_cookie && tx->cookie == head->cookie)
         return; /* one of several, answered already */
-    age_ns = e->now - tx->epoch_ns;
-    if (age_ns >= (uint64_t)head->up_usec * MRD_USEC && head->up_usec != UINT32_MAX) {
+    switch (compare_epoch(e, tx, head)) {
+    case EPOCH_OLDER:
         e->stats.rx_resets++;
         e->stats.peers_restarted++;
         mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
         mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
         return;
+    case EPOCH_IN_DOUBT:
+        return;
+    case EPOCH_YOUNGER:
+        break;
     }
     e->stats.rx_challenges++;
     tx->bound_inc = head->src_inc;
     tx->cookie = head->cookie;
     tx->has_cookie = true;
-    peer->heard_ns = e->now;
-    tx->unanswered = 0;
+    mrd_engine_heard(e, peer);
     while (tx->sent.inflight.num) {
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
 

@@ -13,7 +13,7 @@
  *
  * Nobody is judged for our own absence (a stopped process, a call that came late): losses and deadlines are looked at
  * only after the receive queue was read until empty; the silence of a peer counts up to when it was last seen empty;
- * and after a stall, a longer absence than the deadlines allowed, RTT samples are void and patience begins anew.
+ * and a stall, a longer absence than the deadlines allowed, voids RTT samples and does not count against a peer.
  */
 #ifndef MRD_CORE_ENGINE_IMPL_H
 #define MRD_CORE_ENGINE_IMPL_H
@@ -50,6 +50,8 @@ struct mrd_engine {
     uint64_t looked_ns;       /* when the receive queue was last looked at */
     uint64_t empty_ns;        /* when it was last seen empty: silence counts up to here */
     uint64_t absent_ns;       /* end of the last stall: RTT samples across it are void */
+    uint64_t absent_long_ns;  /* end of the last long one: unanswered probes are counted anew */
+    uint64_t absent_sum_ns;   /* length of all of them */
     struct mrd_node suspects; /* peers whose losses are to be judged once the queue is empty */
     bool fresh_path_wanted;
     uint32_t call_seq;        /* counts mrd_engine_begin() */
@@ -123,7 +125,15 @@ struct mrd_qp_impl *mrd_engine_qp(const struct mrd_engine *e, uint32_t qpn);
 /* psn_limit for a peer now: its share of the receive buffer. */
 uint32_t mrd_engine_grant(struct mrd_engine *e, struct mrd_peer *peer);
 
+/* Time in which we were there to hear somebody. */
+static inline uint64_t mrd_engine_present(const struct mrd_engine *e)
+{
+    return e->now - e->absent_sum_ns;
+}
+
 /* engine_id.c */
+/* Something valid came from the peer. */
+void mrd_engine_heard(struct mrd_engine *e, struct mrd_peer *peer);
 /* The space that a DATA packet belongs to: the peer, with a receive half that holds it; or NULL: dealt with. */
 struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                      const struct mrd_rx_packet *packet);

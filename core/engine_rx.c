@@ -139,10 +139,8 @@ static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer
     tx->bound_inc = src_inc;
     tx->acked_once = true;
     tx->has_cookie = false;
-    tx->unanswered = 0;
     tx->active_ns = e->now;
-    tx->waiting_since_ns = e->now;
-    peer->heard_ns = e->now;
+    mrd_engine_heard(e, peer);
     return tx;
 }
 

@@ -61,10 +61,9 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint64_t since = peer->heard_ns > tx->waiting_since_ns ? peer->heard_ns : tx->waiting_since_ns;
 
-    since = since > e->absent_ns ? since : e->absent_ns;
-    return tx->unanswered >= MRD_PROBES_MIN && e->now - since >= e->config.peer_timeout_ns;
+    return tx->unanswered >= MRD_PROBES_MIN &&
+           mrd_engine_present(e) - tx->patience_ns >= e->config.peer_timeout_ns;
 }
 
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
@@ -72,8 +71,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_tx_half *tx = peer->tx;
     bool full = full_window(tx);
 
-    if (tx->stall_seen_ns != e->absent_ns) {
-        tx->stall_seen_ns = e->absent_ns;
+    if (tx->stall_seen_ns != e->absent_long_ns) {
+        tx->stall_seen_ns = e->absent_long_ns;
         tx->unanswered = 0;
     }
     tx->loss.probes++;

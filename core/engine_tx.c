@@ -317,7 +317,7 @@ static void emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     tx->loss.last_send_ns = e->now;
     tx->active_ns = e->now;
     if (!tx->sent.inflight.num)
-        tx->waiting_since_ns = e->now;
+        tx->patience_ns = mrd_engine_present(e);
     if (copy) {
         mrd_path_forgot(&tx->paths, index);
         return;

@@ -35,6 +35,7 @@ enum {
 
 #define MRD_ACK_WITH_REPLY_NS (20 * MRD_USEC) /* longest wait of an end-of-message ack for an answer to ride on */
 #define MRD_STALL_NS (1 * MRD_MSEC)           /* a longer gap between two looks at the receive queue is a stall */
+#define MRD_STALL_LONG_NS (100 * MRD_MSEC)    /* a peer's probes may have been answered unheard */
 #define MRD_SILENCE_MIN_NS (10 * MRD_MSEC)    /* least silence of a peer that owes us before it is probed */
 #define MRD_SILENCE_MAX_NS (1 * MRD_SEC)      /* most */
 

@@ -74,10 +74,10 @@ struct mrd_tx_half {
     bool silence_probe;      /* an empty packet is due */
     uint64_t pace_ns;        /* with a window below a packet: not before */
     uint32_t unanswered;     /* probes since the peer was last heard */
-    uint64_t waiting_since_ns; /* when the oldest unanswered transmission left, or the last answer came */
+    uint64_t patience_ns;    /* present time of the last answer, or of the first packet after all was acked */
     uint64_t timeout_ns;     /* first RTO of a row, until it is known whether it was needed; 0: none */
     double timeout_cwnd;     /* the window before it */
-    uint64_t stall_seen_ns;  /* engine's absent_ns when `unanswered` was counted */
+    uint64_t stall_seen_ns;  /* engine's absent_long_ns when `unanswered` was counted */
     uint64_t rnr_next_ns;    /* not later than the first retry due; MRD_NEVER: none */
     uint64_t queued_bytes;   /* of messages on txqs, headers included: is a packet full? */
 

@@ -18,7 +18,7 @@ struct base {
     uint8_t stamp[4];
     uint8_t path_id[2], pseq[2]; /* CHALLENGE: stamp, path_id and pseq hold the cookie */
     uint8_t key_reply[4];
-    uint8_t head_check[4], payload_check[4];
+    uint8_t head_check[4], payload_check[4]; /* CHALLENGE: payload_check holds the echoed stamp */
 };
 _Static_assert(sizeof(struct base) == MRD_WIRE_BASE_BYTES, "base header");
 
@@ -102,15 +102,16 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
     if (head->type == MRD_WIRE_CHALLENGE) {
         put32(b->psn, head->up_usec);
         put64(b->stamp, head->cookie);
+        put32(b->payload_check, head->echo_stamp);
     } else {
         if (head->type == MRD_WIRE_RESET)
             put32(b->psn, head->live_epoch);
         put32(b->stamp, head->stamp);
         put16(b->path_id, head->path_id);
         put16(b->pseq, head->pseq);
+        put32(b->payload_check, head->payload_check);
     }
     put32(b->key_reply, (uint32_t)head->key_id << 24 | (head->reply & 0xffffff));
-    put32(b->payload_check, head->payload_check);
     if (head->flags & MRD_WIRE_COOKIE) {
         put64(at, head->cookie);
         at += MRD_WIRE_COOKIE_BYTES;
@@ -294,7 +295,7 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     head->pseq = get16(b->pseq);
     head->key_id = b->key_reply[0];
     head->reply = get32(b->key_reply) & 0xffffff;
-    head->payload_check = get32(b->payload_check);
+    head->payload_check = head->echo_stamp = get32(b->payload_check);
     if (head->type == MRD_WIRE_DATA) {
         head->cookie = 0;
         if (head->flags & MRD_WIRE_COOKIE) {

@@ -86,6 +86,7 @@ struct mrd_wire_head {
     uint32_t payload_check;
     uint64_t cookie;  /* DATA: with MRD_WIRE_COOKIE; CHALLENGE: always */
     uint32_t up_usec; /* CHALLENGE: time since the challenger opened, saturated */
+    uint32_t echo_stamp; /* CHALLENGE: of the packet that it answers */
     uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;

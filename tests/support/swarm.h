@@ -126,6 +126,7 @@ struct swarm_receive {
     uint32_t host, used_len; /* used_len: bytes that must still be SWARM_USED */
     uint32_t qp;
     bool posted;
+    bool taken; /* its MR went while it was posted: what lay there is overwritten by the test */
 };
 
 struct swarm {

@@ -81,8 +81,8 @@ static void dereg_receives(struct swarm *s, uint32_t host)
 {
     struct swarm_host *h = &s->host[host];
 
-    swarm_poll_host(s, host);
     swarm_check(s, mrd_dereg_mr(h->recv_mr) == 0, "dereg_mr: %s", mrd_last_error());
+    swarm_poll_host(s, host); /* those that were complete before are judged by their bytes */
     for (uint32_t i = 0; i < s->num_qps; i++)
         s->qp[i].memory_gone |=
             s->qp[i].host == host && s->qp[i].life == h->life && s->qp[i].receives > 0;
@@ -93,6 +93,7 @@ static void dereg_receives(struct swarm *s, uint32_t host)
             continue;
         memset(r->buf, SWARM_USED, s->config.recv_bytes);
         r->used_len = s->config.recv_bytes;
+        r->taken = true;
     }
     h->recv_mr = mrd_reg_mr(h->pd, h->recv, h->source_mr->length, MRD_ACCESS_LOCAL_WRITE);
     swarm_check(s, h->recv_mr, "reg_mr: %s", mrd_last_error());

@@ -117,6 +117,15 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
 
 /* ------------------------------------------------------------------------------------- receives */
 
+static bool lost_window(const struct swarm *s, const struct swarm_qp *qp)
+{
+    for (uint32_t i = 0; i < SWARM_WINDOWS; i++) {
+        if (!s->host[qp->host].window[i].mr)
+            return true;
+    }
+    return false;
+}
+
 static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
                            enum mrd_wc_status status)
 {
@@ -125,8 +134,8 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
         return true;
     case MRD_WC_LOC_LEN_ERR:
         return qp->oversized;
-    case MRD_WC_LOC_PROT_ERR:
-        return qp->memory_gone;
+    case MRD_WC_LOC_PROT_ERR: /* or of a write's memory, in whose midst its window went */
+        return qp->memory_gone || lost_window(s, qp);
     case MRD_WC_WR_FLUSH_ERR:
         return qp->error;
     case MRD_WC_REM_ABORT_ERR:
@@ -196,6 +205,50 @@ static void judge_order(struct swarm *s, const struct swarm_message *m)
     }
 }
 
+/*
+ * The MR of a posted receive went. What is not complete then fails; only a message that was all
+ * there, and waited for earlier ones of its flow, may still be told. Either way the memory is the
+ * application's.
+ */
+static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct mrd_wc *wc)
+{
+    swarm_check(s, payload_is_blank(r->buf, r->used_len, SWARM_USED),
+                "a receive buffer of QP %u changed after its MR was deregistered", r->qp);
+    r->taken = false;
+    if (wc->status != MRD_WC_SUCCESS)
+        return;
+    for (uint32_t i = 0; i < s->num_messages; i++) {
+        struct swarm_message *m = &s->message[i];
+
+        if (m->to_qp != r->qp || m->target || m->received || m->len != wc->byte_len ||
+            s->qp[m->from_qp].order != MRD_ORDER_MSG || s->qp[m->from_qp].num != wc->src_qp)
+            continue;
+        m->received = true;
+        return;
+    }
+    swarm_check(s, false, "QP %u received %u bytes that no ordered message has", r->qp,
+                wc->byte_len);
+}
+
+static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struct mrd_wc *wc)
+{
+    struct swarm_message *m =
+        wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
+
+    m->received = true;
+    judge_order(s, m);
+    if (m->target && !m->taken) {
+        check_placed(s, m, "although its receive completed");
+        if (m->sent)
+            take_target(m);
+    }
+    if (!m->target)
+        r->used_len = m->len;
+    if (r->used_len < s->config.recv_bytes)
+        swarm_check(s, payload_is_blank(r->buf + r->used_len, GUARD_BYTES, SWARM_BLANK),
+                    "message %u: bytes behind its end were written", number_of(s, m));
+}
+
 static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
 {
     struct swarm_receive *r = &s->receive[index];
@@ -205,32 +258,17 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
                 mrd_wc_status_str(wc->status));
     r->posted = false;
     qp->receives--;
-    if (wc->status == MRD_WC_SUCCESS) {
-        struct swarm_message *m =
-            wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
-
-        m->received = true;
-        judge_order(s, m);
-        if (m->target && !m->taken) {
-            check_placed(s, m, "although its receive completed");
-            if (m->sent)
-                take_target(m);
-        }
-        if (!m->target)
-            r->used_len = m->len;
-        if (r->used_len < s->config.recv_bytes)
-            swarm_check(s, payload_is_blank(r->buf + r->used_len, GUARD_BYTES, SWARM_BLANK),
-                        "message %u: bytes behind its end were written", number_of(s, m));
-    } else if (wc->status == MRD_WC_LOC_PROT_ERR) {
-        swarm_check(s, payload_is_blank(r->buf, r->used_len, SWARM_USED),
-                    "a receive buffer of QP %u changed after its MR was deregistered", r->qp);
-    } else {
-        r->used_len = s->config.recv_bytes; /* half a message may lie there */
+    if (r->taken && !(wc->status == MRD_WC_SUCCESS && wc->opcode == MRD_WC_RECV_RDMA_WITH_IMM)) {
+        judge_taken(s, r, wc);
+        return;
     }
+    r->taken = false;
+    if (wc->status == MRD_WC_SUCCESS)
+        judge_delivery(s, r, wc);
+    else
+        r->used_len = s->config.recv_bytes; /* half a message may lie there */
     memset(r->buf, SWARM_USED, r->used_len);
 }
-
-/* ----------------------------------------------------------------------------------------- poll */
 
 /* Completions taken. */
 static unsigned poll_cq(struct swarm *s, uint32_t host, struct mrd_cq *cq)
@@ -306,7 +344,7 @@ static bool has_double(struct swarm *s, struct swarm_message *m)
                                   : ledger_get(&s->ledger, other->wr_id)->state == LEDGER_ABANDONED;
 
         if (failed && other->received && other->opcode == MRD_WR_SEND && other->to_qp == m->to_qp &&
-            other->len == m->len) {
+            s->qp[other->from_qp].num == s->qp[m->from_qp].num && other->len == m->len) {
             other->received = false;
             m->received = true;
             return true;

@@ -104,7 +104,7 @@ static void abandon_receives(struct swarm *s, uint32_t qp)
 
         if (!r->posted || r->qp != qp)
             continue;
-        r->posted = false;
+        r->posted = r->taken = false;
         r->used_len = s->config.recv_bytes;
         memset(r->buf, SWARM_USED, r->used_len);
     }

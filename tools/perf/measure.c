@@ -92,7 +92,7 @@ int perf_latency_init(struct perf_latency *l, uint64_t expected)
 {
     size_t cap = expected && expected < PERF_LATENCY_SAMPLES ? (size_t)expected : LATENCIES_FIRST;
 
-    *l = (struct perf_latency){.cap = cap, .rng = 0x9e3779b97f4a7c15ull, .min_ns = UINT32_MAX};
+    *l = (struct perf_latency){.cap = cap, .rng = 0x9e3779b97f4a7c15ull, .min_ns = UINT64_MAX};
     l->rtt_ns = malloc(cap * sizeof(l->rtt_ns[0]));
     return l->rtt_ns ? 0 : -ENOMEM;
 }
@@ -130,10 +130,10 @@ void perf_latency_add(struct perf_latency *l, uint64_t rtt_ns)
     size_t place = place_for(l);
     if (place < l->count)
         l->rtt_ns[place] = value;
-    if (value < l->min_ns)
-        l->min_ns = value;
-    if (value > l->max_ns)
-        l->max_ns = value;
+    if (rtt_ns < l->min_ns)
+        l->min_ns = rtt_ns;
+    if (rtt_ns > l->max_ns)
+        l->max_ns = rtt_ns;
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -157,11 +157,11 @@ bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *s
         return false;
     qsort(l->rtt_ns, l->count, sizeof(l->rtt_ns[0]), compare_u32);
     *summary = (struct perf_latency_summary){
-        .min_us = l->min_ns / 2e3,
+        .min_us = (double)l->min_ns / 2e3,
         .p50_us = half_us(l, 0.5),
         .p99_us = half_us(l, 0.99),
         .p999_us = half_us(l, 0.999),
-        .max_us = l->max_ns / 2e3,
+        .max_us = (double)l->max_ns / 2e3,
     };
     return true;
 }

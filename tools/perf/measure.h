@@ -55,11 +55,11 @@ void perf_meter_stop(struct perf_meter *m);
 
 /* Round trips. From PERF_LATENCY_SAMPLES on, a random choice of them is kept. */
 struct perf_latency {
-    uint32_t *rtt_ns;
+    uint32_t *rtt_ns; /* longer than 4 s counts as that much */
     size_t count, cap;
     uint64_t seen;
     uint64_t rng;
-    uint32_t min_ns, max_ns;
+    uint64_t min_ns, max_ns;
 };
 
 enum { PERF_LATENCY_SAMPLES = 16 << 20 };

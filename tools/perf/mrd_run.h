@@ -2,8 +2,8 @@
 /*
  * mrd-udp: the tests over the library, by its public API only.
  *
- * run_mrd.c opens, exchanges and reports; mrd_meet.c makes contact; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests; mrd_bufs.c says
- * where messages lie.
+ * run_mrd.c opens, exchanges and reports; mrd_bufs.c says where messages lie; mrd_meet.c makes
+ * contact; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests.
  */
 #ifndef MRD_PERF_MRD_RUN_H
 #define MRD_PERF_MRD_RUN_H

@@ -16,6 +16,8 @@ enum {
     HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
     CLIENT_WATCH_MS = 100,
     SERVER_WATCH_MS = 1, /* how late the end of a run is noticed at most */
+    ALIVE_EVERY_MS = 1000,
+    SILENT_MS = 10 * 1000, /* a stopped process keeps its connections: silence tells */
 };
 
 int perf_run_fail(struct perf_run *run, int rc, const char *format, ...)
@@ -67,6 +69,8 @@ static int take_message(struct perf_run *run, struct json_object *message)
 {
     if (perf_message_is(message, "error"))
         return fail_told(run, message);
+    if (perf_message_is(message, "alive"))
+        return 0;
     if (perf_message_is(message, "met")) {
         run->peer_met = true;
         return 0;
@@ -84,6 +88,21 @@ static int take_message(struct perf_run *run, struct json_object *message)
     return fail_control(run, -EPROTO);
 }
 
+/* Both ends say that they live, and expect it of the other. */
+static int watch_life(struct perf_run *run, uint64_t now_ns)
+{
+    if (run->heard_ns == 0)
+        run->heard_ns = now_ns;
+    if (now_ns > run->heard_ns + SILENT_MS * PERF_MSEC_NS)
+        return fail_control(run, -ETIMEDOUT);
+    if (now_ns < run->next_alive_ns)
+        return 0;
+    run->next_alive_ns = now_ns + ALIVE_EVERY_MS * PERF_MSEC_NS;
+    int rc = perf_control_send(run->control, perf_message("alive"));
+    /* An end that has gone may have said why: the message is read before the error counts. */
+    return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
+}
+
 int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     struct json_object *message;
@@ -93,9 +112,10 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
         perf_live_update(run, now_ns, done);
     int rc = perf_control_recv(run->control, 0, &message);
     if (rc == -ETIMEDOUT)
-        return 0;
+        return watch_life(run, now_ns);
     if (rc)
         return fail_control(run, rc);
+    run->heard_ns = now_ns;
     rc = take_message(run, message);
     json_object_put(message);
     return rc;
@@ -105,12 +125,15 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 static struct json_object *expect(struct perf_run *run, const char *type)
 {
     struct json_object *message;
-    int rc = perf_control_recv(run->control, HANDSHAKE_TIMEOUT_MS, &message);
+    int rc;
 
-    if (rc) {
-        fail_control(run, rc);
-        return NULL;
-    }
+    do {
+        rc = perf_control_recv(run->control, HANDSHAKE_TIMEOUT_MS, &message);
+        if (rc) {
+            fail_control(run, rc);
+            return NULL;
+        }
+    } while (perf_message_is(message, "alive") && json_object_put(message));
     if (perf_message_is(message, type))
         return message;
     if (perf_message_is(message, "error"))

@@ -46,6 +46,7 @@ struct perf_run {
     const char *label; /* of the live line; NULL: the transport */
 
     uint64_t next_watch_ns, next_live_ns;
+    uint64_t next_alive_ns, heard_ns; /* signs of life, both ways */
 };
 
 /* Set run->error unless an earlier error is there. Returns `rc`. */

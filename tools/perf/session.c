@@ -240,6 +240,8 @@ static int answer(struct visit *v, struct json_object *message)
         show_report(v, message);
         return 0;
     }
+    if (perf_message_is(message, "alive"))
+        return 0; /* the last one of a run that is over */
     if (perf_message_is(message, "bye"))
         return 1;
     if (!perf_message_is(message, "run"))

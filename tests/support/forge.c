@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/support/forge.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMORY_SLACK = 1 << 16 /* behind what the world handed out */ };
+
+/* ----------------------------------------------------------------------------------------- tape */
+
+static void record(struct forge_tape *tape, const struct mrd_sim_datagram *datagram)
+{
+    if (tape->num == tape->cap) {
+        tape->cap = tape->cap ? 2 * tape->cap : 256;
+        tape->packets = realloc(tape->packets, tape->cap * sizeof(*tape->packets));
+        assert_non_null(tape->packets);
+    }
+
+    struct forge_packet *packet = &tape->packets[tape->num++];
+
+    *packet = (struct forge_packet){.from = datagram->from,
+                                    .to = datagram->to,
+                                    .len = datagram->len,
+                                    .at_ns = mrd_sim_now(tape->w->sim),
+                                    .data = malloc(datagram->len)};
+    assert_non_null(packet->data);
+    memcpy(packet->data, datagram->data, datagram->len);
+}
+
+static enum mrd_sim_verdict tap(void *arg, struct mrd_sim_datagram *datagram)
+{
+    struct forge_tape *tape = arg;
+
+    record(tape, datagram);
+    if (tape->cut[datagram->from][datagram->to])
+        return MRD_SIM_DROP;
+    return tape->edit ? tape->edit(tape->arg, datagram) : MRD_SIM_PASS;
+}
+
+void forge_tape_init(struct forge_tape *tape, struct sim_world *w)
+{
+    *tape = (struct forge_tape){.w = w};
+    mrd_sim_set_tap(w->sim, tap, tape);
+}
+
+void forge_tape_fini(struct forge_tape *tape)
+{
+    mrd_sim_set_tap(tape->w->sim, NULL, NULL);
+    for (uint32_t i = 0; i < tape->num; i++)
+        free(tape->packets[i].data);
+    free(tape->packets);
+}
+
+void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut)
+{
+    tape->cut[a][b] = tape->cut[b][a] = cut;
+}
+
+static bool is_of(const struct forge_packet *packet, uint32_t from, uint32_t to, uint8_t type)
+{
+    return packet->from == from && packet->to == to && (packet->data[0] & 15) == type;
+}
+
+uint32_t forge_count(const struct forge_tape *tape, uint32_t from, uint32_t to, uint8_t type)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < tape->num; i++)
+        n += is_of(&tape->packets[i], from, to, type);
+    return n;
+}
+
+const struct forge_packet *forge_find(const struct forge_tape *tape, uint32_t from, uint32_t to,
+                                      uint8_t type, int index)
+{
+    uint32_t num = forge_count(tape, from, to, type);
+    uint32_t wanted = index < 0 ? num - 1 : (uint32_t)index;
+
+    for (uint32_t i = 0; i < tape->num; i++) {
+        if (is_of(&tape->packets[i], from, to, type) && wanted-- == 0)
+            return &tape->packets[i];
+    }
+    test_fail(tape->w->options.seed, "no packet %d of type %u from host %u to %u among %u", index,
+              type, from, to, num);
+}
+
+struct mrd_wire_head forge_head(const struct forge_packet *packet)
+{
+    struct mrd_wire_head head = {0};
+
+    assert_int_equal(mrd_wire_get(packet->data, packet->len, &head), MRD_WIRE_OK);
+    return head;
+}
+
+bool forge_part(const struct forge_packet *packet, struct mrd_wire_part *part)
+{
+    struct mrd_wire_head head = forge_head(packet);
+    uint32_t at = head.parts_at;
+
+    memset(part, 0, sizeof(*part));
+    return head.type == MRD_WIRE_DATA && mrd_wire_get_part(packet->data, &at, head.head_len, part);
+}
+
+/* ---------------------------------------------------------------------------------------- forge */
+
+static uint32_t incarnation_of(const struct forge_tape *tape, uint32_t host)
+{
+    for (uint32_t i = tape->num; i-- > 0;) {
+        struct mrd_wire_head head = {0};
+
+        if (tape->packets[i].from == host) {
+            head = forge_head(&tape->packets[i]);
+            /* A reset speaks in the name of the life that was asked. */
+            if (head.type != MRD_WIRE_RESET)
+                return head.src_inc;
+        }
+    }
+    test_fail(tape->w->options.seed, "host %u sent nothing", host);
+}
+
+struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint32_t to)
+{
+    struct mrd_wire_head head = {.type = MRD_WIRE_DATA,
+                                 .src_inc = incarnation_of(tape, from),
+                                 .dst_inc = incarnation_of(tape, to),
+                                 .reply = from + 1};
+
+    for (uint32_t i = 0; i < tape->num; i++) {
+        struct mrd_wire_head sent;
+
+        if (!is_of(&tape->packets[i], from, to, MRD_WIRE_DATA))
+            continue;
+        sent = forge_head(&tape->packets[i]);
+        if (sent.src_inc != head.src_inc || sent.epoch < head.epoch)
+            continue;
+        if (sent.epoch > head.epoch || sent.psn >= head.psn)
+            head.psn = sent.psn + 1;
+        head.epoch = sent.epoch;
+    }
+    return head;
+}
+
+struct mrd_wire_part forge_send_part(const struct sim_world *w, uint32_t to, uint16_t len)
+{
+    return (struct mrd_wire_part){.op = MRD_OP_SEND,
+                                  .len = len,
+                                  .total = len,
+                                  .dst_qpn = w->node[to].qp[0]->qp_num,
+                                  .src_qpn = 99,
+                                  .qkey = 0x1000};
+}
+
+uint32_t forge_data(uint8_t *buf, const struct mrd_wire_head *head,
+                    const struct mrd_wire_part *part, const uint8_t *payload)
+{
+    uint32_t len = part ? part->len : 0;
+    struct mrd_wire_head full = *head;
+    uint8_t *end;
+
+    full.payload_check = mrd_wire_payload_check(payload, len);
+    end = mrd_wire_put_head(buf, &full);
+    if (part)
+        end = mrd_wire_put_part(end, part);
+    mrd_wire_seal(buf, end);
+    if (len)
+        memcpy(end, payload, len);
+    return (uint32_t)(end - buf) + len;
+}
+
+uint32_t forge_ack(uint8_t *buf, const struct mrd_wire_head *head, const struct mrd_wire_ack *ack)
+{
+    struct mrd_wire_head full = *head;
+    uint8_t *end;
+
+    full.type = MRD_WIRE_ACK;
+    full.psn = ack->cum;
+    end = mrd_wire_put_ack(mrd_wire_put_head(buf, &full), ack);
+    mrd_wire_seal(buf, end);
+    return (uint32_t)(end - buf);
+}
+
+uint32_t forge_bare(uint8_t *buf, const struct mrd_wire_head *head)
+{
+    uint8_t *end = mrd_wire_put_head(buf, head);
+
+    mrd_wire_seal(buf, end);
+    return (uint32_t)(end - buf);
+}
+
+void forge_reseal(uint8_t *data)
+{
+    mrd_wire_seal(data, data + (data[2] << 8 | data[3]));
+}
+
+void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *data, uint32_t len)
+{
+    assert_int_equal(mrd_sim_inject(w->sim, from, to, data, len, mrd_sim_now(w->sim)), 0);
+}
+
+void forge_replay(struct sim_world *w, const struct forge_packet *packet)
+{
+    forge_inject(w, packet->from, packet->to, packet->data, packet->len);
+}
+
+/* -------------------------------------------------------------------------------------- changes */
+
+void forge_look(struct sim_world *w, uint32_t host, struct forge_state *state)
+{
+    struct sim_node *node = &w->node[host];
+
+    sim_poll(w);
+    state->num_counters = mrd_query_counters(node->context, state->counters, FORGE_COUNTERS_MAX);
+    assert_in_range(state->num_counters, 1, FORGE_COUNTERS_MAX);
+    state->memory =
+        mrd_wire_payload_check(node->arena, (uint32_t)(node->arena_used + MEMORY_SLACK));
+    state->events = node->unreachable + node->restarted;
+    state->completions = 0;
+    for (uint32_t i = 0; i < w->ledger.num; i++)
+        state->completions +=
+            w->ledger.wrs[i].host == host && w->ledger.wrs[i].state == LEDGER_DONE;
+}
+
+static bool is_answer(const char *name)
+{
+    return strcmp(name, "tx_acks") == 0 || strcmp(name, "tx_wire_bytes") == 0;
+}
+
+void forge_expect(struct sim_world *w, uint32_t host, const struct forge_state *before,
+                  const struct forge_rise *rises)
+{
+    struct forge_state *now = malloc(sizeof(*now));
+
+    assert_non_null(now);
+    forge_look(w, host, now);
+    for (int i = 0; i < now->num_counters; i++) {
+        const char *name = now->counters[i].name;
+        uint64_t rose = now->counters[i].value - before->counters[i].value, wanted = 0;
+
+        for (const struct forge_rise *rise = rises; rise->counter; rise++)
+            wanted += strcmp(rise->counter, name) == 0 ? rise->by : 0;
+        test_check(w->options.seed, rose == wanted || is_answer(name),
+                   "host %u: %s rose by %" PRIu64 ", not %" PRIu64, host, name, rose, wanted);
+    }
+    test_check(w->options.seed, now->memory == before->memory, "host %u: memory changed", host);
+    test_check(w->options.seed, now->completions == before->completions,
+               "host %u: %u completions came", host, now->completions - before->completions);
+    test_check(w->options.seed, now->events == before->events, "host %u: %u events came", host,
+               now->events - before->events);
+    free(now);
+}
