@@ -93,7 +93,6 @@ uint64_t mrd_engine_deadline(const struct mrd_engine *e);
 
 struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context);
 int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd);
-/* rkey: random, from the caller. */
 struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length, int access,
                                  int *error);
 int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns);

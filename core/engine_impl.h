@@ -87,7 +87,7 @@ struct mrd_engine {
         uint16_t num, len;
         uint8_t attempt;
     } plan;
-    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + 2048]; /* a segment that came where another was predicted */
+    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX]; /* a segment that came where another was predicted */
 };
 
 struct mrd_pd_impl {
@@ -151,7 +151,7 @@ void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_w
 void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx_state state);
 
 /* engine_msg.c */
-/* Queue for sending, the first time or a further attempt. */
+/* Queue for sending, the first time or a further attempt; after mrd_engine_txq_reserve(). */
 void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg);
 bool mrd_engine_txq_reserve(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
 void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq);

@@ -55,17 +55,9 @@ void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq)
 
 void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_txq *q;
+    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num);
 
-    /* A retry may find its queue dropped and the pool empty: then it waits as it did before. */
-    if (!mrd_engine_txq_reserve(e, msg->peer, msg->qp)) {
-        msg->state = MRD_MSG_RNR_WAIT;
-        mrd_list_append(&msg->peer->tx->rnr, &msg->node);
-        msg->peer->tx->rnr_next_ns = e->now + MRD_MSEC;
-        mrd_engine_arm(e, msg->peer, msg->peer->tx->rnr_next_ns);
-        return;
-    }
-    q = txq_find(e, msg->peer, msg->qp->pub.qp_num);
+    assert(q);
     msg->state = MRD_MSG_QUEUED;
     mrd_list_append(&q->msgs, &msg->node);
     msg->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;

@@ -116,6 +116,10 @@ static void fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
                 tx->rnr_next_ns = msg->rnr_until_ns;
             continue;
         }
+        if (!mrd_engine_txq_reserve(e, peer, msg->qp)) { /* no queue to be had now: no attempt either */
+            msg->rnr_until_ns = tx->rnr_next_ns = e->now + MRD_MSEC;
+            continue;
+        }
         mrd_list_remove(n);
         msg->attempt++;
         msg->next_offset = msg->acked_bytes = 0;

@@ -11,7 +11,6 @@ enum {
     DATA_EIGHTHS = 3,       /* of the tracker: data; the rest is for refusals and aborts */
     ABORT_EIGHTHS = 4,
     QUANTUM_RTT_DIVISOR = 3, /* a quantum lasts at most this share of the base RTT at the measured rate */
-    REFUSALS_PER_PACKET = 8,
 };
 
 /* One call's output. The last data packet stays unsealed until it is known whether another follows. */

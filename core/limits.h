@@ -9,7 +9,7 @@ enum {
     MRD_PATHS_MAX = 256,
     MRD_TRACKER_MIN = 256,
     MRD_TRACKER_MAX = 4096,
-    MRD_PARTS_MAX = 64,       /* messages that share a packet; a refusal names them by bit */
+    MRD_PARTS_MAX = 64,       /* messages that share a packet; a refusal names them by index */
     MRD_MSG_SLOTS = 64,       /* messages of several packets in flight to a peer */
     MRD_MSN_WINDOW = 1024,    /* ordered messages of a flow between the oldest incomplete one and the newest */
     MRD_SENT_PAGE = 64,       /* records of sent packets that are allocated together */
@@ -31,10 +31,9 @@ enum {
 #define MRD_PACKET_LIFE_NS (2 * MRD_SEC)        /* L */
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS (8 * MRD_SEC)     /* S */
-#define MRD_PEER_TIMEOUT_NS (8 * MRD_SEC)       /* U, an attribute */
 
 #define MRD_ACK_WITH_REPLY_NS (20 * MRD_USEC) /* longest wait of an end-of-message ack for an answer to ride on */
-#define MRD_STALL_NS (1 * MRD_MSEC)           /* a longer gap between two looks at the receive queue is a stall */
+#define MRD_STALL_NS (1 * MRD_MSEC)           /* so much later than the next deadline, a look at the receive queue is a stall */
 #define MRD_STALL_LONG_NS (100 * MRD_MSEC)    /* a peer's probes may have been answered unheard */
 #define MRD_SILENCE_MIN_NS (10 * MRD_MSEC)    /* least silence of a peer that owes us before it is probed */
 #define MRD_SILENCE_MAX_NS (1 * MRD_SEC)      /* most */

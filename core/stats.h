@@ -64,7 +64,7 @@
     X(rx_refuse_too_long,     "messages", "refused: longer than the receive")                    \
     X(rx_refuse_access,       "messages", "refused: rkey, range or permission")                  \
     X(rx_refuse_invalid,      "messages", "refused: contradicts itself")                         \
-    X(rx_refuse_operation,    "messages", "refused: memory or queue pair went away")             \
+    X(rx_refuse_operation,    "messages", "refused: the receive buffer was deregistered")             \
     X(peers,                  "peers",    "entries in the peer table now")                       \
     X(peers_evicted,          "events",   "idle entries that made room")                         \
     X(peers_unreachable,      "events",   "peers given up")                                      \

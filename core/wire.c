@@ -247,7 +247,7 @@ void mrd_wire_seal(uint8_t *buf, const uint8_t *end)
 /* The check covers the header with the check's own bytes zero: hash a copy of what is in front, then compare. */
 static bool head_check_holds(const uint8_t *buf, uint32_t head_len)
 {
-    uint8_t copy[2048 + MRD_TRACKER_MAX / 4];
+    uint8_t copy[MRD_WIRE_HEAD_BYTES_MAX];
     struct base *b = (struct base *)(void *)copy;
 
     memcpy(copy, buf, head_len);
@@ -278,7 +278,7 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
         need = MRD_WIRE_ACK_BYTES;
     if (head->head_len > len)
         return MRD_WIRE_TRUNCATED;
-    if (head->head_len < need || head->head_len > 2048)
+    if (head->head_len < need || head->head_len > MRD_WIRE_HEAD_BYTES_MAX)
         return MRD_WIRE_BAD_LENGTH;
     if (head->type != MRD_WIRE_DATA && head->head_len != len)
         return MRD_WIRE_BAD_LENGTH;

@@ -32,6 +32,7 @@ enum {
     MRD_WIRE_ACK_PATHS_MAX = 64,
     MRD_WIRE_REFUSAL_BYTES = 16,
     MRD_WIRE_REFUSAL_ENTRY_BYTES = 8,
+    MRD_WIRE_HEAD_BYTES_MAX = 2560, /* 64 ordered writes with immediate data, and room */
     MRD_WIRE_STAMP_NS = 16, /* unit of stamps: 32 bits wrap after 68 s */
 };
 
@@ -74,7 +75,7 @@ enum mrd_refusal_code {
     MRD_REFUSE_TOO_LONG = 5,
     MRD_REFUSE_ACCESS = 6,
     MRD_REFUSE_INVALID = 7, /* contradicts itself or the rules of its mode */
-    MRD_REFUSE_OPERATION = 8, /* the target's memory went away, or its QP while the message was half there */
+    MRD_REFUSE_OPERATION = 8, /* the target's receive buffer was deregistered */
 };
 
 struct mrd_wire_head {

@@ -10,7 +10,38 @@ enum {
     /* Completions that wait are handed out without a step, but not for longer than this. */
     POLLS_PER_STEP_MAX = 16,
     STEP_INTERVAL_NS = 20000,
+
+    /* Whether the application answers what it polled. A slow answer counts 2, a prompt one -1. */
+    ANSWER_LATE_NS = 40000,
+    SLOW_MAX = 8,
+    SLOW_ENOUGH = 4,
 };
+
+/*
+ * The engine holds the ack of a whole message back for an answer to ride on, and takes the next call for the end of
+ * that wait. An application that works on what it polled, with the progress thread kept out by the lease, would
+ * delay the ack until the lease ends and make the peer probe. So acks to such applications' peers go at once.
+ */
+static void handed_out(struct mrd_context_impl *c)
+{
+    if (!c->backend->threaded)
+        return;
+    c->handed_out_ns = c->last_step_ns;
+    if (c->slow_answers >= SLOW_ENOUGH)
+        mrd_progress_flush(c, c->last_step_ns);
+}
+
+/* The application calls again. */
+static void called_again(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    if (!c->handed_out_ns)
+        return;
+    if (now_ns - c->handed_out_ns > ANSWER_LATE_NS)
+        c->slow_answers = c->slow_answers + 2 < SLOW_MAX ? c->slow_answers + 2 : SLOW_MAX;
+    else if (c->slow_answers)
+        c->slow_answers--;
+    c->handed_out_ns = 0;
+}
 
 int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr **bad_wr)
 {
@@ -24,6 +55,7 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
 
     uint64_t now_ns = mrd_context_now(c);
 
+    called_again(c, now_ns);
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_post_send(c->engine, qp, wr, bad_wr, now_ns);
     if (error)
@@ -60,6 +92,9 @@ static bool may_step_later(struct mrd_context_impl *c)
 static unsigned step(struct mrd_context_impl *c)
 {
     uint64_t now_ns = mrd_context_now(c);
+
+    called_again(c, now_ns);
+
     unsigned handled = mrd_progress_step(c, now_ns);
 
     mrd_progress_lease(c, now_ns);
@@ -96,6 +131,8 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
 
             n += more > 0 ? more : 0;
         }
+        if (n)
+            handed_out(c);
     }
     mrd_context_leave(c);
     return n;

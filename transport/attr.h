@@ -8,10 +8,10 @@
 #ifndef MRD_TRANSPORT_ATTR_H
 #define MRD_TRANSPORT_ATTR_H
 
+#include "core/limits.h"
 #include "transport/backend.h"
 
 enum {
-    MRD_PATHS_MAX = 256,
     MRD_MTU_MIN = 256,
     MRD_TABLE_MAX = 1 << 24, /* most peers, most flows */
 };

@@ -52,7 +52,9 @@ struct mrd_context_impl {
     atomic_uint waiting; /* threads that found the lock taken */
     uint64_t last_step_ns;
     unsigned polls_since_step;
-    bool rx_more; /* the last step left packets at the mover */
+    uint64_t handed_out_ns; /* when the application last polled completions; 0: it called since */
+    unsigned slow_answers;  /* grows when it does not call again soon after */
+    bool rx_more;           /* the last step left packets at the mover */
     struct mrd_outbox outbox;
     struct mrd_event_ring events;
     struct mrd_progress_thread thread;

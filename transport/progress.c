@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/limits.h"
+
 enum {
     RX_BURSTS_MAX = 4,    /* a step, so that sending gets its turn */
     RX_CLOCK_PACKETS = 8, /* so many take long enough to look at the clock again */
@@ -142,6 +144,16 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
             break;
     }
     return total;
+}
+
+void mrd_progress_flush(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    uint64_t deadline_ns = mrd_engine_deadline(c->engine);
+
+    if (deadline_ns > now_ns && deadline_ns - now_ns > MRD_ACK_WITH_REPLY_NS)
+        return;
+    mrd_engine_begin(c->engine, now_ns);
+    mrd_progress_send(c, now_ns);
 }
 
 /* Dead paths get fresh source ports where the mover has any. */

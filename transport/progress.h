@@ -18,6 +18,11 @@ void mrd_progress_fini(struct mrd_context_impl *c);
 unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns);
 /* Send what may go now, after engine calls at now_ns that made work. Packets that the mover took. */
 unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns);
+/*
+ * Send also what the engine holds back for the caller's next call: an ack that would rather ride on an answer. For
+ * when no answer is to be expected.
+ */
+void mrd_progress_flush(struct mrd_context_impl *c, uint64_t now_ns);
 /* The application has just stepped: it keeps the progress thread out for a while. */
 static inline void mrd_progress_lease(struct mrd_context_impl *c, uint64_t now_ns)
 {

@@ -66,6 +66,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
 
     mrd_context_lock_slow(c);
     mrd_progress_step(c, mrd_context_now(c));
+    mrd_progress_flush(c, c->last_step_ns);
 
     uint64_t deadline_ns = mrd_progress_deadline(c);
     uint64_t now_ns = mrd_context_now(c);

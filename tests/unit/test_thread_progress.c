@@ -293,19 +293,63 @@ static void progress_thread__both_applications_blocked(void **state)
     assert_int_equal(take(&f->b, 1), 1);
 }
 
-/* While the application polls, the thread stays out of its way: at most a look each nap. */
+struct window {
+    uint64_t gap_ns_max; /* longest time between two polls of a context */
+    unsigned messages;
+};
+
+/* Messages from a to b for a while, by an application that polls both without a pause. */
+static struct window poll_for(struct fixture *f, uint64_t ns)
+{
+    uint64_t start_ns = clock_ns(CLOCK_MONOTONIC), last_ns = start_ns;
+    struct window window = {0};
+    int open = 0; /* completions that the current message still owes */
+    struct mrd_wc wc;
+
+    while (last_ns - start_ns < ns || open) {
+        if (!open) {
+            post_receive(&f->b, 0, 0, 64);
+            assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, 64, 0), 0);
+            open = 2;
+            window.messages++;
+        }
+        open -= mrd_poll_cq(f->a.cq, 1, &wc);
+        open -= mrd_poll_cq(f->b.cq, 1, &wc);
+
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+        if (now_ns - last_ns > window.gap_ns_max)
+            window.gap_ns_max = now_ns - last_ns;
+        last_ns = now_ns;
+    }
+    return window;
+}
+
+/*
+ * While the application polls, the thread stays out of its way: a look each nap, however many packets there are.
+ * Only windows in which the scheduler let the application poll tell something.
+ */
 static void progress_thread__leaves_a_polling_application_alone(void **state)
 {
+    const unsigned naps_max =
+        2 * (5 + 3 + 2); /* 5 ms of both threads, the shorter first ones, late ones */
     struct fixture *f = *state;
-    uint64_t end_ns, rounds = 0, before;
 
     exchange(f, 0);
-    before = wakeups(f);
-    end_ns = clock_ns(CLOCK_MONOTONIC) + 300 * MSEC_NS;
-    for (; clock_ns(CLOCK_MONOTONIC) < end_ns; rounds++)
-        exchange(f, (unsigned)rounds);
-    /* One per millisecond and context, and some for a late scheduler; one a message would be far more. */
-    assert_true(wakeups(f) - before < 1000 + rounds / 10);
+    for (unsigned i = 0; i < 500; i++) {
+        (void)poll_for(f, 2 * MSEC_NS); /* whatever slept before is napping now */
+
+        uint64_t before = wakeups(f);
+        struct window window = poll_for(f, 5 * MSEC_NS);
+        uint64_t wakeups_here = wakeups(f) - before;
+
+        if (window.gap_ns_max > 100000 || window.messages < 3 * naps_max)
+            continue;
+        assert_in_range(wakeups_here, 0, naps_max);
+        return;
+    }
+    print_message("[  SKIPPED ] the machine is too busy to poll for 5 ms at a stretch\n");
+    skip();
 }
 
 /* The thread alone finds out that a peer is dead, and the event wakes the application. */

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rules of messages: cancelled work leaves no hole, and ends when nothing of it can be placed. */
+#include <string.h>
+
+#include "tests/support/payload.h"
+#include "tests/support/wiretap.h"
+
+enum { MESSAGE_BYTES = 64 << 10 };
+
+static void to_error(struct sim_world *w, uint32_t host, uint32_t qp)
+{
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    assert_int_equal(mrd_modify_qp(w->node[host].qp[qp], &attr, MRD_QP_STATE), 0);
+}
+
+/* Hosts that know each other's round trip time, so that probes are quick. */
+static struct sim_world *warm_world(const struct sim_options *options)
+{
+    struct sim_world *w = sim_world_create(options);
+
+    sim_write(w, HOST_0, HOST_1, 64);
+    sim_write(w, HOST_1, HOST_0, 64);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_run(w, 50 * USEC_NS);
+    return w;
+}
+
+static uint32_t post_small(struct sim_world *w, uint32_t qp)
+{
+    return sim_post(
+        w, &(struct sim_post){
+               .from = HOST_0, .to = HOST_1, .qp = qp, .len = 200, .opcode = MRD_WR_SEND_WITH_IMM});
+}
+
+/*
+ * A packet carries messages of two queue pairs and is lost; one of them is cancelled. Resent, the
+ * packet leaves out its part, in its place, and carries the other.
+ */
+static void sim_cancel__one_of_two_queue_pairs_in_a_packet(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct wiretap *tap = wiretap_open(w);
+    (void)state;
+
+    tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
+
+    uint32_t alone = post_small(w, 0); /* leaves at once; the next two wait for it and share */
+    uint32_t cancelled = post_small(w, 1), kept = post_small(w, 0);
+
+    sim_run(w, 5 * USEC_NS);
+
+    const struct wire_packet *shared = &tap->packets[1];
+
+    assert_int_equal(shared->num_parts, 2);
+    to_error(w, HOST_0, 1);
+    tap->drop[HOST_0][WIRE_MESSAGE] = 0;
+    sim_run_until_complete(w, 1 * MSEC_NS);
+
+    assert_int_equal(w->messages[cancelled].status, MRD_WC_WR_FLUSH_ERR);
+    assert_true(w->messages[alone].received && w->messages[kept].equal);
+    assert_false(w->messages[cancelled].received);
+
+    uint32_t i = 2;
+
+    while (tap->packets[i].from != HOST_0 || tap->packets[i].head.psn != tap->packets[1].head.psn)
+        i++;
+    assert_int_equal(tap->packets[i].num_parts, 2);
+    assert_int_equal(tap->packets[i].num_void, 1);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* All that lost packets carried is cancelled: empty packets fill their PSNs, and others go on. */
+static void sim_cancel__leaves_no_hole_in_the_psns(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct wiretap *tap = wiretap_open(w);
+    (void)state;
+
+    tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
+    post_small(w, 1);
+    sim_post(w, &(struct sim_post){.from = HOST_0,
+                                   .to = HOST_1,
+                                   .qp = 1,
+                                   .len = MESSAGE_BYTES,
+                                   .opcode = MRD_WR_RDMA_WRITE});
+    sim_run(w, 5 * USEC_NS);
+    to_error(w, HOST_0, 1);
+    tap->drop[HOST_0][WIRE_MESSAGE] = 0;
+
+    uint32_t after = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    assert_true(w->messages[after].equal);
+    assert_true(wiretap_count(tap, HOST_0, WIRE_EMPTY) >= MESSAGE_BYTES / 4096 + 1);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_bytes"), 64 + MESSAGE_BYTES);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/*
+ * Flushed work completes when its packets and its ABORT are acked, whichever is last: until then
+ * something of it may still be placed.
+ */
+static void flush_waits(enum wire_kind lost)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct wiretap *tap = wiretap_open(w);
+
+    if (lost == WIRE_EMPTY)
+        tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
+
+    uint32_t i = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+
+    sim_run(w, 7 * USEC_NS);
+    tap->drop[HOST_0][WIRE_ABORT] = lost == WIRE_ABORT ? WIRE_ALL : 0;
+    tap->drop[HOST_0][WIRE_EMPTY] = lost == WIRE_EMPTY ? WIRE_ALL : 0;
+    tap->drop[HOST_1][WIRE_ACK] = lost == WIRE_ACK ? WIRE_ALL : 0;
+    to_error(w, HOST_0, 0);
+    sim_run(w, 500 * USEC_NS);
+    assert_false(w->messages[i].sent);
+
+    tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_0][WIRE_EMPTY] = 0;
+    tap->drop[HOST_1][WIRE_ACK] = 0;
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
+
+    /* Nothing is placed afterwards: all its packets arrive once more, and the memory stays. */
+    uint8_t *at = w->messages[i].target;
+
+    memset(at, 0x77, MESSAGE_BYTES);
+    for (uint32_t n = tap->num; n-- > 0;) {
+        if (tap->packets[n].from == HOST_0 && tap->packets[n].kind == WIRE_MESSAGE)
+            wiretap_replay(tap, &tap->packets[n]);
+    }
+    sim_run(w, 200 * USEC_NS);
+    assert_true(payload_is_blank(at, MESSAGE_BYTES, 0x77));
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+static void sim_flush__waits_for_the_abort(void **state)
+{
+    (void)state;
+    flush_waits(WIRE_ABORT);
+}
+
+static void sim_flush__waits_for_its_packets(void **state)
+{
+    (void)state;
+    flush_waits(WIRE_EMPTY);
+}
+
+static void sim_flush__waits_for_the_acks(void **state)
+{
+    (void)state;
+    flush_waits(WIRE_ACK);
+}
+
+/* Flushed small messages need no ABORT, but their packets' acks. */
+static void sim_flush__of_small_messages_waits_for_their_packets(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct wiretap *tap = wiretap_open(w);
+    (void)state;
+
+    tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
+
+    uint32_t i = post_small(w, 0);
+
+    sim_run(w, 5 * USEC_NS);
+    to_error(w, HOST_0, 0);
+    sim_run(w, 500 * USEC_NS);
+    assert_false(w->messages[i].sent);
+    wiretap_replay(tap, &tap->packets[0]); /* it was only late: placed, before it completes */
+    sim_run(w, 3 * USEC_NS);
+    assert_true(w->messages[i].received && w->messages[i].equal);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* Nobody answers: flushed work ends when the peer is given up, not before. */
+static void sim_flush__ends_with_an_unreachable_peer(void **state)
+{
+    struct sim_world *w =
+        warm_world(&(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 50 * MSEC_NS});
+    struct wiretap *tap = wiretap_open(w);
+    (void)state;
+
+    for (enum wire_kind kind = WIRE_MESSAGE; kind <= WIRE_CHALLENGE; kind++)
+        tap->drop[HOST_1][kind] = WIRE_ALL;
+
+    uint32_t i = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+
+    sim_run(w, 20 * USEC_NS);
+    to_error(w, HOST_0, 0);
+    sim_run(w, 49 * MSEC_NS);
+    assert_false(w->messages[i].sent);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
+    assert_int_equal(w->node[HOST_0].unreachable, 1);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* None of the message arrived when its ABORT does: late packets find the slot filled. */
+static void sim_abort__overtakes_all_of_its_message(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct wiretap *tap = wiretap_open(w);
+    (void)state;
+
+    tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
+
+    uint32_t i = sim_post(
+        w, &(struct sim_post){
+               .from = HOST_0, .to = HOST_1, .qp = 1, .len = MESSAGE_BYTES, .opcode = MRD_WR_SEND});
+
+    sim_run(w, 5 * USEC_NS);
+    to_error(w, HOST_0, 1);
+    sim_run(w, 50 * USEC_NS);
+    assert_true(wiretap_count(tap, HOST_0, WIRE_ABORT) > 0);
+
+    uint32_t num = tap->num;
+
+    for (uint32_t n = 0; n < num; n++) {
+        if (tap->packets[n].kind == WIRE_MESSAGE)
+            wiretap_replay(tap, &tap->packets[n]);
+    }
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
+    assert_false(w->receives[w->num_receives - 1].done);
+    assert_true(payload_is_blank(w->receives[w->num_receives - 1].buf, MESSAGE_BYTES, 0));
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* The half-received message's receive ends in error, once, and others are not disturbed. */
+static void sim_abort__ends_the_receive(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    (void)state;
+
+    uint32_t i = sim_post(
+        w, &(struct sim_post){
+               .from = HOST_0, .to = HOST_1, .qp = 1, .len = 4 << 20, .opcode = MRD_WR_SEND});
+    uint32_t receive = w->num_receives - 1, other = sim_send(w, HOST_0, HOST_1, 4 << 20);
+
+    sim_run(w, 50 * USEC_NS);
+    to_error(w, HOST_0, 1);
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
+    assert_true(w->receives[receive].done);
+    assert_int_equal(w->receives[receive].status, MRD_WC_REM_ABORT_ERR);
+    assert_true(w->messages[other].equal);
+    sim_world_destroy(w);
+}
+
+/*
+ * The window is full and no ack comes; the ABORT of what was cancelled leaves all the same, at
+ * once.
+ */
+static void abort_finds_room(const char *cc)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
+    struct wiretap *tap = wiretap_open(w);
+
+    tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
+
+    uint32_t cancelled = sim_post(w, &(struct sim_post){.from = HOST_0,
+                                                        .to = HOST_1,
+                                                        .qp = 1,
+                                                        .len = MESSAGE_BYTES,
+                                                        .opcode = MRD_WR_RDMA_WRITE});
+    uint32_t kept = sim_write(w, HOST_0, HOST_1, 4 << 20);
+
+    sim_run(w, 60 * USEC_NS);
+
+    uint64_t at_ns = mrd_sim_now(w->sim);
+
+    to_error(w, HOST_0, 1);
+    sim_run(w, 10 * USEC_NS);
+    assert_true(wiretap_find(tap, 0, HOST_0, WIRE_ABORT)->at_ns == at_ns);
+    tap->drop[HOST_1][WIRE_ACK] = 0;
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    assert_true(w->messages[kept].equal);
+    assert_int_equal(w->messages[cancelled].status, MRD_WC_WR_FLUSH_ERR);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+static void sim_abort__ignores_the_congestion_window(void **state)
+{
+    (void)state;
+    abort_finds_room("nscc");
+}
+
+static void sim_abort__has_psns_beyond_those_of_data(void **state)
+{
+    (void)state;
+    abort_finds_room("none");
+}
+
+/* Memory deregistered under a message: that one fails, its queue pair's others go on. */
+static void sim_cancel__deregistered_memory(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_node *node = &w->node[HOST_0];
+    struct mrd_mr *whole = node->mr;
+    (void)state;
+
+    node->mr = mrd_reg_mr(node->pd, whole->addr, whole->length, MRD_ACCESS_LOCAL_WRITE);
+    assert_non_null(node->mr);
+
+    uint32_t small = post_small(w, 0), failed = sim_send(w, HOST_0, HOST_1, 4 << 20);
+    struct mrd_mr *brief = node->mr;
+
+    node->mr = whole;
+
+    uint32_t kept = sim_send(w, HOST_0, HOST_1, 1 << 20);
+
+    sim_run(w, 20 * USEC_NS);
+    assert_int_equal(mrd_dereg_mr(brief), 0);
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[failed].status, MRD_WC_LOC_PROT_ERR);
+    assert_int_equal(w->messages[small].status, MRD_WC_SUCCESS); /* it had been sent */
+    assert_true(w->messages[kept].equal);
+    sim_world_destroy(w);
+}
+
+/* The target's queue pair fails half-way: refused, receives flushed, other queue pairs go on. */
+static void sim_cancel__target_queue_pair_fails(void **state)
+{
+    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    (void)state;
+
+    uint32_t i = sim_post(
+        w, &(struct sim_post){
+               .from = HOST_0, .to = HOST_1, .qp = 1, .len = 4 << 20, .opcode = MRD_WR_SEND});
+    uint32_t other = sim_send(w, HOST_0, HOST_1, 4 << 20);
+
+    sim_run(w, 50 * USEC_NS);
+    to_error(w, HOST_1, 1);
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
+    assert_int_equal(w->receives[0].status, MRD_WC_WR_FLUSH_ERR);
+    assert_true(w->messages[other].equal);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_cancel__one_of_two_queue_pairs_in_a_packet),
+        cmocka_unit_test(sim_cancel__leaves_no_hole_in_the_psns),
+        cmocka_unit_test(sim_flush__waits_for_the_abort),
+        cmocka_unit_test(sim_flush__waits_for_its_packets),
+        cmocka_unit_test(sim_flush__waits_for_the_acks),
+        cmocka_unit_test(sim_flush__of_small_messages_waits_for_their_packets),
+        cmocka_unit_test(sim_flush__ends_with_an_unreachable_peer),
+        cmocka_unit_test(sim_abort__overtakes_all_of_its_message),
+        cmocka_unit_test(sim_abort__ends_the_receive),
+        cmocka_unit_test(sim_abort__ignores_the_congestion_window),
+        cmocka_unit_test(sim_abort__has_psns_beyond_those_of_data),
+        cmocka_unit_test(sim_cancel__deregistered_memory),
+        cmocka_unit_test(sim_cancel__target_queue_pair_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* First contact: the flag, binding, challenges and their cookies, tables under pressure. One test a rule. */
+#include "tests/support/forge.h"
+
+enum { BYTES = 100 };
+
+static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .hosts = 3, .recv_bytes = 1 << 20, .challenge_ns = challenge_ns});
+
+    forge_tape_init(tape, w);
+    sim_run(w, 1 * MSEC_NS); /* an epoch as old as the peer's life is not believed */
+    return w;
+}
+
+static void destroy(struct forge_tape *tape)
+{
+    struct sim_world *w = tape->w;
+
+    forge_tape_fini(tape);
+    sim_world_destroy(w);
+}
+
+static void exchange(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    uint32_t message = sim_send(w, from, to, BYTES);
+
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+}
+
+static uint32_t bait(struct sim_world *w, uint32_t host)
+{
+    sim_post_recvs(w, host, 0, 1, 1 << 20);
+    return w->num_receives - 1;
+}
+
+static void assert_failed(const struct sim_world *w, uint32_t message)
+{
+    assert_true(w->messages[message].sent);
+    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
+}
+
+/* ------------------------------------------------------------------------------------- the flag */
+
+/* The first packet carries data and is executed at once, one way. */
+static void sim_first_contact__costs_no_round_trip(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t message;
+    (void)state;
+
+    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 7 * USEC_NS); /* a way is 5 us */
+    assert_true(w->messages[message].received);
+    assert_int_equal(sim_counter(w, HOST_1, "tx_challenges"), 0);
+    destroy(&tape);
+}
+
+/*
+ * Host 1 knows host 0's incarnation from what it received, but host 0 holds no space of it yet: the
+ * flag must be there until the first ack, and not after it.
+ */
+static void sim_flag__stays_until_the_first_ack(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_head head;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    tape.cut[HOST_1][HOST_0] = true;
+    sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 100 * USEC_NS);
+    tape.cut[HOST_1][HOST_0] = false;
+    sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run_until_complete(w, 100 * MSEC_NS);
+
+    head = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
+    assert_int_equal(head.dst_inc,
+                     forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).src_inc);
+    assert_true(head.flags & MRD_WIRE_FIRST_CONTACT);
+    assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
+    exchange(w, HOST_1, HOST_0);
+    head = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
+    assert_int_equal(head.flags & MRD_WIRE_FIRST_CONTACT, 0);
+    assert_true(sim_payload_equal(w, HOST_0));
+    destroy(&tape);
+}
+
+/*
+ * A message was executed, its ack lost; the target, whose timeout is short, forgets a silent sender
+ * whose own timeout is long. The sender's flag went with F, so what it repeats makes no new space.
+ */
+static void sim_flag__goes_after_its_life(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t message, untouched;
+    (void)state;
+
+    w->options.peer_timeout_ns = 60 * SEC_NS;
+    sim_restart(w, HOST_0);
+    w->options.peer_timeout_ns = 1 * SEC_NS;
+    sim_restart(w, HOST_1);
+    tape.cut[HOST_1][HOST_0] = true;
+    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 10 * USEC_NS);
+    assert_true(w->messages[message].received);
+    tape.cut[HOST_0][HOST_1] = true;
+    untouched = bait(w, HOST_1);
+    sim_run(w, 14 * SEC_NS);
+    assert_false(w->messages[message].sent);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    sim_run(w, 2 * SEC_NS);
+
+    assert_false(w->receives[untouched].done);
+    assert_failed(w, message);
+    assert_int_equal(w->node[HOST_0].restarted, 1);
+    destroy(&tape);
+}
+
+/* -------------------------------------------------------------------------------------- binding */
+
+static void inject_ack(struct forge_tape *tape, uint32_t of, uint32_t asker, uint32_t src_inc,
+                       uint32_t cum)
+{
+    struct mrd_wire_head asked =
+        forge_head(forge_find(tape, asker, of, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head head = {
+        .src_inc = src_inc, .dst_inc = asked.src_inc, .epoch = asked.epoch, .reply = of + 1};
+    struct mrd_wire_ack ack = {.serial = 1, .cum = cum, .psn_limit = cum + 256};
+    uint8_t buf[FORGE_BYTES_MAX];
+
+    forge_inject(tape->w, of, asker, buf, forge_ack(buf, &head, &ack));
+    sim_run(tape->w, 10 * USEC_NS);
+}
+
+/* A sender speaks to the first incarnation that answered; acks of others are not for it. */
+static void sim_bind__to_the_first_that_answers(void **state)
+{
+    enum { IMPOSTOR = 0x1badcafe };
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t bound, unbound;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    bound = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 10 * USEC_NS);
+    inject_ack(&tape, HOST_1, HOST_0, IMPOSTOR, 2);
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
+    assert_false(w->messages[bound].sent);
+
+    tape.cut[HOST_0][HOST_2] = true;
+    unbound = sim_send(w, HOST_0, HOST_2, BYTES);
+    sim_run(w, 10 * USEC_NS);
+    inject_ack(&tape, HOST_2, HOST_0, IMPOSTOR, 0);
+    sim_run(w, 10 * MSEC_NS);
+    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_2, MRD_WIRE_DATA, -1)).dst_inc,
+                     IMPOSTOR);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    tape.cut[HOST_0][HOST_2] = false;
+    sim_run(w, 100 * MSEC_NS);
+    assert_int_equal(w->messages[bound].status, MRD_WC_SUCCESS);
+    assert_failed(w, unbound); /* host 2 is another life: it said so by a reset */
+    exchange(w, HOST_0, HOST_2);
+    destroy(&tape);
+}
+
+/* ----------------------------------------------------------------------------------- challenges */
+
+/* For challenge_ns after open a first contact is executed only with the cookie; later at once. */
+static void sim_challenge__soon_after_open(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    uint32_t early;
+    (void)state;
+
+    early = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 11 * USEC_NS);
+    assert_false(w->messages[early].received);
+    assert_true(sim_counter(w, HOST_1, "tx_challenges") > 0);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).flags &
+                         MRD_WIRE_COOKIE,
+                     0);
+    assert_true(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 1)).flags &
+                MRD_WIRE_COOKIE);
+    assert_int_equal(sim_counter(w, HOST_0, "rx_challenges"), 1);
+
+    sim_run(w, 3999 * MSEC_NS);
+    exchange(w, HOST_2, HOST_1);
+    assert_int_equal(forge_count(&tape, HOST_1, HOST_2, MRD_WIRE_CHALLENGE), 0);
+    sim_restart(w, HOST_2); /* the other side of the limit */
+    sim_run(w, 3990 * MSEC_NS);
+    exchange(w, HOST_0, HOST_2);
+    assert_true(forge_count(&tape, HOST_2, HOST_0, MRD_WIRE_CHALLENGE) > 0);
+    destroy(&tape);
+}
+
+/* A copy meant for an earlier life at this address comes within its life: challenged, not executed. */
+static void sim_challenge__late_copy_for_an_earlier_life(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct forge_state before;
+    (void)state;
+
+    sim_run(w, 5 * SEC_NS);
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    sim_restart(w, HOST_1);
+    bait(w, HOST_1);
+    sim_run(w, 1900 * MSEC_NS);
+    forge_look(w, HOST_1, &before);
+    forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    sim_run(w, 1 * MSEC_NS);
+
+    forge_expect(w, HOST_1, &before,
+                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 1);
+    destroy(&tape);
+}
+
+/*
+ * The target executed a message, its ack was lost, it started anew: the sender's epoch is older
+ * than the new life, so it must not repeat the message there, cookie or not.
+ */
+static void sim_challenge__epoch_older_than_the_challenger(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    uint32_t message, untouched;
+    (void)state;
+
+    sim_run(w, 5 * SEC_NS);
+    tape.cut[HOST_1][HOST_0] = true;
+    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 50 * USEC_NS);
+    assert_true(w->messages[message].received);
+    sim_restart(w, HOST_1);
+    untouched = bait(w, HOST_1);
+    tape.cut[HOST_1][HOST_0] = false;
+    sim_run(w, 100 * MSEC_NS);
+
+    assert_true(forge_count(&tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE) > 0);
+    assert_failed(w, message);
+    assert_false(w->receives[untouched].done);
+    assert_int_equal(w->node[HOST_0].restarted, 1);
+    destroy(&tape);
+}
+
+/* The documented price: work posted before the peer's context opened ends in an error; posted again it goes. */
+static void sim_first_contact__posted_before_the_peer_opened(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct mrd_async_event event;
+    uint32_t early;
+    (void)state;
+
+    tape.cut[HOST_0][HOST_1] = true;
+    early = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    sim_restart(w, HOST_1);
+    bait(w, HOST_1);
+    tape.cut[HOST_0][HOST_1] = false;
+    mrd_sim_run_until(w->sim, mrd_sim_now(w->sim) + 200 * MSEC_NS);
+
+    assert_int_equal(mrd_get_async_event(w->node[HOST_0].context, &event), 0);
+    assert_int_equal(event.event_type, MRD_EVENT_PEER_RESTARTED);
+    assert_string_equal(event.address, "sim:1");
+    mrd_ack_async_event(&event);
+    sim_poll(w);
+    assert_failed(w, early);
+    exchange(w, HOST_0, HOST_1);
+    assert_true(w->messages[w->num_messages - 1].received);
+    destroy(&tape);
+}
+
+/* So does work that was unanswered for F while the peer held no space. */
+static void sim_first_contact__unanswered_for_its_life(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t early;
+    (void)state;
+
+    tape.cut[HOST_0][HOST_1] = true;
+    early = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 2500 * MSEC_NS);
+    assert_false(w->messages[early].sent);
+    tape.cut[HOST_0][HOST_1] = false;
+    sim_run(w, 500 * MSEC_NS);
+
+    assert_failed(w, early);
+    assert_false(w->messages[early].received);
+    assert_int_equal(w->node[HOST_0].restarted, 1);
+    exchange(w, HOST_0, HOST_1);
+    assert_true(w->messages[w->num_messages - 1].received);
+    destroy(&tape);
+}
+
+/* Whoever claims an address that another incarnation holds is challenged, and the holder keeps it meanwhile. */
+static void sim_challenge__address_held_by_another_incarnation(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_part part;
+    struct mrd_wire_head head;
+    struct forge_state before;
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
+    uint32_t claimed, work;
+    (void)state;
+
+    exchange(w, HOST_1, HOST_0);
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    claimed = bait(w, HOST_0);
+    head = forge_as(&tape, HOST_1, HOST_0);
+    head.src_inc ^= 1;
+    head.dst_inc = head.psn = 0;
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    part = forge_send_part(w, HOST_0, BYTES);
+    forge_look(w, HOST_0, &before);
+    forge_inject(w, HOST_1, HOST_0, buf, forge_data(buf, &head, &part, payload));
+    sim_run(w, 100 * USEC_NS);
+    forge_expect(w, HOST_0, &before,
+                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    assert_false(w->receives[claimed].done);
+
+    /* A real new life, whose challenge is lost at first: until it answers, the old entry stays. */
+    exchange(w, HOST_1, HOST_0);
+    assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
+    sim_run(w, 1 * MSEC_NS);
+    sim_restart(w, HOST_1);
+    tape.cut[HOST_0][HOST_1] = true;
+    work = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 10 * MSEC_NS);
+    assert_false(w->messages[work].sent);
+    assert_int_equal(w->node[HOST_0].restarted, 0);
+    tape.cut[HOST_0][HOST_1] = false;
+    sim_run(w, 100 * MSEC_NS);
+    assert_failed(w, work);
+    assert_int_equal(w->node[HOST_0].restarted, 1);
+    assert_true(w->messages[w->num_messages - 1].received);
+    destroy(&tape);
+}
+
+/*
+ * A sender answered a challenge, started anew and answered again. The first answer comes back: it
+ * named another incarnation to be replaced, so the old life does not return.
+ */
+static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct forge_packet answer;
+    struct forge_state before;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
+    sim_run(w, 1 * MSEC_NS);
+    sim_restart(w, HOST_0);
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_1);
+    forge_look(w, HOST_1, &before);
+    forge_replay(w, &answer);
+    sim_run(w, 1 * MSEC_NS);
+
+    forge_expect(w, HOST_1, &before,
+                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    exchange(w, HOST_0, HOST_1);
+    assert_int_equal(w->node[HOST_0].restarted, 0);
+    destroy(&tape);
+}
+
+/* A cookie is worth nothing at another address, and a wrong one nothing at all. */
+static void sim_challenge__cookie_of_another_address(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct forge_packet answer;
+    struct forge_state before;
+    struct mrd_wire_head head;
+    struct mrd_wire_part part;
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_1);
+    part = forge_send_part(w, HOST_1, BYTES);
+    forge_look(w, HOST_1, &before);
+    for (uint32_t i = 0; i < 2; i++) {
+        head = forge_head(&answer);
+        head.reply = HOST_2 + 1;
+        head.cookie ^= i;
+        forge_inject(w, HOST_2, HOST_1, buf, forge_data(buf, &head, &part, payload));
+    }
+    sim_run(w, 1 * MSEC_NS);
+
+    forge_expect(w, HOST_1, &before,
+                 (struct forge_rise[]){{"rx_drop_challenged", 2}, {"tx_challenges", 2}, {NULL, 0}});
+    destroy(&tape);
+}
+
+/* --------------------------------------------------------------------------------- table pressure */
+
+/* Strangers cost a round trip when the table runs out, and nothing when it is full; who is in stays in. */
+static void sim_challenge__table_under_pressure(void **state)
+{
+    enum { PEERS = 8, STRANGERS = 100 };
+    struct forge_tape tape;
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = PEERS});
+    struct mrd_wire_head head = {
+        .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
+    uint8_t buf[FORGE_BYTES_MAX];
+    (void)state;
+
+    forge_tape_init(&tape, w);
+    exchange(w, HOST_1, HOST_0);
+    for (uint32_t i = 0; i < STRANGERS; i++) {
+        head.src_inc = 1000 + i;
+        head.reply = 100 + i; /* where nobody answers a challenge */
+        forge_inject(w, HOST_2, HOST_0, buf, forge_data(buf, &head, NULL, NULL));
+        sim_run(w, 10 * USEC_NS);
+    }
+
+    assert_int_equal(sim_counter(w, HOST_0, "peers"), PEERS - 1);
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_challenged"), STRANGERS - (PEERS - 2));
+    exchange(w, HOST_2, HOST_0); /* one who answers takes the last place */
+    assert_int_equal(sim_counter(w, HOST_0, "peers"), PEERS);
+    exchange(w, HOST_1, HOST_0);
+    assert_int_equal(sim_counter(w, HOST_1, "tx_messages_failed"), 0);
+    assert_true(sim_payload_equal(w, HOST_0));
+    destroy(&tape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_first_contact__costs_no_round_trip),
+        cmocka_unit_test(sim_flag__stays_until_the_first_ack),
+        cmocka_unit_test(sim_flag__goes_after_its_life),
+        cmocka_unit_test(sim_bind__to_the_first_that_answers),
+        cmocka_unit_test(sim_challenge__soon_after_open),
+        cmocka_unit_test(sim_challenge__late_copy_for_an_earlier_life),
+        cmocka_unit_test(sim_challenge__epoch_older_than_the_challenger),
+        cmocka_unit_test(sim_first_contact__posted_before_the_peer_opened),
+        cmocka_unit_test(sim_first_contact__unanswered_for_its_life),
+        cmocka_unit_test(sim_challenge__address_held_by_another_incarnation),
+        cmocka_unit_test(sim_challenge__cookie_covers_whom_it_replaces),
+        cmocka_unit_test(sim_challenge__cookie_of_another_address),
+        cmocka_unit_test(sim_challenge__table_under_pressure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

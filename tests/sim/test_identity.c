@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who is who: incarnations, epochs, resets, receive halves, tombstones. One test a rule. */
+#include "tests/support/forge.h"
+
+enum { BYTES = 100 };
+
+static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_ns)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(),
+                              .hosts = 4,
+                              .rate_bps = 10000000000,
+                              .recv_bytes = 1 << 20,
+                              .peer_timeout_ns = peer_timeout_ns});
+
+    forge_tape_init(tape, w);
+    return w;
+}
+
+static void destroy(struct forge_tape *tape)
+{
+    struct sim_world *w = tape->w;
+
+    forge_tape_fini(tape);
+    sim_world_destroy(w);
+}
+
+/* One message, completed. */
+static void exchange(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    uint32_t message = sim_send(w, from, to, BYTES);
+
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+}
+
+/* A receive that nothing but a message executed twice would take; its index. */
+static uint32_t bait(struct sim_world *w, uint32_t host)
+{
+    sim_post_recvs(w, host, 0, 1, 1 << 20);
+    return w->num_receives - 1;
+}
+
+static void assert_failed(const struct sim_world *w, uint32_t message)
+{
+    assert_true(w->messages[message].sent);
+    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
+}
+
+/* A host with its own timeout. */
+static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
+{
+    w->options.peer_timeout_ns = peer_timeout_ns;
+    sim_restart(w, host);
+}
+
+/* ---------------------------------------------------------------------------------------- epochs */
+
+/* The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old. */
+static void sim_epoch__idle_peer_forgotten(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_head first, second;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 9 * SEC_NS);
+    exchange(w, HOST_0, HOST_1);
+
+    first = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    second = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    assert_int_equal(second.psn, 0);
+    assert_true(second.epoch > first.epoch);
+    assert_int_equal(second.src_inc, first.src_inc);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 0);
+    destroy(&tape);
+}
+
+/* An ack names the space it speaks of: one of the old epoch says nothing of the new one's PSN 0. */
+static void sim_epoch__ack_of_an_older_one(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t second;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    sim_run(w, 9 * SEC_NS);
+    tape.cut[HOST_0][HOST_1] = true;
+    second = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 10 * USEC_NS);
+    forge_replay(w, forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_ACK, -1));
+    sim_run(w, 10 * USEC_NS);
+
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
+    assert_false(w->messages[second].sent);
+    tape.cut[HOST_0][HOST_1] = false;
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    destroy(&tape);
+}
+
+/* A packet of an epoch that is over is dropped and not executed, flag or not. */
+static void sim_epoch__lower_is_dropped(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct forge_state before;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 9 * SEC_NS);
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_1);
+    forge_look(w, HOST_1, &before);
+    forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    sim_run(w, 100 * USEC_NS);
+
+    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_epoch", 1}, {NULL, 0}});
+    exchange(w, HOST_0, HOST_1);
+    assert_true(sim_payload_equal(w, HOST_1));
+    destroy(&tape);
+}
+
+/* A reset of host `of`'s space to `asker`, as `of` would send it; live_epoch is the caller's. */
+static void inject_reset(struct forge_tape *tape, uint32_t of, uint32_t asker, uint32_t epoch_add,
+                         uint32_t live_epoch)
+{
+    struct mrd_wire_head head = forge_as(tape, asker, of);
+    uint8_t buf[FORGE_BYTES_MAX];
+    struct mrd_wire_head reset = {.type = MRD_WIRE_RESET,
+                                  .src_inc = head.dst_inc,
+                                  .dst_inc = head.src_inc,
+                                  .epoch = head.epoch + epoch_add,
+                                  .live_epoch = live_epoch,
+                                  .reply = of + 1};
+
+    forge_inject(tape->w, of, asker, buf, forge_bare(buf, &reset));
+    sim_run(tape->w, 10 * USEC_NS);
+}
+
+/* A higher epoch ends what was half received in the lower one, and never our own sends. */
+static void sim_epoch__higher_ends_the_half_received(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t half, own, next;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    half = sim_send(w, HOST_0, HOST_1, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    own = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 100 * USEC_NS);
+    inject_reset(&tape, HOST_1, HOST_0, 0, 0);
+    assert_failed(w, half);
+    assert_false(w->receives[2].done);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    next = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+
+    assert_true(w->receives[2].done);
+    assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
+    assert_true(w->messages[next].received);
+    assert_true(w->messages[own].sent);
+    assert_int_equal(w->messages[own].status, MRD_WC_SUCCESS);
+    destroy(&tape);
+}
+
+/* ---------------------------------------------------------------------------------------- spaces */
+
+/* Without the flag no space is made, also where there is an entry: a reset, which fits no work. */
+static void sim_space__unknown_and_flagless_is_reset(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_part part;
+    struct mrd_wire_head head;
+    struct forge_state before[2];
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_2, HOST_1);
+    exchange(w, HOST_1, HOST_3); /* the entry of host 3 is there because we sent */
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_1);
+    part = forge_send_part(w, HOST_1, BYTES);
+    for (uint32_t from = HOST_0; from <= HOST_3; from += 3) {
+        forge_look(w, HOST_1, &before[0]);
+        forge_look(w, from, &before[1]);
+        head = forge_as(&tape, from, HOST_1);
+        head.epoch++;
+        head.psn = 0;
+        forge_inject(w, from, HOST_1, buf, forge_data(buf, &head, &part, payload));
+        sim_run(w, 100 * USEC_NS);
+
+        forge_expect(w, HOST_1, &before[0],
+                     (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
+        forge_expect(w, from, &before[1], (struct forge_rise[]){{"rx_drop_reset", 1}, {NULL, 0}});
+    }
+    exchange(w, HOST_0, HOST_1);
+    assert_true(sim_payload_equal(w, HOST_1));
+    destroy(&tape);
+}
+
+/* The flag alone makes no space: the packet was meant for another life. */
+static void sim_space__flag_for_another_life_is_reset(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_part part;
+    struct mrd_wire_head head;
+    struct forge_state before;
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_1);
+    part = forge_send_part(w, HOST_1, BYTES);
+    head = forge_as(&tape, HOST_0, HOST_1);
+    head.reply = HOST_2 + 1;
+    head.dst_inc ^= 1;
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.psn = 0;
+    forge_look(w, HOST_1, &before);
+    forge_inject(w, HOST_2, HOST_1, buf, forge_data(buf, &head, &part, payload));
+    sim_run(w, 100 * USEC_NS);
+
+    forge_expect(w, HOST_1, &before,
+                 (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
+    destroy(&tape);
+}
+
+/*
+ * All acks are lost for longer than a first contact lives. Its flag goes, the destination is still
+ * unknown: the target, which holds the space, takes what comes, and each message once.
+ */
+static void sim_space__flagless_to_nobody_is_taken_if_held(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_head last;
+    uint32_t second;
+    (void)state;
+
+    tape.cut[HOST_1][HOST_0] = true;
+    sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 2500 * MSEC_NS);
+    second = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 500 * MSEC_NS);
+
+    last = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    assert_int_equal(last.dst_inc, 0);
+    assert_int_equal(last.flags & MRD_WIRE_FIRST_CONTACT, 0);
+    assert_true(w->messages[second].received);
+    assert_false(w->messages[second].sent);
+    tape.cut[HOST_1][HOST_0] = false;
+    sim_run_until_complete(w, 2 * SEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), 0);
+    destroy(&tape);
+}
+
+/* ---------------------------------------------------------------------------------------- halves */
+
+static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
+{
+    struct mrd_wire_head head = {.type = MRD_WIRE_DATA,
+                                 .flags = MRD_WIRE_FIRST_CONTACT,
+                                 .src_inc = 0xabc000 + number,
+                                 .epoch = 1,
+                                 .reply = 100 + number};
+    uint8_t buf[FORGE_BYTES_MAX];
+
+    forge_inject(w, HOST_3, to, buf, forge_data(buf, &head, NULL, NULL));
+    sim_run(w, 10 * USEC_NS);
+}
+
+/*
+ * A full table evicts nobody whose packets may still come: a copy of an executed message is a
+ * duplicate for as long. Then the silent make room.
+ */
+static void sim_receive_half__stays_under_pressure(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = 4,
+                                                                 .max_peers = 8,
+                                                                 .peer_timeout_ns = 2 * SEC_NS});
+    struct forge_state before;
+    uint32_t late;
+    (void)state;
+
+    forge_tape_init(&tape, w);
+    exchange(w, HOST_1, HOST_0);
+    for (uint32_t i = 0; i < 6; i++)
+        stranger(w, HOST_0, i);
+    assert_int_equal(sim_counter(w, HOST_0, "tx_challenges"), 0);
+    exchange(w, HOST_2, HOST_0); /* the last place costs a challenge */
+    assert_int_equal(sim_counter(w, HOST_0, "tx_challenges"), 1);
+    assert_int_equal(sim_counter(w, HOST_0, "peers"), 8);
+    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    sim_run(w, 13500 * MSEC_NS); /* R is S + U + 2 L, 14 s */
+
+    assert_failed(w, late);
+    assert_false(w->messages[late].received);
+    assert_true(sim_counter(w, HOST_0, "rx_drop_table_full") > 0);
+    assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 0);
+    forge_look(w, HOST_0, &before);
+    forge_replay(w, forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
+    stranger(w, HOST_0, 0);
+    forge_expect(w, HOST_0, &before, (struct forge_rise[]){{"rx_duplicates", 2}, {NULL, 0}});
+
+    sim_run(w, 3 * SEC_NS);
+    exchange(w, HOST_3, HOST_0);
+    assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
+    destroy(&tape);
+}
+
+/*
+ * Unreachable ends both directions. What the peer sent was executed; its copies, flag and all, get
+ * a reset and are not executed again.
+ */
+static void sim_unreachable__leaves_a_tombstone(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 500 * MSEC_NS);
+    uint32_t executed, given_up, untouched;
+    struct mrd_wire_head last;
+    (void)state;
+
+    reopen(w, HOST_1, 8 * SEC_NS);
+    tape.cut[HOST_0][HOST_1] = true;
+    executed = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 50 * USEC_NS);
+    assert_true(w->messages[executed].received);
+    tape.cut[HOST_1][HOST_0] = true;
+    given_up = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 1 * SEC_NS);
+    assert_failed(w, given_up);
+    assert_int_equal(w->node[HOST_0].unreachable, 1);
+    untouched = bait(w, HOST_0);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    sim_run(w, 500 * MSEC_NS);
+
+    last = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
+    assert_true(last.flags & MRD_WIRE_FIRST_CONTACT);
+    assert_true(sim_counter(w, HOST_0, "tx_resets") > 0);
+    assert_failed(w, executed);
+    assert_int_equal(w->node[HOST_1].restarted, 1);
+    assert_false(w->receives[untouched].done);
+    exchange(w, HOST_1, HOST_0);
+    assert_true(w->messages[w->num_messages - 1].received);
+    destroy(&tape);
+}
+
+/* ---------------------------------------------------------------------------------------- resets */
+
+/* A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its own epoch. */
+static void sim_reset__acts_on_a_match_only(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t half, work;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    half = sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    work = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 50 * USEC_NS);
+
+    inject_reset(&tape, HOST_1, HOST_0, 1, UINT32_MAX);
+    inject_reset(&tape, HOST_1, HOST_0, UINT32_MAX, UINT32_MAX);
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 2);
+    assert_false(w->messages[work].sent);
+    assert_int_equal(w->node[HOST_0].restarted, 0);
+
+    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
+    assert_failed(w, work);
+    assert_int_equal(w->node[HOST_0].restarted, 1);
+    forge_cut(&tape, HOST_0, HOST_1, false); /* their space is as live as before: the message goes on */
+    sim_run(w, 100 * MSEC_NS);
+    assert_int_equal(w->messages[half].status, MRD_WC_SUCCESS);
+    assert_true(w->messages[half].equal);
+    destroy(&tape);
+}
+
+static void sim_reset__ends_the_peers_older_spaces(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t half, work;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    half = sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    work = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 50 * USEC_NS);
+    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch + 1);
+
+    assert_failed(w, work);
+    assert_true(w->receives[2].done);
+    assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    sim_run(w, 100 * MSEC_NS);
+    assert_failed(w, half);
+    destroy(&tape);
+}
+
+/* Whatever an ack, a reset or a challenge speaks of, nothing answers it. */
+static void sim_reset__nothing_but_data_causes_one(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint8_t buf[FORGE_BYTES_MAX];
+    uint32_t sent;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    sim_run(w, 1 * MSEC_NS);
+    sent = tape.num;
+    for (uint32_t i = 0; i < 16; i++) {
+        struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+        struct mrd_wire_ack ack = {.serial = 1000, .cum = 1000};
+
+        head.src_inc ^= i & 1;
+        head.dst_inc ^= i >> 1 & 1;
+        head.epoch += 7 * (i >> 2 & 1);
+        head.reply += 2 * (i >> 3 & 1); /* host 2 was never heard of */
+        forge_inject(w, HOST_0, HOST_1, buf, forge_ack(buf, &head, &ack));
+        head.epoch += 7; /* what would match is sim_reset__acts_on_a_match_only */
+        head.type = MRD_WIRE_RESET;
+        forge_inject(w, HOST_0, HOST_1, buf, forge_bare(buf, &head));
+        head.type = MRD_WIRE_CHALLENGE;
+        forge_inject(w, HOST_0, HOST_1, buf, forge_bare(buf, &head));
+    }
+    sim_run(w, 1 * MSEC_NS);
+
+    assert_int_equal(tape.num, sent);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_drop_ack"), 16);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_drop_reset"), 32);
+    exchange(w, HOST_1, HOST_0);
+    destroy(&tape);
+}
+
+/* A reset or challenge is no larger than the smallest packet that it can answer: nothing is amplified. */
+static void sim_reset__no_larger_than_its_cause(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct mrd_wire_head head;
+    uint8_t buf[FORGE_BYTES_MAX];
+    uint32_t len;
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    head = forge_as(&tape, HOST_0, HOST_1);
+    head.epoch++;
+    len = forge_data(buf, &head, NULL, NULL);
+    forge_inject(w, HOST_0, HOST_1, buf, len);
+    head.src_inc ^= 1;
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, NULL, NULL));
+    sim_run(w, 1 * MSEC_NS);
+
+    assert_int_equal(len, MRD_WIRE_BASE_BYTES);
+    assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_RESET, 0)->len <= len);
+    assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE, 0)->len <= len);
+    destroy(&tape);
+}
+
+/* ---------------------------------------------------------------------------------------- lives */
+
+/* A QP number is used once: what is meant for a QP that is gone is not for its successor. */
+static void sim_qpn__is_never_reused(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct sim_node *node = &w->node[HOST_1];
+    uint32_t last = node->qp[0]->qp_num;
+    (void)state;
+
+    for (uint32_t i = 0; i < 2000; i++) {
+        struct mrd_qp *qp = mrd_create_qp(
+            node->pd, &(struct mrd_qp_init_attr){.send_cq = node->cq,
+                                                 .recv_cq = node->cq,
+                                                 .cap = {.max_send_wr = 1, .max_recv_wr = 1}});
+
+        assert_non_null(qp);
+        assert_true(qp->qp_num > last);
+        last = qp->qp_num;
+        assert_int_equal(mrd_destroy_qp(qp), 0);
+    }
+    destroy(&tape);
+}
+
+/* Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one. */
+static void sim_restart__packets_of_the_old_life(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    struct forge_packet old[4];
+    struct forge_state before[2];
+    (void)state;
+
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    sim_run(w, 1 * MSEC_NS);
+    old[0] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0); /* with the flag */
+    old[1] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 1); /* without */
+    old[2] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_ACK, 0);
+    old[3] = *forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0);
+    sim_restart(w, HOST_0);
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    sim_run(w, 1 * MSEC_NS);
+    bait(w, HOST_0);
+    bait(w, HOST_1);
+    forge_look(w, HOST_0, &before[0]);
+    forge_look(w, HOST_1, &before[1]);
+    for (uint32_t i = 0; i < 4; i++)
+        forge_replay(w, &old[i]);
+    sim_run(w, 1 * MSEC_NS);
+
+    /* The answers to the replayed packets go to a life that did not send them. */
+    forge_expect(w, HOST_1, &before[1],
+                 (struct forge_rise[]){{"rx_drop_challenged", 1},
+                                       {"tx_challenges", 1},
+                                       {"rx_drop_space", 1},
+                                       {"tx_resets", 1},
+                                       {"rx_drop_ack", 1},
+                                       {"rx_drop_reset", 1},
+                                       {NULL, 0}});
+    forge_expect(
+        w, HOST_0, &before[0],
+        (struct forge_rise[]){
+            {"rx_drop_space", 1}, {"tx_resets", 1}, {"rx_drop_reset", 2}, {NULL, 0}});
+    exchange(w, HOST_0, HOST_1);
+    exchange(w, HOST_1, HOST_0);
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_true(sim_payload_equal(w, HOST_1));
+    destroy(&tape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_epoch__idle_peer_forgotten),
+        cmocka_unit_test(sim_epoch__ack_of_an_older_one),
+        cmocka_unit_test(sim_epoch__lower_is_dropped),
+        cmocka_unit_test(sim_epoch__higher_ends_the_half_received),
+        cmocka_unit_test(sim_space__unknown_and_flagless_is_reset),
+        cmocka_unit_test(sim_space__flag_for_another_life_is_reset),
+        cmocka_unit_test(sim_space__flagless_to_nobody_is_taken_if_held),
+        cmocka_unit_test(sim_receive_half__stays_under_pressure),
+        cmocka_unit_test(sim_unreachable__leaves_a_tombstone),
+        cmocka_unit_test(sim_reset__acts_on_a_match_only),
+        cmocka_unit_test(sim_reset__ends_the_peers_older_spaces),
+        cmocka_unit_test(sim_reset__nothing_but_data_causes_one),
+        cmocka_unit_test(sim_reset__no_larger_than_its_cause),
+        cmocka_unit_test(sim_qpn__is_never_reused),
+        cmocka_unit_test(sim_restart__packets_of_the_old_life),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

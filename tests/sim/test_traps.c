@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Traps that other transports fell into, one test each. Two of them need a kernel: a path that
+ * loses segmented packets (tests/udp/udp_gso_test.c), and receive queues that a device fills by
+ * hashing the 5-tuple. Of the latter there is nothing to test: a context has one receive socket,
+ * because a peer that sprays over source ports would be spread over all queues of a sharded one,
+ * and each shard would see a part of every message; so nothing here depends on a 5-tuple.
+ */
+#include <string.h>
+
+#include "core/wire.h"
+#include "tests/support/payload.h"
+#include "tests/support/wiretap.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+/* ------------------------------------------------------------------------ 1: coalesced acks */
+
+/*
+ * The window is smaller than what an ack waits for: the last packet that fits asks for its ack, so
+ * nobody waits for a timer.
+ */
+static void sim_trap_1__window_smaller_than_the_ack_interval(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .rate_bps = 2000000000, .links = 1});
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 256 << 10); /* 1.1 ms at the link's rate */
+    sim_run_until_complete(w, 1500 * USEC_NS);
+    assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
+    sim_world_destroy(w);
+}
+
+/* ------------------------------------------------------------------------ 2: bytes in flight */
+
+struct dice {
+    uint32_t state, ppm; /* of acks that are lost */
+};
+
+static bool loses_acks(void *arg, const struct wire_packet *p)
+{
+    struct dice *d = arg;
+
+    if (p->kind != WIRE_ACK)
+        return false;
+    d->state = d->state * 1664525 + 1013904223;
+    return (d->state >> 8) % 1000000 < d->ppm;
+}
+
+static uint64_t inflight_bytes(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    struct mrd_peer_attr attr;
+
+    assert_int_equal(mrd_query_peer(w->node[from].ah[to], &attr, sizeof(attr)), 0);
+    return attr.inflight_bytes;
+}
+
+/* Acks and data are lost: at each moment the figure is the sum of the records, and 0 at the end. */
+static void sim_trap_2__bytes_in_flight_after_lost_acks(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
+    struct wiretap *tap = wiretap_open(w);
+    struct dice dice = {.state = 1, .ppm = 500000};
+    uint64_t most = 0;
+    (void)state;
+
+    tap->rule = loses_acks;
+    tap->arg = &dice;
+    for (uint32_t i = 0; i < 8; i++) {
+        sim_write(w, HOST_0, HOST_1, 512 << 10);
+        sim_send(w, HOST_1, HOST_0, 10000 * i);
+    }
+    for (uint32_t i = 0; !sim_is_complete(w) && i < 2000; i++) {
+        sim_run(w, 5 * USEC_NS);
+        for (uint32_t host = HOST_0; host <= HOST_1; host++)
+            assert_null(mrd_engine_audit(mrd_context_engine(w->node[host].context)));
+        most = inflight_bytes(w, HOST_0, HOST_1) > most ? inflight_bytes(w, HOST_0, HOST_1) : most;
+    }
+    assert_true(sim_is_complete(w));
+    dice.ppm = 0;
+    sim_run(w, 1 * MSEC_NS);
+    assert_true(most > 10 * 4096);
+    assert_int_equal(inflight_bytes(w, HOST_0, HOST_1), 0);
+    assert_int_equal(inflight_bytes(w, HOST_1, HOST_0), 0);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* ------------------------------------------------------------------------ 3: late duplicates */
+
+/* After a write completed, its packets come once more: newer bytes in its place stay. */
+static void late_duplicate_write(uint32_t len, bool straight)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .straight = straight});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t older = sim_write(w, HOST_0, HOST_1, len), copies = 0;
+    uint8_t *at = w->messages[older].target;
+
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    memset(at, 0x77, len);
+    for (uint32_t i = tap->num; i-- > 0;) {
+        if (tap->packets[i].kind != WIRE_MESSAGE)
+            continue;
+        wiretap_replay(tap, &tap->packets[i]);
+        copies++;
+    }
+    sim_run(w, 100 * USEC_NS);
+    assert_true(payload_is_blank(at, len, 0x77));
+    assert_true(copies >= (len + 4095) / 4096);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), copies);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+static void sim_trap_3__late_duplicate_write(void **state)
+{
+    (void)state;
+    late_duplicate_write(100, false);
+    late_duplicate_write(100000, false);
+    late_duplicate_write(100000, true);
+}
+
+/* ------------------------------------------------------------------------ 4: wrapping stamps */
+
+struct outcome {
+    uint64_t time_ns, retx, ce, packets;
+};
+
+/* A transfer with marks and losses, on clocks that read `offset_ns` at its start. */
+static struct outcome transfer_at(uint64_t offset_ns)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .links = 1,
+                                                                 .rate_bps = 10000000000,
+                                                                 .ecn_min_bytes = 10000,
+                                                                 .ecn_max_bytes = 40000,
+                                                                 .loss_ppm = 5000,
+                                                                 .challenge_ns = 0});
+    struct outcome o;
+
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        sim_close(w, host);
+        mrd_sim_set_clock_offset(w->sim, host, offset_ns);
+        sim_open(w, host);
+    }
+    sim_write(w, HOST_0, HOST_1, 4 << 20);
+    o.time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
+    o.retx = sim_counter(w, HOST_0, "retx_packets");
+    o.ce = sim_counter(w, HOST_1, "rx_ce");
+    o.packets = sim_counter(w, HOST_0, "tx_packets");
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+    return o;
+}
+
+/* Nothing depends on what the clock reads: not where 32 bits of any unit wrap around midway. */
+static void sim_trap_4__clocks_and_stamps_wrap(void **state)
+{
+    static const uint64_t wraps_ns[] = {
+        (uint64_t)MRD_WIRE_STAMP_NS << 32, /* stamps of 32 bits */
+        (uint64_t)MRD_WIRE_STAMP_NS << 31, /* as signed ones */
+        1ull << 32,                        /* nanoseconds */
+        1000ull << 32,                     /* microseconds */
+    };
+    struct outcome plain = transfer_at(SEC_NS);
+    (void)state;
+
+    print_message("%llu ce %llu retx %llu\n", (unsigned long long)plain.time_ns,
+                  (unsigned long long)plain.ce, (unsigned long long)plain.retx);
+    assert_true(plain.ce > 50 && plain.retx > 2);
+    for (unsigned i = 0; i < sizeof(wraps_ns) / sizeof(wraps_ns[0]); i++) {
+        struct outcome o = transfer_at(wraps_ns[i] - plain.time_ns / 2 / 1000 * 1000);
+
+        assert_int_equal(o.time_ns, plain.time_ns);
+        assert_int_equal(o.retx, plain.retx);
+        assert_int_equal(o.packets, plain.packets);
+    }
+}
+
+/* ------------------------------------------------------------------------ 5, 6: judging paths */
+
+enum { PATHS = 8, SAMPLES = 200 };
+
+/* Loss that is the same everywhere says nothing about a path: none dies, half stay in use. */
+static void sim_trap_5__uniform_loss_kills_no_path(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .paths = PATHS, .loss_ppm = 100000});
+    struct mrd_path_attr attr;
+    uint64_t least = UINT64_MAX, most = 0;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 16 << 20);
+    for (uint32_t step = 0; !sim_is_complete(w); step++) {
+        uint32_t suspended = 0;
+
+        assert_true(step < 1000);
+        sim_run(w, 10 * USEC_NS);
+        for (uint32_t i = 0; i < PATHS; i++) {
+            assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &attr, sizeof(attr)), 0);
+            assert_int_not_equal(attr.state, MRD_PATH_DEAD);
+            suspended += attr.state == MRD_PATH_SUSPENDED;
+        }
+        assert_in_range(suspended, 0, PATHS / 2);
+    }
+    for (uint32_t i = 0; i < PATHS; i++) {
+        assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &attr, sizeof(attr)), 0);
+        least = attr.packets < least ? attr.packets : least;
+        most = attr.packets > most ? attr.packets : most;
+    }
+    assert_true(most < 2 * least);
+    assert_true(sim_counter(w, HOST_0, "paths_suspended") > 10);
+    sim_world_destroy(w);
+}
+
+/* What a long transfer looks like from its sender. */
+struct view {
+    uint64_t time_ns, cwnd_bytes, least, most, ce;
+};
+
+static struct view transfer_view(struct sim_world *w)
+{
+    struct view v = {.least = UINT64_MAX};
+    struct mrd_peer_attr peer;
+    struct mrd_path_attr path;
+
+    sim_write(w, HOST_0, HOST_1, 64 << 20);
+    sim_run(w, 1 * MSEC_NS);
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        sim_run(w, 10 * USEC_NS);
+        assert_int_equal(mrd_query_peer(w->node[HOST_0].ah[HOST_1], &peer, sizeof(peer)), 0);
+        v.cwnd_bytes += peer.cwnd_bytes / SAMPLES;
+    }
+    for (uint32_t i = 0; i < PATHS; i++) {
+        assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &path, sizeof(path)), 0);
+        v.least = path.packets < v.least ? path.packets : v.least;
+        v.most = path.packets > v.most ? path.packets : v.most;
+        v.ce += path.ce;
+    }
+    return v;
+}
+
+/*
+ * All paths share the last hop, and it is full: no path is better than another, so the window is
+ * cut and traffic stays where it is.
+ */
+static void sim_trap_6__marks_of_the_last_hop_cut_the_window(void **state)
+{
+    struct sim_options options = {.seed = test_seed(),
+                                  .rate_bps = 10000000000,
+                                  .links = 1,
+                                  .paths = PATHS,
+                                  .ecn_min_bytes = 8000,
+                                  .ecn_max_bytes = 16000};
+    struct sim_world *w = sim_world_create(&options);
+    struct view v = transfer_view(w);
+    (void)state;
+
+    print_message("last hop: %llu ns cwnd %llu least %llu most %llu ce %llu\n",
+                  (unsigned long long)v.time_ns, (unsigned long long)v.cwnd_bytes,
+                  (unsigned long long)v.least, (unsigned long long)v.most,
+                  (unsigned long long)v.ce);
+    assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
+    assert_int_equal(sim_counter(w, HOST_0, "paths_suspended"), 0);
+    sim_world_destroy(w);
+}
+
+/* One of the paths is hot: traffic moves away from it, and the window stays. */
+static void sim_trap_6__marks_of_one_path_move_traffic(void **state)
+{
+    struct sim_options options = {.seed = test_seed(),
+                                  .rate_bps = 10000000000,
+                                  .links = PATHS,
+                                  .paths = PATHS,
+                                  .ecn_min_bytes = 8000,
+                                  .ecn_max_bytes = 16000};
+    struct sim_world *w = sim_world_create(&options);
+    struct mrd_sim_link link;
+    (void)state;
+
+    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
+    link.rate_bps /= 10;
+    assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
+
+    struct view v = transfer_view(w);
+
+    print_message("one path: %llu ns cwnd %llu least %llu most %llu ce %llu\n",
+                  (unsigned long long)v.time_ns, (unsigned long long)v.cwnd_bytes,
+                  (unsigned long long)v.least, (unsigned long long)v.most,
+                  (unsigned long long)v.ce);
+    sim_world_destroy(w);
+}
+
+/* ------------------------------------------------------------------------ 7: the slow device */
+
+/* A resent copy is still being read when its ack comes: the buffer is ours until it was read. */
+static void sim_trap_7__completion_waits_for_the_device(void **state)
+{
+    enum { READING_NS = 300 * 1000 };
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .tx_done_delay_ns = READING_NS});
+    struct wiretap *tap = wiretap_open(w);
+    uint64_t left_ns = 0;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 64);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 3);
+
+    uint32_t i = sim_write(w, HOST_0, HOST_1, 16 * 4096);
+
+    sim_run_until_complete(w, 1 * MSEC_NS);
+    for (uint32_t n = 0; n < tap->num; n++) {
+        if (tap->packets[n].kind == WIRE_MESSAGE)
+            left_ns = tap->packets[n].at_ns;
+    }
+    assert_true(sim_counter(w, HOST_0, "retx_packets") > 0);
+    assert_true(w->messages[i].sent_ns >= left_ns + READING_NS);
+    assert_true(w->messages[i].sent_ns < left_ns + READING_NS + 50 * USEC_NS);
+    wiretap_close(tap);
+    sim_world_destroy(w); /* asserts that no buffer changed while the device read it */
+}
+
+/* The device takes a few packets a call: the others leave later, in order, and none is resent. */
+static void sim_trap_7__partial_bursts(void **state)
+{
+    for (uint32_t most = 1; most <= 5; most += 2) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){
+            .seed = test_seed(), .tx_burst_max = most, .tx_done_delay_ns = 20 * USEC_NS});
+        (void)state;
+
+        for (uint32_t i = 0; i < 8; i++)
+            sim_send(w, HOST_0, HOST_1, 40000 * i);
+        sim_run_until_complete(w, 1 * MSEC_NS);
+        assert_true(sim_payload_equal(w, HOST_1));
+        assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).partial_bursts > 0);
+        assert_int_equal(sim_counter(w, HOST_0, "retx_order"), 0);
+        assert_int_equal(sim_counter(w, HOST_0, "retx_rack"), 0);
+        sim_world_destroy(w);
+    }
+}
+
+/* ------------------------------------------------------------- 10: the blocked application */
+
+/*
+ * The target's application makes no call at all, and its completion queue is full: writes and
+ * their acks go on. (With threads: tests/unit/test_thread_progress.c.)
+ */
+static void sim_trap_10__blocked_application(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+
+    uint32_t i = sim_write(w, HOST_0, HOST_1, 1 << 20);
+    struct mrd_peer_attr attr;
+    uint64_t end_ns = mrd_sim_now(w->sim) + 200 * USEC_NS;
+
+    mrd_sim_run_until(w->sim, end_ns); /* no call on host 1 */
+    assert_int_equal(mrd_query_peer(w->node[HOST_0].ah[HOST_1], &attr, sizeof(attr)), 0);
+    assert_int_equal(attr.inflight_bytes, 0);
+    assert_int_equal(attr.packets_retransmitted, 0);
+    assert_true(payload_mismatch(w->messages[i].target, 1 << 20, test_seed(), i) == 1 << 20);
+    sim_poll(w);
+    assert_true(w->messages[i].sent);
+    sim_world_destroy(w);
+}
+
+/* ------------------------------------------------------------- 11: packets of a former life */
+
+/* The whole traffic of a sender's former life comes once more after its restart: nothing happens. */
+static void old_packets(uint32_t restarted, uint64_t challenge_ns)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .challenge_ns = challenge_ns});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t len = 20000, num;
+    uint8_t *at;
+
+    sim_run(w, challenge_ns + MSEC_NS);
+    sim_write(w, HOST_0, HOST_1, len);
+    at = w->messages[0].target;
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_send(w, HOST_0, HOST_1, len);
+    sim_run_until_complete(w, 5 * MSEC_NS);
+    num = tap->num;
+    sim_restart(w, restarted);
+    sim_run(w, MSEC_NS);
+    if (restarted == HOST_0) { /* its new life speaks first */
+        sim_send(w, HOST_0, HOST_1, 64);
+        sim_run_until_complete(w, 5 * MSEC_NS);
+    }
+    memset(at, 0x77, len);
+    sim_post_recvs(w, HOST_1, 0, 2, len);
+    for (uint32_t i = 0; i < num; i++) {
+        if (tap->packets[i].from == HOST_0)
+            wiretap_replay(tap, &tap->packets[i]);
+    }
+    sim_run(w, 50 * MSEC_NS);
+    assert_true(payload_is_blank(at, len, 0x77));
+    assert_false(w->receives[w->num_receives - 1].done || w->receives[w->num_receives - 2].done);
+
+    if (restarted == HOST_0) { /* and the new life is none the worse for it */
+        assert_int_equal(w->node[HOST_0].restarted + w->node[HOST_0].unreachable, 0);
+        sim_write(w, HOST_0, HOST_1, len);
+        sim_run_until_complete(w, 5 * MSEC_NS);
+    }
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+static void sim_trap_11__packets_of_a_senders_former_life(void **state)
+{
+    (void)state;
+    old_packets(HOST_0, 0);
+}
+
+static void sim_trap_11__packets_for_a_targets_former_life(void **state)
+{
+    (void)state;
+    old_packets(HOST_1, 4 * SEC_NS);
+}
+
+/* --------------------------------------------------------------- 12: a receiver that is not ready */
+
+/* One queue pair has no receives, for long: the others of the same peer go on as without it. */
+static void sim_trap_12__rnr_blocks_its_own_queue_pair_only(void **state)
+{
+    enum { MESSAGES = 40, LEN = 50000 };
+    uint64_t time_ns[2];
+    (void)state;
+
+    for (uint32_t starved = 0; starved < 2; starved++) {
+        struct sim_world *w =
+            sim_world_create(&(struct sim_options){.seed = test_seed(), .qps = 3});
+        uint32_t done = 0;
+
+        for (uint32_t i = 0; i < MESSAGES; i++) {
+            for (uint32_t qp = 0; qp < 3; qp++)
+                sim_post(w, &(struct sim_post){.from = HOST_0,
+                                               .to = HOST_1,
+                                               .qp = qp,
+                                               .len = qp ? LEN : 64 + i,
+                                               .opcode = MRD_WR_SEND,
+                                               .no_receive = starved && !qp});
+        }
+        for (time_ns[starved] = 0; done < 2 * MESSAGES; time_ns[starved] += 10 * USEC_NS) {
+            assert_true(time_ns[starved] < 5 * MSEC_NS);
+            sim_run(w, 10 * USEC_NS);
+            done = 0;
+            for (uint32_t i = 0; i < w->num_messages; i++)
+                done += w->messages[i].qp && w->messages[i].sent;
+        }
+        sim_run(w, 5 * MSEC_NS);
+        if (starved)
+            sim_post_recvs(w, HOST_1, 0, MESSAGES, LEN);
+        sim_run_until_complete(w, 1 * MSEC_NS);
+        assert_true(sim_payload_equal(w, HOST_1));
+        sim_world_destroy(w);
+    }
+    assert_true(time_ns[1] < time_ns[0] + time_ns[0] / 10 + 20 * USEC_NS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_trap_1__window_smaller_than_the_ack_interval),
+        cmocka_unit_test(sim_trap_2__bytes_in_flight_after_lost_acks),
+        cmocka_unit_test(sim_trap_3__late_duplicate_write),
+        cmocka_unit_test(sim_trap_4__clocks_and_stamps_wrap),
+        cmocka_unit_test(sim_trap_5__uniform_loss_kills_no_path),
+        cmocka_unit_test(sim_trap_6__marks_of_the_last_hop_cut_the_window),
+        cmocka_unit_test(sim_trap_6__marks_of_one_path_move_traffic),
+        cmocka_unit_test(sim_trap_7__completion_waits_for_the_device),
+        cmocka_unit_test(sim_trap_7__partial_bursts),
+        cmocka_unit_test(sim_trap_10__blocked_application),
+        cmocka_unit_test(sim_trap_11__packets_of_a_senders_former_life),
+        cmocka_unit_test(sim_trap_11__packets_for_a_targets_former_life),
+        cmocka_unit_test(sim_trap_12__rnr_blocks_its_own_queue_pair_only),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

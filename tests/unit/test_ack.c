@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/ack.h"
+#include "core/rng.h"
+
+enum { TRACKER = 1024 };
+
+struct rcv_fixture {
+    struct mrd_rcv r;
+    struct mrd_wire_ack ack;
+};
+
+static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
+{
+    memset(f, 0, sizeof(*f));
+    mrd_rcv_init(&f->r, tracker, first + tracker);
+    f->r.cum = f->r.highest = first;
+}
+
+static void count_at(struct rcv_fixture *f, uint32_t psn, uint16_t path, bool ce, uint64_t now_ns)
+{
+    struct mrd_wire_head head = {.psn = psn, .path_id = path, .stamp = 1000 + psn};
+
+    mrd_rcv_count(&f->r, &head, ce, 5000 + psn, now_ns);
+}
+
+static void add(struct rcv_fixture *f, uint32_t psn)
+{
+    mrd_rcv_add(&f->r, psn, false);
+}
+
+static void build(struct rcv_fixture *f, uint64_t now_ns)
+{
+    mrd_rcv_build(&f->r, &f->ack, f->r.cum + TRACKER, now_ns);
+}
+
+/* Does the ack say that this PSN arrived? */
+static bool tells(const struct mrd_wire_ack *ack, uint32_t psn)
+{
+    if ((int32_t)(psn - ack->cum) < 0)
+        return true;
+    for (unsigned i = 0; i < ack->num_slices; i++) {
+        uint32_t at = psn - ack->slice[i].base;
+
+        if (at < MRD_WIRE_SLICE_BITS)
+            return ack->slice[i].bits[at / 64] >> at % 64 & 1;
+    }
+    return false;
+}
+
+static void mrd_rcv_init__owes_nothing(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    assert_true(f.r.due_ns == MRD_NEVER);
+    assert_false(f.r.now);
+    assert_int_equal(f.r.limit, TRACKER);
+}
+
+static void mrd_rcv_check__table(void **state)
+{
+    static const struct {
+        int32_t psn; /* from the first */
+        enum mrd_rcv_verdict verdict;
+    } table[] = {
+        {-2000000000, MRD_RCV_DUPLICATE}, {-1, MRD_RCV_DUPLICATE}, {0, MRD_RCV_DUPLICATE},
+        {1, MRD_RCV_NEW},        {2, MRD_RCV_DUPLICATE},       {3, MRD_RCV_NEW},
+        {TRACKER, MRD_RCV_NEW},  {TRACKER + 1, MRD_RCV_BEYOND}, {2000000000, MRD_RCV_BEYOND},
+    };
+    static const uint32_t first[] = {0, 5, 1020, UINT32_MAX - 1, UINT32_MAX - 500};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
+        struct rcv_fixture f;
+
+        begin(&f, TRACKER, first[k]);
+        add(&f, first[k]);
+        add(&f, first[k] + 2);
+        for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+            assert_int_equal(mrd_rcv_check(&f.r, first[k] + (uint32_t)table[i].psn), table[i].verdict);
+    }
+}
+
+static void mrd_rcv_add__cum_passes_what_came(void **state)
+{
+    const uint32_t first = UINT32_MAX - 1;
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, first);
+    add(&f, first + 1);
+    add(&f, first + 3);
+    assert_int_equal(f.r.cum, first);
+    assert_int_equal(f.r.highest, first + 4);
+    add(&f, first);
+    assert_int_equal(f.r.cum, first + 2);
+    add(&f, first + 2);
+    assert_int_equal(f.r.cum, first + 4);
+    assert_int_equal(f.r.highest, first + 4);
+}
+
+/* Any order, any number of turns of the ring: each PSN is new once. */
+static void mrd_rcv_add__exactly_once_in_random_order(void **state)
+{
+    enum { SPREAD = 200, PACKETS = 5000 };
+    const uint32_t first = UINT32_MAX - PACKETS / 2;
+    struct rcv_fixture f;
+    struct mrd_rng rng;
+    uint32_t taken = 0;
+
+    (void)state;
+    begin(&f, 256, first);
+    mrd_rng_init(&rng, 9);
+    while (taken < PACKETS) {
+        uint32_t psn = f.r.cum + mrd_rng_below(&rng, SPREAD) - mrd_rng_below(&rng, 20);
+
+        if (psn - first >= PACKETS || mrd_rcv_check(&f.r, psn) != MRD_RCV_NEW)
+            continue;
+        add(&f, psn);
+        assert_int_equal(mrd_rcv_check(&f.r, psn), MRD_RCV_DUPLICATE);
+        taken++;
+    }
+    assert_int_equal(f.r.cum, first + PACKETS);
+}
+
+/* A refused PSN is never executed again, and not reported before its refusal was acked: it holds cum back. */
+static void mrd_rcv_add__held_is_received_and_not_told(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    add(&f, 0);
+    mrd_rcv_add(&f.r, 1, true);
+    add(&f, 2);
+    assert_int_equal(f.r.cum, 1);
+    assert_int_equal(mrd_rcv_check(&f.r, 1), MRD_RCV_DUPLICATE);
+    build(&f, 0);
+    assert_int_equal(f.ack.cum, 1);
+    assert_false(tells(&f.ack, 1));
+    assert_true(tells(&f.ack, 2));
+}
+
+static void mrd_rcv_dup__told_at_once_by_a_full_ack(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    add(&f, 0);
+    mrd_rcv_dup(&f.r, 0);
+    assert_true(f.r.now);
+    assert_false(mrd_rcv_rides(&f.r));
+    build(&f, 0);
+    assert_int_equal(f.ack.num_dups, 1);
+    assert_int_equal(f.ack.dup[0], 0);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_dups, 0); /* told once */
+}
+
+static void mrd_rcv_dup__tells_at_most_four(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 10);
+    for (uint32_t i = 0; i < 9; i++)
+        mrd_rcv_dup(&f.r, i);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_dups, MRD_ACK_DUPS_MAX);
+    for (uint32_t i = 0; i < MRD_ACK_DUPS_MAX; i++)
+        assert_int_equal(f.ack.dup[i], i);
+}
+
+/* Then at once: the sender's completion waits for it. */
+static void mrd_rcv_unhold__told_at_once(void **state)
+{
+    const uint32_t first = UINT32_MAX;
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, first);
+    mrd_rcv_add(&f.r, first, true);
+    add(&f, first + 1);
+    build(&f, 0);
+    assert_false(f.r.now);
+    assert_true(mrd_rcv_unhold(&f.r, first));
+    assert_int_equal(f.r.cum, first + 2);
+    assert_int_equal(f.r.num_held, 0);
+    assert_true(f.r.now);
+    assert_false(mrd_rcv_rides(&f.r));
+}
+
+static void mrd_rcv_unhold__only_what_is_held(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 10);
+    mrd_rcv_add(&f.r, 12, true);
+    add(&f, 13);
+    assert_false(mrd_rcv_unhold(&f.r, 9));
+    assert_false(mrd_rcv_unhold(&f.r, 11));
+    assert_false(mrd_rcv_unhold(&f.r, 13));
+    assert_false(mrd_rcv_unhold(&f.r, 12 + TRACKER)); /* the same place in the ring */
+    assert_false(mrd_rcv_unhold(&f.r, 12 - TRACKER));
+    assert_false(f.r.now);
+    assert_true(mrd_rcv_unhold(&f.r, 12));
+    assert_false(mrd_rcv_unhold(&f.r, 12));
+}
+
+/* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
+static void mrd_rcv_count__cumulative_per_path(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    count_at(&f, 0, 3, false, 0);
+    count_at(&f, 1, 3, true, 0);
+    count_at(&f, 2, 8, false, 0);
+    assert_int_equal(f.r.since_ack, 3);
+    build(&f, 0);
+    assert_int_equal(f.r.since_ack, 0);
+    assert_int_equal(f.ack.num_paths, 2);
+    assert_int_equal(f.ack.path[0].id, 3);
+    assert_int_equal(f.ack.path[0].received, 2);
+    assert_int_equal(f.ack.path[0].ce, 1);
+    count_at(&f, 3, 3, true, 0);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 1);
+    assert_int_equal(f.ack.path[0].received, 3);
+    assert_int_equal(f.ack.path[0].ce, 2);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 0);
+}
+
+/* A fresh entropy value takes a place: its counts begin anew, under its own id. */
+static void mrd_rcv_count__fresh_path_id_begins_anew(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    count_at(&f, 0, 3, true, 0);
+    count_at(&f, 1, 3 + MRD_PATHS_MAX, false, 0);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 1);
+    assert_int_equal(f.ack.path[0].id, 3 + MRD_PATHS_MAX);
+    assert_int_equal(f.ack.path[0].received, 1);
+    assert_int_equal(f.ack.path[0].ce, 0);
+    assert_int_equal(f.r.num_seen, 0);
+}
+
+/* A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would hide something. */
+static void mrd_rcv_rides__only_when_cum_says_all(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    add(&f, 0);
+    count_at(&f, 0, 1, false, 0);
+    assert_true(mrd_rcv_rides(&f.r));
+    add(&f, 2);
+    assert_false(mrd_rcv_rides(&f.r)); /* a gap */
+    add(&f, 1);
+    assert_true(mrd_rcv_rides(&f.r));
+    count_at(&f, 1, 1, true, 0);
+    assert_false(mrd_rcv_rides(&f.r)); /* marks */
+    build(&f, 0);
+    assert_true(mrd_rcv_rides(&f.r));
+    f.r.twice = true;
+    assert_false(mrd_rcv_rides(&f.r));
+    f.r.twice = false;
+    mrd_rcv_add(&f.r, 3, true);
+    assert_false(mrd_rcv_rides(&f.r)); /* held */
+}
+
+/* The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it. */
+static void mrd_rcv_ride__tells_cum_and_shifts_the_stamp(void **state)
+{
+    struct mrd_wire_head head = {.flags = MRD_WIRE_FIRST_CONTACT};
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    add(&f, 0);
+    count_at(&f, 0, 1, false, 16000);
+    f.r.due_ns = 20000;
+    f.r.now = f.r.wait_for_reply = true;
+    mrd_rcv_ride(&f.r, &head, 2000, 16000 + 10 * MRD_WIRE_STAMP_NS);
+    assert_int_equal(head.flags, MRD_WIRE_FIRST_CONTACT | MRD_WIRE_ACKBLOCK);
+    assert_int_equal(head.ack_cum, 1);
+    assert_int_equal(head.ack_serial, 1);
+    assert_int_equal(head.ack_psn_limit, 2000);
+    assert_int_equal(head.ack_stamp, 1000 + 10);
+    assert_int_equal(f.r.limit, 2000);
+    assert_true(f.r.due_ns == MRD_NEVER);
+    assert_false(f.r.now || f.r.wait_for_reply);
+    assert_int_equal(f.r.since_ack, 0);
+}
+
+/* Path counts are not in a block: the next full ack tells them. */
+static void mrd_rcv_ride__leaves_path_counts_for_the_full_ack(void **state)
+{
+    struct mrd_wire_head head = {0};
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    add(&f, 0);
+    count_at(&f, 0, 5, false, 0);
+    mrd_rcv_ride(&f.r, &head, TRACKER, 0);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 1);
+    assert_int_equal(f.ack.path[0].id, 5);
+    assert_int_equal(f.ack.serial, 2);
+}
+
+/* A grant may shrink, but what was granted once is taken. */
+static void mrd_rcv_build__a_grant_is_a_promise(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, UINT32_MAX - 10);
+    mrd_rcv_build(&f.r, &f.ack, 500, 0);
+    assert_int_equal(f.r.limit, TRACKER - 11);
+    mrd_rcv_build(&f.r, &f.ack, 2000, 0);
+    assert_int_equal(f.r.limit, 2000);
+    mrd_rcv_build(&f.r, &f.ack, 1000, 0);
+    assert_int_equal(f.ack.psn_limit, 1000);
+    assert_int_equal(f.r.limit, 2000);
+}
+
+static void mrd_rcv_build__echoes_the_last_packet_once(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    count_at(&f, 7, 2, false, 100);
+    count_at(&f, 4, 9, true, 320);
+    build(&f, 320 + 5 * MRD_WIRE_STAMP_NS);
+    assert_int_equal(f.ack.flags, MRD_ACK_ECHO | MRD_ACK_ECHO_CE);
+    assert_int_equal(f.ack.echo_psn, 4);
+    assert_int_equal(f.ack.echo_path, 9);
+    assert_int_equal(f.ack.echo_stamp, 1004);
+    assert_int_equal(f.ack.echo_rx_stamp, 5004);
+    assert_int_equal(f.ack.echo_delay, 5);
+    build(&f, 1000);
+    assert_int_equal(f.ack.flags, 0);
+}
+
+static void mrd_rcv_build__serial_rises(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    f.r.serial = UINT32_MAX - 1;
+    build(&f, 0);
+    assert_int_equal(f.ack.serial, UINT32_MAX);
+    build(&f, 0);
+    assert_int_equal(f.ack.serial, 0);
+}
+
+static void mrd_rcv_build__no_slices_without_a_gap(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    for (uint32_t i = 0; i < 300; i++)
+        add(&f, i);
+    build(&f, 0);
+    assert_int_equal(f.ack.cum, 300);
+    assert_int_equal(f.ack.num_slices, 0);
+}
+
+/* What an ack says is what came: all of it and nothing else, wherever in the ring and in the PSN space it lies. */
+static void mrd_rcv_build__tells_exactly_what_came(void **state)
+{
+    static const uint32_t trackers[] = {512, 1024, 4096};
+    static const uint32_t first[] = {0, 100, 255, 256, 700, 4000, UINT32_MAX - 100, UINT32_MAX - 400};
+    struct mrd_rng rng;
+
+    (void)state;
+    mrd_rng_init(&rng, 4);
+    for (size_t i = 0; i < 3 * 8; i++) {
+        uint32_t tracker = trackers[i / 8], start = first[i % 8];
+        uint8_t came[2048] = {0};
+        struct rcv_fixture f;
+
+        begin(&f, tracker, start);
+        for (uint32_t k = 0; k < tracker; k++) { /* cum stays: its PSN does not come */
+            uint32_t at = 1 + mrd_rng_below(&rng, tracker / 2 - 1);
+
+            if (mrd_rcv_check(&f.r, start + at) == MRD_RCV_NEW)
+                add(&f, start + at);
+            came[at] = 1;
+        }
+        build(&f, 0);
+        assert_int_equal(f.ack.cum, start);
+        for (uint32_t k = 0; k < tracker / 2; k++)
+            assert_int_equal(tells(&f.ack, start + k), came[k]);
+        for (uint32_t k = tracker / 2; k < tracker; k++)
+            assert_false(tells(&f.ack, start + k));
+    }
+}
+
+/*
+ * Also where a slice reaches into places of the ring that belong to PSNs before it: such an ack, late, would confirm
+ * PSNs that were sent since and never came.
+ */
+static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
+{
+    static const struct {
+        uint32_t tracker, cum, highest;
+    } table[] = {
+        {256, 200, 300},
+        {256, 10, 266},
+        {256, UINT32_MAX - 50, 40},
+        {512, 300, 790},
+        {4096, 100, 4100},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct rcv_fixture f;
+
+        begin(&f, table[i].tracker, table[i].cum);
+        for (uint32_t psn = table[i].cum + 1; psn != table[i].highest; psn++)
+            add(&f, psn);
+        build(&f, 0);
+        assert_int_equal(f.ack.cum, table[i].cum);
+        assert_true(tells(&f.ack, table[i].highest - 1));
+        for (uint32_t k = 0; k < 2 * MRD_WIRE_SLICE_BITS; k++)
+            assert_false(tells(&f.ack, table[i].highest + k));
+    }
+}
+
+/* A full tracker that begins in mid-slice takes one slice more than its size says. */
+static void mrd_rcv_build__full_tracker_fits(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, MRD_TRACKER_MAX, 77);
+    for (uint32_t i = 1; i < MRD_TRACKER_MAX; i++)
+        add(&f, 77 + i);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_slices, MRD_WIRE_SLICES_MAX);
+    for (uint32_t i = 0; i < MRD_TRACKER_MAX; i++)
+        assert_int_equal(tells(&f.ack, 77 + i), i != 0);
+}
+
+/* More paths than an ack takes: the rest is told by the next one. */
+static void mrd_rcv_build__many_paths_take_turns(void **state)
+{
+    struct rcv_fixture f;
+    uint8_t told[100] = {0};
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    for (uint32_t i = 0; i < 100; i++)
+        count_at(&f, i, (uint16_t)i, false, 0);
+    for (int k = 0; k < 2; k++) {
+        build(&f, 0);
+        assert_int_equal(f.ack.num_paths, k ? 100 - MRD_WIRE_ACK_PATHS_MAX : MRD_WIRE_ACK_PATHS_MAX);
+        for (unsigned i = 0; i < f.ack.num_paths; i++)
+            told[f.ack.path[i].id]++;
+    }
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(told[i], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rcv_init__owes_nothing),
+        cmocka_unit_test(mrd_rcv_check__table),
+        cmocka_unit_test(mrd_rcv_add__cum_passes_what_came),
+        cmocka_unit_test(mrd_rcv_add__exactly_once_in_random_order),
+        cmocka_unit_test(mrd_rcv_add__held_is_received_and_not_told),
+        cmocka_unit_test(mrd_rcv_dup__told_at_once_by_a_full_ack),
+        cmocka_unit_test(mrd_rcv_dup__tells_at_most_four),
+        cmocka_unit_test(mrd_rcv_unhold__told_at_once),
+        cmocka_unit_test(mrd_rcv_unhold__only_what_is_held),
+        cmocka_unit_test(mrd_rcv_count__cumulative_per_path),
+        cmocka_unit_test(mrd_rcv_count__fresh_path_id_begins_anew),
+        cmocka_unit_test(mrd_rcv_rides__only_when_cum_says_all),
+        cmocka_unit_test(mrd_rcv_ride__tells_cum_and_shifts_the_stamp),
+        cmocka_unit_test(mrd_rcv_ride__leaves_path_counts_for_the_full_ack),
+        cmocka_unit_test(mrd_rcv_build__a_grant_is_a_promise),
+        cmocka_unit_test(mrd_rcv_build__echoes_the_last_packet_once),
+        cmocka_unit_test(mrd_rcv_build__serial_rises),
+        cmocka_unit_test(mrd_rcv_build__no_slices_without_a_gap),
+        cmocka_unit_test(mrd_rcv_build__tells_exactly_what_came),
+        cmocka_unit_test(mrd_rcv_build__tells_nothing_beyond_the_highest),
+        cmocka_unit_test(mrd_rcv_build__full_tracker_fits),
+        cmocka_unit_test(mrd_rcv_build__many_paths_take_turns),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

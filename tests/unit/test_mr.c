@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/unit_alloc.h"
+
+#include "core/mr.h"
+
+enum { ALL = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ };
+
+struct mr_fixture {
+    struct unit_alloc alloc;
+    struct mrd_mrs mrs;
+    struct mrd_rng rng;
+    struct mrd_pd pd, other_pd;
+};
+
+static void begin(struct mr_fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    unit_alloc_init(&f->alloc);
+    mrd_rng_init(&f->rng, 5);
+    assert_true(mrd_mrs_init(&f->mrs, &f->alloc.ops));
+}
+
+static void end(struct mr_fixture *f)
+{
+    mrd_mrs_fini(&f->mrs);
+    assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+/* No byte of it is ever touched: any address will do. */
+static struct mrd_mr_impl *add(struct mr_fixture *f, uint64_t addr, size_t length, int access)
+{
+    struct mrd_mr pub = {.pd = &f->pd, .addr = (void *)(uintptr_t)addr, .length = length};
+
+    return mrd_mr_add(&f->mrs, &f->rng, &pub, access);
+}
+
+static void mrd_mrs_init__fails_without_memory(void **state)
+{
+    (void)state;
+    for (uint32_t at = 1; at <= 2; at++) {
+        struct unit_alloc alloc;
+        struct mrd_mrs mrs;
+
+        unit_alloc_init(&alloc);
+        alloc.fail_at = at;
+        assert_false(mrd_mrs_init(&mrs, &alloc.ops));
+        mrd_mrs_fini(&mrs);
+        assert_int_equal(alloc.live_bytes, 0);
+    }
+}
+
+/* Keys are never 0, differ, and an rkey is not to be guessed from another. */
+static void mrd_mr_add__keys_differ(void **state)
+{
+    enum { REGIONS = 60 };
+    struct mrd_mr_impl *mr[REGIONS];
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < REGIONS; i++) {
+        mr[i] = add(&f, 0x1000, 16, ALL);
+        assert_int_not_equal(mr[i]->pub.lkey, 0);
+        assert_int_not_equal(mr[i]->pub.rkey, 0);
+        assert_int_not_equal(mr[i]->pub.rkey, mr[i]->pub.lkey);
+        for (int k = 0; k < i; k++) {
+            assert_int_not_equal(mr[i]->pub.lkey, mr[k]->pub.lkey);
+            assert_true(mr[i]->pub.rkey - mr[k]->pub.rkey + 1000 > 2000);
+        }
+    }
+    for (int i = 0; i < REGIONS; i++)
+        mrd_mr_del(&f.mrs, mr[i]);
+    end(&f);
+}
+
+/* The table grows, and all keys go on. */
+static void mrd_mr_add__grows(void **state)
+{
+    enum { REGIONS = 1000 };
+    static struct mrd_mr_impl *mr[REGIONS];
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (uint64_t i = 0; i < REGIONS; i++)
+        mr[i] = add(&f, i << 12, 4096, ALL);
+    for (uint64_t i = 0; i < REGIONS; i++) {
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, i << 12, 4096, 0), MRD_MR_OK);
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, i << 12, 4096, 0), MRD_MR_OK);
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, (i + 1) << 12, 1, 0), MRD_MR_RANGE);
+    }
+    for (int i = 0; i < REGIONS; i++)
+        mrd_mr_del(&f.mrs, mr[i]);
+    assert_int_equal(f.mrs.num, 0);
+    end(&f);
+}
+
+static void mrd_mr_add__null_without_memory(void **state)
+{
+    struct mrd_mr_impl *mr[64];
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 64; i++)
+        mr[i] = add(&f, 0x1000, 16, ALL);
+    for (uint32_t at = 1; at <= 2; at++) { /* one of the two tables that it grows to */
+        f.alloc.fail_at = f.alloc.requests + at;
+        assert_null(add(&f, 0x1000, 16, ALL));
+    }
+    f.alloc.fail_at = 0;
+    for (int i = 0; i < 64; i++) {
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, 0x1000, 16, 0), MRD_MR_OK);
+        mrd_mr_del(&f.mrs, mr[i]);
+    }
+    end(&f);
+}
+
+/* After deregistration the keys mean nothing, also when another region has the place. */
+static void mrd_mr_del__keys_are_dead(void **state)
+{
+    struct mrd_mr_impl *mr;
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 200; i++) {
+        uint32_t lkey, rkey;
+
+        mr = add(&f, 0x1000, 16, ALL);
+        lkey = mr->pub.lkey;
+        rkey = mr->pub.rkey;
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, lkey, 0x1000, 16, 0), MRD_MR_OK);
+        mrd_mr_del(&f.mrs, mr);
+        f.mrs.next--; /* the next one takes the same place */
+        mr = add(&f, 0x1000, 16, ALL);
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, lkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, rkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
+        mrd_mr_del(&f.mrs, mr);
+    }
+    end(&f);
+}
+
+static const struct {
+    uint64_t addr;
+    uint32_t len;
+    int access;
+    enum mrd_mr_verdict verdict;
+} range_table[] = { /* of a region [0x1000, 0x1100) with LOCAL_WRITE */
+    {0x1000, 0x100, 0, MRD_MR_OK},
+    {0x1000, 0, 0, MRD_MR_OK},
+    {0x1100, 0, 0, MRD_MR_OK},
+    {0x10ff, 1, 0, MRD_MR_OK},
+    {0x1080, 0x80, MRD_ACCESS_LOCAL_WRITE, MRD_MR_OK},
+    {0xfff, 1, 0, MRD_MR_RANGE},
+    {0xfff, 0x100, 0, MRD_MR_RANGE},
+    {0x1000, 0x101, 0, MRD_MR_RANGE},
+    {0x10ff, 2, 0, MRD_MR_RANGE},
+    {0x1100, 1, 0, MRD_MR_RANGE},
+    {0x1101, 0, 0, MRD_MR_RANGE},
+    {UINT64_MAX, 1, 0, MRD_MR_RANGE},
+    {UINT64_MAX - 0x10, 0x1020, 0, MRD_MR_RANGE}, /* wraps into it */
+    {0x1000, UINT32_MAX, 0, MRD_MR_RANGE},
+    {0x1000, 1, MRD_ACCESS_REMOTE_WRITE, MRD_MR_ACCESS},
+    {0x1000, 1, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_READ, MRD_MR_ACCESS},
+};
+
+static void mrd_mr_local__table(void **state)
+{
+    struct mrd_mr_impl *mr;
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
+    for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey, range_table[i].addr, range_table[i].len,
+                                      range_table[i].access),
+                         range_table[i].verdict);
+    assert_int_equal(mrd_mr_local(&f.mrs, &f.other_pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + 1, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    mrd_mr_del(&f.mrs, mr);
+    end(&f);
+}
+
+static void mrd_mr_remote__table(void **state)
+{
+    struct mrd_mr_impl *mr;
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
+    for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, range_table[i].addr, range_table[i].len,
+                                       range_table[i].access),
+                         range_table[i].verdict);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, 1ull << 40, 0), MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0), MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.other_pd, mr->pub.rkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    mrd_mr_del(&f.mrs, mr);
+    end(&f);
+}
+
+/* Every entry must hold; one of no bytes needs no key. */
+static void mrd_mr_list__every_entry(void **state)
+{
+    struct mrd_sge sge[3] = {{.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
+    struct mrd_mr_impl *mr;
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    mr = add(&f, 0x1000, 0x20, 0);
+    sge[0].lkey = sge[2].lkey = mr->pub.lkey;
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, 0), MRD_MR_OK);
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 0, MRD_ACCESS_LOCAL_WRITE), MRD_MR_OK);
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, MRD_ACCESS_LOCAL_WRITE), MRD_MR_ACCESS);
+    sge[2].length++;
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, 0), MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 2, 0), MRD_MR_OK);
+    sge[1].length = 1;
+    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 2, 0), MRD_MR_NO_KEY);
+    mrd_mr_del(&f.mrs, mr);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_mrs_init__fails_without_memory),
+        cmocka_unit_test(mrd_mr_add__keys_differ),
+        cmocka_unit_test(mrd_mr_add__grows),
+        cmocka_unit_test(mrd_mr_add__null_without_memory),
+        cmocka_unit_test(mrd_mr_del__keys_are_dead),
+        cmocka_unit_test(mrd_mr_local__table),
+        cmocka_unit_test(mrd_mr_remote__table),
+        cmocka_unit_test(mrd_mr_list__every_entry),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

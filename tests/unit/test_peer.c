@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/unit_alloc.h"
+
+#include "core/peer.h"
+
+enum { PEERS = 4, PATHS = 8, TRACKER = 256 };
+
+struct peer_fixture {
+    struct unit_alloc alloc;
+    struct mrd_peers peers;
+};
+
+static void begin(struct peer_fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    unit_alloc_init(&f->alloc);
+    assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS));
+}
+
+static void end(struct peer_fixture *f)
+{
+    mrd_peers_fini(&f->peers);
+    assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+static struct mrd_addr addr_of(uint32_t host)
+{
+    struct mrd_addr addr = {.port = 4793};
+
+    memcpy(&addr.ip[12], &host, 4);
+    return addr;
+}
+
+static struct mrd_peer *add(struct peer_fixture *f, uint32_t host)
+{
+    struct mrd_addr addr = addr_of(host);
+
+    return mrd_peer_add(&f->peers, &addr);
+}
+
+static void mrd_peers_init__gives_back_what_it_got(void **state)
+{
+    struct peer_fixture whole;
+
+    (void)state;
+    begin(&whole);
+    for (uint32_t at = 1; at <= whole.alloc.requests; at++) {
+        struct unit_alloc alloc;
+        struct mrd_peers peers;
+
+        unit_alloc_init(&alloc);
+        alloc.fail_at = at;
+        assert_false(mrd_peers_init(&peers, &alloc.ops, PEERS, PATHS));
+        mrd_peers_fini(&peers);
+        assert_int_equal(alloc.live_bytes, 0);
+    }
+    end(&whole);
+}
+
+/* Address, scope and port all tell peers apart: two contexts on one host are two peers. */
+static void mrd_peer_find__by_the_whole_address(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_addr addr[4];
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 4; i++)
+        addr[i] = addr_of(1);
+    addr[1].port++;
+    addr[2].scope++;
+    addr[3].ip[0]++;
+    for (int i = 0; i < 4; i++) {
+        struct mrd_peer *peer;
+
+        assert_null(mrd_peer_find(&f.peers, &addr[i]));
+        peer = mrd_peer_add(&f.peers, &addr[i]);
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(mrd_peer_find(&f.peers, &addr[k]) == peer, i == k);
+    }
+    end(&f);
+}
+
+/* A number of a former peer names nobody, also when another has the place. */
+static void mrd_peer_by_id__not_the_next_tenant(void **state)
+{
+    struct peer_fixture f;
+
+    (void)state;
+    begin(&f);
+    assert_null(mrd_peer_by_id(&f.peers, 0));
+    for (uint32_t i = 0; i < 10000; i++) {
+        struct mrd_peer *peer = add(&f, i);
+        uint32_t id = peer->id;
+
+        assert_int_not_equal(id, 0);
+        assert_ptr_equal(mrd_peer_by_id(&f.peers, id), peer);
+        mrd_peer_remove(&f.peers, peer);
+        assert_null(mrd_peer_by_id(&f.peers, id));
+        peer = add(&f, i);
+        assert_null(mrd_peer_by_id(&f.peers, id));
+        mrd_peer_remove(&f.peers, peer);
+    }
+    assert_null(mrd_peer_by_id(&f.peers, UINT32_MAX));
+    end(&f);
+}
+
+static void mrd_peer_add__null_when_full(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_peer *peer[PEERS];
+
+    (void)state;
+    begin(&f);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        peer[i] = add(&f, i);
+        assert_non_null(peer[i]);
+    }
+    assert_null(add(&f, PEERS));
+    mrd_peer_remove(&f.peers, peer[2]);
+    peer[2] = add(&f, PEERS);
+    assert_non_null(peer[2]);
+    end(&f);
+}
+
+/* An idle peer costs its entry and no timer. */
+static void mrd_peer_add__is_idle(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_peer *peer;
+
+    (void)state;
+    begin(&f);
+    peer = add(&f, 1);
+    assert_null(peer->tx);
+    assert_null(peer->rx);
+    assert_int_equal(peer->rx_state, MRD_RX_NONE);
+    assert_true(peer->timer_ns == MRD_NEVER);
+    assert_int_equal(peer->heap_index, UINT32_MAX);
+    assert_true(mrd_list_empty(&peer->ready));
+    assert_true(mrd_list_empty(&peer->msgs));
+    assert_int_equal(f.peers.tx_halves.used, 0);
+    assert_int_equal(f.peers.rx_halves.used, 0);
+    assert_int_equal(f.peers.pages.used, 0);
+    end(&f);
+}
+
+static void mrd_peer_remove__is_not_found_again(void **state)
+{
+    const struct mrd_addr addr = addr_of(1);
+    struct peer_fixture f;
+
+    (void)state;
+    begin(&f);
+    add(&f, 2);
+    mrd_peer_remove(&f.peers, add(&f, 1));
+    assert_null(mrd_peer_find(&f.peers, &addr));
+    assert_int_equal(f.peers.entries.used, 1);
+    assert_ptr_equal(f.peers.all.next->next, &f.peers.all);
+    end(&f);
+}
+
+static void mrd_peer_tx_begin__nothing_sent(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    begin(&f);
+    memset(f.peers.tx_halves.items, 0xff, f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
+    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, TRACKER, 1000);
+    assert_int_equal(tx->sent.next, 0);
+    assert_int_equal(tx->sent.una, 0);
+    assert_int_equal(tx->sent.mask, TRACKER - 1);
+    assert_int_equal(tx->paths.num, PATHS);
+    assert_true(tx->epoch_ns == MRD_NEVER);
+    assert_true(tx->rnr_next_ns == MRD_NEVER);
+    assert_int_equal(tx->loss.last_send_ns, 1000);
+    assert_false(tx->acked_once || tx->ack_seen || tx->has_cookie);
+    assert_int_equal(tx->bound_inc, 0);
+    for (uint32_t i = 0; i < PATHS; i++)
+        assert_int_equal(tx->path[i].packets, 0);
+    for (uint32_t i = 0; i < MRD_MSG_SLOTS; i++)
+        assert_null(tx->ids[i].msg);
+    end(&f);
+}
+
+/* Records that nobody will ack go with their half. */
+static void mrd_peer_tx_end__gives_pages_back(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_peer *peer;
+
+    (void)state;
+    begin(&f);
+    peer = add(&f, 1);
+    mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, 0);
+    for (int i = 0; i < 100; i++)
+        assert_non_null(mrd_sent_add(&peer->tx->sent));
+    assert_int_equal(f.peers.pages.used, 2);
+    mrd_peer_tx_end(&f.peers, peer);
+    assert_null(peer->tx);
+    assert_int_equal(f.peers.pages.used, 0);
+    assert_int_equal(f.peers.tx_halves.used, 0);
+    end(&f);
+}
+
+/* There is a half of each kind for every entry: neither can be wanting. */
+static void mrd_peer_rx_begin__one_for_each_entry(void **state)
+{
+    struct peer_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct mrd_peer *peer = add(&f, i);
+
+        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, 0));
+        assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER));
+        assert_int_equal(peer->rx_state, MRD_RX_HELD);
+        assert_int_equal(peer->rx->rcv.limit, TRACKER);
+        assert_true(peer->rx->probe_at_ns == MRD_NEVER);
+    }
+    end(&f);
+}
+
+/* A life's number tells a refusal of an earlier half from one of this. */
+static void mrd_peer_rx_begin__counts_lives(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_peer *peer;
+    uint8_t life;
+
+    (void)state;
+    begin(&f);
+    peer = add(&f, 1);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    life = peer->rx_life;
+    mrd_rcv_add(&peer->rx->rcv, 5, false);
+    peer->rx->slot[3].state = MRD_SLOT_OPEN;
+    mrd_peer_rx_end(&f.peers, peer, MRD_RX_NONE);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    assert_int_not_equal(peer->rx_life, life);
+    assert_int_equal(mrd_rcv_check(&peer->rx->rcv, 5), MRD_RCV_NEW);
+    assert_int_equal(peer->rx->slot[3].state, MRD_SLOT_EMPTY);
+    end(&f);
+}
+
+/* A tombstone remembers the space and has no half. */
+static void mrd_peer_rx_end__tombstone(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_peer *peer;
+
+    (void)state;
+    begin(&f);
+    peer = add(&f, 1);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    mrd_peer_rx_end(&f.peers, peer, MRD_RX_TOMB);
+    assert_int_equal(peer->rx_state, MRD_RX_TOMB);
+    assert_null(peer->rx);
+    assert_int_equal(f.peers.rx_halves.used, 0);
+    mrd_peer_rx_end(&f.peers, peer, MRD_RX_NONE); /* also without a half */
+    assert_int_equal(peer->rx_state, MRD_RX_NONE);
+    assert_int_equal(f.peers.rx_halves.used, 0);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_peers_init__gives_back_what_it_got),
+        cmocka_unit_test(mrd_peer_find__by_the_whole_address),
+        cmocka_unit_test(mrd_peer_by_id__not_the_next_tenant),
+        cmocka_unit_test(mrd_peer_add__null_when_full),
+        cmocka_unit_test(mrd_peer_add__is_idle),
+        cmocka_unit_test(mrd_peer_remove__is_not_found_again),
+        cmocka_unit_test(mrd_peer_tx_begin__nothing_sent),
+        cmocka_unit_test(mrd_peer_tx_end__gives_pages_back),
+        cmocka_unit_test(mrd_peer_rx_begin__one_for_each_entry),
+        cmocka_unit_test(mrd_peer_rx_begin__counts_lives),
+        cmocka_unit_test(mrd_peer_rx_end__tombstone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

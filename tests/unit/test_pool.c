@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/unit_alloc.h"
+
+#include "core/pool.h"
+
+enum { ITEMS = 5 };
+
+static void mrd_pool_init__fails_without_memory(void **state)
+{
+    struct unit_alloc a;
+    struct mrd_pool pool;
+
+    (void)state;
+    unit_alloc_init(&a);
+    a.fail_at = 1;
+    assert_false(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
+    mrd_pool_fini(&pool); /* also of a pool that never came to be */
+    assert_int_equal(a.live_bytes, 0);
+}
+
+/* Items are records with pointers and 64-bit numbers in them: each is aligned, whatever its size. */
+static void mrd_pool_init__aligns_items(void **state)
+{
+    static const size_t item_bytes[] = {8, 15, 16, 17, 31, 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(item_bytes) / sizeof(item_bytes[0]); i++) {
+        struct unit_alloc a;
+        struct mrd_pool pool;
+        char *first, *second;
+
+        unit_alloc_init(&a);
+        assert_true(mrd_pool_init(&pool, &a.ops, item_bytes[i], ITEMS));
+        first = mrd_pool_alloc(&pool);
+        second = mrd_pool_alloc(&pool);
+        assert_int_equal((uintptr_t)second % 16, (uintptr_t)first % 16);
+        assert_true((size_t)(second - first) >= item_bytes[i]);
+        mrd_pool_fini(&pool);
+        assert_int_equal(a.live_bytes, 0);
+    }
+}
+
+static void mrd_pool_alloc__null_when_exhausted(void **state)
+{
+    struct unit_alloc a;
+    struct mrd_pool pool;
+    void *item[ITEMS];
+
+    (void)state;
+    unit_alloc_init(&a);
+    assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        assert_int_equal(mrd_pool_free(&pool), ITEMS - i);
+        item[i] = mrd_pool_alloc(&pool);
+        assert_non_null(item[i]);
+        memset(item[i], 0xff, 24);
+        for (uint32_t k = 0; k < i; k++)
+            assert_ptr_not_equal(item[i], item[k]);
+    }
+    assert_null(mrd_pool_alloc(&pool));
+    assert_int_equal(mrd_pool_free(&pool), 0);
+    assert_int_equal(a.requests, 1); /* memory is taken once */
+    mrd_pool_fini(&pool);
+}
+
+/* A large pool costs only the pages in use: what was given back is used again before what is fresh. */
+static void mrd_pool_release__is_used_again_first(void **state)
+{
+    struct unit_alloc a;
+    struct mrd_pool pool;
+    void *one, *two;
+
+    (void)state;
+    unit_alloc_init(&a);
+    assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
+    for (int round = 0; round < 100; round++) {
+        one = mrd_pool_alloc(&pool);
+        two = mrd_pool_alloc(&pool);
+        assert_int_equal(pool.used, 2);
+        mrd_pool_release(&pool, one);
+        mrd_pool_release(&pool, two);
+    }
+    assert_int_equal(pool.fresh, 2);
+    assert_int_equal(mrd_pool_free(&pool), ITEMS);
+    for (int i = 0; i < ITEMS; i++)
+        assert_non_null(mrd_pool_alloc(&pool));
+    assert_null(mrd_pool_alloc(&pool));
+    mrd_pool_fini(&pool);
+    assert_int_equal(a.live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_pool_init__fails_without_memory),
+        cmocka_unit_test(mrd_pool_init__aligns_items),
+        cmocka_unit_test(mrd_pool_alloc__null_when_exhausted),
+        cmocka_unit_test(mrd_pool_release__is_used_again_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/qp.h"
+
+enum { SEND_WR = 3, RECV_WR = 2, SEND_SGE = 3, RECV_SGE = 2, INLINE = 24 };
+
+struct qp_fixture {
+    struct mrd_qp_impl *qp;
+    struct mrd_qp_init_attr attr;
+    struct mrd_ah ah;
+    struct mrd_sge sge[4];
+    char memory[64];
+};
+
+static void begin(struct qp_fixture *f)
+{
+    size_t bytes;
+
+    memset(f, 0, sizeof(*f));
+    f->attr.cap = (struct mrd_qp_cap){.max_send_wr = SEND_WR,
+                                      .max_recv_wr = RECV_WR,
+                                      .max_send_sge = SEND_SGE,
+                                      .max_recv_sge = RECV_SGE,
+                                      .max_inline_data = INLINE};
+    f->attr.qkey = 0x1234;
+    bytes = mrd_qp_bytes(&f->attr.cap);
+    f->qp = calloc(1, bytes); /* exactly, so that a sanitizer sees a slot that lies outside */
+    assert_non_null(f->qp);
+    mrd_qp_init(f->qp, &f->attr, bytes);
+    for (unsigned i = 0; i < 4; i++)
+        f->sge[i] = (struct mrd_sge){.addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
+}
+
+static void end(struct qp_fixture *f)
+{
+    free(f->qp);
+}
+
+static struct mrd_send_wr send_wr(struct qp_fixture *f, int num_sge)
+{
+    return (struct mrd_send_wr){.wr_id = 77,
+                                .sg_list = f->sge,
+                                .num_sge = num_sge,
+                                .opcode = MRD_WR_SEND,
+                                .ud = {.ah = &f->ah, .remote_qpn = 20, .remote_qkey = 21}};
+}
+
+static void mrd_qp_bytes__rejects_caps_out_of_range(void **state)
+{
+    static const struct {
+        struct mrd_qp_cap cap;
+        bool good;
+    } table[] = {
+        {{0, 0, 0, 0, 0}, true},
+        {{1 << 20, 0, 0, 0, 0}, true},
+        {{(1 << 20) + 1, 0, 0, 0, 0}, false},
+        {{0, (1 << 20) + 1, 0, 0, 0}, false},
+        {{1, 1, MRD_SGE_MAX, MRD_SGE_MAX, MRD_INLINE_BYTES_MAX}, true},
+        {{1, 1, MRD_SGE_MAX + 1, 1, 0}, false},
+        {{1, 1, 1, MRD_SGE_MAX + 1, 0}, false},
+        {{1, 1, 1, 1, MRD_INLINE_BYTES_MAX + 1}, false},
+        {{UINT32_MAX, UINT32_MAX, 1, 1, 0}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(mrd_qp_bytes(&table[i].cap) != 0, table[i].good);
+}
+
+/* Slots, their lists and their inline data lie in the one allocation and nowhere upon each other. */
+static void mrd_qp_init__slots_do_not_overlap(void **state)
+{
+    struct qp_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (uint32_t i = 0; i < SEND_WR; i++) {
+        memset(f.qp->msgs[i].sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
+        memset(f.qp->msgs[i].inline_data, 0xb0 + (int)i, INLINE);
+    }
+    for (uint32_t i = 0; i < RECV_WR; i++)
+        memset(f.qp->recvs[i].sge, 0xc0 + (int)i, RECV_SGE * sizeof(struct mrd_sge));
+    for (uint32_t i = 0; i < SEND_WR; i++) {
+        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[0], 0xa0 + i);
+        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[SEND_SGE * sizeof(struct mrd_sge) - 1], 0xa0 + i);
+        assert_int_equal(f.qp->msgs[i].inline_data[0], 0xb0 + i);
+        assert_int_equal(f.qp->msgs[i].inline_data[INLINE - 1], 0xb0 + i);
+        assert_ptr_equal(f.qp->msgs[i].qp, f.qp);
+    }
+    for (uint32_t i = 0; i < RECV_WR; i++)
+        assert_int_equal(((uint8_t *)f.qp->recvs[i].sge)[0], 0xc0 + i);
+    assert_int_equal(f.qp->qkey, 0x1234);
+    end(&f);
+}
+
+/* A cap of 0 entries means 1. */
+static void mrd_qp_init__at_least_one_sge(void **state)
+{
+    struct mrd_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+    size_t bytes = mrd_qp_bytes(&attr.cap);
+    struct mrd_qp_impl *qp = calloc(1, bytes);
+
+    (void)state;
+    assert_non_null(qp);
+    mrd_qp_init(qp, &attr, bytes);
+    assert_int_equal(qp->cap.max_send_sge, 1);
+    assert_int_equal(qp->cap.max_recv_sge, 1);
+    memset(qp->msgs[0].sge, 1, sizeof(struct mrd_sge));
+    memset(qp->recvs[0].sge, 1, sizeof(struct mrd_sge));
+    free(qp);
+}
+
+static void post(struct qp_fixture *f, uint64_t wr_id)
+{
+    struct mrd_recv_wr wr = {.wr_id = wr_id, .sg_list = f->sge, .num_sge = 1};
+
+    assert_int_equal(mrd_qp_recv_post(f->qp, &wr), 0);
+}
+
+static void mrd_qp_recv_take__oldest_first(void **state)
+{
+    struct qp_fixture f;
+
+    (void)state;
+    begin(&f);
+    assert_null(mrd_qp_recv_take(f.qp));
+    post(&f, 1);
+    post(&f, 2);
+    assert_int_equal(f.qp->num_posted, 2);
+    assert_int_equal(mrd_qp_recv_take(f.qp)->wr_id, 1);
+    assert_int_equal(mrd_qp_recv_take(f.qp)->wr_id, 2);
+    assert_null(mrd_qp_recv_take(f.qp));
+    assert_int_equal(f.qp->num_posted, 0);
+    end(&f);
+}
+
+static void mrd_qp_recv_return__is_next_again(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_recv *recv;
+
+    (void)state;
+    begin(&f);
+    post(&f, 1);
+    post(&f, 2);
+    recv = mrd_qp_recv_take(f.qp);
+    mrd_qp_recv_return(f.qp, recv);
+    assert_int_equal(f.qp->num_posted, 2);
+    assert_ptr_equal(mrd_qp_recv_take(f.qp), recv);
+    end(&f);
+}
+
+static void mrd_qp_recv_free__makes_room_for_another(void **state)
+{
+    struct mrd_recv_wr wr = {.wr_id = 3};
+    struct qp_fixture f;
+
+    (void)state;
+    begin(&f);
+    post(&f, 1);
+    post(&f, 2);
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), -ENOMEM);
+    mrd_qp_recv_free(f.qp, mrd_qp_recv_take(f.qp));
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), 0);
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), -ENOMEM);
+    end(&f);
+}
+
+static void mrd_qp_recv_post__copies_the_list(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_recv_wr wr;
+    struct mrd_recv *recv;
+
+    (void)state;
+    begin(&f);
+    wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = f.sge, .num_sge = 2};
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), 0);
+    memset(f.sge, 0, sizeof(f.sge)); /* the caller's list may go */
+    recv = mrd_qp_recv_take(f.qp);
+    assert_int_equal(recv->wr_id, 9);
+    assert_int_equal(recv->num_sge, 2);
+    assert_int_equal(recv->length, 16);
+    assert_int_equal(recv->sge[1].lkey, 1);
+    end(&f);
+}
+
+static void mrd_qp_recv_post__rejects_bad_lists(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_recv_wr wr;
+
+    (void)state;
+    begin(&f);
+    wr = (struct mrd_recv_wr){.sg_list = f.sge, .num_sge = RECV_SGE + 1};
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), -EINVAL);
+    wr.num_sge = -1;
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), -EINVAL);
+    wr.num_sge = 2;
+    f.sge[0].length = UINT32_MAX;
+    f.sge[1].length = 1;
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), -EINVAL); /* longer than a length can say */
+    f.sge[1].length = 0;
+    assert_int_equal(mrd_qp_recv_post(f.qp, &wr), 0);
+    assert_int_equal(f.qp->num_posted, 1);
+    end(&f);
+}
+
+static void mrd_qp_check_send__takes_what_is_right(void **state)
+{
+    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM, MRD_WR_SEND,
+                                                 MRD_WR_SEND_WITH_IMM};
+    struct qp_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 4; i++) {
+        struct mrd_send_wr wr = send_wr(&f, i);
+        uint32_t length = 99;
+        const char *why = "";
+
+        wr.opcode = opcodes[i];
+        wr.send_flags = MRD_SEND_SIGNALED | MRD_SEND_SOLICITED;
+        assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+        assert_int_equal(length, 8 * i);
+        assert_null(why);
+    }
+    end(&f);
+}
+
+static void mrd_qp_check_send__says_what_is_wrong(void **state)
+{
+    struct qp_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (int i = 0; i < 8; i++) {
+        struct mrd_send_wr wr = send_wr(&f, 3);
+        uint32_t length = 99;
+        const char *why;
+
+        if (i == 0)
+            wr.opcode = (enum mrd_wr_opcode)4;
+        if (i == 1)
+            wr.opcode = (enum mrd_wr_opcode)-1;
+        if (i == 2)
+            wr.send_flags = 1 << 4;
+        if (i == 3)
+            wr.num_sge = SEND_SGE + 1;
+        if (i == 4)
+            wr.num_sge = -1;
+        if (i == 5)
+            wr.ud.ah = NULL;
+        if (i == 6) {
+            wr.send_flags = MRD_SEND_INLINE;
+            f.sge[0].length = INLINE - 16 + 1;
+        }
+        if (i == 7)
+            f.sge[0].length = MRD_MESSAGE_BYTES_MAX - 15;
+        assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), i == 7 ? -EMSGSIZE : -EINVAL);
+        assert_non_null(why);
+        assert_int_equal(length, 99); /* set on success only */
+    }
+    end(&f);
+}
+
+/* Up to the bounds themselves; sums of lengths do not wrap. */
+static void mrd_qp_check_send__lengths_at_the_bounds(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_send_wr wr;
+    uint32_t length;
+    const char *why;
+
+    (void)state;
+    begin(&f);
+    wr = send_wr(&f, 3);
+    wr.send_flags = MRD_SEND_INLINE;
+    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+    assert_int_equal(length, INLINE);
+    wr.send_flags = 0;
+    f.sge[0].length = MRD_MESSAGE_BYTES_MAX - 16;
+    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+    assert_int_equal(length, MRD_MESSAGE_BYTES_MAX);
+    f.sge[0].length = f.sge[1].length = f.sge[2].length = UINT32_MAX;
+    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), -EMSGSIZE);
+    end(&f);
+}
+
+static void mrd_qp_msg_alloc__table(void **state)
+{
+    static const struct {
+        enum mrd_wr_opcode opcode;
+        unsigned flags;
+        enum mrd_order order;
+        uint8_t op, part_flags;
+    } table[] = {
+        {MRD_WR_SEND, 0, MRD_ORDER_NONE, MRD_OP_SEND, 0},
+        {MRD_WR_SEND_WITH_IMM, MRD_SEND_SIGNALED, MRD_ORDER_NONE, MRD_OP_SEND, MRD_PART_IMM},
+        {MRD_WR_RDMA_WRITE, 0, MRD_ORDER_MSG, MRD_OP_WRITE, MRD_PART_ORDERED},
+        {MRD_WR_RDMA_WRITE_WITH_IMM, MRD_SEND_SOLICITED, MRD_ORDER_MSG, MRD_OP_WRITE,
+         MRD_PART_IMM | MRD_PART_SOLICITED | MRD_PART_ORDERED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        bool write = table[i].op == MRD_OP_WRITE;
+        struct qp_fixture f;
+        struct mrd_send_wr wr;
+        struct mrd_msg *msg;
+
+        begin(&f);
+        f.qp->pub.order = table[i].order;
+        f.qp->rnr_retry = 5;
+        wr = send_wr(&f, 2);
+        wr.opcode = table[i].opcode;
+        wr.send_flags = table[i].flags;
+        wr.imm_data = 0x55;
+        wr.wr.rdma.remote_addr = 0x1000;
+        wr.wr.rdma.rkey = 0x2000;
+        msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
+        assert_int_equal(msg->op, table[i].op);
+        assert_int_equal(msg->part_flags, table[i].part_flags);
+        assert_int_equal(msg->signaled, table[i].flags & MRD_SEND_SIGNALED ? 1 : 0);
+        assert_int_equal(msg->state, MRD_MSG_QUEUED);
+        assert_int_equal(msg->wr_id, 77);
+        assert_int_equal(msg->length, 16);
+        assert_int_equal(msg->dst_qpn, 20);
+        assert_int_equal(msg->qkey, 21);
+        assert_int_equal(msg->imm, 0x55);
+        assert_int_equal(msg->rnr_left, 5);
+        assert_int_equal(msg->remote_addr, write ? 0x1000 : 0);
+        assert_int_equal(msg->rkey, write ? 0x2000 : 0);
+        assert_int_equal(msg->num_sge, 2);
+        assert_memory_equal(msg->sge, f.sge, 2 * sizeof(f.sge[0]));
+        end(&f);
+    }
+}
+
+/* Nothing of the slot's earlier life is left. */
+static void mrd_qp_msg_alloc__slot_is_fresh(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_send_wr wr;
+
+    (void)state;
+    begin(&f);
+    wr = send_wr(&f, 1);
+    f.qp->sig_all = true;
+    for (unsigned i = 0; i < 2 * SEND_WR; i++) {
+        struct mrd_msg *msg = mrd_qp_msg_alloc(f.qp, &wr, 8);
+
+        assert_true(msg->signaled);
+        assert_int_equal(msg->attempt, 0);
+        assert_int_equal(msg->next_offset, 0);
+        assert_int_equal(msg->acked_bytes, 0);
+        assert_int_equal(msg->vendor_err, 0);
+        assert_int_equal(msg->reading, 0);
+        assert_int_equal(msg->status, MRD_WC_SUCCESS);
+        assert_false(msg->has_id || msg->in_chain || msg->abort_pending || msg->aborted || msg->started);
+        assert_null(msg->flow);
+        assert_null(msg->chain);
+        assert_null(msg->abort_chain);
+        msg->attempt = msg->vendor_err = 3;
+        msg->next_offset = msg->acked_bytes = msg->reading = 5;
+        msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = true;
+        msg->chain = msg->abort_chain = msg;
+        msg->status = MRD_WC_GENERAL_ERR;
+        mrd_qp_msg_free(f.qp, msg);
+    }
+    end(&f);
+}
+
+/* The bytes are taken at once: the caller's buffer is free when the post returns. */
+static void mrd_qp_msg_alloc__copies_inline_data(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_send_wr wr;
+    struct mrd_msg *msg;
+
+    (void)state;
+    begin(&f);
+    memcpy(&f.memory[0], "ABCDEFGH", 8);
+    memcpy(&f.memory[10], "ijklmnop", 8);
+    wr = send_wr(&f, 2);
+    wr.send_flags = MRD_SEND_INLINE;
+    msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
+    memset(f.memory, 0, sizeof(f.memory));
+    assert_true(msg->is_inline);
+    assert_memory_equal(msg->inline_data, "ABCDEFGHijklmnop", 16);
+    end(&f);
+}
+
+static void mrd_qp_msg_free__gives_the_slot_back(void **state)
+{
+    struct qp_fixture f;
+    struct mrd_send_wr wr;
+    struct mrd_msg *msg[SEND_WR];
+
+    (void)state;
+    begin(&f);
+    wr = send_wr(&f, 0);
+    for (unsigned i = 0; i < SEND_WR; i++) {
+        msg[i] = mrd_qp_msg_alloc(f.qp, &wr, 0);
+        assert_non_null(msg[i]);
+    }
+    assert_null(mrd_qp_msg_alloc(f.qp, &wr, 0));
+    assert_int_equal(f.qp->live_msgs, SEND_WR);
+    mrd_qp_msg_free(f.qp, msg[1]);
+    assert_int_equal(f.qp->live_msgs, SEND_WR - 1);
+    assert_int_equal(msg[1]->state, MRD_MSG_FREE);
+    assert_ptr_equal(mrd_qp_msg_alloc(f.qp, &wr, 0), msg[1]);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_qp_bytes__rejects_caps_out_of_range),
+        cmocka_unit_test(mrd_qp_init__slots_do_not_overlap),
+        cmocka_unit_test(mrd_qp_init__at_least_one_sge),
+        cmocka_unit_test(mrd_qp_recv_take__oldest_first),
+        cmocka_unit_test(mrd_qp_recv_return__is_next_again),
+        cmocka_unit_test(mrd_qp_recv_free__makes_room_for_another),
+        cmocka_unit_test(mrd_qp_recv_post__copies_the_list),
+        cmocka_unit_test(mrd_qp_recv_post__rejects_bad_lists),
+        cmocka_unit_test(mrd_qp_check_send__takes_what_is_right),
+        cmocka_unit_test(mrd_qp_check_send__says_what_is_wrong),
+        cmocka_unit_test(mrd_qp_check_send__lengths_at_the_bounds),
+        cmocka_unit_test(mrd_qp_msg_alloc__table),
+        cmocka_unit_test(mrd_qp_msg_alloc__slot_is_fresh),
+        cmocka_unit_test(mrd_qp_msg_alloc__copies_inline_data),
+        cmocka_unit_test(mrd_qp_msg_free__gives_the_slot_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

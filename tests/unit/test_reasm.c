@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/reasm.h"
+
+static void mrd_reasm_judge__table(void **state)
+{
+    static const struct {
+        uint8_t state;
+        int32_t id; /* the part's, from the slot's */
+        uint8_t attempt; /* the slot's is 250 */
+        enum mrd_reasm_verdict verdict;
+    } table[] = {
+        {MRD_SLOT_EMPTY, 0, 250, MRD_REASM_BEGIN},
+        {MRD_SLOT_EMPTY, -64, 0, MRD_REASM_BEGIN},
+        {MRD_SLOT_OPEN, 0, 250, MRD_REASM_GO_ON},
+        {MRD_SLOT_OPEN, 0, 251, MRD_REASM_RESTART},
+        {MRD_SLOT_OPEN, 0, 3, MRD_REASM_RESTART}, /* attempts wrap */
+        {MRD_SLOT_OPEN, 0, 249, MRD_REASM_DROP},
+        {MRD_SLOT_OPEN, 64, 0, MRD_REASM_BEGIN}, /* a higher id takes the slot */
+        {MRD_SLOT_OPEN, -64, 251, MRD_REASM_DROP},
+        {MRD_SLOT_REFUSED, 0, 250, MRD_REASM_DROP}, /* the refused attempt's other packets */
+        {MRD_SLOT_REFUSED, 0, 251, MRD_REASM_BEGIN},
+        {MRD_SLOT_REFUSED, 0, 249, MRD_REASM_DROP},
+        {MRD_SLOT_REFUSED, 64, 0, MRD_REASM_BEGIN},
+        {MRD_SLOT_DONE, 0, 250, MRD_REASM_DROP},
+        {MRD_SLOT_DONE, 0, 251, MRD_REASM_DROP}, /* a late copy must not overwrite newer data */
+        {MRD_SLOT_DONE, 64, 0, MRD_REASM_BEGIN},
+        {MRD_SLOT_DONE, -64, 0, MRD_REASM_DROP},
+        {MRD_SLOT_ABORTED, 0, 250, MRD_REASM_DROP},
+        {MRD_SLOT_ABORTED, 0, 251, MRD_REASM_DROP},
+        {MRD_SLOT_ABORTED, 64, 0, MRD_REASM_BEGIN},
+    };
+    static const uint32_t ids[] = {100, 63, UINT32_MAX - 10}; /* ids wrap */
+
+    (void)state;
+    for (size_t i = 0; i < 3 * sizeof(table) / sizeof(table[0]); i++) {
+        size_t k = i / 3;
+        struct mrd_slot slot = {.id = ids[i % 3], .state = table[k].state, .attempt = 250};
+        struct mrd_wire_part part = {.id = slot.id + (uint32_t)table[k].id, .attempt = table[k].attempt};
+
+        assert_int_equal(mrd_reasm_judge(&slot, &part), table[k].verdict);
+    }
+}
+
+static const struct mrd_slot write_slot = {.op = MRD_OP_WRITE,
+                                           .flags = MRD_PART_MULTI,
+                                           .total = 10000,
+                                           .src_qpn = 20,
+                                           .dst_qpn = 21,
+                                           .rkey = 22,
+                                           .addr = 23};
+static const struct mrd_wire_part write_part = {.op = MRD_OP_WRITE,
+                                                .flags = MRD_PART_MULTI,
+                                                .total = 10000,
+                                                .offset = 4096,
+                                                .len = 4096,
+                                                .src_qpn = 20,
+                                                .dst_qpn = 21,
+                                                .rkey = 22,
+                                                .addr = 23};
+
+/* All packets of a message tell the same story: one field that differs is a lie. */
+static void mrd_reasm_agrees__every_field(void **state)
+{
+    struct mrd_wire_part part[8];
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        part[i] = write_part;
+    part[1].op = MRD_OP_SEND;
+    part[2].flags |= MRD_PART_IMM;
+    part[3].total++;
+    part[4].src_qpn++;
+    part[5].dst_qpn++;
+    part[6].rkey++;
+    part[7].addr++;
+    assert_true(mrd_reasm_agrees(&write_slot, &part[0]));
+    for (int i = 1; i < 8; i++)
+        assert_false(mrd_reasm_agrees(&write_slot, &part[i]));
+}
+
+/* A send has no key and no address: whatever those fields hold. */
+static void mrd_reasm_agrees__send_has_no_rkey(void **state)
+{
+    struct mrd_slot slot = write_slot;
+    struct mrd_wire_part part = write_part;
+
+    (void)state;
+    slot.op = part.op = MRD_OP_SEND;
+    part.rkey = 99;
+    part.addr = 99;
+    assert_true(mrd_reasm_agrees(&slot, &part));
+}
+
+static void mrd_reasm_agrees__inside_the_message(void **state)
+{
+    static const struct {
+        uint32_t offset;
+        uint16_t len;
+        bool agrees;
+    } table[] = {
+        {0, 10000, true},  {0, 10001, false},        {9999, 1, true},           {9999, 2, false},
+        {10000, 0, true},  {10000, 1, false},        {10001, 0, false},         {UINT32_MAX, 1, false},
+        {UINT32_MAX, 2, false}, {UINT32_MAX - 4000, 5000, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_wire_part part = write_part;
+
+        part.offset = table[i].offset;
+        part.len = table[i].len;
+        assert_int_equal(mrd_reasm_agrees(&write_slot, &part), table[i].agrees);
+    }
+}
+
+static void came(struct mrd_slot *slot, uint32_t offset, uint16_t len, uint32_t psn)
+{
+    struct mrd_wire_part part = write_part;
+
+    part.offset = offset;
+    part.len = len;
+    mrd_reasm_came(slot, &part, psn);
+}
+
+static bool is_even(const struct mrd_slot *slot, uint32_t offset, uint32_t psn, uint32_t unit)
+{
+    struct mrd_wire_part part = write_part;
+
+    part.offset = offset;
+    return mrd_reasm_is_even(slot, &part, psn, unit);
+}
+
+/* PSNs of a message that was cut in one go tell the places, from whichever packet came first, also where PSNs wrap. */
+static void mrd_reasm_came__even_in_any_order(void **state)
+{
+    static const uint32_t psn[] = {100, UINT32_MAX - 1, 0};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct mrd_slot slot = write_slot;
+
+        came(&slot, 4096, 4096, psn[i] + 1);
+        came(&slot, 8192, 1808, psn[i] + 2); /* the short last one */
+        came(&slot, 0, 4096, psn[i]);
+        assert_false(slot.uneven);
+        assert_int_equal(slot.psn_first, psn[i]);
+        assert_int_equal(slot.unit, 4096);
+    }
+}
+
+static void mrd_reasm_came__uneven(void **state)
+{
+    static const struct {
+        uint32_t offset;
+        uint16_t len;
+        uint32_t psn;
+    } second[] = {
+        {4096, 4096, 102}, /* another packet lay between */
+        {4096, 2048, 101}, /* cut anew: the path's MTU shrank */
+        {2048, 4096, 101},
+        {8192, 1808, 103},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++) {
+        struct mrd_slot slot = write_slot;
+
+        came(&slot, 0, 4096, 100);
+        assert_false(slot.uneven);
+        came(&slot, second[i].offset, second[i].len, second[i].psn);
+        assert_true(slot.uneven);
+        assert_false(is_even(&slot, 0, 100, 4096));
+    }
+}
+
+/* The last packet alone does not tell how long the others are. */
+static void mrd_reasm_came__last_one_first(void **state)
+{
+    struct mrd_slot slot = write_slot;
+
+    (void)state;
+    came(&slot, 8192, 1808, 102);
+    assert_true(slot.uneven);
+}
+
+static void mrd_reasm_is_even__table(void **state)
+{
+    static const struct {
+        uint32_t offset, psn, unit;
+        bool even;
+    } table[] = {
+        {0, 100, 4096, true},   {4096, 101, 4096, true},  {8192, 102, 4096, true},
+        {4096, 102, 4096, false}, {4096, 102, 2048, false}, {2048, 100, 4096, false},
+    };
+    struct mrd_slot slot = write_slot;
+
+    (void)state;
+    assert_false(is_even(&slot, 0, 100, 4096)); /* nothing came: nothing is known */
+    came(&slot, 0, 4096, 100);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(is_even(&slot, table[i].offset, table[i].psn, table[i].unit), table[i].even);
+}
+
+static void mrd_reasm_scatter__over_entries_and_nowhere_else(void **state)
+{
+    char memory[64], expected[64];
+    const uint64_t base = (uint64_t)(uintptr_t)memory;
+    const struct mrd_sge sge[] = {{.addr = base + 40, .length = 4},
+                                  {.addr = base, .length = 0},
+                                  {.addr = base + 10, .length = 8}};
+
+    (void)state;
+    memset(memory, '.', sizeof(memory));
+    memset(expected, '.', sizeof(expected));
+    memcpy(expected + 42, "ab", 2);
+    memcpy(expected + 10, "cde", 3);
+    mrd_reasm_scatter(sge, 3, 2, (const uint8_t *)"abcde", 5);
+    assert_memory_equal(memory, expected, sizeof(memory));
+    mrd_reasm_scatter(sge, 3, 12, (const uint8_t *)"x", 0);
+    assert_memory_equal(memory, expected, sizeof(memory));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_reasm_judge__table),
+        cmocka_unit_test(mrd_reasm_agrees__every_field),
+        cmocka_unit_test(mrd_reasm_agrees__send_has_no_rkey),
+        cmocka_unit_test(mrd_reasm_agrees__inside_the_message),
+        cmocka_unit_test(mrd_reasm_came__even_in_any_order),
+        cmocka_unit_test(mrd_reasm_came__uneven),
+        cmocka_unit_test(mrd_reasm_came__last_one_first),
+        cmocka_unit_test(mrd_reasm_is_even__table),
+        cmocka_unit_test(mrd_reasm_scatter__over_entries_and_nowhere_else),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

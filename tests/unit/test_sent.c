@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/unit_alloc.h"
+
+#include "core/rng.h"
+#include "core/sent.h"
+
+enum { TRACKER = 256, PATHS = 4, BYTES = 100, PAGES = 16 };
+
+struct sent_fixture {
+    struct unit_alloc alloc;
+    struct mrd_pool pages;
+    struct mrd_path path[PATHS];
+    struct mrd_paths paths;
+    struct mrd_sents s;
+};
+
+/* The first PSN is `first`. */
+static void begin(struct sent_fixture *f, uint32_t pages, uint32_t first)
+{
+    memset(f, 0, sizeof(*f));
+    unit_alloc_init(&f->alloc);
+    assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), pages));
+    mrd_paths_init(&f->paths, f->path, PATHS, 0);
+    mrd_sent_init(&f->s, &f->pages, TRACKER);
+    f->s.next = f->s.una = first;
+}
+
+static void end(struct sent_fixture *f)
+{
+    mrd_sent_fini(&f->s);
+    assert_int_equal(f->pages.used, 0);
+    mrd_pool_fini(&f->pages);
+    assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t now_ns)
+{
+    struct mrd_sent *rec = mrd_sent_add(&f->s);
+
+    assert_non_null(rec);
+    rec->bytes = BYTES;
+    mrd_sent_transmit(&f->s, rec, f->path, path, mrd_path_sent(&f->paths, path), now_ns);
+    return rec;
+}
+
+static void again_at(struct sent_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)
+{
+    mrd_sent_transmit(&f->s, mrd_sent_get(&f->s, psn), f->path, path, mrd_path_sent(&f->paths, path), now_ns);
+}
+
+static void ack(struct sent_fixture *f, uint32_t psn)
+{
+    struct mrd_sent *rec = mrd_sent_get(&f->s, psn);
+
+    assert_non_null(rec);
+    mrd_sent_ack(&f->s, rec, f->path);
+    mrd_sent_release(&f->s, rec);
+}
+
+/* A chain's PSNs from head to tail, as offsets from `first`, must be those of `expected` (-1 ends it). */
+static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_chain *c, uint32_t first,
+                         const int *expected)
+{
+    uint32_t psn = c->head, n = 0;
+
+    for (; expected[n] >= 0; n++) {
+        const struct mrd_sent *rec = mrd_sent_get(&f->s, psn);
+
+        assert_true(n < c->num);
+        assert_int_equal(psn, first + (uint32_t)expected[n]);
+        if (n + 1 == c->num)
+            assert_int_equal(c->tail, psn);
+        psn = rec->next;
+    }
+    assert_int_equal(c->num, n);
+}
+
+static void expect_path(const struct sent_fixture *f, uint16_t path, uint32_t first, const int *expected)
+{
+    uint32_t psn = f->path[path].head, n = 0;
+
+    for (; expected[n] >= 0; n++) {
+        assert_int_equal(psn, first + (uint32_t)expected[n]);
+        psn = mrd_sent_get(&f->s, psn)->path_next;
+    }
+    assert_int_equal(f->path[path].chained, n);
+}
+
+static void mrd_sent_add__numbers_records_in_order(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, UINT32_MAX - 1);
+    for (uint32_t i = 0; i < 5; i++) {
+        struct mrd_sent *rec = mrd_sent_add(&f.s);
+
+        assert_int_equal(rec->psn, UINT32_MAX - 1 + i);
+        assert_int_equal(rec->state, MRD_SENT_NEW);
+        assert_int_equal(rec->tx_count, 0);
+    }
+    assert_int_equal(f.s.una, UINT32_MAX - 1);
+    assert_int_equal(f.s.inflight.num, 0);
+    end(&f);
+}
+
+/* No page, no PSN: the next try gives the same one. */
+static void mrd_sent_add__null_when_pages_are_used_up(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, 1, 0);
+    for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
+        send_at(&f, 0, i);
+    assert_null(mrd_sent_add(&f.s));
+    assert_int_equal(f.s.next, MRD_SENT_PAGE);
+    for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
+        ack(&f, i);
+    assert_int_equal(mrd_sent_add(&f.s)->psn, MRD_SENT_PAGE);
+    end(&f);
+}
+
+/* The whole tracker may be in flight, at whatever place of the ring it begins. */
+static void mrd_sent_add__fills_the_tracker(void **state)
+{
+    static const uint32_t first[] = {0, 1, 63, 200, UINT32_MAX - 100};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+        struct sent_fixture f;
+
+        begin(&f, PAGES, first[i]);
+        for (uint32_t k = 0; k < TRACKER; k++)
+            send_at(&f, (uint16_t)(k % PATHS), k);
+        for (uint32_t k = 0; k < TRACKER; k++)
+            assert_int_equal(mrd_sent_get(&f.s, first[i] + k)->tx_ns, k);
+        assert_true(mrd_sent_audit(&f.s));
+        end(&f);
+    }
+}
+
+static void mrd_sent_get__only_live_records(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 10);
+    send_at(&f, 0, 0);
+    send_at(&f, 0, 0);
+    assert_int_equal(mrd_sent_get(&f.s, 10)->psn, 10);
+    assert_null(mrd_sent_get(&f.s, 9));
+    assert_null(mrd_sent_get(&f.s, 12));
+    assert_null(mrd_sent_get(&f.s, 10 + TRACKER)); /* the same place in the ring */
+    assert_null(mrd_sent_get(&f.s, 10 - TRACKER));
+    assert_null(mrd_sent_get(&f.s, 10 + 64)); /* no page there */
+    ack(&f, 10);
+    assert_null(mrd_sent_get(&f.s, 10));
+    assert_non_null(mrd_sent_get(&f.s, 11));
+    end(&f);
+}
+
+/* Oldest transmission first, for the peer and for each path: a packet that is sent again goes to the end. */
+static void mrd_sent_transmit__keeps_the_order_of_transmissions(void **state)
+{
+    const uint32_t first = UINT32_MAX - 1;
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, first);
+    for (uint32_t i = 0; i < 5; i++)
+        send_at(&f, (uint16_t)(i % 2), i);
+    expect_chain(&f, &f.s.inflight, first, (int[]){0, 1, 2, 3, 4, -1});
+    expect_path(&f, 0, first, (int[]){0, 2, 4, -1});
+    expect_path(&f, 1, first, (int[]){1, 3, -1});
+
+    again_at(&f, first + 2, 1, 10); /* from the middle, to another path */
+    again_at(&f, first, 0, 11);     /* from the front, on the same path */
+    expect_chain(&f, &f.s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
+    expect_path(&f, 0, first, (int[]){4, 0, -1});
+    expect_path(&f, 1, first, (int[]){1, 3, 2, -1});
+    again_at(&f, first, 3, 12); /* from the end */
+    expect_chain(&f, &f.s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
+    expect_path(&f, 0, first, (int[]){4, -1});
+    expect_path(&f, 3, first, (int[]){0, -1});
+    assert_int_equal(mrd_sent_get(&f.s, first)->tx_count, 3);
+    end(&f);
+}
+
+/* Bytes in flight follow the records' states: a retransmission counts once. */
+static void mrd_sent_transmit__counts_bytes_once(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    send_at(&f, 0, 0);
+    send_at(&f, 1, 1);
+    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
+    again_at(&f, 0, 2, 2);
+    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 0), f.path);
+    assert_int_equal(f.s.inflight_bytes, BYTES);
+    again_at(&f, 0, 3, 3);
+    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
+    ack(&f, 0);
+    ack(&f, 1);
+    assert_int_equal(f.s.inflight_bytes, 0);
+    end(&f);
+}
+
+static void mrd_sent_transmit__count_saturates(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    send_at(&f, 0, 0);
+    for (uint64_t i = 1; i < 600; i++)
+        again_at(&f, 0, 0, i);
+    assert_int_equal(mrd_sent_get(&f.s, 0)->tx_count, UINT8_MAX);
+    end(&f);
+}
+
+static void mrd_sent_lose__waits_in_the_order_of_losses(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        send_at(&f, 0, i);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 2), f.path);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 0), f.path);
+    expect_chain(&f, &f.s.lost, 0, (int[]){2, 0, -1});
+    expect_chain(&f, &f.s.inflight, 0, (int[]){1, 3, -1});
+    expect_path(&f, 0, 0, (int[]){1, 3, -1});
+    again_at(&f, 2, 1, 9);
+    expect_chain(&f, &f.s.lost, 0, (int[]){0, -1});
+    expect_chain(&f, &f.s.inflight, 0, (int[]){1, 3, 2, -1});
+    assert_true(mrd_sent_audit(&f.s));
+    end(&f);
+}
+
+static void mrd_sent_ack__una_passes_what_is_acked(void **state)
+{
+    const uint32_t first = UINT32_MAX - 2;
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, first);
+    for (uint32_t i = 0; i < 6; i++)
+        send_at(&f, 0, i);
+    ack(&f, first + 1);
+    ack(&f, first + 3);
+    assert_int_equal(f.s.una, first);
+    ack(&f, first);
+    assert_int_equal(f.s.una, first + 2);
+    ack(&f, first + 2);
+    assert_int_equal(f.s.una, first + 4);
+    ack(&f, first + 5);
+    ack(&f, first + 4);
+    assert_int_equal(f.s.una, f.s.next);
+    end(&f);
+}
+
+/* A packet that was given up may be acked after all. */
+static void mrd_sent_ack__of_a_lost_packet(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    send_at(&f, 0, 0);
+    send_at(&f, 0, 1);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 0), f.path);
+    ack(&f, 0);
+    assert_int_equal(f.s.lost.num, 0);
+    assert_int_equal(f.s.una, 1);
+    assert_int_equal(f.s.inflight_bytes, BYTES);
+    assert_true(mrd_sent_audit(&f.s));
+    end(&f);
+}
+
+/* A record outlives its ack until what it carried was dealt with. */
+static void mrd_sent_release__record_stays_until_then(void **state)
+{
+    struct sent_fixture f;
+    struct mrd_sent *rec;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    rec = send_at(&f, 0, 0);
+    mrd_sent_ack(&f.s, rec, f.path);
+    assert_ptr_equal(mrd_sent_get(&f.s, 0), rec);
+    assert_int_equal(rec->state, MRD_SENT_ACKED);
+    mrd_sent_release(&f.s, rec);
+    assert_null(mrd_sent_get(&f.s, 0));
+    end(&f);
+}
+
+/* Pages go back when their records are gone; a slow sender keeps the one it is on. */
+static void mrd_sent_release__gives_pages_back(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    for (uint32_t i = 0; i < 2 * MRD_SENT_PAGE + 1; i++)
+        send_at(&f, 0, i);
+    assert_int_equal(f.pages.used, 3);
+    for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
+        ack(&f, i);
+    assert_int_equal(f.pages.used, 2);
+    for (uint32_t i = MRD_SENT_PAGE; i < 2 * MRD_SENT_PAGE + 1; i++)
+        ack(&f, i);
+    assert_int_equal(f.pages.used, 1);
+    end(&f);
+}
+
+/* One packet at a time for ever: never more than two pages, also across the wrap of PSNs. */
+static void mrd_sent_release__slow_sender_holds_a_page(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, UINT32_MAX - 500);
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t psn = send_at(&f, 0, i)->psn;
+
+        assert_in_range(f.pages.used, 1, 2);
+        ack(&f, psn);
+    }
+    assert_in_range(f.pages.used, 0, 1);
+    end(&f);
+}
+
+/* Of what an ack says: nothing below una, nothing that was never sent, nothing that is known. */
+static void mrd_sent_new_bits__table(void **state)
+{
+    static const struct {
+        uint32_t una, next, base;
+        uint64_t bits, expected;
+    } table[] = {
+        {0, 64, 0, ~0ull, ~0ull},
+        {0, 10, 0, ~0ull, 0x3ff},
+        {5, 10, 0, ~0ull, 0x3e0},
+        {5, 10, 0, 0x0f0, 0x0e0},
+        {0, 10, 64, ~0ull, 0},          /* never sent */
+        {64, 70, 0, ~0ull, 0},          /* all acked */
+        {63, 70, 0, ~0ull, 1ull << 63},
+        {63, 65, 64, ~0ull, 1},
+        {10, 10, 0, ~0ull, 0},
+        {UINT32_MAX - 1, 3, UINT32_MAX - 63, ~0ull, 3ull << 62},
+        {UINT32_MAX - 1, 3, 0, ~0ull, 7},
+        {UINT32_MAX - 1, 3, 64, ~0ull, 0},
+        {3, 100, 0x80000000, ~0ull, 0}, /* from half the space away */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct sent_fixture f;
+
+        begin(&f, PAGES, table[i].una);
+        while (f.s.next != table[i].next)
+            send_at(&f, 0, 0);
+        assert_true(mrd_sent_new_bits(&f.s, table[i].base, table[i].bits) == table[i].expected);
+        end(&f);
+    }
+}
+
+static void mrd_sent_new_bits__not_what_is_known(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        send_at(&f, 0, i);
+    ack(&f, 3);
+    ack(&f, 6);
+    assert_int_equal(mrd_sent_new_bits(&f.s, 0, 0xff), 0xff & ~0x48);
+    end(&f);
+}
+
+/* Bits of an earlier turn of the ring say nothing of the PSN that has their place now. */
+static void mrd_sent_new_bits__after_a_turn_of_the_ring(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    for (uint32_t i = 0; i < TRACKER + 8; i++) {
+        send_at(&f, 0, i);
+        if (i < TRACKER)
+            ack(&f, i);
+    }
+    assert_int_equal(mrd_sent_new_bits(&f.s, TRACKER, 0xffff), 0xff);
+    end(&f);
+}
+
+static void mrd_sent_audit__sees_a_wrong_figure(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    send_at(&f, 0, 0);
+    send_at(&f, 0, 0);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 1), f.path);
+    assert_true(mrd_sent_audit(&f.s));
+    f.s.inflight_bytes++;
+    assert_false(mrd_sent_audit(&f.s));
+    f.s.inflight_bytes--;
+    f.s.inflight.num++;
+    assert_false(mrd_sent_audit(&f.s));
+    f.s.inflight.num--;
+    f.s.lost.num++;
+    assert_false(mrd_sent_audit(&f.s));
+    f.s.lost.num--;
+    end(&f);
+}
+
+/* Any order of events leaves figures that agree with the records, chains in order, and no page behind. */
+static void mrd_sent_audit__random_walk(void **state)
+{
+    struct sent_fixture f;
+    struct mrd_rng rng;
+
+    (void)state;
+    begin(&f, PAGES, UINT32_MAX - 2000);
+    mrd_rng_init(&rng, 3);
+    for (uint64_t now = 1; now < 20000; now++) {
+        uint32_t live = f.s.next - f.s.una;
+        struct mrd_sent *rec = live ? mrd_sent_get(&f.s, f.s.una + mrd_rng_below(&rng, live)) : NULL;
+        uint16_t path = (uint16_t)mrd_rng_below(&rng, PATHS);
+        uint32_t what = mrd_rng_below(&rng, 10);
+
+        if (what < 4 && live < TRACKER)
+            send_at(&f, path, now);
+        else if (rec && what < 5)
+            again_at(&f, rec->psn, path, now);
+        else if (rec && what < 6 && rec->state == MRD_SENT_INFLIGHT)
+            mrd_sent_lose(&f.s, rec, f.path);
+        else if (rec)
+            ack(&f, rec->psn);
+        assert_true(mrd_sent_audit(&f.s));
+        if (now % 100)
+            continue;
+        for (uint32_t psn = f.s.inflight.head, i = 1; i < f.s.inflight.num; i++) {
+            const struct mrd_sent *r = mrd_sent_get(&f.s, psn);
+
+            assert_true(r->tx_ns <= mrd_sent_get(&f.s, r->next)->tx_ns);
+            psn = r->next;
+        }
+    }
+    while (f.s.una != f.s.next)
+        ack(&f, f.s.una);
+    assert_int_equal(f.s.inflight_bytes, 0);
+    assert_in_range(f.pages.used, 0, 1);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_sent_add__numbers_records_in_order),
+        cmocka_unit_test(mrd_sent_add__null_when_pages_are_used_up),
+        cmocka_unit_test(mrd_sent_add__fills_the_tracker),
+        cmocka_unit_test(mrd_sent_get__only_live_records),
+        cmocka_unit_test(mrd_sent_transmit__keeps_the_order_of_transmissions),
+        cmocka_unit_test(mrd_sent_transmit__counts_bytes_once),
+        cmocka_unit_test(mrd_sent_transmit__count_saturates),
+        cmocka_unit_test(mrd_sent_lose__waits_in_the_order_of_losses),
+        cmocka_unit_test(mrd_sent_ack__una_passes_what_is_acked),
+        cmocka_unit_test(mrd_sent_ack__of_a_lost_packet),
+        cmocka_unit_test(mrd_sent_release__record_stays_until_then),
+        cmocka_unit_test(mrd_sent_release__gives_pages_back),
+        cmocka_unit_test(mrd_sent_release__slow_sender_holds_a_page),
+        cmocka_unit_test(mrd_sent_new_bits__table),
+        cmocka_unit_test(mrd_sent_new_bits__not_what_is_known),
+        cmocka_unit_test(mrd_sent_new_bits__after_a_turn_of_the_ring),
+        cmocka_unit_test(mrd_sent_audit__sees_a_wrong_figure),
+        cmocka_unit_test(mrd_sent_audit__random_walk),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/bitmap.h"
+#include "core/hash.h"
+#include "core/list.h"
+#include "core/rng.h"
+#include "core/seq.h"
+#include "core/sge.h"
+
+/* ---------------------------------------------------------------------------------------- seq.h */
+
+static void mrd_seq_before__table(void **state)
+{
+    static const struct {
+        uint32_t a, b;
+        bool before;
+    } table[] = {
+        {0, 0, false},
+        {0, 1, true},
+        {1, 0, false},
+        {UINT32_MAX, 0, true},
+        {0, UINT32_MAX, false},
+        {UINT32_MAX - 5, 5, true},
+        {0, 0x7fffffff, true},
+        {0x7fffffff, 0, false},
+        {0x80000001, 0, true},
+        {5, 0x80000004, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(mrd_seq_before(table[i].a, table[i].b), table[i].before);
+}
+
+static void mrd_seq8_before__every_pair(void **state)
+{
+    (void)state;
+    for (unsigned a = 0; a < 256; a++) {
+        for (unsigned d = 0; d < 128; d++) {
+            assert_int_equal(mrd_seq8_before((uint8_t)a, (uint8_t)(a + d)), d != 0);
+            assert_false(mrd_seq8_before((uint8_t)(a + d), (uint8_t)a));
+        }
+    }
+}
+
+static void mrd_seq16_before__table(void **state)
+{
+    static const struct {
+        uint16_t a, b;
+        bool before;
+    } table[] = {
+        {0, 0, false},          {0, 1, true},          {1, 0, false},     {0xffff, 0, true},
+        {0, 0xffff, false},     {0xfff0, 0x0010, true}, {0, 0x7fff, true}, {0x7fff, 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(mrd_seq16_before(table[i].a, table[i].b), table[i].before);
+}
+
+/* ---------------------------------------------------------------------------------------- bitmap.h */
+
+/* A ring of bits: PSNs a ring's length apart share one, and no other. */
+static void mrd_bit_set__touches_one_bit_of_the_ring(void **state)
+{
+    enum { BITS = 256 };
+    static const uint32_t at[] = {0, 63, 64, 255, 256, 1000, UINT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        uint64_t map[BITS / 64] = {0};
+
+        mrd_bit_set(map, BITS - 1, at[i]);
+        for (uint32_t psn = at[i] - BITS; psn != at[i] + 2 * BITS; psn++)
+            assert_int_equal(mrd_bit_test(map, BITS - 1, psn), (psn - at[i]) % BITS == 0);
+    }
+}
+
+static void mrd_bit_clear__leaves_the_others(void **state)
+{
+    uint64_t map[4] = {~0ull, ~0ull, ~0ull, ~0ull};
+
+    (void)state;
+    mrd_bit_clear(map, 255, UINT32_MAX - 64);
+    for (uint32_t psn = 0; psn < 256; psn++)
+        assert_int_equal(mrd_bit_test(map, 255, psn), psn != 191);
+}
+
+/* ---------------------------------------------------------------------------------------- hash.h */
+
+static void mrd_hash_buckets__table(void **state)
+{
+    static const uint32_t table[][2] = {{0, 16},    {1, 16},          {16, 16},
+                                        {17, 32},   {1000, 1024},     {1024, 1024},
+                                        {1025, 2048}, {UINT32_MAX, 1u << 20}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_int_equal(mrd_hash_buckets(table[i][0]), table[i][1]);
+}
+
+static unsigned chain_length(const struct mrd_hash *h, uint64_t hash)
+{
+    unsigned n = 0;
+
+    for (struct mrd_hash_node *node = mrd_hash_first(h, hash); node; node = node->next)
+        n++;
+    return n;
+}
+
+static void mrd_hash_add__chains_colliding_nodes(void **state)
+{
+    struct mrd_hash_node *bucket[16] = {0}, node[3];
+    struct mrd_hash h = {.bucket = bucket, .mask = 15};
+
+    (void)state;
+    mrd_hash_add(&h, &node[0], 5);
+    mrd_hash_add(&h, &node[1], 5 + 16);
+    mrd_hash_add(&h, &node[2], 6);
+    assert_int_equal(chain_length(&h, 5), 2);
+    assert_int_equal(chain_length(&h, 6), 1);
+    assert_int_equal(chain_length(&h, 7), 0);
+    assert_int_equal(node[1].hash, 21); /* the whole hash, so that a look-up need not compare keys */
+}
+
+/* First, middle and last of a chain can go. */
+static void mrd_hash_del__anywhere_in_the_chain(void **state)
+{
+    (void)state;
+    for (int gone = 0; gone < 3; gone++) {
+        struct mrd_hash_node *bucket[16] = {0}, node[3];
+        struct mrd_hash h = {.bucket = bucket, .mask = 15};
+
+        for (int i = 0; i < 3; i++)
+            mrd_hash_add(&h, &node[i], 1);
+        mrd_hash_del(&h, &node[gone]);
+        assert_int_equal(chain_length(&h, 1), 2);
+        for (struct mrd_hash_node *n = mrd_hash_first(&h, 1); n; n = n->next)
+            assert_ptr_not_equal(n, &node[gone]);
+    }
+}
+
+/* Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits a table looks at. */
+static void mrd_hash_mix__spreads_neighbours(void **state)
+{
+    (void)state;
+    for (int shift = 0; shift < 64; shift += 8) {
+        unsigned filled = 0;
+        uint8_t seen[256] = {0};
+
+        for (uint64_t i = 0; i < 1024; i++)
+            seen[mrd_hash_mix(i << 12) >> shift & 255] = 1;
+        for (int i = 0; i < 256; i++)
+            filled += seen[i];
+        assert_in_range(filled, 230, 256); /* 1,024 random throws leave 5 of 256 empty */
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- list.h */
+
+struct item {
+    int value;
+    struct mrd_node node;
+};
+
+static void expect(struct mrd_node *list, const char *values)
+{
+    struct mrd_node *n = list->next, *back = list;
+
+    for (; *values; values++, n = n->next) {
+        assert_ptr_not_equal(n, list);
+        assert_ptr_equal(n->prev, back);
+        assert_int_equal(mrd_container_of(n, struct item, node)->value, *values);
+        back = n;
+    }
+    assert_ptr_equal(n, list);
+    assert_ptr_equal(list->prev, back);
+}
+
+static void mrd_list_insert_before__append_and_prepend(void **state)
+{
+    struct item a = {.value = 'a'}, b = {.value = 'b'}, c = {.value = 'c'}, d = {.value = 'd'};
+    struct mrd_node list;
+
+    (void)state;
+    mrd_list_init(&list);
+    assert_true(mrd_list_empty(&list));
+    mrd_list_append(&list, &b.node);
+    mrd_list_append(&list, &d.node);
+    mrd_list_prepend(&list, &a.node);
+    mrd_list_insert_before(&d.node, &c.node);
+    expect(&list, "abcd");
+    assert_false(mrd_list_empty(&list));
+}
+
+/* A removed node says that it is on no list, and may be removed again: both are relied upon. */
+static void mrd_list_remove__node_points_to_itself(void **state)
+{
+    struct item a = {.value = 'a'}, b = {.value = 'b'};
+    struct mrd_node list;
+
+    (void)state;
+    mrd_list_init(&list);
+    mrd_list_append(&list, &a.node);
+    mrd_list_append(&list, &b.node);
+    mrd_list_remove(&a.node);
+    assert_true(mrd_list_empty(&a.node));
+    mrd_list_remove(&a.node);
+    expect(&list, "b");
+}
+
+static void mrd_list_pop__oldest_first(void **state)
+{
+    struct item a = {.value = 'a'}, b = {.value = 'b'};
+    struct mrd_node list;
+
+    (void)state;
+    mrd_list_init(&list);
+    assert_null(mrd_list_first(&list));
+    assert_null(mrd_list_pop(&list));
+    mrd_list_append(&list, &a.node);
+    mrd_list_append(&list, &b.node);
+    assert_ptr_equal(mrd_list_pop(&list), &a.node);
+    assert_ptr_equal(mrd_list_first(&list), &b.node);
+    assert_ptr_equal(mrd_list_pop(&list), &b.node);
+    assert_null(mrd_list_pop(&list));
+}
+
+static void mrd_list_splice__all_to_the_end(void **state)
+{
+    struct item item[4] = {{.value = 'a'}, {.value = 'b'}, {.value = 'c'}, {.value = 'd'}};
+    struct mrd_node to, from;
+
+    (void)state;
+    mrd_list_init(&to);
+    mrd_list_init(&from);
+    mrd_list_splice(&to, &from);
+    expect(&to, "");
+    mrd_list_append(&from, &item[0].node);
+    mrd_list_append(&from, &item[1].node);
+    mrd_list_splice(&to, &from);
+    expect(&to, "ab");
+    expect(&from, "");
+    mrd_list_append(&from, &item[2].node);
+    mrd_list_append(&from, &item[3].node);
+    mrd_list_splice(&to, &from);
+    expect(&to, "abcd");
+    expect(&from, "");
+}
+
+/* ---------------------------------------------------------------------------------------- rng.h */
+
+/* The published values of SplitMix64 for seed 1234567. */
+static void mrd_rng_u64__published_sequence(void **state)
+{
+    static const uint64_t expected[] = {6457827717110365317ull, 3203168211198807973ull,
+                                        9817491932198370423ull, 4593380528125082431ull,
+                                        16408922859458223821ull};
+    struct mrd_rng rng;
+
+    (void)state;
+    mrd_rng_init(&rng, 1234567);
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+        assert_true(mrd_rng_u64(&rng) == expected[i]);
+}
+
+static void mrd_rng_below__even_and_in_range(void **state)
+{
+    enum { BOUND = 7, THROWS = 70000 };
+    uint32_t count[BOUND] = {0};
+    struct mrd_rng rng;
+
+    (void)state;
+    mrd_rng_init(&rng, 1);
+    for (int i = 0; i < THROWS; i++) {
+        uint32_t r = mrd_rng_below(&rng, BOUND);
+
+        assert_true(r < BOUND);
+        count[r]++;
+    }
+    for (int i = 0; i < BOUND; i++)
+        assert_in_range(count[i], 9600, 10400); /* 4 sigma */
+    assert_int_equal(mrd_rng_below(&rng, 1), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- sge.h */
+
+static void mrd_sge_pieces__table(void **state)
+{
+    static const struct {
+        uint32_t offset, len;
+        unsigned pieces;
+        struct {
+            unsigned at, len;
+        } piece[4];
+    } table[] = {
+        {0, 0, 0, {{0, 0}}},
+        {0, 10, 1, {{0, 10}}},
+        {3, 4, 1, {{3, 4}}},
+        {0, 11, 2, {{0, 10}, {100, 1}}},
+        {9, 2, 2, {{9, 1}, {100, 1}}},
+        {10, 5, 1, {{100, 5}}}, /* begins where an entry ends */
+        {5, 20, 3, {{5, 5}, {100, 5}, {200, 10}}}, /* over the empty one */
+        {15, 30, 1, {{200, 30}}},
+        {0, 45, 3, {{0, 10}, {100, 5}, {200, 30}}},
+        {45, 0, 0, {{0, 0}}},
+    };
+    static char memory[300];
+    const uint64_t base = (uint64_t)(uintptr_t)memory;
+    const struct mrd_sge sge[] = {{.addr = base, .length = 10},
+                                  {.addr = base + 100, .length = 5},
+                                  {.addr = base + 150, .length = 0},
+                                  {.addr = base + 200, .length = 30}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct iovec iov[4];
+
+        assert_int_equal(mrd_sge_pieces(sge, 4, table[i].offset, table[i].len, iov), table[i].pieces);
+        for (unsigned k = 0; k < table[i].pieces; k++) {
+            assert_ptr_equal(iov[k].iov_base, memory + table[i].piece[k].at);
+            assert_int_equal(iov[k].iov_len, table[i].piece[k].len);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_seq_before__table),
+        cmocka_unit_test(mrd_seq8_before__every_pair),
+        cmocka_unit_test(mrd_seq16_before__table),
+        cmocka_unit_test(mrd_bit_set__touches_one_bit_of_the_ring),
+        cmocka_unit_test(mrd_bit_clear__leaves_the_others),
+        cmocka_unit_test(mrd_hash_buckets__table),
+        cmocka_unit_test(mrd_hash_add__chains_colliding_nodes),
+        cmocka_unit_test(mrd_hash_del__anywhere_in_the_chain),
+        cmocka_unit_test(mrd_hash_mix__spreads_neighbours),
+        cmocka_unit_test(mrd_list_insert_before__append_and_prepend),
+        cmocka_unit_test(mrd_list_remove__node_points_to_itself),
+        cmocka_unit_test(mrd_list_pop__oldest_first),
+        cmocka_unit_test(mrd_list_splice__all_to_the_end),
+        cmocka_unit_test(mrd_rng_u64__published_sequence),
+        cmocka_unit_test(mrd_rng_below__even_and_in_range),
+        cmocka_unit_test(mrd_sge_pieces__table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
