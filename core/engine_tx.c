@@ -10,6 +10,7 @@
 enum {
     DATA_EIGHTHS = 3,       /* of the tracker: data; the rest is for refusals and aborts */
     ABORT_EIGHTHS = 4,
+    REQUESTS_PER_WINDOW = 8, /* at least: else a small window would be sent and acked as a whole, and both ends wait in turn */
     QUANTUM_RTT_DIVISOR = 3, /* a quantum lasts at most this share of the base RTT at the measured rate */
 };
 
@@ -19,6 +20,7 @@ struct out {
     unsigned num, max;
     uint8_t *open_head; /* header not sealed yet, and its end */
     uint8_t *open_end;
+    uint32_t open_psn;
 };
 
 static uint32_t stamp_of(uint64_t ns)
@@ -26,14 +28,18 @@ static uint32_t stamp_of(uint64_t ns)
     return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
 }
 
-static void seal(struct out *o, bool last)
+static void seal(struct out *o)
 {
-    if (!o->open_head)
-        return;
-    if (last)
-        mrd_wire_add_flags(o->open_head, MRD_WIRE_ACK_REQUEST);
-    mrd_wire_seal(o->open_head, o->open_end);
+    if (o->open_head)
+        mrd_wire_seal(o->open_head, o->open_end);
     o->open_head = NULL;
+}
+
+static void request_ack(struct mrd_tx_half *tx, struct out *o)
+{
+    mrd_wire_add_flags(o->open_head, MRD_WIRE_ACK_REQUEST);
+    tx->since_request = 0;
+    tx->request_psn = o->open_psn;
 }
 
 static struct mrd_tx_packet *next_packet(struct out *o, const struct mrd_peer *peer)
@@ -275,7 +281,7 @@ static void emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     uint32_t pseq, payload_len = 0, check = 0;
     uint8_t *at;
 
-    seal(o, false);
+    seal(o);
     p = next_packet(o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
     begin_head(e, peer, rec, &tx->path[index], pseq, &head);
@@ -299,6 +305,7 @@ static void emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     mrd_wire_set_payload_check(p->head, check);
     o->open_head = p->head;
     o->open_end = at;
+    o->open_psn = rec->psn;
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
     p->path = tx->path[index].ev;
@@ -307,6 +314,8 @@ static void emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
         p->flags |= MRD_TX_FRAGMENT; /* cut before the path's MTU shrank: a PSN keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
+    if (++tx->since_request * REQUESTS_PER_WINDOW * (double)rec->bytes >= tx->cc.cwnd_bytes)
+        request_ack(tx, o);
 
     e->stats.tx_packets++;
     e->stats.tx_bytes += p->len - (uint32_t)(at - p->head);
@@ -703,6 +712,12 @@ static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct out *
     return !*held && new_data(e, peer, o);
 }
 
+/* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
+static bool must_ask(const struct mrd_tx_half *tx)
+{
+    return !tx->limited || mrd_seq_before(tx->request_psn, tx->sent.una) || tx->sent.inflight.num == 1;
+}
+
 /* true: there is more, or something waits for the next call. */
 static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct out *o)
 {
@@ -713,7 +728,9 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct out *o)
         peer->tx->limited = false;
         while (o->num < o->max && !more)
             more = !one_packet(e, peer, o, &held);
-        seal(o, more); /* nothing follows it: ask for an ack */
+        if (more && o->open_head && must_ask(peer->tx))
+            request_ack(peer->tx, o);
+        seal(o);
         more = !more;
     }
     if (peer->rx && ack_owed(e, peer)) {

@@ -68,6 +68,8 @@ struct mrd_tx_half {
     uint32_t psn_limit;
     uint32_t payload_bytes;  /* of a packet to this peer */
     uint64_t single_until_ns; /* after timeouts in a row: no runs on a path till then, maybe bursts do not get through */
+    uint32_t since_request;  /* packets since an ack was last asked for */
+    uint32_t request_psn;    /* of the packet that asked last */
     uint32_t quantum_left;   /* packets that may still go on path_now */
     uint32_t path_now;
     uint32_t probes_due;     /* tail probes to be sent */

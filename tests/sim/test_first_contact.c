@@ -6,28 +6,13 @@ enum { BYTES = 100 };
 
 static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
-        .seed = test_seed(), .hosts = 3, .recv_bytes = 1 << 20, .challenge_ns = challenge_ns});
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+                                                                  .hosts = 3,
+                                                                  .recv_bytes = 1 << 20,
+                                                                  .challenge_ns = challenge_ns});
 
-    forge_tape_init(tape, w);
     sim_run(w, 1 * MSEC_NS); /* an epoch as old as the peer's life is not believed */
     return w;
-}
-
-static void destroy(struct forge_tape *tape)
-{
-    struct sim_world *w = tape->w;
-
-    forge_tape_fini(tape);
-    sim_world_destroy(w);
-}
-
-static void exchange(struct sim_world *w, uint32_t from, uint32_t to)
-{
-    uint32_t message = sim_send(w, from, to, BYTES);
-
-    sim_run_until_complete(w, 2 * MSEC_NS);
-    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
 }
 
 static uint32_t bait(struct sim_world *w, uint32_t host)
@@ -56,7 +41,7 @@ static void sim_first_contact__costs_no_round_trip(void **state)
     sim_run(w, 7 * USEC_NS); /* a way is 5 us */
     assert_true(w->messages[message].received);
     assert_int_equal(sim_counter(w, HOST_1, "tx_challenges"), 0);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -70,7 +55,7 @@ static void sim_flag__stays_until_the_first_ack(void **state)
     struct mrd_wire_head head;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     tape.cut[HOST_1][HOST_0] = true;
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
@@ -83,11 +68,11 @@ static void sim_flag__stays_until_the_first_ack(void **state)
                      forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).src_inc);
     assert_true(head.flags & MRD_WIRE_FIRST_CONTACT);
     assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     head = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
     assert_int_equal(head.flags & MRD_WIRE_FIRST_CONTACT, 0);
     assert_true(sim_payload_equal(w, HOST_0));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -119,7 +104,7 @@ static void sim_flag__goes_after_its_life(void **state)
     assert_false(w->receives[untouched].done);
     assert_failed(w, message);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* -------------------------------------------------------------------------------------- binding */
@@ -127,8 +112,7 @@ static void sim_flag__goes_after_its_life(void **state)
 static void inject_ack(struct forge_tape *tape, uint32_t of, uint32_t asker, uint32_t src_inc,
                        uint32_t cum)
 {
-    struct mrd_wire_head asked =
-        forge_head(forge_find(tape, asker, of, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head asked = forge_head(forge_find(tape, asker, of, MRD_WIRE_DATA, -1));
     struct mrd_wire_head head = {
         .src_inc = src_inc, .dst_inc = asked.src_inc, .epoch = asked.epoch, .reply = of + 1};
     struct mrd_wire_ack ack = {.serial = 1, .cum = cum, .psn_limit = cum + 256};
@@ -147,7 +131,7 @@ static void sim_bind__to_the_first_that_answers(void **state)
     uint32_t bound, unbound;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     forge_cut(&tape, HOST_0, HOST_1, true);
     bound = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
@@ -167,8 +151,8 @@ static void sim_bind__to_the_first_that_answers(void **state)
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[bound].status, MRD_WC_SUCCESS);
     assert_failed(w, unbound); /* host 2 is another life: it said so by a reset */
-    exchange(w, HOST_0, HOST_2);
-    destroy(&tape);
+    forge_exchange(w, HOST_0, HOST_2);
+    forge_end(&tape);
 }
 
 /* ----------------------------------------------------------------------------------- challenges */
@@ -186,21 +170,20 @@ static void sim_challenge__soon_after_open(void **state)
     assert_false(w->messages[early].received);
     assert_true(sim_counter(w, HOST_1, "tx_challenges") > 0);
     sim_run_until_complete(w, 1 * MSEC_NS);
-    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).flags &
-                         MRD_WIRE_COOKIE,
-                     0);
+    assert_int_equal(
+        forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).flags & MRD_WIRE_COOKIE, 0);
     assert_true(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 1)).flags &
                 MRD_WIRE_COOKIE);
     assert_int_equal(sim_counter(w, HOST_0, "rx_challenges"), 1);
 
     sim_run(w, 3999 * MSEC_NS);
-    exchange(w, HOST_2, HOST_1);
+    forge_exchange(w, HOST_2, HOST_1);
     assert_int_equal(forge_count(&tape, HOST_1, HOST_2, MRD_WIRE_CHALLENGE), 0);
     sim_restart(w, HOST_2); /* the other side of the limit */
     sim_run(w, 3990 * MSEC_NS);
-    exchange(w, HOST_0, HOST_2);
+    forge_exchange(w, HOST_0, HOST_2);
     assert_true(forge_count(&tape, HOST_2, HOST_0, MRD_WIRE_CHALLENGE) > 0);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* A copy meant for an earlier life at this address comes within its life: challenged, not executed. */
@@ -212,7 +195,7 @@ static void sim_challenge__late_copy_for_an_earlier_life(void **state)
     (void)state;
 
     sim_run(w, 5 * SEC_NS);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_1);
     bait(w, HOST_1);
@@ -224,7 +207,7 @@ static void sim_challenge__late_copy_for_an_earlier_life(void **state)
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 1);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -252,7 +235,7 @@ static void sim_challenge__epoch_older_than_the_challenger(void **state)
     assert_failed(w, message);
     assert_false(w->receives[untouched].done);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* The documented price: work posted before the peer's context opened ends in an error; posted again it goes. */
@@ -278,9 +261,9 @@ static void sim_first_contact__posted_before_the_peer_opened(void **state)
     mrd_ack_async_event(&event);
     sim_poll(w);
     assert_failed(w, early);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* So does work that was unanswered for F while the peer held no space. */
@@ -301,9 +284,9 @@ static void sim_first_contact__unanswered_for_its_life(void **state)
     assert_failed(w, early);
     assert_false(w->messages[early].received);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* Whoever claims an address that another incarnation holds is challenged, and the holder keeps it meanwhile. */
@@ -318,8 +301,8 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     uint32_t claimed, work;
     (void)state;
 
-    exchange(w, HOST_1, HOST_0);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     claimed = bait(w, HOST_0);
     head = forge_as(&tape, HOST_1, HOST_0);
@@ -335,7 +318,7 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     assert_false(w->receives[claimed].done);
 
     /* A real new life, whose challenge is lost at first: until it answers, the old entry stays. */
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_1);
@@ -350,7 +333,7 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     assert_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     assert_true(w->messages[w->num_messages - 1].received);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -365,12 +348,12 @@ static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
     struct forge_state before;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_0);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     bait(w, HOST_1);
     forge_look(w, HOST_1, &before);
@@ -379,9 +362,9 @@ static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     assert_int_equal(w->node[HOST_0].restarted, 0);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* A cookie is worth nothing at another address, and a wrong one nothing at all. */
@@ -396,7 +379,7 @@ static void sim_challenge__cookie_of_another_address(void **state)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
@@ -413,7 +396,7 @@ static void sim_challenge__cookie_of_another_address(void **state)
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_challenged", 2}, {"tx_challenges", 2}, {NULL, 0}});
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* --------------------------------------------------------------------------------- table pressure */
@@ -423,15 +406,14 @@ static void sim_challenge__table_under_pressure(void **state)
 {
     enum { PEERS = 8, STRANGERS = 100 };
     struct forge_tape tape;
-    struct sim_world *w = sim_world_create(
-        &(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = PEERS});
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = PEERS});
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
     uint8_t buf[FORGE_BYTES_MAX];
     (void)state;
 
-    forge_tape_init(&tape, w);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < STRANGERS; i++) {
         head.src_inc = 1000 + i;
         head.reply = 100 + i; /* where nobody answers a challenge */
@@ -441,12 +423,12 @@ static void sim_challenge__table_under_pressure(void **state)
 
     assert_int_equal(sim_counter(w, HOST_0, "peers"), PEERS - 1);
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_challenged"), STRANGERS - (PEERS - 2));
-    exchange(w, HOST_2, HOST_0); /* one who answers takes the last place */
+    forge_exchange(w, HOST_2, HOST_0); /* one who answers takes the last place */
     assert_int_equal(sim_counter(w, HOST_0, "peers"), PEERS);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     assert_int_equal(sim_counter(w, HOST_1, "tx_messages_failed"), 0);
     assert_true(sim_payload_equal(w, HOST_0));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 int main(void)

@@ -6,32 +6,11 @@ enum { BYTES = 100 };
 
 static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_ns)
 {
-    struct sim_world *w = sim_world_create(
-        &(struct sim_options){.seed = test_seed(),
-                              .hosts = 4,
-                              .rate_bps = 10000000000,
-                              .recv_bytes = 1 << 20,
-                              .peer_timeout_ns = peer_timeout_ns});
-
-    forge_tape_init(tape, w);
-    return w;
-}
-
-static void destroy(struct forge_tape *tape)
-{
-    struct sim_world *w = tape->w;
-
-    forge_tape_fini(tape);
-    sim_world_destroy(w);
-}
-
-/* One message, completed. */
-static void exchange(struct sim_world *w, uint32_t from, uint32_t to)
-{
-    uint32_t message = sim_send(w, from, to, BYTES);
-
-    sim_run_until_complete(w, 2 * MSEC_NS);
-    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+    return forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+                                                   .hosts = 4,
+                                                   .rate_bps = 10000000000,
+                                                   .recv_bytes = 1 << 20,
+                                                   .peer_timeout_ns = peer_timeout_ns});
 }
 
 /* A receive that nothing but a message executed twice would take; its index. */
@@ -64,9 +43,9 @@ static void sim_epoch__idle_peer_forgotten(void **state)
     struct mrd_wire_head first, second;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
 
     first = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     second = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
@@ -75,7 +54,7 @@ static void sim_epoch__idle_peer_forgotten(void **state)
     assert_int_equal(second.src_inc, first.src_inc);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 0);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* An ack names the space it speaks of: one of the old epoch says nothing of the new one's PSN 0. */
@@ -86,7 +65,7 @@ static void sim_epoch__ack_of_an_older_one(void **state)
     uint32_t second;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_run(w, 9 * SEC_NS);
     tape.cut[HOST_0][HOST_1] = true;
@@ -100,7 +79,7 @@ static void sim_epoch__ack_of_an_older_one(void **state)
     tape.cut[HOST_0][HOST_1] = false;
     sim_run_until_complete(w, 100 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* A packet of an epoch that is over is dropped and not executed, flag or not. */
@@ -111,9 +90,9 @@ static void sim_epoch__lower_is_dropped(void **state)
     struct forge_state before;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     bait(w, HOST_1);
     forge_look(w, HOST_1, &before);
@@ -121,9 +100,9 @@ static void sim_epoch__lower_is_dropped(void **state)
     sim_run(w, 100 * USEC_NS);
 
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_epoch", 1}, {NULL, 0}});
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* A reset of host `of`'s space to `asker`, as `of` would send it; live_epoch is the caller's. */
@@ -151,8 +130,8 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
     uint32_t half, own, next;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     half = sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(&tape, HOST_0, HOST_1, true);
@@ -170,7 +149,7 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
     assert_true(w->messages[next].received);
     assert_true(w->messages[own].sent);
     assert_int_equal(w->messages[own].status, MRD_WC_SUCCESS);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* ---------------------------------------------------------------------------------------- spaces */
@@ -186,9 +165,9 @@ static void sim_space__unknown_and_flagless_is_reset(void **state)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_2, HOST_1);
-    exchange(w, HOST_1, HOST_3); /* the entry of host 3 is there because we sent */
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_2, HOST_1);
+    forge_exchange(w, HOST_1, HOST_3); /* the entry of host 3 is there because we sent */
     sim_run(w, 1 * MSEC_NS);
     bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
@@ -205,9 +184,9 @@ static void sim_space__unknown_and_flagless_is_reset(void **state)
                      (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
         forge_expect(w, from, &before[1], (struct forge_rise[]){{"rx_drop_reset", 1}, {NULL, 0}});
     }
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* The flag alone makes no space: the packet was meant for another life. */
@@ -221,7 +200,7 @@ static void sim_space__flag_for_another_life_is_reset(void **state)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
@@ -236,7 +215,7 @@ static void sim_space__flag_for_another_life_is_reset(void **state)
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -266,7 +245,7 @@ static void sim_space__flagless_to_nobody_is_taken_if_held(void **state)
     sim_run_until_complete(w, 2 * SEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), 0);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* ---------------------------------------------------------------------------------------- halves */
@@ -291,20 +270,18 @@ static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
 static void sim_receive_half__stays_under_pressure(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 4,
-                                                                 .max_peers = 8,
-                                                                 .peer_timeout_ns = 2 * SEC_NS});
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){
+                   .seed = test_seed(), .hosts = 4, .max_peers = 8, .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
     uint32_t late;
     (void)state;
 
-    forge_tape_init(&tape, w);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < 6; i++)
         stranger(w, HOST_0, i);
     assert_int_equal(sim_counter(w, HOST_0, "tx_challenges"), 0);
-    exchange(w, HOST_2, HOST_0); /* the last place costs a challenge */
+    forge_exchange(w, HOST_2, HOST_0); /* the last place costs a challenge */
     assert_int_equal(sim_counter(w, HOST_0, "tx_challenges"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "peers"), 8);
     late = sim_send(w, HOST_3, HOST_0, BYTES);
@@ -320,9 +297,9 @@ static void sim_receive_half__stays_under_pressure(void **state)
     forge_expect(w, HOST_0, &before, (struct forge_rise[]){{"rx_duplicates", 2}, {NULL, 0}});
 
     sim_run(w, 3 * SEC_NS);
-    exchange(w, HOST_3, HOST_0);
+    forge_exchange(w, HOST_3, HOST_0);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /*
@@ -357,9 +334,9 @@ static void sim_unreachable__leaves_a_tombstone(void **state)
     assert_failed(w, executed);
     assert_int_equal(w->node[HOST_1].restarted, 1);
     assert_false(w->receives[untouched].done);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_1, HOST_0);
     assert_true(w->messages[w->num_messages - 1].received);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* ---------------------------------------------------------------------------------------- resets */
@@ -372,8 +349,8 @@ static void sim_reset__acts_on_a_match_only(void **state)
     uint32_t half, work;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     half = sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(&tape, HOST_0, HOST_1, true);
@@ -389,11 +366,12 @@ static void sim_reset__acts_on_a_match_only(void **state)
     inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
     assert_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    forge_cut(&tape, HOST_0, HOST_1, false); /* their space is as live as before: the message goes on */
+    forge_cut(&tape, HOST_0, HOST_1,
+              false); /* their space is as live as before: the message goes on */
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[half].status, MRD_WC_SUCCESS);
     assert_true(w->messages[half].equal);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 static void sim_reset__ends_the_peers_older_spaces(void **state)
@@ -403,8 +381,8 @@ static void sim_reset__ends_the_peers_older_spaces(void **state)
     uint32_t half, work;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     half = sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(&tape, HOST_0, HOST_1, true);
@@ -418,7 +396,7 @@ static void sim_reset__ends_the_peers_older_spaces(void **state)
     forge_cut(&tape, HOST_0, HOST_1, false);
     sim_run(w, 100 * MSEC_NS);
     assert_failed(w, half);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* Whatever an ack, a reset or a challenge speaks of, nothing answers it. */
@@ -430,8 +408,8 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
     uint32_t sent;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
     sent = tape.num;
     for (uint32_t i = 0; i < 16; i++) {
@@ -454,8 +432,8 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
     assert_int_equal(tape.num, sent);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_ack"), 16);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_reset"), 32);
-    exchange(w, HOST_1, HOST_0);
-    destroy(&tape);
+    forge_exchange(w, HOST_1, HOST_0);
+    forge_end(&tape);
 }
 
 /* A reset or challenge is no larger than the smallest packet that it can answer: nothing is amplified. */
@@ -468,7 +446,7 @@ static void sim_reset__no_larger_than_its_cause(void **state)
     uint32_t len;
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     head = forge_as(&tape, HOST_0, HOST_1);
     head.epoch++;
@@ -482,7 +460,7 @@ static void sim_reset__no_larger_than_its_cause(void **state)
     assert_int_equal(len, MRD_WIRE_BASE_BYTES);
     assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_RESET, 0)->len <= len);
     assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE, 0)->len <= len);
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* ---------------------------------------------------------------------------------------- lives */
@@ -507,7 +485,7 @@ static void sim_qpn__is_never_reused(void **state)
         last = qp->qp_num;
         assert_int_equal(mrd_destroy_qp(qp), 0);
     }
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 /* Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one. */
@@ -519,17 +497,17 @@ static void sim_restart__packets_of_the_old_life(void **state)
     struct forge_state before[2];
     (void)state;
 
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
     old[0] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0); /* with the flag */
     old[1] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 1); /* without */
     old[2] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_ACK, 0);
     old[3] = *forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0);
     sim_restart(w, HOST_0);
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
     bait(w, HOST_0);
     bait(w, HOST_1);
@@ -548,15 +526,14 @@ static void sim_restart__packets_of_the_old_life(void **state)
                                        {"rx_drop_ack", 1},
                                        {"rx_drop_reset", 1},
                                        {NULL, 0}});
-    forge_expect(
-        w, HOST_0, &before[0],
-        (struct forge_rise[]){
-            {"rx_drop_space", 1}, {"tx_resets", 1}, {"rx_drop_reset", 2}, {NULL, 0}});
-    exchange(w, HOST_0, HOST_1);
-    exchange(w, HOST_1, HOST_0);
+    forge_expect(w, HOST_0, &before[0],
+                 (struct forge_rise[]){
+                     {"rx_drop_space", 1}, {"tx_resets", 1}, {"rx_drop_reset", 2}, {NULL, 0}});
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
-    destroy(&tape);
+    forge_end(&tape);
 }
 
 int main(void)

@@ -22,7 +22,7 @@ static struct sim_world *ordered_world(struct sim_options options)
             sim_write(w, from, HOST_1, 64);
     }
     sim_write(w, HOST_1, HOST_0, 64);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_run_until_complete(w, 20 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
     return w;
 }

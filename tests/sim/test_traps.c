@@ -168,11 +168,9 @@ static void sim_trap_4__clocks_and_stamps_wrap(void **state)
     struct outcome plain = transfer_at(SEC_NS);
     (void)state;
 
-    print_message("%llu ce %llu retx %llu\n", (unsigned long long)plain.time_ns,
-                  (unsigned long long)plain.ce, (unsigned long long)plain.retx);
     assert_true(plain.ce > 50 && plain.retx > 2);
     for (unsigned i = 0; i < sizeof(wraps_ns) / sizeof(wraps_ns[0]); i++) {
-        struct outcome o = transfer_at(wraps_ns[i] - plain.time_ns / 2 / 1000 * 1000);
+        struct outcome o = transfer_at(wraps_ns[i] - plain.time_ns / 32000 * 16000);
 
         assert_int_equal(o.time_ns, plain.time_ns);
         assert_int_equal(o.retx, plain.retx);
@@ -218,12 +216,13 @@ static void sim_trap_5__uniform_loss_kills_no_path(void **state)
 
 /* What a long transfer looks like from its sender. */
 struct view {
-    uint64_t time_ns, cwnd_bytes, least, most, ce;
+    uint64_t cwnd_bytes, ce; /* window: the mean */
+    uint64_t packets[PATHS];
 };
 
 static struct view transfer_view(struct sim_world *w)
 {
-    struct view v = {.least = UINT64_MAX};
+    struct view v = {0};
     struct mrd_peer_attr peer;
     struct mrd_path_attr path;
 
@@ -236,8 +235,7 @@ static struct view transfer_view(struct sim_world *w)
     }
     for (uint32_t i = 0; i < PATHS; i++) {
         assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &path, sizeof(path)), 0);
-        v.least = path.packets < v.least ? path.packets : v.least;
-        v.most = path.packets > v.most ? path.packets : v.most;
+        v.packets[i] = path.packets;
         v.ce += path.ce;
     }
     return v;
@@ -259,10 +257,8 @@ static void sim_trap_6__marks_of_the_last_hop_cut_the_window(void **state)
     struct view v = transfer_view(w);
     (void)state;
 
-    print_message("last hop: %llu ns cwnd %llu least %llu most %llu ce %llu\n",
-                  (unsigned long long)v.time_ns, (unsigned long long)v.cwnd_bytes,
-                  (unsigned long long)v.least, (unsigned long long)v.most,
-                  (unsigned long long)v.ce);
+    assert_true(v.ce > 100);
+    assert_true(v.cwnd_bytes < 42000); /* of 51000 that it would be without marks */
     assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
     assert_int_equal(sim_counter(w, HOST_0, "paths_suspended"), 0);
     sim_world_destroy(w);
@@ -287,10 +283,11 @@ static void sim_trap_6__marks_of_one_path_move_traffic(void **state)
 
     struct view v = transfer_view(w);
 
-    print_message("one path: %llu ns cwnd %llu least %llu most %llu ce %llu\n",
-                  (unsigned long long)v.time_ns, (unsigned long long)v.cwnd_bytes,
-                  (unsigned long long)v.least, (unsigned long long)v.most,
-                  (unsigned long long)v.ce);
+    assert_true(v.cwnd_bytes > 46000);
+    for (uint32_t i = 0; i < PATHS; i++)
+        assert_true(i == 3 || v.packets[i] > 4 * v.packets[3]);
+    assert_true(sim_counter(w, HOST_0, "retx_packets") * 300 <
+                sim_counter(w, HOST_0, "tx_packets"));
     sim_world_destroy(w);
 }
 

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_SLACK = 1 << 16 /* behind what the world handed out */ };
+enum {
+    EXCHANGE_BYTES = 100,
+    MEMORY_SLACK = 1 << 16, /* behind what the world handed out */
+};
 
 /* ----------------------------------------------------------------------------------------- tape */
 
@@ -38,18 +41,30 @@ static enum mrd_sim_verdict tap(void *arg, struct mrd_sim_datagram *datagram)
     return tape->edit ? tape->edit(tape->arg, datagram) : MRD_SIM_PASS;
 }
 
-void forge_tape_init(struct forge_tape *tape, struct sim_world *w)
+struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options)
 {
-    *tape = (struct forge_tape){.w = w};
-    mrd_sim_set_tap(w->sim, tap, tape);
+    *tape = (struct forge_tape){.w = sim_world_create(options)};
+    mrd_sim_set_tap(tape->w->sim, tap, tape);
+    return tape->w;
 }
 
-void forge_tape_fini(struct forge_tape *tape)
+void forge_end(struct forge_tape *tape)
 {
-    mrd_sim_set_tap(tape->w->sim, NULL, NULL);
+    struct sim_world *w = tape->w;
+
+    mrd_sim_set_tap(w->sim, NULL, NULL);
     for (uint32_t i = 0; i < tape->num; i++)
         free(tape->packets[i].data);
     free(tape->packets);
+    sim_world_destroy(w);
+}
+
+void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    uint32_t message = sim_send(w, from, to, EXCHANGE_BYTES);
+
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
 }
 
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut)

@@ -2,7 +2,7 @@
 /*
  * Reading, losing, altering and forging packets of a simulated world.
  *
- * forge_tape_init() puts a tape on the fabric: it records every datagram, loses those of a cut
+ * forge_begin() makes a world with a tape: it records every datagram, loses those of a cut
  * direction, and lets `edit` look first. forge_find() reads the tape. forge_as() is a header that
  * goes on in a host's space; forge_data(), forge_ack() and forge_bare() make packets of headers;
  * forge_inject() delivers them. forge_look() before and forge_expect() after say what a packet
@@ -33,9 +33,11 @@ struct forge_tape {
     void *arg;
 };
 
-/* Taken off the fabric by forge_tape_fini(), which comes before sim_world_destroy(). */
-void forge_tape_init(struct forge_tape *tape, struct sim_world *w);
-void forge_tape_fini(struct forge_tape *tape);
+/* A world with a tape; forge_end() takes the tape off and destroys the world. */
+struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options);
+void forge_end(struct forge_tape *tape);
+/* One small message, which must succeed. */
+void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to);
 /* Lose all between two hosts, both ways, or stop doing so. */
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut);
 

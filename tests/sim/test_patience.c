@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How far a sender may go, whom silence condemns, and what our own absence does not. One test a rule. */
+#include "core/engine_impl.h"
+#include "tests/support/forge.h"
+#include "transport/context.h"
+
+enum { UNIT = 4096, BYTES = 100 };
+
+/* ---------------------------------------------------------------------------------------- psn_limit */
+
+/* What each sender to host 0 was told, and what it did. */
+struct limits {
+    uint32_t told[SIM_HOSTS_MAX], cum[SIM_HOSTS_MAX];
+    uint32_t beyond, widest, checked;
+};
+
+static enum mrd_sim_verdict watch_limits(void *arg, struct mrd_sim_datagram *d)
+{
+    struct limits *l = arg;
+    struct mrd_wire_head head;
+
+    if (mrd_wire_get(d->data, d->len, &head) != MRD_WIRE_OK)
+        return MRD_SIM_PASS;
+    if (head.type == MRD_WIRE_ACK && d->from == HOST_0) {
+        struct mrd_wire_ack ack;
+
+        assert_true(mrd_wire_get_ack(d->data, &head, &ack));
+        if (ack.psn_limit > l->told[d->to])
+            l->told[d->to] = ack.psn_limit;
+        if (ack.cum > l->cum[d->to])
+            l->cum[d->to] = ack.cum;
+    }
+    if (head.type == MRD_WIRE_DATA && d->to == HOST_0) {
+        uint32_t limit = l->told[d->from] ? l->told[d->from] : 256;
+        int32_t ahead = (int32_t)(head.psn - l->cum[d->from]);
+
+        l->beyond += head.psn >= limit;
+        l->checked++;
+        /* The first window may be of the time before anything was told. */
+        if (head.psn >= 300 && ahead >= 0 && (uint32_t)ahead + 1 > l->widest)
+            l->widest = (uint32_t)ahead + 1;
+    }
+    return MRD_SIM_PASS;
+}
+
+/* The receive buffer is small and shared: no sender goes beyond what it was told, and it holds all of them. */
+static void limited(uint32_t senders, uint32_t loss_ppm)
+{
+    enum { ROOM = 16 };
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){
+                   .seed = test_seed(), .hosts = 4, .loss_ppm = loss_ppm, .recv_bytes = 8 << 20});
+    struct limits limits = {0};
+
+    mrd_context_engine(w->node[HOST_0].context)->config.mover.rx_buffer_bytes =
+        ROOM * senders * UNIT;
+    tape.edit = watch_limits;
+    tape.arg = &limits;
+    for (uint32_t from = HOST_1; from <= senders; from++)
+        sim_send(w, from, HOST_0, 4 << 20);
+    sim_run_until_complete(w, 100 * MSEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_true(limits.checked >= 1024 * senders);
+    assert_int_equal(limits.beyond, 0);
+    assert_in_range(limits.widest, ROOM / 2, ROOM);
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_window"), 0);
+    forge_end(&tape);
+}
+
+static void sim_psn_limit__is_never_exceeded(void **state)
+{
+    (void)state;
+    limited(1, 0);
+    limited(1, 50000);
+    limited(3, 0);
+    limited(3, 20000);
+}
+
+/* Beyond the limit nothing is taken: dropped and counted. */
+static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed()});
+    struct mrd_wire_head head;
+    struct mrd_wire_part part;
+    struct forge_state before;
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
+    (void)state;
+
+    forge_exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    sim_post_recvs(w, HOST_1, 0, 1, BYTES);
+    part = forge_send_part(w, HOST_1, BYTES);
+    head = forge_as(&tape, HOST_0, HOST_1);
+    forge_look(w, HOST_1, &before);
+    for (uint32_t i = 0; i < 3; i++) {
+        static const uint32_t beyond[] = {1024, 100000, 0x7ffffffe};
+
+        struct mrd_wire_head far = head;
+
+        far.psn = head.psn + beyond[i];
+        forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &far, &part, payload));
+    }
+    sim_run(w, 1 * MSEC_NS);
+    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 3}, {NULL, 0}});
+    forge_end(&tape);
+}
+
+static uint32_t last_limit(const struct forge_tape *tape)
+{
+    const struct forge_packet *packet = forge_find(tape, HOST_1, HOST_0, MRD_WIRE_ACK, -1);
+    struct mrd_wire_head head = forge_head(packet);
+    struct mrd_wire_ack ack;
+
+    assert_true(mrd_wire_get_ack(packet->data, &head, &ack));
+    return ack.psn_limit;
+}
+
+/* The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped where it was told. */
+static void sim_psn_limit__granted_less_than_the_tracker(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w =
+        forge_begin(&tape, &(struct sim_options){.seed = test_seed(), .recv_bytes = BYTES});
+    struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
+    struct mrd_wire_head head;
+    struct forge_state before;
+    uint8_t buf[FORGE_BYTES_MAX];
+    uint32_t limit;
+    (void)state;
+
+    e->config.mover.rx_buffer_bytes = 8 * UNIT;
+    for (uint32_t i = 0; i < 1050; i++) /* a space begins with a tracker's worth */
+        forge_exchange(w, HOST_0, HOST_1);
+    sim_run(w, 1 * MSEC_NS);
+    head = forge_as(&tape, HOST_0, HOST_1);
+    limit = last_limit(&tape);
+    assert_true(limit - head.psn <= 16);
+    forge_look(w, HOST_1, &before);
+    head.psn = limit;
+    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, NULL, NULL));
+    sim_run(w, 1 * MSEC_NS);
+    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 1}, {NULL, 0}});
+    forge_end(&tape);
+}
+
+/* ------------------------------------------------------------------------------------------ silence */
+
+/* A message is half here and its sender dies; we have sent it nothing. The receive must not wait for ever. */
+static void sim_silence__a_dead_sender_is_detected(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+                                                                   .rate_bps = 10000000000,
+                                                                   .peer_timeout_ns = SEC_NS});
+    (void)state;
+
+    sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 300 * USEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    sim_run(w, 900 * MSEC_NS);
+    assert_false(w->receives[0].done);
+    assert_true(sim_counter(w, HOST_0, "probes") > 0);
+    sim_run(w, 600 * MSEC_NS);
+
+    assert_true(w->receives[0].done);
+    assert_int_equal(w->receives[0].status, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(w->node[HOST_0].unreachable, 1);
+    forge_end(&tape);
+}
+
+static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
+{
+    struct forge_packet packet = {.len = d->len, .data = d->data};
+    struct mrd_wire_part part;
+    (void)arg;
+
+    return d->from == HOST_1 && forge_part(&packet, &part) && part.flags & MRD_PART_MULTI
+               ? MRD_SIM_DROP
+               : MRD_SIM_PASS;
+}
+
+/* A peer whose segments are lost for long but who answers probes lives, on both sides. */
+static void sim_silence__answered_probes_keep_the_peer(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+                                                                   .rate_bps = 10000000000,
+                                                                   .peer_timeout_ns = SEC_NS});
+    uint32_t message;
+    (void)state;
+
+    message = sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 300 * USEC_NS);
+    tape.edit = lose_segments;
+    sim_run(w, 3 * SEC_NS);
+    assert_false(w->messages[message].sent);
+    assert_in_range(sim_counter(w, HOST_0, "probes"), 3, 400); /* 10 ms and up */
+    tape.edit = NULL;
+    sim_run_until_complete(w, 1 * SEC_NS);
+
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_1].unreachable, 0);
+    forge_end(&tape);
+}
+
+/* --------------------------------------------------------------------------------------- own stops */
+
+/* A process that slept for longer than the timeout finds its acks waiting: it reads before it judges. */
+static void sim_stop__judges_nobody_before_it_has_read(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+                                                                   .rate_bps = 10000000000,
+                                                                   .peer_timeout_ns = 60 * SEC_NS});
+    (void)state;
+
+    w->options.peer_timeout_ns = SEC_NS;
+    sim_restart(w, HOST_0);
+    sim_send(w, HOST_0, HOST_1, 1 << 20);
+    sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    sim_run(w, 30 * SEC_NS); /* longer than its receive half of the other would live */
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_run(w, 2 * SEC_NS);
+
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        assert_int_equal(w->node[host].unreachable + w->node[host].restarted, 0);
+        assert_int_equal(sim_counter(w, host, "tx_messages_failed"), 0);
+        assert_int_equal(sim_counter(w, host, "tx_resets"), 0);
+    }
+    assert_int_equal(w->messages[0].status, MRD_WC_SUCCESS);
+    assert_true(w->messages[0].sent && w->messages[0].equal);
+    forge_end(&tape);
+}
+
+/* The time that packets lay unread at a stopped peer is no round trip time: the rest of its message flows at once. */
+static void sim_stop__does_not_slow_what_follows(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+                                                                   .rate_bps = 10000000000,
+                                                                   .peer_timeout_ns = 60 * SEC_NS});
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 1 << 20);
+    sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    sim_run(w, 30 * SEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_run_until_complete(w, 10 * SEC_NS); /* and one RTO at its longest */
+
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_true(sim_payload_equal(w, HOST_1));
+    forge_end(&tape);
+}
+
+/* As above with nothing in its queue: the peer gets its full time, and the probes, from the wake-up on. */
+static void sim_stop__time_away_is_not_the_peers_silence(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
+    uint32_t message;
+    (void)state;
+
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    sim_run(w, 5 * SEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_run(w, 300 * MSEC_NS);
+    assert_false(w->messages[message].sent);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    sim_run_until_complete(w, 150 * MSEC_NS);
+
+    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+    assert_int_equal(w->node[HOST_0].unreachable, 0);
+    forge_end(&tape);
+}
+
+/* SIGSTOP of 2 s on either side, in mid-message both ways. */
+static void sim_stop__two_seconds_on_either_side(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w =
+        forge_begin(&tape, &(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
+    (void)state;
+
+    for (uint32_t stopped = HOST_0; stopped <= HOST_1; stopped++) {
+        sim_send(w, HOST_0, HOST_1, 2 << 20);
+        sim_write_imm(w, HOST_1, HOST_0, 2 << 20);
+        sim_run(w, 200 * USEC_NS);
+        mrd_sim_stop_host(w->sim, stopped, 1);
+        sim_run(w, 2 * SEC_NS);
+        assert_false(sim_is_complete(w));
+        mrd_sim_stop_host(w->sim, stopped, 0);
+        sim_run_until_complete(w, 2 * SEC_NS);
+    }
+
+    assert_true(sim_payload_equal(w, HOST_0));
+    assert_true(sim_payload_equal(w, HOST_1));
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        assert_int_equal(w->node[host].unreachable + w->node[host].restarted, 0);
+        assert_int_equal(sim_counter(w, host, "tx_messages_failed"), 0);
+    }
+    forge_end(&tape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_psn_limit__is_never_exceeded),
+        cmocka_unit_test(sim_psn_limit__beyond_the_tracker_is_dropped),
+        cmocka_unit_test(sim_psn_limit__granted_less_than_the_tracker),
+        cmocka_unit_test(sim_silence__a_dead_sender_is_detected),
+        cmocka_unit_test(sim_silence__answered_probes_keep_the_peer),
+        cmocka_unit_test(sim_stop__judges_nobody_before_it_has_read),
+        cmocka_unit_test(sim_stop__does_not_slow_what_follows),
+        cmocka_unit_test(sim_stop__time_away_is_not_the_peers_silence),
+        cmocka_unit_test(sim_stop__two_seconds_on_either_side),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

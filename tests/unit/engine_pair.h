@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two engines, face to face: what one sends lies in the other's inbox until its next turn, where a test may look at it,
+ * lose it, repeat it or break it. Time is the test's.
+ *
+ * pair_begin(); pair_post() and pair_turn(), or pair_settle() until nobody has anything to say; pair_end().
+ */
+#ifndef MRD_UNIT_ENGINE_PAIR_H
+#define MRD_UNIT_ENGINE_PAIR_H
+
+#include <cmocka.h>
+
+#include "core/engine_impl.h"
+#include "tests/unit/unit_alloc.h"
+
+enum {
+    PAIR_INBOX = 128,
+    PAIR_BURST = 32,
+    PAIR_PAYLOAD = 1024,
+    PAIR_MEMORY = 64 * PAIR_PAYLOAD,
+    PAIR_HOP_NS = 2000,
+    PAIR_QKEY = 0x77,
+};
+
+struct pair_frame {
+    uint8_t data[MRD_TX_HEAD_BYTES];
+    uint32_t len;
+    uint16_t path;
+};
+
+struct pair_end {
+    struct mrd_engine *e;
+    struct mrd_pd *pd;
+    struct mrd_cq *cq;
+    struct mrd_qp *qp;
+    struct mrd_mr *mr;
+    struct mrd_ah *ah; /* to the other */
+    struct mrd_addr addr;
+    uint8_t memory[PAIR_MEMORY];
+    struct pair_frame inbox[PAIR_INBOX];
+    unsigned num_inbox;
+    uint64_t cookie; /* last one of a packet sent */
+};
+
+struct pair {
+    struct unit_alloc alloc;
+    struct mrd_engine_config config;
+    struct pair_end end[2];
+    uint64_t now;
+    uint8_t head[PAIR_BURST][MRD_TX_HEAD_BYTES];
+};
+
+/* The default configuration; a test may change it before pair_open(). */
+static inline void pair_config(struct pair *p)
+{
+    memset(p, 0, sizeof(*p));
+    unit_alloc_init(&p->alloc);
+    p->now = 1000 * MRD_SEC;
+    p->config = (struct mrd_engine_config){.mover = {.link_bps = 100000000000ull,
+                                                     .rto_floor_ns = 100 * MRD_USEC,
+                                                     .base_rtt_ns = 10 * MRD_USEC,
+                                                     .ack_every = 4,
+                                                     .ack_delay_ns = 1000,
+                                                     .payload_bytes = PAIR_PAYLOAD,
+                                                     .quantum = 1,
+                                                     .paths = 8,
+                                                     .tracker = 1024,
+                                                     .copies = true},
+                                           .seed = 1,
+                                           .paths = 8,
+                                           .max_peers = 16,
+                                           .max_flows = 16,
+                                           .peer_timeout_ns = 8 * MRD_SEC};
+}
+
+static inline void pair_open_end(struct pair *p, unsigned i)
+{
+    struct pair_end *end = &p->end[i];
+    struct mrd_qp_init_attr attr = {
+        .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4},
+        .qkey = PAIR_QKEY,
+        .rnr_retry = 7};
+    int error;
+
+    end->addr.port = 100 + i;
+    p->config.self = end->addr;
+    p->config.incarnation = 1000 + i;
+    end->e = mrd_engine_create(&p->config, &p->alloc.ops, p->now, &error);
+    assert_non_null(end->e);
+    end->pd = mrd_engine_alloc_pd(end->e, NULL);
+    end->cq = mrd_engine_create_cq(end->e, NULL, 64, NULL, &error);
+    attr.send_cq = attr.recv_cq = end->cq;
+    end->qp = mrd_engine_create_qp(end->e, end->pd, &attr, &error);
+    end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
+                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE, &error);
+    assert_non_null(end->qp);
+    assert_non_null(end->mr);
+}
+
+static inline void pair_open(struct pair *p)
+{
+    int error;
+
+    for (unsigned i = 0; i < 2; i++)
+        pair_open_end(p, i);
+    for (unsigned i = 0; i < 2; i++)
+        p->end[i].ah = mrd_engine_create_ah(p->end[i].e, p->end[i].pd, &p->end[1 - i].addr, 0, &error);
+    for (unsigned i = 0; i < PAIR_MEMORY; i++)
+        p->end[0].memory[i] = (uint8_t)(i * 31 + i / 256);
+}
+
+static inline void pair_begin(struct pair *p)
+{
+    pair_config(p);
+    pair_open(p);
+}
+
+/* Everything is given back, and no figure differs from what it is derived from. */
+static inline void pair_end(struct pair *p)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair_end *end = &p->end[i];
+
+        assert_null(mrd_engine_audit(end->e));
+        assert_int_equal(mrd_engine_destroy_ah(end->e, end->ah), 0);
+        assert_int_equal(mrd_engine_destroy_qp(end->e, end->qp, p->now), 0);
+        assert_int_equal(mrd_engine_destroy_cq(end->e, end->cq), 0);
+        if (end->mr)
+            assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+        assert_int_equal(mrd_engine_dealloc_pd(end->e, end->pd), 0);
+        mrd_engine_destroy(end->e);
+    }
+    assert_int_equal(p->alloc.live_bytes, 0);
+}
+
+/* From one end's memory to the same place of the other's; `opcode` WRITE or SEND. */
+static inline void pair_post(struct pair *p, unsigned from, enum mrd_wr_opcode opcode, uint32_t offset, uint32_t len)
+{
+    struct pair_end *a = &p->end[from], *b = &p->end[1 - from];
+    struct mrd_sge sge = {.addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
+    struct mrd_send_wr wr = {.wr_id = 500 + offset,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = opcode,
+                             .send_flags = MRD_SEND_SIGNALED,
+                             .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY},
+                             .wr = {.rdma = {.remote_addr = (uint64_t)(uintptr_t)(b->memory + offset),
+                                             .rkey = b->mr->rkey}}};
+    struct mrd_send_wr *bad;
+
+    mrd_engine_begin(a->e, p->now);
+    assert_int_equal(mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now), 0);
+}
+
+static inline void pair_post_recv(struct pair *p, unsigned at, uint32_t offset, uint32_t len)
+{
+    struct pair_end *a = &p->end[at];
+    struct mrd_sge sge = {.addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
+    struct mrd_recv_wr wr = {.wr_id = 900 + offset, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    assert_int_equal(mrd_engine_post_recv(a->e, a->qp, &wr, &bad), 0);
+}
+
+static inline struct mrd_rx_packet pair_packet(const struct pair *p, unsigned at, const struct pair_frame *f)
+{
+    return (struct mrd_rx_packet){
+        .data = f->data, .len = f->len, .from = p->end[1 - at].addr, .to = p->end[at].addr};
+}
+
+static inline void pair_rx_one(struct pair *p, unsigned at, const struct pair_frame *f)
+{
+    struct mrd_rx_packet packet = pair_packet(p, at, f);
+
+    mrd_engine_rx(p->end[at].e, &packet, 1, p->now);
+}
+
+/* All that it has to send now goes into the other's inbox; how many. */
+static inline unsigned pair_tx(struct pair *p, unsigned at)
+{
+    struct pair_end *to = &p->end[1 - at];
+    struct mrd_tx_packet packet[PAIR_BURST];
+    unsigned n, total = 0;
+
+    do {
+        for (unsigned i = 0; i < PAIR_BURST; i++)
+            packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+        n = mrd_engine_tx(p->end[at].e, packet, PAIR_BURST, p->now);
+        total += n;
+        for (unsigned i = 0; i < n; i++) {
+            struct pair_frame *f = &to->inbox[to->num_inbox++];
+
+            assert_true(to->num_inbox < PAIR_INBOX);
+            assert_int_equal(packet[i].to.port, to->addr.port);
+            memcpy(f->data, packet[i].head, packet[i].head_len);
+            f->len = packet[i].head_len;
+            f->path = packet[i].path;
+            for (unsigned k = 0; k < packet[i].num_iov; f->len += (uint32_t)packet[i].iov[k++].iov_len)
+                memcpy(f->data + f->len, packet[i].iov[k].iov_base, packet[i].iov[k].iov_len);
+            assert_int_equal(f->len, packet[i].len);
+            if (packet[i].cookie != MRD_TX_COOKIE_NONE)
+                p->end[at].cookie = packet[i].cookie;
+        }
+    } while (n == PAIR_BURST);
+    return total;
+}
+
+/* One turn of its loop: read all, expire, send. */
+static inline unsigned pair_turn(struct pair *p, unsigned at)
+{
+    struct pair_end *end = &p->end[at];
+
+    mrd_engine_begin(end->e, p->now);
+    for (unsigned i = 0; i < end->num_inbox; i++)
+        pair_rx_one(p, at, &end->inbox[i]);
+    end->num_inbox = 0;
+    mrd_engine_drained(end->e, p->now);
+    mrd_engine_expire(end->e, p->now);
+    return pair_tx(p, at);
+}
+
+/* Turns, a hop's time apart, and sleeps until the next deadline, until neither has a deadline or `until_ns` is past. */
+static inline void pair_settle(struct pair *p, uint64_t until_ns)
+{
+    while (p->now < until_ns) {
+        uint64_t a, b, next;
+
+        pair_turn(p, 0);
+        p->now += PAIR_HOP_NS;
+        pair_turn(p, 1);
+        p->now += PAIR_HOP_NS;
+        if (p->end[0].num_inbox || p->end[1].num_inbox)
+            continue;
+        a = mrd_engine_deadline(p->end[0].e);
+        b = mrd_engine_deadline(p->end[1].e);
+        next = a < b ? a : b;
+        if (next == MRD_NEVER)
+            return;
+        p->now = next > p->now ? next : p->now;
+    }
+}
+
+static inline int pair_poll(struct pair *p, unsigned at, struct mrd_wc *wc)
+{
+    return mrd_engine_poll_cq(p->end[at].e, p->end[at].cq, 1, wc);
+}
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/unit/engine_pair.h"
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* ---------------------------------------------------------------------------------------- create */
+
+static void mrd_engine_create__rejects_bad_configurations(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        struct mrd_engine_config *c = &p->config;
+        int error = 0;
+
+        pair_config(p);
+        c->incarnation = 1;
+        switch (i) {
+        case 0: c->spray = "nonsense"; break;
+        case 1: c->cc = "nonsense"; break;
+        case 2: c->paths = 0; break;
+        case 3: c->paths = c->mover.paths + 1; break;
+        case 4: c->paths = c->mover.paths = MRD_PATHS_MAX + 1; break;
+        case 5: c->max_peers = 0; break;
+        case 6: c->max_peers = (1u << 20) + 1; break;
+        case 7: c->max_flows = 0; break;
+        case 8: c->incarnation = 0; break;
+        case 9: c->mover.tracker = 128; break;
+        case 10: c->mover.tracker = 1000; break;
+        case 11: c->mover.tracker = 8192; break;
+        case 12: c->mover.payload_bytes = 0; break;
+        case 13: c->mover.payload_bytes = MRD_PAYLOAD_BYTES_MAX + 64; break;
+        case 14: c->mover.quantum = 0; break;
+        case 15: c->mover.ack_every = 0; break;
+        }
+        assert_null(mrd_engine_create(c, &p->alloc.ops, 0, &error));
+        assert_int_equal(error, -EINVAL);
+        assert_int_equal(p->alloc.requests, 0);
+    }
+}
+
+static void mrd_engine_create__gives_back_what_it_got(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e = NULL;
+    int error;
+
+    (void)state;
+    for (uint32_t at = 1; !e; at++) {
+        pair_config(p);
+        p->config.incarnation = 1;
+        p->alloc.fail_at = at;
+        e = mrd_engine_create(&p->config, &p->alloc.ops, 0, &error);
+        assert_int_equal(error, e ? 0 : -ENOMEM);
+        if (!e)
+            assert_int_equal(p->alloc.live_bytes, 0);
+    }
+    assert_in_range(p->alloc.requests, 10, 100);
+    mrd_engine_destroy(e);
+    assert_int_equal(p->alloc.live_bytes, 0);
+}
+
+/* ---------------------------------------------------------------------------------------- clock and stalls */
+
+/* A clock that is read twice in two places may seem to go back. */
+static void mrd_engine_time__never_back(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_begin(p);
+    mrd_engine_time(p->end[0].e, p->now + 50);
+    mrd_engine_time(p->end[0].e, p->now);
+    assert_true(p->end[0].e->now == p->now + 50);
+    pair_end(p);
+}
+
+/* What is later than the last look and the next deadline allow by more than 1 ms is a stall; with nothing due, nothing. */
+static void mrd_engine_look__table(void **state)
+{
+    static const struct {
+        uint64_t due_ns; /* from the last look; 0: nothing is due */
+        uint64_t after_ns;
+        unsigned stalls;
+    } table[] = {
+        {0, 100 * MRD_SEC, 0},
+        {100, 1 * MRD_MSEC, 0},
+        {100, 1 * MRD_MSEC + 100, 0},
+        {100, 1 * MRD_MSEC + 101, 1},
+        {5 * MRD_SEC, 5 * MRD_SEC, 0},
+        {5 * MRD_SEC, 5 * MRD_SEC + MRD_MSEC + 1, 1},
+    };
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_engine *e;
+
+        pair_begin(p);
+        e = p->end[0].e;
+        if (table[i].due_ns) {
+            struct mrd_peer *peer = mrd_engine_peer_for(e, &p->end[1].addr);
+
+            mrd_engine_arm(e, peer, p->now + table[i].due_ns);
+        }
+        p->now += table[i].after_ns;
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+        assert_int_equal(e->stats.stalls, table[i].stalls);
+        assert_true(e->absent_ns == (table[i].stalls ? p->now : 0));
+        assert_true(e->empty_ns == p->now);
+        pair_end(p);
+    }
+}
+
+/* A deadline that was due before the last look gives no more time than that look. */
+static void mrd_engine_look__counts_from_the_last_look(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[0].e;
+    mrd_engine_arm(e, mrd_engine_peer_for(e, &p->end[1].addr), p->now);
+    for (int i = 0; i < 10; i++) {
+        p->now += MRD_MSEC;
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+    }
+    assert_int_equal(e->stats.stalls, 0);
+    pair_end(p);
+}
+
+/* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
+static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[0].e;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    assert_int_equal(pair_tx(p, 0), 1);
+    p->now += 100 * MRD_MSEC;
+    mrd_engine_begin(e, p->now);
+    p->end[0].inbox[0].len = 3; /* no packet at all, but something was read */
+    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    assert_int_equal(e->stats.rx_drop_truncated, 1);
+    mrd_engine_expire(e, p->now);
+    assert_int_equal(pair_tx(p, 0), 0);
+    assert_int_equal(e->stats.retx_tail, 0);
+    p->now += 2;
+    mrd_engine_drained(e, p->now);
+    mrd_engine_expire(e, p->now);
+    assert_int_equal(e->stats.retx_tail, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Acks that prove a loss, with the packet's own ack perhaps behind them in the queue. */
+static void mrd_engine_drained__losses_after_the_last_ack(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.spray = "single";
+    pair_open(p);
+    e = p->end[0].e;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 6);
+    p->now += PAIR_HOP_NS;
+    p->end[1].inbox[0].data[50] ^= 1; /* the first is lost: two later ones of its path arrive */
+    assert_in_range(pair_turn(p, 1), 1, 2);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(e, p->now);
+    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    assert_int_equal(e->stats.rx_acks, 1);
+    assert_int_equal(e->stats.retx_order, 0);
+    mrd_engine_drained(e, p->now);
+    assert_int_equal(e->stats.retx_order, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[0].memory, p->end[1].memory, 6 * PAIR_PAYLOAD);
+    pair_end(p);
+}
+
+/* An ack that waited unread while we slept tells nothing of the round trip. */
+static void mrd_engine_drained__rtt_across_a_stall_is_void(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (uint64_t sleep_ns = 0; sleep_ns <= 50 * MRD_MSEC; sleep_ns += 50 * MRD_MSEC) {
+        struct mrd_tx_half *tx;
+
+        pair_begin(p);
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
+        pair_tx(p, 0);
+        p->now += PAIR_HOP_NS;
+        pair_turn(p, 1);
+        p->now += MRD_ACK_WITH_REPLY_NS;
+        pair_turn(p, 1);
+        p->now += sleep_ns;
+        pair_turn(p, 0);
+        tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+        assert_int_equal(p->end[0].e->stats.stalls, sleep_ns ? 1 : 0);
+        assert_int_equal(tx->sent.una, 3);
+        assert_int_equal(tx->loss.srtt_ns != 0, sleep_ns == 0);
+        pair_end(p);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- timers */
+
+/* Any order of arming and disarming: the earliest is on top, and they leave in order of time. */
+static void mrd_engine_arm__heap_keeps_the_order(void **state)
+{
+    enum { PEERS = 50 };
+    struct pair *p = &pair;
+    struct mrd_peer *peer[PEERS];
+    struct mrd_engine *e;
+    struct mrd_rng rng;
+    uint64_t last = 0;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_peers = PEERS;
+    pair_open(p);
+    e = p->end[0].e;
+    mrd_rng_init(&rng, 11);
+    for (uint32_t i = 0; i < PEERS; i++)
+        peer[i] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + i});
+    for (int step = 0; step < 5000; step++) {
+        struct mrd_peer *at = peer[mrd_rng_below(&rng, PEERS)];
+        uint64_t least = MRD_NEVER;
+
+        if (mrd_rng_below(&rng, 3))
+            mrd_engine_arm(e, at, p->now + mrd_rng_below(&rng, 1000));
+        else
+            mrd_engine_disarm(e, at);
+        for (uint32_t i = 0; i < PEERS; i++) {
+            least = peer[i]->timer_ns < least ? peer[i]->timer_ns : least;
+            assert_true((peer[i]->heap_index == UINT32_MAX) == (peer[i]->timer_ns == MRD_NEVER));
+        }
+        assert_true(mrd_engine_deadline(e) == least);
+    }
+    while (e->heap_num) {
+        assert_true(e->heap[0]->timer_ns >= last);
+        last = e->heap[0]->timer_ns;
+        mrd_engine_disarm(e, e->heap[0]);
+    }
+    pair_end(p);
+}
+
+/* A later time leaves a timer where it is; never arms nothing. */
+static void mrd_engine_arm__earlier_wins(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[0].e;
+    peer = mrd_engine_peer_for(e, &p->end[1].addr);
+    mrd_engine_arm(e, peer, MRD_NEVER);
+    assert_int_equal(e->heap_num, 0);
+    mrd_engine_arm(e, peer, p->now + 100);
+    mrd_engine_arm(e, peer, p->now + 200);
+    assert_true(mrd_engine_deadline(e) == p->now + 100);
+    mrd_engine_arm(e, peer, p->now + 50);
+    assert_true(mrd_engine_deadline(e) == p->now + 50);
+    mrd_engine_expire(e, p->now + 50); /* fires early, finds nothing due, and is not set again */
+    assert_true(mrd_engine_deadline(e) == MRD_NEVER);
+    pair_end(p);
+}
+
+/* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
+static void mrd_engine_deadline__never_when_idle(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    assert_true(mrd_engine_deadline(p->end[0].e) == MRD_NEVER);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 10 * PAIR_PAYLOAD);
+    assert_true(mrd_engine_deadline(p->end[0].e) == 0);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    for (int i = 0; i < 2; i++)
+        assert_true(mrd_engine_deadline(p->end[i].e) == MRD_NEVER);
+    pair_end(p);
+}
+
+/* ---------------------------------------------------------------------------------------- shares, events */
+
+/* The buffer is shared by those who sent lately; a sender fills half of its grant with data, so twice the share. */
+static void mrd_engine_grant__shares_the_buffer(void **state)
+{
+    static const struct {
+        uint32_t buffer;
+        unsigned senders;
+        uint32_t grant;
+    } table[] = {{0, 1, 1024},        {0, 8, 1024},       {64 * 1124, 1, 128}, {64 * 1124, 4, 32},
+                 {64 * 1124, 5, 24},  {2 * 1124, 8, 2},   {5000 * 1124, 1, 1024}};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_engine *e;
+        struct mrd_peer *peer = NULL;
+
+        pair_config(p);
+        p->config.mover.rx_buffer_bytes = table[i].buffer;
+        p->config.mover.rx_packet_overhead = 100;
+        pair_open(p);
+        e = p->end[0].e;
+        for (uint32_t k = 0; k < table[i].senders; k++) {
+            peer = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
+            mrd_peer_rx_begin(&e->peers, peer, 1024, 1024);
+            mrd_engine_grant(e, peer);
+        }
+        peer->rx->rcv.cum = UINT32_MAX;
+        assert_int_equal(mrd_engine_grant(e, peer), UINT32_MAX + table[i].grant);
+        pair_end(p);
+    }
+}
+
+static void mrd_engine_grant__forgets_who_stopped_sending(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer[4];
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.rx_buffer_bytes = 64 * PAIR_PAYLOAD;
+    pair_open(p);
+    e = p->end[0].e;
+    for (uint32_t k = 0; k < 4; k++) {
+        peer[k] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
+        mrd_peer_rx_begin(&e->peers, peer[k], 1024, 1024);
+        mrd_engine_grant(e, peer[k]);
+    }
+    assert_int_equal(mrd_engine_grant(e, peer[0]), 32);
+    mrd_engine_time(e, p->now + 21 * MRD_MSEC); /* the last period still counts */
+    assert_int_equal(mrd_engine_grant(e, peer[0]), 32);
+    mrd_engine_time(e, p->now + 42 * MRD_MSEC);
+    assert_int_equal(mrd_engine_grant(e, peer[0]), 128);
+    pair_end(p);
+}
+
+static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine_event event;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    int taken = 0;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[0].e;
+    peer = mrd_engine_peer_for(e, &p->end[1].addr);
+    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+    for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
+        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+    while (!mrd_engine_get_event(e, &event)) {
+        assert_int_equal(event.addr.port, p->end[1].addr.port);
+        taken++;
+    }
+    assert_int_equal(taken, MRD_EVENTS_MAX);
+    assert_int_equal(e->stats.events_lost, 3);
+    pair_end(p);
+}
+
+/* ---------------------------------------------------------------------------------------- packets */
+
+static void mrd_engine_rx__send_ends_in_one_completion_at_each_end(void **state)
+{
+    static const uint32_t lengths[] = {0, 1, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, 5 * PAIR_PAYLOAD + 7};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct mrd_wc wc;
+
+        pair_begin(p);
+        pair_post_recv(p, 1, 0, 6 * PAIR_PAYLOAD);
+        pair_post(p, 0, MRD_WR_SEND, 0, lengths[i]);
+        pair_settle(p, p->now + MRD_SEC);
+        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(wc.wr_id, 500);
+        assert_int_equal(pair_poll(p, 1, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(wc.wr_id, 900);
+        assert_int_equal(wc.byte_len, lengths[i]);
+        assert_int_equal(pair_poll(p, 0, &wc) + pair_poll(p, 1, &wc), 0);
+        assert_memory_equal(p->end[1].memory, p->end[0].memory, lengths[i]);
+        assert_int_equal(p->end[1].memory[lengths[i]], 0);
+        assert_int_equal(p->end[0].e->stats.retx_packets, 0);
+        pair_end(p);
+    }
+}
+
+/* Every packet twice, the second time around also late: executed once. */
+static void mrd_engine_rx__repeated_packets_do_nothing(void **state)
+{
+    struct pair *p = &pair;
+    static struct pair_frame kept[8];
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
+    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
+    pair_post(p, 0, MRD_WR_SEND, 0, 8 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 8);
+    memcpy(kept, p->end[1].inbox, sizeof(kept));
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 1, &wc), 1);
+    memset(p->end[1].memory, 0x55, PAIR_MEMORY); /* the application uses the buffer for something newer */
+    mrd_engine_begin(p->end[1].e, p->now);
+    for (int i = 0; i < 8; i++)
+        pair_rx_one(p, 1, &kept[i]);
+    assert_int_equal(p->end[1].e->stats.rx_duplicates, 8);
+    assert_int_equal(pair_poll(p, 1, &wc), 0);
+    for (unsigned i = 0; i < PAIR_MEMORY; i++)
+        assert_int_equal(p->end[1].memory[i], 0x55);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* One flipped bit, in header or payload: dropped, counted, and made good by a retransmission. */
+static void mrd_engine_rx__broken_packets_are_counted_and_change_nothing(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (uint32_t byte = 0; byte < 300; byte += 7) {
+        struct mrd_stats *s;
+
+        pair_begin(p);
+        s = &p->end[1].e->stats;
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 200);
+        assert_int_equal(pair_tx(p, 0), 1);
+        if (byte < p->end[1].inbox[0].len) {
+            p->end[1].inbox[0].data[byte] ^= 4;
+            pair_turn(p, 1);
+            assert_int_equal(s->rx_drop_checksum + s->rx_drop_version + s->rx_drop_type + s->rx_drop_length +
+                                 s->rx_drop_truncated,
+                             1);
+            assert_int_equal(s->rx_packets, 0);
+            assert_int_equal(p->end[1].memory[0] | p->end[1].memory[1], 0);
+        }
+        pair_settle(p, p->now + MRD_SEC);
+        assert_memory_equal(p->end[1].memory, p->end[0].memory, 200);
+        pair_end(p);
+    }
+}
+
+/* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
+static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
+{
+    struct pair *p = &pair;
+    uint64_t end_ns;
+
+    (void)state;
+    pair_config(p);
+    p->config.challenge_ns = MRD_SEC;
+    pair_open(p);
+    p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
+    pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
+    pair_post_recv(p, 0, 0, PAIR_MEMORY);
+    pair_post_recv(p, 1, 0, PAIR_MEMORY);
+    end_ns = p->now + MRD_MSEC;
+    for (int i = 0; p->now < end_ns; i++) {
+        unsigned at = i & 1;
+
+        if (i == 20) {
+            pair_post(p, 0, MRD_WR_SEND_WITH_IMM, 0, 100);
+            pair_post_recv(p, 1, 0, PAIR_MEMORY);
+        }
+        if (i == 21)
+            pair_post(p, 1, MRD_WR_SEND_WITH_IMM, 0, 100);
+        pair_turn(p, at);
+        for (unsigned k = 0; k < p->end[1 - at].num_inbox; k++) {
+            const struct pair_frame *f = &p->end[1 - at].inbox[k];
+            struct mrd_wire_head head;
+
+            assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+            if (head.type == MRD_WIRE_DATA)
+                assert_in_range(head.head_len, 40, 96);
+            if (head.type > MRD_WIRE_ACK)
+                assert_in_range(head.head_len, 40, 40);
+        }
+        p->now += PAIR_HOP_NS;
+    }
+    assert_int_equal(p->end[1].e->stats.tx_challenges > 0, 1);
+    assert_int_equal(p->end[1].e->stats.tx_acks_ridden, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Acked, and the mover has stopped reading: only then may the application have its buffer back. */
+static void mrd_engine_tx_done__completion_waits_for_the_mover(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.copies = false;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 2);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.una, 2);
+    assert_int_equal(pair_poll(p, 0, &wc), 0);
+    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
+    assert_int_equal(pair_poll(p, 0, &wc), 0);
+    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+/* New packets shrink; what was cut before keeps its PSN and its size. */
+static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 2);
+    p->end[1].num_inbox = 0; /* both lost */
+    mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, 600);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 4 * PAIR_PAYLOAD, 2 * 576);
+    assert_int_equal(pair_tx(p, 0), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        struct mrd_wire_head head;
+
+        assert_int_equal(mrd_wire_get(p->end[1].inbox[i].data, p->end[1].inbox[i].len, &head), MRD_WIRE_OK);
+        assert_int_equal(p->end[1].inbox[i].len - head.head_len, 576); /* multiples of 64 */
+        assert_int_equal(head.psn, 2 + i);
+    }
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, 2 * PAIR_PAYLOAD);
+    assert_memory_equal(p->end[1].memory + 4 * PAIR_PAYLOAD, p->end[0].memory + 4 * PAIR_PAYLOAD, 2 * 576);
+    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.next, 4);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_create__rejects_bad_configurations),
+        cmocka_unit_test(mrd_engine_create__gives_back_what_it_got),
+        cmocka_unit_test(mrd_engine_time__never_back),
+        cmocka_unit_test(mrd_engine_look__table),
+        cmocka_unit_test(mrd_engine_look__counts_from_the_last_look),
+        cmocka_unit_test(mrd_engine_drained__judges_nobody_before_all_is_read),
+        cmocka_unit_test(mrd_engine_drained__losses_after_the_last_ack),
+        cmocka_unit_test(mrd_engine_drained__rtt_across_a_stall_is_void),
+        cmocka_unit_test(mrd_engine_arm__heap_keeps_the_order),
+        cmocka_unit_test(mrd_engine_arm__earlier_wins),
+        cmocka_unit_test(mrd_engine_deadline__never_when_idle),
+        cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
+        cmocka_unit_test(mrd_engine_grant__forgets_who_stopped_sending),
+        cmocka_unit_test(mrd_engine_get_event__more_than_fit_are_counted),
+        cmocka_unit_test(mrd_engine_rx__send_ends_in_one_completion_at_each_end),
+        cmocka_unit_test(mrd_engine_rx__repeated_packets_do_nothing),
+        cmocka_unit_test(mrd_engine_rx__broken_packets_are_counted_and_change_nothing),
+        cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
+        cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
+        cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/unit/engine_pair.h"
+
+/*
+ * Straight receive: where the payloads of a burst should be put before its packets were looked at, and what becomes of
+ * them. The message is a write of 16 packets; its first came already, the others lie in the inbox.
+ */
+
+enum { SEGMENTS = 16, BURST = SEGMENTS - 1 };
+
+static struct pair pair; /* large, and begun anew by each test */
+static struct pair_frame burst[BURST];
+static unsigned head_len, segment_len;
+
+static unsigned plan(struct pair *p, unsigned first, unsigned segments, struct mrd_rx_plan *out)
+{
+    return mrd_engine_rx_plan(p->end[1].e, burst[first].data, head_len, segments, segment_len,
+                              segments * segment_len, &p->end[0].addr, out);
+}
+
+/* `opened`: the first packet arrived. */
+static void begin_at(struct pair *p, bool opened)
+{
+    struct mrd_wire_head head;
+
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, SEGMENTS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
+    p->end[1].num_inbox = opened;
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 1);
+    assert_int_equal(mrd_wire_get(burst[0].data, burst[0].len, &head), MRD_WIRE_OK);
+    head_len = head.head_len;
+    segment_len = burst[0].len;
+    assert_int_equal(segment_len, head_len + PAIR_PAYLOAD);
+}
+
+static void begin(struct pair *p)
+{
+    begin_at(p, true);
+}
+
+/* What the mover does: burst[which] comes as segment `index` of the plan, its payload where the plan says. */
+static void receive(struct pair *p, const struct mrd_rx_plan *plan_, unsigned which, unsigned index)
+{
+    struct mrd_rx_packet packet = pair_packet(p, 1, &burst[which]);
+
+    memcpy(plan_->iov[plan_->first[index]].iov_base, burst[which].data + head_len, PAIR_PAYLOAD);
+    packet.len = head_len;
+    packet.placed = 1;
+    packet.placed_len = PAIR_PAYLOAD;
+    packet.plan_index = (uint16_t)index;
+    mrd_engine_rx(p->end[1].e, &packet, 1, p->now);
+}
+
+/* The rest of the message comes by retransmission, if it has to, and every byte is in its place. */
+static void finish(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, SEGMENTS * PAIR_PAYLOAD);
+    pair_end(p);
+}
+
+/* A change to a packet's header, sealed again: what an attacker or a confused peer could send. */
+static void reseal(unsigned which)
+{
+    mrd_wire_seal(burst[which].data, burst[which].data + head_len);
+}
+
+static void mrd_engine_rx_plan__in_place_one_after_the_other(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 0, BURST, &out), BURST);
+    assert_int_equal(out.head_len, head_len);
+    assert_int_equal(out.num_segments, BURST);
+    for (unsigned i = 0; i < BURST; i++) {
+        assert_int_equal(out.first[i + 1] - out.first[i], 1);
+        assert_ptr_equal(out.iov[i].iov_base, p->end[1].memory + (i + 1) * PAIR_PAYLOAD);
+        assert_int_equal(out.iov[i].iov_len, PAIR_PAYLOAD);
+    }
+    for (unsigned i = 0; i < BURST; i++)
+        receive(p, &out, i, i);
+    assert_int_equal(p->end[1].e->stats.rx_straight, BURST);
+    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 0);
+    finish(p);
+}
+
+/* The last segment may be shorter. */
+static void mrd_engine_rx_plan__short_last_segment(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, 3, segment_len,
+                                        2 * segment_len + head_len + 100, &p->end[0].addr, &out),
+                     3);
+    assert_int_equal(out.iov[2].iov_len, 100);
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__not_beyond_the_message(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 10, 20, &out), 5);
+    finish(p);
+}
+
+/* Every predicted PSN must be new: a late duplicate would overwrite newer data. */
+static void mrd_engine_rx_plan__stops_at_a_psn_that_came(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    pair_rx_one(p, 1, &burst[4]);
+    assert_int_equal(plan(p, 0, BURST, &out), 4);
+    assert_int_equal(plan(p, 4, 5, &out), 0);
+    assert_int_equal(plan(p, 5, 5, &out), 5);
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__stops_at_the_grant(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv.limit = 6; /* PSNs 1..5 */
+    assert_int_equal(plan(p, 0, BURST, &out), 5);
+    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv.limit = 1024;
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__never_the_first_packet_of_a_message(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin_at(p, false);
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    finish(p);
+}
+
+/* A corrupt address must not write: no bit of the header may be wrong. */
+static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    for (unsigned bit = 0; bit < 8 * head_len; bit++) {
+        burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(plan(p, 0, BURST, &out), 0);
+        burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    for (unsigned peeked = 0; peeked < head_len; peeked++)
+        assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, peeked, 2, segment_len, 2 * segment_len,
+                                            &p->end[0].addr, &out),
+                         0);
+    assert_int_equal(plan(p, 0, BURST, &out), BURST);
+    finish(p);
+}
+
+/* Headers whose check holds and that are not of this message, this attempt, this space or this peer. */
+static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
+{
+    static const struct {
+        unsigned at;
+        uint8_t flip;
+    } table[] = {
+        {0, 3},                           /* an ACK */
+        {7, 1},                           /* source incarnation */
+        {11, 1},                          /* destination incarnation */
+        {15, 1},                          /* epoch */
+        {31, 1},                          /* sender's receive port */
+        {40, MRD_PART_MULTI},             /* a message of one packet */
+        {40, MRD_OP_SEND ^ MRD_OP_WRITE}, /* another operation */
+        {40, MRD_OP_VOID ^ MRD_OP_WRITE},
+        {40, MRD_PART_SOLICITED},
+        {41, 1},           /* attempt */
+        {43, 4},           /* length: not what the segment holds */
+        {47, 1},           /* target queue pair */
+        {51, 1},           /* source queue pair */
+        {55, 1},           /* id */
+        {59, 1},           /* total */
+        {62, 0x80},        /* offset: beyond the message */
+        {63, 1},           /* offset: not where this PSN's bytes belong */
+        {62, 4},           /* offset: another packet's place */
+        {67, 1},           /* rkey */
+        {75, 1},           /* address */
+        {19, 1},           /* PSN */
+    };
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct pair_frame whole = burst[2];
+
+        burst[2].data[table[i].at] ^= table[i].flip;
+        reseal(2);
+        assert_int_equal(plan(p, 2, 4, &out), 0);
+        burst[2] = whole;
+        assert_int_equal(plan(p, 2, 4, &out), 4);
+    }
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__refuses_other_sizes(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    e = p->end[1].e;
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, head_len, 2 * head_len, &p->end[0].addr, &out), 0);
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len - 1, 2 * segment_len - 2,
+                                        &p->end[0].addr, &out),
+                     0);
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len + 1, 2 * segment_len + 2,
+                                        &p->end[0].addr, &out),
+                     0);
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len, segment_len - 1,
+                                        &p->end[0].addr, &out),
+                     0);
+    assert_int_equal(plan(p, 0, 1, &out), 1);
+    finish(p);
+}
+
+/* Only where a PSN tells the place: else its being new does not mean that nothing was received there. */
+static void mrd_engine_rx_plan__refuses_an_uneven_message(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slot[0].uneven = true;
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__refuses_deregistered_memory(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(p);
+    mrd_engine_dereg_mr(p->end[1].e, p->end[1].mr, p->now);
+    p->end[1].mr = NULL;
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(p->end[1].memory[2 * PAIR_PAYLOAD], 0);
+    pair_end(p);
+}
+
+/* Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived. */
+static void mrd_engine_rx__moves_what_was_not_predicted(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_rcv *rcv;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 0, 4, &out), 4);
+    receive(p, &out, 0, 0);
+    receive(p, &out, 9, 1); /* where burst[1], PSN 2, was predicted */
+    receive(p, &out, 2, 2);
+    receive(p, &out, 3, 3);
+    rcv = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv;
+    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
+    assert_int_equal(p->end[1].e->stats.rx_straight, 3);
+    assert_int_equal(rcv->cum, 2);
+    assert_int_equal(mrd_rcv_check(rcv, 2), MRD_RCV_NEW);
+    assert_int_equal(mrd_rcv_check(rcv, 10), MRD_RCV_DUPLICATE);
+    assert_memory_equal(p->end[1].memory + 10 * PAIR_PAYLOAD, p->end[0].memory + 10 * PAIR_PAYLOAD, PAIR_PAYLOAD);
+    finish(p);
+}
+
+/* In place, and broken on its way: not received, so that its retransmission is. */
+static void mrd_engine_rx__placed_payload_is_checked(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 0, 2, &out), 2);
+    burst[0].data[head_len + 500] ^= 1;
+    receive(p, &out, 0, 0);
+    receive(p, &out, 1, 1);
+    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 1);
+    assert_int_equal(p->end[1].e->stats.rx_straight, 1);
+    finish(p);
+}
+
+/* Segments beyond the plan, or after it, have no place. */
+static void mrd_engine_rx__placed_without_a_plan(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out, none;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 0, 3, &out), 3);
+    out.first[3] = 2;
+    receive(p, &out, 3, 3);
+    assert_int_equal(p->end[1].e->stats.rx_drop_length, 1);
+    p->end[1].e->stats.rx_packets = 0;
+    burst[5].data[60] ^= 1;
+    assert_int_equal(plan(p, 5, 3, &none), 0); /* a refusal ends the plan before it */
+    receive(p, &out, 0, 0);
+    assert_int_equal(p->end[1].e->stats.rx_drop_length, 2);
+    assert_int_equal(p->end[1].e->stats.rx_packets, 0);
+    finish(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_rx_plan__in_place_one_after_the_other),
+        cmocka_unit_test(mrd_engine_rx_plan__short_last_segment),
+        cmocka_unit_test(mrd_engine_rx_plan__not_beyond_the_message),
+        cmocka_unit_test(mrd_engine_rx_plan__stops_at_a_psn_that_came),
+        cmocka_unit_test(mrd_engine_rx_plan__stops_at_the_grant),
+        cmocka_unit_test(mrd_engine_rx_plan__never_the_first_packet_of_a_message),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_a_broken_header),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_what_is_not_of_the_message),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_other_sizes),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_an_uneven_message),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_deregistered_memory),
+        cmocka_unit_test(mrd_engine_rx__moves_what_was_not_predicted),
+        cmocka_unit_test(mrd_engine_rx__placed_payload_is_checked),
+        cmocka_unit_test(mrd_engine_rx__placed_without_a_plan),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
