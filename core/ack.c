@@ -118,7 +118,8 @@ static void told(struct mrd_rcv *r)
     r->echo_valid = false;
 }
 
-void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit, uint64_t now_ns)
+void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit,
+                  uint64_t now_ns)
 {
     told(r);
     head->flags |= MRD_WIRE_ACKBLOCK;
@@ -130,25 +131,33 @@ void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_li
     head->ack_stamp = r->echo_stamp + (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
 }
 
+/* 64 PSNs from `base`. Bits below cum and from highest on belong to other turns of the ring. */
+static uint64_t reportable(const struct mrd_rcv *r, uint32_t base)
+{
+    uint32_t i = (base & r->mask) >> 6;
+    uint64_t bits = r->received[i] & ~r->held[i];
+    int32_t lo = (int32_t)(r->cum - base), hi = (int32_t)(r->highest - base);
+
+    if (lo >= 64 || hi <= 0)
+        return 0;
+    if (lo > 0)
+        bits &= ~0ull << lo;
+    if (hi < 64)
+        bits &= (1ull << hi) - 1;
+    return bits;
+}
+
 static void build_slices(const struct mrd_rcv *r, struct mrd_wire_ack *ack)
 {
     if (r->highest == r->cum)
         return;
-    for (uint32_t base = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1); mrd_seq_before(base, r->highest);
-         base += MRD_WIRE_SLICE_BITS) {
+    for (uint32_t base = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1);
+         mrd_seq_before(base, r->highest); base += MRD_WIRE_SLICE_BITS) {
         struct mrd_wire_slice *slice = &ack->slice[ack->num_slices++];
 
         slice->base = base;
-        for (uint32_t w = 0; w < 4; w++) {
-            uint32_t i = ((base & r->mask) >> 6) + w;
-            uint32_t lo = r->cum - (base + 64 * w); /* bits below cum belong to another turn of the ring */
-
-            slice->bits[w] = r->received[i] & ~r->held[i];
-            if ((int32_t)lo >= 64)
-                slice->bits[w] = 0;
-            else if ((int32_t)lo > 0)
-                slice->bits[w] &= ~0ull << lo;
-        }
+        for (uint32_t w = 0; w < 4; w++)
+            slice->bits[w] = reportable(r, base + 64 * w);
         if (ack->num_slices == MRD_WIRE_SLICES_MAX)
             break;
     }

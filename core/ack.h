@@ -18,27 +18,28 @@
 
 struct mrd_rcv_path {
     uint16_t id;
-    bool seen;    /* since the last ack */
+    bool seen; /* since the last ack */
     bool used;
     uint32_t received, ce;
 };
 
 struct mrd_rcv {
-    uint32_t mask;     /* tracker - 1 */
-    uint32_t cum;      /* all below are received and reportable */
-    uint32_t highest;  /* one past the highest received */
-    uint32_t limit;    /* psn_limit as last told: beyond it nothing is taken */
+    uint32_t mask;    /* tracker - 1 */
+    uint32_t cum;     /* all below are received and reportable */
+    uint32_t highest; /* one past the highest received */
+    uint32_t limit;   /* psn_limit as last told: beyond it nothing is taken */
     uint32_t num_held;
-    uint32_t serial;   /* of the last ack */
+    uint32_t serial; /* of the last ack */
     uint64_t received[MRD_TRACKER_MAX / 64], held[MRD_TRACKER_MAX / 64];
 
-    uint32_t since_ack;   /* packets since the last ack */
-    uint64_t due_ns;      /* when the next ack must leave; MRD_NEVER: none owed */
-    bool now;             /* it must leave at once */
-    bool wait_for_reply;  /* it waits for the current call to return, so that it can ride on an answer */
-    bool full;            /* only a full ack tells what is owed (duplicates, gaps, a new path's counts) */
-    bool twice;           /* send the next one twice: the sender repeats itself on two paths */
-    bool ce_unsaid;       /* CE counts changed since the last full ack */
+    uint32_t since_ack; /* packets since the last ack */
+    uint64_t due_ns;    /* when the next ack must leave; MRD_NEVER: none owed */
+    bool now;           /* it must leave at once */
+    bool
+        wait_for_reply; /* it waits for the current call to return, so that it can ride on an answer */
+    bool full;      /* only a full ack tells what is owed (duplicates, gaps, a new path's counts) */
+    bool twice;     /* send the next one twice: the sender repeats itself on two paths */
+    bool ce_unsaid; /* CE counts changed since the last full ack */
 
     bool echo_valid, echo_ce;
     uint32_t echo_psn, echo_stamp, echo_rx_stamp;
@@ -66,7 +67,9 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce,
 /* May the ack owed ride as a block on a data packet? Else only a full one tells all. */
 bool mrd_rcv_rides(const struct mrd_rcv *r);
 /* The block's fields; what was owed counts as told. */
-void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit, uint64_t now_ns);
-void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint64_t now_ns);
+void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit,
+                  uint64_t now_ns);
+void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit,
+                   uint64_t now_ns);
 
 #endif

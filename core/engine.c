@@ -37,8 +37,10 @@ static bool make_pools(struct mrd_engine *e)
 
     return mrd_peers_init(&e->peers, e->allocator, c->max_peers, c->paths) &&
            mrd_pool_init(&e->txq_pool, e->allocator, sizeof(struct mrd_txq), c->max_flows) &&
-           mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx), c->max_flows) &&
-           mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx), 2 * c->max_flows) &&
+           mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx),
+                         c->max_flows) &&
+           mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx),
+                         2 * c->max_flows) &&
            mrd_pool_init(&e->pend_pool, e->allocator, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusal_pool, e->allocator, sizeof(struct mrd_refusal), REFUSALS) &&
            mrd_mrs_init(&e->mrs, e->allocator) && make_hash(e, &e->qps, 1024) &&
@@ -56,15 +58,18 @@ static int check_config(const struct mrd_engine_config *c)
     if (!c->paths || c->paths > MRD_PATHS_MAX || c->paths > m->paths || !c->max_peers ||
         c->max_peers > 1u << 20 || !c->max_flows || !c->incarnation)
         return -EINVAL;
-    if (m->tracker < MRD_TRACKER_MIN || m->tracker > MRD_TRACKER_MAX || m->tracker & (m->tracker - 1))
+    if (m->tracker < MRD_TRACKER_MIN || m->tracker > MRD_TRACKER_MAX ||
+        m->tracker & (m->tracker - 1))
         return -EINVAL;
-    if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX || !m->quantum || !m->ack_every)
+    if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX || !m->quantum ||
+        !m->ack_every)
         return -EINVAL;
     return 0;
 }
 
 struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
-                                     const struct mrd_allocator *allocator, uint64_t now_ns, int *error)
+                                     const struct mrd_allocator *allocator, uint64_t now_ns,
+                                     int *error)
 {
     struct mrd_engine *e;
 
@@ -334,14 +339,16 @@ int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *co
 
 #define X(name_, unit_, what)                                                                      \
     if (n < max)                                                                                   \
-        counters[n] = (struct mrd_counter){.name = #name_, .unit = unit_, .value = e->stats.name_}; \
+        counters[n] =                                                                              \
+            (struct mrd_counter){.name = #name_, .unit = unit_, .value = e->stats.name_};          \
     n++;
     MRD_COUNTERS(X)
 #undef X
     return n;
 }
 
-int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr, struct mrd_peer_attr *attr)
+int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
+                          struct mrd_peer_attr *attr)
 {
     const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
 
@@ -479,7 +486,8 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
     return false;
 }
 
-void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path, uint64_t now_ns)
+void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path,
+                          uint64_t now_ns)
 {
     struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
 

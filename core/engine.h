@@ -34,7 +34,7 @@ struct mrd_allocator {
 
 /* What the mover tells the engine about itself. */
 struct mrd_mover {
-    uint64_t link_bps;      /* rate of the link; 0: unknown, it is measured */
+    uint64_t link_bps; /* rate of the link; 0: unknown, it is measured */
     uint64_t rto_floor_ns;
     uint64_t base_rtt_ns;   /* least value taken for the base RTT; 0: the measured one */
     uint32_t ack_every;     /* packets received before an ack */
@@ -43,45 +43,48 @@ struct mrd_mover {
     uint32_t quantum;       /* most packets sent on a path before switching: 1, or what GSO takes */
     uint32_t paths;         /* usable path numbers: 0 .. paths - 1 */
     uint32_t tracker;       /* PSNs tracked a peer: power of two, 256 .. 4096 */
-    uint32_t cwnd_cap_bytes;    /* 0: none */
-    uint32_t cwnd_start_bytes;  /* 0: 1.5 BDP */
-    uint32_t rx_buffer_bytes;   /* receive buffer shared by all senders; 0: no limit */
+    uint32_t cwnd_cap_bytes;     /* 0: none */
+    uint32_t cwnd_start_bytes;   /* 0: 1.5 BDP */
+    uint32_t rx_buffer_bytes;    /* receive buffer shared by all senders; 0: no limit */
     uint32_t rx_packet_overhead; /* what a packet costs in that buffer beyond its bytes */
-    uint32_t header_bytes;  /* below ours on the wire, for rates: Ethernet, IP, UDP */
-    bool copies;            /* tx_burst copies: buffers are free when it returns, cookies are not needed */
+    uint32_t header_bytes;       /* below ours on the wire, for rates: Ethernet, IP, UDP */
+    bool copies; /* tx_burst copies: buffers are free when it returns, cookies are not needed */
 };
 
 struct mrd_engine_config {
     struct mrd_mover mover;
-    struct mrd_addr self;     /* own receive address; the port is what peers answer to */
+    struct mrd_addr self; /* own receive address; the port is what peers answer to */
     uint64_t seed;
-    uint32_t incarnation;     /* random, not 0 */
-    const char *spray, *cc;   /* NULL: defaults */
-    uint32_t paths;           /* entropy values a peer, at most mover.paths */
+    uint32_t incarnation;   /* random, not 0 */
+    const char *spray, *cc; /* NULL: defaults */
+    uint32_t paths;         /* entropy values a peer, at most mover.paths */
     uint32_t max_peers, max_flows;
     uint64_t peer_timeout_ns, challenge_ns;
 };
 
 /* NULL: bad policy name or number (-EINVAL), or no memory (-ENOMEM); *error then holds which. */
 struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
-                                     const struct mrd_allocator *allocator, uint64_t now_ns, int *error);
+                                     const struct mrd_allocator *allocator, uint64_t now_ns,
+                                     int *error);
 void mrd_engine_destroy(struct mrd_engine *e);
 
 /* ---------------------------------------------------------------------------------------- packets and time */
 
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns);
-void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n, uint64_t now_ns);
+void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n,
+                   uint64_t now_ns);
 /*
  * Where the payloads of a burst of `segments` datagrams of `segment_len` bytes (the last may be shorter: total_len
  * in all), whose first header is `head`, should be received. Segments planned, or 0: stage them.
  */
-unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *head, unsigned head_len, unsigned segments,
-                            unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
-                            struct mrd_rx_plan *plan);
+unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *head, unsigned head_len,
+                            unsigned segments, unsigned segment_len, unsigned total_len,
+                            const struct mrd_addr *from, struct mrd_rx_plan *plan);
 void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns);
 void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns);
 /* Fill up to n packets that may be sent now; how many. Packets for one peer and path come in runs. */
-unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n, uint64_t now_ns);
+unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
+                       uint64_t now_ns);
 /* The mover no longer reads the buffers of the packet with this cookie. */
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
 /* The mover could not send a packet of this peer because it does not fit: new packets get at most payload_bytes. */
@@ -93,21 +96,21 @@ uint64_t mrd_engine_deadline(const struct mrd_engine *e);
 
 struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context);
 int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd);
-struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length, int access,
-                                 int *error);
+struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
+                                 int access, int *error);
 int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns);
-struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe, void *cq_context,
-                                    int *error);
+struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
+                                    void *cq_context, int *error);
 int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq);
 int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc);
-struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_qp_init_attr *attr,
-                                    int *error);
-int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr, int mask,
-                         uint64_t now_ns);
+struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_qp_init_attr *attr, int *error);
+int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr,
+                         int mask, uint64_t now_ns);
 int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp, uint64_t now_ns);
 /* payload_bytes: what a packet to there may carry, 0: the mover's. */
-struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_addr *to,
-                                    uint32_t payload_bytes, int *error);
+struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_addr *to, uint32_t payload_bytes, int *error);
 int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
 const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah);
 /* 0 or -ENOENT. */
@@ -133,7 +136,8 @@ int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event);
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max);
 /* `address` strings are left empty: the caller formats addr. port of a path: the mover's path number. */
-int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr, struct mrd_peer_attr *attr);
+int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
+                          struct mrd_peer_attr *attr);
 int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uint32_t index,
                           struct mrd_path_attr *attr);
 const char *mrd_engine_spray_name(const struct mrd_engine *e);
@@ -145,6 +149,7 @@ const char *mrd_engine_audit(struct mrd_engine *e);
 /* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
 bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);
 /* The mover's answer: `path` is its new path number, or -1: the old one stays and is probed each second. */
-void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path, uint64_t now_ns);
+void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path,
+                          uint64_t now_ns);
 
 #endif

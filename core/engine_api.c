@@ -36,7 +36,9 @@ struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *con
 int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
 {
     if (pd_impl(pd)->users)
-        return fail(e, -EBUSY, "the protection domain still has memory regions, queue pairs or address handles");
+        return fail(
+            e, -EBUSY,
+            "the protection domain still has memory regions, queue pairs or address handles");
     mrd_engine_give(e, pd, sizeof(struct mrd_pd_impl));
     e->num_pds--;
     return 0;
@@ -142,7 +144,8 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
     if (attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
         return "rnr_retry is 0 to 7";
     if (!mrd_qp_bytes(&attr->cap))
-        return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes at most";
+        return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes "
+               "at most";
     return NULL;
 }
 
@@ -200,11 +203,12 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
             mrd_engine_cancel(e, &qp->msgs[i], status);
     mrd_engine_place_flush_qp(e, qp, status); /* gives reserved receives back */
     while ((recv = mrd_qp_recv_take(qp)))
-        mrd_engine_recv_done(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
+        mrd_engine_recv_done(e, qp, recv,
+                             &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
 }
 
-int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, const struct mrd_qp_attr *attr,
-                         int mask, uint64_t now_ns)
+int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
+                         const struct mrd_qp_attr *attr, int mask, uint64_t now_ns)
 {
     const int known = MRD_QP_STATE | MRD_QP_QKEY | MRD_QP_RNR_RETRY | MRD_QP_RNR_TIMER;
     struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
@@ -251,8 +255,8 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
     return 0;
 }
 
-struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd, const struct mrd_addr *to,
-                                    uint32_t payload_bytes, int *error)
+struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_addr *to, uint32_t payload_bytes, int *error)
 {
     struct mrd_ah_impl *ah = mrd_engine_take(e, sizeof(*ah));
 
@@ -314,8 +318,7 @@ static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 
 static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_flow_tx *flow =
-        mrd_engine_flow_tx(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    struct mrd_flow_tx *flow = mrd_engine_flow_tx(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
 
     if (!flow)
         return fail(e, -EAGAIN, "the context's flow table is full (max_flows)");
@@ -353,8 +356,9 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
         mrd_engine_tx_half(e, peer); /* before numbering: numbers start with the space */
     if (!peer || !mrd_engine_txq_reserve(e, peer, qp)) {
         mrd_cq_unreserve(cq);
-        return fail(e, -EAGAIN, peer ? "the context's table of active flows is full (max_flows)"
-                                     : "the context's peer table is full (max_peers)");
+        return fail(e, -EAGAIN,
+                    peer ? "the context's table of active flows is full (max_flows)"
+                         : "the context's peer table is full (max_peers)");
     }
     msg = mrd_qp_msg_alloc(qp, wr, length);
     if (!msg) {
@@ -407,7 +411,8 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
         *bad_wr = wr;
         if (wr->num_sge > 0 && mrd_mr_list(&e->mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge,
                                            MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
-            return fail(e, -EINVAL, "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+            return fail(e, -EINVAL,
+                        "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
         if (!mrd_cq_reserve(cq))
             return fail(e, -ENOMEM, "the receive completion queue is full");
         if (qp->pub.state == MRD_QPS_ERR) {
@@ -420,8 +425,9 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
         error = mrd_qp_recv_post(qp, wr);
         if (error) {
             mrd_cq_unreserve(cq);
-            return fail(e, error, error == -ENOMEM ? "the receive queue is full"
-                                                   : "a receive that the queue pair cannot hold");
+            return fail(e, error,
+                        error == -ENOMEM ? "the receive queue is full"
+                                         : "a receive that the queue pair cannot hold");
         }
     }
     return 0;

@@ -39,8 +39,8 @@ static struct mrd_stateless *stateless(struct mrd_engine *e, const struct mrd_rx
 }
 
 /* Echoes what was asked; its live_epoch tells the asker which of our older spaces are over as well. */
-static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer, const struct mrd_wire_head *head,
-                       const struct mrd_rx_packet *packet)
+static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
+                       const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
 {
     struct mrd_stateless *s = stateless(e, packet, head, MRD_WIRE_RESET);
 
@@ -226,7 +226,8 @@ void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx
 
     for (uint32_t i = 0; peer->rx && i < MRD_MSG_SLOTS; i++)
         if (peer->rx->slot[i].state == MRD_SLOT_OPEN)
-            mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
+            mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_ABORTED,
+                                 MRD_WC_REM_ABORT_ERR);
     while ((n = mrd_list_first(&peer->flows_rx)))
         mrd_engine_flow_rx_free(e, mrd_container_of(n, struct mrd_flow_rx, peer_node),
                                 MRD_WC_REM_ABORT_ERR);
@@ -250,8 +251,9 @@ void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 /* ---------------------------------------------------------------------------------------- received */
 
 /* A first contact of a life that we hold no space of: may it in? */
-static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
-                              const struct mrd_rx_packet *packet, const struct mrd_addr *addr)
+static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
+                              const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
+                              const struct mrd_addr *addr)
 {
     uint32_t other = 0;
     bool young = e->config.challenge_ns && e->empty_ns - e->opened_ns <= e->config.challenge_ns &&
@@ -264,8 +266,8 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, const
     else if (peer && peer->tx && peer->tx->bound_inc != head->src_inc)
         other = peer->tx->bound_inc;
     cookie = cookie_for(e, addr, head, other);
-    if ((young || other || pressed) &&
-        !(head->dst_inc == e->config.incarnation && head->flags & MRD_WIRE_COOKIE && head->cookie == cookie)) {
+    if ((young || other || pressed) && !(head->dst_inc == e->config.incarnation &&
+                                         head->flags & MRD_WIRE_COOKIE && head->cookie == cookie)) {
         send_challenge(e, head, packet, cookie);
         return NULL;
     }
@@ -340,7 +342,8 @@ static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head
     return mrd_peer_find(&e->peers, &addr);
 }
 
-void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_addr *from)
+void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
+                         const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
@@ -376,7 +379,8 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
 
     if (age_ns < up_ns || head->up_usec == UINT32_MAX)
         return EPOCH_YOUNGER;
-    return flight_ns <= age_ns && age_ns - flight_ns > up_ns + MRD_USEC ? EPOCH_OLDER : EPOCH_IN_DOUBT;
+    return flight_ns <= age_ns && age_ns - flight_ns > up_ns + MRD_USEC ? EPOCH_OLDER
+                                                                        : EPOCH_IN_DOUBT;
 }
 
 /* The challenger executed nothing: bind to it and repeat everything with the cookie. */
@@ -386,8 +390,8 @@ void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *h
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
 
-    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch || tx->acked_once ||
-        (tx->bound_inc && tx->bound_inc != head->src_inc)) {
+    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch ||
+        tx->acked_once || (tx->bound_inc && tx->bound_inc != head->src_inc)) {
         e->stats.rx_drop_reset++;
         return;
     }

@@ -2,13 +2,15 @@
 /*
  * The engine's state, and what its files call of each other. Parts do not include this.
  *
- * engine.c      create, clock, timer heap, ready list, events, figures
- * engine_api.c  objects and posting
- * engine_id.c   who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
- * engine_msg.c  the life of a sent message: queue, completion, refusal, cancel, ABORT
- * engine_rx.c   received packets and acks
- * engine_place.c  received parts: binding, placement, refusal, order, delivery
- * engine_tx.c   packets to send
+ * engine.c        create, clock, timer heap, ready list, events, figures
+ * engine_api.c    objects and posting
+ * engine_id.c     who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
+ * engine_msg.c    the life of a sent message: queue, completion, refusal, cancel, ABORT
+ * engine_rx.c     received packets and acks
+ * engine_place.c  received parts: binding, placement, refusal
+ * engine_flow.c   ordered mode at the target
+ * engine_tx.c     what goes next to a peer
+ * engine_emit.c   records into packets
  * engine_timer.c  deadlines: losses, probes, silence
  *
  * Nobody is judged for our own absence (a stopped process, a call that came late): losses and deadlines are looked at
@@ -54,19 +56,19 @@ struct mrd_engine {
     uint64_t absent_sum_ns;   /* length of all of them */
     struct mrd_node suspects; /* peers whose losses are to be judged once the queue is empty */
     bool fresh_path_wanted;
-    uint32_t call_seq;        /* counts mrd_engine_begin() */
-    uint32_t post_seq;        /* call_seq of the last post */
+    uint32_t call_seq; /* counts mrd_engine_begin() */
+    uint32_t post_seq; /* call_seq of the last post */
     uint32_t epoch_next, qpn_next;
 
     struct mrd_peers peers;
     struct mrd_hash qps, txqs, flows_tx, flows_rx;
     struct mrd_pool txq_pool, flow_tx_pool, flow_rx_pool, pend_pool, refusal_pool;
     struct mrd_mrs mrs;
-    struct mrd_node qp_list;  /* live and dying queue pairs */
+    struct mrd_node qp_list; /* live and dying queue pairs */
     uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs;
 
-    struct mrd_node ready;    /* peers that may have something to send */
-    struct mrd_peer **heap;   /* timers, by peer->timer_ns */
+    struct mrd_node ready;  /* peers that may have something to send */
+    struct mrd_peer **heap; /* timers, by peer->timer_ns */
     uint32_t heap_num;
 
     struct mrd_stateless stateless[MRD_STATELESS_MAX];
@@ -74,7 +76,7 @@ struct mrd_engine {
     struct mrd_engine_event event[MRD_EVENTS_MAX];
     uint32_t event_head, event_tail;
 
-    uint64_t share_period;    /* counts periods in which active senders are counted */
+    uint64_t share_period; /* counts periods in which active senders are counted */
     uint64_t share_at_ns;
     uint32_t senders, senders_prev;
 
@@ -87,7 +89,8 @@ struct mrd_engine {
         uint16_t num, len;
         uint8_t attempt;
     } plan;
-    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX]; /* a segment that came where another was predicted */
+    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX +
+                    MRD_WIRE_HEAD_BYTES_MAX]; /* a segment that came where another was predicted */
 };
 
 struct mrd_pd_impl {
@@ -137,7 +140,8 @@ void mrd_engine_heard(struct mrd_engine *e, struct mrd_peer *peer);
 /* The space that a DATA packet belongs to: the peer, with a receive half that holds it; or NULL: dealt with. */
 struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                      const struct mrd_rx_packet *packet);
-void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_addr *from);
+void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
+                         const struct mrd_addr *from);
 void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                              const struct mrd_addr *from);
 /* Entry for work to an address; NULL: the table is full. */
@@ -174,9 +178,9 @@ void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* engine_place.c */
 enum mrd_place_verdict {
     MRD_PLACED,
-    MRD_PLACE_REFUSED,    /* some parts: *refusal names them */
-    MRD_PLACE_MALFORMED,  /* nothing was done */
-    MRD_PLACE_NO_ROOM,    /* nothing was done: not even a refusal can be kept */
+    MRD_PLACE_REFUSED,   /* some parts: *refusal names them */
+    MRD_PLACE_MALFORMED, /* nothing was done */
+    MRD_PLACE_NO_ROOM,   /* nothing was done: not even a refusal can be kept */
 };
 /* All parts of a new packet. payload: NULL if it was received in place. *message_end: one of them is complete. */
 enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
@@ -184,19 +188,59 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
                                         const uint8_t *payload, uint32_t payload_len,
                                         struct mrd_refusal **refusal, bool *message_end);
 /* Where a segment's bytes belong: pieces, or 0. Used by the plan. */
-unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset, uint32_t len,
-                              struct iovec *iov);
+unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                              uint32_t len, struct iovec *iov);
 /* End a half-received message: its receive completes with `status`. */
 void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
                           enum mrd_slot_state state, enum mrd_wc_status status);
-void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status);
 void mrd_engine_recv_done(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
                           const struct mrd_wc *wc);
 /* All that the queue pair half-received or reserved, on every peer, fails. */
-void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
+void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp,
+                               enum mrd_wc_status status);
+
+/* engine_flow.c */
+/* The flow of an ordered part, caught up with its sender, and the part's numbers in full; NULL: no room for its record. */
+struct mrd_flow_rx *mrd_engine_flow_of(struct mrd_engine *e, struct mrd_peer *peer,
+                                       struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
+                                       uint32_t *msn, uint32_t *rsn);
+/* Complete what is in order. */
+void mrd_engine_flow_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow);
+/* The message will never be delivered: its places in MSN and RSN are free. Takes up to two pending records. */
+void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
+                          bool has_rsn, uint32_t rsn);
+/* What it holds completes with `status`; reserved receives go back to their queue. */
+void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
+                             enum mrd_wc_status status);
+void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_pend *pend);
+void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_node *done);
 
 /* engine_rx.c */
 void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer);
+
+/* engine_emit.c */
+/* One call's output. The last data packet stays unsealed until it is known whether another follows. */
+struct mrd_out {
+    struct mrd_tx_packet *packets;
+    unsigned num, max;
+    uint8_t *open_head; /* header not sealed yet, and its end */
+    uint8_t *open_end;
+    uint32_t open_psn;
+};
+
+/* Finish the header of the last data packet. */
+void mrd_out_seal(struct mrd_out *o);
+/* It asks for an ack. */
+void mrd_out_request_ack(struct mrd_tx_half *tx, struct mrd_out *o);
+void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o);
+/* Resets and challenges. */
+void mrd_engine_put_stateless(struct mrd_engine *e, struct mrd_out *o);
+uint32_t mrd_engine_part_bytes(const struct mrd_msg *msg);
+/* May its bytes be touched? A message whose memory was deregistered is given up. */
+bool mrd_engine_sendable(struct mrd_engine *e, struct mrd_msg *msg);
+/* Build and emit a record's packet on a path. `copy`: a second copy, of which the record takes no note. */
+void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                     uint32_t index, bool copy, struct mrd_out *o);
 
 /* engine_timer.c */
 /* Compute and arm the peer's next deadline. */

@@ -5,7 +5,9 @@
 
 #include "core/engine_impl.h"
 
-enum { QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN }; /* at least; queued_bytes is an estimate from below */
+enum {
+    QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN
+}; /* at least; queued_bytes is an estimate from below */
 
 /* ---------------------------------------------------------------------------------------- queues */
 
@@ -14,7 +16,8 @@ static uint64_t txq_hash(const struct mrd_peer *peer, uint32_t qpn)
     return mrd_flow_hash(peer->id, qpn, 0);
 }
 
-static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t qpn)
+static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                uint32_t qpn)
 {
     uint64_t hash = txq_hash(peer, qpn);
 
@@ -225,7 +228,8 @@ static void cancelled_progress(struct mrd_engine *e, struct mrd_msg *msg)
     conclude(e, msg, (enum mrd_wc_status)msg->status);
 }
 
-static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status, bool tell)
+static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status,
+                        bool tell)
 {
     msg->state = MRD_MSG_CANCELLED;
     msg->status = (uint8_t)status;
@@ -283,7 +287,8 @@ static void segment_acked(struct mrd_engine *e, struct mrd_peer *peer, const str
     id->live--;
     if (!msg)
         return;
-    if ((msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) && rec->attempt == msg->attempt) {
+    if ((msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) &&
+        rec->attempt == msg->attempt) {
         msg->acked_bytes += rec->len;
         if (msg->acked_bytes == msg->length) {
             id->msg = NULL;

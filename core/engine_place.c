@@ -50,165 +50,6 @@ static struct mrd_wc recv_wc(const struct mrd_peer *peer, uint8_t op, uint8_t fl
                            .wc_flags = flags & MRD_PART_IMM ? MRD_WC_WITH_IMM : 0};
 }
 
-static void release_pend(struct mrd_engine *e, struct mrd_pend *pend)
-{
-    mrd_pool_release(&e->pend_pool, pend);
-}
-
-static void deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
-{
-    struct mrd_pend *pend;
-
-    while ((pend = mrd_flow_rx_deliver(flow))) {
-        if (pend->complete)
-            mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
-        release_pend(e, pend);
-    }
-}
-
-/* ---------------------------------------------------------------------------------------- flows */
-
-static struct mrd_flow_rx *flow_find(const struct mrd_engine *e, const struct mrd_peer *peer,
-                                     const struct mrd_qp_impl *qp, uint32_t remote_qpn)
-{
-    uint64_t hash = mrd_flow_hash(peer->id, qp->pub.qp_num, remote_qpn);
-
-    for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx, hash); n; n = n->next) {
-        struct mrd_flow_rx *flow = mrd_container_of(n, struct mrd_flow_rx, by_key);
-
-        if (flow->peer == peer && flow->qp == qp && flow->remote_qpn == remote_qpn)
-            return flow;
-    }
-    return NULL;
-}
-
-/*
- * Messages make records up to max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
- * is used up, the next message tells how far its sender is.
- */
-static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                                     const struct mrd_wire_part *part)
-{
-    struct mrd_flow_rx *flow;
-
-    if (part->op != MRD_OP_ABORT && e->flow_rx_pool.used >= e->config.max_flows)
-        return NULL;
-    flow = mrd_pool_alloc(&e->flow_rx_pool);
-    if (!flow)
-        return NULL;
-    mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
-                     (uint16_t)(part->rsn - part->rsn_behind));
-    mrd_hash_add(&e->flows_rx, &flow->by_key,
-                 mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
-    mrd_list_append(&peer->flows_rx, &flow->peer_node);
-    return flow;
-}
-
-/* The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it are free. */
-static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, uint32_t rsn)
-{
-    struct mrd_node done, *n;
-
-    deliver(e, flow);
-    while (mrd_seq_before(flow->msn_next, msn) && !mrd_flow_rx_find(flow, flow->msn_next)) {
-        mrd_flow_rx_skip(flow);
-        deliver(e, flow);
-    }
-    mrd_list_init(&done);
-    mrd_flow_rx_pass_rsn(flow, rsn, &done);
-    while ((n = mrd_list_pop(&done))) {
-        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
-
-        if (pend->recv)
-            mrd_qp_recv_return(flow->qp, pend->recv);
-        release_pend(e, pend);
-    }
-}
-
-/* The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for its record. */
-static struct mrd_flow_rx *flow_of(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                                   const struct mrd_wire_part *part, uint32_t *msn, uint32_t *rsn)
-{
-    struct mrd_flow_rx *flow = flow_find(e, peer, qp, part->src_qpn);
-
-    if (!flow)
-        flow = flow_make(e, peer, qp, part);
-    if (!flow)
-        return NULL;
-    /* Both ends are less than half of 16 bits apart: the window is MRD_MSN_WINDOW. */
-    *msn = flow->msn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->msn - flow->msn_next);
-    *rsn = flow->rsn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->rsn - flow->rsn_next);
-    catch_up(e, flow, *msn - part->msn_behind, *rsn - part->rsn_behind);
-    return flow;
-}
-
-void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status)
-{
-    struct mrd_node *n;
-
-    while ((n = mrd_list_pop(&flow->pending))) {
-        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
-
-        if (pend->complete) { /* it is all here, but what comes before it never will be */
-            if (pend->wc.status == MRD_WC_SUCCESS)
-                pend->wc.status = status;
-            mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
-        }
-        release_pend(e, pend);
-    }
-    /* Newest first: each goes to the front of its queue. */
-    while (!mrd_list_empty(&flow->reserved)) {
-        struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
-
-        mrd_list_remove(&pend->node);
-        if (pend->recv)
-            mrd_qp_recv_return(flow->qp, pend->recv);
-        release_pend(e, pend);
-    }
-    mrd_hash_del(&e->flows_rx, &flow->by_key);
-    mrd_list_remove(&flow->peer_node);
-    mrd_pool_release(&e->flow_rx_pool, flow);
-}
-
-static void release_done(struct mrd_engine *e, struct mrd_node *done)
-{
-    struct mrd_node *n;
-
-    while ((n = mrd_list_pop(done)))
-        release_pend(e, mrd_container_of(n, struct mrd_pend, node));
-}
-
-/* The message will never be delivered: its places in MSN and RSN are free. Two pending records must be at hand. */
-static void flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
-                      uint32_t rsn)
-{
-    struct mrd_pend *pend = mrd_pool_alloc(&e->pend_pool);
-    struct mrd_node done;
-
-    assert(pend);
-    if (has_rsn && mrd_seq_before(rsn, flow->rsn_next)) {
-        struct mrd_pend *reserved = mrd_flow_rx_claim(flow, rsn);
-
-        if (reserved) {
-            mrd_qp_recv_return(flow->qp, reserved->recv);
-            release_pend(e, reserved);
-        }
-    } else if (has_rsn) {
-        struct mrd_pend *gone = mrd_pool_alloc(&e->pend_pool);
-
-        assert(gone);
-        mrd_flow_rx_gone_rsn(flow, gone, rsn);
-        mrd_list_init(&done);
-        mrd_flow_rx_skip_gone(flow, &done);
-        release_done(e, &done);
-    }
-    memset(pend, 0, sizeof(*pend));
-    pend->msn = msn;
-    pend->state = MRD_PEND_GONE;
-    mrd_flow_rx_insert(flow, pend);
-    deliver(e, flow);
-}
-
 /* ---------------------------------------------------------------------------------------- binding */
 
 /* What a new message (attempt) got bound to. */
@@ -219,7 +60,8 @@ struct bound {
     struct mrd_pend *pend; /* ordered: on no list yet */
 };
 
-static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *part, struct mrd_qp_impl *qp)
+static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
+                            struct mrd_qp_impl *qp)
 {
     if (part->op == MRD_OP_SEND && part->qkey != qp->qkey)
         return MRD_REFUSE_QKEY;
@@ -249,18 +91,18 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
         mrd_flow_rx_reserve(flow, mrd_pool_alloc(&e->pend_pool), mrd_qp_recv_take(flow->qp));
     }
     mrd_flow_rx_skip_gone(flow, &done);
-    release_done(e, &done);
+    mrd_engine_pends_release(e, &done);
     *pend = mrd_flow_rx_claim(flow, rsn);
     return *pend ? TAKEN : MRD_REFUSE_INVALID;
 }
 
-static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                            struct bound *b, bool *old)
+static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_part *part, struct bound *b, bool *old)
 {
     uint32_t msn, rsn;
     uint8_t code;
 
-    b->flow = flow_of(e, peer, b->qp, part, &msn, &rsn);
+    b->flow = mrd_engine_flow_of(e, peer, b->qp, part, &msn, &rsn);
     if (!b->flow || mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS)
         return MRD_REFUSE_RESOURCES;
     switch (mrd_flow_rx_judge(b->flow, msn, consumes(part), rsn)) {
@@ -274,7 +116,7 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer, const s
     }
     code = check_target(e, part, b->qp);
     if (code) {
-        flow_gone(e, b->flow, msn, consumes(part), rsn);
+        mrd_engine_flow_gone(e, b->flow, msn, consumes(part), rsn);
         return code;
     }
     if (consumes(part)) {
@@ -305,7 +147,7 @@ static void conclude(struct mrd_engine *e, const struct bound *b, const struct m
     b->pend->wc = *wc;
     if (mrd_list_empty(&b->pend->node))
         mrd_flow_rx_insert(b->flow, b->pend);
-    deliver(e, b->flow);
+    mrd_engine_flow_deliver(e, b->flow);
 }
 
 /* Whom the message is for, with a receive where it consumes one. *old: a message that came before. */
@@ -329,8 +171,8 @@ static uint8_t bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     if (code || *old || part->op != MRD_OP_SEND)
         return code;
     if (b->recv->length < part->total ||
-        mrd_mr_list(&e->mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge, MRD_ACCESS_LOCAL_WRITE) !=
-            MRD_MR_OK) {
+        mrd_mr_list(&e->mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge,
+                    MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK) {
         bool short_recv = b->recv->length < part->total;
         struct mrd_wc wc = recv_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
 
@@ -343,8 +185,8 @@ static uint8_t bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 
 /* ---------------------------------------------------------------------------------------- whole messages */
 
-static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                           const uint8_t *payload)
+static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
+                           const struct mrd_wire_part *part, const uint8_t *payload)
 {
     struct bound b;
     struct mrd_wc wc;
@@ -375,7 +217,8 @@ static void owed(struct mrd_engine *e, struct mrd_peer *peer)
 
 static struct bound slot_bound(const struct mrd_slot *slot)
 {
-    return (struct bound){.qp = slot->qp, .recv = slot->recv, .flow = slot->flow, .pend = slot->pend};
+    return (struct bound){
+        .qp = slot->qp, .recv = slot->recv, .flow = slot->flow, .pend = slot->pend};
 }
 
 void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
@@ -398,7 +241,8 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     struct bound b;
     uint8_t code;
 
-    if (slot->state == MRD_SLOT_OPEN) /* the sender took the slot for another: it gave this one up */
+    if (slot->state ==
+        MRD_SLOT_OPEN) /* the sender took the slot for another: it gave this one up */
         mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
     code = bind(e, peer, part, &b, old);
     memset(slot, 0, sizeof(*slot));
@@ -449,8 +293,9 @@ unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot,
     return 1;
 }
 
-static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                             uint32_t psn, const uint8_t *payload, bool *message_end)
+static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
+                             const struct mrd_wire_part *part, uint32_t psn, const uint8_t *payload,
+                             bool *message_end)
 {
     struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
     enum mrd_reasm_verdict verdict = mrd_reasm_judge(slot, part);
@@ -488,7 +333,8 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const 
     slot->got += part->len;
     if (slot->got == slot->total) {
         struct bound b = slot_bound(slot);
-        struct mrd_wc wc = recv_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
+        struct mrd_wc wc =
+            recv_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
 
         slot->state = MRD_SLOT_DONE;
         peer->rx->open_msgs--;
@@ -501,7 +347,8 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer, const 
 
 /* ---------------------------------------------------------------------------------------- ABORT */
 
-static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
+                       const struct mrd_wire_part *part)
 {
     struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
 
@@ -517,7 +364,8 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer, const struct
     owed(e, peer);
 }
 
-static void place_abort(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+static void place_abort(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_wire_part *part)
 {
     struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
     bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
@@ -528,14 +376,15 @@ static void place_abort(struct mrd_engine *e, struct mrd_peer *peer, const struc
         abort_slot(e, peer, part);
     if (!(part->flags & MRD_PART_ORDERED) || !qp || qp->pub.state != MRD_QPS_RTS)
         return;
-    flow = flow_of(e, peer, qp, part, &msn, &rsn);
+    flow = mrd_engine_flow_of(e, peer, qp, part, &msn, &rsn);
     if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
-        flow_gone(e, flow, msn, has_rsn, rsn);
+        mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
 }
 
 /* ---------------------------------------------------------------------------------------- packets */
 
-static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part)
+static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
+                          const struct mrd_wire_part *part)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
@@ -651,7 +500,8 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 
-void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp,
+                               enum mrd_wc_status status)
 {
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);

@@ -26,7 +26,8 @@ static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
         peer->lost_by_rack++;
         e->stats.retx_rack++;
     }
-    mrd_path_lost(&tx->paths, rec->path, mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
+    mrd_path_lost(&tx->paths, rec->path,
+                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
     e->stats.paths_suspended += tx->paths.num_out > out;
     e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
@@ -81,9 +82,9 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
 
     if (!rec || rec->state == MRD_SENT_ACKED || rec->state == MRD_SENT_NEW)
         return;
-    last_copy = mrd_loss_acked(&tx->loss, rec,
-                               sum->echo && psn == sum->echo_psn && stamp_of(rec->tx_ns) == sum->echo_stamp,
-                               e->now);
+    last_copy = mrd_loss_acked(
+        &tx->loss, rec,
+        sum->echo && psn == sum->echo_psn && stamp_of(rec->tx_ns) == sum->echo_stamp, e->now);
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
             mrd_path_acked(&tx->paths, rec->path, e->now);
@@ -103,7 +104,8 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     mrd_engine_record_done(e, peer, rec);
 }
 
-static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum, struct acked *sum)
+static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum,
+                        struct acked *sum)
 {
     struct mrd_sents *s = &peer->tx->sent;
 
@@ -167,7 +169,8 @@ static uint64_t rtt_sample(const struct mrd_engine *e, uint32_t stamp, uint32_t 
     return ns ? ns : 1;
 }
 
-static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a, uint64_t inflight)
+static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a,
+                    uint64_t inflight)
 {
     struct mrd_tx_half *tx = peer->tx;
 
@@ -199,8 +202,9 @@ static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct m
         tx->delay_base_valid = true;
         tx->delay_base = delay;
     }
-    mrd_path_sample(&tx->paths, index, (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS,
-                    a->rtt_ns, tx->loss.srtt_ns, e->now);
+    mrd_path_sample(&tx->paths, index,
+                    (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS, a->rtt_ns,
+                    tx->loss.srtt_ns, e->now);
 }
 
 static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)
@@ -244,7 +248,8 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_engine_ready(e, peer);
 }
 
-static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
+static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
+                   const struct mrd_rx_packet *packet)
 {
     struct mrd_addr addr = packet->from;
     struct mrd_cc_ack a = {0};
@@ -283,7 +288,8 @@ static void rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head, const
     after_ack(e, peer);
 }
 
-static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head)
+static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_wire_head *head)
 {
     struct mrd_tx_half *tx =
         ack_space(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
@@ -345,8 +351,8 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     struct mrd_refusal *refusal;
     bool message_end;
 
-    switch (mrd_engine_place(e, peer, head, packet->data, packet->placed ? NULL : payload, payload_len,
-                             &refusal, &message_end)) {
+    switch (mrd_engine_place(e, peer, head, packet->data, packet->placed ? NULL : payload,
+                             payload_len, &refusal, &message_end)) {
     case MRD_PLACE_MALFORMED:
         e->stats.rx_drop_malformed++;
         return;
@@ -372,8 +378,9 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     owe_ack(e, peer, head, message_end, had_gap);
 }
 
-static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
-                    const uint8_t *payload, uint32_t payload_len)
+static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
+                    const struct mrd_rx_packet *packet, const uint8_t *payload,
+                    uint32_t payload_len)
 {
     struct mrd_peer *peer = mrd_engine_identify(e, head, packet);
     struct mrd_rx_half *rx;
@@ -419,7 +426,8 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
     addr.port = head->reply;
     *peer = mrd_peer_find(&e->peers, &addr);
     if (!*peer || (*peer)->rx_state != MRD_RX_HELD || (*peer)->rx_inc != head->src_inc ||
-        (*peer)->rx_epoch != head->epoch || (head->dst_inc && head->dst_inc != e->config.incarnation))
+        (*peer)->rx_epoch != head->epoch ||
+        (head->dst_inc && head->dst_inc != e->config.incarnation))
         return NULL;
     slot = &(*peer)->rx->slot[part->id % MRD_MSG_SLOTS];
     if (slot->state != MRD_SLOT_OPEN || slot->id != part->id || slot->attempt != part->attempt ||
@@ -433,9 +441,9 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
  * predicted PSN must be new and all that came of the message must lie where its PSN says, else bytes that were received
  * already, under another PSN, would be overwritten.
  */
-unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len, unsigned segments,
-                            unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
-                            struct mrd_rx_plan *plan)
+unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len,
+                            unsigned segments, unsigned segment_len, unsigned total_len,
+                            const struct mrd_addr *from, struct mrd_rx_plan *plan)
 {
     struct mrd_wire_head head;
     struct mrd_wire_part part;
@@ -487,7 +495,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     e->plan.offset = part.offset;
     e->plan.attempt = part.attempt;
     e->plan.len = (uint16_t)len;
-    e->plan.base = plan->iov[0].iov_base;
+    e->plan.base = n ? plan->iov[0].iov_base : NULL;
     return n;
 }
 
@@ -500,9 +508,10 @@ static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *h
 
     return head->type == MRD_WIRE_DATA && head->head_len == packet->len &&
            head->psn == e->plan.psn + packet->plan_index && head->epoch == e->plan.epoch &&
-           head->src_inc == e->plan.src_inc && mrd_wire_get_part(packet->data, &at, head->head_len, &part) &&
-           at == head->head_len && part.flags & MRD_PART_MULTI && part.op <= MRD_OP_WRITE &&
-           part.id == e->plan.id && part.attempt == e->plan.attempt && part.len == packet->placed_len &&
+           head->src_inc == e->plan.src_inc &&
+           mrd_wire_get_part(packet->data, &at, head->head_len, &part) && at == head->head_len &&
+           part.flags & MRD_PART_MULTI && part.op <= MRD_OP_WRITE && part.id == e->plan.id &&
+           part.attempt == e->plan.attempt && part.len == packet->placed_len &&
            part.offset == e->plan.offset + (uint32_t)packet->plan_index * e->plan.len;
 }
 
@@ -511,12 +520,10 @@ static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *h
 static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
 {
     struct mrd_stats *s = &e->stats;
-    uint64_t *const counter[] = {[MRD_WIRE_OK] = &s->rx_drop_malformed,
-                                 [MRD_WIRE_TRUNCATED] = &s->rx_drop_truncated,
-                                 [MRD_WIRE_BAD_VERSION] = &s->rx_drop_version,
-                                 [MRD_WIRE_BAD_TYPE] = &s->rx_drop_type,
-                                 [MRD_WIRE_BAD_LENGTH] = &s->rx_drop_length,
-                                 [MRD_WIRE_BAD_CHECK] = &s->rx_drop_checksum};
+    uint64_t *const counter[] = {
+        [MRD_WIRE_OK] = &s->rx_drop_malformed,        [MRD_WIRE_TRUNCATED] = &s->rx_drop_truncated,
+        [MRD_WIRE_BAD_VERSION] = &s->rx_drop_version, [MRD_WIRE_BAD_TYPE] = &s->rx_drop_type,
+        [MRD_WIRE_BAD_LENGTH] = &s->rx_drop_length,   [MRD_WIRE_BAD_CHECK] = &s->rx_drop_checksum};
 
     (*counter[error])++;
 }
@@ -558,11 +565,13 @@ static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
     struct mrd_rx_packet whole = *packet;
     struct mrd_wire_head head;
 
-    if (packet->plan_index >= e->plan.num || packet->len + packet->placed_len > sizeof(e->scratch)) {
+    if (packet->plan_index >= e->plan.num ||
+        packet->len + packet->placed_len > sizeof(e->scratch)) {
         e->stats.rx_drop_length++;
         return;
     }
-    if (mrd_wire_get(packet->data, packet->len, &head) == MRD_WIRE_OK && as_planned(e, &head, packet)) {
+    if (mrd_wire_get(packet->data, packet->len, &head) == MRD_WIRE_OK &&
+        as_planned(e, &head, packet)) {
         rx_one(e, packet, at);
         return;
     }
@@ -575,7 +584,8 @@ static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
     rx_one(e, &whole, NULL);
 }
 
-void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n, uint64_t now_ns)
+void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n,
+                   uint64_t now_ns)
 {
     mrd_engine_time(e, now_ns);
     if (n)

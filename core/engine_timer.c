@@ -15,7 +15,8 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx
 {
     if (!tx->sent.inflight.num && !tx->sent.lost.num)
         return MRD_NEVER;
-    return mrd_loss_tail_ns(&tx->loss, full_window(tx), tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
+    return mrd_loss_tail_ns(&tx->loss, full_window(tx),
+                            tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
                             e->config.mover.rto_floor_ns);
 }
 
@@ -77,7 +78,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     }
     tx->loss.probes++;
     tx->unanswered++;
-    tx->loss.last_send_ns = e->now; /* also when nothing could be sent: the next probe is one interval away */
+    tx->loss.last_send_ns =
+        e->now; /* also when nothing could be sent: the next probe is one interval away */
     if (tx->loss.probes > MRD_TAIL_PROBES) {
         peer->timeouts++;
         e->stats.retx_timeout++;
@@ -116,7 +118,8 @@ static void fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
                 tx->rnr_next_ns = msg->rnr_until_ns;
             continue;
         }
-        if (!mrd_engine_txq_reserve(e, peer, msg->qp)) { /* no queue to be had now: no attempt either */
+        if (!mrd_engine_txq_reserve(e, peer,
+                                    msg->qp)) { /* no queue to be had now: no attempt either */
             msg->rnr_until_ns = tx->rnr_next_ns = e->now + MRD_MSEC;
             continue;
         }

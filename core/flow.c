@@ -12,7 +12,8 @@ static struct mrd_pend *pend_of(struct mrd_node *n)
     return mrd_container_of(n, struct mrd_pend, node);
 }
 
-void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn)
+void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,
+                      uint32_t remote_qpn)
 {
     memset(flow, 0, sizeof(*flow));
     flow->peer = peer;

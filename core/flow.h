@@ -33,9 +33,9 @@ struct mrd_flow_tx {
 };
 
 enum mrd_pend_state {
-    MRD_PEND_OPEN,  /* some of it is here */
-    MRD_PEND_FULL,  /* all of it; waits for earlier messages */
-    MRD_PEND_GONE,  /* it will never come: its place in the order is free */
+    MRD_PEND_OPEN, /* some of it is here */
+    MRD_PEND_FULL, /* all of it; waits for earlier messages */
+    MRD_PEND_GONE, /* it will never come: its place in the order is free */
 };
 
 /* A message of a flow that is not delivered yet; or, on `reserved`, an RSN whose message did not come yet. */
@@ -43,7 +43,7 @@ struct mrd_pend {
     struct mrd_node node;
     uint32_t msn, rsn;
     uint8_t state;
-    bool complete; /* push `wc` when its turn comes */
+    bool complete;         /* push `wc` when its turn comes */
     struct mrd_recv *recv; /* reserved: NULL means that the RSN is gone */
     struct mrd_wc wc;
 };
@@ -54,10 +54,10 @@ struct mrd_flow_rx {
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;
     uint32_t remote_qpn;
-    uint32_t msn_next;         /* next to be delivered */
-    uint32_t rsn_next;         /* all lower ones are bound or gone */
-    struct mrd_node pending;   /* by MSN */
-    struct mrd_node reserved;  /* by RSN: below rsn_next with a receive, above it gone ones */
+    uint32_t msn_next;        /* next to be delivered */
+    uint32_t rsn_next;        /* all lower ones are bound or gone */
+    struct mrd_node pending;  /* by MSN */
+    struct mrd_node reserved; /* by RSN: below rsn_next with a receive, above it gone ones */
 };
 
 static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t remote_qpn)
@@ -65,14 +65,16 @@ static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t re
     return mrd_hash_mix(mrd_hash_mix((uint64_t)peer_id << 32 | qpn) + remote_qpn);
 }
 
-void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
+void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,
+                      uint32_t remote_qpn);
 /* It begins with the oldest message that its sender still owes. */
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
                       uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next);
 
 enum mrd_msn_verdict { MRD_MSN_OLD, MRD_MSN_NEW, MRD_MSN_BEYOND };
 /* Is a message with this MSN (and RSN, if it consumes a receive) one that did not come yet? */
-enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn);
+enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                                       uint32_t rsn);
 /* Receives needed to bind through `rsn`. */
 uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn);
 /* The next RSN gets `recv`, in a record from the caller. */

@@ -4,6 +4,8 @@
 #include <string.h>
 
 enum {
+    STEP_LIFE_RTTS = 16,
+    SKEW_LIFE_RTTS = 8,
     MIN_RTT_HALF_WINDOW_MS = 5000,
     INITIAL_RTT_US = 1000, /* until the first sample */
 };
@@ -37,12 +39,13 @@ void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns)
     } else {
         uint64_t dev = rtt_ns > l->srtt_ns ? rtt_ns - l->srtt_ns : l->srtt_ns - rtt_ns;
 
-        l->rttvar_ns += dev / 4;
-        l->rttvar_ns -= l->rttvar_ns / 4;
+        l->rttvar_ns = (3 * l->rttvar_ns + dev) / 4;
         l->srtt_ns = (7 * l->srtt_ns + rtt_ns) / 8;
     }
     if (now_ns - l->min_at_ns > MIN_RTT_HALF_WINDOW_MS * MRD_MSEC) {
-        l->min_prev_ns = l->min_cur_ns;
+        bool idle = now_ns - l->min_at_ns > 2 * MIN_RTT_HALF_WINDOW_MS * MRD_MSEC;
+
+        l->min_prev_ns = idle ? MRD_NEVER : l->min_cur_ns;
         l->min_cur_ns = MRD_NEVER;
         l->min_at_ns = now_ns;
     }
@@ -72,11 +75,11 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
         l->rack_tx_ns = rec->tx_ns;
         return true;
     }
-    /* Acked after one that was sent later: how late is what the window must forgive. Decays over 8 RTT. */
+    /* Acked after one that was sent later: how late is what the window must forgive. */
     if (rec->tx_count == 1) {
         uint64_t late = l->rack_tx_ns - rec->tx_ns;
 
-        if (late > l->skew_ns || now_ns - l->skew_at_ns > 8 * srtt_or_initial(l)) {
+        if (late > l->skew_ns) {
             l->skew_ns = late;
             l->skew_at_ns = now_ns;
         }
@@ -108,12 +111,26 @@ static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mr
     return NULL;
 }
 
-struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s, const struct mrd_path *paths,
-                               uint32_t num_paths, uint64_t now_ns, enum mrd_loss_cause *cause)
+/* What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for 16 round trips. */
+static void forget(struct mrd_loss *l, uint64_t now_ns)
 {
-    uint64_t window = mrd_loss_window_ns(l);
-    struct mrd_sent *rec;
+    if (l->steps && now_ns - l->steps_at_ns > STEP_LIFE_RTTS * srtt_or_initial(l)) {
+        l->steps--;
+        l->steps_at_ns = now_ns;
+    }
+    if (l->skew_ns && now_ns - l->skew_at_ns > SKEW_LIFE_RTTS * srtt_or_initial(l))
+        l->skew_ns = 0;
+}
 
+struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
+                               const struct mrd_path *paths, uint32_t num_paths, uint64_t now_ns,
+                               enum mrd_loss_cause *cause)
+{
+    struct mrd_sent *rec;
+    uint64_t window;
+
+    forget(l, now_ns);
+    window = mrd_loss_window_ns(l);
     l->rack_ns = MRD_NEVER;
     if (!s->inflight.num)
         return NULL;
@@ -167,7 +184,8 @@ uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns)
  * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay, linear; a small window:
  * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, linear twice, then doubling.
  */
-uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets, uint64_t rto_floor_ns)
+uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
+                          uint64_t rto_floor_ns)
 {
     uint64_t srtt = srtt_or_initial(l);
     uint64_t rto = mrd_loss_rto_ns(l, rto_floor_ns);
@@ -184,6 +202,7 @@ uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packe
     }
     uint64_t gap = cwnd_packets < 0.01 ? 100 * srtt : (uint64_t)((double)srtt / cwnd_packets);
 
-    return l->last_send_ns + (max_u64(2 * srtt + gap, rto_floor_ns / 4) << (l->probes < 4 ? l->probes : 4)) +
+    return l->last_send_ns +
+           (max_u64(2 * srtt + gap, rto_floor_ns / 4) << (l->probes < 4 ? l->probes : 4)) +
            l->peer_ack_delay_ns;
 }

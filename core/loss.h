@@ -27,13 +27,13 @@ struct mrd_loss {
     uint64_t srtt_ns, rttvar_ns, latest_ns; /* 0: no sample yet */
     uint64_t min_cur_ns, min_prev_ns;       /* least RTT in this and the previous window */
     uint64_t min_at_ns;                     /* when the current one began */
-    uint64_t rack_tx_ns;                    /* transmission time of the most recently sent packet that is acked */
-    uint64_t rack_ns;                       /* when the next packet turns lost by time; MRD_NEVER: none */
-    uint64_t skew_ns;                       /* greatest lateness of a packet acked after a later-sent one */
+    uint64_t rack_tx_ns; /* transmission time of the most recently sent packet that is acked */
+    uint64_t rack_ns;    /* when the next packet turns lost by time; MRD_NEVER: none */
+    uint64_t skew_ns;    /* greatest lateness of a packet acked after a later-sent one */
     uint64_t skew_at_ns;
-    uint32_t steps;                         /* the window's growth by spurious retransmissions */
+    uint32_t steps; /* the window's growth by spurious retransmissions */
     uint64_t steps_at_ns;
-    uint32_t probes;                        /* tail probes and RTOs since the last progress */
+    uint32_t probes; /* tail probes and RTOs since the last progress */
     uint64_t last_send_ns, progress_ns;
     uint32_t peer_ack_delay_ns;
     struct mrd_retx log[MRD_RETX_LOG];
@@ -50,8 +50,9 @@ uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
  */
 bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns);
 /* The next record to give up, and why; NULL: none now, and rack_ns tells when to look again. */
-struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s, const struct mrd_path *paths,
-                               uint32_t num_paths, uint64_t now_ns, enum mrd_loss_cause *cause);
+struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
+                               const struct mrd_path *paths, uint32_t num_paths, uint64_t now_ns,
+                               enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
 /* Remember that a record was retransmitted. */
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path);
@@ -61,7 +62,8 @@ struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t no
  * When the tail is to be probed, counted from now's state; `full`: the window is at least half a BDP, so a probe
  * costs little. cwnd_packets below 1 stretch it: a probe must not fire in a pacing gap.
  */
-uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets, uint64_t rto_floor_ns);
+uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
+                          uint64_t rto_floor_ns);
 uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns);
 
 #endif

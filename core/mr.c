@@ -62,7 +62,8 @@ static bool grow(struct mrd_mrs *mrs)
 
 static struct mrd_mr_impl *find_rkey(const struct mrd_mrs *mrs, uint32_t rkey)
 {
-    for (struct mrd_hash_node *n = mrd_hash_first(&mrs->rkeys, mrd_hash_mix(rkey)); n; n = n->next) {
+    for (struct mrd_hash_node *n = mrd_hash_first(&mrs->rkeys, mrd_hash_mix(rkey)); n;
+         n = n->next) {
         struct mrd_mr_impl *mr =
             (struct mrd_mr_impl *)(void *)((char *)n - offsetof(struct mrd_mr_impl, by_rkey));
 
@@ -72,7 +73,8 @@ static struct mrd_mr_impl *find_rkey(const struct mrd_mrs *mrs, uint32_t rkey)
     return NULL;
 }
 
-struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub, int access)
+struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
+                               int access)
 {
     struct mrd_mr_impl *mr;
     uint32_t rkey, index;
@@ -108,8 +110,8 @@ void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr)
     mrs->allocator->free(mrs->allocator->arg, mr, sizeof(*mr));
 }
 
-static enum mrd_mr_verdict covers(const struct mrd_mr_impl *mr, const struct mrd_pd *pd, uint64_t addr,
-                                  uint64_t len, int access)
+static enum mrd_mr_verdict covers(const struct mrd_mr_impl *mr, const struct mrd_pd *pd,
+                                  uint64_t addr, uint64_t len, int access)
 {
     uint64_t start = (uint64_t)(uintptr_t)mr->pub.addr;
 
@@ -136,8 +138,8 @@ enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd
     return mr ? covers(mr, pd, addr, len, access) : MRD_MR_NO_KEY;
 }
 
-enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd, const struct mrd_sge *sge,
-                                uint32_t num, int access)
+enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
+                                const struct mrd_sge *sge, uint32_t num, int access)
 {
     for (uint32_t i = 0; i < num; i++) {
         enum mrd_mr_verdict v = MRD_MR_OK;

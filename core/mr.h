@@ -36,15 +36,16 @@ enum mrd_mr_verdict { MRD_MR_OK, MRD_MR_NO_KEY, MRD_MR_RANGE, MRD_MR_ACCESS };
 bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator);
 void mrd_mrs_fini(struct mrd_mrs *mrs);
 /* NULL: no memory. Keys are filled in. */
-struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub, int access);
+struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
+                               int access);
 void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr);
 /* May [addr, addr + len) be used through this lkey by an object of `pd`? access: flags needed. */
-enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t lkey, uint64_t addr,
-                                 uint32_t len, int access);
-enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey, uint64_t addr,
-                                  uint64_t len, int access);
+enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t lkey,
+                                 uint64_t addr, uint32_t len, int access);
+enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey,
+                                  uint64_t addr, uint64_t len, int access);
 /* All of a scatter or gather list; MRD_MR_OK if every entry is. */
-enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd, const struct mrd_sge *sge,
-                                uint32_t num, int access);
+enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
+                                const struct mrd_sge *sge, uint32_t num, int access);
 
 #endif

@@ -21,7 +21,8 @@ void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint
     }
 }
 
-void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len, struct mrd_wire_part *part)
+void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
+                  struct mrd_wire_part *part)
 {
     part->op = msg->op;
     part->flags = msg->part_flags;

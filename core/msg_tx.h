@@ -28,53 +28,56 @@ struct mrd_flow_tx;
 
 enum mrd_msg_state {
     MRD_MSG_FREE = 0,
-    MRD_MSG_QUEUED,   /* on its queue, something is left to be sent for the first time in this attempt */
-    MRD_MSG_SENDING,  /* all sent, not all acked */
+    MRD_MSG_QUEUED, /* on its queue, something is left to be sent for the first time in this attempt */
+    MRD_MSG_SENDING, /* all sent, not all acked */
     MRD_MSG_RNR_WAIT, /* refused for want of a receive: waits for the delay and for its old packets' acks */
     MRD_MSG_DONE,     /* acked; in ordered mode its completion waits for earlier ones */
     MRD_MSG_CANCELLED /* waits for its packets' acks and its ABORT's */
 };
 
 struct mrd_msg {
-    struct mrd_node node;       /* QUEUED: on the txq; RNR_WAIT: on the peer's list of those; FREE: the QP's list */
-    struct mrd_node flow_node;  /* ordered: on the flow, in MSN order, until completed */
-    struct mrd_node peer_node;  /* all live messages to a peer */
-    struct mrd_msg *chain;      /* next message in the same packet's record */
+    struct mrd_node
+        node; /* QUEUED: on the txq; RNR_WAIT: on the peer's list of those; FREE: the QP's list */
+    struct mrd_node flow_node;   /* ordered: on the flow, in MSN order, until completed */
+    struct mrd_node peer_node;   /* all live messages to a peer */
+    struct mrd_msg *chain;       /* next message in the same packet's record */
     struct mrd_msg *abort_chain; /* next one in the same ABORT's record */
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer;
-    struct mrd_flow_tx *flow;   /* ordered mode */
+    struct mrd_flow_tx *flow; /* ordered mode */
     uint32_t peer_id;
-    uint32_t reading;           /* packets whose bytes the mover still reads: it completes when there are none */
+    uint32_t
+        reading; /* packets whose bytes the mover still reads: it completes when there are none */
     uint64_t wr_id;
     uint64_t rnr_until_ns;
     uint64_t remote_addr;
     uint32_t rkey, qkey, dst_qpn, imm;
     uint32_t length;
-    uint32_t next_offset;       /* bytes cut so far in this attempt */
-    uint32_t acked_bytes;       /* in this attempt */
-    uint32_t id;                /* with `multi` once it began */
+    uint32_t next_offset; /* bytes cut so far in this attempt */
+    uint32_t acked_bytes; /* in this attempt */
+    uint32_t id;          /* with `multi` once it began */
     uint32_t msn, rsn;
-    uint32_t psn;               /* SENDING and not multi: its packet */
-    uint8_t op, part_flags;     /* as on the wire */
+    uint32_t psn;           /* SENDING and not multi: its packet */
+    uint8_t op, part_flags; /* as on the wire */
     uint8_t attempt;
     uint8_t state;
-    uint8_t status;             /* enum mrd_wc_status that it will complete with */
+    uint8_t status; /* enum mrd_wc_status that it will complete with */
     uint8_t vendor_err;
-    uint8_t rnr_left;           /* retries left; 7: no limit */
+    uint8_t rnr_left; /* retries left; 7: no limit */
     uint8_t num_sge;
-    uint8_t part_index;         /* in its packet's chain */
+    uint8_t part_index; /* in its packet's chain */
     bool multi, has_id, signaled, is_inline, in_chain;
     bool abort_pending, aborted; /* an ABORT waits to be sent; was sent and is not acked yet */
-    bool started;               /* a packet of it was sent once: the target may know it */
-    struct mrd_sge *sge;        /* num_sge entries, owned by the queue pair */
-    uint8_t *inline_data;       /* likewise */
+    bool started;                /* a packet of it was sent once: the target may know it */
+    struct mrd_sge *sge;         /* num_sge entries, owned by the queue pair */
+    uint8_t *inline_data;        /* likewise */
 };
 
 /* Copy bytes [offset, offset + len) of the message. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
 /* Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's. */
-void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len, struct mrd_wire_part *part);
+void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
+                  struct mrd_wire_part *part);
 /*
  * The message with that index in a packet's chain; or NULL. Indices are those of the first transmission: a message that
  * leaves the chain leaves a gap, which retransmissions fill with a void part, so that a refusal names the right one.

@@ -27,7 +27,8 @@ struct mrd_addr {
 enum mrd_ecn { MRD_ECN_NOT_ECT = 0, MRD_ECN_ECT1 = 1, MRD_ECN_ECT0 = 2, MRD_ECN_CE = 3 };
 
 enum {
-    MRD_HEAD_PEEK_BYTES = 96,  /* the header of any packet that straight receive plans for fits in this */
+    MRD_HEAD_PEEK_BYTES =
+        96, /* the header of any packet that straight receive plans for fits in this */
     MRD_PLAN_SEGMENTS_MAX = 64,
     MRD_SEGMENT_PIECES_MAX = MRD_SGE_MAX,
 };
@@ -36,11 +37,14 @@ struct mrd_rx_packet {
     const uint8_t *data; /* the datagram; with `placed`, its header only */
     uint32_t len;        /* bytes at data */
     uint8_t ecn;         /* enum mrd_ecn */
-    uint8_t placed;      /* straight receive: the payload went where mrd_engine_rx_plan() said for this segment */
+    uint8_t
+        placed; /* straight receive: the payload went where mrd_engine_rx_plan() said for this segment */
     uint16_t placed_len; /* payload bytes put there */
     uint16_t plan_index; /* with `placed`: which segment of the last plan this is */
-    struct mrd_addr from; /* source address; its port is the source port, not where the peer receives */
-    struct mrd_addr to;   /* local address that was hit (answers leave from it); all zero if unknown */
+    struct mrd_addr
+        from; /* source address; its port is the source port, not where the peer receives */
+    struct mrd_addr
+        to; /* local address that was hit (answers leave from it); all zero if unknown */
 };
 
 enum mrd_tx_flags {
@@ -54,14 +58,14 @@ enum mrd_tx_flags {
 struct mrd_tx_packet {
     struct mrd_addr to;   /* where the peer receives */
     struct mrd_addr from; /* local address to leave from; all zero: any */
-    uint64_t cookie;      /* give to mrd_engine_tx_done() once iov[] is read; or MRD_TX_COOKIE_NONE */
-    uint16_t path;        /* the mover's path number, below mrd_mover.paths and what new_path() returned */
-    uint8_t flags;        /* enum mrd_tx_flags */
+    uint64_t cookie; /* give to mrd_engine_tx_done() once iov[] is read; or MRD_TX_COOKIE_NONE */
+    uint16_t path; /* the mover's path number, below mrd_mover.paths and what new_path() returned */
+    uint8_t flags; /* enum mrd_tx_flags */
     uint8_t num_iov;
-    uint16_t head_len;    /* header and staged payload */
-    uint16_t head_cap;    /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
-    uint32_t len;         /* the whole datagram: head_len + all of iov[] */
-    uint8_t *head;        /* the caller's memory, filled by the engine */
+    uint16_t head_len; /* header and staged payload */
+    uint16_t head_cap; /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
+    uint32_t len;      /* the whole datagram: head_len + all of iov[] */
+    uint8_t *head;     /* the caller's memory, filled by the engine */
     struct iovec iov[MRD_SEGMENT_PIECES_MAX]; /* payload in the user's buffers */
 };
 

@@ -12,8 +12,8 @@ enum {
     PAGES_SHARED = 1024,
 };
 
-bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator, uint32_t max_peers,
-                    uint32_t max_paths)
+bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
+                    uint32_t max_peers, uint32_t max_paths)
 {
     uint32_t buckets = mrd_hash_buckets(2 * max_peers);
 
@@ -22,11 +22,13 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     peers->max = max_peers;
     mrd_list_init(&peers->all);
     peers->by_addr.mask = buckets - 1;
-    peers->by_addr.bucket = allocator->alloc(allocator->arg, buckets * sizeof(*peers->by_addr.bucket));
+    peers->by_addr.bucket =
+        allocator->alloc(allocator->arg, buckets * sizeof(*peers->by_addr.bucket));
     return peers->by_addr.bucket &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
-                         sizeof(struct mrd_tx_half) + max_paths * sizeof(struct mrd_path), max_peers) &&
+                         sizeof(struct mrd_tx_half) + max_paths * sizeof(struct mrd_path),
+                         max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
            mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
                          max_peers * PAGES_PER_PEER + PAGES_SHARED);
@@ -83,7 +85,8 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 
     if (!peer)
         return NULL;
-    index = (uint32_t)(((char *)peer - peers->entries.items) / (ptrdiff_t)peers->entries.item_bytes);
+    index =
+        (uint32_t)(((char *)peer - peers->entries.items) / (ptrdiff_t)peers->entries.item_bytes);
     memset(peer, 0, sizeof(*peer));
     peers->generation += 1u << INDEX_BITS;
     if (!peers->generation) /* an id is never 0 */
@@ -111,8 +114,8 @@ void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
     mrd_pool_release(&peers->entries, peer);
 }
 
-struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t num_paths,
-                                      uint32_t tracker, uint64_t now_ns)
+struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                      uint32_t num_paths, uint32_t tracker, uint64_t now_ns)
 {
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
 
@@ -137,8 +140,8 @@ void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
     peer->tx = NULL;
 }
 
-struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t tracker,
-                                      uint32_t limit)
+struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                      uint32_t tracker, uint32_t limit)
 {
     struct mrd_rx_half *rx = mrd_pool_alloc(&peers->rx_halves);
 

@@ -50,38 +50,40 @@ struct mrd_refusal {
     uint32_t epoch, psn;  /* the refused packet's space and PSN */
     uint32_t rnr_usec;
     uint8_t num;
-    uint8_t rx_life;      /* of the receive half that holds the PSN */
+    uint8_t rx_life; /* of the receive half that holds the PSN */
     struct mrd_wire_refusal_entry entry[MRD_PARTS_MAX];
 };
 
 struct mrd_tx_half {
     uint32_t epoch;
-    uint32_t bound_inc;      /* incarnation that it speaks to; 0: not known yet */
-    bool acked_once;         /* the first-contact flag is over */
-    bool ack_seen;           /* ack_serial is valid */
-    bool limited;            /* the window held it back at the last try */
+    uint32_t bound_inc; /* incarnation that it speaks to; 0: not known yet */
+    bool acked_once;    /* the first-contact flag is over */
+    bool ack_seen;      /* ack_serial is valid */
+    bool limited;       /* the window held it back at the last try */
     uint64_t cookie;
     bool has_cookie;
-    uint64_t epoch_ns;       /* first packet; MRD_NEVER: none yet */
-    uint64_t active_ns;      /* last packet or ack */
+    uint64_t epoch_ns;  /* first packet; MRD_NEVER: none yet */
+    uint64_t active_ns; /* last packet or ack */
     uint32_t ack_serial;
     uint32_t psn_limit;
-    uint32_t payload_bytes;  /* of a packet to this peer */
-    uint64_t single_until_ns; /* after timeouts in a row: no runs on a path till then, maybe bursts do not get through */
-    uint32_t since_request;  /* packets since an ack was last asked for */
-    uint32_t request_psn;    /* of the packet that asked last */
-    uint32_t quantum_left;   /* packets that may still go on path_now */
+    uint32_t payload_bytes; /* of a packet to this peer */
+    uint64_t
+        single_until_ns; /* after timeouts in a row: no runs on a path till then, maybe bursts do not get through */
+    uint32_t since_request; /* packets since an ack was last asked for */
+    uint32_t request_psn;   /* of the packet that asked last */
+    uint32_t quantum_left;  /* packets that may still go on path_now */
     uint32_t path_now;
-    uint32_t probes_due;     /* tail probes to be sent */
-    bool silence_probe;      /* an empty packet is due */
-    uint64_t pace_ns;        /* with a window below a packet: not before */
-    uint32_t unanswered;     /* probes since the peer was last heard */
-    uint64_t patience_ns;    /* present time of the last answer, or of the first packet after all was acked */
-    uint64_t timeout_ns;     /* first RTO of a row, until it is known whether it was needed; 0: none */
-    double timeout_cwnd;     /* the window before it */
-    uint64_t stall_seen_ns;  /* engine's absent_long_ns when `unanswered` was counted */
-    uint64_t rnr_next_ns;    /* not later than the first retry due; MRD_NEVER: none */
-    uint64_t queued_bytes;   /* of messages on txqs, headers included: is a packet full? */
+    uint32_t probes_due; /* tail probes to be sent */
+    bool silence_probe;  /* an empty packet is due */
+    uint64_t pace_ns;    /* with a window below a packet: not before */
+    uint32_t unanswered; /* probes since the peer was last heard */
+    uint64_t
+        patience_ns; /* present time of the last answer, or of the first packet after all was acked */
+    uint64_t timeout_ns; /* first RTO of a row, until it is known whether it was needed; 0: none */
+    double timeout_cwnd; /* the window before it */
+    uint64_t stall_seen_ns; /* engine's absent_long_ns when `unanswered` was counted */
+    uint64_t rnr_next_ns;   /* not later than the first retry due; MRD_NEVER: none */
+    uint64_t queued_bytes;  /* of messages on txqs, headers included: is a packet full? */
 
     struct mrd_sents sent;
     struct mrd_paths paths;
@@ -96,17 +98,17 @@ struct mrd_tx_half {
     struct mrd_tx_id ids[MRD_MSG_SLOTS];
 
     bool delay_base_valid;
-    uint32_t delay_base;      /* first rx stamp - tx stamp: differences to it do not wrap */
+    uint32_t delay_base; /* first rx stamp - tx stamp: differences to it do not wrap */
 
-    struct mrd_path path[];   /* config.paths of them */
+    struct mrd_path path[]; /* config.paths of them */
 };
 
 struct mrd_rx_half {
-    uint32_t open_msgs;       /* slots that are OPEN */
-    uint64_t silence_ns;      /* current interval between silence probes */
-    uint64_t probe_at_ns;     /* MRD_NEVER: nothing is owed */
-    uint32_t call_seq;        /* API call in which wait_for_reply was set */
-    uint64_t share_seen;      /* period in which it counted as an active sender */
+    uint32_t open_msgs;   /* slots that are OPEN */
+    uint64_t silence_ns;  /* current interval between silence probes */
+    uint64_t probe_at_ns; /* MRD_NEVER: nothing is owed */
+    uint32_t call_seq;    /* API call in which wait_for_reply was set */
+    uint64_t share_seen;  /* period in which it counted as an active sender */
     struct mrd_rcv rcv;
     struct mrd_slot slot[MRD_MSG_SLOTS];
 };
@@ -115,23 +117,23 @@ enum mrd_rx_state { MRD_RX_NONE = 0, MRD_RX_HELD, MRD_RX_TOMB };
 
 struct mrd_peer {
     struct mrd_hash_node by_addr;
-    struct mrd_node ready;    /* may have something to send */
-    struct mrd_node suspect;  /* acks came since its losses were judged */
-    struct mrd_node node;     /* on the engine's list of all */
-    struct mrd_addr addr;     /* where it receives */
-    struct mrd_addr local;    /* of ours that it addressed; answers leave from it */
-    uint32_t id;              /* index in the pool, with a generation in the upper bits */
-    uint32_t payload_bytes;   /* 0: the mover's */
-    uint8_t rx_state;         /* enum mrd_rx_state */
-    uint8_t rx_life;          /* counts receive halves */
+    struct mrd_node ready;   /* may have something to send */
+    struct mrd_node suspect; /* acks came since its losses were judged */
+    struct mrd_node node;    /* on the engine's list of all */
+    struct mrd_addr addr;    /* where it receives */
+    struct mrd_addr local;   /* of ours that it addressed; answers leave from it */
+    uint32_t id;             /* index in the pool, with a generation in the upper bits */
+    uint32_t payload_bytes;  /* 0: the mover's */
+    uint8_t rx_state;        /* enum mrd_rx_state */
+    uint8_t rx_life;         /* counts receive halves */
     uint32_t rx_inc, rx_epoch;
-    uint32_t msg_id_next;     /* ids count on while the entry lives */
+    uint32_t msg_id_next; /* ids count on while the entry lives */
     uint64_t heard_ns;
     struct mrd_tx_half *tx;
-    struct mrd_rx_half *rx;   /* HELD only */
-    struct mrd_node msgs;     /* all live messages to it, by mrd_msg.peer_node */
+    struct mrd_rx_half *rx; /* HELD only */
+    struct mrd_node msgs;   /* all live messages to it, by mrd_msg.peer_node */
     struct mrd_node flows_tx, flows_rx;
-    uint32_t heap_index;      /* in the timer heap; UINT32_MAX: not in it */
+    uint32_t heap_index; /* in the timer heap; UINT32_MAX: not in it */
     uint64_t timer_ns;
 
     uint64_t packets_sent, packets_retransmitted, packets_spurious, packets_received;
@@ -147,8 +149,8 @@ struct mrd_peers {
     uint32_t max, generation;
 };
 
-bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator, uint32_t max_peers,
-                    uint32_t max_paths);
+bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
+                    uint32_t max_peers, uint32_t max_paths);
 void mrd_peers_fini(struct mrd_peers *peers);
 
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
@@ -158,11 +160,11 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 /* Its halves must be gone. */
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
 /* The send half with its paths, records and lists, nothing sent; never fails: there is one for each entry. */
-struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t num_paths,
-                                      uint32_t tracker, uint64_t now_ns);
+struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                      uint32_t num_paths, uint32_t tracker, uint64_t now_ns);
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer);
-struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer, uint32_t tracker,
-                                      uint32_t limit);
+struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                      uint32_t tracker, uint32_t limit);
 /* To NONE or TOMB. */
 void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_rx_state state);
 

@@ -22,7 +22,8 @@ struct mrd_pool {
 };
 
 /* false: no memory. */
-bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator, size_t item_bytes, uint32_t num);
+bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator, size_t item_bytes,
+                   uint32_t num);
 void mrd_pool_fini(struct mrd_pool *pool);
 /* Not zeroed. NULL: exhausted. */
 void *mrd_pool_alloc(struct mrd_pool *pool);

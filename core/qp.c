@@ -22,7 +22,8 @@ size_t mrd_qp_bytes(const struct mrd_qp_cap *cap)
     if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR || cap->max_send_sge > MRD_SGE_MAX ||
         cap->max_recv_sge > MRD_SGE_MAX || cap->max_inline_data > MRD_INLINE_BYTES_MAX)
         return 0;
-    return round16(sizeof(struct mrd_qp_impl)) + round16(cap->max_send_wr * sizeof(struct mrd_msg)) +
+    return round16(sizeof(struct mrd_qp_impl)) +
+           round16(cap->max_send_wr * sizeof(struct mrd_msg)) +
            round16(cap->max_recv_wr * sizeof(struct mrd_recv)) +
            round16(((size_t)cap->max_send_wr * at_least_1(cap->max_send_sge) +
                     (size_t)cap->max_recv_wr * at_least_1(cap->max_recv_sge)) *
@@ -67,7 +68,8 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     for (uint32_t i = 0; i < qp->cap.max_recv_wr; i++) {
         struct mrd_recv *recv = &qp->recvs[i];
 
-        recv->sge = &qp->sges[qp->cap.max_send_wr * qp->cap.max_send_sge + i * qp->cap.max_recv_sge];
+        recv->sge =
+            &qp->sges[qp->cap.max_send_wr * qp->cap.max_send_sge + i * qp->cap.max_recv_sge];
         mrd_list_append(&qp->free_recvs, &recv->node);
     }
 }
@@ -150,7 +152,8 @@ int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr
     return 0;
 }
 
-struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t length)
+struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
+                                 uint32_t length)
 {
     bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
     bool imm = wr->opcode == MRD_WR_SEND_WITH_IMM || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;

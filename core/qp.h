@@ -28,22 +28,22 @@ struct mrd_recv {
 struct mrd_qp_impl {
     struct mrd_qp pub;
     struct mrd_hash_node by_num;
-    struct mrd_node node;    /* on the engine's list */
+    struct mrd_node node; /* on the engine's list */
     uint32_t qkey, rnr_retry;
     uint64_t rnr_timer_ns;
     struct mrd_qp_cap cap;
     bool sig_all;
-    bool destroyed;          /* by the user; waits for its messages to end */
-    uint32_t live_msgs;      /* not FREE */
+    bool destroyed;     /* by the user; waits for its messages to end */
+    uint32_t live_msgs; /* not FREE */
 
     struct mrd_msg *msgs;
     struct mrd_node free_msgs;
     struct mrd_recv *recvs;
     struct mrd_node free_recvs, posted;
     uint32_t num_posted;
-    struct mrd_sge *sges;    /* of all slots */
+    struct mrd_sge *sges; /* of all slots */
     uint8_t *inline_data;
-    size_t bytes;            /* of the one allocation that holds all of the above */
+    size_t bytes; /* of the one allocation that holds all of the above */
 };
 
 static inline struct mrd_qp_impl *mrd_qp_impl(struct mrd_qp *qp)
@@ -68,7 +68,8 @@ int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
                       const char **why);
 /* Fill a free send slot from a checked request; NULL: no slot. State QUEUED, on no list. */
-struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t length);
+struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
+                                 uint32_t length);
 void mrd_qp_msg_free(struct mrd_qp_impl *qp, struct mrd_msg *msg);
 
 #endif

@@ -6,7 +6,8 @@
 #include "core/seq.h"
 #include "core/sge.h"
 
-enum mrd_reasm_verdict mrd_reasm_judge(const struct mrd_slot *slot, const struct mrd_wire_part *part)
+enum mrd_reasm_verdict mrd_reasm_judge(const struct mrd_slot *slot,
+                                       const struct mrd_wire_part *part)
 {
     if (slot->state == MRD_SLOT_EMPTY || mrd_seq_before(slot->id, part->id))
         return MRD_REASM_BEGIN;
@@ -47,8 +48,8 @@ bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *
            psn - part->offset / unit == slot->psn_first;
 }
 
-void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset, const uint8_t *data,
-                       uint32_t len)
+void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
+                       const uint8_t *data, uint32_t len)
 {
     struct iovec iov[MRD_SGE_MAX];
     unsigned n = mrd_sge_pieces(sge, num_sge, offset, len, iov);

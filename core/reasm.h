@@ -33,10 +33,11 @@ enum mrd_slot_state {
 struct mrd_slot {
     uint32_t id;
     uint8_t state, attempt;
-    uint8_t op, flags;        /* of its parts; they must agree */
+    uint8_t op, flags; /* of its parts; they must agree */
     uint32_t total, got;
-    uint32_t psn_first, unit; /* all that came has psn = psn_first + offset / unit; unit 0: nothing came */
-    bool uneven;              /* not so: other packets lie between */
+    uint32_t psn_first,
+        unit;    /* all that came has psn = psn_first + offset / unit; unit 0: nothing came */
+    bool uneven; /* not so: other packets lie between */
     uint32_t src_qpn, dst_qpn, rkey, imm;
     uint64_t addr;
     struct mrd_qp_impl *qp;   /* OPEN: the target queue pair */
@@ -46,13 +47,14 @@ struct mrd_slot {
 };
 
 enum mrd_reasm_verdict {
-    MRD_REASM_DROP,    /* an old story: ack it and place nothing */
-    MRD_REASM_BEGIN,   /* first packet of a message or of a new attempt after a refusal */
+    MRD_REASM_DROP,  /* an old story: ack it and place nothing */
+    MRD_REASM_BEGIN, /* first packet of a message or of a new attempt after a refusal */
     MRD_REASM_GO_ON,
     MRD_REASM_RESTART, /* a new attempt of a message that is open: keep its receive, count from 0 */
 };
 
-enum mrd_reasm_verdict mrd_reasm_judge(const struct mrd_slot *slot, const struct mrd_wire_part *part);
+enum mrd_reasm_verdict mrd_reasm_judge(const struct mrd_slot *slot,
+                                       const struct mrd_wire_part *part);
 /* Does the part agree with what the message's first packet said, and lie inside it? */
 bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part);
 
@@ -62,10 +64,11 @@ void mrd_reasm_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uin
  * May the place of each PSN from this part's on be told from the PSN alone? Only then does "the PSN is new" mean that
  * nothing was received at its place.
  */
-bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn, uint32_t unit);
+bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
+                       uint32_t unit);
 
 /* Copy into a scatter list. */
-void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset, const uint8_t *data,
-                       uint32_t len);
+void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
+                       const uint8_t *data, uint32_t len);
 
 #endif

@@ -131,8 +131,8 @@ static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_pa
     }
 }
 
-void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths, uint16_t path,
-                       uint32_t pseq, uint64_t now_ns)
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths,
+                       uint16_t path, uint32_t pseq, uint64_t now_ns)
 {
     assert(rec->state != MRD_SENT_ACKED);
     leave_state(s, rec, paths);

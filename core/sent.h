@@ -18,7 +18,8 @@
 #include "core/path.h"
 #include "core/pool.h"
 
-#define MRD_PSN_NONE UINT32_MAX /* end of a chain; as a PSN it is told apart by the chain's length */
+#define MRD_PSN_NONE                                                                               \
+    UINT32_MAX /* end of a chain; as a PSN it is told apart by the chain's length */
 
 enum mrd_sent_state {
     MRD_SENT_FREE = 0,
@@ -38,20 +39,20 @@ enum mrd_sent_kind {
 struct mrd_sent {
     uint64_t tx_ns; /* last transmission */
     uint32_t psn;
-    uint32_t pseq;        /* of the last transmission */
-    uint32_t next, prev;  /* in the chain of records in flight, or of lost ones */
+    uint32_t pseq;       /* of the last transmission */
+    uint32_t next, prev; /* in the chain of records in flight, or of lost ones */
     uint32_t path_next, path_prev;
-    uint16_t bytes;       /* datagram */
-    uint16_t path;        /* index of the last transmission's */
-    uint8_t tx_count;     /* transmissions, saturated */
-    uint8_t state, kind;  /* enums above */
-    uint8_t attempt;      /* SEGMENT: of the message */
-    uint8_t deliberate;   /* the last retransmission was a probe or a second copy, not a loss */
-    uint8_t by_order;     /* declared lost by order on its path */
-    uint16_t len;         /* SEGMENT: payload bytes */
-    uint32_t id, offset;  /* SEGMENT */
+    uint16_t bytes;      /* datagram */
+    uint16_t path;       /* index of the last transmission's */
+    uint8_t tx_count;    /* transmissions, saturated */
+    uint8_t state, kind; /* enums above */
+    uint8_t attempt;     /* SEGMENT: of the message */
+    uint8_t deliberate;  /* the last retransmission was a probe or a second copy, not a loss */
+    uint8_t by_order;    /* declared lost by order on its path */
+    uint16_t len;        /* SEGMENT: payload bytes */
+    uint32_t id, offset; /* SEGMENT */
     union {
-        struct mrd_msg *small;     /* SMALL, ABORT: chain of messages */
+        struct mrd_msg *small; /* SMALL, ABORT: chain of messages */
         struct mrd_refusal *refusal;
     } u;
 };
@@ -68,8 +69,8 @@ struct mrd_sent_chain {
 struct mrd_sents {
     struct mrd_pool *pages;
     struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
-    uint32_t mask;            /* tracker - 1 */
-    uint32_t una, next;       /* oldest PSN not acked; next PSN to be used */
+    uint32_t mask;      /* tracker - 1 */
+    uint32_t una, next; /* oldest PSN not acked; next PSN to be used */
     struct mrd_sent_chain inflight, lost;
     uint64_t inflight_bytes;
     uint64_t acked[MRD_TRACKER_MAX / 64];
@@ -82,8 +83,8 @@ struct mrd_sent *mrd_sent_add(struct mrd_sents *s);
 /* The live record of a PSN, or NULL. */
 struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
 /* It leaves (again) on a path whose PSEQ it got. */
-void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths, uint16_t path,
-                       uint32_t pseq, uint64_t now_ns);
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths,
+                       uint16_t path, uint32_t pseq, uint64_t now_ns);
 void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);
 /* Mark acked and advance una. The record stays, in state ACKED, until mrd_sent_release(). */
 void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);

@@ -53,7 +53,8 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
     (void)s;
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
-        float score_ns = (float)(int32_t)path->out_packets * unit_ns + delay_ns(path, average_ns, fade, args);
+        float score_ns =
+            (float)(int32_t)path->out_packets * unit_ns + delay_ns(path, average_ns, fade, args);
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_usable(path, args->now_ns))
             continue;

@@ -315,7 +315,8 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     return MRD_WIRE_OK;
 }
 
-static bool get_refusal(const uint8_t *p, uint32_t *at, uint32_t head_len, struct mrd_wire_part *part)
+static bool get_refusal(const uint8_t *p, uint32_t *at, uint32_t head_len,
+                        struct mrd_wire_part *part)
 {
     if (head_len - *at < MRD_WIRE_REFUSAL_BYTES)
         return false;
@@ -332,7 +333,8 @@ static bool get_refusal(const uint8_t *p, uint32_t *at, uint32_t head_len, struc
     return true;
 }
 
-bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len, struct mrd_wire_part *part)
+bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
+                       struct mrd_wire_part *part)
 {
     const uint8_t *p = buf + *at;
 
@@ -396,7 +398,8 @@ void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
     entry->id = get32(p + 4);
 }
 
-bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head, struct mrd_wire_ack *ack)
+bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,
+                      struct mrd_wire_ack *ack)
 {
     const struct ack_body *b = (const struct ack_body *)(const void *)(buf + MRD_WIRE_BASE_BYTES);
     const uint8_t *at = buf + MRD_WIRE_ACK_BYTES;

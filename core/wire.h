@@ -33,7 +33,7 @@ enum {
     MRD_WIRE_REFUSAL_BYTES = 16,
     MRD_WIRE_REFUSAL_ENTRY_BYTES = 8,
     MRD_WIRE_HEAD_BYTES_MAX = 2560, /* 64 ordered writes with immediate data, and room */
-    MRD_WIRE_STAMP_NS = 16, /* unit of stamps: 32 bits wrap after 68 s */
+    MRD_WIRE_STAMP_NS = 16,         /* unit of stamps: 32 bits wrap after 68 s */
 };
 
 enum mrd_wire_type {
@@ -74,7 +74,7 @@ enum mrd_refusal_code {
     MRD_REFUSE_QKEY = 4,
     MRD_REFUSE_TOO_LONG = 5,
     MRD_REFUSE_ACCESS = 6,
-    MRD_REFUSE_INVALID = 7, /* contradicts itself or the rules of its mode */
+    MRD_REFUSE_INVALID = 7,   /* contradicts itself or the rules of its mode */
     MRD_REFUSE_OPERATION = 8, /* the target's receive buffer was deregistered */
 };
 
@@ -83,10 +83,10 @@ struct mrd_wire_head {
     uint16_t head_len;
     uint32_t src_inc, dst_inc, epoch, psn, stamp;
     uint16_t path_id, pseq;
-    uint32_t reply;   /* sender's receive port or QPN, 24 bits */
+    uint32_t reply; /* sender's receive port or QPN, 24 bits */
     uint32_t payload_check;
-    uint64_t cookie;  /* DATA: with MRD_WIRE_COOKIE; CHALLENGE: always */
-    uint32_t up_usec; /* CHALLENGE: time since the challenger opened, saturated */
+    uint64_t cookie;     /* DATA: with MRD_WIRE_COOKIE; CHALLENGE: always */
+    uint32_t up_usec;    /* CHALLENGE: time since the challenger opened, saturated */
     uint32_t echo_stamp; /* CHALLENGE: of the packet that it answers */
     uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
     /* MRD_WIRE_ACKBLOCK */
@@ -104,8 +104,9 @@ struct mrd_wire_part {
     uint32_t rkey;              /* WRITE */
     uint64_t addr;              /* WRITE: of the message's first byte */
     uint32_t imm;               /* as posted, big-endian bytes */
-    uint16_t msn, rsn;               /* ORDERED: low 16 bits */
-    uint16_t msn_behind, rsn_behind; /* how far behind them the oldest message is that its sender still owes */
+    uint16_t msn, rsn;          /* ORDERED: low 16 bits */
+    uint16_t msn_behind,
+        rsn_behind; /* how far behind them the oldest message is that its sender still owes */
     /* REFUSAL */
     uint8_t num_entries;
     uint32_t epoch, psn, rnr_usec; /* the refused PSN and its space */
@@ -151,7 +152,8 @@ enum mrd_wire_error {
 /* Writes the base header and its options; the write position, where parts go. head->head_len is not used. */
 uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head);
 uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part);
-uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_t rnr_usec, uint8_t num_entries);
+uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_t rnr_usec,
+                              uint8_t num_entries);
 uint8_t *mrd_wire_put_refusal_entry(uint8_t *at, const struct mrd_wire_refusal_entry *entry);
 /* The whole ACK packet behind the base header of mrd_wire_put_head(). */
 uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
@@ -166,9 +168,12 @@ void mrd_wire_seal(uint8_t *buf, const uint8_t *end);
 /* Checks lengths, version, type and the header's check; fills head. */
 enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head);
 /* The part at offset *at of the header, which moves on; false: malformed. */
-bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len, struct mrd_wire_part *part);
-void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i, struct mrd_wire_refusal_entry *entry);
-bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head, struct mrd_wire_ack *ack);
+bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
+                       struct mrd_wire_part *part);
+void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
+                                struct mrd_wire_refusal_entry *entry);
+bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,
+                      struct mrd_wire_ack *ack);
 
 /* The payload check of `len` bytes; 0 of none. Pieces are hashed as if contiguous. */
 uint32_t mrd_wire_payload_check(const void *data, uint32_t len);

@@ -22,7 +22,8 @@ struct mrd_backend_ops {
     const char *transport; /* "udp", "sim" */
 
     /* The mover with its sockets bound, or NULL with *error = -errno and mrd_error_set() called. */
-    struct mrd_backend *(*open)(const struct mrd_device *device, const struct mrd_context_attr *attr, int *error);
+    struct mrd_backend *(*open)(const struct mrd_device *device,
+                                const struct mrd_context_attr *attr, int *error);
     void (*close)(struct mrd_backend *b);
 
     uint64_t (*now_ns)(struct mrd_backend *b);
@@ -42,8 +43,8 @@ struct mrd_backend_ops {
      * Up to max packets; *more is set if there may be more. Their memory is the mover's until rx_return(). `plan` is
      * called when straight receive may pay.
      */
-    unsigned (*rx_burst)(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max, bool *more,
-                         mrd_plan_fn *plan, void *plan_arg);
+    unsigned (*rx_burst)(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
+                         bool *more, mrd_plan_fn *plan, void *plan_arg);
     void (*rx_return)(struct mrd_backend *b);
 
     /* Sleep until a packet may wait, `wake_fd` is readable or timeout_ns passed (UINT64_MAX: no limit). */
@@ -59,7 +60,8 @@ struct mrd_backend_ops {
     /* "192.0.2.7:4793" -> addr; 0 or -errno with mrd_error_set(). */
     int (*parse_address)(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
     /* addr -> text; 0 or -ENOSPC. */
-    int (*format_address)(struct mrd_backend *b, const struct mrd_addr *addr, char *text, size_t len);
+    int (*format_address)(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
+                          size_t len);
     /* The address to tell others. */
     int (*self_address)(struct mrd_backend *b, struct mrd_addr *addr);
     /* Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH. */
@@ -81,6 +83,7 @@ const struct mrd_backend_ops *mrd_backend_find(const struct mrd_device *device);
 /* Set the calling thread's mrd_last_error() sentence. */
 void mrd_error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message for mrd_set_log(). */
-void mrd_log(enum mrd_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mrd_log(enum mrd_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -34,18 +34,18 @@ extern "C" {
 
 #if defined(__GNUC__)
 #define MRD_MUST_CHECK __attribute__((warn_unused_result))
-#define MRD_EXPORT __attribute__((visibility("default")))
+#define MRD_EXPORT     __attribute__((visibility("default")))
 #else
 #define MRD_MUST_CHECK
 #define MRD_EXPORT
 #endif
 
 enum {
-    MRD_DEFAULT_PORT = 4793,               /* fills in a port that an address string leaves out */
-    MRD_ADDRESS_MAX = 128,                 /* longest address string, with its NUL */
-    MRD_MESSAGE_BYTES_MAX = 1 << 30,       /* longest message */
-    MRD_SGE_MAX = 16,                      /* most entries of a gather or scatter list */
-    MRD_INLINE_BYTES_MAX = 1024,           /* most bytes of MRD_SEND_INLINE */
+    MRD_DEFAULT_PORT = 4793,         /* fills in a port that an address string leaves out */
+    MRD_ADDRESS_MAX = 128,           /* longest address string, with its NUL */
+    MRD_MESSAGE_BYTES_MAX = 1 << 30, /* longest message */
+    MRD_SGE_MAX = 16,                /* most entries of a gather or scatter list */
+    MRD_INLINE_BYTES_MAX = 1024,     /* most bytes of MRD_SEND_INLINE */
     MRD_RNR_RETRY_FOREVER = 7,
 };
 
@@ -59,12 +59,13 @@ struct mrd_device {
 
 enum mrd_threading {
     MRD_THREADING_MULTI = 0, /* calls lock the context */
-    MRD_THREADING_SINGLE,    /* the caller serialises all calls on the context; implies no progress thread */
+    MRD_THREADING_SINGLE, /* the caller serialises all calls on the context; implies no progress thread */
 };
 
 enum mrd_progress {
-    MRD_PROGRESS_THREAD = 0, /* inside polls and posts, and in a thread while the application does neither */
-    MRD_PROGRESS_MANUAL,     /* inside polls, posts and mrd_progress() only */
+    MRD_PROGRESS_THREAD =
+        0, /* inside polls and posts, and in a thread while the application does neither */
+    MRD_PROGRESS_MANUAL, /* inside polls, posts and mrd_progress() only */
 };
 
 /* Fields of mrd_context_attr whose zero is a value and not "the default"; set their bit to have zero taken. */
@@ -79,22 +80,24 @@ struct mrd_context_attr {
     const char *address;          /* numeric local address to bind; default: any, both families */
     const uint16_t *source_ports; /* UDP source ports to send from; default: ephemeral ones */
     uint32_t num_source_ports;    /* entries of source_ports; sets `paths` if that is 0 */
-    uint16_t port;                /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
+    uint16_t port; /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
     uint16_t reserved0;
-    uint32_t paths;               /* entropy values to spray over; default: the mover's (UDP 32), most 256 */
-    uint32_t mtu;                 /* payload bytes a packet, multiple of 64; default: what fits, at most 4096 on loopback */
-    const char *spray;            /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
-    const char *cc;               /* "nscc" "dctcp" "none"; default: nscc */
-    uint64_t link_bps;            /* the link's rate if you know better than the mover; default: the mover's */
-    uint32_t max_peers;           /* peer table entries; default: 1024 */
-    uint32_t max_flows;           /* (local QP, remote QP) records of ordered traffic; default: 4096 */
-    uint64_t peer_timeout_ns;     /* silence after which a peer with work outstanding is unreachable; default: 8 s */
-    uint64_t challenge_ns;        /* how long after open first contact costs a round trip; default: 4 s */
+    uint32_t paths; /* entropy values to spray over; default: the mover's (UDP 32), most 256 */
+    uint32_t
+        mtu; /* payload bytes a packet, multiple of 64; default: what fits, at most 4096 on loopback */
+    const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
+    const char *cc;    /* "nscc" "dctcp" "none"; default: nscc */
+    uint64_t link_bps; /* the link's rate if you know better than the mover; default: the mover's */
+    uint32_t max_peers; /* peer table entries; default: 1024 */
+    uint32_t max_flows; /* (local QP, remote QP) records of ordered traffic; default: 4096 */
+    uint64_t
+        peer_timeout_ns; /* silence after which a peer with work outstanding is unreachable; default: 8 s */
+    uint64_t challenge_ns; /* how long after open first contact costs a round trip; default: 4 s */
     enum mrd_progress progress;
     enum mrd_threading threading;
-    uint32_t rx_drop_ppm;         /* lose this share of received packets on purpose, parts per million */
+    uint32_t rx_drop_ppm; /* lose this share of received packets on purpose, parts per million */
     uint32_t reserved1;
-    uint64_t seed;                /* of all random choices; default: the system's randomness */
+    uint64_t seed; /* of all random choices; default: the system's randomness */
 };
 
 struct mrd_context {
@@ -115,7 +118,8 @@ MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
  * leaves the default: MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
  * NULL with errno: EINVAL (an attribute), EADDRINUSE, EADDRNOTAVAIL, EMFILE, ENOMEM.
  */
-MRD_EXPORT struct mrd_context *mrd_open_device(const struct mrd_device *device, const struct mrd_context_attr *attr);
+MRD_EXPORT struct mrd_context *mrd_open_device(const struct mrd_device *device,
+                                               const struct mrd_context_attr *attr);
 /* -EBUSY while objects of the context are left. Unacknowledged data to peers is not waited for. */
 MRD_EXPORT int mrd_close_device(struct mrd_context *context);
 
@@ -162,13 +166,13 @@ MRD_EXPORT int mrd_dereg_mr(struct mrd_mr *mr);
 
 enum mrd_wc_status {
     MRD_WC_SUCCESS = 0,
-    MRD_WC_LOC_LEN_ERR,       /* the message is longer than the receive */
-    MRD_WC_LOC_PROT_ERR,      /* a local key does not cover the buffer (any more) */
-    MRD_WC_WR_FLUSH_ERR,      /* the QP went to the error state */
-    MRD_WC_REM_INV_REQ_ERR,   /* the target refused: no such QP, wrong qkey, or message longer than its receive */
-    MRD_WC_REM_ACCESS_ERR,    /* the target refused: rkey, range or permission */
-    MRD_WC_REM_OP_ERR,        /* the target could not do it (its memory went away) */
-    MRD_WC_REM_ABORT_ERR,     /* receive: the sender gave the message up half-way, or started a new life */
+    MRD_WC_LOC_LEN_ERR,  /* the message is longer than the receive */
+    MRD_WC_LOC_PROT_ERR, /* a local key does not cover the buffer (any more) */
+    MRD_WC_WR_FLUSH_ERR, /* the QP went to the error state */
+    MRD_WC_REM_INV_REQ_ERR, /* the target refused: no such QP, wrong qkey, or message longer than its receive */
+    MRD_WC_REM_ACCESS_ERR, /* the target refused: rkey, range or permission */
+    MRD_WC_REM_OP_ERR,     /* the target could not do it (its memory went away) */
+    MRD_WC_REM_ABORT_ERR, /* receive: the sender gave the message up half-way, or started a new life */
     MRD_WC_RETRY_EXC_ERR,     /* the peer is unreachable, or lost what it knew of us */
     MRD_WC_RNR_RETRY_EXC_ERR, /* the target had no receive posted, rnr_retry times */
     MRD_WC_GENERAL_ERR,
@@ -244,9 +248,11 @@ struct mrd_qp_init_attr {
     struct mrd_qp_cap cap;
     int sq_sig_all;
     enum mrd_order order;
-    uint32_t qkey;         /* senders must name it; 0 is a key like any other */
-    uint32_t rnr_retry;    /* 0..7, 7 = for ever: how often to try again when the target has no receive */
-    uint64_t rnr_timer_ns; /* asked of those who send to this QP before they try again; default: 100 us */
+    uint32_t qkey; /* senders must name it; 0 is a key like any other */
+    uint32_t
+        rnr_retry; /* 0..7, 7 = for ever: how often to try again when the target has no receive */
+    uint64_t
+        rnr_timer_ns; /* asked of those who send to this QP before they try again; default: 100 us */
 };
 
 /* A queue pair: a send and a receive queue with a number. It has no connection; it is usable on creation. */
@@ -269,7 +275,8 @@ enum mrd_qp_attr_mask {
 };
 
 struct mrd_qp_attr {
-    enum mrd_qp_state qp_state; /* only MRD_QPS_ERR: outstanding work completes with MRD_WC_WR_FLUSH_ERR */
+    enum mrd_qp_state
+        qp_state; /* only MRD_QPS_ERR: outstanding work completes with MRD_WC_WR_FLUSH_ERR */
     uint32_t qkey;
     uint32_t rnr_retry;
     uint64_t rnr_timer_ns;
@@ -317,7 +324,8 @@ enum mrd_wr_opcode {
 enum mrd_send_flags {
     MRD_SEND_SIGNALED = 1 << 1,
     MRD_SEND_SOLICITED = 1 << 2,
-    MRD_SEND_INLINE = 1 << 3, /* the buffer may be reused when the call returns; lkeys are not looked at */
+    MRD_SEND_INLINE =
+        1 << 3, /* the buffer may be reused when the call returns; lkeys are not looked at */
 };
 
 struct mrd_send_wr {
@@ -356,8 +364,10 @@ struct mrd_recv_wr {
  * Posting to a peer before its context opened, or to one that does not answer, ends in MRD_WC_RETRY_EXC_ERR; post
  * again.
  */
-MRD_EXPORT int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr **bad_wr) MRD_MUST_CHECK;
-MRD_EXPORT int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr **bad_wr) MRD_MUST_CHECK;
+MRD_EXPORT int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr,
+                             struct mrd_send_wr **bad_wr) MRD_MUST_CHECK;
+MRD_EXPORT int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr,
+                             struct mrd_recv_wr **bad_wr) MRD_MUST_CHECK;
 
 /* ------------------------------------------------------------------------------------------------ progress */
 
@@ -371,8 +381,9 @@ MRD_EXPORT uint64_t mrd_next_timeout_ns(struct mrd_context *context);
 /* ------------------------------------------------------------------------------------------------ events, figures */
 
 enum mrd_event_type {
-    MRD_EVENT_PEER_UNREACHABLE = 0, /* `address` has not answered; its work failed with MRD_WC_RETRY_EXC_ERR */
-    MRD_EVENT_PEER_RESTARTED,       /* `address` lost what it knew of us; unfinished work to it failed likewise */
+    MRD_EVENT_PEER_UNREACHABLE =
+        0, /* `address` has not answered; its work failed with MRD_WC_RETRY_EXC_ERR */
+    MRD_EVENT_PEER_RESTARTED, /* `address` lost what it knew of us; unfinished work to it failed likewise */
     MRD_EVENT_DEVICE_FATAL,
 };
 
@@ -395,13 +406,14 @@ struct mrd_counter {
 };
 
 /* Fill up to `max` counters of the context; the number there are. With max = 0 it only counts. */
-MRD_EXPORT int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters, int max);
+MRD_EXPORT int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters,
+                                  int max);
 
 /* One peer, seen from here. */
 struct mrd_peer_attr {
     uint32_t peer_id;
-    uint32_t paths;     /* how many mrd_query_path() knows */
-    uint64_t srtt_ns;   /* 0: no sample yet */
+    uint32_t paths;   /* how many mrd_query_path() knows */
+    uint64_t srtt_ns; /* 0: no sample yet */
     uint64_t min_rtt_ns;
     uint64_t cwnd_bytes;
     uint64_t inflight_bytes;
@@ -409,8 +421,8 @@ struct mrd_peer_attr {
     uint64_t packets_retransmitted;
     uint64_t packets_spurious; /* retransmissions whose original had arrived */
     uint64_t packets_received;
-    uint64_t bytes_sent;       /* payload, each transmission */
-    uint64_t bytes_received;   /* payload, without duplicates */
+    uint64_t bytes_sent;     /* payload, each transmission */
+    uint64_t bytes_received; /* payload, without duplicates */
     uint64_t lost_by_path_order, lost_by_rack, probes_tail, timeouts;
     char address[MRD_ADDRESS_MAX];
 };
@@ -432,8 +444,10 @@ struct mrd_path_attr {
  * older caller gets the fields that it knows. -ENOENT: no such peer (nothing was exchanged yet, or it went idle).
  */
 MRD_EXPORT int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size);
-MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_peer_attr *attr, size_t size);
-MRD_EXPORT int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr, size_t size);
+MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id,
+                                 struct mrd_peer_attr *attr, size_t size);
+MRD_EXPORT int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr,
+                              size_t size);
 
 /* The payload bytes a packet to `ah` carries now, its path count and which policies are in force. */
 struct mrd_context_info {
@@ -446,7 +460,8 @@ struct mrd_context_info {
     uint16_t port;
     uint16_t reserved;
 };
-MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info, size_t size);
+MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info,
+                                 size_t size);
 
 /* The sentence behind the calling thread's last failure. Never NULL; valid until the thread's next failing call. */
 MRD_EXPORT const char *mrd_last_error(void);

@@ -23,7 +23,8 @@ struct mrd_sim_link {
     uint64_t delay_ns;    /* propagation */
     uint64_t jitter_ns;   /* uniform extra delay of 0 .. jitter_ns a packet: may reorder */
     uint64_t queue_bytes; /* tail drop above this backlog; 0: no limit */
-    uint64_t ecn_min_bytes, ecn_max_bytes; /* CE with probability 0 .. 1 between these backlogs; 0, 0: never */
+    uint64_t ecn_min_bytes,
+        ecn_max_bytes; /* CE with probability 0 .. 1 between these backlogs; 0, 0: never */
     uint32_t loss_ppm;
     uint32_t duplicate_ppm;
     uint32_t corrupt_ppm; /* flip one bit somewhere in the datagram */
@@ -33,16 +34,19 @@ struct mrd_sim_link {
 struct mrd_sim_attr {
     uint64_t comp_mask; /* 0 */
     uint64_t seed;
-    uint32_t hosts;     /* default 2 */
-    uint32_t links;     /* parallel links between each pair of hosts; default 4. Path p of a context uses p mod links */
+    uint32_t hosts; /* default 2 */
+    uint32_t
+        links; /* parallel links between each pair of hosts; default 4. Path p of a context uses p mod links */
     struct mrd_sim_link link; /* what every link starts as; all zero: 100 Gb/s, 5 us, 1 MiB queue */
-    uint32_t paths;     /* path numbers a context may use; default 64 */
-    uint64_t tx_done_delay_ns; /* buffers of a sent packet are read until so long after; default 0 */
-    uint32_t tx_burst_max;     /* a mover takes at most so many packets a call; 0: no limit */
-    uint32_t clock_skew_ppm;   /* host clocks run off by up to +- this much; default 0 */
+    uint32_t paths;           /* path numbers a context may use; default 64 */
+    uint64_t
+        tx_done_delay_ns;    /* buffers of a sent packet are read until so long after; default 0 */
+    uint32_t tx_burst_max;   /* a mover takes at most so many packets a call; 0: no limit */
+    uint32_t clock_skew_ppm; /* host clocks run off by up to +- this much; default 0 */
 };
 
-MRD_EXPORT struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr); /* NULL with errno EINVAL, ENOMEM */
+MRD_EXPORT struct mrd_sim *
+mrd_sim_create(const struct mrd_sim_attr *attr); /* NULL with errno EINVAL, ENOMEM */
 /* Close all contexts first. */
 MRD_EXPORT void mrd_sim_destroy(struct mrd_sim *sim);
 /* Device of host 0 .. hosts-1; owned by the simulation. At most one open context a host at a time. */
@@ -52,8 +56,10 @@ MRD_EXPORT uint64_t mrd_sim_now(const struct mrd_sim *sim);
 MRD_EXPORT void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns);
 
 /* Change link `link` from host to host; link -1: all of them; host -1: every host. -EINVAL: no such. */
-MRD_EXPORT int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link, const struct mrd_sim_link *attr);
-MRD_EXPORT int mrd_sim_get_link(const struct mrd_sim *sim, int from, int to, int link, struct mrd_sim_link *attr);
+MRD_EXPORT int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link,
+                                const struct mrd_sim_link *attr);
+MRD_EXPORT int mrd_sim_get_link(const struct mrd_sim *sim, int from, int to, int link,
+                                struct mrd_sim_link *attr);
 /* Lose exactly the packets of from -> to whose bit is set: bit 0 is the next packet. */
 MRD_EXPORT int mrd_sim_set_loss_mask(struct mrd_sim *sim, int from, int to, uint64_t mask);
 /* Stop a host's process: it neither reads nor sends nor keeps time until it is resumed; its packets queue up. */
@@ -70,13 +76,14 @@ enum mrd_sim_verdict { MRD_SIM_PASS = 0, MRD_SIM_DROP };
 typedef enum mrd_sim_verdict mrd_sim_tap(void *arg, struct mrd_sim_datagram *datagram);
 MRD_EXPORT void mrd_sim_set_tap(struct mrd_sim *sim, mrd_sim_tap *tap, void *arg);
 /* Deliver a datagram to host `to` at virtual time `at_ns` as if it came from host `from`: replay and forgery. */
-MRD_EXPORT int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *data, uint32_t len,
-                              uint64_t at_ns);
+MRD_EXPORT int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *data,
+                              uint32_t len, uint64_t at_ns);
 
 struct mrd_sim_stats {
     uint64_t packets, lost, queue_drops, duplicated, corrupted, blackholed, ce, bytes;
 };
-MRD_EXPORT int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link, struct mrd_sim_stats *stats);
+MRD_EXPORT int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
+                                  struct mrd_sim_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -115,6 +115,35 @@ static void bad_packet__truncated(void **state)
     forge_end(&tape);
 }
 
+/* Parts that claim more bytes, or fewer, than came with them, under checks that hold. */
+static void bad_packet__payload_of_another_length(void **state)
+{
+    static const int32_t add[] = {-1, 1, -BYTES, 1000};
+    struct forge_tape tape;
+    struct sim_world *w = acquainted(&tape);
+    struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
+    uint8_t buf[FORGE_BYTES_MAX] = {0}, payload[BYTES] = {1};
+    struct forge_state before;
+    (void)state;
+
+    forge_look(w, HOST_1, &before);
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t len = forge_data(buf, &head, &part, payload);
+        uint32_t carried = (uint32_t)(BYTES + add[i]);
+
+        mrd_wire_set_payload_check(buf, mrd_wire_payload_check(buf + len - BYTES, carried));
+        forge_reseal(buf);
+        forge_inject(w, HOST_0, HOST_1, buf, len - BYTES + carried);
+    }
+    sim_run(w, 1 * MSEC_NS);
+
+    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_malformed", 4}, {NULL, 0}});
+    forge_exchange(w, HOST_0, HOST_1);
+    assert_true(sim_payload_equal(w, HOST_1));
+    forge_end(&tape);
+}
+
 /* Every single bit of a packet flipped: header, parts and payload. */
 static void bad_packet__each_bit_flipped(void **state)
 {
@@ -420,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_packet__garbage),
         cmocka_unit_test(bad_packet__truncated),
+        cmocka_unit_test(bad_packet__payload_of_another_length),
         cmocka_unit_test(bad_packet__each_bit_flipped),
         cmocka_unit_test(bad_packet__replayed),
         cmocka_unit_test(bad_packet__wrong_identity),

@@ -11,7 +11,7 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
                                                                   .recv_bytes = 1 << 20,
                                                                   .challenge_ns = challenge_ns});
 
-    sim_run(w, 1 * MSEC_NS); /* an epoch as old as the peer's life is not believed */
+    sim_run(w, 1 * MSEC_NS); /* all lives are older than any epoch */
     return w;
 }
 

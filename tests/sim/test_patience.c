@@ -237,6 +237,29 @@ static void sim_stop__judges_nobody_before_it_has_read(void **state)
     forge_end(&tape);
 }
 
+/* More waits than one turn of the loop reads, the acks last: nothing is sent again before they were read. */
+static void sim_stop__unread_acks_are_no_losses(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed()});
+    uint8_t garbage[8] = {0};
+    (void)state;
+
+    forge_exchange(w, HOST_0, HOST_1);
+    sim_send(w, HOST_0, HOST_1, 16 * UNIT);
+    sim_run(w, 2 * USEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    for (uint32_t i = 0; i < 1000; i++)
+        forge_inject(w, HOST_1, HOST_0, garbage, sizeof(garbage));
+    sim_run(w, 100 * MSEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_run_until_complete(w, 1 * MSEC_NS);
+
+    assert_int_equal(sim_counter(w, HOST_0, "rx_drop_truncated"), 1000);
+    assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
+    forge_end(&tape);
+}
+
 /* The time that packets lay unread at a stopped peer is no round trip time: the rest of its message flows at once. */
 static void sim_stop__does_not_slow_what_follows(void **state)
 {
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(sim_silence__a_dead_sender_is_detected),
         cmocka_unit_test(sim_silence__answered_probes_keep_the_peer),
         cmocka_unit_test(sim_stop__judges_nobody_before_it_has_read),
+        cmocka_unit_test(sim_stop__unread_acks_are_no_losses),
         cmocka_unit_test(sim_stop__does_not_slow_what_follows),
         cmocka_unit_test(sim_stop__time_away_is_not_the_peers_silence),
         cmocka_unit_test(sim_stop__two_seconds_on_either_side),

@@ -129,17 +129,31 @@ struct outcome {
     uint64_t time_ns, retx, ce, packets;
 };
 
-/* A transfer with marks and losses, on clocks that read `offset_ns` at its start. */
+static bool loses_every_150th(void *arg, const struct wire_packet *p)
+{
+    uint32_t *seen = arg;
+
+    return p->kind == WIRE_MESSAGE && ++*seen % 150 == 0;
+}
+
+/*
+ * A transfer with marks and losses, none of them by chance (a context's random numbers come from
+ * its clock, too), on clocks that read `offset_ns` at its start.
+ */
 static struct outcome transfer_at(uint64_t offset_ns)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
                                                                  .links = 1,
                                                                  .rate_bps = 10000000000,
-                                                                 .ecn_min_bytes = 10000,
-                                                                 .ecn_max_bytes = 40000,
-                                                                 .loss_ppm = 5000,
-                                                                 .challenge_ns = 0});
+                                                                 .ecn_min_bytes = 20000,
+                                                                 .ecn_max_bytes = 20000,
+                                                                 .spray = "rr"});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t seen = 0;
     struct outcome o;
+
+    tap->rule = loses_every_150th;
+    tap->arg = &seen;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
         sim_close(w, host);
@@ -152,6 +166,7 @@ static struct outcome transfer_at(uint64_t offset_ns)
     o.ce = sim_counter(w, HOST_1, "rx_ce");
     o.packets = sim_counter(w, HOST_0, "tx_packets");
     assert_true(sim_payload_equal(w, HOST_1));
+    wiretap_close(tap);
     sim_world_destroy(w);
     return o;
 }

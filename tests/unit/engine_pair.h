@@ -104,7 +104,8 @@ static inline void pair_open(struct pair *p)
     for (unsigned i = 0; i < 2; i++)
         pair_open_end(p, i);
     for (unsigned i = 0; i < 2; i++)
-        p->end[i].ah = mrd_engine_create_ah(p->end[i].e, p->end[i].pd, &p->end[1 - i].addr, 0, &error);
+        p->end[i].ah =
+            mrd_engine_create_ah(p->end[i].e, p->end[i].pd, &p->end[1 - i].addr, 0, &error);
     for (unsigned i = 0; i < PAIR_MEMORY; i++)
         p->end[0].memory[i] = (uint8_t)(i * 31 + i / 256);
 }
@@ -134,18 +135,21 @@ static inline void pair_end(struct pair *p)
 }
 
 /* From one end's memory to the same place of the other's; `opcode` WRITE or SEND. */
-static inline void pair_post(struct pair *p, unsigned from, enum mrd_wr_opcode opcode, uint32_t offset, uint32_t len)
+static inline void pair_post(struct pair *p, unsigned from, enum mrd_wr_opcode opcode,
+                             uint32_t offset, uint32_t len)
 {
     struct pair_end *a = &p->end[from], *b = &p->end[1 - from];
-    struct mrd_sge sge = {.addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
-    struct mrd_send_wr wr = {.wr_id = 500 + offset,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .opcode = opcode,
-                             .send_flags = MRD_SEND_SIGNALED,
-                             .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY},
-                             .wr = {.rdma = {.remote_addr = (uint64_t)(uintptr_t)(b->memory + offset),
-                                             .rkey = b->mr->rkey}}};
+    struct mrd_sge sge = {
+        .addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
+    struct mrd_send_wr wr = {
+        .wr_id = 500 + offset,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = MRD_SEND_SIGNALED,
+        .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY},
+        .wr = {.rdma = {.remote_addr = (uint64_t)(uintptr_t)(b->memory + offset),
+                        .rkey = b->mr->rkey}}};
     struct mrd_send_wr *bad;
 
     mrd_engine_begin(a->e, p->now);
@@ -155,13 +159,15 @@ static inline void pair_post(struct pair *p, unsigned from, enum mrd_wr_opcode o
 static inline void pair_post_recv(struct pair *p, unsigned at, uint32_t offset, uint32_t len)
 {
     struct pair_end *a = &p->end[at];
-    struct mrd_sge sge = {.addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
+    struct mrd_sge sge = {
+        .addr = (uint64_t)(uintptr_t)(a->memory + offset), .length = len, .lkey = a->mr->lkey};
     struct mrd_recv_wr wr = {.wr_id = 900 + offset, .sg_list = &sge, .num_sge = 1}, *bad;
 
     assert_int_equal(mrd_engine_post_recv(a->e, a->qp, &wr, &bad), 0);
 }
 
-static inline struct mrd_rx_packet pair_packet(const struct pair *p, unsigned at, const struct pair_frame *f)
+static inline struct mrd_rx_packet pair_packet(const struct pair *p, unsigned at,
+                                               const struct pair_frame *f)
 {
     return (struct mrd_rx_packet){
         .data = f->data, .len = f->len, .from = p->end[1 - at].addr, .to = p->end[at].addr};
@@ -194,7 +200,8 @@ static inline unsigned pair_tx(struct pair *p, unsigned at)
             memcpy(f->data, packet[i].head, packet[i].head_len);
             f->len = packet[i].head_len;
             f->path = packet[i].path;
-            for (unsigned k = 0; k < packet[i].num_iov; f->len += (uint32_t)packet[i].iov[k++].iov_len)
+            for (unsigned k = 0; k < packet[i].num_iov;
+                 f->len += (uint32_t)packet[i].iov[k++].iov_len)
                 memcpy(f->data + f->len, packet[i].iov[k].iov_base, packet[i].iov[k].iov_len);
             assert_int_equal(f->len, packet[i].len);
             if (packet[i].cookie != MRD_TX_COOKIE_NONE)

@@ -24,22 +24,54 @@ static void mrd_engine_create__rejects_bad_configurations(void **state)
         pair_config(p);
         c->incarnation = 1;
         switch (i) {
-        case 0: c->spray = "nonsense"; break;
-        case 1: c->cc = "nonsense"; break;
-        case 2: c->paths = 0; break;
-        case 3: c->paths = c->mover.paths + 1; break;
-        case 4: c->paths = c->mover.paths = MRD_PATHS_MAX + 1; break;
-        case 5: c->max_peers = 0; break;
-        case 6: c->max_peers = (1u << 20) + 1; break;
-        case 7: c->max_flows = 0; break;
-        case 8: c->incarnation = 0; break;
-        case 9: c->mover.tracker = 128; break;
-        case 10: c->mover.tracker = 1000; break;
-        case 11: c->mover.tracker = 8192; break;
-        case 12: c->mover.payload_bytes = 0; break;
-        case 13: c->mover.payload_bytes = MRD_PAYLOAD_BYTES_MAX + 64; break;
-        case 14: c->mover.quantum = 0; break;
-        case 15: c->mover.ack_every = 0; break;
+        case 0:
+            c->spray = "nonsense";
+            break;
+        case 1:
+            c->cc = "nonsense";
+            break;
+        case 2:
+            c->paths = 0;
+            break;
+        case 3:
+            c->paths = c->mover.paths + 1;
+            break;
+        case 4:
+            c->paths = c->mover.paths = MRD_PATHS_MAX + 1;
+            break;
+        case 5:
+            c->max_peers = 0;
+            break;
+        case 6:
+            c->max_peers = (1u << 20) + 1;
+            break;
+        case 7:
+            c->max_flows = 0;
+            break;
+        case 8:
+            c->incarnation = 0;
+            break;
+        case 9:
+            c->mover.tracker = 128;
+            break;
+        case 10:
+            c->mover.tracker = 1000;
+            break;
+        case 11:
+            c->mover.tracker = 8192;
+            break;
+        case 12:
+            c->mover.payload_bytes = 0;
+            break;
+        case 13:
+            c->mover.payload_bytes = MRD_PAYLOAD_BYTES_MAX + 64;
+            break;
+        case 14:
+            c->mover.quantum = 0;
+            break;
+        case 15:
+            c->mover.ack_every = 0;
+            break;
         }
         assert_null(mrd_engine_create(c, &p->alloc.ops, 0, &error));
         assert_int_equal(error, -EINVAL);
@@ -83,7 +115,7 @@ static void mrd_engine_time__never_back(void **state)
     pair_end(p);
 }
 
-/* What is later than the last look and the next deadline allow by more than 1 ms is a stall; with nothing due, nothing. */
+/* More than 1 ms later than the last look and the next deadline allow is a stall; with nothing due, nothing is. */
 static void mrd_engine_look__table(void **state)
 {
     static const struct {
@@ -91,12 +123,9 @@ static void mrd_engine_look__table(void **state)
         uint64_t after_ns;
         unsigned stalls;
     } table[] = {
-        {0, 100 * MRD_SEC, 0},
-        {100, 1 * MRD_MSEC, 0},
-        {100, 1 * MRD_MSEC + 100, 0},
-        {100, 1 * MRD_MSEC + 101, 1},
-        {5 * MRD_SEC, 5 * MRD_SEC, 0},
-        {5 * MRD_SEC, 5 * MRD_SEC + MRD_MSEC + 1, 1},
+        {0, 100 * MRD_SEC, 0},         {100, 1 * MRD_MSEC, 0},
+        {100, 1 * MRD_MSEC + 100, 0},  {100, 1 * MRD_MSEC + 101, 1},
+        {5 * MRD_SEC, 5 * MRD_SEC, 0}, {5 * MRD_SEC, 5 * MRD_SEC + MRD_MSEC + 1, 1},
     };
     struct pair *p = &pair;
 
@@ -254,6 +283,10 @@ static void mrd_engine_arm__heap_keeps_the_order(void **state)
             assert_true((peer[i]->heap_index == UINT32_MAX) == (peer[i]->timer_ns == MRD_NEVER));
         }
         assert_true(mrd_engine_deadline(e) == least);
+        for (uint32_t i = 0; i < e->heap_num; i++) {
+            assert_int_equal(e->heap[i]->heap_index, i);
+            assert_true(e->heap[i]->timer_ns >= e->heap[(i ? i - 1 : 0) / 2]->timer_ns);
+        }
     }
     while (e->heap_num) {
         assert_true(e->heap[0]->timer_ns >= last);
@@ -314,8 +347,8 @@ static void mrd_engine_grant__shares_the_buffer(void **state)
         uint32_t buffer;
         unsigned senders;
         uint32_t grant;
-    } table[] = {{0, 1, 1024},        {0, 8, 1024},       {64 * 1124, 1, 128}, {64 * 1124, 4, 32},
-                 {64 * 1124, 5, 24},  {2 * 1124, 8, 2},   {5000 * 1124, 1, 1024}};
+    } table[] = {{0, 1, 1024},       {0, 8, 1024},     {64 * 1124, 1, 128},   {64 * 1124, 4, 32},
+                 {64 * 1124, 5, 24}, {2 * 1124, 8, 2}, {5000 * 1124, 1, 1024}};
     struct pair *p = &pair;
 
     (void)state;
@@ -387,185 +420,6 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
     pair_end(p);
 }
 
-/* ---------------------------------------------------------------------------------------- packets */
-
-static void mrd_engine_rx__send_ends_in_one_completion_at_each_end(void **state)
-{
-    static const uint32_t lengths[] = {0, 1, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, 5 * PAIR_PAYLOAD + 7};
-    struct pair *p = &pair;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        struct mrd_wc wc;
-
-        pair_begin(p);
-        pair_post_recv(p, 1, 0, 6 * PAIR_PAYLOAD);
-        pair_post(p, 0, MRD_WR_SEND, 0, lengths[i]);
-        pair_settle(p, p->now + MRD_SEC);
-        assert_int_equal(pair_poll(p, 0, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
-        assert_int_equal(wc.wr_id, 500);
-        assert_int_equal(pair_poll(p, 1, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
-        assert_int_equal(wc.wr_id, 900);
-        assert_int_equal(wc.byte_len, lengths[i]);
-        assert_int_equal(pair_poll(p, 0, &wc) + pair_poll(p, 1, &wc), 0);
-        assert_memory_equal(p->end[1].memory, p->end[0].memory, lengths[i]);
-        assert_int_equal(p->end[1].memory[lengths[i]], 0);
-        assert_int_equal(p->end[0].e->stats.retx_packets, 0);
-        pair_end(p);
-    }
-}
-
-/* Every packet twice, the second time around also late: executed once. */
-static void mrd_engine_rx__repeated_packets_do_nothing(void **state)
-{
-    struct pair *p = &pair;
-    static struct pair_frame kept[8];
-    struct mrd_wc wc;
-
-    (void)state;
-    pair_begin(p);
-    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
-    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
-    pair_post(p, 0, MRD_WR_SEND, 0, 8 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 8);
-    memcpy(kept, p->end[1].inbox, sizeof(kept));
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 1, &wc), 1);
-    memset(p->end[1].memory, 0x55, PAIR_MEMORY); /* the application uses the buffer for something newer */
-    mrd_engine_begin(p->end[1].e, p->now);
-    for (int i = 0; i < 8; i++)
-        pair_rx_one(p, 1, &kept[i]);
-    assert_int_equal(p->end[1].e->stats.rx_duplicates, 8);
-    assert_int_equal(pair_poll(p, 1, &wc), 0);
-    for (unsigned i = 0; i < PAIR_MEMORY; i++)
-        assert_int_equal(p->end[1].memory[i], 0x55);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
-}
-
-/* One flipped bit, in header or payload: dropped, counted, and made good by a retransmission. */
-static void mrd_engine_rx__broken_packets_are_counted_and_change_nothing(void **state)
-{
-    struct pair *p = &pair;
-
-    (void)state;
-    for (uint32_t byte = 0; byte < 300; byte += 7) {
-        struct mrd_stats *s;
-
-        pair_begin(p);
-        s = &p->end[1].e->stats;
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 200);
-        assert_int_equal(pair_tx(p, 0), 1);
-        if (byte < p->end[1].inbox[0].len) {
-            p->end[1].inbox[0].data[byte] ^= 4;
-            pair_turn(p, 1);
-            assert_int_equal(s->rx_drop_checksum + s->rx_drop_version + s->rx_drop_type + s->rx_drop_length +
-                                 s->rx_drop_truncated,
-                             1);
-            assert_int_equal(s->rx_packets, 0);
-            assert_int_equal(p->end[1].memory[0] | p->end[1].memory[1], 0);
-        }
-        pair_settle(p, p->now + MRD_SEC);
-        assert_memory_equal(p->end[1].memory, p->end[0].memory, 200);
-        pair_end(p);
-    }
-}
-
-/* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
-static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
-{
-    struct pair *p = &pair;
-    uint64_t end_ns;
-
-    (void)state;
-    pair_config(p);
-    p->config.challenge_ns = MRD_SEC;
-    pair_open(p);
-    p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
-    pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
-    pair_post_recv(p, 0, 0, PAIR_MEMORY);
-    pair_post_recv(p, 1, 0, PAIR_MEMORY);
-    end_ns = p->now + MRD_MSEC;
-    for (int i = 0; p->now < end_ns; i++) {
-        unsigned at = i & 1;
-
-        if (i == 20) {
-            pair_post(p, 0, MRD_WR_SEND_WITH_IMM, 0, 100);
-            pair_post_recv(p, 1, 0, PAIR_MEMORY);
-        }
-        if (i == 21)
-            pair_post(p, 1, MRD_WR_SEND_WITH_IMM, 0, 100);
-        pair_turn(p, at);
-        for (unsigned k = 0; k < p->end[1 - at].num_inbox; k++) {
-            const struct pair_frame *f = &p->end[1 - at].inbox[k];
-            struct mrd_wire_head head;
-
-            assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
-            if (head.type == MRD_WIRE_DATA)
-                assert_in_range(head.head_len, 40, 96);
-            if (head.type > MRD_WIRE_ACK)
-                assert_in_range(head.head_len, 40, 40);
-        }
-        p->now += PAIR_HOP_NS;
-    }
-    assert_int_equal(p->end[1].e->stats.tx_challenges > 0, 1);
-    assert_int_equal(p->end[1].e->stats.tx_acks_ridden, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
-}
-
-/* Acked, and the mover has stopped reading: only then may the application have its buffer back. */
-static void mrd_engine_tx_done__completion_waits_for_the_mover(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_wc wc;
-
-    (void)state;
-    pair_config(p);
-    p->config.mover.copies = false;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.una, 2);
-    assert_int_equal(pair_poll(p, 0, &wc), 0);
-    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
-    assert_int_equal(pair_poll(p, 0, &wc), 0);
-    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    pair_end(p);
-}
-
-/* New packets shrink; what was cut before keeps its PSN and its size. */
-static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
-{
-    struct pair *p = &pair;
-
-    (void)state;
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    p->end[1].num_inbox = 0; /* both lost */
-    mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, 600);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 4 * PAIR_PAYLOAD, 2 * 576);
-    assert_int_equal(pair_tx(p, 0), 2);
-    for (unsigned i = 0; i < 2; i++) {
-        struct mrd_wire_head head;
-
-        assert_int_equal(mrd_wire_get(p->end[1].inbox[i].data, p->end[1].inbox[i].len, &head), MRD_WIRE_OK);
-        assert_int_equal(p->end[1].inbox[i].len - head.head_len, 576); /* multiples of 64 */
-        assert_int_equal(head.psn, 2 + i);
-    }
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, 2 * PAIR_PAYLOAD);
-    assert_memory_equal(p->end[1].memory + 4 * PAIR_PAYLOAD, p->end[0].memory + 4 * PAIR_PAYLOAD, 2 * 576);
-    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.next, 4);
-    pair_end(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,12 +437,6 @@ int main(void)
         cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
         cmocka_unit_test(mrd_engine_grant__forgets_who_stopped_sending),
         cmocka_unit_test(mrd_engine_get_event__more_than_fit_are_counted),
-        cmocka_unit_test(mrd_engine_rx__send_ends_in_one_completion_at_each_end),
-        cmocka_unit_test(mrd_engine_rx__repeated_packets_do_nothing),
-        cmocka_unit_test(mrd_engine_rx__broken_packets_are_counted_and_change_nothing),
-        cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
-        cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
-        cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,12 +25,12 @@ static unsigned plan(struct pair *p, unsigned first, unsigned segments, struct m
 }
 
 /* `opened`: the first packet arrived. */
-static void begin_at(struct pair *p, bool opened)
+static void begin_at(struct pair *p, uint32_t len, bool opened)
 {
     struct mrd_wire_head head;
 
     pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, SEGMENTS * PAIR_PAYLOAD);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, len);
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
     memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
     p->end[1].num_inbox = opened;
@@ -44,7 +44,7 @@ static void begin_at(struct pair *p, bool opened)
 
 static void begin(struct pair *p)
 {
-    begin_at(p, true);
+    begin_at(p, SEGMENTS * PAIR_PAYLOAD, true);
 }
 
 /* What the mover does: burst[which] comes as segment `index` of the plan, its payload where the plan says. */
@@ -124,6 +124,34 @@ static void mrd_engine_rx_plan__not_beyond_the_message(void **state)
     begin(p);
     assert_int_equal(plan(p, 10, 20, &out), 5);
     finish(p);
+
+    begin_at(p, SEGMENTS * PAIR_PAYLOAD - 100,
+             true); /* the last segment would reach over the end */
+    assert_int_equal(plan(p, 10, 20, &out), 4);
+    assert_int_equal(plan(p, 10, 4, &out), 4);
+    memcpy(p->end[1].memory + SEGMENTS * PAIR_PAYLOAD - 100,
+           p->end[0].memory + SEGMENTS * PAIR_PAYLOAD - 100, 100);
+    finish(p);
+}
+
+static void mrd_engine_rx_plan__refuses_a_message_that_is_over(void **state)
+{
+    static const enum mrd_slot_state over[] = {MRD_SLOT_EMPTY, MRD_SLOT_REFUSED, MRD_SLOT_DONE,
+                                               MRD_SLOT_ABORTED};
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+    struct mrd_slot *slot;
+
+    (void)state;
+    begin(p);
+    slot = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slot[0];
+    for (size_t i = 0; i < 4; i++) {
+        slot->state = (uint8_t)over[i];
+        assert_int_equal(plan(p, 0, BURST, &out), 0);
+    }
+    slot->state = MRD_SLOT_OPEN;
+    assert_int_equal(plan(p, 0, BURST, &out), BURST);
+    finish(p);
 }
 
 /* Every predicted PSN must be new: a late duplicate would overwrite newer data. */
@@ -160,7 +188,7 @@ static void mrd_engine_rx_plan__never_the_first_packet_of_a_message(void **state
     struct mrd_rx_plan out;
 
     (void)state;
-    begin_at(p, false);
+    begin_at(p, SEGMENTS * PAIR_PAYLOAD, false);
     assert_int_equal(plan(p, 0, BURST, &out), 0);
     finish(p);
 }
@@ -179,8 +207,8 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
         burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     for (unsigned peeked = 0; peeked < head_len; peeked++)
-        assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, peeked, 2, segment_len, 2 * segment_len,
-                                            &p->end[0].addr, &out),
+        assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, peeked, 2, segment_len,
+                                            2 * segment_len, &p->end[0].addr, &out),
                          0);
     assert_int_equal(plan(p, 0, BURST, &out), BURST);
     finish(p);
@@ -202,18 +230,18 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
         {40, MRD_OP_SEND ^ MRD_OP_WRITE}, /* another operation */
         {40, MRD_OP_VOID ^ MRD_OP_WRITE},
         {40, MRD_PART_SOLICITED},
-        {41, 1},           /* attempt */
-        {43, 4},           /* length: not what the segment holds */
-        {47, 1},           /* target queue pair */
-        {51, 1},           /* source queue pair */
-        {55, 1},           /* id */
-        {59, 1},           /* total */
-        {62, 0x80},        /* offset: beyond the message */
-        {63, 1},           /* offset: not where this PSN's bytes belong */
-        {62, 4},           /* offset: another packet's place */
-        {67, 1},           /* rkey */
-        {75, 1},           /* address */
-        {19, 1},           /* PSN */
+        {41, 1},    /* attempt */
+        {43, 4},    /* length: not what the segment holds */
+        {47, 1},    /* target queue pair */
+        {51, 1},    /* source queue pair */
+        {55, 1},    /* id */
+        {59, 1},    /* total */
+        {62, 0x80}, /* offset: beyond the message */
+        {63, 1},    /* offset: not where this PSN's bytes belong */
+        {62, 4},    /* offset: another packet's place */
+        {67, 1},    /* rkey */
+        {75, 1},    /* address */
+        {19, 1},    /* PSN */
     };
     struct pair *p = &pair;
     struct mrd_rx_plan out;
@@ -241,12 +269,14 @@ static void mrd_engine_rx_plan__refuses_other_sizes(void **state)
     (void)state;
     begin(p);
     e = p->end[1].e;
-    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, head_len, 2 * head_len, &p->end[0].addr, &out), 0);
-    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len - 1, 2 * segment_len - 2,
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, head_len, 2 * head_len,
                                         &p->end[0].addr, &out),
                      0);
-    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len + 1, 2 * segment_len + 2,
-                                        &p->end[0].addr, &out),
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len - 1,
+                                        2 * segment_len - 2, &p->end[0].addr, &out),
+                     0);
+    assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len + 1,
+                                        2 * segment_len + 2, &p->end[0].addr, &out),
                      0);
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len, segment_len - 1,
                                         &p->end[0].addr, &out),
@@ -306,8 +336,29 @@ static void mrd_engine_rx__moves_what_was_not_predicted(void **state)
     assert_int_equal(rcv->cum, 2);
     assert_int_equal(mrd_rcv_check(rcv, 2), MRD_RCV_NEW);
     assert_int_equal(mrd_rcv_check(rcv, 10), MRD_RCV_DUPLICATE);
-    assert_memory_equal(p->end[1].memory + 10 * PAIR_PAYLOAD, p->end[0].memory + 10 * PAIR_PAYLOAD, PAIR_PAYLOAD);
+    assert_memory_equal(p->end[1].memory + 10 * PAIR_PAYLOAD, p->end[0].memory + 10 * PAIR_PAYLOAD,
+                        PAIR_PAYLOAD);
     finish(p);
+}
+
+/* The right bytes under another number than predicted. */
+static void mrd_engine_rx__moves_what_has_another_psn(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin(p);
+    assert_int_equal(plan(p, 0, 2, &out), 2);
+    burst[1].data[19] += 100;
+    reseal(1);
+    receive(p, &out, 0, 0);
+    receive(p, &out, 1, 1);
+    assert_int_equal(p->end[1].e->stats.rx_straight, 1);
+    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
+    pair_settle(
+        p, p->now + MRD_SEC); /* a peer that numbers a segment twice spoils its own message only */
+    pair_end(p);
 }
 
 /* In place, and broken on its way: not received, so that its retransmission is. */
@@ -354,6 +405,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx_plan__in_place_one_after_the_other),
         cmocka_unit_test(mrd_engine_rx_plan__short_last_segment),
         cmocka_unit_test(mrd_engine_rx_plan__not_beyond_the_message),
+        cmocka_unit_test(mrd_engine_rx_plan__refuses_a_message_that_is_over),
         cmocka_unit_test(mrd_engine_rx_plan__stops_at_a_psn_that_came),
         cmocka_unit_test(mrd_engine_rx_plan__stops_at_the_grant),
         cmocka_unit_test(mrd_engine_rx_plan__never_the_first_packet_of_a_message),
@@ -363,6 +415,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx_plan__refuses_an_uneven_message),
         cmocka_unit_test(mrd_engine_rx_plan__refuses_deregistered_memory),
         cmocka_unit_test(mrd_engine_rx__moves_what_was_not_predicted),
+        cmocka_unit_test(mrd_engine_rx__moves_what_has_another_psn),
         cmocka_unit_test(mrd_engine_rx__placed_payload_is_checked),
         cmocka_unit_test(mrd_engine_rx__placed_without_a_plan),
     };

@@ -146,7 +146,8 @@ static void mrd_flow_rx_judge__table(void **state)
         begin(&f, first[k], first[k] / 2);
         insert(&f, first[k] + 2, MRD_PEND_OPEN);
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-            assert_int_equal(mrd_flow_rx_judge(&f.rx, first[k] + (uint32_t)table[i].msn, table[i].has_rsn,
+            assert_int_equal(mrd_flow_rx_judge(&f.rx, first[k] + (uint32_t)table[i].msn,
+                                               table[i].has_rsn,
                                                first[k] / 2 + (uint32_t)table[i].rsn),
                              table[i].verdict);
     }
@@ -269,7 +270,7 @@ static void mrd_flow_rx_gone_rsn__keeps_the_order(void **state)
     expect_reserved(&f, 4, (uint32_t[]){10, 12, 13, 15});
 }
 
-/* The sender owes nothing below: records of lower RSNs come back, newest first so that receives can go back in order. */
+/* The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go back in order. */
 static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
 {
     struct flow_fixture f;

@@ -387,12 +387,12 @@ static void mrd_loss_window_ns__table(void **state)
         uint32_t steps;
         uint64_t window;
     } table[] = {
-        {10000, 4000, 0, 0, 5000},      /* 1.25 minRTT */
-        {10000, 4000, 2000, 0, 5000},   /* 2 x skew is less */
-        {10000, 4000, 3000, 0, 6000},   /* 2 x skew is more */
-        {10000, 4000, 9000, 0, 10000},  /* at most SRTT */
+        {10000, 4000, 0, 0, 5000},     /* 1.25 minRTT */
+        {10000, 4000, 2000, 0, 5000},  /* 2 x skew is less */
+        {10000, 4000, 3000, 0, 6000},  /* 2 x skew is more */
+        {10000, 4000, 9000, 0, 10000}, /* at most SRTT */
         {10000, 10000, 0, 0, 10000},
-        {10000, 4000, 0, 3, 8000},      /* and minRTT / 4 for each spurious retransmission */
+        {10000, 4000, 0, 3, 8000}, /* and minRTT / 4 for each spurious retransmission */
         {10000, 4000, 9000, 16, 26000},
     };
 
@@ -513,15 +513,15 @@ static void mrd_loss_tail_ns__table(void **state)
         double cwnd;
         uint64_t after; /* the last send */
     } table[] = {
-        {0, true, 10, 10000 + 500},    /* 1.25 SRTT, three times */
+        {0, true, 10, 10000 + 500}, /* 1.25 SRTT, three times */
         {1, true, 10, 10000 + 500},
         {2, true, 10, 10000 + 500},
-        {3, true, 10, 40000 + 500},    /* then the RTO: twice, doubling, up to 256 times */
+        {3, true, 10, 40000 + 500}, /* then the RTO: twice, doubling, up to 256 times */
         {4, true, 10, 40000 + 500},
         {5, true, 10, 80000 + 1000},
         {6, true, 10, 160000 + 2000},
         {40, true, 10, (40000 + 500) * 256},
-        {0, false, 8, 17000 + 500},    /* 2 SRTT + SRTT / cwnd, doubling */
+        {0, false, 8, 17000 + 500}, /* 2 SRTT + SRTT / cwnd, doubling */
         {1, false, 8, 34000 + 500},
         {2, false, 8, 68000 + 500},
         {3, false, 8, 40000 + 500},
@@ -539,7 +539,8 @@ static void mrd_loss_tail_ns__table(void **state)
         l.progress_ns = 90000;
         l.peer_ack_delay_ns = 500;
         l.probes = table[i].probes;
-        assert_int_equal(mrd_loss_tail_ns(&l, table[i].full, table[i].cwnd, 40000), 100000 + table[i].after);
+        assert_int_equal(mrd_loss_tail_ns(&l, table[i].full, table[i].cwnd, 40000),
+                         100000 + table[i].after);
     }
 }
 

@@ -94,8 +94,10 @@ static void mrd_mr_add__grows(void **state)
         mr[i] = add(&f, i << 12, 4096, ALL);
     for (uint64_t i = 0; i < REGIONS; i++) {
         assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, i << 12, 4096, 0), MRD_MR_OK);
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, i << 12, 4096, 0), MRD_MR_OK);
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, (i + 1) << 12, 1, 0), MRD_MR_RANGE);
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, i << 12, 4096, 0),
+                         MRD_MR_OK);
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, (i + 1) << 12, 1, 0),
+                         MRD_MR_RANGE);
     }
     for (int i = 0; i < REGIONS; i++)
         mrd_mr_del(&f.mrs, mr[i]);
@@ -154,7 +156,8 @@ static const struct {
     uint32_t len;
     int access;
     enum mrd_mr_verdict verdict;
-} range_table[] = { /* of a region [0x1000, 0x1100) with LOCAL_WRITE */
+} range_table[] = {
+    /* of a region [0x1000, 0x1100) with LOCAL_WRITE */
     {0x1000, 0x100, 0, MRD_MR_OK},
     {0x1000, 0, 0, MRD_MR_OK},
     {0x1100, 0, 0, MRD_MR_OK},
@@ -182,12 +185,13 @@ static void mrd_mr_local__table(void **state)
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey, range_table[i].addr, range_table[i].len,
-                                      range_table[i].access),
+        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey, range_table[i].addr,
+                                      range_table[i].len, range_table[i].access),
                          range_table[i].verdict);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.other_pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0),
+                     MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + 1, 0x1000, 1, 0), MRD_MR_NO_KEY);
     mrd_mr_del(&f.mrs, mr);
     end(&f);
@@ -202,11 +206,13 @@ static void mrd_mr_remote__table(void **state)
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, range_table[i].addr, range_table[i].len,
-                                       range_table[i].access),
+        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, range_table[i].addr,
+                                       range_table[i].len, range_table[i].access),
                          range_table[i].verdict);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, 1ull << 40, 0), MRD_MR_RANGE);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0), MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, 1ull << 40, 0),
+                     MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0),
+                     MRD_MR_RANGE);
     assert_int_equal(mrd_mr_remote(&f.mrs, &f.other_pd, mr->pub.rkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
@@ -217,7 +223,8 @@ static void mrd_mr_remote__table(void **state)
 /* Every entry must hold; one of no bytes needs no key. */
 static void mrd_mr_list__every_entry(void **state)
 {
-    struct mrd_sge sge[3] = {{.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
+    struct mrd_sge sge[3] = {
+        {.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
     struct mrd_mr_impl *mr;
     struct mr_fixture f;
 

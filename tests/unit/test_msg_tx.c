@@ -20,7 +20,8 @@ static void mrd_msg_copy__gathers(void **state)
     static const struct {
         uint32_t offset, len;
         const char *bytes;
-    } table[] = {{0, 10, "abcd012345"}, {0, 4, "abcd"}, {2, 4, "cd01"}, {4, 6, "012345"}, {9, 1, "5"}, {10, 0, ""}};
+    } table[] = {{0, 10, "abcd012345"}, {0, 4, "abcd"}, {2, 4, "cd01"},
+                 {4, 6, "012345"},      {9, 1, "5"},    {10, 0, ""}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -175,7 +175,8 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
 
     (void)state;
     begin(&f);
-    memset(f.peers.tx_halves.items, 0xff, f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
+    memset(f.peers.tx_halves.items, 0xff,
+           f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
     tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, TRACKER, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);

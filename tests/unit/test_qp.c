@@ -37,7 +37,8 @@ static void begin(struct qp_fixture *f)
     assert_non_null(f->qp);
     mrd_qp_init(f->qp, &f->attr, bytes);
     for (unsigned i = 0; i < 4; i++)
-        f->sge[i] = (struct mrd_sge){.addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
+        f->sge[i] = (struct mrd_sge){
+            .addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
 }
 
 static void end(struct qp_fixture *f)
@@ -91,13 +92,17 @@ static void mrd_qp_init__slots_do_not_overlap(void **state)
         memset(f.qp->recvs[i].sge, 0xc0 + (int)i, RECV_SGE * sizeof(struct mrd_sge));
     for (uint32_t i = 0; i < SEND_WR; i++) {
         assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[0], 0xa0 + i);
-        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[SEND_SGE * sizeof(struct mrd_sge) - 1], 0xa0 + i);
+        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[SEND_SGE * sizeof(struct mrd_sge) - 1],
+                         0xa0 + i);
         assert_int_equal(f.qp->msgs[i].inline_data[0], 0xb0 + i);
         assert_int_equal(f.qp->msgs[i].inline_data[INLINE - 1], 0xb0 + i);
         assert_ptr_equal(f.qp->msgs[i].qp, f.qp);
     }
-    for (uint32_t i = 0; i < RECV_WR; i++)
+    for (uint32_t i = 0; i < RECV_WR; i++) {
         assert_int_equal(((uint8_t *)f.qp->recvs[i].sge)[0], 0xc0 + i);
+        assert_int_equal(((uint8_t *)f.qp->recvs[i].sge)[RECV_SGE * sizeof(struct mrd_sge) - 1],
+                         0xc0 + i);
+    }
     assert_int_equal(f.qp->qkey, 0x1234);
     end(&f);
 }
@@ -217,8 +222,8 @@ static void mrd_qp_recv_post__rejects_bad_lists(void **state)
 
 static void mrd_qp_check_send__takes_what_is_right(void **state)
 {
-    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM, MRD_WR_SEND,
-                                                 MRD_WR_SEND_WITH_IMM};
+    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM,
+                                                 MRD_WR_SEND, MRD_WR_SEND_WITH_IMM};
     struct qp_fixture f;
 
     (void)state;
@@ -251,7 +256,7 @@ static void mrd_qp_check_send__says_what_is_wrong(void **state)
         if (i == 0)
             wr.opcode = (enum mrd_wr_opcode)4;
         if (i == 1)
-            wr.opcode = (enum mrd_wr_opcode)-1;
+            wr.opcode = (enum mrd_wr_opcode) - 1;
         if (i == 2)
             wr.send_flags = 1 << 4;
         if (i == 3)
@@ -366,7 +371,8 @@ static void mrd_qp_msg_alloc__slot_is_fresh(void **state)
         assert_int_equal(msg->vendor_err, 0);
         assert_int_equal(msg->reading, 0);
         assert_int_equal(msg->status, MRD_WC_SUCCESS);
-        assert_false(msg->has_id || msg->in_chain || msg->abort_pending || msg->aborted || msg->started);
+        assert_false(msg->has_id || msg->in_chain || msg->abort_pending || msg->aborted ||
+                     msg->started);
         assert_null(msg->flow);
         assert_null(msg->chain);
         assert_null(msg->abort_chain);

@@ -13,7 +13,7 @@ static void mrd_reasm_judge__table(void **state)
 {
     static const struct {
         uint8_t state;
-        int32_t id; /* the part's, from the slot's */
+        int32_t id;      /* the part's, from the slot's */
         uint8_t attempt; /* the slot's is 250 */
         enum mrd_reasm_verdict verdict;
     } table[] = {
@@ -43,7 +43,8 @@ static void mrd_reasm_judge__table(void **state)
     for (size_t i = 0; i < 3 * sizeof(table) / sizeof(table[0]); i++) {
         size_t k = i / 3;
         struct mrd_slot slot = {.id = ids[i % 3], .state = table[k].state, .attempt = 250};
-        struct mrd_wire_part part = {.id = slot.id + (uint32_t)table[k].id, .attempt = table[k].attempt};
+        struct mrd_wire_part part = {.id = slot.id + (uint32_t)table[k].id,
+                                     .attempt = table[k].attempt};
 
         assert_int_equal(mrd_reasm_judge(&slot, &part), table[k].verdict);
     }
@@ -106,8 +107,10 @@ static void mrd_reasm_agrees__inside_the_message(void **state)
         uint16_t len;
         bool agrees;
     } table[] = {
-        {0, 10000, true},  {0, 10001, false},        {9999, 1, true},           {9999, 2, false},
-        {10000, 0, true},  {10000, 1, false},        {10001, 0, false},         {UINT32_MAX, 1, false},
+        {0, 10000, true},       {0, 10001, false},
+        {9999, 1, true},        {9999, 2, false},
+        {10000, 0, true},       {10000, 1, false},
+        {10001, 0, false},      {UINT32_MAX, 1, false},
         {UINT32_MAX, 2, false}, {UINT32_MAX - 4000, 5000, false},
     };
 
@@ -165,8 +168,7 @@ static void mrd_reasm_came__uneven(void **state)
     } second[] = {
         {4096, 4096, 102}, /* another packet lay between */
         {4096, 2048, 101}, /* cut anew: the path's MTU shrank */
-        {2048, 4096, 101},
-        {8192, 1808, 103},
+        {2048, 4096, 101}, {2048, 4096, 100}, {8192, 1808, 103},
     };
 
     (void)state;
@@ -197,7 +199,7 @@ static void mrd_reasm_is_even__table(void **state)
         uint32_t offset, psn, unit;
         bool even;
     } table[] = {
-        {0, 100, 4096, true},   {4096, 101, 4096, true},  {8192, 102, 4096, true},
+        {0, 100, 4096, true},     {4096, 101, 4096, true},  {8192, 102, 4096, true},
         {4096, 102, 4096, false}, {4096, 102, 2048, false}, {2048, 100, 4096, false},
     };
     struct mrd_slot slot = write_slot;
@@ -206,7 +208,8 @@ static void mrd_reasm_is_even__table(void **state)
     assert_false(is_even(&slot, 0, 100, 4096)); /* nothing came: nothing is known */
     came(&slot, 0, 4096, 100);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_int_equal(is_even(&slot, table[i].offset, table[i].psn, table[i].unit), table[i].even);
+        assert_int_equal(is_even(&slot, table[i].offset, table[i].psn, table[i].unit),
+                         table[i].even);
 }
 
 static void mrd_reasm_scatter__over_entries_and_nowhere_else(void **state)

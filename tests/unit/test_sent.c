@@ -53,7 +53,8 @@ static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t 
 
 static void again_at(struct sent_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)
 {
-    mrd_sent_transmit(&f->s, mrd_sent_get(&f->s, psn), f->path, path, mrd_path_sent(&f->paths, path), now_ns);
+    mrd_sent_transmit(&f->s, mrd_sent_get(&f->s, psn), f->path, path,
+                      mrd_path_sent(&f->paths, path), now_ns);
 }
 
 static void ack(struct sent_fixture *f, uint32_t psn)
@@ -66,8 +67,8 @@ static void ack(struct sent_fixture *f, uint32_t psn)
 }
 
 /* A chain's PSNs from head to tail, as offsets from `first`, must be those of `expected` (-1 ends it). */
-static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_chain *c, uint32_t first,
-                         const int *expected)
+static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_chain *c,
+                         uint32_t first, const int *expected)
 {
     uint32_t psn = c->head, n = 0;
 
@@ -83,7 +84,8 @@ static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_cha
     assert_int_equal(c->num, n);
 }
 
-static void expect_path(const struct sent_fixture *f, uint16_t path, uint32_t first, const int *expected)
+static void expect_path(const struct sent_fixture *f, uint16_t path, uint32_t first,
+                        const int *expected)
 {
     uint32_t psn = f->path[path].head, n = 0;
 
@@ -354,8 +356,8 @@ static void mrd_sent_new_bits__table(void **state)
         {0, 10, 0, ~0ull, 0x3ff},
         {5, 10, 0, ~0ull, 0x3e0},
         {5, 10, 0, 0x0f0, 0x0e0},
-        {0, 10, 64, ~0ull, 0},          /* never sent */
-        {64, 70, 0, ~0ull, 0},          /* all acked */
+        {0, 10, 64, ~0ull, 0}, /* never sent */
+        {64, 70, 0, ~0ull, 0}, /* all acked */
         {63, 70, 0, ~0ull, 1ull << 63},
         {63, 65, 64, ~0ull, 1},
         {10, 10, 0, ~0ull, 0},
@@ -440,7 +442,8 @@ static void mrd_sent_audit__random_walk(void **state)
     mrd_rng_init(&rng, 3);
     for (uint64_t now = 1; now < 20000; now++) {
         uint32_t live = f.s.next - f.s.una;
-        struct mrd_sent *rec = live ? mrd_sent_get(&f.s, f.s.una + mrd_rng_below(&rng, live)) : NULL;
+        struct mrd_sent *rec =
+            live ? mrd_sent_get(&f.s, f.s.una + mrd_rng_below(&rng, live)) : NULL;
         uint16_t path = (uint16_t)mrd_rng_below(&rng, PATHS);
         uint32_t what = mrd_rng_below(&rng, 10);
 

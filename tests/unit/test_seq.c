@@ -22,15 +22,9 @@ static void mrd_seq_before__table(void **state)
         uint32_t a, b;
         bool before;
     } table[] = {
-        {0, 0, false},
-        {0, 1, true},
-        {1, 0, false},
-        {UINT32_MAX, 0, true},
-        {0, UINT32_MAX, false},
-        {UINT32_MAX - 5, 5, true},
-        {0, 0x7fffffff, true},
-        {0x7fffffff, 0, false},
-        {0x80000001, 0, true},
+        {0, 0, false},         {0, 1, true},           {1, 0, false},
+        {UINT32_MAX, 0, true}, {0, UINT32_MAX, false}, {UINT32_MAX - 5, 5, true},
+        {0, 0x7fffffff, true}, {0x7fffffff, 0, false}, {0x80000001, 0, true},
         {5, 0x80000004, true},
     };
 
@@ -56,8 +50,8 @@ static void mrd_seq16_before__table(void **state)
         uint16_t a, b;
         bool before;
     } table[] = {
-        {0, 0, false},          {0, 1, true},          {1, 0, false},     {0xffff, 0, true},
-        {0, 0xffff, false},     {0xfff0, 0x0010, true}, {0, 0x7fff, true}, {0x7fff, 0, false},
+        {0, 0, false},      {0, 1, true},           {1, 0, false},     {0xffff, 0, true},
+        {0, 0xffff, false}, {0xfff0, 0x0010, true}, {0, 0x7fff, true}, {0x7fff, 0, false},
     };
 
     (void)state;
@@ -97,9 +91,9 @@ static void mrd_bit_clear__leaves_the_others(void **state)
 
 static void mrd_hash_buckets__table(void **state)
 {
-    static const uint32_t table[][2] = {{0, 16},    {1, 16},          {16, 16},
-                                        {17, 32},   {1000, 1024},     {1024, 1024},
-                                        {1025, 2048}, {UINT32_MAX, 1u << 20}};
+    static const uint32_t table[][2] = {
+        {0, 16},      {1, 16},      {16, 16},     {17, 32},
+        {1000, 1024}, {1024, 1024}, {1025, 2048}, {UINT32_MAX, 1u << 20}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -127,7 +121,8 @@ static void mrd_hash_add__chains_colliding_nodes(void **state)
     assert_int_equal(chain_length(&h, 5), 2);
     assert_int_equal(chain_length(&h, 6), 1);
     assert_int_equal(chain_length(&h, 7), 0);
-    assert_int_equal(node[1].hash, 21); /* the whole hash, so that a look-up need not compare keys */
+    assert_int_equal(node[1].hash,
+                     21); /* the whole hash, so that a look-up need not compare keys */
 }
 
 /* First, middle and last of a chain can go. */
@@ -306,7 +301,7 @@ static void mrd_sge_pieces__table(void **state)
         {3, 4, 1, {{3, 4}}},
         {0, 11, 2, {{0, 10}, {100, 1}}},
         {9, 2, 2, {{9, 1}, {100, 1}}},
-        {10, 5, 1, {{100, 5}}}, /* begins where an entry ends */
+        {10, 5, 1, {{100, 5}}},                    /* begins where an entry ends */
         {5, 20, 3, {{5, 5}, {100, 5}, {200, 10}}}, /* over the empty one */
         {15, 30, 1, {{200, 30}}},
         {0, 45, 3, {{0, 10}, {100, 5}, {200, 30}}},
@@ -323,7 +318,8 @@ static void mrd_sge_pieces__table(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct iovec iov[4];
 
-        assert_int_equal(mrd_sge_pieces(sge, 4, table[i].offset, table[i].len, iov), table[i].pieces);
+        assert_int_equal(mrd_sge_pieces(sge, 4, table[i].offset, table[i].len, iov),
+                         table[i].pieces);
         for (unsigned k = 0; k < table[i].pieces; k++) {
             assert_ptr_equal(iov[k].iov_base, memory + table[i].piece[k].at);
             assert_int_equal(iov[k].iov_len, table[i].piece[k].len);
