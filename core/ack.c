@@ -67,8 +67,7 @@ bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn)
     return true;
 }
 
-void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
-                   uint64_t now_ns)
+void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
 {
     struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
 
@@ -87,6 +86,11 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce,
     }
     r->ce_unsaid |= ce;
     r->since_ack++;
+}
+
+void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
+                  uint64_t now_ns)
+{
     r->echo_valid = true;
     r->echo_ce = ce;
     r->echo_psn = head->psn;

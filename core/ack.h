@@ -61,9 +61,11 @@ void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool held);
 void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn);
 /* Its refusal was acked. false: it was not held. */
 bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn);
-/* Count a packet of a path and remember it for the echo. */
-void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
-                   uint64_t now_ns);
+/* Count a packet of a path, new or not. */
+void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce);
+/* The next ack echoes it. New packets only: a late or replayed copy would tell an RTT that nobody had. */
+void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
+                  uint64_t now_ns);
 /* May the ack owed ride as a block on a data packet? Else only a full one tells all. */
 bool mrd_rcv_rides(const struct mrd_rcv *r);
 /* The block's fields; what was owed counts as told. */

@@ -6,6 +6,8 @@
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
+enum { STALLED_SRTTS = 4 };
+
 static uint32_t stamp_of(uint64_t ns)
 {
     return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
@@ -158,13 +160,19 @@ static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
     return true;
 }
 
-/* RTT from an echoed stamp; 0: none, or it spans a stall of ours. */
-static uint64_t rtt_sample(const struct mrd_engine *e, uint32_t stamp, uint32_t delay)
+/*
+ * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet that left before our
+ * last timeout and took much longer than others waited for a process, not for the network.
+ */
+static uint64_t rtt_sample(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t stamp,
+                           uint32_t delay)
 {
     uint32_t elapsed = stamp_of(e->now) - stamp - delay;
     uint64_t ns = (uint64_t)elapsed * MRD_WIRE_STAMP_NS;
 
     if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->absent_ns)
+        return 0;
+    if (e->now - ns < tx->last_timeout_ns && ns > STALLED_SRTTS * tx->loss.srtt_ns)
         return 0;
     return ns ? ns : 1;
 }
@@ -192,7 +200,7 @@ static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct m
 
     if (!(ack->flags & MRD_ACK_ECHO))
         return;
-    a->rtt_ns = rtt_sample(e, ack->echo_stamp, ack->echo_delay);
+    a->rtt_ns = rtt_sample(e, tx, ack->echo_stamp, ack->echo_delay);
     if (!a->rtt_ns)
         return;
     mrd_loss_rtt(&tx->loss, a->rtt_ns, e->now);
@@ -302,7 +310,7 @@ static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
     inflight = tx->sent.inflight_bytes;
     if (fresh(e, tx, head->ack_serial)) {
         tx->psn_limit = head->ack_psn_limit;
-        a.rtt_ns = rtt_sample(e, head->ack_stamp, 0);
+        a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
         if (a.rtt_ns)
             mrd_loss_rtt(&tx->loss, a.rtt_ns, e->now);
     }
@@ -374,7 +382,8 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     e->stats.rx_ce += packet->ecn == MRD_ECN_CE;
     peer->packets_received++;
     peer->bytes_received += payload_len;
-    mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
+    mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
+    mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
     owe_ack(e, peer, head, message_end, had_gap);
 }
 
@@ -396,7 +405,7 @@ static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
         return;
     case MRD_RCV_DUPLICATE:
         e->stats.rx_duplicates++;
-        mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
+        mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
         mrd_rcv_dup(&rx->rcv, head->psn);
         mrd_engine_ready(e, peer);
         return;

@@ -83,6 +83,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     if (tx->loss.probes > MRD_TAIL_PROBES) {
         peer->timeouts++;
         e->stats.retx_timeout++;
+        tx->last_timeout_ns = e->now;
         if (!tx->timeout_ns) {
             tx->timeout_ns = e->now;
             tx->timeout_cwnd = tx->cc.cwnd_bytes;

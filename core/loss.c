@@ -79,7 +79,7 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
     if (rec->tx_count == 1) {
         uint64_t late = l->rack_tx_ns - rec->tx_ns;
 
-        if (late > l->skew_ns) {
+        if (late > l->skew_ns || now_ns - l->skew_at_ns > SKEW_LIFE_RTTS * srtt_or_initial(l)) {
             l->skew_ns = late;
             l->skew_at_ns = now_ns;
         }

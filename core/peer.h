@@ -80,10 +80,11 @@ struct mrd_tx_half {
     uint64_t
         patience_ns; /* present time of the last answer, or of the first packet after all was acked */
     uint64_t timeout_ns; /* first RTO of a row, until it is known whether it was needed; 0: none */
-    double timeout_cwnd; /* the window before it */
-    uint64_t stall_seen_ns; /* engine's absent_long_ns when `unanswered` was counted */
-    uint64_t rnr_next_ns;   /* not later than the first retry due; MRD_NEVER: none */
-    uint64_t queued_bytes;  /* of messages on txqs, headers included: is a packet full? */
+    uint64_t last_timeout_ns; /* last RTO */
+    double timeout_cwnd;      /* the window before it */
+    uint64_t stall_seen_ns;   /* engine's absent_long_ns when `unanswered` was counted */
+    uint64_t rnr_next_ns;     /* not later than the first retry due; MRD_NEVER: none */
+    uint64_t queued_bytes;    /* of messages on txqs, headers included: is a packet full? */
 
     struct mrd_sents sent;
     struct mrd_paths paths;

@@ -35,8 +35,12 @@ struct fuzz {
 /* A recorded packet with some bytes changed, cut short, made longer or grafted onto another. */
 static uint32_t mutate(struct fuzz *f, const struct forge_packet *packet, uint8_t *buf)
 {
-    const struct forge_packet *other = &f->tape.packets[mrd_rng_below(&f->rng, f->tape.num)];
+    const struct forge_packet *other;
     uint32_t len = packet->len, at;
+
+    do
+        other = &f->tape.packets[mrd_rng_below(&f->rng, f->tape.num)];
+    while (other->from != packet->from || other->to != packet->to);
 
     memcpy(buf, packet->data, len);
     switch (mrd_rng_below(&f->rng, 5)) {

@@ -215,6 +215,29 @@ static void bad_packet__replayed(void **state)
     forge_end(&tape);
 }
 
+/* Our own first contact comes back to us: it was not sent to ourselves, so it is not executed. */
+static void bad_packet__reflected(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = acquainted(&tape);
+    const struct forge_packet *own;
+    struct forge_state before;
+    (void)state;
+
+    sim_post_recvs(w, HOST_0, 0, 1, 1 << 20);
+    forge_look(w, HOST_0, &before);
+    own = forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
+    assert_int_equal(forge_head(own).dst_inc, 0);
+    forge_inject(w, HOST_1, HOST_0, own->data, own->len);
+    sim_run(w, 1 * MSEC_NS);
+
+    forge_expect(w, HOST_0, &before, (struct forge_rise[]){{"rx_drop_incarnation", 1}, {NULL, 0}});
+    forge_exchange(w, HOST_0, HOST_0); /* what is sent to ourselves is taken */
+    forge_exchange(w, HOST_0, HOST_0);
+    assert_true(sim_payload_equal(w, HOST_0));
+    forge_end(&tape);
+}
+
 /* A forged packet of host 0 to host 1, differing in one thing, and what it counts as. */
 struct forgery {
     void (*change)(struct mrd_wire_head *head, struct mrd_wire_part *part);
@@ -452,6 +475,7 @@ int main(void)
         cmocka_unit_test(bad_packet__payload_of_another_length),
         cmocka_unit_test(bad_packet__each_bit_flipped),
         cmocka_unit_test(bad_packet__replayed),
+        cmocka_unit_test(bad_packet__reflected),
         cmocka_unit_test(bad_packet__wrong_identity),
         cmocka_unit_test(bad_part__key_and_range),
         cmocka_unit_test(bad_part__lengths),

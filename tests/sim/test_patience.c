@@ -157,8 +157,8 @@ static void sim_silence__a_dead_sender_is_detected(void **state)
                                                                    .peer_timeout_ns = SEC_NS});
     (void)state;
 
-    sim_send(w, HOST_1, HOST_0, 1 << 20);
-    sim_run(w, 300 * USEC_NS);
+    sim_send(w, HOST_1, HOST_0, 4 << 20);
+    sim_run(w, 300 * USEC_NS); /* about a third */
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     sim_run(w, 900 * MSEC_NS);
     assert_false(w->receives[0].done);
@@ -192,8 +192,8 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
     uint32_t message;
     (void)state;
 
-    message = sim_send(w, HOST_1, HOST_0, 1 << 20);
-    sim_run(w, 300 * USEC_NS);
+    message = sim_send(w, HOST_1, HOST_0, 4 << 20);
+    sim_run(w, 300 * USEC_NS); /* about a third */
     tape.edit = lose_segments;
     sim_run(w, 3 * SEC_NS);
     assert_false(w->messages[message].sent);

@@ -8,6 +8,12 @@
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
 #include <cmocka.h>
 
 #include "core/engine_impl.h"

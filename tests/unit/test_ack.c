@@ -28,7 +28,8 @@ static void count_at(struct rcv_fixture *f, uint32_t psn, uint16_t path, bool ce
 {
     struct mrd_wire_head head = {.psn = psn, .path_id = path, .stamp = 1000 + psn};
 
-    mrd_rcv_count(&f->r, &head, ce, 5000 + psn, now_ns);
+    mrd_rcv_count(&f->r, &head, ce);
+    mrd_rcv_echo(&f->r, &head, ce, 5000 + psn, now_ns);
 }
 
 static void add(struct rcv_fixture *f, uint32_t psn)
