@@ -286,6 +286,15 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
     return peer;
 }
 
+/* What we send to ourselves comes from the address that it hits; an unknown one says nothing. */
+static bool is_from_here(const struct mrd_rx_packet *packet)
+{
+    static const uint8_t unknown[sizeof(packet->to.ip)];
+
+    return !memcmp(packet->from.ip, packet->to.ip, sizeof(unknown)) ||
+           !memcmp(packet->to.ip, unknown, sizeof(unknown));
+}
+
 struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                      const struct mrd_rx_packet *packet)
 {
@@ -295,6 +304,11 @@ struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire
     bool known;
 
     addr.port = head->reply;
+    /* Our own words from another place: somebody sends them back. */
+    if (head->src_inc == e->config.incarnation && !is_from_here(packet)) {
+        e->stats.rx_drop_incarnation++;
+        return NULL;
+    }
     peer = mrd_peer_find(&e->peers, &addr);
     if (head->dst_inc != e->config.incarnation && head->dst_inc) {
         send_reset(e, peer, head, packet);

@@ -14,8 +14,8 @@
 #include "mrd/mrd.h"
 
 /*
- * A mover's address, compared as bytes. UDP: IPv6 or v4-mapped IPv6, scope id, port. Simulator: the host number in
- * port, the rest 0. The port names where the peer receives.
+ * A mover's address, compared as bytes. UDP: IPv6 or v4-mapped IPv6, scope id, port. Simulator: the host number + 1 in
+ * the last bytes of ip and in port. The port names where the peer receives.
  */
 struct mrd_addr {
     uint8_t ip[16];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bad packets are counted and change nothing; bad requests end with their status and disturb nothing else. */
+/*
+ * Bad packets are counted and change nothing; bad requests end with their status and disturb
+ * nothing else.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,9 +41,14 @@ static uint64_t drops(struct sim_world *w, uint32_t host)
     return sum;
 }
 
-/* ---------------------------------------------------------------------------------------- packets */
+/*
+ * ---------------------------------------------------------------------------------------- packets
+ */
 
-/* Random bytes of any length, half of them with a believable first byte: each is dropped and counted once. */
+/*
+ * Random bytes of any length, half of them with a believable first byte: each is dropped and
+ * counted once.
+ */
 static void bad_packet__garbage(void **state)
 {
     enum { ROUNDS = 2000 };
@@ -339,7 +347,10 @@ static void bad_packet__wrong_identity(void **state)
     forge_end(&tape);
 }
 
-/* -------------------------------------------------------------------------------- changed in flight */
+/*
+ * -------------------------------------------------------------------------------- changed in
+ * flight
+ */
 
 /* One packet of host 0 is changed on its way, its checks made to hold; its PSN is spent on that. */
 struct change {

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that the target refuses or that never reach it: each ends with its status and disturbs nothing else. */
+/*
+ * Requests that the target refuses or that never reach it: each ends with its status and disturbs
+ * nothing else.
+ */
 #include "tests/support/world.h"
 
 enum { OTHERS = 12 };
 
-/* Messages of all kinds beside a bad one: on its own QP and on another, before and after it, both ways. */
+/*
+ * Messages of all kinds beside a bad one: on its own QP and on another, before and after it, both
+ * ways.
+ */
 struct beside {
     struct sim_world *w;
     uint32_t message[OTHERS], num;
@@ -39,7 +45,9 @@ struct bad_request {
     const char *counter;
 };
 
-/* In the midst of other messages: its status, its counter once, all else right, and the QP goes on. */
+/*
+ * In the midst of other messages: its status, its counter once, all else right, and the QP goes on.
+ */
 static void one_request(enum mrd_order order, const struct bad_request *bad)
 {
     struct sim_world *w = create(order, 0);
@@ -152,7 +160,10 @@ static void bad_request__access(void **state)
     }
 }
 
-/* A region that may not be written remotely, one of another protection domain, and one deregistered. */
+/*
+ * A region that may not be written remotely, one of another protection domain, and one
+ * deregistered.
+ */
 static void bad_request__access_by_region(void **state)
 {
     (void)state;
@@ -230,9 +241,15 @@ static void bad_request__rnr_retry_for_ever(void **state)
     sim_world_destroy(w);
 }
 
-/* ---------------------------------------------------------------------------------------- dead peers */
+/*
+ * ---------------------------------------------------------------------------------------- dead
+ * peers
+ */
 
-/* A peer that dies, in mid-message or before anything was said: within its time, an error and an event that names it. */
+/*
+ * A peer that dies, in mid-message or before anything was said: within its time, an error and an
+ * event that names it.
+ */
 static void dead_peer(uint64_t timeout_ns, bool known)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),

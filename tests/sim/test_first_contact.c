@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* First contact: the flag, binding, challenges and their cookies, tables under pressure. One test a rule. */
+/*
+ * First contact: the flag, binding, challenges and their cookies, tables under pressure. One test a
+ * rule.
+ */
 #include "tests/support/forge.h"
 
 enum { BYTES = 100 };
@@ -186,7 +189,9 @@ static void sim_challenge__soon_after_open(void **state)
     forge_end(&tape);
 }
 
-/* A copy meant for an earlier life at this address comes within its life: challenged, not executed. */
+/*
+ * A copy meant for an earlier life at this address comes within its life: challenged, not executed.
+ */
 static void sim_challenge__late_copy_for_an_earlier_life(void **state)
 {
     struct forge_tape tape;
@@ -238,7 +243,10 @@ static void sim_challenge__epoch_older_than_the_challenger(void **state)
     forge_end(&tape);
 }
 
-/* The documented price: work posted before the peer's context opened ends in an error; posted again it goes. */
+/*
+ * The documented price: work posted before the peer's context opened ends in an error; posted again
+ * it goes.
+ */
 static void sim_first_contact__posted_before_the_peer_opened(void **state)
 {
     struct forge_tape tape;
@@ -289,7 +297,10 @@ static void sim_first_contact__unanswered_for_its_life(void **state)
     forge_end(&tape);
 }
 
-/* Whoever claims an address that another incarnation holds is challenged, and the holder keeps it meanwhile. */
+/*
+ * Whoever claims an address that another incarnation holds is challenged, and the holder keeps it
+ * meanwhile.
+ */
 static void sim_challenge__address_held_by_another_incarnation(void **state)
 {
     struct forge_tape tape;
@@ -399,9 +410,14 @@ static void sim_challenge__cookie_of_another_address(void **state)
     forge_end(&tape);
 }
 
-/* --------------------------------------------------------------------------------- table pressure */
+/*
+ * --------------------------------------------------------------------------------- table pressure
+ */
 
-/* Strangers cost a round trip when the table runs out, and nothing when it is full; who is in stays in. */
+/*
+ * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in stays
+ * in.
+ */
 static void sim_challenge__table_under_pressure(void **state)
 {
     enum { PEERS = 8, STRANGERS = 100 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Straight receive, sizes, limits and silence: the rules of headers, acks and loss. One test a rule. */
+/*
+ * Straight receive, sizes, limits and silence: the rules of headers, acks and loss. One test a
+ * rule.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +11,14 @@
 
 enum { UNIT = 4096, BYTES = 100 };
 
-/* ------------------------------------------------------------------------------- straight receive */
+/*
+ * ------------------------------------------------------------------------------- straight receive
+ */
 
-/* A message of 32 units that host 0 would write into host 1's memory; its segments are forged one by one. */
+/*
+ * A message of 32 units that host 0 would write into host 1's memory; its segments are forged one
+ * by one.
+ */
 struct write {
     struct forge_tape tape;
     struct sim_world *w;
@@ -233,7 +241,9 @@ static void sim_duplicate__after_completion(void **state)
     straight_copies_after_completion(true);
 }
 
-/* -------------------------------------------------------------------------------------- MTU shrink */
+/*
+ * -------------------------------------------------------------------------------------- MTU shrink
+ */
 
 /* Sizes of PSNs on the wire before and after the path got smaller. */
 struct sizes {
@@ -261,7 +271,9 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
     return !s->small && head.psn % 3 == 0 ? MRD_SIM_DROP : MRD_SIM_PASS;
 }
 
-/* What was cut for the old MTU keeps PSN and size and is resent, fragmented; only new PSNs shrink. */
+/*
+ * What was cut for the old MTU keeps PSN and size and is resent, fragmented; only new PSNs shrink.
+ */
 static void sim_mtu_shrink__psn_keeps_its_size(void **state)
 {
     struct forge_tape tape;

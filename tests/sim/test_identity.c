@@ -33,9 +33,13 @@ static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
     sim_restart(w, host);
 }
 
-/* ---------------------------------------------------------------------------------------- epochs */
+/*
+ * ---------------------------------------------------------------------------------------- epochs
+ */
 
-/* The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old. */
+/*
+ * The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old.
+ */
 static void sim_epoch__idle_peer_forgotten(void **state)
 {
     struct forge_tape tape;
@@ -152,7 +156,9 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
     forge_end(&tape);
 }
 
-/* ---------------------------------------------------------------------------------------- spaces */
+/*
+ * ---------------------------------------------------------------------------------------- spaces
+ */
 
 /* Without the flag no space is made, also where there is an entry: a reset, which fits no work. */
 static void sim_space__unknown_and_flagless_is_reset(void **state)
@@ -248,7 +254,9 @@ static void sim_space__flagless_to_nobody_is_taken_if_held(void **state)
     forge_end(&tape);
 }
 
-/* ---------------------------------------------------------------------------------------- halves */
+/*
+ * ---------------------------------------------------------------------------------------- halves
+ */
 
 static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
 {
@@ -339,9 +347,14 @@ static void sim_unreachable__leaves_a_tombstone(void **state)
     forge_end(&tape);
 }
 
-/* ---------------------------------------------------------------------------------------- resets */
+/*
+ * ---------------------------------------------------------------------------------------- resets
+ */
 
-/* A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its own epoch. */
+/*
+ * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its own
+ * epoch.
+ */
 static void sim_reset__acts_on_a_match_only(void **state)
 {
     struct forge_tape tape;
@@ -436,7 +449,10 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
     forge_end(&tape);
 }
 
-/* A reset or challenge is no larger than the smallest packet that it can answer: nothing is amplified. */
+/*
+ * A reset or challenge is no larger than the smallest packet that it can answer: nothing is
+ * amplified.
+ */
 static void sim_reset__no_larger_than_its_cause(void **state)
 {
     struct forge_tape tape;
@@ -488,7 +504,9 @@ static void sim_qpn__is_never_reused(void **state)
     forge_end(&tape);
 }
 
-/* Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one. */
+/*
+ * Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one.
+ */
 static void sim_restart__packets_of_the_old_life(void **state)
 {
     struct forge_tape tape;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How far a sender may go, whom silence condemns, and what our own absence does not. One test a rule. */
+/*
+ * How far a sender may go, whom silence condemns, and what our own absence does not. One test a
+ * rule.
+ */
 #include "core/engine_impl.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
 
 enum { UNIT = 4096, BYTES = 100 };
 
-/* ---------------------------------------------------------------------------------------- psn_limit */
+/*
+ * ----------------------------------------------------------------------------------------
+ * psn_limit
+ */
 
 /* What each sender to host 0 was told, and what it did. */
 struct limits {
@@ -43,7 +49,10 @@ static enum mrd_sim_verdict watch_limits(void *arg, struct mrd_sim_datagram *d)
     return MRD_SIM_PASS;
 }
 
-/* The receive buffer is small and shared: no sender goes beyond what it was told, and it holds all of them. */
+/*
+ * The receive buffer is small and shared: no sender goes beyond what it was told, and it holds all
+ * of them.
+ */
 static void limited(uint32_t senders, uint32_t loss_ppm)
 {
     enum { ROOM = 16 };
@@ -118,7 +127,10 @@ static uint32_t last_limit(const struct forge_tape *tape)
     return ack.psn_limit;
 }
 
-/* The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped where it was told. */
+/*
+ * The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped
+ * where it was told.
+ */
 static void sim_psn_limit__granted_less_than_the_tracker(void **state)
 {
     struct forge_tape tape;
@@ -146,9 +158,15 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     forge_end(&tape);
 }
 
-/* ------------------------------------------------------------------------------------------ silence */
+/*
+ * ------------------------------------------------------------------------------------------
+ * silence
+ */
 
-/* A message is half here and its sender dies; we have sent it nothing. The receive must not wait for ever. */
+/*
+ * A message is half here and its sender dies; we have sent it nothing. The receive must not wait
+ * for ever.
+ */
 static void sim_silence__a_dead_sender_is_detected(void **state)
 {
     struct forge_tape tape;
@@ -206,9 +224,14 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
     forge_end(&tape);
 }
 
-/* --------------------------------------------------------------------------------------- own stops */
+/*
+ * --------------------------------------------------------------------------------------- own stops
+ */
 
-/* A process that slept for longer than the timeout finds its acks waiting: it reads before it judges. */
+/*
+ * A process that slept for longer than the timeout finds its acks waiting: it reads before it
+ * judges.
+ */
 static void sim_stop__judges_nobody_before_it_has_read(void **state)
 {
     struct forge_tape tape;
@@ -237,7 +260,10 @@ static void sim_stop__judges_nobody_before_it_has_read(void **state)
     forge_end(&tape);
 }
 
-/* More waits than one turn of the loop reads, the acks last: nothing is sent again before they were read. */
+/*
+ * More waits than one turn of the loop reads, the acks last: nothing is sent again before they were
+ * read.
+ */
 static void sim_stop__unread_acks_are_no_losses(void **state)
 {
     struct forge_tape tape;
@@ -260,7 +286,10 @@ static void sim_stop__unread_acks_are_no_losses(void **state)
     forge_end(&tape);
 }
 
-/* The time that packets lay unread at a stopped peer is no round trip time: the rest of its message flows at once. */
+/*
+ * The time that packets lay unread at a stopped peer is no round trip time: the rest of its message
+ * flows at once.
+ */
 static void sim_stop__does_not_slow_what_follows(void **state)
 {
     struct forge_tape tape;
@@ -282,7 +311,10 @@ static void sim_stop__does_not_slow_what_follows(void **state)
     forge_end(&tape);
 }
 
-/* As above with nothing in its queue: the peer gets its full time, and the probes, from the wake-up on. */
+/*
+ * As above with nothing in its queue: the peer gets its full time, and the probes, from the wake-up
+ * on.
+ */
 static void sim_stop__time_away_is_not_the_peers_silence(void **state)
 {
     struct forge_tape tape;

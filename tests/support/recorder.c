@@ -83,7 +83,7 @@ void recorder_pair_destroy(struct recorder_pair *f)
 struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len)
 {
     static uint8_t no_header[1];
-    struct mrd_tx_packet packet = {.to = {.port = 2},
+    struct mrd_tx_packet packet = {.to = mrd_sim_addr(1),
                                    .head = no_header,
                                    .cookie = MRD_TX_COOKIE_NONE,
                                    .path = path,

@@ -142,4 +142,16 @@ bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host);
 uint64_t mrd_sim_next_event_ns(struct mrd_sim *sim);
 struct mrd_sim_host_stats mrd_sim_get_host_stats(const struct mrd_sim *sim, uint32_t host);
 
+/* A host's address: its number + 1, as the network's address and as the port. */
+static inline struct mrd_addr mrd_sim_addr(uint32_t number)
+{
+    uint32_t n = number + 1;
+
+    return (struct mrd_addr){.ip = {[12] = (uint8_t)(n >> 24),
+                                    [13] = (uint8_t)(n >> 16),
+                                    [14] = (uint8_t)(n >> 8),
+                                    [15] = (uint8_t)n},
+                             .port = n};
+}
+
 #endif

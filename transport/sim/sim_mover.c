@@ -212,7 +212,7 @@ static void note_too_big(struct mrd_sim_host *host, const struct mrd_addr *to)
 
 static bool is_host(const struct mrd_sim *sim, const struct mrd_addr *addr)
 {
-    struct mrd_addr plain = {.port = addr->port};
+    struct mrd_addr plain = mrd_sim_addr(addr->port - 1);
 
     return memcmp(addr, &plain, sizeof(plain)) == 0 && addr->port >= 1 &&
            addr->port <= sim->attr.hosts;
@@ -336,7 +336,7 @@ static int sim_parse_address(struct mrd_backend *b, const char *text, struct mrd
         mrd_error_set("\"%s\": the simulation has %u hosts", text, sim->attr.hosts);
         return -EHOSTUNREACH;
     }
-    *addr = (struct mrd_addr){.port = (uint32_t)number + 1};
+    *addr = mrd_sim_addr((uint32_t)number);
     return 0;
 }
 
@@ -352,7 +352,7 @@ static int sim_format_address(struct mrd_backend *b, const struct mrd_addr *addr
 
 static int sim_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 {
-    *addr = (struct mrd_addr){.port = host_of(b)->number + 1};
+    *addr = mrd_sim_addr(host_of(b)->number);
     return 0;
 }
 

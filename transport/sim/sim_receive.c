@@ -63,8 +63,8 @@ static void lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struc
         .data = packet->data,
         .len = packet->len,
         .ecn = packet->ecn,
-        .from = {.port = packet->from + 1},
-        .to = {.port = host->number + 1},
+        .from = mrd_sim_addr(packet->from),
+        .to = mrd_sim_addr(host->number),
     };
 }
 
@@ -93,7 +93,7 @@ static unsigned rx_run(struct mrd_sim_host *host, struct mrd_rx_packet *packets,
                        mrd_plan_fn *plan_fn, void *plan_arg)
 {
     struct mrd_sim_packet *run[MRD_PLAN_SEGMENTS_MAX];
-    struct mrd_addr from = {.port = host->rx_head->from + 1};
+    struct mrd_addr from = mrd_sim_addr(host->rx_head->from);
     unsigned n = find_run(host, run, max < MRD_PLAN_SEGMENTS_MAX ? max : MRD_PLAN_SEGMENTS_MAX);
     struct mrd_rx_plan plan = {0};
     uint32_t total_len = 0;
