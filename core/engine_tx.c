@@ -10,7 +10,8 @@
 enum {
     DATA_EIGHTHS = 3, /* of the tracker: data; the rest is for refusals and aborts */
     ABORT_EIGHTHS = 4,
-    QUANTUM_RTT_DIVISOR = 3, /* a quantum lasts at most this share of the base RTT */
+    BURSTS_PER_WINDOW = 4,   /* at least: a burst waits for room no longer than that */
+    QUANTUM_RTT_DIVISOR = 2, /* a quantum lasts at most this share of the base RTT */
 };
 
 static uint32_t pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
@@ -219,6 +220,25 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     return packets < max ? (uint32_t)packets : max;
 }
 
+/*
+ * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
+ * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
+ */
+static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                           const struct mrd_msg *msg)
+{
+    double packet = tx->cc.config.packet_bytes;
+    double burst = tx->cc.cwnd_bytes / BURSTS_PER_WINDOW;
+    double most = e->config.mover.quantum * packet;
+    double rest = msg->length - msg->next_offset;
+
+    if (e->config.mover.quantum == 1 || tx->quantum_left || !msg->multi || !tx->sent.inflight.num)
+        return false;
+    burst = burst < most ? burst : most;
+    burst = burst < rest ? burst : rest;
+    return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
+}
+
 static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -228,7 +248,7 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     if (!msg)
         return false;
     tx->limited = true;
-    if (!window_open(e, tx) || !psn_room(e, tx, DATA_EIGHTHS))
+    if (!window_open(e, tx) || !psn_room(e, tx, DATA_EIGHTHS) || wait_for_burst(e, tx, msg))
         return false;
     rec = mrd_sent_add(&tx->sent);
     if (!rec)

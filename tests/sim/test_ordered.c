@@ -162,6 +162,37 @@ static void sim_abort__takes_the_messages_places(void **state)
     abort_frees_places(MULTI);
 }
 
+/* A receive kept for a message that was given up is any sender's again, without a further packet. */
+static void sim_abort__returns_the_kept_receive(void **state)
+{
+    struct sim_world *w = ordered_world((struct sim_options){.hosts = 3});
+    struct wiretap *tap = wiretap_open(w);
+    struct sim_node *node = &w->node[HOST_0];
+    struct mrd_mr *whole = node->mr;
+    uint32_t len = MULTI;
+    (void)state;
+
+    sim_post_recvs(w, HOST_1, 0, 2, MULTI);
+    tap->rule = has_length;
+    tap->arg = &len;
+    node->mr = mrd_reg_mr(node->pd, whole->addr, whole->length, MRD_ACCESS_LOCAL_WRITE);
+    assert_non_null(node->mr);
+    sim_send(w, HOST_0, HOST_1, len);
+    assert_int_equal(mrd_dereg_mr(node->mr), 0);
+    node->mr = whole;
+
+    uint32_t waits = sim_send(w, HOST_0, HOST_1, SMALL);
+
+    sim_run_until_complete(w, 5 * MSEC_NS);
+    assert_true(received(w, waits));
+
+    uint32_t other = sim_send(w, HOST_2, HOST_1, SMALL);
+
+    sim_run_until_complete(w, 5 * MSEC_NS);
+    assert_true(received(w, other));
+    finish(w, tap);
+}
+
 /* A hard refusal takes the message's places: whoever is behind goes on, with the receives there. */
 static void hard_refusal(const struct sim_post *post, bool late, enum mrd_wc_status status)
 {
@@ -494,6 +525,7 @@ int main(void)
         cmocka_unit_test(sim_rsn__a_later_message_takes_no_earlier_ones_receive),
         cmocka_unit_test(sim_rsn__a_retry_keeps_its_numbers),
         cmocka_unit_test(sim_abort__takes_the_messages_places),
+        cmocka_unit_test(sim_abort__returns_the_kept_receive),
         cmocka_unit_test(sim_hard_refusal__takes_the_messages_places),
         cmocka_unit_test(sim_too_long__takes_its_receive_and_places),
         cmocka_unit_test(sim_giving_up_after_rnr__takes_the_messages_places),

@@ -25,7 +25,7 @@ awk '
     function sans_io(symbol)
     {
         return symbol ~ /^(mem(cpy|move|set|cmp|chr)|__mem(cpy|move|set)_chk|strcmp|strlen|XXH[0-9A-Za-z_]*|abort)$/ ||
-            symbol ~ /^(__assert_fail|__stack_chk_fail|__stack_chk_guard|_GLOBAL_OFFSET_TABLE_)$/ ||
+            symbol ~ /^(__assert_fail|__cpu_model|__stack_chk_fail|__stack_chk_guard|_GLOBAL_OFFSET_TABLE_)$/ ||
             symbol ~ /^__(u?(div|mod)|mul|neg|ash[lr]|lshr|float|fix|popcount|clz|ctz|u?cmp)[a-z]*[0-9]*$/
     }
 
