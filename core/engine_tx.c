@@ -221,6 +221,22 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
 }
 
 /*
+ * Short messages go on with the run where it left off, unless the path fell out of favour or the choice is a base RTT
+ * old. A burst of segments begins anew: split over two paths it would be two.
+ */
+static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
+{
+    uint64_t base_ns = mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
+
+    if (tx->quantum_left && tx->path[tx->path_now].state == MRD_PATH_GOOD &&
+        (tx->picked_ns == e->now || (!msg->multi && e->now - tx->picked_ns < base_ns)))
+        return;
+    tx->path_now = pick(e, tx, -1);
+    tx->quantum_left = quantum(e, tx, tx->path_now);
+    tx->picked_ns = e->now;
+}
+
+/*
  * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
  * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
  */
@@ -232,7 +248,8 @@ static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half 
     double most = e->config.mover.quantum * packet;
     double rest = msg->length - msg->next_offset;
 
-    if (e->config.mover.quantum == 1 || tx->quantum_left || !msg->multi || !tx->sent.inflight.num)
+    if (e->config.mover.quantum == 1 || (tx->quantum_left && tx->picked_ns == e->now) ||
+        !msg->multi || !tx->sent.inflight.num)
         return false;
     burst = burst < most ? burst : most;
     burst = burst < rest ? burst : rest;
@@ -254,10 +271,7 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     if (!rec)
         return false;
     tx->limited = false;
-    if (!tx->quantum_left) {
-        tx->path_now = pick(e, tx, -1);
-        tx->quantum_left = quantum(e, tx, tx->path_now);
-    }
+    choose_path(e, tx, msg);
     if (msg->multi)
         new_segment(e, peer, msg, rec);
     else
@@ -437,7 +451,6 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
     bool held = false, more = false;
 
     if (peer->tx) {
-        peer->tx->quantum_left = 0;
         peer->tx->limited = false;
         while (o->num < o->max && !more)
             more = !one_packet(e, peer, o, &held);
