@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    STEP_LIFE_RTTS = 16,
+    STEP_LIFE_RTTS = 64,
     SKEW_LIFE_RTTS = 8,
     MIN_RTT_HALF_WINDOW_MS = 5000,
     INITIAL_RTT_US = 1000, /* until the first sample */
@@ -92,7 +92,7 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
     uint64_t rtt_min = mrd_loss_rtt_min_ns(l);
     uint64_t window = min_u64(srtt_or_initial(l), max_u64(rtt_min + rtt_min / 4, 2 * l->skew_ns));
 
-    return window + l->steps * max_u64(rtt_min, 1) / 4;
+    return window + l->steps * srtt_or_initial(l) / 4;
 }
 
 static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mrd_path *paths,
@@ -111,7 +111,7 @@ static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mr
     return NULL;
 }
 
-/* What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for 16 round trips. */
+/* What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for 16 recoveries. */
 static void forget(struct mrd_loss *l, uint64_t now_ns)
 {
     if (l->steps && now_ns - l->steps_at_ns > STEP_LIFE_RTTS * srtt_or_initial(l)) {
