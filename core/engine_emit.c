@@ -7,8 +7,8 @@
 #include "core/sge.h"
 
 enum {
-    REQUESTS_PER_WINDOW =
-        8, /* at least: else a small window would be sent and acked as a whole, and both ends wait in turn */
+    /* Acks asked for in a window, at least: else a small one would be sent and acked as a whole, each end idle in turn. */
+    REQUESTS_PER_WINDOW = 4,
 };
 
 static uint32_t stamp_of(uint64_t ns)

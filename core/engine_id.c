@@ -286,13 +286,20 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
     return peer;
 }
 
-/* What we send to ourselves comes from the address that it hits; an unknown one says nothing. */
-static bool is_from_here(const struct mrd_rx_packet *packet)
+static bool is_unknown(const struct mrd_addr *addr)
 {
-    static const uint8_t unknown[sizeof(packet->to.ip)];
+    static const uint8_t zero[sizeof(addr->ip)];
 
-    return !memcmp(packet->from.ip, packet->to.ip, sizeof(unknown)) ||
-           !memcmp(packet->to.ip, unknown, sizeof(unknown));
+    return !memcmp(addr->ip, zero, sizeof(zero));
+}
+
+/* What we send to ourselves is of our send half's epoch and comes from the address that it hits, if that is known. */
+static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head,
+                   const struct mrd_rx_packet *packet)
+{
+    return peer && peer->tx && peer->tx->epoch == head->epoch &&
+           (is_unknown(&packet->to) ||
+            !memcmp(packet->from.ip, packet->to.ip, sizeof(packet->to.ip)));
 }
 
 struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -305,11 +312,11 @@ struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire
 
     addr.port = head->reply;
     /* Our own words from another place: somebody sends them back. */
-    if (head->src_inc == e->config.incarnation && !is_from_here(packet)) {
+    peer = mrd_peer_find(&e->peers, &addr);
+    if (head->src_inc == e->config.incarnation && !is_own(peer, head, packet)) {
         e->stats.rx_drop_incarnation++;
         return NULL;
     }
-    peer = mrd_peer_find(&e->peers, &addr);
     if (head->dst_inc != e->config.incarnation && head->dst_inc) {
         send_reset(e, peer, head, packet);
         return NULL;
@@ -340,8 +347,10 @@ struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire
         return NULL;
     }
     mrd_engine_heard(e, peer);
-    peer->local = packet->to;
-    peer->local.port = 0;
+    if (!is_unknown(&packet->to)) {
+        peer->local = packet->to;
+        peer->local.port = 0;
+    }
     if (peer->tx && !peer->tx->bound_inc)
         peer->tx->bound_inc = head->src_inc;
     return peer;

@@ -10,6 +10,7 @@
 enum {
     PACKET = 4096,
     PACKETS = 64,
+    MEAN_SEEDS = 4,
     RTT_NS = 10700, /* of a full packet and its ack */
 };
 
@@ -99,6 +100,30 @@ static struct result run_both(const char *what, const struct trial *t)
             worst = r;
     }
     return worst;
+}
+
+/* The mean of eight seeds and both order modes, for trials in which chance has a part. */
+static struct result mean(const char *what, const struct trial *t)
+{
+    struct result sum = {0};
+    struct trial seeded = *t;
+
+    for (uint32_t i = 0; i < 2 * MEAN_SEEDS; i++) {
+        enum mrd_order order = i % 2 ? MRD_ORDER_MSG : MRD_ORDER_NONE;
+        struct result r;
+
+        seeded.options.seed = test_seed() + i / 2;
+        r = run(&seeded, order);
+        show(what, order, &r);
+        sum.time_ns += r.time_ns / (2 * MEAN_SEEDS);
+        sum.retx += r.retx;
+        sum.packets += r.packets;
+        sum.timeouts += r.timeouts;
+    }
+    sum.retx = (sum.retx + MEAN_SEEDS) / (2 * MEAN_SEEDS);
+    sum.packets /= 2 * MEAN_SEEDS;
+    show("mean", MRD_ORDER_NONE, &sum);
+    return sum;
 }
 
 /* ------------------------------------------------------------------------------ exact packets */
@@ -210,14 +235,14 @@ static void sim_ack_loss__half_of_them(void **state)
 {
     uint32_t dice = 1;
     struct trial t = {.len = 4 << 20};
-    struct result clean = run_both("4 MiB", &t), r;
+    struct result clean = mean("4 MiB", &t), lost;
     (void)state;
 
     t.rule = loses_half_the_acks;
     t.arg = &dice;
-    r = run_both("half of the acks lost", &t);
-    assert_true(r.time_ns < clean.time_ns + 46 * USEC_NS);
-    assert_true(r.retx <= 12);
+    lost = mean("half of the acks lost", &t);
+    assert_true(lost.time_ns < clean.time_ns + 48 * USEC_NS);
+    assert_true(lost.retx < 6);
 }
 
 struct blackout {
@@ -255,17 +280,17 @@ static void sim_ack_loss__blackout(void **state)
 static void sim_random_loss__goodput(void **state)
 {
     struct trial t = {.len = 16 << 20};
-    uint64_t clean_ns = run_both("16 MiB", &t).time_ns;
+    uint64_t clean_ns = mean("16 MiB", &t).time_ns;
     struct result r;
     (void)state;
 
     t.options.loss_ppm = 10000;
-    r = run_both("1% lost", &t);
+    r = mean("1% lost", &t);
     assert_true(r.time_ns < clean_ns * 110 / 100);
     assert_true(r.retx < r.packets * 20 / 1000);
     assert_int_equal(r.timeouts, 0);
     t.options.loss_ppm = 50000;
-    r = run_both("5% lost", &t);
+    r = mean("5% lost", &t);
     assert_true(r.time_ns < clean_ns * 130 / 100);
     assert_true(r.retx < r.packets * 70 / 1000);
     assert_int_equal(r.timeouts, 0);
@@ -373,35 +398,49 @@ static uint64_t longest_gap_ns(struct sim_world *w, uint32_t message)
     return gap_ns;
 }
 
+/* One write over 8 paths, of which one may die meanwhile. */
+static struct result with_dead_path(uint64_t seed, enum mrd_order order, bool dies,
+                                    uint64_t *gap_ns)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = seed,
+                              .order = order,
+                              .paths = 8,
+                              .rate_bps = 10000000000,
+                              .blackhole = {.path = 2, .at_ns = dies ? DEATH_NS : 0}});
+    uint32_t message = sim_send(w, HOST_0, HOST_1, 4 << 20);
+    struct result r = {0};
+
+    *gap_ns = longest_gap_ns(w, message);
+    r.time_ns = w->messages[message].sent_ns;
+    r.retx = sim_counter(w, HOST_0, "retx_packets");
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+    return r;
+}
+
 /* A path of eight swallows all from the middle of a message on: others carry it, without a pause. */
 static void sim_dead_path__mid_message(void **state)
 {
+    uint64_t clean_ns = 0, dead_ns = 0, worst_gap_ns = 0, retx = 0;
     (void)state;
 
-    for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
-        uint64_t time_ns[2];
+    for (uint32_t i = 0; i < 2 * MEAN_SEEDS; i++) {
+        enum mrd_order order = i % 2 ? MRD_ORDER_MSG : MRD_ORDER_NONE;
+        uint64_t gap_ns;
 
-        for (uint32_t dead = 0; dead < 2; dead++) {
-            struct sim_world *w = sim_world_create(
-                &(struct sim_options){.seed = test_seed(),
-                                      .order = order,
-                                      .paths = 8,
-                                      .rate_bps = 10000000000,
-                                      .blackhole = {.path = 2, .at_ns = dead ? DEATH_NS : 0}});
-            uint32_t message = sim_send(w, HOST_0, HOST_1, 4 << 20);
-            uint64_t gap_ns = longest_gap_ns(w, message);
-            struct result r = {.time_ns = w->messages[message].sent_ns,
-                               .retx = sim_counter(w, HOST_0, "retx_packets")};
+        clean_ns += with_dead_path(test_seed() + i / 2, order, false, &gap_ns).time_ns;
 
-            show(dead ? "a path dies" : "8 paths", order, &r);
-            time_ns[dead] = r.time_ns;
-            assert_true(sim_payload_equal(w, HOST_1));
-            assert_true(gap_ns <= 45 * USEC_NS);
-            assert_true(r.retx < 24);
-            sim_world_destroy(w);
-        }
-        assert_true(time_ns[1] < time_ns[0] + time_ns[0] / 10);
+        struct result r = with_dead_path(test_seed() + i / 2, order, true, &gap_ns);
+
+        show("a path dies", order, &r);
+        dead_ns += r.time_ns;
+        retx += r.retx;
+        worst_gap_ns = gap_ns > worst_gap_ns ? gap_ns : worst_gap_ns;
     }
+    assert_true(dead_ns < clean_ns + 2 * MEAN_SEEDS * 110 * USEC_NS);
+    assert_true(worst_gap_ns <= 86 * USEC_NS);
+    assert_true(retx < 2 * MEAN_SEEDS * 15 / 2);
 }
 
 int main(void)

@@ -392,8 +392,8 @@ static void mrd_loss_window_ns__table(void **state)
         {10000, 4000, 3000, 0, 6000},  /* 2 x skew is more */
         {10000, 4000, 9000, 0, 10000}, /* at most SRTT */
         {10000, 10000, 0, 0, 10000},
-        {10000, 4000, 0, 3, 8000}, /* and minRTT / 4 for each spurious retransmission */
-        {10000, 4000, 9000, 16, 26000},
+        {10000, 4000, 0, 3, 12500}, /* and SRTT / 4 for each spurious retransmission */
+        {10000, 4000, 9000, 16, 50000},
     };
 
     (void)state;

@@ -46,6 +46,9 @@ union mrd_udp_sockaddr {
 struct mrd_udp_path {
     int fd;
     uint16_t port;
+    bool connected;  /* for good: sends to `peer` need no route look-up, others name their source */
+    uint16_t streak; /* messages in a row to `peer`, while not connected */
+    struct mrd_addr peer;
 };
 
 /* What the kernel thinks of the way to an address. */
@@ -121,10 +124,12 @@ enum {
 struct mrd_udp_rx {
     int fd;
     uint16_t port;
-    bool peeking;       /* look at the header before receiving: the last datagrams were long */
-    bool quiet;         /* the last look found nothing */
-    bool lent;          /* packets reported were not returned yet */
-    unsigned small_run; /* short datagrams since the last long one */
+    bool peeking;        /* look at the header before receiving: the last datagrams were long */
+    bool quiet;          /* the last look found nothing */
+    bool lent;           /* packets reported were not returned yet */
+    bool lean;           /* no coalescing and no control data: one short datagram at a time comes */
+    unsigned single_run; /* short datagrams in a row that came after silence and alone */
+    unsigned small_run;  /* short datagrams since the last long one */
     bool peeked; /* `arrival` and `peek` describe the datagram that the next recvmsg() gives */
     uint32_t drop_ppm;
     uint32_t overflow; /* datagrams lost to a full receive buffer, as the kernel counts them */
@@ -204,6 +209,9 @@ int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to,
 uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_t wanted);
 int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
 /* A packet to `to` need not name `from`: the kernel takes it anyway. */
+/* The source that packets to `to` leave from when they name none; false: no route. */
+bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to,
+                            struct mrd_addr *source);
 bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
                                const struct mrd_addr *from);
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to);

@@ -145,6 +145,22 @@ bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
     return mrd_udp_addr_same_ip(&slot->source, from);
 }
 
+bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to, struct mrd_addr *source)
+{
+    struct mrd_udp_source *slot = source_slot(udp, to);
+    struct mrd_udp_route route;
+    uint64_t now = coarse_ns();
+
+    if (slot->made_ns == 0 || now - slot->made_ns >= SOURCE_LIFE_NS ||
+        !mrd_udp_addr_same_ip(&slot->to, to)) {
+        if (mrd_udp_route(udp, to, &route))
+            return false;
+        *slot = (struct mrd_udp_source){.to = *to, .source = route.source, .made_ns = now};
+    }
+    *source = slot->source;
+    return true;
+}
+
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to)
 {
     struct mrd_udp_tx *tx = &udp->tx;

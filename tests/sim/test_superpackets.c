@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Trap: segmentation offload that the kernel accepts and the path loses. A run of packets that
+ * leaves on one path at once stands for what would be one superpacket: here such runs are lost
+ * whole, and single packets arrive.
+ */
+#include "tests/support/wiretap.h"
+
+enum { MESSAGE_BYTES = 4 << 20, STEP_NS = 500 };
+
+/* The packets that left last, on one path at one time; whether they are a run is known afterwards. */
+struct runs {
+    struct sim_world *w;
+    struct wiretap *tap;
+    uint32_t first, len; /* in the tap */
+    uint32_t lost_runs, lost_packets;
+};
+
+static void settle(struct runs *r)
+{
+    if (r->len == 1)
+        wiretap_replay(r->tap, &r->tap->packets[r->first]);
+    else if (r->len > 1) {
+        r->lost_runs++;
+        r->lost_packets += r->len;
+    }
+    r->len = 0;
+}
+
+static bool loses_runs(void *arg, const struct wire_packet *p)
+{
+    struct runs *r = arg;
+    const struct wire_packet *first = &r->tap->packets[r->first];
+
+    if (p->from != HOST_0 || p->head.type != MRD_WIRE_DATA)
+        return false;
+    if (r->len && (first->at_ns != p->at_ns || first->path != p->path))
+        settle(r);
+    if (!r->len++)
+        r->first = r->tap->num; /* where the tap will keep it */
+    return true;
+}
+
+/* One write: the time that it took. */
+static uint64_t write_ns(struct runs *r)
+{
+    struct sim_world *w = r->w;
+    uint64_t start_ns = mrd_sim_now(w->sim);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+
+    while (!w->messages[message].sent) {
+        assert_true(mrd_sim_now(w->sim) < start_ns + 50 * MSEC_NS);
+        sim_run(w, STEP_NS);
+        if (r->len && r->tap->packets[r->first].at_ns < mrd_sim_now(w->sim))
+            settle(r);
+    }
+    return mrd_sim_now(w->sim) - start_ns;
+}
+
+/* Only bursts are lost, and all of them: soon the sender sends singly, and stays with it. */
+static void sim_trap_8__superpackets_lost_by_the_path(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
+    struct runs runs = {.w = w};
+    (void)state;
+
+    runs.tap = wiretap_open(w);
+    runs.tap->rule = loses_runs;
+    runs.tap->arg = &runs;
+    assert_true(write_ns(&runs) < 2100 * USEC_NS);
+    assert_true(runs.lost_runs > 0);
+    runs.lost_packets = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(write_ns(&runs) < 230 * USEC_NS);
+    assert_true(runs.lost_packets < 4 * 32); /* runs that chance made of single packets */
+    assert_true(sim_payload_equal(w, HOST_1));
+    wiretap_close(runs.tap);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_trap_8__superpackets_lost_by_the_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
