@@ -28,7 +28,13 @@ readonly perf=$PWD/build/tools/mrd_perf
 export FABRIC_PREFIX="mrd_demo_$$_"
 seconds=4
 keep=''
+server_core=() client_core=()
 loopback=no
+
+# Both ends poll: on one core, as the scheduler may have it, each would wait for the other's time slice.
+if (($(nproc) > 1)); then
+    server_core=(--bind 1) client_core=(--bind 0)
+fi
 
 say()
 {
@@ -191,10 +197,10 @@ run_mrd()
     local server client code=0
 
     remember_counters
-    on 1 timeout $((seconds + 30)) "$perf" write_bw >"$scratch/$1-server.txt" 2>&1 &
+    on 1 timeout $((seconds + 30)) "$perf" write_bw "${server_core[@]}" >"$scratch/$1-server.txt" 2>&1 &
     server=$!
     wait_for_server $port
-    on 0 timeout $((seconds + 30)) "$perf" write_bw -s $message_bytes -D "$seconds" --verify --out_json 10.1.0.2 \
+    on 0 timeout $((seconds + 30)) "$perf" write_bw "${client_core[@]}" -s $message_bytes -D "$seconds" --verify --out_json 10.1.0.2 \
         >"$scratch/$1-mrd.json" 2>"$scratch/$1-client.txt" &
     client=$!
     [[ -z ${2-} ]] || kill_spine spine_without_tcp

@@ -7,6 +7,12 @@
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
 
+# Both ends poll: on one core each would wait for the other's time slice.
+server_core=() client_core=()
+if (($(nproc) > 1)); then
+    server_core=(--bind 1) client_core=(--bind 0)
+fi
+
 readonly perf=$1 size=65536 iterations=12000 paths=64
 readonly payload=$((size * iterations))
 
@@ -58,10 +64,10 @@ transfer()
 
     packets0=$(column packets) bytes0=$(column bytes) lost0=$(column lost) eaten0=$(column eaten)
     tcp0_out=$(column tcp 0) tcp0_back=$(column tcp 1)
-    on 1 0 timeout 60 "$perf" write_bw >"$scratch/server" 2>&1 &
+    on 1 0 timeout 60 "$perf" write_bw "${server_core[@]}" >"$scratch/server" 2>&1 &
     server=$!
     wait_for_server
-    on 0 0 timeout 60 "$perf" write_bw -s $size -n $iterations --paths $paths --verify --out_json 10.1.0.2 \
+    on 0 0 timeout 60 "$perf" write_bw "${client_core[@]}" -s $size -n $iterations --paths $paths --verify --out_json 10.1.0.2 \
         >"$scratch/json" 2>"$scratch/client" &
     client=$!
     [[ -z ${2-} ]] || $2
