@@ -84,18 +84,19 @@ struct mrd_context_attr {
     uint16_t reserved0;
     uint32_t paths; /* entropy values to spray over; default: the mover's (UDP 32), most 256 */
     uint32_t
-        mtu; /* payload bytes a packet, multiple of 64; default: what fits, at most 4096 on loopback */
+        mtu; /* most payload bytes a packet, multiple of 64; default: what fits, at most 4096 */
     const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
     const char *cc;    /* "nscc" "dctcp" "none"; default: nscc */
     uint64_t link_bps; /* the link's rate if you know better than the mover; default: the mover's */
     uint32_t max_peers; /* peer table entries; default: 1024 */
-    uint32_t max_flows; /* (local QP, remote QP) records of ordered traffic; default: 4096 */
+    uint32_t
+        max_flows; /* flows of ordered traffic, and (QP, peer) queues with work; default: 4096 */
     uint64_t
         peer_timeout_ns; /* silence after which a peer with work outstanding is unreachable; default: 8 s */
     uint64_t challenge_ns; /* how long after open first contact costs a round trip; default: 4 s */
     enum mrd_progress progress;
     enum mrd_threading threading;
-    uint32_t rx_drop_ppm; /* lose this share of received packets on purpose, parts per million */
+    uint32_t rx_drop_ppm; /* UDP: lose this share of received packets on purpose, per million */
     uint32_t reserved1;
     uint64_t seed; /* of all random choices; default: the system's randomness */
 };
@@ -215,7 +216,10 @@ struct mrd_cq {
 
 MRD_EXPORT struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context);
 MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq); /* -EBUSY while a QP uses it */
-/* Make progress, then take up to `num_entries` completions. Count, or -errno. Never blocks. */
+/*
+ * Take up to `num_entries` completions, making progress where there are none or it is time to. Count, or -errno. Never
+ * blocks.
+ */
 MRD_EXPORT int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc);
 MRD_EXPORT const char *mrd_wc_status_str(enum mrd_wc_status status);
 
@@ -401,7 +405,7 @@ MRD_EXPORT const char *mrd_event_type_str(enum mrd_event_type type);
 
 struct mrd_counter {
     const char *name; /* static; for example "rx_drop_checksum" */
-    const char *unit; /* "packets", "bytes", "messages", "events" */
+    const char *unit; /* "packets", "bytes", "messages", "events", "peers" */
     uint64_t value;
 };
 
@@ -449,7 +453,7 @@ MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id,
 MRD_EXPORT int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr,
                               size_t size);
 
-/* The payload bytes a packet to `ah` carries now, its path count and which policies are in force. */
+/* The context's limits and which policies are in force; mtu: the most payload bytes of a packet to anybody. */
 struct mrd_context_info {
     uint32_t paths;
     uint32_t mtu;
