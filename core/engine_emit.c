@@ -291,7 +291,7 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
     p->path = tx->path[index].ev;
-    p->flags = MRD_TX_ECT;
+    p->flags = (uint8_t)(MRD_TX_ECT | (e->now < tx->single_until_ns ? MRD_TX_ALONE : 0));
     if (p->len > tx->payload_bytes + MRD_HEAD_PEEK_BYTES)
         p->flags |= MRD_TX_FRAGMENT; /* cut before the path's MTU shrank: a PSN keeps its size */
     if (!rec->bytes)

@@ -6,7 +6,7 @@
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
-enum { STALLED_SRTTS = 4 };
+enum { STALLED_SRTTS = 4, RUN_LOSSES_MAX = 64 };
 
 static uint32_t stamp_of(uint64_t ns)
 {
@@ -34,6 +34,11 @@ static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
+    /* Bursts that a path loses whole, while single packets get through: segmentation offload gone wrong. */
+    if (rec->in_run && rec->tx_count == 1 && ++tx->run_losses >= RUN_LOSSES_MAX) {
+        tx->run_losses = 0;
+        tx->single_until_ns = e->now + MRD_SEC;
+    }
     rec->deliberate = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, tx->path);
@@ -98,6 +103,8 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         if (tx->spray.ops->acked)
             tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
     }
+    if (rec->in_run && rec->tx_count == 1)
+        tx->run_losses = 0;
     if (tx->timeout_ns)
         judge_timeout(tx, rec);
     sum->packets++;

@@ -4,8 +4,6 @@
 
 #define STARVED_RETRY_NS (100 * MRD_USEC)
 
-enum { SINGLE_AFTER_TIMEOUTS = 3 };
-
 static bool full_window(const struct mrd_tx_half *tx)
 {
     return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
@@ -90,9 +88,6 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
         }
         tx->cc.ops->timeout(&tx->cc, e->now);
         tx->probes_due = 1;
-        /* Segmentation offload that a path loses whole looks like this; single packets tell. */
-        if (tx->loss.probes >= MRD_TAIL_PROBES + SINGLE_AFTER_TIMEOUTS)
-            tx->single_until_ns = e->now + MRD_SEC;
     } else {
         peer->probes_tail++;
         e->stats.retx_tail++;

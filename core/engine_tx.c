@@ -271,6 +271,7 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     if (!rec)
         return false;
     tx->limited = false;
+    rec->in_run = tx->quantum_left && tx->picked_ns == e->now;
     choose_path(e, tx, msg);
     if (msg->multi)
         new_segment(e, peer, msg, rec);

@@ -49,6 +49,7 @@ struct mrd_rx_packet {
 
 enum mrd_tx_flags {
     MRD_TX_ECT = 1 << 0,      /* set ECT(0) */
+    MRD_TX_ALONE = 1 << 2,    /* not to be joined with others: this path loses bursts */
     MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: it was cut before the path's MTU shrank */
 };
 

@@ -66,12 +66,12 @@ struct mrd_tx_half {
     uint64_t active_ns; /* last packet or ack */
     uint32_t ack_serial;
     uint32_t psn_limit;
-    uint32_t payload_bytes; /* of a packet to this peer */
-    uint64_t
-        single_until_ns; /* after timeouts in a row: no runs on a path till then, maybe bursts do not get through */
-    uint32_t since_request; /* packets since an ack was last asked for */
-    uint32_t request_psn;   /* of the packet that asked last */
-    uint32_t quantum_left;  /* packets that may still go on path_now */
+    uint32_t payload_bytes;   /* of a packet to this peer */
+    uint64_t single_until_ns; /* packets go alone till then: bursts do not get through */
+    uint32_t since_request;   /* packets since an ack was last asked for */
+    uint32_t run_losses;      /* packets of bursts lost since one of a burst was acked */
+    uint32_t request_psn;     /* of the packet that asked last */
+    uint32_t quantum_left;    /* packets that may still go on path_now */
     uint32_t path_now;
     uint64_t picked_ns;  /* when path_now was chosen */
     uint32_t probes_due; /* tail probes to be sent */

@@ -48,6 +48,7 @@ struct mrd_sent {
     uint8_t state, kind; /* enums above */
     uint8_t attempt;     /* SEGMENT: of the message */
     uint8_t deliberate;  /* the last retransmission was a probe or a second copy, not a loss */
+    uint8_t in_run;      /* it left right behind another on the same path: part of a burst */
     uint8_t by_order;    /* declared lost by order on its path */
     uint16_t len;        /* SEGMENT: payload bytes */
     uint32_t id, offset; /* SEGMENT */

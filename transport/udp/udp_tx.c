@@ -55,8 +55,9 @@ static unsigned group_size(const struct mrd_udp_tx *tx, const struct mrd_tx_pack
     unsigned size = 1, iov = 1u + packets[0].num_iov;
     uint32_t bytes = packets[0].len;
 
-    if (n == 1 || !tx->gso || (packets[0].flags & MRD_TX_FRAGMENT) || packets[0].len == 0 ||
-        !same_way(&packets[0], &packets[1]) || gso_refused(tx, &packets[0].to))
+    if (n == 1 || !tx->gso || (packets[0].flags & (MRD_TX_FRAGMENT | MRD_TX_ALONE)) ||
+        packets[0].len == 0 || !same_way(&packets[0], &packets[1]) ||
+        gso_refused(tx, &packets[0].to))
         return 1;
     while (size < n && size < MRD_UDP_SEGMENTS_MAX) {
         const struct mrd_tx_packet *p = &packets[size];
