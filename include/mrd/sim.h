@@ -45,8 +45,8 @@ struct mrd_sim_attr {
     uint32_t clock_skew_ppm; /* host clocks run off by up to +- this much; default 0 */
 };
 
-MRD_EXPORT struct mrd_sim *
-mrd_sim_create(const struct mrd_sim_attr *attr); /* NULL with errno EINVAL, ENOMEM */
+/* NULL with errno EINVAL, ENOMEM. */
+MRD_EXPORT struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr);
 /* Close all contexts first. */
 MRD_EXPORT void mrd_sim_destroy(struct mrd_sim *sim);
 /* Device of host 0 .. hosts-1; owned by the simulation. At most one open context a host at a time. */
