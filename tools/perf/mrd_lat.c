@@ -93,7 +93,7 @@ static int poll_once(struct perf_run *run, struct mrd_wc *wc)
 static int wait_message(struct perf_run *run, uint64_t n, struct mrd_wc *wc)
 {
     struct mrd_run *m = run->state;
-    const volatile uint8_t *last = NULL;
+    const uint8_t *last = NULL;
 
     if (polls_memory(run))
         last = m->rx_buf + run->params.size_bytes - 1;
@@ -101,10 +101,8 @@ static int wait_message(struct perf_run *run, uint64_t n, struct mrd_wc *wc)
         int rc = poll_once(run, wc);
         if (rc < 0)
             return rc;
-        if (rc || (last && *last == mark_of(n))) {
-            __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (rc || (last && __atomic_load_n(last, __ATOMIC_ACQUIRE) == mark_of(n)))
             return 1;
-        }
         if (idle % LOOK_EVERY)
             continue;
         rc = perf_run_tick(run, perf_now_ns(), run->sent);
