@@ -206,16 +206,23 @@ static void rotate(struct mrd_tx_half *tx)
 }
 
 /*
- * Packets in a row on one path: what the mover likes to batch, but no more than a share of the base RTT carries at
- * the measured rate, so that a slow fabric is sprayed finely; and only one as a probe of a path that is not good.
+ * Packets in a row on one path: what the mover likes to batch, but of a long message no more than a share of the base RTT
+ * carries at the measured rate, so that a slow fabric is sprayed finely; and only one as a probe of a path that is not
+ * good. Short messages are few or share packets: their runs end by time.
  */
-static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index)
+static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
+                        const struct mrd_msg *msg)
 {
     uint32_t max = e->config.mover.quantum;
-    double bdp = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
-    double packets = bdp / QUANTUM_RTT_DIVISOR / tx->cc.config.packet_bytes;
+    double packets;
 
-    if (tx->path[index].state != MRD_PATH_GOOD || packets < 1 || e->now < tx->single_until_ns)
+    if (max == 1 || tx->path[index].state != MRD_PATH_GOOD || e->now < tx->single_until_ns)
+        return 1;
+    if (!msg->multi)
+        return max;
+    packets = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / QUANTUM_RTT_DIVISOR /
+              tx->cc.config.packet_bytes;
+    if (packets < 1)
         return 1;
     return packets < max ? (uint32_t)packets : max;
 }
@@ -232,7 +239,7 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
         (tx->picked_ns == e->now || (!msg->multi && e->now - tx->picked_ns < base_ns)))
         return;
     tx->path_now = pick(e, tx, -1);
-    tx->quantum_left = quantum(e, tx, tx->path_now);
+    tx->quantum_left = quantum(e, tx, tx->path_now, msg);
     tx->picked_ns = e->now;
 }
 
