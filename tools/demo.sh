@@ -144,13 +144,14 @@ wait_for_server()
 # kill_spine HOW-TO-CHOOSE: in the middle of a transfer. Sets dead.
 kill_spine()
 {
-    local half
+    local start=$EPOCHREALTIME rest
 
-    half=$(awk "BEGIN { print $seconds / 2 }")
-    sleep "$half"
+    # Chosen and made ready a second early: neither may take the transfer's cores when it happens.
+    sleep "$(awk "BEGIN { print $seconds / 2 - 1 }")"
     dead=$("$1")
     [[ -n $dead ]] || die 'the control connection uses every spine; try again'
-    fabric blackhole all "$dead" on
+    rest=$(awk "BEGIN { left = $seconds / 2 - ($EPOCHREALTIME - $start); print (left > 0 ? left : 0) }")
+    fabric blackhole all "$dead" on "$rest"
 }
 
 # ------------------------------------------------------------------------------------------ one transfer
@@ -250,15 +251,15 @@ ratio()
 }
 
 # By the receiver's samples: how long goodput was below 90% of what three spines carry, a spine being what TCP got of
-# it. The death is taken to be the first sample below that; back is the first of 5 samples in a row whose mean is not.
+# it. The death is taken to be the first sample below that; back is the first that is not, with the 4 after it in the mean.
 recovery()
 {
-    jq -r --argjson spine "$(cat "$scratch/clean-tcp.gbps")" --argjson from_ms $((seconds * 500 - 500)) '
+    jq -r --argjson spine "$(cat "$scratch/clean-tcp.gbps")" --argjson from_ms $((seconds * 500 - 300)) '
         (0.9 * 3 * $spine) as $enough
         | [.samples[] | select(.t_ms >= $from_ms)] as $s
         | ([range($s | length)] | map(select($s[.].bw_gbps < $enough)) | first) as $down
         | if $down == null then "never below"
-          else ([range($down; ($s | length) - 4)] | map(select(([$s[.:. + 5][].bw_gbps] | add / 5) >= $enough)) | first)
+          else ([range($down; ($s | length) - 4)] | map(select($s[.].bw_gbps >= $enough and ([$s[.:. + 5][].bw_gbps] | add / 5) >= $enough)) | first)
               as $up
               | if $up == null then "not back" else "back after \($s[$up].t_ms - $s[$down].t_ms | round) ms" end
           end' "$scratch/death-mrd.json"

@@ -38,7 +38,9 @@ usage: fabric.sh [-P PREFIX] COMMAND
     -s SEED     hash seed of leaf n is SEED + n, for the same map of ports to spines each time (Linux 6.11 on)
   down                            remove it
   loss PPM                        lose so many packets in a million at every crossing of a spine, both ways
-  blackhole LEAF|all SPINE on|off the spine silently eats what comes from that leaf; links stay up
+  blackhole LEAF|all SPINE on|off [SECONDS]
+                                  the spine silently eats what comes from that leaf; links stay up. With SECONDS, so
+                                  much later, all made ready before: the fault then costs the machine next to nothing
   cut LEAF SPINE                  unplug a link; that leaf notices, the others are not told
   heal LEAF SPINE                 plug it in again
   counters                        a line for each spine and leaf: SPINE LEAF PACKETS BYTES TCP LOST EATEN
@@ -154,17 +156,21 @@ blackhole()
 {
     local l first=${1-} last=${1-}
 
-    (($# == 3)) || bad_usage 'blackhole LEAF|all SPINE on|off'
+    (($# == 3 || $# == 4)) || bad_usage 'blackhole LEAF|all SPINE on|off [SECONDS]'
+    [[ ${4-0} =~ ^[0-9]+([.][0-9]+)?$ ]] || bad_usage 'SECONDS is a number, like 0.5'
     if [[ $1 == all ]]; then
         first=0 last=$(($(count "$any_leaf") - 1))
     fi
     need_link "$last" "$2"
     on_off 'the last word' "$3"
-    for ((l = first; l <= last; l++)); do
-        # Adding first makes deleting what is not there no error.
-        echo "add element ip fabric dead { dn$l }"
-        [[ $3 == on ]] || echo "delete element ip fabric dead { dn$l }"
-    done | ip netns exec "${prefix}s$2" nft -f -
+    {
+        (($# == 3)) || sleep "$4"
+        for ((l = first; l <= last; l++)); do
+            # Adding first makes deleting what is not there no error.
+            echo "add element ip fabric dead { dn$l }"
+            [[ $3 == on ]] || echo "delete element ip fabric dead { dn$l }"
+        done
+    } | ip netns exec "${prefix}s$2" nft -f -
 }
 
 cut()
