@@ -12,7 +12,6 @@ enum {
     PENDS_SHARED = 4096,
     REFUSALS = 8192,
     SHARE_PERIOD_MS = 20,
-    GRANT_PACKETS_MIN = 1,
 };
 
 static bool make_hash(struct mrd_engine *e, struct mrd_hash *h, uint32_t items)
@@ -304,12 +303,15 @@ uint32_t mrd_engine_grant(struct mrd_engine *e, struct mrd_peer *peer)
     }
     if (m->rx_buffer_bytes) {
         uint32_t active = e->senders > e->senders_prev ? e->senders : e->senders_prev;
-        uint64_t room = m->rx_buffer_bytes / (m->payload_bytes + m->rx_packet_overhead) / active;
+        uint64_t room = m->rx_buffer_bytes / (m->payload_bytes + m->rx_packet_overhead);
 
+        room = room ? room : 1;
+        if (room < active && (peer->id + e->share_period) % ((active + room - 1) / room))
+            return rx->rcv.cum +
+                   1; /* not its turn: half of one packet is none, but it may ask again */
+        room = room < active ? 1 : room / active;
         packets = room < packets ? room : packets;
     }
-    if (packets < GRANT_PACKETS_MIN)
-        packets = GRANT_PACKETS_MIN;
     return rx->rcv.cum + (uint32_t)packets * 2;
 }
 

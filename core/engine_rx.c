@@ -419,7 +419,7 @@ static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
     case MRD_RCV_NEW:
         break;
     }
-    if (!mrd_seq_before(head->psn, rx->rcv.limit)) {
+    if (payload_len && !mrd_seq_before(head->psn, rx->rcv.limit)) {
         e->stats.rx_drop_window++;
         return;
     }

@@ -3,6 +3,7 @@
 #include "core/engine_impl.h"
 
 #define STARVED_RETRY_NS (100 * MRD_USEC)
+#define GRANT_ASK_NS     (10 * MRD_MSEC)
 
 static bool full_window(const struct mrd_tx_half *tx)
 {
@@ -32,6 +33,12 @@ static bool starved(const struct mrd_tx_half *tx)
             tx->aborts.next != &tx->aborts || tx->silence_probe);
 }
 
+/* The peer's buffer has no place for us now. Its ack to an empty packet tells when it has. */
+static bool without_grant(const struct mrd_tx_half *tx)
+{
+    return starved(tx) && (int32_t)(tx->psn_limit - tx->sent.una) < 2;
+}
+
 void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
 {
     uint64_t at = MRD_NEVER;
@@ -49,6 +56,8 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
         EARLIER(tx->rnr_next_ns);
         if (paced(tx))
             EARLIER(tx->pace_ns);
+        else if (without_grant(tx))
+            EARLIER(tx->ask_ns);
         else if (starved(tx))
             EARLIER(e->now + STARVED_RETRY_NS);
     }
@@ -163,6 +172,10 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr_next_ns <= e->now)
         fire_rnr(e, peer);
+    if (peer->tx && without_grant(peer->tx) && peer->tx->ask_ns <= e->now) {
+        peer->tx->ask_ns = e->now + GRANT_ASK_NS;
+        peer->tx->silence_probe = true;
+    }
     if (peer->tx && (starved(peer->tx) || (paced(peer->tx) && peer->tx->pace_ns <= e->now)))
         mrd_engine_ready(e, peer);
     mrd_engine_rearm(e, peer);

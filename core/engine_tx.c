@@ -55,15 +55,18 @@ static void pace(const struct mrd_engine *e, struct mrd_tx_half *tx)
                                           tx->cc.cwnd_bytes);
 }
 
+/*
+ * Data keeps to half of the peer's grant. Control packets are small, and refusals must never lack room: a PSN of the
+ * peer's may be waiting for each. They are bounded by the tracker alone.
+ */
 static bool psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t eighths)
 {
     const struct mrd_sents *s = &tx->sent;
     uint32_t used = s->next - s->una;
-    int32_t grant = (int32_t)(tx->psn_limit - s->una);
 
     if (used >= e->config.mover.tracker / 8 * eighths)
         return false;
-    return (int32_t)used < (eighths == DATA_EIGHTHS ? grant / 2 : grant);
+    return eighths != DATA_EIGHTHS || (int32_t)used < (int32_t)(tx->psn_limit - s->una) / 2;
 }
 
 /* ---------------------------------------------------------------------------------------- new data */

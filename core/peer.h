@@ -64,6 +64,7 @@ struct mrd_tx_half {
     bool has_cookie;
     uint64_t epoch_ns;  /* first packet; MRD_NEVER: none yet */
     uint64_t active_ns; /* last packet or ack */
+    uint64_t ask_ns;    /* without a grant: when to ask for one */
     uint32_t ack_serial;
     uint32_t psn_limit;
     uint32_t payload_bytes;   /* of a packet to this peer */

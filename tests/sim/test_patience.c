@@ -139,7 +139,8 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
     struct mrd_wire_head head;
     struct forge_state before;
-    uint8_t buf[FORGE_BYTES_MAX];
+    struct mrd_wire_part part;
+    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint32_t limit;
     (void)state;
 
@@ -152,7 +153,8 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     assert_true(limit - head.psn <= 16);
     forge_look(w, HOST_1, &before);
     head.psn = limit;
-    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, NULL, NULL));
+    part = forge_send_part(w, HOST_1, BYTES);
+    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, &part, payload));
     sim_run(w, 1 * MSEC_NS);
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 1}, {NULL, 0}});
     forge_end(&tape);

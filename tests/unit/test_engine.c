@@ -348,7 +348,7 @@ static void mrd_engine_grant__shares_the_buffer(void **state)
         unsigned senders;
         uint32_t grant;
     } table[] = {{0, 1, 1024},       {0, 8, 1024},     {64 * 1124, 1, 128},   {64 * 1124, 4, 32},
-                 {64 * 1124, 5, 24}, {2 * 1124, 8, 2}, {5000 * 1124, 1, 1024}};
+                 {64 * 1124, 5, 24}, {8 * 1124, 8, 2}, {5000 * 1124, 1, 1024}};
     struct pair *p = &pair;
 
     (void)state;
@@ -370,6 +370,44 @@ static void mrd_engine_grant__shares_the_buffer(void **state)
         assert_int_equal(mrd_engine_grant(e, peer), UINT32_MAX + table[i].grant);
         pair_end(p);
     }
+}
+
+/* Less than a packet for each: of eight senders two have a turn at a time, and each has one in four periods. */
+static void mrd_engine_grant__takes_turns(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer[8];
+    unsigned turns[8] = {0};
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.rx_buffer_bytes = 2 * 1124;
+    p->config.mover.rx_packet_overhead = 100;
+    pair_open(p);
+    e = p->end[0].e;
+    for (uint32_t k = 0; k < 8; k++) {
+        peer[k] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
+        mrd_peer_rx_begin(&e->peers, peer[k], 1024, 1024);
+        mrd_engine_grant(e, peer[k]);
+    }
+    for (unsigned period = 0; period < 4; period++) {
+        unsigned granted = 0;
+
+        for (uint32_t k = 0; k < 8; k++) {
+            uint32_t grant = mrd_engine_grant(e, peer[k]);
+
+            assert_true(grant == 1 || grant == 2); /* half of it is what data may fill */
+            granted += grant / 2;
+            turns[k] += grant / 2;
+        }
+        assert_int_equal(granted, 2);
+        mrd_engine_begin(e, e->now + 21 * MRD_MSEC);
+        mrd_engine_grant(e, peer[0]); /* the next period */
+    }
+    for (uint32_t k = 0; k < 8; k++)
+        assert_int_equal(turns[k], 1);
+    pair_end(p);
 }
 
 static void mrd_engine_grant__forgets_who_stopped_sending(void **state)
@@ -435,6 +473,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_arm__earlier_wins),
         cmocka_unit_test(mrd_engine_deadline__never_when_idle),
         cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
+        cmocka_unit_test(mrd_engine_grant__takes_turns),
         cmocka_unit_test(mrd_engine_grant__forgets_who_stopped_sending),
         cmocka_unit_test(mrd_engine_get_event__more_than_fit_are_counted),
     };
