@@ -60,4 +60,5 @@ do for [i = 1:3] {
 }
 unset multiplot
 PLOT
+sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$out"
 sed -i 's/1%_lost/1% of packets lost/; s/a_spine_dies/one of four spines dies/' "$out"
