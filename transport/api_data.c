@@ -82,10 +82,14 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
     return 0;
 }
 
-/* There are completions already: is it soon enough to make progress with a later poll? */
+/*
+ * There are completions already: is it soon enough to make progress with a later poll? Not while the thread sleeps
+ * on the descriptors: it would wake up for each packet, do all the steps and so keep the queue filled, and only a
+ * step renews the lease that lets it rest.
+ */
 static bool may_step_later(struct mrd_context_impl *c)
 {
-    return ++c->polls_since_step < POLLS_PER_STEP_MAX &&
+    return !c->thread.asleep && ++c->polls_since_step < POLLS_PER_STEP_MAX &&
            mrd_context_now(c) - c->last_step_ns < STEP_INTERVAL_NS;
 }
 
