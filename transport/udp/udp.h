@@ -208,10 +208,10 @@ int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to,
 /* The payload that fits a route; 0: not even 64 bytes. `wanted` 0: our choice. */
 uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_t wanted);
 int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
-/* A packet to `to` need not name `from`: the kernel takes it anyway. */
 /* The source that packets to `to` leave from when they name none; false: no route. */
 bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to,
                             struct mrd_addr *source);
+/* A packet to `to` need not name `from`: the kernel takes it anyway. */
 bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
                                const struct mrd_addr *from);
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to);

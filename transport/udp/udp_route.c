@@ -122,27 +122,9 @@ static struct mrd_udp_source *source_slot(struct mrd_udp *udp, const struct mrd_
     return &udp->tx.sources[(low * 0x9e3779b97f4a7c15u >> 32) % MRD_UDP_SOURCES];
 }
 
-bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
-                               const struct mrd_addr *from)
+static bool is_fresh(const struct mrd_udp_source *slot, uint64_t now)
 {
-    struct mrd_udp_source *slot;
-    struct mrd_udp_route route;
-    uint64_t now;
-    bool fresh;
-
-    if (mrd_udp_addr_is_any(from) || !mrd_udp_addr_is_any(&udp->bound))
-        return true;
-    slot = source_slot(udp, to);
-    now = coarse_ns();
-    fresh = slot->made_ns != 0 && now - slot->made_ns < SOURCE_LIFE_NS;
-    if (fresh && mrd_udp_addr_same_ip(&slot->to, to))
-        return mrd_udp_addr_same_ip(&slot->source, from);
-    /* Two peers that share a slot must not take turns in asking the kernel: naming the source is
-     * cheaper. */
-    if (fresh || mrd_udp_route(udp, to, &route))
-        return false;
-    *slot = (struct mrd_udp_source){.to = *to, .source = route.source, .made_ns = now};
-    return mrd_udp_addr_same_ip(&slot->source, from);
+    return slot->made_ns != 0 && now - slot->made_ns < SOURCE_LIFE_NS;
 }
 
 bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to, struct mrd_addr *source)
@@ -151,14 +133,29 @@ bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to, stru
     struct mrd_udp_route route;
     uint64_t now = coarse_ns();
 
-    if (slot->made_ns == 0 || now - slot->made_ns >= SOURCE_LIFE_NS ||
-        !mrd_udp_addr_same_ip(&slot->to, to)) {
+    if (!is_fresh(slot, now) || !mrd_udp_addr_same_ip(&slot->to, to)) {
         if (mrd_udp_route(udp, to, &route))
             return false;
         *slot = (struct mrd_udp_source){.to = *to, .source = route.source, .made_ns = now};
     }
     *source = slot->source;
     return true;
+}
+
+bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
+                               const struct mrd_addr *from)
+{
+    struct mrd_udp_source *slot;
+    struct mrd_addr source;
+
+    if (mrd_udp_addr_is_any(from) || !mrd_udp_addr_is_any(&udp->bound))
+        return true;
+    slot = source_slot(udp, to);
+    /* Two peers that share a slot must not take turns in asking the kernel: naming the source is
+     * cheaper. */
+    if (!mrd_udp_addr_same_ip(&slot->to, to) && is_fresh(slot, coarse_ns()))
+        return false;
+    return mrd_udp_source_default(udp, to, &source) && mrd_udp_addr_same_ip(&source, from);
 }
 
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to)
