@@ -105,6 +105,24 @@ static bool is_connected_to(struct mrd_udp *udp, const struct mrd_tx_packet *p)
     return path->connected && !needs_source(udp, p);
 }
 
+/*
+ * Must the message say what address it leaves from, and which? A path connected to another peer would lend it that
+ * connection's.
+ */
+static bool names_source(struct mrd_udp *udp, const struct mrd_tx_packet *p,
+                         struct mrd_addr *source)
+{
+    bool one_family = mrd_udp_addr_is_v4(&p->from) == mrd_udp_addr_is_v4(&p->to);
+
+    *source = p->from;
+    if (needs_source(udp, p))
+        return true;
+    if (!udp->tx.paths[p->path].connected || !mrd_udp_addr_is_any(&udp->bound))
+        return false;
+    return (one_family && !mrd_udp_addr_is_any(source)) ||
+           mrd_udp_source_default(udp, &p->to, source);
+}
+
 static void *put_control(struct msghdr *msg, int level, int type, size_t len)
 {
     struct cmsghdr *c = (struct cmsghdr *)(void *)((char *)msg->msg_control + msg->msg_controllen);
@@ -153,14 +171,11 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
     msg->msg_controllen = 0;
     msg->msg_flags = 0;
     if (!is_connected_to(udp, &packets[0])) {
-        struct mrd_addr source = packets[0].from;
+        struct mrd_addr source;
 
         msg->msg_name = &batch->names[i];
         msg->msg_namelen = mrd_udp_to_sockaddr(udp->family, &packets[0].to, &batch->names[i]);
-        if (needs_source(udp, &packets[0]) ||
-            (udp->tx.paths[packets[0].path].connected && mrd_udp_addr_is_any(&udp->bound) &&
-             (!mrd_udp_addr_is_any(&source) ||
-              mrd_udp_source_default(udp, &packets[0].to, &source))))
+        if (names_source(udp, &packets[0], &source))
             put_source(udp, msg, &source);
     }
     if (n > 1) {
