@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the mover does for traffic that goes on alike: a path with one peer is connected to it, lone short datagrams
+ * are received lean. Neither may be noticed when the traffic changes.
+ */
+#include "tests/udp/udp_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PATH = 1, PATIENCE = 400 };
+
+/* One packet there, and all that follows: silence. */
+static void ping(struct fixture *f, const struct mrd_addr *to)
+{
+    bool more = true;
+
+    fixture_send_equal(f, f->a, to, PATH, 64, 1);
+    fixture_receive(f, f->b, f->num_sent, true);
+    while (more)
+        fixture_burst(f, f->b, 64, true, &more);
+}
+
+static void connect_path(struct fixture *f, const struct mrd_addr *to)
+{
+    const struct mrd_udp_path *path = &mrd_udp_of(f->a)->tx.paths[PATH];
+
+    while (!path->connected && f->num_sent < PATIENCE)
+        ping(f, to);
+    assert_true(path->connected);
+    assert_int_equal(memcmp(&path->peer, to, sizeof(*to)), 0);
+}
+
+static void send_from(struct fixture *f, const struct mrd_addr *to, const struct mrd_addr *from)
+{
+    struct mrd_tx_packet p = fixture_packet(f->num_sent++, 64, to);
+
+    p.path = PATH;
+    p.from = *from;
+    assert_int_equal(f->a->ops->tx_burst(f->a, &p, 1), 1);
+    fixture_receive(f, f->b, f->num_sent, true);
+}
+
+static void expect_last_from(const struct fixture *f, const char *ip)
+{
+    struct mrd_addr want = fixture_addr(ip, f->a);
+
+    fixture_check(f, f->num_sent);
+    assert_true(mrd_udp_addr_same_ip(&f->received[f->num_received - 1].from, &want));
+}
+
+/* Every packet on a connected path leaves from the address that it would leave from otherwise. */
+static void check_sources(struct fixture *f, const char *peer)
+{
+    struct mrd_addr none = {.scope = 0}, to_peer = fixture_addr(peer, f->b);
+    struct mrd_addr v4 = fixture_addr("127.0.0.1", f->b), v6 = fixture_addr("::1", f->b);
+    struct mrd_addr other = fixture_addr("127.0.0.2", f->a);
+
+    connect_path(f, &to_peer);
+    send_from(f, &v4, &none);
+    expect_last_from(f, "127.0.0.1");
+    send_from(f, &v6, &none);
+    expect_last_from(f, "::1");
+    send_from(f, &v4, &other);
+    expect_last_from(f, "127.0.0.2");
+    send_from(f, &v6, &other); /* of the other family: not a source to be had */
+    expect_last_from(f, "::1");
+    send_from(f, &v4, &v6);
+    expect_last_from(f, "127.0.0.1");
+    ping(f, &to_peer);
+    expect_last_from(f, peer);
+}
+
+static void mrd_udp_tx_burst__connected_to_v4(void **state)
+{
+    check_sources(*state, "127.0.0.1");
+}
+
+static void mrd_udp_tx_burst__connected_to_v6(void **state)
+{
+    check_sources(*state, "::1");
+}
+
+/* Peers that take turns are no streak. */
+static void mrd_udp_tx_burst__not_connected_to_one_of_two(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr v6 = fixture_addr("::1", f->b);
+
+    while (f->num_sent < PATIENCE)
+        ping(f, f->num_sent % 100 ? &f->to_b : &v6);
+    fixture_check(f, f->num_sent);
+    assert_false(mrd_udp_of(f->a)->tx.paths[PATH].connected);
+}
+
+static void become_lean(struct fixture *f)
+{
+    const struct mrd_udp_rx *rx = &mrd_udp_of(f->b)->rx;
+
+    while (!rx->lean && f->num_sent < PATIENCE)
+        ping(f, &f->to_b);
+    assert_true(rx->lean);
+    fixture_check(f, f->num_sent);
+}
+
+/* Superpackets end it, and arrive whole; then it begins anew. */
+static void mrd_udp_rx_burst__lean_then_superpackets(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int again = 0; again < 2; again++) {
+        become_lean(f);
+        fixture_send_equal(f, f->a, &f->to_b, PATH, 4160, 12);
+        fixture_receive(f, f->b, f->num_sent, true);
+        fixture_check(f, f->num_sent);
+        assert_false(mrd_udp_of(f->b)->rx.lean);
+    }
+}
+
+/* Short ones that come together end it too, and coalesce again. */
+static void mrd_udp_rx_burst__lean_then_short_runs(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before;
+
+    become_lean(f);
+    fixture_send_equal(f, f->a, &f->to_b, PATH, 64, 8);
+    fixture_receive(f, f->b, f->num_sent, true);
+    assert_false(mrd_udp_of(f->b)->rx.lean);
+
+    before = mrd_udp_of(f->b)->rx.count.plain;
+    fixture_send_equal(f, f->a, &f->to_b, PATH, 64, 8);
+    fixture_receive(f, f->b, f->num_sent, true);
+    assert_int_equal(mrd_udp_of(f->b)->rx.count.plain, before + 1);
+    fixture_check(f, f->num_sent);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(mrd_udp_tx_burst__connected_to_v4),
+        TEST(mrd_udp_tx_burst__connected_to_v6),
+        TEST(mrd_udp_tx_burst__not_connected_to_one_of_two),
+        TEST(mrd_udp_rx_burst__lean_then_superpackets),
+        TEST(mrd_udp_rx_burst__lean_then_short_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
