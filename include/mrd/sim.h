@@ -31,6 +31,26 @@ struct mrd_sim_link {
     int blackhole;        /* swallow everything */
 };
 
+enum { MRD_SIM_TIERS_MAX = 3 };
+
+/* All switches of one tier, which are alike, and the links below them. Tier 0 has the hosts below it. */
+struct mrd_sim_tier {
+    uint32_t radix_down; /* links of a switch towards the hosts */
+    uint32_t radix_up;   /* and away from them; 0 in the top tier */
+    uint32_t bundle;    /* parallel links to each neighbour below; 0: 1. Both radixes count links */
+    uint64_t rate_bps;  /* of a link below, in each direction */
+    uint64_t delay_ns;  /* its propagation */
+    uint64_t switch_ns; /* what a packet spends in the switch besides its queue */
+};
+
+/* A leaf-spine fabric (2 tiers) or a fat tree of pods (3 tiers: leaf, agg, core). */
+struct mrd_sim_topology {
+    uint32_t hosts;
+    uint32_t tiers;
+    uint32_t pod_hosts; /* hosts below one set of aggs; 2 tiers: all hosts, or 0 */
+    struct mrd_sim_tier tier[MRD_SIM_TIERS_MAX];
+};
+
 struct mrd_sim_attr {
     uint64_t comp_mask; /* 0 */
     uint64_t seed;
