@@ -71,6 +71,7 @@ struct mrd_backend_ops {
 struct mrd_backend {
     const struct mrd_backend_ops *ops;
     struct mrd_mover mover; /* filled by open() */
+    unsigned batch;         /* packets made before a tx_burst(); 0: as many as there is room for */
     bool threaded;          /* a progress thread makes sense: false for virtual time */
 };
 

@@ -34,6 +34,8 @@ int mrd_progress_init(struct mrd_context_impl *c)
     out->batch = MRD_TX_BATCH_MAX;
     if (quantum > 1 && quantum <= MRD_TX_BATCH_MAX)
         out->batch -= MRD_TX_BATCH_MAX % quantum;
+    if (c->backend->batch && c->backend->batch < out->batch)
+        out->batch = c->backend->batch;
     out->retry_ns = UINT64_MAX;
     return 0;
 }

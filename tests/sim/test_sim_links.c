@@ -17,28 +17,58 @@
 
 /* ---------------------------------------------------------------------------------- event queue */
 
-/* Events leave by time, and those of one time in the order in which they came. */
+/*
+ * Events leave by time, and those of one time in the order in which they came, whether they were near or far when they
+ * came, and also if more come meanwhile.
+ */
 static void mrd_sim_events_pop__ordered(void **state)
 {
+    enum { EVENTS = 20000, SPREAD_NS = 3 * MRD_SIM_CALENDAR_NS };
+    struct mrd_sim_event *queued = calloc(EVENTS, sizeof(queued[0]));
     struct mrd_sim_events events;
-    struct mrd_sim_event last = {0};
+    uint64_t last_ns = 0;
+    uint32_t last_tag = 0, pushed = 0;
     struct mrd_rng rng;
     (void)state;
 
     mrd_rng_init(&rng, 1);
-    mrd_sim_events_init(&events);
-    for (unsigned i = 0; i < 5000; i++)
-        assert_int_equal(
-            mrd_sim_events_push(&events, mrd_rng_below(&rng, 500), MRD_SIM_EVENT_TIMER, NULL, i),
-            0);
-    for (unsigned i = 0; i < 5000; i++) {
-        struct mrd_sim_event event = mrd_sim_events_pop(&events);
+    assert_int_equal(mrd_sim_events_init(&events), 0);
+    for (unsigned popped = 0; popped < EVENTS; popped++) {
+        while (pushed < EVENTS && pushed < 1000 + popped + mrd_rng_below(&rng, 3)) {
+            queued[pushed].tag = pushed;
+            /* Few different times, so that many events share one. */
+            uint64_t at_ns = (last_ns + mrd_rng_below(&rng, SPREAD_NS)) / 1000 * 1000 + 1000;
 
-        assert_true(event.at_ns >= last.at_ns);
-        assert_true(i == 0 || event.at_ns > last.at_ns || event.tag > last.tag);
-        last = event;
+            assert_int_equal(mrd_sim_events_push(&events, &queued[pushed++], at_ns), 0);
+        }
+
+        uint64_t next_ns = mrd_sim_events_next_ns(&events);
+        struct mrd_sim_event *event = mrd_sim_events_pop(&events);
+
+        assert_int_equal(event->at_ns, next_ns);
+        assert_true(event->at_ns >= last_ns);
+        assert_true(popped == 0 || event->at_ns > last_ns || event->tag > last_tag);
+        last_ns = event->at_ns;
+        last_tag = event->tag;
     }
     assert_true(mrd_sim_events_next_ns(&events) == MRD_SIM_NEVER);
+    mrd_sim_events_fini(&events);
+    free(queued);
+}
+
+/* What was due before the last event popped is due now. */
+static void mrd_sim_events_push__past(void **state)
+{
+    struct mrd_sim_event late = {.tag = 1}, early = {.tag = 2};
+    struct mrd_sim_events events;
+    (void)state;
+
+    assert_int_equal(mrd_sim_events_init(&events), 0);
+    assert_int_equal(mrd_sim_events_push(&events, &late, 5000), 0);
+    assert_ptr_equal(mrd_sim_events_pop(&events), &late);
+    assert_int_equal(mrd_sim_events_push(&events, &early, 10), 0);
+    assert_int_equal(mrd_sim_events_next_ns(&events), 5000);
+    assert_ptr_equal(mrd_sim_events_pop(&events), &early);
     mrd_sim_events_fini(&events);
 }
 
@@ -388,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_sim_events_pop__ordered),
+        cmocka_unit_test(mrd_sim_events_push__past),
         cmocka_unit_test(mrd_sim_wire_pass__rate_and_delay),
         cmocka_unit_test(mrd_sim_wire_pass__fractions_carried),
         cmocka_unit_test(mrd_sim_wire_pass__no_rate),

@@ -12,12 +12,13 @@
 
 enum {
     HOSTS_DEFAULT = 2,
-    HOSTS_MAX = 256, /* a link table of every pair */
+    HOSTS_MAX = 256, /* a link table of every pair; a topology may have more */
     LINKS_DEFAULT = 4,
     LINKS_MAX = 1024,
     PATHS_DEFAULT = 64,
     PATHS_MAX = 65535, /* a path number has 16 bits */
     SKEW_PPM_MAX = 100000,
+    LOSS_PPB_MAX = 1000000000,
 };
 
 static const struct mrd_sim_link link_default = {
@@ -29,13 +30,18 @@ static int fill_attr(struct mrd_sim_attr *attr)
 {
     static const struct mrd_sim_link unset;
 
+    if (attr->topology && (attr->links || (attr->hosts && attr->hosts != attr->topology->hosts)))
+        return -EINVAL;
+    if (attr->topology)
+        attr->hosts = attr->topology->hosts;
     attr->hosts = attr->hosts ? attr->hosts : HOSTS_DEFAULT;
     attr->links = attr->links ? attr->links : LINKS_DEFAULT;
     attr->paths = attr->paths ? attr->paths : PATHS_DEFAULT;
     if (memcmp(&attr->link, &unset, sizeof(unset)) == 0)
         attr->link = link_default;
-    if (attr->comp_mask != 0 || attr->hosts > HOSTS_MAX || attr->links > LINKS_MAX ||
-        attr->paths > PATHS_MAX || attr->clock_skew_ppm > SKEW_PPM_MAX)
+    if (attr->comp_mask != 0 || (!attr->topology && attr->hosts > HOSTS_MAX) ||
+        attr->links > LINKS_MAX || attr->paths > PATHS_MAX || attr->clock_skew_ppm > SKEW_PPM_MAX ||
+        attr->wire_overhead > MRD_SIM_WIRE_HTSIM || attr->loss_ppb > LOSS_PPB_MAX)
         return -EINVAL;
     return mrd_sim_link_validate(&attr->link);
 }
@@ -67,28 +73,36 @@ struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr)
     }
 
     struct mrd_sim *sim = calloc(1, sizeof(*sim));
+    int ret = -ENOMEM;
 
     if (!sim)
-        goto no_memory;
+        goto fail;
     sim->attr = filled;
     sim->options.quantum = 1;
     mrd_rng_init(&rng, filled.seed);
-    mrd_sim_events_init(&sim->events);
     mrd_sim_packets_init(&sim->packets);
-    if (mrd_sim_fabric_init(&sim->fabric, filled.hosts, filled.links, &filled.link,
-                            mrd_rng_u64(&rng), &sim->events, &sim->packets) != 0)
+    if (mrd_sim_events_init(&sim->events) != 0)
         goto free_sim;
-    if (init_hosts(sim, &rng) != 0)
+    ret =
+        mrd_sim_fabric_init(&sim->fabric, &filled, mrd_rng_u64(&rng), &sim->events, &sim->packets);
+    if (ret != 0)
+        goto free_events;
+    sim->attr.topology = NULL; /* borrowed until here: the fabric has its copy */
+    ret = init_hosts(sim, &rng);
+    if (ret != 0)
         goto free_fabric;
     return sim;
 
 free_fabric:
     mrd_sim_fabric_fini(&sim->fabric);
+free_events:
+    mrd_sim_events_fini(&sim->events);
 free_sim:
     free(sim);
-no_memory:
-    mrd_error_set("simulation: no memory");
-    errno = ENOMEM;
+fail:
+    if (ret == -ENOMEM)
+        mrd_error_set("simulation: no memory");
+    errno = -ret;
     return NULL;
 }
 
@@ -99,6 +113,7 @@ void mrd_sim_destroy(struct mrd_sim *sim)
     for (uint32_t i = 0; i < sim->attr.hosts; i++)
         mrd_sim_host_fini(&sim->hosts[i]);
     free(sim->hosts);
+    mrd_sim_faults_fini(sim);
     mrd_sim_fabric_fini(&sim->fabric);
     mrd_sim_packets_fini(&sim->packets);
     mrd_sim_events_fini(&sim->events);
@@ -117,31 +132,48 @@ uint64_t mrd_sim_now(const struct mrd_sim *sim)
     return sim->now_ns;
 }
 
-static void dispatch(struct mrd_sim *sim, const struct mrd_sim_event *event)
+static void packet_arrives(struct mrd_sim *sim, struct mrd_sim_packet *packet)
+{
+    uint32_t node = packet->event.tag;
+
+    if (node < sim->attr.hosts)
+        mrd_sim_host_receive(&sim->hosts[node], packet);
+    else
+        mrd_sim_fabric_forward(&sim->fabric, packet, node, sim->now_ns);
+}
+
+static void dispatch(struct mrd_sim *sim, struct mrd_sim_event *event)
 {
     switch ((enum mrd_sim_event_kind)event->kind) {
-    case MRD_SIM_EVENT_ARRIVE: {
-        struct mrd_sim_packet *packet = event->object;
+    case MRD_SIM_EVENT_ARRIVE:
+        packet_arrives(sim, (struct mrd_sim_packet *)event);
+        break;
+    case MRD_SIM_EVENT_TIMER: {
+        struct mrd_sim_host *host = event->object;
+        uint32_t tag = event->tag;
 
-        mrd_sim_host_receive(&sim->hosts[packet->to], packet);
+        mrd_sim_events_release(&sim->events, event);
+        mrd_sim_host_timer(host, tag);
         break;
     }
-    case MRD_SIM_EVENT_TIMER:
-        mrd_sim_host_timer(event->object, event->tag);
+    case MRD_SIM_EVENT_FAULT:
+        mrd_sim_fault_apply(sim, event->tag);
         break;
     }
 }
 
 void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
 {
+    uint64_t next_ns;
+
     mrd_sim_hosts_settle(sim);
-    while (sim->events.len > 0 && mrd_sim_events_next_ns(&sim->events) <= ns) {
-        struct mrd_sim_event event = mrd_sim_events_pop(&sim->events);
+    while ((next_ns = mrd_sim_events_next_ns(&sim->events)) <= ns && next_ns != MRD_SIM_NEVER) {
+        struct mrd_sim_event *event = mrd_sim_events_pop(&sim->events);
 
         /* What was due between the end of the last run and a call from outside happens now. */
-        if (event.at_ns > sim->now_ns)
-            sim->now_ns = event.at_ns;
-        dispatch(sim, &event);
+        if (event->at_ns > sim->now_ns)
+            sim->now_ns = event->at_ns;
+        dispatch(sim, event);
     }
     if (ns > sim->now_ns)
         sim->now_ns = ns;
@@ -166,29 +198,30 @@ struct link_box {
 
 static int box_of(const struct mrd_sim *sim, int from, int to, int link, struct link_box *box)
 {
-    if (range_of(from, sim->attr.hosts, &box->from, &box->from_end) != 0 ||
+    if (sim->fabric.tree || range_of(from, sim->attr.hosts, &box->from, &box->from_end) != 0 ||
         range_of(to, sim->attr.hosts, &box->to, &box->to_end) != 0 ||
         range_of(link, sim->attr.links, &box->link, &box->link_end) != 0)
         return -EINVAL;
     return 0;
 }
 
-typedef void wire_fn(struct mrd_sim_wire *wire, void *arg);
+typedef void wire_fn(struct mrd_sim *sim, uint32_t wire, void *arg);
 
-static void for_each_wire(const struct mrd_sim *sim, const struct link_box *box, wire_fn *fn,
-                          void *arg)
+static void for_each_wire(struct mrd_sim *sim, const struct link_box *box, wire_fn *fn, void *arg)
 {
+    uint32_t hosts = sim->attr.hosts, links = sim->attr.links;
+
     for (uint32_t from = box->from; from < box->from_end; from++) {
         for (uint32_t to = box->to; to < box->to_end; to++) {
             for (uint32_t link = box->link; link < box->link_end; link++)
-                fn(mrd_sim_fabric_wire(&sim->fabric, from, to, link), arg);
+                fn(sim, (from * hosts + to) * links + link, arg);
         }
     }
 }
 
-static void set_attr(struct mrd_sim_wire *wire, void *arg)
+static void set_attr(struct mrd_sim *sim, uint32_t wire, void *arg)
 {
-    wire->attr = *(const struct mrd_sim_link *)arg;
+    mrd_sim_fabric_set(&sim->fabric, wire, arg, sim->now_ns);
 }
 
 int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link,
@@ -214,18 +247,19 @@ int mrd_sim_get_link(const struct mrd_sim *sim, int from, int to, int link,
     return 0;
 }
 
-static void add_stats(struct mrd_sim_wire *wire, void *arg)
+static void add_stats(struct mrd_sim *sim, uint32_t wire, void *arg)
 {
+    const struct mrd_sim_stats *stats = &sim->fabric.wires[wire].stats;
     struct mrd_sim_stats *sum = arg;
 
-    sum->packets += wire->stats.packets;
-    sum->lost += wire->stats.lost;
-    sum->queue_drops += wire->stats.queue_drops;
-    sum->duplicated += wire->stats.duplicated;
-    sum->corrupted += wire->stats.corrupted;
-    sum->blackholed += wire->stats.blackholed;
-    sum->ce += wire->stats.ce;
-    sum->bytes += wire->stats.bytes;
+    sum->packets += stats->packets;
+    sum->lost += stats->lost;
+    sum->queue_drops += stats->queue_drops;
+    sum->duplicated += stats->duplicated;
+    sum->corrupted += stats->corrupted;
+    sum->blackholed += stats->blackholed;
+    sum->ce += stats->ce;
+    sum->bytes += stats->bytes;
 }
 
 int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
@@ -236,7 +270,30 @@ int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
     if (box_of(sim, from, to, link, &box) != 0)
         return -EINVAL;
     *stats = (struct mrd_sim_stats){0};
-    for_each_wire(sim, &box, add_stats, stats);
+    for_each_wire((struct mrd_sim *)(uintptr_t)sim, &box, add_stats, stats);
+    return 0;
+}
+
+uint32_t mrd_sim_num_links(const struct mrd_sim *sim)
+{
+    return sim->fabric.num_wires;
+}
+
+int mrd_sim_link_name(const struct mrd_sim *sim, uint32_t link, char *name, size_t len)
+{
+    return link < sim->fabric.num_wires ? mrd_sim_fabric_name(&sim->fabric, link, name, len)
+                                        : -EINVAL;
+}
+
+int mrd_sim_query_link(const struct mrd_sim *sim, uint32_t link, struct mrd_sim_link *attr,
+                       struct mrd_sim_stats *stats)
+{
+    if (link >= sim->fabric.num_wires)
+        return -EINVAL;
+    if (attr)
+        *attr = sim->fabric.wires[link].attr;
+    if (stats)
+        *stats = sim->fabric.wires[link].stats;
     return 0;
 }
 
@@ -246,6 +303,11 @@ int mrd_sim_set_loss_mask(struct mrd_sim *sim, int from, int to, uint64_t mask)
 
     if (box_of(sim, from, to, -1, &box) != 0)
         return -EINVAL;
+    if (!sim->fabric.loss_masks)
+        sim->fabric.loss_masks =
+            calloc((size_t)sim->attr.hosts * sim->attr.hosts, sizeof(*sim->fabric.loss_masks));
+    if (!sim->fabric.loss_masks)
+        return -ENOMEM;
     for (uint32_t i = box.from; i < box.from_end; i++) {
         for (uint32_t j = box.to; j < box.to_end; j++)
             sim->fabric.loss_masks[(size_t)i * sim->attr.hosts + j] = mask;
@@ -282,7 +344,8 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     packet->path = 0;
     packet->ecn = MRD_ECN_NOT_ECT;
     memcpy(packet->data, data, len);
-    if (mrd_sim_events_push(&sim->events, at_ns, MRD_SIM_EVENT_ARRIVE, packet, 0) != 0) {
+    packet->event.tag = to;
+    if (mrd_sim_events_push(&sim->events, &packet->event, at_ns) != 0) {
         mrd_sim_packet_release(&sim->packets, packet);
         return -ENOMEM;
     }

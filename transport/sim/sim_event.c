@@ -6,94 +6,256 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { HEAP_ARITY = 4, HEAP_FIRST = 256 };
+enum { HEAP_ARITY = 4, HEAP_FIRST = 256, SLAB_EVENTS = 256, MASK = MRD_SIM_CALENDAR_NS - 1 };
 
-static bool is_before(const struct mrd_sim_event *a, const struct mrd_sim_event *b)
-{
-    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
-}
+struct mrd_sim_slab {
+    struct mrd_sim_slab *next;
+    struct mrd_sim_event events[SLAB_EVENTS];
+};
 
-void mrd_sim_events_init(struct mrd_sim_events *events)
+int mrd_sim_events_init(struct mrd_sim_events *events)
 {
-    *events = (struct mrd_sim_events){0};
+    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER};
+    events->bucket = calloc(MRD_SIM_CALENDAR_NS, sizeof(events->bucket[0]));
+    events->used = calloc(MRD_SIM_CALENDAR_WORDS, sizeof(events->used[0]));
+    if (events->bucket && events->used)
+        return 0;
+    mrd_sim_events_fini(events);
+    return -ENOMEM;
 }
 
 void mrd_sim_events_fini(struct mrd_sim_events *events)
 {
-    free(events->heap);
-    events->heap = NULL;
+    free(events->bucket);
+    free(events->used);
+    free(events->far);
+    while (events->slabs) {
+        struct mrd_sim_slab *slab = events->slabs;
+
+        events->slabs = slab->next;
+        free(slab);
+    }
+    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER};
 }
 
-static int grow(struct mrd_sim_events *events)
-{
-    size_t cap = events->cap ? events->cap * 2 : HEAP_FIRST;
-    struct mrd_sim_event *heap = realloc(events->heap, cap * sizeof(*heap));
+/* ------------------------------------------------------------------------------------- calendar */
 
-    if (!heap)
+static void near_push(struct mrd_sim_events *events, struct mrd_sim_event *event)
+{
+    uint32_t index = (uint32_t)event->at_ns & MASK;
+    struct mrd_sim_event **last = &events->bucket[index];
+
+    if (*last) {
+        event->next = (*last)->next;
+        (*last)->next = event;
+    } else {
+        event->next = event;
+        events->used[index / 64] |= UINT64_C(1) << (index % 64);
+        events->used_words[index / 4096] |= UINT64_C(1) << (index / 64 % 64);
+    }
+    *last = event;
+    if (event->at_ns < events->near_ns)
+        events->near_ns = event->at_ns;
+}
+
+/* The first set bit of a bitmap of `words` words at or after bit `from`; or words * 64. */
+static uint32_t next_bit(const uint64_t *map, uint32_t words, uint32_t from)
+{
+    uint32_t word = from / 64;
+
+    if (word >= words)
+        return words * 64;
+
+    uint64_t bits = map[word] & (~UINT64_C(0) << (from % 64));
+
+    while (bits == 0) {
+        if (++word == words)
+            return words * 64;
+        bits = map[word];
+    }
+    return word * 64 + (uint32_t)__builtin_ctzll(bits);
+}
+
+/* The first used bucket at or after `from`; MRD_SIM_CALENDAR_NS: none. */
+static uint32_t next_bucket(const struct mrd_sim_events *events, uint32_t from)
+{
+    uint32_t word = from / 64;
+
+    if (from >= MRD_SIM_CALENDAR_NS)
+        return MRD_SIM_CALENDAR_NS;
+
+    uint64_t bits = events->used[word] & (~UINT64_C(0) << (from % 64));
+
+    if (bits)
+        return word * 64 + (uint32_t)__builtin_ctzll(bits);
+    word = next_bit(events->used_words, MRD_SIM_CALENDAR_WORDS / 64, word + 1);
+    if (word == MRD_SIM_CALENDAR_WORDS)
+        return MRD_SIM_CALENDAR_NS;
+    return word * 64 + (uint32_t)__builtin_ctzll(events->used[word]);
+}
+
+/* After the bucket of time `ns` was emptied. */
+static void find_near(struct mrd_sim_events *events, uint64_t ns)
+{
+    uint32_t from = (uint32_t)ns & MASK;
+    uint32_t index = next_bucket(events, from);
+
+    if (index == MRD_SIM_CALENDAR_NS) {
+        index = next_bucket(events, 0);
+        if (index == MRD_SIM_CALENDAR_NS) {
+            events->near_ns = MRD_SIM_NEVER;
+            return;
+        }
+    }
+    events->near_ns = ns + ((index - from) & MASK);
+}
+
+static struct mrd_sim_event *near_pop(struct mrd_sim_events *events)
+{
+    uint64_t ns = events->near_ns;
+    uint32_t index = (uint32_t)ns & MASK;
+    struct mrd_sim_event *last = events->bucket[index];
+    struct mrd_sim_event *first = last->next;
+
+    if (first != last) {
+        last->next = first->next;
+        __builtin_prefetch(first->next);
+        return first;
+    }
+    events->bucket[index] = NULL;
+    events->used[index / 64] &= ~(UINT64_C(1) << (index % 64));
+    if (events->used[index / 64] == 0)
+        events->used_words[index / 4096] &= ~(UINT64_C(1) << (index / 64 % 64));
+    find_near(events, ns);
+    if (events->near_ns != MRD_SIM_NEVER)
+        __builtin_prefetch(events->bucket[events->near_ns & MASK]);
+    return first;
+}
+
+/* ----------------------------------------------------------------------------------------- heap */
+
+static bool is_before(const struct mrd_sim_far *a, const struct mrd_sim_far *b)
+{
+    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->order < b->order);
+}
+
+static int far_grow(struct mrd_sim_events *events)
+{
+    size_t cap = events->cap_far ? events->cap_far * 2 : HEAP_FIRST;
+    struct mrd_sim_far *far = realloc(events->far, cap * sizeof(*far));
+
+    if (!far)
         return -ENOMEM;
-    events->heap = heap;
-    events->cap = cap;
+    events->far = far;
+    events->cap_far = cap;
     return 0;
 }
 
-int mrd_sim_events_push(struct mrd_sim_events *events, uint64_t at_ns, enum mrd_sim_event_kind kind,
-                        void *object, uint32_t tag)
+static int far_push(struct mrd_sim_events *events, struct mrd_sim_event *event)
 {
-    if (events->len == events->cap && grow(events) != 0)
+    if (events->num_far == events->cap_far && far_grow(events) != 0)
         return -ENOMEM;
 
-    struct mrd_sim_event event = {at_ns, events->order_next++, object, kind, tag};
-    size_t hole = events->len++;
+    struct mrd_sim_far item = {event->at_ns, events->order_next++, event};
+    size_t hole = events->num_far++;
 
     while (hole > 0) {
         size_t parent = (hole - 1) / HEAP_ARITY;
 
-        if (!is_before(&event, &events->heap[parent]))
+        if (!is_before(&item, &events->far[parent]))
             break;
-        events->heap[hole] = events->heap[parent];
+        events->far[hole] = events->far[parent];
         hole = parent;
     }
-    events->heap[hole] = event;
+    events->far[hole] = item;
     return 0;
 }
 
-uint64_t mrd_sim_events_next_ns(const struct mrd_sim_events *events)
-{
-    return events->len ? events->heap[0].at_ns : MRD_SIM_NEVER;
-}
-
-/* The first of the children of `hole`, or `len` if it has none. */
+/* The first of the children of `hole`, or num_far if it has none. */
 static size_t first_child(const struct mrd_sim_events *events, size_t hole)
 {
     size_t child = hole * HEAP_ARITY + 1;
-    size_t end = child + HEAP_ARITY < events->len ? child + HEAP_ARITY : events->len;
+    size_t end = child + HEAP_ARITY < events->num_far ? child + HEAP_ARITY : events->num_far;
 
-    if (child >= events->len)
-        return events->len;
+    if (child >= events->num_far)
+        return events->num_far;
     for (size_t i = child + 1; i < end; i++) {
-        if (is_before(&events->heap[i], &events->heap[child]))
+        if (is_before(&events->far[i], &events->far[child]))
             child = i;
     }
     return child;
 }
 
-struct mrd_sim_event mrd_sim_events_pop(struct mrd_sim_events *events)
+static struct mrd_sim_event *far_pop(struct mrd_sim_events *events)
 {
-    assert(events->len > 0);
-
-    struct mrd_sim_event first = events->heap[0];
-    struct mrd_sim_event moved = events->heap[--events->len];
+    struct mrd_sim_event *first = events->far[0].event;
+    struct mrd_sim_far moved = events->far[--events->num_far];
     size_t hole = 0;
 
     for (;;) {
         size_t child = first_child(events, hole);
 
-        if (child == events->len || !is_before(&events->heap[child], &moved))
+        if (child == events->num_far || !is_before(&events->far[child], &moved))
             break;
-        events->heap[hole] = events->heap[child];
+        events->far[hole] = events->far[child];
         hole = child;
     }
-    if (events->len)
-        events->heap[hole] = moved;
+    if (events->num_far)
+        events->far[hole] = moved;
     return first;
+}
+
+/* ---------------------------------------------------------------------------------------- queue */
+
+int mrd_sim_events_push(struct mrd_sim_events *events, struct mrd_sim_event *event, uint64_t at_ns)
+{
+    event->at_ns = at_ns > events->base_ns ? at_ns : events->base_ns;
+    if (event->at_ns - events->base_ns >= MRD_SIM_CALENDAR_NS)
+        return far_push(events, event);
+    near_push(events, event);
+    return 0;
+}
+
+struct mrd_sim_event *mrd_sim_events_alloc(struct mrd_sim_events *events)
+{
+    if (!events->free) {
+        struct mrd_sim_slab *slab = malloc(sizeof(*slab));
+
+        if (!slab)
+            return NULL;
+        slab->next = events->slabs;
+        events->slabs = slab;
+        for (unsigned i = 0; i < SLAB_EVENTS; i++)
+            mrd_sim_events_release(events, &slab->events[i]);
+    }
+
+    struct mrd_sim_event *event = events->free;
+
+    events->free = event->next;
+    return event;
+}
+
+void mrd_sim_events_release(struct mrd_sim_events *events, struct mrd_sim_event *event)
+{
+    event->next = events->free;
+    events->free = event;
+}
+
+uint64_t mrd_sim_events_next_ns(const struct mrd_sim_events *events)
+{
+    if (events->num_far && events->far[0].at_ns < events->near_ns)
+        return events->far[0].at_ns;
+    return events->near_ns;
+}
+
+struct mrd_sim_event *mrd_sim_events_pop(struct mrd_sim_events *events)
+{
+    bool is_far = events->num_far && events->far[0].at_ns <= events->near_ns;
+
+    assert(is_far || events->near_ns != MRD_SIM_NEVER);
+
+    struct mrd_sim_event *event = is_far ? far_pop(events) : near_pop(events);
+
+    events->base_ns = event->at_ns;
+    return event;
 }

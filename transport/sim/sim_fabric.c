@@ -3,45 +3,158 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/packet.h"
 
-int mrd_sim_fabric_init(struct mrd_sim_fabric *fabric, uint32_t hosts, uint32_t links,
-                        const struct mrd_sim_link *attr, uint64_t seed,
-                        struct mrd_sim_events *events, struct mrd_sim_packets *packets)
-{
-    size_t pairs = (size_t)hosts * hosts;
-    struct mrd_rng rng;
+enum {
+    PPB = 1000000000,
+    PORT_FIRST = 49152, /* source port of path 0: RFC 6335's dynamic ports */
+    PORT_OURS = 4793,
+    PROTOCOL_UDP = 17,
+    NAME_BYTES = 24,
+};
 
-    *fabric = (struct mrd_sim_fabric){
-        .hosts = hosts, .links = links, .events = events, .packets = packets};
-    fabric->wires = calloc(pairs * links, sizeof(*fabric->wires));
-    fabric->loss_masks = calloc(pairs, sizeof(*fabric->loss_masks));
-    if (!fabric->wires || !fabric->loss_masks) {
-        mrd_sim_fabric_fini(fabric);
+/* ------------------------------------------------------------------------------- create, wiring */
+
+static int init_pairs(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr)
+{
+    fabric->num_wires = attr->hosts * attr->hosts * attr->links;
+    fabric->wires = calloc(fabric->num_wires, sizeof(*fabric->wires));
+    fabric->start = malloc(sizeof(*fabric->start));
+    if (!fabric->wires || !fabric->start)
         return -ENOMEM;
+    fabric->start[0] = attr->link;
+    for (uint32_t i = 0; i < fabric->num_wires; i++) {
+        mrd_sim_wire_init(&fabric->wires[i], &attr->link, mrd_rng_u64(&fabric->rng));
+        fabric->wires[i].to = i / attr->links % attr->hosts;
     }
-    mrd_rng_init(&rng, seed);
-    for (size_t i = 0; i < pairs * links; i++)
-        mrd_sim_wire_init(&fabric->wires[i], attr, mrd_rng_u64(&rng));
     return 0;
+}
+
+static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr)
+{
+    const struct mrd_sim_topology *t = attr->topology;
+
+    fabric->tree = calloc(1, sizeof(*fabric->tree));
+    if (!fabric->tree)
+        return -ENOMEM;
+
+    int ret = mrd_sim_tree_init(fabric->tree, t, mrd_rng_u64(&fabric->rng));
+
+    if (ret != 0)
+        return ret;
+    fabric->num_wires = fabric->tree->num_wires;
+    fabric->wires = calloc(fabric->num_wires, sizeof(*fabric->wires));
+    fabric->start = calloc(MRD_SIM_TIERS_MAX + 1, sizeof(*fabric->start));
+    if (!fabric->wires || !fabric->start)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < t->tiers; i++) {
+        fabric->start[i] = attr->link;
+        fabric->start[i].rate_bps = t->tier[i].rate_bps;
+        fabric->start[i].delay_ns = t->tier[i].delay_ns + t->tier[i].switch_ns;
+    }
+    /* A host's own queue neither drops nor marks: its sender waits for room. */
+    fabric->start[MRD_SIM_TIERS_MAX] = fabric->start[0];
+    fabric->start[MRD_SIM_TIERS_MAX].queue_bytes = 0;
+    fabric->start[MRD_SIM_TIERS_MAX].ecn_min_bytes =
+        fabric->start[MRD_SIM_TIERS_MAX].ecn_max_bytes = 0;
+    for (uint32_t i = 0; i < fabric->num_wires; i++) {
+        mrd_sim_wire_init(&fabric->wires[i], mrd_sim_fabric_start(fabric, i),
+                          mrd_rng_u64(&fabric->rng));
+        fabric->wires[i].to = mrd_sim_tree_ends(fabric->tree, i).to;
+    }
+    return 0;
+}
+
+int mrd_sim_fabric_init(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr,
+                        uint64_t seed, struct mrd_sim_events *events,
+                        struct mrd_sim_packets *packets)
+{
+    *fabric = (struct mrd_sim_fabric){.hosts = attr->hosts,
+                                      .links = attr->links,
+                                      .loss_ppb = attr->loss_ppb,
+                                      .events = events,
+                                      .packets = packets};
+    mrd_rng_init(&fabric->rng, seed);
+
+    int ret = attr->topology ? init_tree(fabric, attr) : init_pairs(fabric, attr);
+
+    if (ret != 0)
+        mrd_sim_fabric_fini(fabric);
+    return ret;
 }
 
 void mrd_sim_fabric_fini(struct mrd_sim_fabric *fabric)
 {
+    if (fabric->tree)
+        mrd_sim_tree_fini(fabric->tree);
+    free(fabric->tree);
     free(fabric->wires);
+    free(fabric->start);
     free(fabric->loss_masks);
-    fabric->wires = NULL;
-    fabric->loss_masks = NULL;
+    *fabric = (struct mrd_sim_fabric){0};
 }
 
 struct mrd_sim_wire *mrd_sim_fabric_wire(const struct mrd_sim_fabric *fabric, uint32_t from,
                                          uint32_t to, uint32_t link)
 {
-    assert(from < fabric->hosts && to < fabric->hosts && link < fabric->links);
+    assert(!fabric->tree && from < fabric->hosts && to < fabric->hosts && link < fabric->links);
     return &fabric->wires[((size_t)from * fabric->hosts + to) * fabric->links + link];
 }
+
+struct mrd_sim_wire *mrd_sim_fabric_uplink(const struct mrd_sim_fabric *fabric, uint32_t host)
+{
+    return fabric->tree ? &fabric->wires[host] : NULL;
+}
+
+const struct mrd_sim_link *mrd_sim_fabric_start(const struct mrd_sim_fabric *fabric, uint32_t wire)
+{
+    if (!fabric->tree)
+        return &fabric->start[0];
+    if (wire < fabric->hosts)
+        return &fabric->start[MRD_SIM_TIERS_MAX];
+    return &fabric->start[mrd_sim_tree_ends(fabric->tree, wire).tier];
+}
+
+static bool may_be_down(const struct mrd_sim_link *attr)
+{
+    return attr->down || attr->flap_period_ns;
+}
+
+void mrd_sim_fabric_set(struct mrd_sim_fabric *fabric, uint32_t wire,
+                        const struct mrd_sim_link *attr, uint64_t now_ns)
+{
+    struct mrd_sim_wire *w = &fabric->wires[wire];
+
+    fabric->num_down -= may_be_down(&w->attr);
+    fabric->num_down += may_be_down(attr);
+    mrd_sim_wire_set(w, attr, now_ns);
+}
+
+int mrd_sim_fabric_name(const struct mrd_sim_fabric *fabric, uint32_t wire, char *name, size_t len)
+{
+    char from[NAME_BYTES], to[NAME_BYTES], parallel[NAME_BYTES] = "";
+    struct mrd_sim_ends ends = {.num_parallel = fabric->links};
+    int n;
+
+    if (fabric->tree) {
+        ends = mrd_sim_tree_ends(fabric->tree, wire);
+        (void)mrd_sim_tree_node_name(fabric->tree, ends.from, from, sizeof(from));
+        (void)mrd_sim_tree_node_name(fabric->tree, ends.to, to, sizeof(to));
+    } else {
+        ends.parallel = wire % fabric->links;
+        snprintf(from, sizeof(from), "host%u", wire / fabric->links / fabric->hosts);
+        snprintf(to, sizeof(to), "host%u", fabric->wires[wire].to);
+    }
+    if (ends.num_parallel > 1)
+        snprintf(parallel, sizeof(parallel), ".%u", ends.parallel);
+    n = snprintf(name, len, "%s>%s%s", from, to, parallel);
+    return n >= 0 && (size_t)n < len ? 0 : -ENOSPC;
+}
+
+/* --------------------------------------------------------------------------------- losses, taps */
 
 /*
  * The next bit of the pair's mask: is this packet to be lost? Every packet takes one, also one that
@@ -49,6 +162,9 @@ struct mrd_sim_wire *mrd_sim_fabric_wire(const struct mrd_sim_fabric *fabric, ui
  */
 static bool mask_loses(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
 {
+    if (!fabric->loss_masks)
+        return false;
+
     uint64_t *mask = &fabric->loss_masks[(size_t)packet->from * fabric->hosts + packet->to];
     bool lost = *mask & 1;
 
@@ -70,21 +186,76 @@ static enum mrd_sim_verdict tap_verdict(struct mrd_sim_fabric *fabric,
     enum mrd_sim_verdict verdict = fabric->tap(fabric->tap_arg, &datagram);
 
     if (datagram.len < packet->len)
-        packet->len = datagram.len;
+        packet->len = packet->head_len = datagram.len;
     return verdict;
 }
 
-static void arrive(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet, uint64_t at_ns)
+bool mrd_sim_fabric_loses(struct mrd_sim_fabric *fabric)
 {
-    if (mrd_sim_events_push(fabric->events, at_ns, MRD_SIM_EVENT_ARRIVE, packet, 0) != 0)
+    if (fabric->loss_ppb == 0 || mrd_rng_below(&fabric->rng, PPB) >= fabric->loss_ppb)
+        return false;
+    fabric->lost++;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------- movement */
+
+static void arrive(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet, uint32_t node,
+                   uint64_t at_ns)
+{
+    packet->event.tag = node;
+    if (mrd_sim_events_push(fabric->events, &packet->event, at_ns) != 0)
         mrd_sim_packet_release(fabric->packets, packet);
+}
+
+/* A copy that is to be damaged; NULL: no memory, or it makes no difference any more. */
+static struct mrd_sim_packet *corrupted(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
+                                        struct mrd_sim_packet *packet)
+{
+    packet = mrd_sim_packet_join(fabric->packets, packet);
+    if (packet) {
+        packet->broken = true;
+        mrd_sim_wire_corrupt(wire, packet->data, packet->len);
+    }
+    return packet;
+}
+
+static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
+                 struct mrd_sim_packet *packet, uint64_t now_ns)
+{
+    struct mrd_sim_passage passage =
+        mrd_sim_wire_pass(wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, now_ns);
+
+    if (passage.ce)
+        packet->ecn = MRD_ECN_CE;
+    if (passage.copies == 0)
+        mrd_sim_packet_release(fabric->packets, packet);
+    /* Each copy is damaged on its own: an intact one beside a broken one is the interesting case. */
+    for (unsigned i = 0; i < passage.copies; i++) {
+        bool is_last = i + 1 == passage.copies;
+        struct mrd_sim_packet *copy =
+            is_last ? packet : mrd_sim_packet_clone(fabric->packets, packet);
+
+        if (copy && passage.corrupt[i])
+            copy = corrupted(fabric, wire, copy);
+        if (copy)
+            arrive(fabric, copy, wire->to, passage.arrive_ns[i]);
+    }
 }
 
 void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
                          uint64_t now_ns)
 {
-    struct mrd_sim_wire *wire =
-        mrd_sim_fabric_wire(fabric, packet->from, packet->to, packet->path % fabric->links);
+    struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(fabric, packet->from);
+
+    if (!wire)
+        wire = mrd_sim_fabric_wire(fabric, packet->from, packet->to, packet->path % fabric->links);
+    if (fabric->tap) {
+        packet = mrd_sim_packet_join(fabric->packets, packet);
+        if (!packet)
+            return;
+    }
+
     bool masked = mask_loses(fabric, packet);
     bool dropped = tap_verdict(fabric, packet) == MRD_SIM_DROP;
 
@@ -94,26 +265,46 @@ void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *p
         mrd_sim_packet_release(fabric->packets, packet);
         return;
     }
+    pass(fabric, wire, packet, now_ns);
+}
 
-    struct mrd_sim_passage passage = mrd_sim_wire_pass(
-        wire, packet->len + MRD_SIM_WIRE_OVERHEAD_BYTES, packet->ecn != MRD_ECN_NOT_ECT, now_ns);
+/* Of `num` equal ways from `first`, the one that the hash names among those that are up; NULL: none is. */
+static struct mrd_sim_wire *choose(struct mrd_sim_fabric *fabric, uint32_t first, uint32_t num,
+                                   uint64_t hash, uint64_t now_ns)
+{
+    uint32_t up = 0;
 
-    if (passage.ce)
-        packet->ecn = MRD_ECN_CE;
-    if (passage.copies == 0)
-        mrd_sim_packet_release(fabric->packets, packet);
-    /*
-     * Each copy is damaged on its own: an intact one beside a broken one is the interesting case.
-     */
-    for (unsigned i = 0; i < passage.copies; i++) {
-        bool is_last = i + 1 == passage.copies;
-        struct mrd_sim_packet *copy =
-            is_last ? packet : mrd_sim_packet_clone(fabric->packets, packet);
-
-        if (!copy)
-            continue;
-        if (passage.corrupt[i])
-            mrd_sim_wire_corrupt(wire, copy->data, copy->len);
-        arrive(fabric, copy, passage.arrive_ns[i]);
+    if (fabric->num_down == 0)
+        return &fabric->wires[first + hash % num];
+    for (uint32_t i = 0; i < num; i++)
+        up += !mrd_sim_wire_is_down(&fabric->wires[first + i], now_ns);
+    if (up == 0)
+        return NULL;
+    up = (uint32_t)(hash % up);
+    for (uint32_t i = 0;; i++) {
+        if (!mrd_sim_wire_is_down(&fabric->wires[first + i], now_ns) && up-- == 0)
+            return &fabric->wires[first + i];
     }
+}
+
+void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
+                            uint32_t node, uint64_t now_ns)
+{
+    const struct mrd_sim_switch *s = &fabric->tree->switches[node - fabric->hosts];
+    struct mrd_sim_tuple tuple = {.source = packet->from,
+                                  .destination = packet->to,
+                                  .source_port = (uint16_t)(PORT_FIRST + packet->path),
+                                  .destination_port = PORT_OURS,
+                                  .protocol = PROTOCOL_UDP};
+    uint32_t num, first = mrd_sim_tree_ways(s, packet->to, &num);
+    uint64_t hash = num > 1 ? mrd_sim_tree_hash(s, &tuple) : 0;
+    struct mrd_sim_wire *wire = choose(fabric, first, num, hash, now_ns);
+
+    if (!wire) {
+        fabric->wires[first].stats.packets++;
+        fabric->wires[first].stats.blackholed++;
+        mrd_sim_packet_release(fabric->packets, packet);
+        return;
+    }
+    pass(fabric, wire, packet, now_ns);
 }

@@ -34,7 +34,7 @@ void mrd_sim_host_fini(struct mrd_sim_host *host)
 static void release_list(struct mrd_sim_host *host, struct mrd_sim_packet *list)
 {
     while (list) {
-        struct mrd_sim_packet *next = list->next;
+        struct mrd_sim_packet *next = (struct mrd_sim_packet *)list->event.next;
 
         mrd_sim_packet_release(&host->sim->packets, list);
         list = next;
@@ -46,7 +46,6 @@ void mrd_sim_host_reset(struct mrd_sim_host *host)
     release_list(host, host->rx_head);
     release_list(host, host->rx_lent);
     host->rx_head = host->rx_lent = NULL;
-    host->rx_tail = &host->rx_head;
     host->rx_ready_ns = host->tx_retry_ns = host->timer_at_ns = MRD_SIM_NEVER;
     host->timer_tag++;
     host->sent_head = host->sent_tail = 0;
@@ -113,13 +112,22 @@ static void set_timer(struct mrd_sim_host *host, uint64_t at_ns)
 {
     if (at_ns >= host->timer_at_ns)
         return;
+
+    struct mrd_sim_events *events = &host->sim->events;
+    struct mrd_sim_event *event = mrd_sim_events_alloc(events);
+
     host->timer_at_ns = at_ns;
     host->timer_tag++;
-    if (mrd_sim_events_push(&host->sim->events, at_ns, MRD_SIM_EVENT_TIMER, host,
-                            host->timer_tag) != 0) {
-        host->timer_at_ns = MRD_SIM_NEVER;
-        mrd_log(MRD_LOG_ERROR, "sim: host %u lost its timer: no memory", host->number);
+    if (event) {
+        event->kind = MRD_SIM_EVENT_TIMER;
+        event->object = host;
+        event->tag = host->timer_tag;
+        if (mrd_sim_events_push(events, event, at_ns) == 0)
+            return;
+        mrd_sim_events_release(events, event);
     }
+    host->timer_at_ns = MRD_SIM_NEVER;
+    mrd_log(MRD_LOG_ERROR, "sim: host %u lost its timer: no memory", host->number);
 }
 
 static bool is_live(const struct mrd_sim_host *host)
@@ -154,11 +162,61 @@ static void turn(struct mrd_sim_host *host)
     arm(host, now_ns + 1);
 }
 
+/* ---------------------------------------------------------------------------------------- models */
+
+void mrd_sim_host_attach_model(struct mrd_sim_host *host, const struct mrd_sim_model *model)
+{
+    assert(!host->open);
+    host->model = model;
+    host->wake_ns = MRD_SIM_NEVER;
+}
+
+void mrd_sim_host_send(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
+{
+    packet->from = host->number;
+    mrd_sim_fabric_send(&host->sim->fabric, packet, host->sim->now_ns);
+}
+
+void mrd_sim_host_wake(struct mrd_sim_host *host, uint64_t at_ns)
+{
+    host->wake_ns = at_ns;
+    if (at_ns != MRD_SIM_NEVER)
+        set_timer(host, at_ns);
+}
+
+uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host)
+{
+    const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
+    uint64_t now_ns = host->sim->now_ns;
+
+    return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns : now_ns;
+}
+
+static void model_timer(struct mrd_sim_host *host)
+{
+    uint64_t at_ns = host->wake_ns;
+
+    if (at_ns == MRD_SIM_NEVER)
+        return;
+    if (at_ns > host->sim->now_ns) {
+        set_timer(host, at_ns);
+        return;
+    }
+    host->wake_ns = MRD_SIM_NEVER;
+    host->model->timer(host->model->arg);
+}
+
+/* ---------------------------------------------------------------------------------------- events */
+
 void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
 {
     if (tag != host->timer_tag || host->timer_at_ns == MRD_SIM_NEVER)
         return;
     host->timer_at_ns = MRD_SIM_NEVER;
+    if (host->model) {
+        model_timer(host);
+        return;
+    }
     if (!is_live(host))
         return;
 
@@ -174,16 +232,27 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
 {
     uint64_t now_ns = host->sim->now_ns;
 
+    if (mrd_sim_fabric_loses(&host->sim->fabric)) {
+        mrd_sim_packet_release(&host->sim->packets, packet);
+        return;
+    }
+    if (host->model) {
+        host->model->receive(host->model->arg, packet);
+        return;
+    }
     if (!host->open) {
         host->stats.dead_drops++;
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
-    packet->next = NULL;
+    packet->event.next = NULL;
     if (!host->rx_head)
         host->rx_ready_ns = now_ns + host->sim->options.rx_delay_ns;
-    *host->rx_tail = packet;
-    host->rx_tail = &packet->next;
+    if (host->rx_head)
+        host->rx_last->event.next = &packet->event;
+    else
+        host->rx_head = packet;
+    host->rx_last = packet;
     if (!is_live(host))
         return;
     if (host->rx_ready_ns <= now_ns)

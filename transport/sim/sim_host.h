@@ -32,6 +32,17 @@ struct mrd_sim;
 void mrd_sim_attach(struct mrd_backend *b, void (*progress)(void *arg),
                     uint64_t (*deadline_ns)(void *arg), void *arg);
 
+/*
+ * What lives on a host in place of a context: a model of another transport, on the same fabric. It sends packets from
+ * mrd_sim_packet_alloc(), whose data[] is its own affair, with `to`, `path`, `ecn` and `wire_bytes` set, by
+ * mrd_sim_host_send(); a sender that wants no queue of its own waits until mrd_sim_host_idle_ns().
+ */
+struct mrd_sim_model {
+    void (*receive)(void *arg, struct mrd_sim_packet *packet); /* to be released */
+    void (*timer)(void *arg); /* the time given to mrd_sim_host_wake() has come */
+    void *arg;
+};
+
 /* A packet whose buffers the "device" still reads. */
 struct mrd_sim_sent {
     uint64_t at_ns; /* when it stops reading: virtual time */
@@ -76,6 +87,9 @@ struct mrd_sim_host {
     uint64_t (*deadline_ns)(void *arg);
     void *arg;
 
+    const struct mrd_sim_model *model; /* or NULL */
+    uint64_t wake_ns;                  /* of the model */
+
     /* The one timer event that counts; others in the queue are stale. */
     uint64_t timer_at_ns;
     uint32_t timer_tag;
@@ -83,9 +97,10 @@ struct mrd_sim_host {
     uint64_t turn_at_ns;
 
     /* Received packets, oldest first, and those lent to the engine until rx_return(). */
-    struct mrd_sim_packet *rx_head, **rx_tail, *rx_lent;
+    struct mrd_sim_packet *rx_head, *rx_last, *rx_lent;
     uint64_t rx_ready_ns; /* when the loop is to be called for them */
 
+    uint64_t ring_ns;          /* what its own queue takes, as time at its link's rate; tree only */
     uint64_t tx_retry_ns;      /* when the ring has room again after a partial burst */
     struct mrd_sim_sent *sent; /* ring of sent_cap, a power of two; owned */
     uint32_t sent_head, sent_tail, sent_cap; /* free-running */
@@ -98,6 +113,14 @@ struct mrd_sim_host {
 void mrd_sim_host_init(struct mrd_sim_host *host, struct mrd_sim *sim, uint32_t number,
                        int64_t skew_ppb);
 void mrd_sim_host_fini(struct mrd_sim_host *host);
+/* The host is the model's from now on; it must have no context. */
+void mrd_sim_host_attach_model(struct mrd_sim_host *host, const struct mrd_sim_model *model);
+/* Takes the packet. */
+void mrd_sim_host_send(struct mrd_sim_host *host, struct mrd_sim_packet *packet);
+/* Call the model's timer() at virtual time at_ns; one time a host, the last call counts; UINT64_MAX: not at all. */
+void mrd_sim_host_wake(struct mrd_sim_host *host, uint64_t at_ns);
+/* When all that the host sent has left it: virtual time. */
+uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host);
 /* Takes the packet. */
 void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *packet);
 void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "core/wire.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
 
@@ -19,6 +20,8 @@ enum {
     RTO_FLOOR_NS = 100000,
     TRACKER = 1024,
     TX_RETRY_NS = 100,
+    RING_PACKETS = 16, /* full ones in a host's own queue */
+    BATCH = 4,         /* packets made at once where that queue is short */
     SENT_FIRST = 64,
 };
 
@@ -29,6 +32,14 @@ static struct mrd_sim_host *host_of(struct mrd_backend *b)
 
 /* ---------------------------------------------------------------------------------- open, close */
 
+/* Serialisation of a full packet; link_bps is not 0. */
+static uint64_t packet_ns(uint64_t link_bps, uint32_t payload_bytes)
+{
+    uint64_t bits = (uint64_t)(payload_bytes + HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES) * 8;
+
+    return bits * 1000000000u / link_bps;
+}
+
 /*
  * Four packets' serialisation: what an ack may wait for without being the bottleneck of a slow
  * link.
@@ -38,8 +49,7 @@ static uint32_t ack_delay_ns(uint64_t link_bps, uint32_t payload_bytes)
     if (link_bps == 0)
         return ACK_DELAY_NS_MIN;
 
-    uint64_t bits = (uint64_t)(payload_bytes + HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES) * 8;
-    uint64_t delay_ns = ACK_EVERY * bits * 1000000000u / link_bps;
+    uint64_t delay_ns = ACK_EVERY * packet_ns(link_bps, payload_bytes);
 
     if (delay_ns < ACK_DELAY_NS_MIN)
         return ACK_DELAY_NS_MIN;
@@ -57,6 +67,12 @@ static int check_attr(const struct mrd_sim *sim, const struct mrd_context_attr *
         return -EINVAL;
     }
     return 0;
+}
+
+/* The link that a host sends by, or what all links started as. */
+static const struct mrd_sim_link *host_link(const struct mrd_sim_host *host)
+{
+    return mrd_sim_fabric_start(&host->sim->fabric, host->number);
 }
 
 static struct mrd_backend *sim_open(const struct mrd_device *device,
@@ -82,7 +98,7 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
         return NULL;
     }
 
-    uint64_t link_bps = attr->link_bps ? attr->link_bps : sim->attr.link.rate_bps;
+    uint64_t link_bps = attr->link_bps ? attr->link_bps : host_link(host)->rate_bps;
     uint32_t payload_bytes = attr->mtu ? attr->mtu : PAYLOAD_DEFAULT;
 
     host->backend.ops = &mrd_sim_ops;
@@ -99,6 +115,10 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
         .header_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES,
         .copies = sim->attr.tx_done_delay_ns == 0,
     };
+    if (sim->fabric.tree) {
+        host->backend.batch = BATCH;
+        host->ring_ns = RING_PACKETS * packet_ns(link_bps, payload_bytes);
+    }
     mrd_sim_host_reset(host);
     host->path_next = host->backend.mover.paths;
     host->open = true;
@@ -166,9 +186,24 @@ static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     sent->hash = host->sim->options.read_check ? hash_pieces(sent->iov, sent->num_iov) : 0;
 }
 
+/* As uet-htsim counts: by payload. What is staged, and what is an ack, the header tells. */
+static uint32_t htsim_bytes(const struct mrd_tx_packet *tx)
+{
+    struct mrd_wire_head head;
+
+    if (tx->num_iov)
+        return tx->len - tx->head_len + MRD_SIM_HTSIM_DATA_BYTES;
+    if (mrd_wire_get(tx->head, tx->head_len, &head) == MRD_WIRE_OK && head.type == MRD_WIRE_DATA)
+        return tx->len - head.head_len + MRD_SIM_HTSIM_DATA_BYTES;
+    return MRD_SIM_HTSIM_ACK_BYTES;
+}
+
 static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
 {
-    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&host->sim->packets, tx->len);
+    const struct mrd_sim_attr *attr = &host->sim->attr;
+    bool by_reference = attr->payload_by_reference && tx->num_iov == 1;
+    struct mrd_sim_packet *packet =
+        mrd_sim_packet_alloc(&host->sim->packets, by_reference ? tx->head_len : tx->len);
 
     if (!packet)
         return NULL;
@@ -176,11 +211,18 @@ static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd
     uint32_t at = tx->head_len;
 
     memcpy(packet->data, tx->head, tx->head_len);
-    for (unsigned i = 0; i < tx->num_iov; i++) {
+    if (by_reference) {
+        packet->rest = tx->iov[0].iov_base;
+        packet->len = tx->len;
+    }
+    for (unsigned i = 0; i < tx->num_iov && !by_reference; i++) {
         memcpy(packet->data + at, tx->iov[i].iov_base, tx->iov[i].iov_len);
         at += (uint32_t)tx->iov[i].iov_len;
     }
-    assert(at == tx->len);
+    assert(by_reference || at == tx->len);
+    packet->wire_bytes = attr->wire_overhead == MRD_SIM_WIRE_HTSIM
+                             ? htsim_bytes(tx)
+                             : tx->len + MRD_SIM_WIRE_OVERHEAD_BYTES;
     packet->from = host->number;
     packet->to = tx->to.port - 1;
     packet->path = tx->path;
@@ -243,20 +285,42 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     return true;
 }
 
+/*
+ * Time until the host's own queue has room again; 0: it has. As the ring of a network card it takes little, so that
+ * what is sent next is decided late.
+ */
+static uint64_t ring_wait_ns(const struct mrd_sim_host *host)
+{
+    const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
+    uint64_t now_ns = host->sim->now_ns;
+
+    if (!wire || wire->idle_at_ns <= now_ns + host->ring_ns)
+        return 0;
+    return wire->idle_at_ns - now_ns - host->ring_ns / 2;
+}
+
 static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
 {
     struct mrd_sim_host *host = host_of(b);
     uint32_t limit = host->sim->attr.tx_burst_max;
+    uint64_t wait_ns = TX_RETRY_NS;
     unsigned taken = 0;
 
     mrd_sim_host_touch(host);
     if (host->stopped)
         return 0;
-    while (taken < n && (limit == 0 || taken < limit) && send_one(host, &packets[taken]))
+    while (taken < n && (limit == 0 || taken < limit)) {
+        uint64_t ring_ns = ring_wait_ns(host);
+
+        if (ring_ns)
+            wait_ns = ring_ns;
+        if (ring_ns || !send_one(host, &packets[taken]))
+            break;
         taken++;
+    }
     if (taken < n) {
         host->stats.partial_bursts++;
-        host->tx_retry_ns = host->sim->now_ns + TX_RETRY_NS;
+        host->tx_retry_ns = host->sim->now_ns + wait_ns;
     }
     return taken;
 }

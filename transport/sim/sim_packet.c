@@ -14,8 +14,8 @@ static const uint32_t class_bytes[MRD_SIM_PACKET_CLASSES] = {256, 1536, 4608, 10
 
 enum { SLAB_BYTES = 256 << 10, SLAB_PACKETS_MIN = 4 };
 
-struct mrd_sim_slab {
-    struct mrd_sim_slab *next;
+struct mrd_sim_packet_slab {
+    struct mrd_sim_packet_slab *next;
     max_align_t items[];
 };
 
@@ -27,7 +27,7 @@ void mrd_sim_packets_init(struct mrd_sim_packets *packets)
 void mrd_sim_packets_fini(struct mrd_sim_packets *packets)
 {
     while (packets->slabs) {
-        struct mrd_sim_slab *slab = packets->slabs;
+        struct mrd_sim_packet_slab *slab = packets->slabs;
 
         packets->slabs = slab->next;
         free(slab);
@@ -42,7 +42,7 @@ static void grow(struct mrd_sim_packets *packets, unsigned size_class)
     item = (item + align - 1) / align * align;
 
     size_t count = SLAB_BYTES / item > SLAB_PACKETS_MIN ? SLAB_BYTES / item : SLAB_PACKETS_MIN;
-    struct mrd_sim_slab *slab = malloc(sizeof(*slab) + item * count);
+    struct mrd_sim_packet_slab *slab = malloc(sizeof(*slab) + item * count);
 
     if (!slab)
         return;
@@ -52,7 +52,7 @@ static void grow(struct mrd_sim_packets *packets, unsigned size_class)
         struct mrd_sim_packet *packet = (void *)((char *)slab->items + i * item);
 
         packet->size_class = (uint8_t)size_class;
-        packet->next = packets->free[size_class];
+        packet->event.next = (struct mrd_sim_event *)packets->free[size_class];
         packets->free[size_class] = packet;
     }
 }
@@ -71,10 +71,12 @@ struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uin
 
     if (!packet)
         return NULL;
-    packets->free[size_class] = packet->next;
+    packets->free[size_class] = (struct mrd_sim_packet *)packet->event.next;
     packets->out++;
-    packet->next = NULL;
-    packet->len = len;
+    packet->event = (struct mrd_sim_event){.kind = MRD_SIM_EVENT_ARRIVE};
+    packet->len = packet->head_len = len;
+    packet->rest = NULL;
+    packet->broken = false;
     return packet;
 }
 
@@ -85,17 +87,35 @@ struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
 
     if (!clone)
         return NULL;
+    clone->wire_bytes = packet->wire_bytes;
     clone->from = packet->from;
     clone->to = packet->to;
     clone->path = packet->path;
     clone->ecn = packet->ecn;
-    memcpy(clone->data, packet->data, packet->len);
+    clone->broken = packet->broken;
+    memcpy(clone->data, packet->data, packet->head_len);
+    if (packet->rest)
+        memcpy(clone->data + packet->head_len, packet->rest, packet->len - packet->head_len);
     return clone;
+}
+
+struct mrd_sim_packet *mrd_sim_packet_join(struct mrd_sim_packets *packets,
+                                           struct mrd_sim_packet *packet)
+{
+    if (!packet->rest)
+        return packet;
+
+    struct mrd_sim_packet *whole = mrd_sim_packet_clone(packets, packet);
+
+    mrd_sim_packet_release(packets, packet);
+    return whole;
 }
 
 void mrd_sim_packet_release(struct mrd_sim_packets *packets, struct mrd_sim_packet *packet)
 {
-    packet->next = packets->free[packet->size_class];
-    packets->free[packet->size_class] = packet;
+    struct mrd_sim_packet **free_list = &packets->free[packet->size_class];
+
+    packet->event.next = (struct mrd_sim_event *)*free_list;
+    *free_list = packet;
     packets->out--;
 }

@@ -9,8 +9,11 @@
 #ifndef MRD_TRANSPORT_SIM_SIM_PACKET_H
 #define MRD_TRANSPORT_SIM_SIM_PACKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "transport/sim/sim_event.h"
 
 enum {
     MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
@@ -18,28 +21,35 @@ enum {
 };
 
 struct mrd_sim_packet {
-    struct mrd_sim_packet
-        *next; /* in the list that holds it: free, receive queue, lent to the engine */
-    uint32_t len;
-    uint32_t from, to; /* hosts */
-    uint16_t path;     /* the sender's path number */
-    uint8_t ecn;       /* enum mrd_ecn */
+    struct mrd_sim_event
+        event;           /* first: while it is on its way; then event.next links what holds it */
+    uint32_t len;        /* of the datagram */
+    uint32_t head_len;   /* at data[]; what is left of len lies at rest */
+    const uint8_t *rest; /* NULL: all is at data[]. Borrowed */
+    uint32_t wire_bytes; /* on the wire */
+    uint32_t from, to;   /* hosts */
+    uint16_t path;       /* the sender's path number */
+    uint8_t ecn;         /* enum mrd_ecn */
     uint8_t size_class;
+    bool broken; /* corrupted, where data[] means nothing to the fabric: a model's packet */
     uint8_t data[];
 };
 
-struct mrd_sim_slab;
+struct mrd_sim_packet_slab;
 
 struct mrd_sim_packets {
     struct mrd_sim_packet *free[MRD_SIM_PACKET_CLASSES];
-    struct mrd_sim_slab *slabs; /* owned */
-    size_t out;                 /* allocated and not released */
+    struct mrd_sim_packet_slab *slabs; /* owned */
+    size_t out;                        /* allocated and not released */
 };
 
 void mrd_sim_packets_init(struct mrd_sim_packets *packets);
 void mrd_sim_packets_fini(struct mrd_sim_packets *packets);
 /* Room for `len` bytes, at most MRD_SIM_DATAGRAM_BYTES_MAX; `len` is set. NULL: no memory. */
 struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uint32_t len);
+/* All bytes in one piece of its own: the packet itself, or one in its place, which is released; NULL: no memory. */
+struct mrd_sim_packet *mrd_sim_packet_join(struct mrd_sim_packets *packets,
+                                           struct mrd_sim_packet *packet);
 /* A copy with its own bytes, or NULL. */
 struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
                                             const struct mrd_sim_packet *packet);

@@ -11,6 +11,11 @@
 
 enum { GRO_LOOKAHEAD = 256 /* waiting packets looked at for a burst */ };
 
+static struct mrd_sim_packet *next_of(const struct mrd_sim_packet *packet)
+{
+    return (struct mrd_sim_packet *)packet->event.next;
+}
+
 /* Does one burst take both? UDP_GRO joins by source port. */
 static bool is_joined(const struct mrd_sim_packet *first, const struct mrd_sim_packet *packet)
 {
@@ -28,7 +33,7 @@ static unsigned find_run(const struct mrd_sim_host *host, struct mrd_sim_packet 
     unsigned n = 0;
 
     for (unsigned seen = 0; packet && seen < GRO_LOOKAHEAD && n < max;
-         seen++, packet = packet->next) {
+         seen++, packet = next_of(packet)) {
         if (!is_joined(first, packet))
             continue;
         if (packet->len > first->len)
@@ -43,20 +48,30 @@ static unsigned find_run(const struct mrd_sim_host *host, struct mrd_sim_packet 
 /* The receive queue without the packets of run[], which are in the queue's order. */
 static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, unsigned n)
 {
-    struct mrd_sim_packet **link = &host->rx_head;
+    struct mrd_sim_packet *before = NULL, *packet = host->rx_head;
 
     for (unsigned i = 0; i < n; i++) {
-        while (*link != run[i])
-            link = &(*link)->next;
-        *link = run[i]->next;
-        if (!*link)
-            host->rx_tail = link;
+        while (packet != run[i]) {
+            before = packet;
+            packet = next_of(packet);
+        }
+        packet = next_of(packet);
+        if (before)
+            before->event.next = (struct mrd_sim_event *)packet;
+        else
+            host->rx_head = packet;
     }
+    if (!packet)
+        host->rx_last = before;
 }
 
-static void lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struct mrd_rx_packet *rx)
+/* A packet of the queue to the engine; false: no memory, which is loss. */
+static bool lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struct mrd_rx_packet *rx)
 {
-    packet->next = host->rx_lent;
+    packet = mrd_sim_packet_join(&host->sim->packets, packet);
+    if (!packet)
+        return false;
+    packet->event.next = (struct mrd_sim_event *)host->rx_lent;
     host->rx_lent = packet;
     host->stats.received++;
     *rx = (struct mrd_rx_packet){
@@ -66,6 +81,7 @@ static void lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struc
         .from = mrd_sim_addr(packet->from),
         .to = mrd_sim_addr(host->number),
     };
+    return true;
 }
 
 /* Put the payload of segment i where the plan says, as an exact iovec of recvmsg() would. */
@@ -112,7 +128,8 @@ static unsigned rx_run(struct mrd_sim_host *host, struct mrd_rx_packet *packets,
     host->stats.planned_segments += planned;
     unlink_run(host, run, n);
     for (unsigned i = 0; i < n; i++) {
-        lend(host, run[i], &packets[i]);
+        if (!lend(host, run[i], &packets[i]))
+            return i;
         if (i < planned)
             place(run[i], &plan, i, &packets[i]);
     }
@@ -131,7 +148,7 @@ static unsigned rx_staged(struct mrd_sim_host *host, struct mrd_rx_packet *packe
         struct mrd_sim_packet *packet = host->rx_head;
 
         unlink_run(host, &packet, 1);
-        lend(host, packet, &packets[n++]);
+        n += lend(host, packet, &packets[n]);
     }
     return n;
 }
@@ -164,7 +181,7 @@ void mrd_sim_rx_return(struct mrd_backend *b)
     while (host->rx_lent) {
         struct mrd_sim_packet *packet = host->rx_lent;
 
-        host->rx_lent = packet->next;
+        host->rx_lent = next_of(packet);
         mrd_sim_packet_release(&host->sim->packets, packet);
     }
 }

@@ -2,29 +2,65 @@
 #include "transport/sim/sim_wire.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 #define NS_PER_S 1000000000u
+#define ONE_NS   (UINT64_C(1) << 32) /* unit of fractions */
+/* Serialisation times are rounded to 2^-32 ns a byte: what is so close to a whole nanosecond is one. */
+#define ALMOST_ONE (ONE_NS - (UINT64_C(1) << 20))
 
 int mrd_sim_link_validate(const struct mrd_sim_link *attr)
 {
     if (attr->loss_ppm > MRD_SIM_PPM || attr->duplicate_ppm > MRD_SIM_PPM ||
-        attr->corrupt_ppm > MRD_SIM_PPM || attr->ecn_min_bytes > attr->ecn_max_bytes)
+        attr->corrupt_ppm > MRD_SIM_PPM || attr->burst_enter_ppm > MRD_SIM_PPM ||
+        attr->burst_leave_ppm > MRD_SIM_PPM || attr->burst_loss_ppm > MRD_SIM_PPM ||
+        attr->ecn_min_bytes > attr->ecn_max_bytes || attr->flap_down_ns > attr->flap_period_ns)
         return -EINVAL;
     return 0;
 }
 
 void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t seed)
 {
-    *wire = (struct mrd_sim_wire){.attr = *attr};
+    *wire = (struct mrd_sim_wire){0};
     mrd_rng_init(&wire->rng, seed);
+    mrd_sim_wire_set(wire, attr, 0);
+}
+
+/* What is queued keeps the departure that it was given. */
+void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t now_ns)
+{
+    if (attr->flap_period_ns != wire->attr.flap_period_ns)
+        wire->flap_from_ns = now_ns;
+    wire->attr = *attr;
+    wire->byte_time = 0;
+    wire->bytes_per_ns = (double)attr->rate_bps / (8.0 * NS_PER_S);
+    if (attr->rate_bps)
+        wire->byte_time =
+            (uint64_t)(((__int128)8 * NS_PER_S * ONE_NS + attr->rate_bps / 2) / attr->rate_bps);
+    wire->queue_bytes = attr->queue_bytes ? attr->queue_bytes : UINT64_MAX;
+    wire->ecn_min_bytes = attr->ecn_max_bytes ? attr->ecn_min_bytes : UINT64_MAX;
+    wire->is_faulty = attr->loss_ppm || attr->duplicate_ppm || attr->corrupt_ppm ||
+                      attr->jitter_ns || attr->burst_enter_ppm || attr->blackhole || attr->down ||
+                      attr->flap_period_ns;
+    wire->in_burst = wire->in_burst && attr->burst_enter_ppm;
 }
 
 uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns)
 {
     if (wire->idle_at_ns <= now_ns)
         return 0;
-    return (uint64_t)((double)(wire->idle_at_ns - now_ns) * (double)wire->attr.rate_bps /
-                      (8.0 * NS_PER_S));
+    return (uint64_t)((double)(wire->idle_at_ns - now_ns) * wire->bytes_per_ns);
+}
+
+bool mrd_sim_wire_is_down(const struct mrd_sim_wire *wire, uint64_t now_ns)
+{
+    const struct mrd_sim_link *attr = &wire->attr;
+
+    if (!wire->is_faulty)
+        return false;
+    return attr->down ||
+           (attr->flap_period_ns &&
+            (now_ns - wire->flap_from_ns) % attr->flap_period_ns < attr->flap_down_ns);
 }
 
 /* A share of 0 draws nothing, so that a clean link costs no random numbers. */
@@ -37,8 +73,6 @@ static bool marks(struct mrd_sim_wire *wire, uint64_t backlog)
 {
     uint64_t min = wire->attr.ecn_min_bytes, max = wire->attr.ecn_max_bytes;
 
-    if (max == 0 || backlog < min)
-        return false;
     if (backlog >= max)
         return true;
     return happens(&wire->rng, (uint32_t)((backlog - min) * MRD_SIM_PPM / (max - min)));
@@ -50,19 +84,16 @@ static bool marks(struct mrd_sim_wire *wire, uint64_t backlog)
  */
 static uint64_t transmit(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_t now_ns)
 {
-    uint64_t rate_bps = wire->attr.rate_bps;
-
     if (wire->idle_at_ns < now_ns) {
         wire->idle_at_ns = now_ns;
-        wire->idle_remainder = 0;
+        wire->idle_fraction = 0;
     }
-    if (rate_bps > 0) {
-        uint64_t work = (uint64_t)wire_bytes * 8 * NS_PER_S + wire->idle_remainder;
 
-        wire->idle_at_ns += work / rate_bps;
-        wire->idle_remainder = work % rate_bps;
-    }
-    return wire->idle_at_ns;
+    unsigned __int128 work = (unsigned __int128)wire->byte_time * wire_bytes + wire->idle_fraction;
+
+    wire->idle_at_ns += (uint64_t)(work / ONE_NS);
+    wire->idle_fraction = (uint64_t)work % ONE_NS;
+    return wire->idle_at_ns + (wire->idle_fraction > ALMOST_ONE);
 }
 
 static uint64_t jitter(struct mrd_sim_wire *wire)
@@ -72,14 +103,51 @@ static uint64_t jitter(struct mrd_sim_wire *wire)
     return mrd_rng_u64(&wire->rng) % (wire->attr.jitter_ns + 1);
 }
 
+/*
+ * Loss in bursts: a chain of two states, good and bad, that moves with each packet (Gilbert 1960, Elliott 1963:
+ * "Estimates of error rates for codes on burst-noise channels").
+ */
+static bool burst_loses(struct mrd_sim_wire *wire)
+{
+    const struct mrd_sim_link *attr = &wire->attr;
+
+    if (!attr->burst_enter_ppm)
+        return false;
+    if (wire->in_burst)
+        wire->in_burst = !happens(&wire->rng, attr->burst_leave_ppm);
+    else
+        wire->in_burst = happens(&wire->rng, attr->burst_enter_ppm);
+    return wire->in_burst && happens(&wire->rng, attr->burst_loss_ppm);
+}
+
+/* What a link with faults does to a packet that left at leave_ns. */
+static void damage(struct mrd_sim_wire *wire, uint64_t leave_ns, struct mrd_sim_passage *passage)
+{
+    const struct mrd_sim_link *attr = &wire->attr;
+
+    if (happens(&wire->rng, attr->loss_ppm) || burst_loses(wire)) {
+        wire->stats.lost++;
+        passage->copies = 0;
+        return;
+    }
+    if (happens(&wire->rng, attr->duplicate_ppm)) {
+        wire->stats.duplicated++;
+        passage->copies = 2;
+    }
+    for (unsigned i = 0; i < passage->copies; i++) {
+        passage->arrive_ns[i] = leave_ns + attr->delay_ns + jitter(wire);
+        passage->corrupt[i] = happens(&wire->rng, attr->corrupt_ppm);
+        wire->stats.corrupted += passage->corrupt[i];
+    }
+}
+
 struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
                                          uint64_t now_ns)
 {
-    const struct mrd_sim_link *attr = &wire->attr;
     struct mrd_sim_passage passage = {0};
 
     wire->stats.packets++;
-    if (attr->blackhole) {
+    if (wire->is_faulty && (wire->attr.blackhole || mrd_sim_wire_is_down(wire, now_ns))) {
         wire->stats.blackholed++;
         return passage;
     }
@@ -87,7 +155,7 @@ struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wir
     uint64_t backlog = mrd_sim_wire_backlog(wire, now_ns);
 
     /* An idle transmitter takes any packet: a limit below one packet must not cut the link. */
-    if (attr->queue_bytes > 0 && backlog > 0 && backlog + wire_bytes > attr->queue_bytes) {
+    if (backlog > 0 && backlog + wire_bytes > wire->queue_bytes) {
         wire->stats.queue_drops++;
         return passage;
     }
@@ -95,24 +163,14 @@ struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wir
     uint64_t leave_ns = transmit(wire, wire_bytes, now_ns);
 
     wire->stats.bytes += wire_bytes;
-    if (ect && marks(wire, backlog)) {
+    if (ect && backlog >= wire->ecn_min_bytes && marks(wire, backlog)) {
         wire->stats.ce++;
         passage.ce = true;
     }
-    if (happens(&wire->rng, attr->loss_ppm)) {
-        wire->stats.lost++;
-        return passage;
-    }
     passage.copies = 1;
-    if (happens(&wire->rng, attr->duplicate_ppm)) {
-        wire->stats.duplicated++;
-        passage.copies = 2;
-    }
-    for (unsigned i = 0; i < passage.copies; i++) {
-        passage.arrive_ns[i] = leave_ns + attr->delay_ns + jitter(wire);
-        passage.corrupt[i] = happens(&wire->rng, attr->corrupt_ppm);
-        wire->stats.corrupted += passage.corrupt[i];
-    }
+    passage.arrive_ns[0] = leave_ns + wire->attr.delay_ns;
+    if (wire->is_faulty)
+        damage(wire, leave_ns, &passage);
     return passage;
 }
 

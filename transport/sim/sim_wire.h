@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link: a tail-drop queue, a transmitter of some rate and the wire behind it, with its faults.
+ * A link in one direction: a tail-drop queue, a transmitter of some rate and the wire behind it, with its faults.
  *
  * The queue is a virtual clock: when a packet is offered its departure follows from when the
  * transmitter falls idle, so a hop costs one event and a queue no memory. The backlog is what the
@@ -18,11 +18,21 @@
 enum { MRD_SIM_PPM = 1000000, MRD_SIM_COPIES_MAX = 2 };
 
 struct mrd_sim_wire {
-    struct mrd_sim_link attr;
+    /* What each packet needs. */
+    uint64_t idle_at_ns;    /* when the transmitter has sent all that was queued */
+    uint64_t idle_fraction; /* beyond it, in 2^-32 ns */
+    uint64_t byte_time;     /* of a byte, in 2^-32 ns; 0: the rate is infinite */
+    uint64_t queue_bytes;   /* as in attr, which is further off */
+    uint64_t ecn_min_bytes;
+    double bytes_per_ns;
+    uint32_t to;    /* node at its end */
+    bool is_faulty; /* attr asks for more than queueing and delay */
+    bool in_burst;  /* Gilbert-Elliott: in the bad state */
+
     struct mrd_sim_stats stats;
-    struct mrd_rng rng;      /* its own: faults on one link do not move those of another */
-    uint64_t idle_at_ns;     /* when the transmitter has sent all that was queued */
-    uint64_t idle_remainder; /* fraction of a nanosecond beyond it, in 1 / rate_bps */
+    struct mrd_sim_link attr; /* changed by mrd_sim_wire_set() */
+    struct mrd_rng rng;       /* its own: faults on one link do not move those of another */
+    uint64_t flap_from_ns;    /* flapping counts its periods from here */
 };
 
 /* What became of a packet offered to a wire. */
@@ -33,14 +43,17 @@ struct mrd_sim_passage {
     bool ce;                          /* marked */
 };
 
-/* -EINVAL: a share above a million, or ECN thresholds in the wrong order. */
+/* -EINVAL: a share above a million, ECN thresholds or a flap's times in the wrong order. */
 int mrd_sim_link_validate(const struct mrd_sim_link *attr);
 void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t seed);
+void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t now_ns);
 /* Offer a packet that takes `wire_bytes` on the wire, headers of lower layers included. */
 struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
                                          uint64_t now_ns);
 void mrd_sim_wire_corrupt(struct mrd_sim_wire *wire, uint8_t *data, uint32_t len);
 /* Bytes still to be sent at now_ns. */
 uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns);
+/* No carrier: its switch knows and routes around it. */
+bool mrd_sim_wire_is_down(const struct mrd_sim_wire *wire, uint64_t now_ns);
 
 #endif

@@ -21,6 +21,19 @@ struct mrd_sim_options {
     bool read_check;
 };
 
+/* A change of links that was scheduled: up to two directions of what a pattern names. */
+struct mrd_sim_fault {
+    uint32_t *wires; /* owned */
+    uint32_t num_wires;
+    uint32_t action; /* enum in sim_fault.c */
+    double value[3];
+    struct mrd_sim_event event;
+};
+
+/* Apply scheduled change number `index`. */
+void mrd_sim_fault_apply(struct mrd_sim *sim, uint32_t index);
+void mrd_sim_faults_fini(struct mrd_sim *sim);
+
 struct mrd_sim {
     uint64_t now_ns;
     struct mrd_sim_attr attr; /* with defaults filled in */
@@ -28,7 +41,9 @@ struct mrd_sim {
     struct mrd_sim_events events;
     struct mrd_sim_packets packets;
     struct mrd_sim_fabric fabric;
-    struct mrd_sim_host *hosts;   /* attr.hosts of them, owned */
+    struct mrd_sim_host *hosts;    /* attr.hosts of them, owned */
+    struct mrd_sim_fault **faults; /* num_faults of them, owned */
+    uint32_t num_faults;
     struct mrd_sim_host *touched; /* hosts whose context was called since their timer was set */
 };
 

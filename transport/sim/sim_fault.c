@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Changes of links at a time: mrd_sim_schedule(). */
+#include <assert.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/backend.h"
+#include "transport/sim/sim_world.h"
+
+enum action {
+    RATE,
+    DEGRADE,
+    DELAY,
+    JITTER,
+    QUEUE,
+    ECN,
+    LOSS,
+    CORRUPT,
+    DUPLICATE,
+    BURST,
+    BLACKHOLE,
+    DOWN,
+    FLAP,
+    HEAL
+};
+
+enum { NAME_BYTES = 64, VALUES_MAX = 3 };
+
+#define NS_PER_US 1000.0
+
+/* The actions: how many values each takes, and the greatest of them. */
+static const struct {
+    const char *name;
+    unsigned values; /* 0: on or off; UINT_MAX stands for none */
+    double max;
+    const char *form;
+} actions[] = {
+    [RATE] = {"rate", 1, 1e6, "GBPS above 0"},
+    [DEGRADE] = {"degrade", 1, 1, "FACTOR above 0, at most 1"},
+    [DELAY] = {"delay", 1, 1e9, "US"},
+    [JITTER] = {"jitter", 1, 1e9, "US"},
+    [QUEUE] = {"queue", 1, 1e12, "BYTES"},
+    [ECN] = {"ecn", 2, 1e12, "MIN,MAX bytes"},
+    [LOSS] = {"loss", 1, 1, "SHARE of 0 to 1"},
+    [CORRUPT] = {"corrupt", 1, 1, "SHARE of 0 to 1"},
+    [DUPLICATE] = {"duplicate", 1, 1, "SHARE of 0 to 1"},
+    [BURST] = {"burst", 3, 1, "ENTER,LEAVE,LOSS shares of 0 to 1"},
+    [BLACKHOLE] = {"blackhole", 0, 0, "on or off"},
+    [DOWN] = {"down", 0, 0, "on or off"},
+    [FLAP] = {"flap", 2, 1e9, "PERIOD_US,DOWN_US"},
+    [HEAL] = {"heal", 0, 0, "on"},
+};
+
+/* --------------------------------------------------------------------------------------- reading */
+
+static int find_action(const char *name)
+{
+    for (unsigned i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        if (strcmp(actions[i].name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static bool read_switch(const char *text, double *value)
+{
+    *value = strcmp(text, "on") == 0;
+    return *value || strcmp(text, "off") == 0;
+}
+
+static bool read_values(const char *text, unsigned num, double max, double *value)
+{
+    for (unsigned i = 0; i < num; i++) {
+        char *end;
+
+        errno = 0;
+        value[i] = strtod(text, &end);
+        if (end == text || errno || !(value[i] >= 0 && value[i] <= max) ||
+            *end != (i + 1 < num ? ',' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+static bool read_value(int action, const char *text, double *value)
+{
+    if (actions[action].values == 0)
+        return read_switch(text, &value[0]) && (action != HEAL || value[0] != 0);
+    if (!read_values(text, actions[action].values, actions[action].max, value))
+        return false;
+    if (action == RATE || action == DEGRADE)
+        return value[0] > 0;
+    if (action == ECN)
+        return value[0] <= value[1];
+    return action != FLAP || value[1] <= value[0];
+}
+
+/* ------------------------------------------------------------------------------------- matching */
+
+/* "A-B" names both directions: is `name`, "A>B" or "A>B.K", one of them? */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *dash = strchr(pattern, '-');
+    char forth[NAME_BYTES], back[NAME_BYTES], suffix[NAME_BYTES] = "";
+    const char *far_end = dash ? dash + 1 : NULL;
+
+    if (!dash || strchr(pattern, '>'))
+        return fnmatch(pattern, name, 0) == 0;
+
+    const char *dot = strchr(far_end, '.');
+    int near_len = (int)(dash - pattern), far_len = (int)strlen(far_end);
+
+    if (dot) {
+        snprintf(suffix, sizeof(suffix), "%s", dot);
+        far_len = (int)(dot - far_end);
+    }
+    snprintf(forth, sizeof(forth), "%.*s>%.*s%s", near_len, pattern, far_len, far_end, suffix);
+    snprintf(back, sizeof(back), "%.*s>%.*s%s", far_len, far_end, near_len, pattern, suffix);
+    return fnmatch(forth, name, 0) == 0 || fnmatch(back, name, 0) == 0;
+}
+
+/* All wires of that name into the fault; 0, -ENOENT, -ENOMEM. */
+static int find_wires(const struct mrd_sim *sim, const char *pattern, struct mrd_sim_fault *fault)
+{
+    const struct mrd_sim_fabric *fabric = &sim->fabric;
+    char name[NAME_BYTES];
+
+    fault->wires = malloc(fabric->num_wires * sizeof(fault->wires[0]));
+    if (!fault->wires)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < fabric->num_wires; i++) {
+        if (mrd_sim_fabric_name(fabric, i, name, sizeof(name)) == 0 && matches(pattern, name))
+            fault->wires[fault->num_wires++] = i;
+    }
+    if (fault->num_wires == 0)
+        return -ENOENT;
+
+    uint32_t *less = realloc(fault->wires, fault->num_wires * sizeof(fault->wires[0]));
+
+    if (less)
+        fault->wires = less;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- applying */
+
+static uint32_t ppm(double share)
+{
+    return (uint32_t)(share * MRD_SIM_PPM + 0.5);
+}
+
+static uint64_t ns(double us)
+{
+    return (uint64_t)(us * NS_PER_US + 0.5);
+}
+
+static void change(enum action action, const double *value, const struct mrd_sim_link *start,
+                   struct mrd_sim_link *link)
+{
+    switch (action) {
+    case RATE:
+        link->rate_bps = (uint64_t)(value[0] * 1e9 + 0.5);
+        break;
+    case DEGRADE:
+        link->rate_bps = (uint64_t)(value[0] * (double)start->rate_bps + 0.5);
+        break;
+    case DELAY:
+        link->delay_ns = ns(value[0]);
+        break;
+    case JITTER:
+        link->jitter_ns = ns(value[0]);
+        break;
+    case QUEUE:
+        link->queue_bytes = (uint64_t)value[0];
+        break;
+    case ECN:
+        link->ecn_min_bytes = (uint64_t)value[0];
+        link->ecn_max_bytes = (uint64_t)value[1];
+        break;
+    case LOSS:
+        link->loss_ppm = ppm(value[0]);
+        break;
+    case CORRUPT:
+        link->corrupt_ppm = ppm(value[0]);
+        break;
+    case DUPLICATE:
+        link->duplicate_ppm = ppm(value[0]);
+        break;
+    case BURST:
+        link->burst_enter_ppm = ppm(value[0]);
+        link->burst_leave_ppm = ppm(value[1]);
+        link->burst_loss_ppm = ppm(value[2]);
+        break;
+    case BLACKHOLE:
+        link->blackhole = value[0] != 0;
+        break;
+    case DOWN:
+        link->down = value[0] != 0;
+        break;
+    case FLAP:
+        link->flap_period_ns = ns(value[0]);
+        link->flap_down_ns = ns(value[1]);
+        break;
+    case HEAL:
+        *link = *start;
+        break;
+    }
+}
+
+static void apply(struct mrd_sim *sim, const struct mrd_sim_fault *fault)
+{
+    for (uint32_t i = 0; i < fault->num_wires; i++) {
+        uint32_t wire = fault->wires[i];
+        struct mrd_sim_link link = sim->fabric.wires[wire].attr;
+
+        change((enum action)fault->action, fault->value, mrd_sim_fabric_start(&sim->fabric, wire),
+               &link);
+        mrd_sim_fabric_set(&sim->fabric, wire, &link, sim->now_ns);
+    }
+}
+
+void mrd_sim_fault_apply(struct mrd_sim *sim, uint32_t index)
+{
+    apply(sim, sim->faults[index]);
+}
+
+/* ------------------------------------------------------------------------------------ scheduling */
+
+static void fault_destroy(struct mrd_sim_fault *fault)
+{
+    free(fault->wires);
+    free(fault);
+}
+
+void mrd_sim_faults_fini(struct mrd_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->num_faults; i++)
+        fault_destroy(sim->faults[i]);
+    free(sim->faults);
+    sim->faults = NULL;
+    sim->num_faults = 0;
+}
+
+static int add(struct mrd_sim *sim, struct mrd_sim_fault *fault, uint64_t at_ns)
+{
+    struct mrd_sim_fault **faults =
+        realloc(sim->faults, (sim->num_faults + 1) * sizeof(sim->faults[0]));
+
+    if (!faults)
+        return -ENOMEM;
+    sim->faults = faults;
+    fault->event.kind = MRD_SIM_EVENT_FAULT;
+    fault->event.tag = sim->num_faults;
+    if (mrd_sim_events_push(&sim->events, &fault->event, at_ns) != 0)
+        return -ENOMEM;
+    sim->faults[sim->num_faults++] = fault;
+    return 0;
+}
+
+int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, const char *action,
+                     const char *value)
+{
+    int number = find_action(action);
+    struct mrd_sim_fault *fault;
+    int ret;
+
+    if (number < 0) {
+        mrd_error_set("\"%s\" is not an action on links", action);
+        return -EINVAL;
+    }
+    fault = calloc(1, sizeof(*fault));
+    if (!fault)
+        return -ENOMEM;
+    fault->action = (uint32_t)number;
+    ret = -EINVAL;
+    if (!read_value(number, value, fault->value)) {
+        mrd_error_set("%s: expected %s, found \"%s\"", action, actions[number].form, value);
+        goto fail;
+    }
+    ret = find_wires(sim, links, fault);
+    if (ret == -ENOENT)
+        mrd_error_set("no link is named \"%s\"", links);
+    if (ret != 0)
+        goto fail;
+    if (at_ns > sim->now_ns) {
+        ret = add(sim, fault, at_ns);
+        if (ret == 0)
+            return 0;
+    } else {
+        apply(sim, fault);
+    }
+fail:
+    fault_destroy(fault);
+    return ret;
+}
