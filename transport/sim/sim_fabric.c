@@ -47,19 +47,22 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
         return ret;
     fabric->num_wires = fabric->tree->num_wires;
     fabric->wires = calloc(fabric->num_wires, sizeof(*fabric->wires));
-    fabric->start = calloc(MRD_SIM_TIERS_MAX + 1, sizeof(*fabric->start));
+    fabric->start = calloc(2 * MRD_SIM_TIERS_MAX, sizeof(*fabric->start));
     if (!fabric->wires || !fabric->start)
         return -ENOMEM;
+    /* Up, a link of tier i ends in a switch of tier i; down, in one of the tier below, or in a host. */
     for (uint32_t i = 0; i < t->tiers; i++) {
-        fabric->start[i] = attr->link;
-        fabric->start[i].rate_bps = t->tier[i].rate_bps;
-        fabric->start[i].delay_ns = t->tier[i].delay_ns + t->tier[i].switch_ns;
+        struct mrd_sim_link link = attr->link;
+
+        link.rate_bps = t->tier[i].rate_bps;
+        link.delay_ns = t->tier[i].delay_ns + (i ? t->tier[i - 1].switch_ns : 0);
+        fabric->start[2 * i] = link;
+        link.delay_ns = t->tier[i].delay_ns + t->tier[i].switch_ns;
+        fabric->start[2 * i + 1] = link;
     }
     /* A host's own queue neither drops nor marks: its sender waits for room. */
-    fabric->start[MRD_SIM_TIERS_MAX] = fabric->start[0];
-    fabric->start[MRD_SIM_TIERS_MAX].queue_bytes = 0;
-    fabric->start[MRD_SIM_TIERS_MAX].ecn_min_bytes =
-        fabric->start[MRD_SIM_TIERS_MAX].ecn_max_bytes = 0;
+    fabric->start[1].queue_bytes = 0;
+    fabric->start[1].ecn_min_bytes = fabric->start[1].ecn_max_bytes = 0;
     for (uint32_t i = 0; i < fabric->num_wires; i++) {
         mrd_sim_wire_init(&fabric->wires[i], mrd_sim_fabric_start(fabric, i),
                           mrd_rng_u64(&fabric->rng));
@@ -113,9 +116,10 @@ const struct mrd_sim_link *mrd_sim_fabric_start(const struct mrd_sim_fabric *fab
 {
     if (!fabric->tree)
         return &fabric->start[0];
-    if (wire < fabric->hosts)
-        return &fabric->start[MRD_SIM_TIERS_MAX];
-    return &fabric->start[mrd_sim_tree_ends(fabric->tree, wire).tier];
+
+    struct mrd_sim_ends ends = mrd_sim_tree_ends(fabric->tree, wire);
+
+    return &fabric->start[2 * ends.tier + ends.is_up];
 }
 
 static bool may_be_down(const struct mrd_sim_link *attr)

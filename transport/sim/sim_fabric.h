@@ -31,9 +31,8 @@ struct mrd_sim_fabric {
     uint32_t links; /* a pair */
     uint32_t num_wires;
     struct mrd_sim_wire *wires; /* tree: by its numbers; else [from][to][link]; owned */
-    struct mrd_sim_link *
-        start; /* tree: what each tier's links started as, [tier], then hosts' up; else one; owned */
-    struct mrd_sim_tree *tree; /* owned; NULL: links between pairs */
+    struct mrd_sim_link *start; /* tree: what links of [tier][down, up] began as; else all; owned */
+    struct mrd_sim_tree *tree;  /* owned; NULL: links between pairs */
     uint64_t *loss_masks; /* [from][to]: bit 0 is the next packet's; NULL: none was set; owned */
     uint32_t loss_ppb;    /* end to end */
     uint64_t lost;        /* by that */

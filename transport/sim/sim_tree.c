@@ -206,7 +206,8 @@ struct mrd_sim_ends mrd_sim_tree_ends(const struct mrd_sim_tree *tree, uint32_t 
     if (wire < hosts)
         return (struct mrd_sim_ends){.from = wire,
                                      .to = hosts + wire / tree->topology.tier[0].radix_down,
-                                     .num_parallel = 1};
+                                     .num_parallel = 1,
+                                     .is_up = true};
 
     uint32_t index = owner(tree, wire);
     const struct mrd_sim_switch *node = &tree->switches[index];
@@ -226,6 +227,7 @@ struct mrd_sim_ends mrd_sim_tree_ends(const struct mrd_sim_tree *tree, uint32_t 
     ends.parallel = (wire - node->up_first) % ends.num_parallel;
     ends.to = hosts + switch_above(tree, node, (wire - node->up_first) / ends.num_parallel);
     ends.tier = node->tier + 1;
+    ends.is_up = true;
     return ends;
 }
 

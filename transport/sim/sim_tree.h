@@ -47,7 +47,8 @@ void mrd_sim_tree_fini(struct mrd_sim_tree *tree);
 struct mrd_sim_ends {
     uint32_t from, to; /* nodes */
     uint32_t parallel, num_parallel;
-    uint32_t tier; /* whose link below it is */
+    uint32_t tier; /* of the switch at its upper end */
+    bool is_up;
 };
 struct mrd_sim_ends mrd_sim_tree_ends(const struct mrd_sim_tree *tree, uint32_t wire);
 /* The wires that lead from a switch towards a host, equally good: first and number. */
