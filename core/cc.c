@@ -5,25 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct {
-    double start_bdp;     /* start window */
-    double start_packets; /* start window where nothing is known (RFC 6928) */
-    double
-        least_packets; /* least window; paced: many senders to one cannot have a packet each in flight */
-    double base_rtt_guess_ns; /* before the first sample: the diameter of a data centre fabric */
-    double rate_rounds;       /* limited round trips in a half window of the rate */
-    double loss_gain;         /* of loss_ewma */
-    double
-        used_times; /* a window is not grown beyond so many times what is used (RFC 7661 in spirit) */
-} cc_constants = {
-    .start_bdp = 1.5,
-    .start_packets = 10,
-    .least_packets = 0.05,
-    .base_rtt_guess_ns = 10000,
-    .rate_rounds = 5,
-    .loss_gain = 1.0 / 4,
-    .used_times = 2,
-};
+static const struct mrd_tune_cc *constants(const struct mrd_cc *cc)
+{
+    return &cc->config.tune->cc;
+}
 
 static const struct mrd_cc_ops *const policies[] = {
     &mrd_cc_nscc, /* the default is the first */
@@ -44,17 +29,19 @@ const struct mrd_cc_ops *mrd_cc_find(const char *name)
 
 static double start_window(const struct mrd_cc_config *config)
 {
+    const struct mrd_tune_cc *tune = &config->tune->cc;
+
     if (config->cwnd_start_bytes)
         return config->cwnd_start_bytes;
-    double least = cc_constants.start_packets * config->packet_bytes;
+    double least = tune->start_packets * config->packet_bytes;
     if (config->link_bps == 0)
         return least;
-    double rtt_ns = cc_constants.base_rtt_guess_ns;
+    double rtt_ns = tune->base_rtt_guess_ns;
     if (config->base_rtt_max_ns)
         rtt_ns = (double)config->base_rtt_max_ns;
     if (config->base_rtt_ns)
         rtt_ns = (double)config->base_rtt_ns;
-    double bytes = cc_constants.start_bdp * (double)config->link_bps * rtt_ns / 8e9;
+    double bytes = tune->start_bdp * (double)config->link_bps * rtt_ns / 8e9;
     return bytes > least ? bytes : least;
 }
 
@@ -65,9 +52,11 @@ void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
     memset(cc, 0, sizeof(*cc));
     cc->ops = ops;
     cc->config = *config;
+    if (!cc->config.tune)
+        cc->config.tune = &mrd_tune_default;
     cc->rate_bps = (double)config->link_bps;
     cc->slow_start = true;
-    cc->cwnd_bytes = start_window(config);
+    cc->cwnd_bytes = start_window(&cc->config);
     mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
     cc->start_bytes = cc->cwnd_bytes;
     ops->init(cc);
@@ -86,7 +75,7 @@ double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     double bdp = cc->rate_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
 
-    return bdp > 0 ? bdp : cc->start_bytes / cc_constants.start_bdp;
+    return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
 }
 
 /*
@@ -113,7 +102,7 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     double bps = (double)rate->bytes * 8e9 / (double)(ack->now_ns - rate->start_ns);
     if (bps > rate->cur_bps)
         rate->cur_bps = bps;
-    if (rate->limited && ++rate->rounds >= cc_constants.rate_rounds) {
+    if (rate->limited && ++rate->rounds >= constants(cc)->rate_rounds) {
         rate->prev_bps = rate->cur_bps;
         rate->cur_bps = 0;
         rate->rounds = 0;
@@ -145,7 +134,7 @@ bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
     cc->ce_ewma += (cc->ce_rtt - cc->ce_ewma) * gain;
     double sent = (double)(cc->round_lost + cc->round_acked);
     if (sent > 0)
-        cc->loss_ewma += ((double)cc->round_lost / sent - cc->loss_ewma) * cc_constants.loss_gain;
+        cc->loss_ewma += ((double)cc->round_lost / sent - cc->loss_ewma) * constants(cc)->loss_gain;
     cc->round_packets = cc->round_ce = cc->round_acked = cc->round_lost = 0;
     cc->round_end_ns = ack->now_ns + (ack->srtt_ns > base_ns ? ack->srtt_ns : base_ns);
     return true;
@@ -156,12 +145,12 @@ bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     /* In the RTT after a cut by loss the acks are of packets sent before it. */
     if (ack->now_ns < cc->loss_ok_ns)
         return false;
-    return ack->limited || cc->cwnd_bytes < cc_constants.used_times * (double)ack->inflight_bytes;
+    return ack->limited || cc->cwnd_bytes < constants(cc)->used_times * (double)ack->inflight_bytes;
 }
 
 void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes)
 {
-    double least_bytes = cc_constants.least_packets * cc->config.packet_bytes;
+    double least_bytes = constants(cc)->least_packets * cc->config.packet_bytes;
 
     if (cc->config.cwnd_cap_bytes && most_bytes > cc->config.cwnd_cap_bytes)
         most_bytes = cc->config.cwnd_cap_bytes;
@@ -196,7 +185,7 @@ void mrd_cc_halve(struct mrd_cc *cc)
     /* RFC 5681: an RTO leaves one packet; a window that many senders have squeezed below that keeps its size. */
     double least = cc->cwnd_bytes < packet ? cc->cwnd_bytes : packet;
 
-    cc->cwnd_bytes /= 2;
+    cc->cwnd_bytes *= constants(cc)->timeout_factor;
     if (cc->cwnd_bytes < least)
         cc->cwnd_bytes = least;
 }

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/tune.h"
+
 struct mrd_cc_ops;
 
 /* What the engine knows of the way to the peer when a window is made. */
@@ -27,9 +29,11 @@ struct mrd_cc_config {
      * again and more on top, while those who know better give way.
      */
     uint64_t base_rtt_max_ns;
-    uint32_t
-        cwnd_cap_bytes; /* 0: none but the policy's own (3 BDP where the link's rate is known) */
+    /* 0: none but the policy's own (3 BDP where the link's rate is known) */
+    uint32_t cwnd_cap_bytes;
     uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
+    /* Constants, borrowed for the life of the window. NULL: mrd_tune_default, which mrd_cc_init() puts here then. */
+    const struct mrd_tune *tune;
 };
 
 /* Measures the rate at which the peer takes data: the greatest of the last ten round trips that the window limited. */

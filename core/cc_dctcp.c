@@ -7,17 +7,10 @@
  */
 #include "core/cc.h"
 
-static const struct {
-    double gain;          /* g */
-    double most_bdp;      /* greatest window where the link's rate is known */
-    double least_packets; /* of that bound, so that delayed acks do not stall a very short link */
-    double loss_share;    /* of the window, lost in an RTT: a cut */
-} dctcp_constants = {
-    .gain = 1.0 / 16,
-    .most_bdp = 3,
-    .least_packets = 8,
-    .loss_share = 1.0 / 4,
-};
+static const struct mrd_tune_dctcp *constants(const struct mrd_cc *cc)
+{
+    return &cc->config.tune->dctcp;
+}
 
 static void dctcp_init(struct mrd_cc *cc)
 {
@@ -26,8 +19,8 @@ static void dctcp_init(struct mrd_cc *cc)
 
 static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    double most = dctcp_constants.most_bdp * mrd_cc_bdp_bytes(cc, rtt_min_ns);
-    double least = dctcp_constants.least_packets * cc->config.packet_bytes;
+    double most = constants(cc)->most_bdp * mrd_cc_bdp_bytes(cc, rtt_min_ns);
+    double least = constants(cc)->least_packets * cc->config.packet_bytes;
 
     if (cc->config.link_bps == 0)
         return MRD_CC_UNBOUNDED;
@@ -41,7 +34,7 @@ static void dctcp_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     mrd_cc_count(cc, ack);
     if (ack->ce_packets)
         cc->slow_start = false;
-    if (mrd_cc_round(cc, ack, dctcp_constants.gain) && cc->ce_rtt > 0)
+    if (mrd_cc_round(cc, ack, constants(cc)->gain) && cc->ce_rtt > 0)
         cc->cwnd_bytes *= 1 - cc->ce_ewma / 2;
     if (mrd_cc_may_grow(cc, ack)) {
         double window = cc->cwnd_bytes > packet ? cc->cwnd_bytes : packet;
@@ -54,7 +47,7 @@ static void dctcp_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
                        uint64_t rtt_min_ns)
 {
     double needed =
-        cc->ce_seen ? cc->cwnd_bytes / cc->config.packet_bytes * dctcp_constants.loss_share : 1;
+        cc->ce_seen ? cc->cwnd_bytes / cc->config.packet_bytes * constants(cc)->loss_share : 1;
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
     if (!mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns))

@@ -2,13 +2,10 @@
 /* none: a constant window, for experiments and for networks that are never short of room. */
 #include "core/cc.h"
 
-static const struct {
-    double window_bdp;   /* where the link's rate is known */
-    double window_bytes; /* where nothing bounds it */
-} none_constants = {
-    .window_bdp = 3,
-    .window_bytes = 16 << 20,
-};
+static const struct mrd_tune_none *constants(const struct mrd_cc *cc)
+{
+    return &cc->config.tune->none;
+}
 
 static void none_init(struct mrd_cc *cc)
 {
@@ -16,7 +13,7 @@ static void none_init(struct mrd_cc *cc)
     if (cc->config.cwnd_cap_bytes)
         cc->cwnd_bytes = cc->config.cwnd_cap_bytes;
     else
-        cc->cwnd_bytes = none_constants.window_bytes;
+        cc->cwnd_bytes = constants(cc)->window_bytes;
 }
 
 /* The link's share of it is known once the RTT is. */
@@ -24,7 +21,7 @@ static void none_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (cc->config.cwnd_cap_bytes || cc->config.link_bps == 0 || ack->rtt_min_ns == 0)
         return;
-    double bytes = none_constants.window_bdp * mrd_cc_bdp_bytes(cc, ack->rtt_min_ns);
+    double bytes = constants(cc)->window_bdp * mrd_cc_bdp_bytes(cc, ack->rtt_min_ns);
     cc->cwnd_bytes = bytes > cc->start_bytes ? bytes : cc->start_bytes;
 }
 

@@ -27,49 +27,10 @@
  */
 #include "core/cc.h"
 
-static const struct {
-    double target_rtts;  /* delay target, base RTTs */
-    double gain_bdp;     /* a, BDP */
-    double below_gain;   /* no CE, d < target: times a */
-    double above_gain;   /* no CE, d >= target: times a */
-    double fair_gain;    /* always: times a, per RTT */
-    double cut_gain;     /* CE, d >= target */
-    double cut_least;    /* least factor of that cut */
-    double delay_gain;   /* EWMA of the delay */
-    double incast_share; /* of CE: all paths are hot */
-    double incast_cut;
-    double ce_gain;           /* EWMA of the share of CE */
-    double slow_start_delay;  /* CE and d above this share of the target end slow start */
-    double slow_start_losses; /* so do so many losses in an RTT */
-    double most_bdp;          /* greatest window */
-    double
-        least_bdp_packets; /* a BDP is taken as at least so many packets: coalesced acks need that much room */
-    double loss_share; /* of the window, lost in an RTT: a cut */
-    double loss_factor;
-    double
-        floor_loss_share; /* unknown rate: above this share of loss a cut by delay has no floor */
-} nscc_constants = {
-    .target_rtts = 2.25,
-    .gain_bdp = 1.0 / 36,
-    .below_gain = 8,
-    .above_gain = 0.75,
-    .fair_gain = 0.15,
-    .cut_gain = 0.8,
-    .cut_least = 0.5,
-    .delay_gain = 1.0 / 8,
-    .incast_share = 0.7,
-    .incast_cut = 0.3,
-    .ce_gain = 1.0 / 4,
-    .slow_start_delay = 0.5,
-    .slow_start_losses = 2,
-    .most_bdp = 3,
-    .least_bdp_packets = 4,
-    .loss_share = 1.0 / 4,
-    .loss_factor = 0.7,
-    .floor_loss_share = 1.0 / 8,
-};
-
-enum { DELAY_MIN_SAMPLES = 4 }; /* half window of the least delay */
+static const struct mrd_tune_nscc *constants(const struct mrd_cc *cc)
+{
+    return &cc->config.tune->nscc;
+}
 
 static double greater(double a, double b)
 {
@@ -84,14 +45,14 @@ static bool rate_known(const struct mrd_cc *cc)
 static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     return greater(mrd_cc_bdp_bytes(cc, rtt_min_ns),
-                   nscc_constants.least_bdp_packets * cc->config.packet_bytes);
+                   constants(cc)->least_bdp_packets * cc->config.packet_bytes);
 }
 
 static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     if (!rate_known(cc) || rtt_min_ns == 0)
         return MRD_CC_UNBOUNDED;
-    return nscc_constants.most_bdp * bdp_bytes(cc, rtt_min_ns);
+    return constants(cc)->most_bdp * bdp_bytes(cc, rtt_min_ns);
 }
 
 static void nscc_init(struct mrd_cc *cc)
@@ -99,11 +60,13 @@ static void nscc_init(struct mrd_cc *cc)
     (void)cc; /* what mrd_cc_init() set is the start */
 }
 
-static double least_of_few(struct mrd_cc_delay_min *min, double sample_ns, bool first)
+static double least_of_few(struct mrd_cc *cc, double sample_ns, bool first)
 {
+    struct mrd_cc_delay_min *min = &cc->delay_min;
+
     if (first)
         min->prev_ns = sample_ns;
-    if (min->samples == DELAY_MIN_SAMPLES) {
+    if (min->samples >= constants(cc)->delay_samples) {
         min->prev_ns = min->cur_ns;
         min->samples = 0;
     }
@@ -123,16 +86,16 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         least_ns = cc->config.base_rtt_max_ns;
     double sample_ns = ack->rtt_ns > least_ns ? (double)(ack->rtt_ns - least_ns) : 0;
     if (!rate_known(cc))
-        cc->delay_ns = least_of_few(&cc->delay_min, sample_ns, first);
+        cc->delay_ns = least_of_few(cc, sample_ns, first);
     else
-        cc->delay_ns += (sample_ns - cc->delay_ns) * nscc_constants.delay_gain;
+        cc->delay_ns += (sample_ns - cc->delay_ns) * constants(cc)->delay_gain;
     cc->delay_valid = true;
 }
 
 /* Below what a cut on delay without marks may not go. */
 static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    if (rate_known(cc) || cc->ce_seen || cc->loss_ewma > nscc_constants.floor_loss_share)
+    if (rate_known(cc) || cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
         return 0;
     return greater(cc->start_bytes, mrd_cc_bdp_bytes(cc, rtt_min_ns));
 }
@@ -144,14 +107,15 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
-    uint64_t rtt_ns = rate_known(cc) ? ack->srtt_ns / 4 : ack->srtt_ns;
+    double rtts = rate_known(cc) ? constants(cc)->cut_rtts : constants(cc)->cut_rtts_unknown;
+    uint64_t rtt_ns = mrd_tune_ns(rtts * (double)ack->srtt_ns);
     double floor_bytes = delay_floor_bytes(cc, ack->rtt_min_ns);
 
     if (ack->now_ns < cc->cut_ok_ns || cc->cwnd_bytes <= floor_bytes)
         return;
-    double factor = 1 - nscc_constants.cut_gain * (cc->delay_ns - target_ns) / cc->delay_ns;
+    double factor = 1 - constants(cc)->cut_gain * (cc->delay_ns - target_ns) / cc->delay_ns;
     cc->cwnd_bytes =
-        greater(cc->cwnd_bytes * greater(factor, nscc_constants.cut_least), floor_bytes);
+        greater(cc->cwnd_bytes * greater(factor, constants(cc)->cut_least), floor_bytes);
     cc->cut_ok_ns = ack->now_ns + (rtt_ns > base_ns ? rtt_ns : base_ns);
 }
 
@@ -159,10 +123,10 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
 static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double target_ns)
 {
     double packet = cc->config.packet_bytes;
-    double times = nscc_constants.above_gain;
+    double times = constants(cc)->above_gain;
 
     if (cc->delay_ns < target_ns)
-        times = nscc_constants.below_gain * (target_ns - cc->delay_ns) / target_ns;
+        times = constants(cc)->below_gain * (target_ns - cc->delay_ns) / target_ns;
     /*
      * Never faster than slow start: one ack at a window below a packet stands for several RTT and would earn what all
      * of them would have, and a BDP from a base RTT that contains a queue would make one ack a burst.
@@ -173,30 +137,30 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 
 static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes)
 {
-    if (!mrd_cc_round(cc, ack, nscc_constants.ce_gain))
+    if (!mrd_cc_round(cc, ack, constants(cc)->ce_gain))
         return;
-    if (cc->ce_rtt >= nscc_constants.incast_share)
+    if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
     if (!cc->slow_start && mrd_cc_may_grow(cc, ack))
-        cc->cwnd_bytes += nscc_constants.fair_gain * gain_bytes;
-    if (cc->ce_rtt >= nscc_constants.incast_share && cc->ce_ewma >= nscc_constants.incast_share)
-        cc->cwnd_bytes *= 1 - nscc_constants.incast_cut * cc->ce_ewma;
+        cc->cwnd_bytes += constants(cc)->fair_gain * gain_bytes;
+    if (cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->incast_share)
+        cc->cwnd_bytes *= 1 - constants(cc)->incast_cut * cc->ce_ewma;
 }
 
 static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    double target_ns = nscc_constants.target_rtts * (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
+    double target_ns = constants(cc)->target_rtts * (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
 
     mrd_cc_count(cc, ack);
     sample_delay(cc, ack);
-    double gain_bytes = nscc_constants.gain_bdp * bdp_bytes(cc, ack->rtt_min_ns);
+    double gain_bytes = constants(cc)->gain_bdp * bdp_bytes(cc, ack->rtt_min_ns);
     end_round(cc, ack, gain_bytes);
 
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
     bool delay_is_mark = late && !cc->ce_seen;
     bool full = cc->cwnd_bytes >= most_bytes(cc, ack->rtt_min_ns);
     if (full || delay_is_mark ||
-        (ack->ce_packets && cc->delay_ns >= nscc_constants.slow_start_delay * target_ns))
+        (ack->ce_packets && cc->delay_ns >= constants(cc)->slow_start_delay * target_ns))
         cc->slow_start = false;
 
     if (cc->slow_start) {
@@ -216,16 +180,16 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double packet = cc->config.packet_bytes;
-    double needed = greater(1, cc->cwnd_bytes / packet * nscc_constants.loss_share);
+    double needed = greater(1, cc->cwnd_bytes / packet * constants(cc)->loss_share);
 
     if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Before the first sample there is no RTT to pace a window below one packet by. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
-        cc->cwnd_bytes = greater(cc->cwnd_bytes * nscc_constants.loss_factor, least);
+        cc->cwnd_bytes = greater(cc->cwnd_bytes * constants(cc)->loss_factor, least);
         cc->slow_start = false;
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
     }
-    if ((double)cc->loss_packets >= nscc_constants.slow_start_losses)
+    if ((double)cc->loss_packets >= constants(cc)->slow_start_losses)
         cc->slow_start = false;
 }
 

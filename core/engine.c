@@ -82,6 +82,8 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->allocator_copy = *allocator;
     e->allocator = &e->allocator_copy;
     e->config = *config;
+    if (!config->mover.tune)
+        e->config.mover.tune = &mrd_tune_default;
     e->spray = mrd_spray_find(config->spray);
     e->cc = mrd_cc_find(config->cc);
     e->config.spray = e->spray->name;
@@ -497,7 +499,7 @@ void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index
     if (!p || !p->tx || index >= p->tx->paths.num)
         return;
     if (path < 0) {
-        mrd_path_keep(&p->tx->path[index], e->now);
+        mrd_path_keep(&p->tx->paths, index, e->now);
         p->tx->path[index].wants_ev = false;
         return;
     }

@@ -24,6 +24,7 @@
 #include "mrd/mrd.h"
 
 struct mrd_engine;
+struct mrd_tune;
 
 /* Where the engine takes memory from: at create and in control calls, never per packet. Zeroed memory. */
 struct mrd_allocator {
@@ -49,6 +50,8 @@ struct mrd_mover {
     uint32_t rx_packet_overhead; /* what a packet costs in that buffer beyond its bytes */
     uint32_t header_bytes;       /* below ours on the wire, for rates: Ethernet, IP, UDP */
     bool copies; /* tx_burst copies: buffers are free when it returns, cookies are not needed */
+    /* Constants of the policies; NULL: the defaults; borrowed, outlives the engine. */
+    const struct mrd_tune *tune;
 };
 
 struct mrd_engine_config {

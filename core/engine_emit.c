@@ -6,11 +6,6 @@
 #include "core/engine_impl.h"
 #include "core/sge.h"
 
-enum {
-    /* Acks asked for in a window, at least: else a small one would be sent and acked as a whole, each end idle in turn. */
-    REQUESTS_PER_WINDOW = 4,
-};
-
 static uint32_t stamp_of(uint64_t ns)
 {
     return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
@@ -296,7 +291,8 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
         p->flags |= MRD_TX_FRAGMENT; /* cut before the path's MTU shrank: a PSN keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
-    if (++tx->since_request * REQUESTS_PER_WINDOW * (double)rec->bytes >= tx->cc.cwnd_bytes)
+    if (++tx->since_request * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
+        tx->cc.cwnd_bytes)
         mrd_out_request_ack(tx, o);
 
     e->stats.tx_packets++;

@@ -157,14 +157,15 @@ struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *pe
     struct mrd_cc_config cc = {.link_bps = m->link_bps,
                                .base_rtt_ns = m->base_rtt_ns,
                                .cwnd_cap_bytes = m->cwnd_cap_bytes,
-                               .cwnd_start_bytes = m->cwnd_start_bytes};
+                               .cwnd_start_bytes = m->cwnd_start_bytes,
+                               .tune = m->tune};
 
     if (tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return tx;
     if (tx)
         mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     expire_rx(e, peer);
-    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, e->now);
+    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, m->tune, e->now);
     tx->epoch = e->epoch_next++;
     tx->bound_inc = peer->rx_state == MRD_RX_NONE ? 0 : peer->rx_inc;
     tx->active_ns = e->now;

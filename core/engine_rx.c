@@ -250,7 +250,7 @@ static void spurious_of(struct mrd_engine *e, struct mrd_peer *peer, const struc
         e->stats.retx_spurious++;
         peer->packets_spurious++;
         if (r->by_order)
-            mrd_path_order_spurious(&peer->tx->path[r->old_path]);
+            mrd_path_order_spurious(&peer->tx->paths, r->old_path);
     }
 }
 

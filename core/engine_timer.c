@@ -87,7 +87,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     tx->unanswered++;
     tx->loss.last_send_ns =
         e->now; /* also when nothing could be sent: the next probe is one interval away */
-    if (tx->loss.probes > MRD_TAIL_PROBES) {
+    if (tx->loss.probes > tx->loss.tune->tail_probes) {
         peer->timeouts++;
         e->stats.retx_timeout++;
         tx->last_timeout_ns = e->now;

@@ -10,8 +10,6 @@
 enum {
     DATA_EIGHTHS = 3, /* of the tracker: data; the rest is for refusals and aborts */
     ABORT_EIGHTHS = 4,
-    BURSTS_PER_WINDOW = 4,   /* at least: a burst waits for room no longer than that */
-    QUANTUM_RTT_DIVISOR = 2, /* a quantum lasts at most this share of the base RTT */
 };
 
 static uint32_t pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
@@ -20,7 +18,8 @@ static uint32_t pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
                                   .base_rtt_ns =
                                       mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
                                   .avoid = avoid,
-                                  .rng = &e->rng};
+                                  .rng = &e->rng,
+                                  .tune = e->config.mover.tune};
 
     return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);
 }
@@ -51,8 +50,8 @@ static bool window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
 static void pace(const struct mrd_engine *e, struct mrd_tx_half *tx)
 {
     if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
-        tx->pace_ns = e->now + (uint64_t)((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes /
-                                          tx->cc.cwnd_bytes);
+        tx->pace_ns = e->now + mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes /
+                                           tx->cc.cwnd_bytes);
 }
 
 /*
@@ -223,8 +222,8 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
         return 1;
     if (!msg->multi)
         return max;
-    packets = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / QUANTUM_RTT_DIVISOR /
-              tx->cc.config.packet_bytes;
+    packets = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
+              e->config.mover.tune->engine.quantum_rtts / tx->cc.config.packet_bytes;
     if (packets < 1)
         return 1;
     return packets < max ? (uint32_t)packets : max;
@@ -254,7 +253,7 @@ static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half 
                            const struct mrd_msg *msg)
 {
     double packet = tx->cc.config.packet_bytes;
-    double burst = tx->cc.cwnd_bytes / BURSTS_PER_WINDOW;
+    double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
     double most = e->config.mover.quantum * packet;
     double rest = msg->length - msg->next_offset;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every bound and protocol constant of the engine, in one place. */
+/* Every bound and protocol constant of the engine, in one place. Those of the policies are in tune.h. */
 #ifndef MRD_CORE_LIMITS_H
 #define MRD_CORE_LIMITS_H
 
@@ -20,7 +20,6 @@ enum {
     MRD_QPN_FIRST = 16,     /* smaller numbers are kept for later use */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,      /* retransmissions remembered to tell spurious ones */
-    MRD_TAIL_PROBES = 3,    /* tail loss probes before the RTO */
 };
 
 #define MRD_USEC  1000ull

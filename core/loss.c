@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-enum {
-    STEP_LIFE_RTTS = 64,
-    SKEW_LIFE_RTTS = 8,
-    MIN_RTT_HALF_WINDOW_MS = 5000,
-    INITIAL_RTT_US = 1000, /* until the first sample */
-};
-
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -20,9 +13,10 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-void mrd_loss_init(struct mrd_loss *l, uint64_t now_ns)
+void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now_ns)
 {
     memset(l, 0, sizeof(*l));
+    l->tune = tune ? &tune->loss : &mrd_tune_default.loss;
     l->min_cur_ns = l->min_prev_ns = MRD_NEVER;
     l->rack_ns = MRD_NEVER;
     l->min_at_ns = l->progress_ns = l->last_send_ns = now_ns;
@@ -42,8 +36,9 @@ void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns)
         l->rttvar_ns = (3 * l->rttvar_ns + dev) / 4;
         l->srtt_ns = (7 * l->srtt_ns + rtt_ns) / 8;
     }
-    if (now_ns - l->min_at_ns > MIN_RTT_HALF_WINDOW_MS * MRD_MSEC) {
-        bool idle = now_ns - l->min_at_ns > 2 * MIN_RTT_HALF_WINDOW_MS * MRD_MSEC;
+    uint64_t half_ns = mrd_tune_ns(l->tune->min_window_ns);
+    if (now_ns - l->min_at_ns > half_ns) {
+        bool idle = now_ns - l->min_at_ns > 2 * half_ns;
 
         l->min_prev_ns = idle ? MRD_NEVER : l->min_cur_ns;
         l->min_cur_ns = MRD_NEVER;
@@ -61,7 +56,12 @@ uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l)
 
 static uint64_t srtt_or_initial(const struct mrd_loss *l)
 {
-    return l->srtt_ns ? l->srtt_ns : INITIAL_RTT_US * MRD_USEC;
+    return l->srtt_ns ? l->srtt_ns : mrd_tune_ns(l->tune->initial_rtt_ns);
+}
+
+static uint64_t times(double factor, uint64_t ns)
+{
+    return mrd_tune_ns(factor * (double)ns);
 }
 
 bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns)
@@ -79,7 +79,8 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
     if (rec->tx_count == 1) {
         uint64_t late = l->rack_tx_ns - rec->tx_ns;
 
-        if (late > l->skew_ns || now_ns - l->skew_at_ns > SKEW_LIFE_RTTS * srtt_or_initial(l)) {
+        if (late > l->skew_ns ||
+            now_ns - l->skew_at_ns > times(l->tune->skew_life_rtts, srtt_or_initial(l))) {
             l->skew_ns = late;
             l->skew_at_ns = now_ns;
         }
@@ -89,10 +90,12 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
 
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
 {
-    uint64_t rtt_min = mrd_loss_rtt_min_ns(l);
-    uint64_t window = min_u64(srtt_or_initial(l), max_u64(rtt_min + rtt_min / 4, 2 * l->skew_ns));
+    const struct mrd_tune_loss *t = l->tune;
+    uint64_t srtt = srtt_or_initial(l);
+    uint64_t window = min_u64(srtt, max_u64(times(t->window_min_rtts, mrd_loss_rtt_min_ns(l)),
+                                            times(t->window_skews, l->skew_ns)));
 
-    return window + l->steps * srtt_or_initial(l) / 4;
+    return l->steps ? window + times(t->window_step_rtts, l->steps * srtt) : window;
 }
 
 static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mrd_path *paths,
@@ -114,11 +117,11 @@ static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mr
 /* What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for 16 recoveries. */
 static void forget(struct mrd_loss *l, uint64_t now_ns)
 {
-    if (l->steps && now_ns - l->steps_at_ns > STEP_LIFE_RTTS * srtt_or_initial(l)) {
+    if (l->steps && now_ns - l->steps_at_ns > times(l->tune->step_life_rtts, srtt_or_initial(l))) {
         l->steps--;
         l->steps_at_ns = now_ns;
     }
-    if (l->skew_ns && now_ns - l->skew_at_ns > SKEW_LIFE_RTTS * srtt_or_initial(l))
+    if (l->skew_ns && now_ns - l->skew_at_ns > times(l->tune->skew_life_rtts, srtt_or_initial(l)))
         l->skew_ns = 0;
 }
 
@@ -168,7 +171,7 @@ struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t no
         r->live = false;
         if (r->deliberate)
             return NULL;
-        l->steps += l->steps < 16;
+        l->steps += l->steps < l->tune->steps_most;
         l->steps_at_ns = now_ns;
         return r;
     }
@@ -177,7 +180,9 @@ struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t no
 
 uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns)
 {
-    return max_u64(rto_floor_ns, srtt_or_initial(l) + 4 * l->rttvar_ns) + l->peer_ack_delay_ns;
+    uint64_t rto = srtt_or_initial(l) + times(l->tune->rto_rttvars, l->rttvar_ns);
+
+    return max_u64(rto_floor_ns, rto) + l->peer_ack_delay_ns;
 }
 
 /*
@@ -187,22 +192,25 @@ uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns)
 uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
                           uint64_t rto_floor_ns)
 {
+    const struct mrd_tune_loss *t = l->tune;
     uint64_t srtt = srtt_or_initial(l);
     uint64_t rto = mrd_loss_rto_ns(l, rto_floor_ns);
 
-    if (l->probes >= MRD_TAIL_PROBES) {
-        uint32_t n = l->probes - MRD_TAIL_PROBES;
+    if (l->probes >= t->tail_probes) {
+        uint32_t n = l->probes - mrd_tune_count(t->tail_probes);
 
         return l->last_send_ns + (n < 2 ? rto : rto << (n - 1 < 8 ? n - 1 : 8));
     }
     if (full) {
-        uint64_t probe = max_u64(srtt + srtt / 4, rto_floor_ns / 8);
+        uint64_t probe = max_u64(times(t->full_rtts, srtt), times(t->full_floors, rto_floor_ns));
+        uint64_t idle = times(t->full_progress_rtts, srtt);
 
-        return max_u64(l->last_send_ns + probe, l->progress_ns + srtt / 4) + l->peer_ack_delay_ns;
+        return max_u64(l->last_send_ns + probe, l->progress_ns + idle) + l->peer_ack_delay_ns;
     }
     uint64_t gap = cwnd_packets < 0.01 ? 100 * srtt : (uint64_t)((double)srtt / cwnd_packets);
 
-    return l->last_send_ns +
-           (max_u64(2 * srtt + gap, rto_floor_ns / 4) << (l->probes < 4 ? l->probes : 4)) +
-           l->peer_ack_delay_ns;
+    uint64_t probe =
+        max_u64(times(t->small_rtts, srtt) + gap, times(t->small_floors, rto_floor_ns));
+
+    return l->last_send_ns + (probe << (l->probes < 4 ? l->probes : 4)) + l->peer_ack_delay_ns;
 }

@@ -14,6 +14,7 @@
 #define MRD_CORE_LOSS_H
 
 #include "core/sent.h"
+#include "core/tune.h"
 
 enum mrd_loss_cause { MRD_LOSS_BY_ORDER, MRD_LOSS_BY_RACK };
 
@@ -24,6 +25,7 @@ struct mrd_retx { /* a retransmission, until it is known whether it was needed *
 };
 
 struct mrd_loss {
+    const struct mrd_tune_loss *tune;       /* borrowed */
     uint64_t srtt_ns, rttvar_ns, latest_ns; /* 0: no sample yet */
     uint64_t min_cur_ns, min_prev_ns;       /* least RTT in this and the previous window */
     uint64_t min_at_ns;                     /* when the current one began */
@@ -40,7 +42,8 @@ struct mrd_loss {
     uint32_t log_next;
 };
 
-void mrd_loss_init(struct mrd_loss *l, uint64_t now_ns);
+/* tune NULL: the defaults. */
+void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now_ns);
 void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns);
 /* Windowed minimum; 0 before the first sample. */
 uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);

@@ -4,37 +4,28 @@
 #include <assert.h>
 #include <string.h>
 
-enum {
-    SUSPEND_RTTS = 4,      /* first suspension, base RTTs */
-    SUSPEND_SHIFT_MAX = 4, /* it doubles up to 4 << 4 */
-    ORDER_SPURIOUS_MAX = 3,
-    DELAY_WINDOW_RTTS = 8, /* half of the window of the least delay */
-    /*
-     * A path dies when its share of loss exceeds 10% and four times the mean of the others that are GOOD (those that
-     * are out would hide a failure that hits a quarter of the paths at once), and either eight probes in a row
-     * failed (a black hole: 188 base RTTs after the first loss plus the probes' own time; uniform loss of 5% does
-     * that once in 2^35 losses, and from 20% on the comparison with the mean cannot come true), or its last 256
-     * packets all found the share above 10% (a bad cable).
-     */
-    DEAD_ROW = 8,
-    DEAD_PACKETS = 256,
-};
-
-#define DEAD_SHARE      0.10f
-#define DEAD_TIMES_MEAN 4.0f
-#define LOSS_GAIN       (1.0f / 32)
-#define LOSS_AVG_GAIN   (1.0f / 512)
-#define Q_GAIN          (1.0f / 8)
-#define Q_FIRST_GAIN    (1.0f / 2)
-#define Q_AVG_GAIN      (1.0f / 32)
-#define DEAD_PROBE_NS   UINT64_C(1000000000)
-#define RTT_UNKNOWN_NS  UINT64_C(100000)
 #define PROBE_UNDER_WAY UINT64_MAX
 
-void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num, uint64_t now_ns)
+static struct mrd_path_gains gains_of(const struct mrd_tune_path *tune)
+{
+    return (struct mrd_path_gains){
+        .loss = (float)tune->loss_gain,
+        .loss_avg = (float)tune->loss_avg_gain,
+        .dead_share = (float)tune->dead_share,
+        .q = (float)tune->q_gain,
+        .q_first = (float)tune->q_first_gain,
+        .q_avg = (float)tune->q_avg_gain,
+        .dead_packets = mrd_tune_count(tune->dead_packets),
+    };
+}
+
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num,
+                    const struct mrd_tune *tune, uint64_t now_ns)
 {
     assert(num > 0 && num <= UINT16_MAX);
     memset(paths, 0, sizeof(*paths));
+    paths->tune = tune ? &tune->path : &mrd_tune_default.path;
+    paths->gain = gains_of(paths->tune);
     paths->path = path;
     paths->num = num;
     paths->delay_min_at_ns = now_ns;
@@ -76,15 +67,16 @@ uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index)
 /* One packet's fate is known. */
 static void resolved(struct mrd_paths *paths, struct mrd_path *path, bool lost)
 {
+    const struct mrd_path_gains *gain = &paths->gain;
     float sample = lost ? 1 : 0;
 
     assert(path->out_packets > 0);
     path->out_packets--;
-    path->loss_ewma += (sample - path->loss_ewma) * LOSS_GAIN;
-    paths->loss_avg += (sample - paths->loss_avg) * LOSS_AVG_GAIN;
-    if (path->loss_ewma <= DEAD_SHARE)
+    path->loss_ewma += (sample - path->loss_ewma) * gain->loss;
+    paths->loss_avg += (sample - paths->loss_avg) * gain->loss_avg;
+    if (path->loss_ewma <= gain->dead_share)
         path->bad_packets = 0;
-    else if (path->bad_packets < DEAD_PACKETS)
+    else if (path->bad_packets < gain->dead_packets)
         path->bad_packets++;
 }
 
@@ -133,12 +125,12 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
 {
     const struct mrd_path *path = &paths->path[index];
 
-    if (path->loss_ewma <= DEAD_SHARE)
+    if (path->loss_ewma <= paths->gain.dead_share)
         return false;
-    if (path->losses_row < DEAD_ROW && path->bad_packets < DEAD_PACKETS)
+    if (path->losses_row < paths->tune->dead_row && path->bad_packets < paths->gain.dead_packets)
         return false;
     float mean = mean_of_others(paths, index);
-    return mean >= 0 && path->loss_ewma > DEAD_TIMES_MEAN * mean;
+    return mean >= 0 && path->loss_ewma > (float)paths->tune->dead_times_mean * mean;
 }
 
 /* Room for one more path that is out. One that has served its time but that nobody chose since counts as back. */
@@ -160,14 +152,18 @@ static bool may_go_out(struct mrd_paths *paths, uint64_t now_ns)
 static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t base_rtt_ns,
                     uint64_t now_ns)
 {
-    unsigned shift = path->losses_row - 1u;
-    uint64_t rtt_ns = base_rtt_ns ? base_rtt_ns : RTT_UNKNOWN_NS;
+    const struct mrd_tune_path *tune = paths->tune;
+    double rtt_ns = base_rtt_ns ? (double)base_rtt_ns : tune->rtt_unknown_ns;
+    uint32_t doublings = path->losses_row - 1u;
 
     if (path->state == MRD_PATH_GOOD)
         paths->num_out++;
     path->state = MRD_PATH_SUSPENDED;
+    if (doublings > tune->suspend_doublings)
+        doublings = mrd_tune_count(tune->suspend_doublings);
+    doublings = doublings < 62 ? doublings : 62;
     path->until_ns =
-        now_ns + (SUSPEND_RTTS * rtt_ns << (shift < SUSPEND_SHIFT_MAX ? shift : SUSPEND_SHIFT_MAX));
+        now_ns + mrd_tune_ns(tune->suspend_rtts * rtt_ns * (double)(UINT64_C(1) << doublings));
 }
 
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns)
@@ -182,7 +178,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
         return; /* it left before the path went out */
     path->lost_ns = now_ns;
     if (path->state == MRD_PATH_DEAD) {
-        path->until_ns = now_ns + DEAD_PROBE_NS;
+        path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
         return;
     }
     if (path->state == MRD_PATH_GOOD && !may_go_out(paths, now_ns))
@@ -193,7 +189,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
     if (is_dead(paths, index)) {
         path->state = MRD_PATH_DEAD;
         path->wants_ev = 1;
-        path->until_ns = now_ns + DEAD_PROBE_NS;
+        path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
     }
 }
 
@@ -208,10 +204,12 @@ void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
         path->until_ns = 0;
 }
 
-void mrd_path_order_spurious(struct mrd_path *path)
+void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
 {
+    struct mrd_path *path = &paths->path[index];
+
     path->spurious++;
-    if (path->spurious >= ORDER_SPURIOUS_MAX)
+    if (path->spurious >= paths->tune->order_spurious)
         path->order_off = 1;
 }
 
@@ -219,7 +217,9 @@ void mrd_path_order_spurious(struct mrd_path *path)
 static float queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srtt_ns,
                          uint64_t now_ns)
 {
-    uint64_t half_ns = DELAY_WINDOW_RTTS * (srtt_ns ? srtt_ns : RTT_UNKNOWN_NS);
+    const struct mrd_tune_path *tune = paths->tune;
+    double rtt_ns = srtt_ns ? (double)srtt_ns : tune->rtt_unknown_ns;
+    uint64_t half_ns = mrd_tune_ns(tune->delay_window_rtts * rtt_ns);
     uint64_t age_ns = now_ns - paths->delay_min_at_ns;
 
     if (!paths->delay_min_valid || age_ns >= 2 * half_ns) {
@@ -251,14 +251,13 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
         paths->q_avg_ns = q_ns;
         paths->q_avg_valid = true;
     }
-    /* One sample alone is weak: it counts half against what the other paths saw. */
     if (path->q_valid)
-        path->q_ns += (q_ns - path->q_ns) * Q_GAIN;
+        path->q_ns += (q_ns - path->q_ns) * paths->gain.q;
     else
-        path->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * Q_FIRST_GAIN;
+        path->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * paths->gain.q_first;
     path->q_valid = true;
     path->q_at_ns = now_ns;
-    paths->q_avg_ns += (q_ns - paths->q_avg_ns) * Q_AVG_GAIN;
+    paths->q_avg_ns += (q_ns - paths->q_avg_ns) * paths->gain.q_avg;
 
     if (rtt_ns == 0)
         return;
@@ -289,9 +288,11 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint
     path->srtt_ns = path->rtt_min_ns = 0;
 }
 
-void mrd_path_keep(struct mrd_path *path, uint64_t now_ns)
+void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
 {
+    struct mrd_path *path = &paths->path[index];
+
     path->wants_ev = 0;
     if (path->state == MRD_PATH_DEAD && path->until_ns != PROBE_UNDER_WAY)
-        path->until_ns = now_ns + DEAD_PROBE_NS;
+        path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
 }

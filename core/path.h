@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/tune.h"
 #include "mrd/mrd.h" /* enum mrd_path_state */
 
 struct mrd_path {
@@ -46,6 +47,13 @@ struct mrd_path {
     uint64_t srtt_ns, rtt_min_ns;
 };
 
+/* Constants that every packet needs, of mrd_tune.path, as the arithmetic wants them. */
+struct mrd_path_gains {
+    float loss, loss_avg, dead_share;
+    float q, q_first, q_avg;
+    uint32_t dead_packets;
+};
+
 /* All paths of a peer and what they have in common. */
 struct mrd_paths {
     struct mrd_path *path; /* `num` of them, owned by the send half */
@@ -55,14 +63,17 @@ struct mrd_paths {
     bool q_avg_valid;
     float loss_avg;    /* EWMA(1/512) of the share lost over all paths */
     uint64_t acked_ns; /* when a packet was last acked, on any path */
-    int64_t delay_min_cur,
-        delay_min_prev;       /* least rx stamp - tx stamp in this and the previous half window */
+    /* Least rx stamp - tx stamp in this and the previous half window. */
+    int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
     bool delay_min_valid;
+    struct mrd_path_gains gain;
+    const struct mrd_tune_path *tune; /* borrowed */
 };
 
-/* `num` zeroed paths at `path`; evs and ids 0 .. num-1. */
-void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num, uint64_t now_ns);
+/* `num` zeroed paths at `path`; evs and ids 0 .. num-1. tune NULL: the defaults. */
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num,
+                    const struct mrd_tune *tune, uint64_t now_ns);
 
 /* A packet leaves on it: the PSEQ it gets. */
 uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
@@ -78,7 +89,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
 /* A packet in flight was given up, or sent again elsewhere, without judging the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
 /* A loss by order on it was spurious; after a few, detection by order is switched off for it. */
-void mrd_path_order_spurious(struct mrd_path *path);
+void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index);
 /* One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least delay: 16 RTT. */
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns);
@@ -96,6 +107,6 @@ static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
  */
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns);
 /* No fresh value is to be had: it stays DEAD and is probed each second. */
-void mrd_path_keep(struct mrd_path *path, uint64_t now_ns);
+void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
 
 #endif

@@ -115,7 +115,8 @@ void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
 }
 
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, uint32_t tracker, uint64_t now_ns)
+                                      uint32_t num_paths, uint32_t tracker,
+                                      const struct mrd_tune *tune, uint64_t now_ns)
 {
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
 
@@ -127,8 +128,8 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->aborts);
     mrd_list_init(&tx->rnr);
     mrd_sent_init(&tx->sent, &peers->pages, tracker);
-    mrd_paths_init(&tx->paths, tx->path, num_paths, now_ns);
-    mrd_loss_init(&tx->loss, now_ns);
+    mrd_paths_init(&tx->paths, tx->path, num_paths, tune, now_ns);
+    mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;
     return tx;
 }

@@ -164,7 +164,8 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
 /* The send half with its paths, records and lists, nothing sent; never fails: there is one for each entry. */
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, uint32_t tracker, uint64_t now_ns);
+                                      uint32_t num_paths, uint32_t tracker,
+                                      const struct mrd_tune *tune, uint64_t now_ns);
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer);
 struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
                                       uint32_t tracker, uint32_t limit);

@@ -34,6 +34,7 @@ struct mrd_spray_args {
     uint64_t base_rtt_ns;
     int avoid; /* index that a retransmission was lost on, or -1: taken only if no other is usable */
     struct mrd_rng *rng;
+    const struct mrd_tune *tune; /* constants of the policies */
 };
 
 struct mrd_spray_ops {

@@ -12,14 +12,6 @@
 #include "core/limits.h"
 #include "core/spray.h"
 
-/* U in base RTTs: what one more packet of our own counts against a delay. */
-#define UNIT_BASE_RTTS 0.3f
-/*
- * A delay fades into the average of all paths over so many base RTTs: a path that once looked bad is not chosen, hence
- * not sampled, and would look bad for ever. Longer than a flow of a few windows, which keeps what it learnt.
- */
-#define FADE_BASE_RTTS 64.0f
-
 static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)
 {
     (void)paths;
@@ -42,9 +34,11 @@ static float delay_ns(const struct mrd_path *path, float average_ns, float fade,
 static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths,
                               const struct mrd_spray_args *args)
 {
+    const struct mrd_tune_adaptive *tune = &args->tune->adaptive;
+    float base_ns = (float)args->base_rtt_ns;
     /* Before the first RTT sample there is no delay either, and any unit will do. */
-    float unit_ns = args->base_rtt_ns ? UNIT_BASE_RTTS * (float)args->base_rtt_ns : 1;
-    float fade = args->base_rtt_ns ? 1 / (FADE_BASE_RTTS * (float)args->base_rtt_ns) : 1;
+    float unit_ns = args->base_rtt_ns ? (float)tune->unit_rtts * base_ns : 1;
+    float fade = args->base_rtt_ns ? 1 / ((float)tune->fade_rtts * base_ns) : 1;
     float average_ns = paths->q_avg_ns;
     float best_ns = FLT_MAX;
     uint16_t tied[MRD_PATHS_MAX];

@@ -32,7 +32,7 @@ awk '
     # May the part `from` use `symbol` of the part `to`?
     function allowed(from, to, symbol)
     {
-        if (from ~ /^engine/ || to == "pool.c")
+        if (from ~ /^engine/ || to == "pool.c" || to == "tune.c")
             return 1
         if (from == "loss.c")
             return to == "sent.c"

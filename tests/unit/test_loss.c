@@ -29,9 +29,9 @@ static void begin(struct loss_fixture *f)
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 8));
-    mrd_paths_init(&f->paths, f->path, PATHS, 0);
+    mrd_paths_init(&f->paths, f->path, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER);
-    mrd_loss_init(&f->loss, 0);
+    mrd_loss_init(&f->loss, NULL, 0);
 }
 
 static void end(struct loss_fixture *f)
@@ -400,7 +400,7 @@ static void mrd_loss_window_ns__table(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
-        mrd_loss_init(&l, 0);
+        mrd_loss_init(&l, NULL, 0);
         l.srtt_ns = table[i].srtt;
         l.min_cur_ns = table[i].least;
         l.skew_ns = table[i].skew;
@@ -465,7 +465,7 @@ static void mrd_loss_log__keeps_the_newest(void **state)
     unsigned known = 0;
 
     (void)state;
-    mrd_loss_init(&l, 0);
+    mrd_loss_init(&l, NULL, 0);
     for (rec.psn = 0; rec.psn < MRD_RETX_LOG + 5; rec.psn++)
         mrd_loss_log(&l, &rec, 0);
     for (uint32_t psn = 0; psn < 5; psn++)
@@ -496,7 +496,7 @@ static void mrd_loss_rto_ns__table(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
-        mrd_loss_init(&l, 0);
+        mrd_loss_init(&l, NULL, 0);
         l.srtt_ns = table[i].srtt;
         l.rttvar_ns = table[i].var;
         l.peer_ack_delay_ns = table[i].ack_delay;
@@ -533,7 +533,7 @@ static void mrd_loss_tail_ns__table(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
-        mrd_loss_init(&l, 0);
+        mrd_loss_init(&l, NULL, 0);
         l.srtt_ns = 8000;
         l.last_send_ns = 100000;
         l.progress_ns = 90000;
@@ -550,7 +550,7 @@ static void mrd_loss_tail_ns__after_progress(void **state)
     struct mrd_loss l;
 
     (void)state;
-    mrd_loss_init(&l, 0);
+    mrd_loss_init(&l, NULL, 0);
     l.srtt_ns = 8000;
     l.last_send_ns = 100000;
     l.progress_ns = 130000;

@@ -23,7 +23,7 @@ struct path_fixture {
 static void begin(struct path_fixture *f, uint32_t num)
 {
     memset(f, 0, sizeof(*f));
-    mrd_paths_init(&f->paths, f->path, num, 1);
+    mrd_paths_init(&f->paths, f->path, num, NULL, 1);
     mrd_rng_init(&f->rng, 7);
 }
 
@@ -370,7 +370,7 @@ static void mrd_path_acked__dead_path_revived_by_probe_only(void **state)
     mrd_path_acked(&f->paths, 9, now_ns);
     assert_int_equal(f->path[9].state, MRD_PATH_DEAD);
 
-    mrd_path_keep(&f->path[9], now_ns);
+    mrd_path_keep(&f->paths, 9, now_ns);
     assert_int_equal(f->path[9].wants_ev, 0);
     now_ns += SEC_NS;
     assert_false(mrd_path_usable(&f->path[9], now_ns - 1));
@@ -405,10 +405,10 @@ static void mrd_path_order_spurious__third_switches_off(void **state)
     struct path_fixture *f = *state;
 
     begin(f, 1);
-    mrd_path_order_spurious(&f->path[0]);
-    mrd_path_order_spurious(&f->path[0]);
+    mrd_path_order_spurious(&f->paths, 0);
+    mrd_path_order_spurious(&f->paths, 0);
     assert_int_equal(f->path[0].order_off, 0);
-    mrd_path_order_spurious(&f->path[0]);
+    mrd_path_order_spurious(&f->paths, 0);
     assert_int_equal(f->path[0].order_off, 1);
 }
 

@@ -177,7 +177,7 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     begin(&f);
     memset(f.peers.tx_halves.items, 0xff,
            f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
-    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, TRACKER, 1000);
+    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, TRACKER, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
     assert_int_equal(tx->sent.mask, TRACKER - 1);
@@ -203,7 +203,7 @@ static void mrd_peer_tx_end__gives_pages_back(void **state)
     (void)state;
     begin(&f);
     peer = add(&f, 1);
-    mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, 0);
+    mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0);
     for (int i = 0; i < 100; i++)
         assert_non_null(mrd_sent_add(&peer->tx->sent));
     assert_int_equal(f.peers.pages.used, 2);
@@ -224,7 +224,7 @@ static void mrd_peer_rx_begin__one_for_each_entry(void **state)
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_peer *peer = add(&f, i);
 
-        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, 0));
+        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0));
         assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER));
         assert_int_equal(peer->rx_state, MRD_RX_HELD);
         assert_int_equal(peer->rx->rcv.limit, TRACKER);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/tune.h"
+
+#include <errno.h>
+#include <float.h>
+#include <string.h>
+
+const struct mrd_tune mrd_tune_default = {
+#define X(part, member, value, text) .part.member = (value),
+    MRD_TUNE(X)
+#undef X
+};
+
+static const struct mrd_tune_entry entries[] = {
+#define X(part, member, value, text)                                                               \
+    {.name = #part "." #member,                                                                    \
+     .help = (text),                                                                               \
+     .value_default = (value),                                                                     \
+     .offset = offsetof(struct mrd_tune, part.member)},
+    MRD_TUNE(X)
+#undef X
+};
+
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+_Static_assert(sizeof(struct mrd_tune) == ENTRIES * sizeof(double), "each member has an entry");
+
+const struct mrd_tune_entry *mrd_tune_entries(unsigned *num)
+{
+    *num = ENTRIES;
+    return entries;
+}
+
+static const struct mrd_tune_entry *find(const char *name)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        if (strcmp(entries[i].name, name) == 0)
+            return &entries[i];
+    }
+    return NULL;
+}
+
+int mrd_tune_set(struct mrd_tune *tune, const char *name, double value)
+{
+    const struct mrd_tune_entry *entry = find(name);
+
+    if (!entry)
+        return -ENOENT;
+    if (!(value >= 0 && value <= DBL_MAX)) /* no number fails both */
+        return -EINVAL;
+    memcpy((char *)tune + entry->offset, &value, sizeof(value));
+    return 0;
+}
+
+bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value)
+{
+    const struct mrd_tune_entry *entry = find(name);
+
+    if (!entry)
+        return false;
+    memcpy(value, (const char *)tune + entry->offset, sizeof(*value));
+    return true;
+}

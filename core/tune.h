@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The constants of the policies, declared once: X(part, name, default, what it is). They can be set for experiments;
+ * users have no way to.
+ *
+ * Copy mrd_tune_default, mrd_tune_set() what differs, and give the copy to the engine by mrd_mover.tune. The parts keep
+ * the pointer, so it has to outlive them, and its values must not change meanwhile: some are converted when a send half
+ * is made. Only what is no number at all is refused; a value that makes no sense gives a policy that makes none.
+ *
+ * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
+ */
+#ifndef MRD_CORE_TUNE_H
+#define MRD_CORE_TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+
+/* What all congestion control policies share. */
+#define MRD_TUNE_CC(X)                                                                             \
+    X(cc, start_bdp,          1.5,      "BDP: start window")                                       \
+    /* RFC 6928 */                                                                                 \
+    X(cc, start_packets,      10,       "packets: least start window, all if the rate is unknown") \
+    /* Paced: many senders to one cannot have a packet each in flight. */                          \
+    X(cc, least_packets,      0.05,     "packets: least window, above 0")                          \
+    /* The diameter of a data centre fabric. */                                                    \
+    X(cc, base_rtt_guess_ns,  10000,    "ns: base RTT before the first sample")                    \
+    X(cc, rate_rounds,        5,        "round trips: half window of the delivered rate")          \
+    X(cc, loss_gain,          1.0 / 4,  "gain of the mean share of loss")                          \
+    /* RFC 7661 in spirit */                                                                       \
+    X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
+    X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
+
+#define MRD_TUNE_NSCC(X)                                                                           \
+    X(nscc, target_rtts,       2.25,     "base RTTs: delay target")                                \
+    X(nscc, gain_bdp,          1.0 / 36, "BDP: a, the unit of the gains")                          \
+    X(nscc, below_gain,        8,        "a: no CE, delay below the target")                       \
+    X(nscc, above_gain,        0.75,     "a: no CE, delay above the target")                       \
+    X(nscc, fair_gain,         0.15,     "a: always, per RTT")                                     \
+    X(nscc, cut_gain,          0.8,      "CE, delay above the target: times the excess")           \
+    X(nscc, cut_least,         0.5,      "least factor of that cut")                               \
+    X(nscc, cut_rtts,          0.25,     "RTTs between such cuts, at least")                       \
+    X(nscc, cut_rtts_unknown,  1,        "the same where the rate is unknown")                     \
+    X(nscc, delay_gain,        1.0 / 8,  "gain of the mean delay")                                 \
+    X(nscc, delay_samples,     4,        "samples: half window of the least delay")                \
+    X(nscc, incast_share,      0.7,      "share of CE: all paths are hot")                         \
+    X(nscc, incast_cut,        0.3,      "cut then, times the share of CE")                        \
+    X(nscc, ce_gain,           1.0 / 4,  "gain of the mean share of CE")                           \
+    X(nscc, slow_start_delay,  0.5,      "targets: CE and more delay end slow start")              \
+    X(nscc, slow_start_losses, 2,        "packets lost in an RTT end slow start")                  \
+    X(nscc, most_bdp,          3,        "BDP: greatest window")                                   \
+    /* Coalesced acks need that much room. */                                                      \
+    X(nscc, least_bdp_packets, 4,        "packets: a BDP is taken as at least so many")            \
+    X(nscc, loss_share,        1.0 / 4,  "of the window, lost in an RTT: a cut")                   \
+    X(nscc, loss_factor,       0.7,      "factor of that cut")                                     \
+    X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")
+
+#define MRD_TUNE_DCTCP(X)                                                                          \
+    /* RFC 8257 */                                                                                 \
+    X(dctcp, gain,          1.0 / 16, "g, gain of the mean share of CE")                           \
+    X(dctcp, most_bdp,      3,        "BDP: greatest window where the rate is known")              \
+    /* So that delayed acks do not stall a very short link. */                                     \
+    X(dctcp, least_packets, 8,        "packets: least value of that bound")                        \
+    X(dctcp, loss_share,    1.0 / 4,  "of the window, lost in an RTT: a cut, once marks were seen")
+
+#define MRD_TUNE_NONE(X)                                                                           \
+    X(none, window_bdp,   3,        "BDP: the window where the rate is known")                     \
+    X(none, window_bytes, 16 << 20, "bytes: the window where nothing bounds it")
+
+#define MRD_TUNE_ADAPTIVE(X)                                                                       \
+    X(adaptive, unit_rtts, 0.3, "base RTTs: U, what a packet of our own counts against a delay")   \
+    /*                                                                                             \
+     * A path that once looked bad is not chosen, hence not sampled, and would look bad for ever.  \
+     * Longer than a flow of a few windows, which keeps what it learnt.                            \
+     */                                                                                            \
+    X(adaptive, fade_rtts, 64,  "base RTTs in which a delay fades into the average of all paths")
+
+#define MRD_TUNE_PATH(X)                                                                           \
+    X(path, suspend_rtts,      4,        "base RTTs: first suspension")                            \
+    X(path, suspend_doublings, 4,        "how often it doubles, at most 62")                       \
+    X(path, order_spurious,    3,        "needless losses that end detection by order on a path")  \
+    X(path, delay_window_rtts, 8,        "RTTs: half window of the least one-way delay")           \
+    /*                                                                                             \
+     * A path dies when its share of loss exceeds 10% and four times the mean of the others that   \
+     * are GOOD (those that are out would hide a failure that hits a quarter of the paths at       \
+     * once), and either eight probes in a row failed (a black hole: 188 base RTTs after the first \
+     * loss plus the probes' own time; uniform loss of 5% does that once in 2^35 losses, and from  \
+     * 20% on the comparison with the mean cannot come true), or its last 256 packets all found    \
+     * the share above 10% (a bad cable).                                                          \
+     */                                                                                            \
+    X(path, dead_share,        0.10,     "share of loss of a path that may be dead")               \
+    X(path, dead_times_mean,   4,        "means of the other paths' loss that it exceeds")         \
+    X(path, dead_row,          8,        "probes in a row that failed")                            \
+    X(path, dead_packets,      256,      "packets with the share exceeded")                        \
+    X(path, dead_probe_ns,     1e9,      "ns: between the probes of a dead path")                  \
+    X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \
+    X(path, loss_gain,         1.0 / 32, "gain of a path's mean share of loss")                    \
+    X(path, loss_avg_gain,     1.0 / 512, "gain of that of all paths")                             \
+    X(path, q_gain,            1.0 / 8,  "gain of a path's mean queue delay")                      \
+    /* One sample alone is weak: it counts half against what the other paths saw. */               \
+    X(path, q_first_gain,      1.0 / 2,  "weight of its first sample")                             \
+    X(path, q_avg_gain,        1.0 / 32, "gain of the mean queue delay of all paths")
+
+#define MRD_TUNE_LOSS(X)                                                                           \
+    X(loss, initial_rtt_ns,     1000000, "ns: RTT before the first sample")                        \
+    X(loss, min_window_ns,      5e9,     "ns: half window of the least RTT")                       \
+    X(loss, rto_rttvars,        4,       "RTT variations in the RTO (RFC 6298)")                   \
+    X(loss, window_min_rtts,    1.25,    "least RTTs: the window of loss by time, at least")       \
+    X(loss, window_skews,       2,       "times the lateness seen: the same")                      \
+    X(loss, window_step_rtts,   0.25,    "RTTs: its growth by a needless retransmission")          \
+    X(loss, steps_most,         16,      "such steps")                                             \
+    X(loss, step_life_rtts,     64,      "RTTs until a step is taken back")                        \
+    X(loss, skew_life_rtts,     8,       "RTTs until a lateness is forgotten")                     \
+    X(loss, tail_probes,        3,       "tail probes before the RTO")                             \
+    X(loss, full_rtts,          1.25,    "full window: probe so many RTTs after the last packet")  \
+    X(loss, full_progress_rtts, 0.25,    "and so many RTTs after the last ack")                    \
+    X(loss, full_floors,        1.0 / 8, "and not before so many RTO floors")                      \
+    X(loss, small_rtts,         2,       "small window: probe after so many RTTs")                 \
+    X(loss, small_floors,       1.0 / 4, "and not before so many RTO floors")
+
+#define MRD_TUNE_ENGINE(X)                                                                         \
+    /* Else a small window would be sent and acked as a whole, each end idle in turn. */           \
+    X(engine, requests_per_window, 4,   "acks asked for in a window, at least")                    \
+    /* A burst waits for room no longer than that. */                                              \
+    X(engine, bursts_per_window,   4,   "bursts in a window, at least")                            \
+    X(engine, quantum_rtts,        0.5, "base RTTs: longest quantum of a long message")
+
+#define MRD_TUNE(X)                                                                                \
+    MRD_TUNE_CC(X)                                                                                 \
+    MRD_TUNE_NSCC(X)                                                                               \
+    MRD_TUNE_DCTCP(X)                                                                              \
+    MRD_TUNE_NONE(X)                                                                               \
+    MRD_TUNE_ADAPTIVE(X)                                                                           \
+    MRD_TUNE_PATH(X)                                                                               \
+    MRD_TUNE_LOSS(X)                                                                               \
+    MRD_TUNE_ENGINE(X)
+/* clang-format on */
+
+#define X(part, name, value, help) double name;
+struct mrd_tune_cc {
+    MRD_TUNE_CC(X)
+};
+struct mrd_tune_nscc {
+    MRD_TUNE_NSCC(X)
+};
+struct mrd_tune_dctcp {
+    MRD_TUNE_DCTCP(X)
+};
+struct mrd_tune_none {
+    MRD_TUNE_NONE(X)
+};
+struct mrd_tune_adaptive {
+    MRD_TUNE_ADAPTIVE(X)
+};
+struct mrd_tune_path {
+    MRD_TUNE_PATH(X)
+};
+struct mrd_tune_loss {
+    MRD_TUNE_LOSS(X)
+};
+struct mrd_tune_engine {
+    MRD_TUNE_ENGINE(X)
+};
+#undef X
+
+struct mrd_tune {
+    struct mrd_tune_cc cc;
+    struct mrd_tune_nscc nscc;
+    struct mrd_tune_dctcp dctcp;
+    struct mrd_tune_none none;
+    struct mrd_tune_adaptive adaptive;
+    struct mrd_tune_path path;
+    struct mrd_tune_loss loss;
+    struct mrd_tune_engine engine;
+};
+
+extern const struct mrd_tune mrd_tune_default;
+
+/* A name as it is set and listed, "part.name", and where its double lies in struct mrd_tune. */
+struct mrd_tune_entry {
+    const char *name, *help;
+    double value_default;
+    size_t offset;
+};
+
+/* All of them, `*num` entries in the order of the struct. */
+const struct mrd_tune_entry *mrd_tune_entries(unsigned *num);
+/* 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
+int mrd_tune_set(struct mrd_tune *tune, const char *name, double value);
+/* false: no such name; *value is as it was. */
+bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value);
+
+/* Whole nanoseconds, at most 31 years: whatever was set, the conversion is defined and a sum with a time fits. */
+static inline uint64_t mrd_tune_ns(double ns)
+{
+    return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
+}
+
+/* A count. */
+static inline uint32_t mrd_tune_count(double value)
+{
+    return value < (double)UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+#endif
