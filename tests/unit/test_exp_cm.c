@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connection matrices: what is read, what is refused and how, what is written, and the generated patterns. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/sim/cm.h"
+
+static char path[] = "/tmp/mrd_test_cm_XXXXXX";
+static char error[512];
+static struct simx_cm cm;
+
+static void put(const void *text, size_t len)
+{
+    FILE *out = fopen(path, "we");
+
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, len, out), len);
+    assert_int_equal(fclose(out), 0);
+}
+
+static int read_back(void)
+{
+    error[0] = '\0';
+    return simx_cm_read(&cm, path, error, sizeof(error));
+}
+
+static void good(const char *text)
+{
+    put(text, strlen(text));
+    if (read_back())
+        fail_msg("%s", error);
+}
+
+/* Refused at the line, with exactly this sentence, and nothing is left in `cm`. */
+static void bad_bytes(const char *text, size_t len, unsigned line, const char *sentence)
+{
+    char expected[512];
+
+    put(text, len);
+    cm = (struct simx_cm){.nodes = 77};
+    int rc = read_back();
+    if (rc == 0)
+        fail_msg("taken: %s", text);
+    assert_int_equal(rc, -EINVAL);
+    snprintf(expected, sizeof(expected), "%s:%u: expected %s", path, line, sentence);
+    assert_string_equal(error, expected);
+    assert_int_equal(cm.nodes, 77);
+}
+
+struct refusal {
+    const char *text;
+    unsigned line;
+    const char *sentence; /* after "expected" */
+};
+
+#define HEAD  "Nodes 4\nConnections 1\n"
+#define FLOW  "0->1 start 0 size 1"
+#define HOSTS "SRC->DST with hosts of 0 .. 3, found "
+#define KEYS  "id, start, trigger, size, send_done_trigger or recv_done_trigger, found "
+#define TRIGGERS                                                                                   \
+    "Nodes 4\nConnections 2\n0->1 start 0 size 1 send_done_trigger 7\n1->2 trigger 7 size 1\n"
+
+static void bad(const struct refusal *table, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bad_bytes(table[i].text, strlen(table[i].text), table[i].line, table[i].sentence);
+}
+
+static void simx_cm_read__all_words(void **state)
+{
+    (void)state;
+    good("# a comment\n\nNodes 4 # hosts\nConnections 5\r\nTriggers 2\n"
+         "0->1 start 18446744073709551615 size 18446744073709551615\n"
+         "\t1->2  id 9 trigger 7 size 5 send_done_trigger 3\n"
+         "2->3 id 8 start 1000 size 6 recv_done_trigger 7 send_done_trigger 3\n"
+         "trigger id 3 barrier count 3\n"
+         "3->0 size 7 trigger 7 id 18446744073709551615 recv_done_trigger 3\n"
+         "3->1 trigger 3 size 1\n"
+         "trigger oneshot id 7"); /* no newline */
+    assert_int_equal(cm.nodes, 4);
+    assert_int_equal(cm.num_flows, 5);
+    assert_int_equal(cm.num_triggers, 2);
+
+    const struct simx_flow expected[] = {
+        {0, 1, 0, false, false, UINT64_MAX, 0, -1, -1, UINT64_MAX, 6},
+        {1, 2, 9, true, true, 0, 1, 0, -1, 5, 7},
+        {2, 3, 8, true, false, 1000, 0, 0, 1, 6, 8},
+        {3, 0, UINT64_MAX, true, true, 0, 1, -1, 0, 7, 10},
+        {3, 1, 0, false, true, 0, 0, -1, -1, 1, 11},
+    };
+    for (unsigned i = 0; i < 5; i++) {
+        const struct simx_flow *flow = &cm.flows[i], *want = &expected[i];
+
+        assert_int_equal(flow->src, want->src);
+        assert_int_equal(flow->dst, want->dst);
+        assert_int_equal(flow->has_id, want->has_id);
+        assert_int_equal(flow->id, want->id);
+        assert_int_equal(flow->triggered, want->triggered);
+        assert_int_equal(flow->start_ps, want->start_ps);
+        assert_int_equal(flow->trigger, want->trigger);
+        assert_int_equal(flow->send_done, want->send_done);
+        assert_int_equal(flow->recv_done, want->recv_done);
+        assert_int_equal(flow->bytes, want->bytes);
+        assert_int_equal(flow->line, want->line);
+    }
+    assert_int_equal(cm.triggers[0].id, 3);
+    assert_int_equal(cm.triggers[0].kind, SIMX_BARRIER);
+    assert_int_equal(cm.triggers[0].count, 3);
+    assert_int_equal(cm.triggers[0].line, 9);
+    assert_int_equal(cm.triggers[1].id, 7);
+    assert_int_equal(cm.triggers[1].kind, SIMX_ONESHOT);
+    assert_int_equal(cm.triggers[1].count, 1);
+    assert_int_equal(cm.triggers[1].line, 12);
+    simx_cm_fini(&cm);
+    assert_null(cm.flows);
+}
+
+/* A barrier without a count waits for all that name it, and a flow that names it twice counts twice. */
+static void simx_cm_read__barrier_without_count(void **state)
+{
+    (void)state;
+    good("Nodes 4\nConnections 3\n0->1 start 0 size 1 send_done_trigger 1 recv_done_trigger 1\n"
+         "1->2 start 0 size 1 recv_done_trigger 1\n2->3 trigger 1 size 1\ntrigger id 1 barrier\n");
+    assert_int_equal(cm.triggers[0].count, 3);
+    simx_cm_fini(&cm);
+}
+
+static void simx_cm_read__bad_headers(void **state)
+{
+    static const struct refusal table[] = {
+        {"", 1, "Nodes before the first connection, found 'end of file'"},
+        {"# nothing\n\n", 3, "Nodes before the first connection, found 'end of file'"},
+        {"Nodes 4\n", 2, "Connections before the first connection, found 'end of file'"},
+        {FLOW "\n", 1, "Nodes before the first connection, found '0->1'"},
+        {"Nodes 4\n" FLOW "\n", 2, "Connections before the first connection, found '0->1'"},
+        {"Connections 1\ntrigger id 1 oneshot\n", 2,
+         "Nodes before the first connection, found 'trigger'"},
+        {"Nodes\n", 1, "Nodes of 2 .. 65536, found 'end of line'"},
+        {"Nodes 1\n", 1, "Nodes of 2 .. 65536, found '1'"},
+        {"Nodes 65537\n", 1, "Nodes of 2 .. 65536, found '65537'"},
+        {"Nodes 18446744073709551618\n", 1, "Nodes of 2 .. 65536, found '18446744073709551618'"},
+        {"Nodes -4\n", 1, "Nodes of 2 .. 65536, found '-4'"},
+        {"Nodes 4x\n", 1, "Nodes of 2 .. 65536, found '4x'"},
+        {"Nodes 4 5\n", 1, "the end of the line, found '5'"},
+        {"\nNodes 4\nNodes 4\n", 3, "Nodes only once, found 'Nodes'"},
+        {"Connections 0\n", 1, "Connections of 1 .. 1048576, found '0'"},
+        {"Connections 1048577\n", 1, "Connections of 1 .. 1048576, found '1048577'"},
+        {"Triggers 1048577\n", 1, "Triggers of 0 .. 1048576, found '1048577'"},
+        {"nodes 4\n", 1, "Nodes, Connections, Triggers, SRC->DST or trigger, found 'nodes'"},
+        {"Failures 1\n", 1, "Nodes, Connections, Triggers, SRC->DST or trigger, found 'Failures'"},
+        {HEAD FLOW "\nTriggers 0\n", 4, "SRC->DST or trigger, found 'Triggers'"},
+        {HEAD FLOW "\nfailure switch_type TOR\n", 4, "SRC->DST or trigger, found 'failure'"},
+    };
+    (void)state;
+    bad(table, sizeof(table) / sizeof(table[0]));
+}
+
+static void simx_cm_read__bad_flows(void **state)
+{
+    static const struct refusal table[] = {
+        {HEAD "0->4 start 0 size 1\n", 3, HOSTS "'0->4'"},
+        {HEAD "4->0 start 0 size 1\n", 3, HOSTS "'4->0'"},
+        {HEAD "4294967296->1 start 0 size 1\n", 3, HOSTS "'4294967296->1'"},
+        {HEAD "0->18446744073709551617 start 0 size 1\n", 3, HOSTS "'0->18446744073709551617'"},
+        {HEAD "0-> start 0 size 1\n", 3, HOSTS "'0->'"},
+        {HEAD "->1 start 0 size 1\n", 3, HOSTS "'->1'"},
+        {HEAD "0->1->2 start 0 size 1\n", 3, HOSTS "'0->1->2'"},
+        {HEAD "0->1, start 0 size 1\n", 3, HOSTS "'0->1,'"},
+        {HEAD "2->2 start 0 size 1\n", 3, "two different hosts, found '2->2'"},
+        {HEAD "0 -> 1 start 0 size 1\n", 3,
+         "Nodes, Connections, Triggers, SRC->DST or trigger, found '0'"},
+        {HEAD "0->1 start 0 size 0\n", 3, "size of 1 .. 18446744073709551615, found '0'"},
+        {HEAD "0->1 start 0 size 18446744073709551616\n", 3,
+         "size of 1 .. 18446744073709551615, found '18446744073709551616'"},
+        {HEAD "0->1 start 0 size\n", 3, "size of 1 .. 18446744073709551615, found 'end of line'"},
+        {HEAD "0->1 start 0\n", 3, "size, found 'end of line'"},
+        {HEAD "0->1 start 1.5 size 1\n", 3, "start of 0 .. 18446744073709551615, found '1.5'"},
+        {HEAD "0->1 start -1 size 1\n", 3, "start of 0 .. 18446744073709551615, found '-1'"},
+        {HEAD "0->1 size 1\n", 3, "start or trigger, found 'end of line'"},
+        {HEAD "0->1 start 0 trigger 1 size 1\n", 3,
+         "either start or trigger, not both, found 'trigger'"},
+        {HEAD "0->1 id 0 start 0 size 1\n", 3, "id of 1 .. 18446744073709551615, found '0'"},
+        {HEAD "0->1 id 1 id 2 start 0 size 1\n", 3, "id only once, found 'id'"},
+        {HEAD "0->1 start 0 size 1 size 1\n", 3, "size only once, found 'size'"},
+        {HEAD "0->1 start 0 size 1 prio 3\n", 3, KEYS "'prio'"},
+        {HEAD "0->1 start 0 size 1 \x1b[31m\n", 3, KEYS "'?[31m'"},
+        {HEAD "0->1 trigger 2147483648 size 1\n", 3,
+         "trigger of 1 .. 2147483647, found '2147483648'"},
+        {HEAD "0->1 start 0 size 1 send_done_trigger 0\n", 3,
+         "send_done_trigger of 1 .. 2147483647, found '0'"},
+        {HEAD FLOW "\n" FLOW "\n", 4, "1 connections, as line 2 says, found '0->1'"},
+        {"Nodes 4\n\nConnections 2\n" FLOW "\n", 3, "Connections 1, as many as follow, found '2'"},
+        {"Nodes 4\nConnections 3\n0->1 id 5 start 0 size 1\n1->2 id 6 start 0 size 1\n"
+         "2->3 id 5 start 0 size 1\n",
+         5, "another connection id than that of line 3, found '5'"},
+        {HEAD "0->1 start 0 start 0 start 0 start 0 start 0 start 0 start 0 start 0 size 1\n", 3,
+         "at most 16 words, found '0 size 1'"},
+    };
+    (void)state;
+    bad(table, sizeof(table) / sizeof(table[0]));
+}
+
+static void simx_cm_read__bad_triggers(void **state)
+{
+    static const struct refusal table[] = {
+        {TRIGGERS, 3, "a trigger that is defined, found '7'"},
+        {TRIGGERS "trigger id 8 oneshot\n", 3, "a trigger that is defined, found '7'"},
+        {HEAD "0->1 trigger 7 size 1\n", 3, "a trigger that is defined, found '7'"},
+        {HEAD "0->1 start 0 size 1 recv_done_trigger 2\n", 3,
+         "a trigger that is defined, found '2'"},
+        {HEAD "0->1 trigger 7 size 1\ntrigger id 7 oneshot\n", 4,
+         "a trigger that a connection fires, found '7'"},
+        {TRIGGERS "trigger id 7 oneshot\ntrigger id 9 oneshot\n", 6,
+         "a trigger that a connection fires, found '9'"},
+        {TRIGGERS "trigger id 7 oneshot\ntrigger id 7 oneshot\n", 6,
+         "another trigger id than that of line 5, found '7'"},
+        {TRIGGERS "trigger id 7\n", 5, "oneshot or barrier, found 'end of line'"},
+        {TRIGGERS "trigger id 7 oneshot barrier\n", 5, "oneshot or barrier, found 'both'"},
+        {TRIGGERS "trigger id 7 multishot\n", 5,
+         "id, oneshot, barrier or count, found 'multishot'"},
+        {TRIGGERS "trigger id 7 barrier 1\n", 5, "id, oneshot, barrier or count, found '1'"},
+        {TRIGGERS "trigger oneshot\n", 5, "id, found 'end of line'"},
+        {TRIGGERS "trigger id 0 oneshot\n", 5, "id of 1 .. 2147483647, found '0'"},
+        {TRIGGERS "trigger id 7 id 7 oneshot\n", 5, "id only once, found 'id'"},
+        {TRIGGERS "trigger id 7 oneshot count 1\n", 5, "no count of a oneshot, found 'count'"},
+        {TRIGGERS "trigger id 7 barrier count 0\n", 5, "count of 1 .. 2097152, found '0'"},
+        {TRIGGERS "trigger id 7 barrier count 2\n", 5,
+         "count 1, as often as trigger 7 is fired, found '2'"},
+        {"Nodes 4\nConnections 3\n0->1 start 0 size 1 send_done_trigger 7\n"
+         "0->1 start 0 size 1 recv_done_trigger 7\n1->2 trigger 7 size 1\ntrigger id 7 oneshot\n",
+         6, "barrier with count 2, as often as trigger 7 is fired, found 'oneshot'"},
+        {"Nodes 4\nConnections 1\nTriggers 1\n" FLOW "\n", 3,
+         "Triggers 0, as many as follow, found '1'"},
+        {"Nodes 4\nConnections 1\nTriggers 0\n" FLOW "\ntrigger id 7 oneshot\n", 5,
+         "0 triggers, as line 3 says, found 'trigger'"},
+        /* It waits for itself. */
+        {HEAD "0->1 trigger 7 size 1 send_done_trigger 7\ntrigger id 7 oneshot\n", 3,
+         "a trigger that fires before what waits for it has started, found '7'"},
+        /* Two that wait for each other, one of them for the start as well. */
+        {"Nodes 4\nConnections 3\n0->1 start 0 size 1 recv_done_trigger 1\n"
+         "1->2 trigger 1 size 1 recv_done_trigger 2\n2->1 trigger 2 size 1 recv_done_trigger 1\n"
+         "trigger id 1 barrier\ntrigger id 2 oneshot\n",
+         4, "a trigger that fires before what waits for it has started, found '1'"},
+    };
+    (void)state;
+    bad(table, sizeof(table) / sizeof(table[0]));
+}
+
+static void simx_cm_read__not_text(void **state)
+{
+    char line[2000];
+    (void)state;
+
+    /* The longest line that is one. */
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fprintf(out, "#%01022d\n" HEAD FLOW "\n", 0);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(read_back(), 0);
+    simx_cm_fini(&cm);
+
+    bad_bytes("Nodes 4\nCon\0nections", 19, 2, "text without zero bytes, found 'Con'");
+    memset(line, 'n', sizeof(line));
+    bad_bytes(
+        line, sizeof(line), 1,
+        "a line below 1024 characters, found 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...'");
+    assert_int_equal(simx_cm_read(&cm, "/nonexistent/file", error, sizeof(error)), -ENOENT);
+    assert_string_equal(error, "/nonexistent/file: No such file or directory");
+    assert_int_equal(simx_cm_read(&cm, "/tmp", error, sizeof(error)), -EISDIR);
+    assert_string_equal(error, "/tmp: Is a directory");
+}
+
+/* What is written reads as the same, but for the lines; then `cm` is the one that was read. */
+static void round_trip(void)
+{
+    struct simx_cm made = cm;
+    FILE *out = fopen(path, "we");
+
+    assert_non_null(out);
+    assert_int_equal(simx_cm_write(out, &made), 0);
+    assert_int_equal(fclose(out), 0);
+    if (read_back())
+        fail_msg("%s", error);
+
+    assert_int_equal(cm.nodes, made.nodes);
+    assert_int_equal(cm.num_flows, made.num_flows);
+    assert_int_equal(cm.num_triggers, made.num_triggers);
+    for (uint32_t i = 0; i < cm.num_flows; i++) {
+        const struct simx_flow *a = &cm.flows[i], *b = &made.flows[i];
+
+        if (a->src != b->src || a->dst != b->dst || a->id != b->id || a->has_id != b->has_id ||
+            a->triggered != b->triggered || a->start_ps != b->start_ps ||
+            a->trigger != b->trigger || a->send_done != b->send_done ||
+            a->recv_done != b->recv_done || a->bytes != b->bytes)
+            fail_msg("flow %u: line %u is another flow", i, a->line);
+    }
+    for (uint32_t i = 0; i < cm.num_triggers; i++) {
+        assert_int_equal(cm.triggers[i].id, made.triggers[i].id);
+        assert_int_equal(cm.triggers[i].kind, made.triggers[i].kind);
+        assert_int_equal(cm.triggers[i].count, made.triggers[i].count);
+    }
+    simx_cm_fini(&made);
+}
+
+static void simx_cm_write__round_trip(void **state)
+{
+    char text[1024];
+    static const char want[] = "Nodes 9\nConnections 3\nTriggers 2\n"
+                               "0->8 id 4 start 1500 size 10 send_done_trigger 6\n"
+                               "8->0 start 0 size 1 recv_done_trigger 6\n"
+                               "1->2 id 5 trigger 6 size 2000000 send_done_trigger 1\n"
+                               "trigger id 6 barrier count 2\ntrigger id 1 oneshot\n";
+    (void)state;
+
+    good(want);
+    round_trip();
+    FILE *in = fopen(path, "re");
+    assert_non_null(in);
+    size_t len = fread(text, 1, sizeof(text) - 1, in);
+    fclose(in);
+    text[len] = '\0';
+    assert_string_equal(text, want);
+
+    /* A full disk is an error. */
+    FILE *full = fopen("/dev/full", "we");
+    if (full) {
+        assert_int_equal(simx_cm_write(full, &cm), -ENOSPC);
+        fclose(full);
+    }
+    simx_cm_fini(&cm);
+}
+
+static void simx_cm_permutation__one_circle(void **state)
+{
+    static const uint32_t sizes[] = {2, 3, 16, 1024};
+    (void)state;
+
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t hosts = sizes[i], at = 0, length = 0;
+
+        assert_int_equal(simx_cm_permutation(&cm, hosts, 2000, 5), 0);
+        round_trip();
+        assert_int_equal(cm.num_flows, hosts);
+        for (uint32_t host = 0; host < hosts; host++) {
+            assert_int_equal(cm.flows[host].src, host);
+            assert_int_equal(cm.flows[host].bytes, 2000);
+            assert_false(cm.flows[host].triggered);
+        }
+        do {
+            at = cm.flows[at].dst;
+            length++;
+        } while (at != 0 && length <= hosts);
+        assert_int_equal(length, hosts);
+        simx_cm_fini(&cm);
+    }
+}
+
+static uint64_t fingerprint(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < cm.num_flows; i++)
+        sum = sum * 1000003 + cm.flows[i].src * 65537u + cm.flows[i].dst;
+    simx_cm_fini(&cm);
+    return sum;
+}
+
+/* The same seed gives the same pattern, another one another. */
+static void simx_cm_permutation__seed(void **state)
+{
+    uint64_t seen[3];
+    (void)state;
+
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(simx_cm_permutation(&cm, 64, 1, i / 2), 0);
+        seen[i] = fingerprint();
+    }
+    assert_true(seen[0] == seen[1] && seen[1] != seen[2]);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(simx_cm_incast(&cm, 64, 3, 20, 1, i / 2), 0);
+        seen[i] = fingerprint();
+    }
+    assert_true(seen[0] == seen[1] && seen[1] != seen[2]);
+}
+
+static void simx_cm_incast__distinct_senders(void **state)
+{
+    static const uint32_t counts[] = {1, 7, 31};
+    (void)state;
+
+    for (unsigned i = 0; i < 3; i++) {
+        bool sends[32] = {false};
+
+        assert_int_equal(simx_cm_incast(&cm, 32, 9, counts[i], 500, i), 0);
+        round_trip();
+        assert_int_equal(cm.num_flows, counts[i]);
+        for (uint32_t j = 0; j < cm.num_flows; j++) {
+            assert_int_equal(cm.flows[j].dst, 9);
+            assert_int_not_equal(cm.flows[j].src, 9);
+            assert_false(sends[cm.flows[j].src]);
+            sends[cm.flows[j].src] = true;
+        }
+        simx_cm_fini(&cm);
+    }
+}
+
+/* Each pair once, and every send but the first of a host waits for the one before it, of the same host. */
+static void simx_cm_alltoall_serial__chains(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 7; hosts++) {
+        bool seen[7][7] = {{false}};
+        uint32_t starts = 0;
+
+        assert_int_equal(simx_cm_alltoall_serial(&cm, hosts, 9), 0);
+        round_trip();
+        assert_int_equal(cm.num_flows, hosts * (hosts - 1));
+        assert_int_equal(cm.num_triggers, hosts * (hosts - 2));
+        for (uint32_t i = 0; i < cm.num_flows; i++) {
+            const struct simx_flow *flow = &cm.flows[i];
+            const struct simx_flow *before = flow - 1;
+
+            assert_false(seen[flow->src][flow->dst]);
+            seen[flow->src][flow->dst] = true;
+            assert_int_equal(flow->recv_done, -1);
+            if (!flow->triggered) {
+                starts++;
+                assert_int_equal(flow->dst, (flow->src + 1) % hosts);
+                continue;
+            }
+            assert_int_equal(before->send_done, flow->trigger);
+            assert_int_equal(before->src, flow->src);
+            assert_int_equal(flow->dst, (before->dst + 1) % hosts);
+        }
+        assert_int_equal(starts, hosts);
+        simx_cm_fini(&cm);
+    }
+}
+
+/*
+ * Pieces are carried along: what a host sends it must have, after hosts - 1 steps each host has one piece of all, and
+ * at the end every host has every piece.
+ */
+static void simx_cm_ring_allreduce__pieces(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 6; hosts++) {
+        uint32_t parts[6][6]; /* bit h: host h's share is in this host's piece */
+        uint32_t all = (1u << hosts) - 1;
+        uint64_t piece_bytes[6] = {0};
+        uint64_t bytes = 1003, sum = 0;
+
+        assert_int_equal(simx_cm_ring_allreduce(&cm, hosts, bytes), 0);
+        round_trip();
+        assert_int_equal(cm.num_flows, 2 * (hosts - 1) * hosts);
+        for (uint32_t i = 0; i < hosts; i++) {
+            for (uint32_t piece = 0; piece < hosts; piece++)
+                parts[i][piece] = 1u << i;
+        }
+        for (uint32_t i = 0; i < cm.num_flows; i++) {
+            const struct simx_flow *flow = &cm.flows[i];
+            uint32_t step = i / hosts;
+            uint32_t piece = (flow->src + 2 * hosts - step) % hosts;
+
+            assert_int_equal(flow->dst, (flow->src + 1) % hosts);
+            assert_int_equal(flow->triggered, step > 0);
+            parts[flow->dst][piece] |= parts[flow->src][piece];
+            sum += flow->bytes;
+            /* The same piece is as long in each step. */
+            if (step == 0)
+                piece_bytes[piece] = flow->bytes;
+            assert_int_equal(flow->bytes, piece_bytes[piece]);
+            assert_in_range(flow->bytes, bytes / hosts, bytes / hosts + 1);
+            if (step == 0)
+                continue;
+            /* The one flow that fires it is the step before, arriving at this host. */
+            for (uint32_t j = 0; j < cm.num_flows; j++) {
+                bool fires = cm.flows[j].recv_done == (int32_t)flow->trigger;
+
+                assert_int_equal(fires, j / hosts + 1 == step && cm.flows[j].dst == flow->src);
+            }
+        }
+        assert_int_equal(sum, bytes * 2 * (hosts - 1));
+        for (uint32_t i = 0; i < hosts * hosts; i++)
+            assert_int_equal(parts[i / hosts][i % hosts], all);
+        simx_cm_fini(&cm);
+    }
+}
+
+static void simx_cm_generators__refused(void **state)
+{
+    (void)state;
+    assert_int_equal(simx_cm_permutation(&cm, 1, 1, 0), -EINVAL);
+    assert_int_equal(simx_cm_permutation(&cm, 4, 0, 0), -EINVAL);
+    assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX + 1, 1, 0), -EINVAL);
+    assert_int_equal(simx_cm_incast(&cm, 4, 4, 1, 1, 0), -EINVAL);
+    assert_int_equal(simx_cm_incast(&cm, 4, 0, 4, 1, 0), -EINVAL);
+    assert_int_equal(simx_cm_incast(&cm, 4, 0, 0, 1, 0), -EINVAL);
+    assert_int_equal(simx_cm_alltoall_serial(&cm, 0, 1), -EINVAL);
+    assert_int_equal(simx_cm_alltoall_serial(&cm, 1025, 1), -EINVAL);
+    assert_int_equal(simx_cm_ring_allreduce(&cm, 1, 100), -EINVAL);
+    assert_int_equal(simx_cm_ring_allreduce(&cm, 8, 7), -EINVAL);
+    assert_int_equal(simx_cm_ring_allreduce(&cm, 725, 1 << 20), -EINVAL);
+}
+
+/* Of the largest sizes, and sums near 64 bits. */
+static void simx_cm_generators__largest(void **state)
+{
+    (void)state;
+    assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX, 1, 0), 0);
+    round_trip();
+    simx_cm_fini(&cm);
+    assert_int_equal(simx_cm_ring_allreduce(&cm, 3, UINT64_MAX), 0);
+    for (uint32_t i = 0; i < cm.num_flows; i++)
+        assert_int_equal(cm.flows[i].bytes, UINT64_MAX / 3);
+    simx_cm_fini(&cm);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simx_cm_read__all_words),
+        cmocka_unit_test(simx_cm_read__barrier_without_count),
+        cmocka_unit_test(simx_cm_read__bad_headers),
+        cmocka_unit_test(simx_cm_read__bad_flows),
+        cmocka_unit_test(simx_cm_read__bad_triggers),
+        cmocka_unit_test(simx_cm_read__not_text),
+        cmocka_unit_test(simx_cm_write__round_trip),
+        cmocka_unit_test(simx_cm_permutation__one_circle),
+        cmocka_unit_test(simx_cm_permutation__seed),
+        cmocka_unit_test(simx_cm_incast__distinct_senders),
+        cmocka_unit_test(simx_cm_alltoall_serial__chains),
+        cmocka_unit_test(simx_cm_ring_allreduce__pieces),
+        cmocka_unit_test(simx_cm_generators__refused),
+        cmocka_unit_test(simx_cm_generators__largest),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

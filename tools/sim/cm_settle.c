@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/sim/cm_settle.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct key {
+    uint64_t id;
+    uint32_t index;
+    unsigned line;
+};
+
+/* Scratch memory of one matrix; all arrays are indices or counts of the same flows and triggers. */
+struct settle {
+    struct simx_cm *cm;
+    const struct simx_lines *lines;
+    struct key *flow_keys, *trigger_keys; /* sorted by id */
+    uint32_t *fired;                      /* events that fire each trigger */
+    uint32_t *waiting;                    /* first flow of each trigger, plus 1 */
+    uint32_t *next;                       /* the next flow of the same trigger, plus 1 */
+    uint32_t *queue;                      /* flows in an order in which they may start */
+    bool *started;
+};
+
+static int settle_init(struct settle *s)
+{
+    size_t flows = s->cm->num_flows, triggers = s->cm->num_triggers;
+
+    /* calloc(0) may be NULL. */
+    s->flow_keys = calloc(flows + 1, sizeof(*s->flow_keys));
+    s->trigger_keys = calloc(triggers + 1, sizeof(*s->trigger_keys));
+    s->fired = calloc(triggers + 1, sizeof(*s->fired));
+    s->waiting = calloc(triggers + 1, sizeof(*s->waiting));
+    s->next = calloc(flows + 1, sizeof(*s->next));
+    s->queue = calloc(flows + 1, sizeof(*s->queue));
+    s->started = calloc(flows + 1, sizeof(*s->started));
+    if (!s->flow_keys || !s->trigger_keys || !s->fired || !s->waiting || !s->next || !s->queue ||
+        !s->started)
+        return simx_lines_failed(s->lines, -ENOMEM);
+    return 0;
+}
+
+static void settle_fini(struct settle *s)
+{
+    free(s->flow_keys);
+    free(s->trigger_keys);
+    free(s->fired);
+    free(s->waiting);
+    free(s->next);
+    free(s->queue);
+    free(s->started);
+}
+
+static int expected_number(const struct settle *s, unsigned line, const char *what, uint64_t found)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)found);
+    return simx_lines_expected(s->lines, line, text, "%s", what);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+
+    if (a->id != b->id)
+        return a->id < b->id ? -1 : 1;
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+static int sort_unique(const struct settle *s, struct key *keys, uint32_t count, const char *what)
+{
+    char sentence[64];
+
+    qsort(keys, count, sizeof(*keys), compare_keys);
+    for (uint32_t i = 1; i < count; i++) {
+        if (keys[i].id != keys[i - 1].id)
+            continue;
+        snprintf(sentence, sizeof(sentence), "another %s id than that of line %u", what,
+                 keys[i - 1].line);
+        return expected_number(s, keys[i].line, sentence, keys[i].id);
+    }
+    return 0;
+}
+
+static int check_ids(struct settle *s)
+{
+    const struct simx_cm *cm = s->cm;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].has_id)
+            s->flow_keys[count++] = (struct key){cm->flows[i].id, i, cm->flows[i].line};
+    }
+    for (uint32_t i = 0; i < cm->num_triggers; i++)
+        s->trigger_keys[i] = (struct key){cm->triggers[i].id, i, cm->triggers[i].line};
+    int rc = sort_unique(s, s->flow_keys, count, "connection");
+    return rc ? rc : sort_unique(s, s->trigger_keys, cm->num_triggers, "trigger");
+}
+
+static int find_trigger(const struct settle *s, const struct simx_flow *flow, uint32_t id,
+                        uint32_t *index)
+{
+    uint32_t low = 0, high = s->cm->num_triggers;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (s->trigger_keys[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == s->cm->num_triggers || s->trigger_keys[low].id != id)
+        return expected_number(s, flow->line, "a trigger that is defined", id);
+    *index = s->trigger_keys[low].index;
+    return 0;
+}
+
+/* An event of the flow fires a trigger: from id to index, and counted. -1: none. */
+static int resolve_event(struct settle *s, const struct simx_flow *flow, int32_t *trigger)
+{
+    uint32_t index;
+
+    if (*trigger < 0)
+        return 0;
+    int rc = find_trigger(s, flow, (uint32_t)*trigger, &index);
+    if (rc)
+        return rc;
+    *trigger = (int32_t)index;
+    s->fired[index]++;
+    return 0;
+}
+
+static int resolve(struct settle *s)
+{
+    for (uint32_t i = 0; i < s->cm->num_flows; i++) {
+        struct simx_flow *flow = &s->cm->flows[i];
+        int rc = 0;
+
+        if (flow->triggered) {
+            rc = find_trigger(s, flow, flow->trigger, &flow->trigger);
+            if (rc)
+                return rc;
+            s->next[i] = s->waiting[flow->trigger];
+            s->waiting[flow->trigger] = i + 1;
+        }
+        rc = resolve_event(s, flow, &flow->send_done);
+        if (rc)
+            return rc;
+        rc = resolve_event(s, flow, &flow->recv_done);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* htsim aborts on an event too many, and one too few leaves its flows waiting for ever. */
+static int check_counts(struct settle *s)
+{
+    char sentence[96];
+
+    for (uint32_t i = 0; i < s->cm->num_triggers; i++) {
+        struct simx_trigger *trigger = &s->cm->triggers[i];
+
+        if (s->fired[i] == 0)
+            return expected_number(s, trigger->line, "a trigger that a connection fires",
+                                   trigger->id);
+        if (trigger->count == 0)
+            trigger->count = s->fired[i];
+        if (trigger->count == s->fired[i])
+            continue;
+        snprintf(sentence, sizeof(sentence), "count %u, as often as trigger %u is fired",
+                 s->fired[i], trigger->id);
+        if (trigger->kind == SIMX_ONESHOT)
+            return simx_lines_expected(s->lines, trigger->line, "oneshot", "barrier with %s",
+                                       sentence);
+        return expected_number(s, trigger->line, sentence, trigger->count);
+    }
+    return 0;
+}
+
+/* Let each flow that may start end at once: what has not started then never will. */
+static int check_all_start(struct settle *s)
+{
+    const struct simx_cm *cm = s->cm;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (!cm->flows[i].triggered)
+            s->queue[count++] = i;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct simx_flow *flow = &cm->flows[s->queue[i]];
+        const int32_t events[] = {flow->send_done, flow->recv_done};
+
+        s->started[s->queue[i]] = true;
+        for (unsigned j = 0; j < 2; j++) {
+            if (events[j] < 0 || --s->fired[events[j]] > 0)
+                continue;
+            for (uint32_t k = s->waiting[events[j]]; k > 0; k = s->next[k - 1])
+                s->queue[count++] = k - 1;
+        }
+    }
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        const struct simx_flow *flow = &cm->flows[i];
+
+        if (!s->started[i])
+            return expected_number(s, flow->line,
+                                   "a trigger that fires before what waits for it has started",
+                                   cm->triggers[flow->trigger].id);
+    }
+    return 0;
+}
+
+int simx_cm_settle(struct simx_cm *cm, const struct simx_lines *lines)
+{
+    struct settle settle = {.cm = cm, .lines = lines};
+    int rc = settle_init(&settle);
+
+    if (rc == 0)
+        rc = check_ids(&settle);
+    if (rc == 0)
+        rc = resolve(&settle);
+    if (rc == 0)
+        rc = check_counts(&settle);
+    if (rc == 0)
+        rc = check_all_start(&settle);
+    settle_fini(&settle);
+    return rc;
+}

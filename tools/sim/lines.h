@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Text files of one record a line: words, numbers, and errors that name file and line.
+ *
+ * simx_lines_open(); simx_lines_next() until it returns 0; simx_lines_close(). In between, the words of the current
+ * line are in word[], and simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that
+ * begins with # ends its line.
+ */
+#ifndef MRD_SIM_LINES_H
+#define MRD_SIM_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SIMX_LINE_BYTES = 1024, SIMX_WORDS_MAX = 16 };
+
+#define SIMX_END_OF_FILE "end of file"
+
+struct simx_lines {
+    FILE *file;
+    const char *path; /* the caller's, for messages */
+    unsigned line;    /* number of the current line, from 1; past the end: one more than the last */
+    char text[SIMX_LINE_BYTES]; /* the line, cut into words */
+    char *word[SIMX_WORDS_MAX];
+    unsigned num_words;
+    char *error; /* the caller's; every function that fails leaves a sentence here */
+    size_t error_len;
+};
+
+/* 0 or -errno. `path` and `error` must live until simx_lines_close(). */
+int simx_lines_open(struct simx_lines *lines, const char *path, char *error, size_t len);
+void simx_lines_close(struct simx_lines *lines);
+
+/* 1: a line with words; 0: end of file; -EINVAL: not text, or too long; -errno: the file cannot be read. */
+int simx_lines_next(struct simx_lines *lines);
+
+/* The word, or the words "end of line" past the last one. */
+const char *simx_lines_word(const struct simx_lines *lines, unsigned word);
+
+/* Word `word` as a number of low .. high. 0, or -EINVAL with a sentence that calls the number `what`. */
+int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *what, uint64_t low,
+                   uint64_t high, uint64_t *value);
+/* -EINVAL with a sentence unless the current line has `count` words. */
+int simx_lines_end(const struct simx_lines *lines, unsigned count);
+
+/* FILE:LINE: expected WHAT, found 'TEXT'. Returns -EINVAL. */
+int simx_lines_expected(const struct simx_lines *lines, unsigned line, const char *found,
+                        const char *what, ...) __attribute__((format(printf, 4, 5)));
+/* FILE: the sentence of -rc. Returns rc. */
+int simx_lines_failed(const struct simx_lines *lines, int rc);
+
+/* The digits of text .. end - 1. False: none, something else among them, or more than 64 bits. */
+bool simx_parse_u64(const char *text, const char *end, uint64_t *value);
+
+#endif
