@@ -37,13 +37,14 @@ struct mrd_allocator {
 struct mrd_mover {
     uint64_t link_bps; /* rate of the link; 0: unknown, it is measured */
     uint64_t rto_floor_ns;
-    uint64_t base_rtt_ns;   /* least value taken for the base RTT; 0: the measured one */
-    uint32_t ack_every;     /* packets received before an ack */
-    uint32_t ack_delay_ns;  /* longest time that an ack is held back */
-    uint32_t payload_bytes; /* largest payload of a packet, multiple of 64 */
-    uint32_t quantum;       /* most packets sent on a path before switching: 1, or what GSO takes */
-    uint32_t paths;         /* usable path numbers: 0 .. paths - 1 */
-    uint32_t tracker;       /* PSNs tracked a peer: power of two, 256 .. 4096 */
+    uint64_t base_rtt_ns;     /* least value taken for the base RTT; 0: the measured one */
+    uint64_t base_rtt_max_ns; /* greatest: of the longest way through the fabric; 0: unknown */
+    uint32_t ack_every;       /* packets received before an ack */
+    uint32_t ack_delay_ns;    /* longest time that an ack is held back */
+    uint32_t payload_bytes;   /* largest payload of a packet, multiple of 64 */
+    uint32_t quantum; /* most packets sent on a path before switching: 1, or what GSO takes */
+    uint32_t paths;   /* usable path numbers: 0 .. paths - 1 */
+    uint32_t tracker; /* PSNs tracked a peer: power of two, 256 .. 4096 */
     uint32_t cwnd_cap_bytes;     /* 0: none */
     uint32_t cwnd_start_bytes;   /* 0: 1.5 BDP */
     uint32_t rx_buffer_bytes;    /* receive buffer shared by all senders; 0: no limit */

@@ -156,6 +156,7 @@ struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *pe
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_cc_config cc = {.link_bps = m->link_bps,
                                .base_rtt_ns = m->base_rtt_ns,
+                               .base_rtt_max_ns = m->base_rtt_max_ns,
                                .cwnd_cap_bytes = m->cwnd_cap_bytes,
                                .cwnd_start_bytes = m->cwnd_start_bytes,
                                .tune = m->tune};

@@ -238,7 +238,8 @@ uint64_t mrd_progress_deadline(const struct mrd_context_impl *c)
 
     if (c->rx_more)
         return 0;
-    return deadline < c->outbox.retry_ns ? deadline : c->outbox.retry_ns;
+    /* Whatever is due, it cannot be sent before the mover took what is there. */
+    return c->outbox.count ? c->outbox.retry_ns : deadline;
 }
 
 static void drop_user_packets(struct mrd_context_impl *c)

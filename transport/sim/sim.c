@@ -352,7 +352,18 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------ for tests */
+/* -------------------------------------------------------------------------- for experiments, tests */
+
+void mrd_sim_set_tune(struct mrd_sim *sim, const struct mrd_tune *tune)
+{
+    sim->options.tune = tune;
+}
+
+void mrd_sim_set_turn_hook(struct mrd_sim *sim, void (*hook)(void *arg, uint32_t host), void *arg)
+{
+    sim->options.turn_hook = hook;
+    sim->options.turn_hook_arg = arg;
+}
 
 void mrd_sim_set_gro(struct mrd_sim *sim, bool gro)
 {

@@ -7,7 +7,8 @@
 
 #include "transport/sim/sim_world.h"
 
-#define PPB 1000000000
+#define PPB    1000000000
+#define FAR_NS (UINT64_C(1) << 60) /* 36 years: as good as never */
 
 enum {
     /* A context that asks to be called this often without letting time pass is stuck. */
@@ -56,11 +57,13 @@ void mrd_sim_host_reset(struct mrd_sim_host *host)
 
 /* ---------------------------------------------------------------------------------------- clock */
 
+/* Seconds and the rest on their own, so that the products fit. */
 static uint64_t clock_at(const struct mrd_sim_host *host, uint64_t ns)
 {
-    __int128 drift = (__int128)ns * host->skew_ppb / PPB;
+    int64_t drift_ns = (int64_t)(ns / PPB) * host->skew_ppb;
 
-    return (uint64_t)((__int128)ns + drift) + host->clock_offset_ns;
+    drift_ns += (int64_t)(ns % PPB) * host->skew_ppb / PPB;
+    return ns + (uint64_t)drift_ns + host->clock_offset_ns;
 }
 
 uint64_t mrd_sim_host_now_ns(const struct mrd_sim_host *host)
@@ -76,13 +79,19 @@ static uint64_t virtual_time(const struct mrd_sim_host *host, uint64_t clock_ns)
     if (clock_ns <= clock_at(host, host->sim->now_ns))
         return host->sim->now_ns;
 
-    __int128 ns = (__int128)(clock_ns - host->clock_offset_ns) * PPB / (PPB + host->skew_ppb);
+    double guess_ns =
+        (double)(clock_ns - host->clock_offset_ns) * PPB / (PPB + (double)host->skew_ppb);
 
-    if (ns >= (__int128)MRD_SIM_NEVER)
+    if (guess_ns >= (double)FAR_NS)
         return MRD_SIM_NEVER;
-    while (clock_at(host, (uint64_t)ns) < clock_ns)
+
+    uint64_t ns = (uint64_t)guess_ns;
+
+    while (ns > 0 && clock_at(host, ns - 1) >= clock_ns)
+        ns--;
+    while (clock_at(host, ns) < clock_ns)
         ns++;
-    return (uint64_t)ns;
+    return ns;
 }
 
 /* ---------------------------------------------------------------------------------------- timer */
@@ -160,6 +169,10 @@ static void turn(struct mrd_sim_host *host)
     host->progress(host->arg);
     host->in_progress = false;
     arm(host, now_ns + 1);
+    if (host->sim->options.turn_hook) {
+        host->sim->options.turn_hook(host->sim->options.turn_hook_arg, host->number);
+        mrd_sim_hosts_settle(host->sim);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- models */

@@ -100,7 +100,6 @@ struct mrd_sim_host {
     struct mrd_sim_packet *rx_head, *rx_last, *rx_lent;
     uint64_t rx_ready_ns; /* when the loop is to be called for them */
 
-    uint64_t ring_ns;          /* what its own queue takes, as time at its link's rate; tree only */
     uint64_t tx_retry_ns;      /* when the ring has room again after a partial burst */
     struct mrd_sim_sent *sent; /* ring of sent_cap, a power of two; owned */
     uint32_t sent_head, sent_tail, sent_cap; /* free-running */
@@ -141,7 +140,15 @@ void mrd_sim_rx_return(struct mrd_backend *b);
 
 extern const struct mrd_backend_ops mrd_sim_ops;
 
-/* ------------------------------------------------------------------------------------ for tests */
+/* -------------------------------------------------------------------------- for experiments, tests */
+
+/* Constants of the policies for contexts opened from now on; borrowed, outlives them. NULL: the defaults. */
+void mrd_sim_set_tune(struct mrd_sim *sim, const struct mrd_tune *tune);
+/*
+ * Called after each turn of a host's loop inside mrd_sim_run_until(), for example to poll its completion queue. It may
+ * use all contexts.
+ */
+void mrd_sim_set_turn_hook(struct mrd_sim *sim, void (*hook)(void *arg, uint32_t host), void *arg);
 
 /*
  * Straight receive: packets of one sender and path that wait together are offered to the engine's

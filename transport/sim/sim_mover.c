@@ -20,8 +20,6 @@ enum {
     RTO_FLOOR_NS = 100000,
     TRACKER = 1024,
     TX_RETRY_NS = 100,
-    RING_PACKETS = 16, /* full ones in a host's own queue */
-    BATCH = 4,         /* packets made at once where that queue is short */
     SENT_FIRST = 64,
 };
 
@@ -75,6 +73,16 @@ static const struct mrd_sim_link *host_link(const struct mrd_sim_host *host)
     return mrd_sim_fabric_start(&host->sim->fabric, host->number);
 }
 
+/* Of a full packet and its ack on the longest way through the fabric. */
+static uint64_t longest_rtt_ns(const struct mrd_sim *sim, uint32_t payload_bytes)
+{
+    const struct mrd_sim_topology *topology = &sim->fabric.tree->topology;
+    double bytes = payload_bytes + HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES;
+
+    return (uint64_t)(mrd_sim_tree_longest_ns(topology, bytes) +
+                      mrd_sim_tree_longest_ns(topology, HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES));
+}
+
 static struct mrd_backend *sim_open(const struct mrd_device *device,
                                     const struct mrd_context_attr *attr, int *error)
 {
@@ -114,10 +122,11 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
         .tracker = TRACKER,
         .header_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES,
         .copies = sim->attr.tx_done_delay_ns == 0,
+        .tune = sim->options.tune,
     };
     if (sim->fabric.tree) {
-        host->backend.batch = BATCH;
-        host->ring_ns = RING_PACKETS * packet_ns(link_bps, payload_bytes);
+        host->backend.mover.base_rtt_max_ns = longest_rtt_ns(sim, payload_bytes);
+        host->backend.batch = 1;
     }
     mrd_sim_host_reset(host);
     host->path_next = host->backend.mover.paths;
@@ -286,17 +295,15 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
 }
 
 /*
- * Time until the host's own queue has room again; 0: it has. As the ring of a network card it takes little, so that
- * what is sent next is decided late.
+ * Time until the host's link is idle. In a tree a host has no queue of its own: what goes next, and which way, is
+ * decided when it can leave, as in a network card that has the engine.
  */
-static uint64_t ring_wait_ns(const struct mrd_sim_host *host)
+static uint64_t link_wait_ns(const struct mrd_sim_host *host)
 {
     const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
     uint64_t now_ns = host->sim->now_ns;
 
-    if (!wire || wire->idle_at_ns <= now_ns + host->ring_ns)
-        return 0;
-    return wire->idle_at_ns - now_ns - host->ring_ns / 2;
+    return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns - now_ns : 0;
 }
 
 static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
@@ -310,11 +317,11 @@ static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *
     if (host->stopped)
         return 0;
     while (taken < n && (limit == 0 || taken < limit)) {
-        uint64_t ring_ns = ring_wait_ns(host);
+        uint64_t link_ns = link_wait_ns(host);
 
-        if (ring_ns)
-            wait_ns = ring_ns;
-        if (ring_ns || !send_one(host, &packets[taken]))
+        if (link_ns)
+            wait_ns = link_ns;
+        if (link_ns || !send_one(host, &packets[taken]))
             break;
         taken++;
     }

@@ -248,13 +248,33 @@ uint64_t mrd_sim_tree_hash(const struct mrd_sim_switch *node, const struct mrd_s
     return XXH3_64bits_withSeed(tuple, sizeof(*tuple), node->seed);
 }
 
-uint32_t mrd_sim_tree_hops(const struct mrd_sim_topology *topology)
+unsigned mrd_sim_tree_longest(const struct mrd_sim_topology *topology, struct mrd_sim_hop *hops)
 {
-    uint32_t below_one = topology->tier[0].radix_down;
+    bool is_one_leaf = topology->hosts <= topology->tier[0].radix_down;
+    bool is_one_pod = topology->tiers == 2 || topology->hosts <= topology->pod_hosts;
+    unsigned num = is_one_leaf ? 2 : is_one_pod ? 4 : 6;
 
-    if (topology->hosts <= below_one)
-        return 2;
-    return topology->tiers == 2 || topology->hosts <= topology->pod_hosts ? 4 : 6;
+    for (unsigned i = 0; i < num; i++) {
+        bool is_up = i < num / 2;
+        const struct mrd_sim_tier *tier = &topology->tier[is_up ? i : num - 1 - i];
+        uint64_t switch_ns = is_up ? tier->switch_ns : 0;
+
+        if (!is_up && i + 1 < num)
+            switch_ns = topology->tier[num - 2 - i].switch_ns;
+        hops[i] = (struct mrd_sim_hop){tier->rate_bps, tier->delay_ns + switch_ns};
+    }
+    return num;
+}
+
+double mrd_sim_tree_longest_ns(const struct mrd_sim_topology *topology, double wire_bytes)
+{
+    struct mrd_sim_hop hops[MRD_SIM_HOPS_MAX];
+    unsigned num = mrd_sim_tree_longest(topology, hops);
+    double ns = 0;
+
+    for (unsigned i = 0; i < num; i++)
+        ns += wire_bytes * 8e9 / (double)hops[i].rate_bps + (double)hops[i].delay_ns;
+    return ns;
 }
 
 int mrd_sim_tree_node_name(const struct mrd_sim_tree *tree, uint32_t node, char *name, size_t len)

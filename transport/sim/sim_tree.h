@@ -54,8 +54,16 @@ struct mrd_sim_ends mrd_sim_tree_ends(const struct mrd_sim_tree *tree, uint32_t 
 /* The wires that lead from a switch towards a host, equally good: first and number. */
 uint32_t mrd_sim_tree_ways(const struct mrd_sim_switch *node, uint32_t host, uint32_t *num);
 uint64_t mrd_sim_tree_hash(const struct mrd_sim_switch *node, const struct mrd_sim_tuple *tuple);
-/* Links on the longest way between two hosts. */
-uint32_t mrd_sim_tree_hops(const struct mrd_sim_topology *topology);
+/* A link of a way, and the switch at its end. */
+struct mrd_sim_hop {
+    uint64_t rate_bps;
+    uint64_t delay_ns;
+};
+enum { MRD_SIM_HOPS_MAX = 2 * MRD_SIM_TIERS_MAX };
+/* The longest way between two hosts: its links, MRD_SIM_HOPS_MAX at most. */
+unsigned mrd_sim_tree_longest(const struct mrd_sim_topology *topology, struct mrd_sim_hop *hops);
+/* What a packet of so many bytes on the wire needs for it where nothing else is. */
+double mrd_sim_tree_longest_ns(const struct mrd_sim_topology *topology, double wire_bytes);
 /* "host3", "leaf0", "agg1", "core2", "spine2". */
 int mrd_sim_tree_node_name(const struct mrd_sim_tree *tree, uint32_t node, char *name, size_t len);
 

@@ -12,8 +12,11 @@
 
 struct mrd_sim_host;
 
-/* What only tests set; see sim_host.h. */
+/* What only experiments and tests set; see sim_host.h. */
 struct mrd_sim_options {
+    const struct mrd_tune *tune;
+    void (*turn_hook)(void *arg, uint32_t host);
+    void *turn_hook_arg;
     uint64_t rx_delay_ns;
     uint32_t datagram_bytes_max; /* 0: no limit */
     uint32_t quantum;
