@@ -13,6 +13,7 @@ static const struct mrd_tune_cc *constants(const struct mrd_cc *cc)
 static const struct mrd_cc_ops *const policies[] = {
     &mrd_cc_nscc, /* the default is the first */
     &mrd_cc_dctcp,
+    &mrd_cc_swift,
     &mrd_cc_none,
 };
 
@@ -177,6 +178,22 @@ bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, u
     cc->loss_packets = 0;
     cc->loss_ok_ns = now_ns + rtt_ns;
     return true;
+}
+
+void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
+{
+    struct mrd_cc_delay_min *min = &cc->delay_min;
+
+    if (!cc->delay_valid)
+        min->prev_ns = sample_ns;
+    if (min->samples >= samples) {
+        min->prev_ns = min->cur_ns;
+        min->samples = 0;
+    }
+    if (min->samples++ == 0 || sample_ns < min->cur_ns)
+        min->cur_ns = sample_ns;
+    cc->delay_ns = min->cur_ns < min->prev_ns ? min->cur_ns : min->prev_ns;
+    cc->delay_valid = true;
 }
 
 void mrd_cc_halve(struct mrd_cc *cc)

@@ -51,6 +51,12 @@ struct mrd_cc_delay_min {
     double cur_ns, prev_ns;
 };
 
+/* What swift keeps. */
+struct mrd_cc_swift_state {
+    double root_most, gain; /* of its flow scaling: 1 / sqrt(scaling_most), and 1 / the range */
+    uint32_t timeouts;      /* in a row */
+};
+
 struct mrd_cc {
     const struct mrd_cc_ops *ops;
     struct mrd_cc_config config;
@@ -59,8 +65,7 @@ struct mrd_cc {
     bool slow_start;
     bool ce_seen;     /* this peer marked a packet once */
     bool delay_valid; /* there was a sample */
-    double
-        delay_ns; /* rtt - least rtt: EWMA(1/8), or if the rate is unknown the least of a few samples */
+    double delay_ns;  /* rtt, of nscc less the least: a mean, or the least of a few samples */
     struct mrd_cc_delay_min delay_min;
     double ce_rtt, ce_ewma; /* share of CE in the last RTT; EWMA(1/4) of it (dctcp: alpha) */
     double loss_ewma;       /* EWMA(1/4) of the share lost in an RTT */
@@ -68,11 +73,10 @@ struct mrd_cc {
     uint64_t round_packets, round_ce, round_acked, round_lost; /* in this round */
     uint64_t cut_ok_ns;                 /* no second cut by marks or delay before this time */
     uint64_t loss_end_ns, loss_packets; /* losses declared in the RTT that ends then */
-    uint64_t
-        loss_ok_ns; /* losses before this time are of packets sent before the last cut by loss */
-    double
-        rate_bps; /* greatest delivered rate lately (link_bps if that is known); 0: unknown yet */
+    uint64_t loss_ok_ns; /* before this time losses are of packets sent before the last cut */
+    double rate_bps;     /* greatest delivered rate lately, or link_bps; 0: unknown yet */
     struct mrd_cc_rate rate;
+    struct mrd_cc_swift_state swift;
 };
 
 struct mrd_cc_ack {
@@ -118,11 +122,13 @@ void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes);
 /* Losses declared: true once when they make up `packets_needed` in an RTT; then not again for an RTT. */
 bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
                    uint64_t rtt_ns);
+/* delay_ns becomes the least of the last `samples` to twice as many samples. */
+void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
 /* Half the window, as at an RTO, but not from above one packet to below. */
 void mrd_cc_halve(struct mrd_cc *cc);
 
 #define MRD_CC_UNBOUNDED 1e18 /* bytes: no bound */
 
-extern const struct mrd_cc_ops mrd_cc_nscc, mrd_cc_dctcp, mrd_cc_none;
+extern const struct mrd_cc_ops mrd_cc_nscc, mrd_cc_dctcp, mrd_cc_swift, mrd_cc_none;
 
 #endif

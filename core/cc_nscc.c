@@ -60,25 +60,8 @@ static void nscc_init(struct mrd_cc *cc)
     (void)cc; /* what mrd_cc_init() set is the start */
 }
 
-static double least_of_few(struct mrd_cc *cc, double sample_ns, bool first)
-{
-    struct mrd_cc_delay_min *min = &cc->delay_min;
-
-    if (first)
-        min->prev_ns = sample_ns;
-    if (min->samples >= constants(cc)->delay_samples) {
-        min->prev_ns = min->cur_ns;
-        min->samples = 0;
-    }
-    if (min->samples++ == 0 || sample_ns < min->cur_ns)
-        min->cur_ns = sample_ns;
-    return min->cur_ns < min->prev_ns ? min->cur_ns : min->prev_ns;
-}
-
 static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    bool first = !cc->delay_valid;
-
     if (ack->rtt_ns == 0)
         return;
     uint64_t least_ns = ack->rtt_min_ns;
@@ -86,7 +69,7 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         least_ns = cc->config.base_rtt_max_ns;
     double sample_ns = ack->rtt_ns > least_ns ? (double)(ack->rtt_ns - least_ns) : 0;
     if (!rate_known(cc))
-        cc->delay_ns = least_of_few(cc, sample_ns, first);
+        mrd_cc_least_delay(cc, sample_ns, constants(cc)->delay_samples);
     else
         cc->delay_ns += (sample_ns - cc->delay_ns) * constants(cc)->delay_gain;
     cc->delay_valid = true;

@@ -65,6 +65,23 @@
     X(dctcp, least_packets, 8,        "packets: least value of that bound")                        \
     X(dctcp, loss_share,    1.0 / 4,  "of the window, lost in an RTT: a cut, once marks were seen")
 
+/* Kumar et al., SIGCOMM 2020, where the paper gives a value. */
+#define MRD_TUNE_SWIFT(X)                                                                          \
+    X(swift, target_rtts,   2,       "base RTTs: base target, of the whole round trip")            \
+    X(swift, scaling_rtts,  4,       "base RTTs: most that flow scaling adds")                     \
+    X(swift, scaling_least, 0.1,     "packets: window from which down it adds all")                \
+    X(swift, scaling_most,  100,     "packets: window from which up it adds nothing")              \
+    X(swift, gain_packets,  1,       "packets: growth per RTT below the target")                   \
+    X(swift, cut_gain,      0.8,     "beta: cut, times the share of the delay beyond the target")  \
+    X(swift, most_cut,      0.5,     "greatest cut, and that by loss")                             \
+    X(swift, delay_samples, 4,       "samples: half window of the least delay")                    \
+    X(swift, most_bdp,      3,       "BDP: greatest window where the rate is known")               \
+    /* So that delayed acks do not stall a very short link. */                                     \
+    X(swift, least_packets, 8,       "packets: least value of that bound")                         \
+    /* 0: any loss, as in the paper. */                                                            \
+    X(swift, loss_share,    1.0 / 4, "of the window, lost in an RTT: a cut")                       \
+    X(swift, timeouts_most, 5,       "timeouts in a row that end at the least window")
+
 #define MRD_TUNE_NONE(X)                                                                           \
     X(none, window_bdp,   3,        "BDP: the window where the rate is known")                     \
     X(none, window_bytes, 16 << 20, "bytes: the window where nothing bounds it")
@@ -131,6 +148,7 @@
     MRD_TUNE_CC(X)                                                                                 \
     MRD_TUNE_NSCC(X)                                                                               \
     MRD_TUNE_DCTCP(X)                                                                              \
+    MRD_TUNE_SWIFT(X)                                                                              \
     MRD_TUNE_NONE(X)                                                                               \
     MRD_TUNE_ADAPTIVE(X)                                                                           \
     MRD_TUNE_PATH(X)                                                                               \
@@ -147,6 +165,9 @@ struct mrd_tune_nscc {
 };
 struct mrd_tune_dctcp {
     MRD_TUNE_DCTCP(X)
+};
+struct mrd_tune_swift {
+    MRD_TUNE_SWIFT(X)
 };
 struct mrd_tune_none {
     MRD_TUNE_NONE(X)
@@ -169,6 +190,7 @@ struct mrd_tune {
     struct mrd_tune_cc cc;
     struct mrd_tune_nscc nscc;
     struct mrd_tune_dctcp dctcp;
+    struct mrd_tune_swift swift;
     struct mrd_tune_none none;
     struct mrd_tune_adaptive adaptive;
     struct mrd_tune_path path;

@@ -86,7 +86,7 @@ struct mrd_context_attr {
     uint32_t
         mtu; /* most payload bytes a packet, multiple of 64; default: what fits, at most 4096 */
     const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
-    const char *cc;    /* "nscc" "dctcp" "none"; default: nscc */
+    const char *cc;    /* "nscc" "dctcp" "swift" "none"; default: nscc */
     uint64_t link_bps; /* the link's rate if you know better than the mover; default: the mover's */
     uint32_t max_peers; /* peer table entries; default: 1024 */
     uint32_t

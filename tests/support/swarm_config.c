@@ -50,7 +50,7 @@ static void draw_links(struct swarm *s)
 static void draw_hosts(struct swarm *s)
 {
     static const char *const sprays[] = {NULL, "single", "rr", "random", "reps", "adaptive"};
-    static const char *const ccs[] = {NULL, "nscc", "dctcp", "none"};
+    static const char *const ccs[] = {NULL, "nscc", "dctcp", "none", "swift"};
     struct swarm_config *c = &s->config;
 
     c->sim.hosts = swarm_chance(s, 700) ? 2 : 2 + swarm_below(s, SWARM_HOSTS_MAX - 1);
@@ -60,7 +60,7 @@ static void draw_hosts(struct swarm *s)
     c->paths = PICK(s, 0, 1, 2, 4, 16, 64);
     c->mtu = PICK(s, 0, 0, 256, 1024, 4096, 8192);
     c->spray = sprays[swarm_below(s, 6)];
-    c->cc = ccs[swarm_below(s, 4)];
+    c->cc = ccs[swarm_below(s, 5)];
     c->straight = swarm_chance(s, 330);
     c->own_buffers = swarm_chance(s, 400);
     c->max_peers = swarm_chance(s, 250) ? 2 : 0;

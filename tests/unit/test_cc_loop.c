@@ -68,11 +68,11 @@ static double share_lost(const struct model *m)
 
 static void model_single_flow__fills_link(void **state)
 {
-    static const char *const names[] = {"nscc", "dctcp"};
+    static const char *const names[] = {"nscc", "dctcp", "swift"};
     struct model *m = *state;
     struct model_options no_ecn = without_ecn();
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         assert_true(run(m, &link_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
         assert_true(share_lost(m) == 0);
         assert_true(run(m, &no_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
@@ -90,16 +90,17 @@ static void model_random_loss__fills_link(void **state)
 
         o.loss_ppm = ppms[k];
         assert_true(run(m, &o, "nscc", &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
+        assert_true(run(m, &o, "swift", &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
     }
 }
 
 /* The second begins when the first has the link. */
 static void model_two_flows__share_fairly(void **state)
 {
-    static const char *const names[] = {"nscc", "dctcp"};
+    static const char *const names[] = {"nscc", "dctcp", "swift"};
     struct model *m = *state;
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
             struct model_options o = link_ecn;
 
@@ -115,15 +116,17 @@ static void model_two_flows__share_fairly(void **state)
 /* Many to one, with marks and without: the link stays full and the queue stops overflowing. */
 static void model_incast__does_not_collapse(void **state)
 {
-    static const unsigned flows[] = {32, 64};
+    static const char *const names[] = {"nscc", "nscc", "swift", "swift"};
+    static const unsigned flows[] = {32, 64, 32, 64};
     struct model *m = *state;
     struct model_options no_ecn = without_ecn();
 
-    for (int k = 0; k < 2; k++) {
-        assert_true(run(m, &link_ecn, "nscc", &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
+    for (int k = 0; k < 4; k++) {
+        assert_true(run(m, &link_ecn, names[k], &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
                     0.97);
         assert_true(share_lost(m) < 0.001);
-        assert_true(run(m, &no_ecn, "nscc", &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >= 0.97);
+        assert_true(run(m, &no_ecn, names[k], &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
+                    0.97);
         assert_true(share_lost(m) < 0.02);
     }
 }

@@ -125,10 +125,10 @@ static void mrd_cc_init__takes_constants(void **state)
         double value;
         uint32_t ce;
     } table[] = {
-        {"nscc", "cc.start_bdp", 1, 0},    {"nscc", "nscc.below_gain", 2, 0},
-        {"nscc", "nscc.fair_gain", 50, 0}, {"nscc", "nscc.loss_share", 0.01, 0},
-        {"dctcp", "dctcp.gain", 0.01, 1},  {"dctcp", "dctcp.loss_share", 0.01, 1},
-        {"none", "none.window_bdp", 9, 0},
+        {"nscc", "cc.start_bdp", 1, 0},        {"nscc", "nscc.below_gain", 2, 0},
+        {"nscc", "nscc.fair_gain", 50, 0},     {"nscc", "nscc.loss_share", 0.01, 0},
+        {"dctcp", "dctcp.gain", 0.01, 1},      {"dctcp", "dctcp.loss_share", 0.01, 1},
+        {"swift", "swift.gain_packets", 9, 0}, {"none", "none.window_bdp", 9, 0},
     };
 
     (void)state;

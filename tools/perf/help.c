@@ -32,7 +32,7 @@ static const char help_text[] =
     "  --paths N                paths, that is source ports, to spray over\n"
     "  --source-ports LIST      these ports: FIRST-LAST, or a list\n"
     "  --spray POLICY           single, rr, random, reps, adaptive\n"
-    "  --cc NAME                nscc, dctcp, none\n"
+    "  --cc NAME                nscc, dctcp, swift, none\n"
     "  --order none|msg         messages are delivered in any order, or in the order posted\n"
     "  --verify                 check every byte of every message\n"
     "  --drop P                 lose a share P of received packets on purpose, at both ends\n"

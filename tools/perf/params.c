@@ -187,7 +187,7 @@ static int check_together(const struct perf_params *p, char *error, size_t len)
 int perf_params_check(const struct perf_params *p, char *error, size_t len)
 {
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive", NULL};
-    static const char *const ccs[] = {"nscc", "dctcp", "none", NULL};
+    static const char *const ccs[] = {"nscc", "dctcp", "swift", "none", NULL};
     const struct {
         const char *what;
         uint64_t value, low, high;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A congestion control policy by hand: a window, and the ack that it is told of next.
+ *
+ * begin(); change what f->ack says; acks() and lose(); look at packets().
+ */
+#ifndef MRD_TESTS_UNIT_CC_FIXTURE_H
+#define MRD_TESTS_UNIT_CC_FIXTURE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "core/cc.h"
+
+enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
+
+#define MSEC_NS   UINT64_C(1000000)
+#define LINK_BPS  UINT64_C(100000000000)
+#define BDP_BYTES (LINK_BPS * BASE_NS / 8 / 1000000000)
+
+/* assert_float_equal() is for float. Needs cmocka.h. */
+#define assert_near(value, expect, epsilon)                                                        \
+    assert_true((value) - (expect) <= (epsilon) && (expect) - (value) <= (epsilon))
+
+static const struct mrd_cc_config fabric = {
+    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
+static const struct mrd_cc_config sockets = {
+    .packet_bytes = PACKET, .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
+
+struct cc_fixture {
+    struct mrd_cc cc;
+    struct mrd_cc_ack ack; /* what the next ack says */
+};
+
+static inline void begin(struct cc_fixture *f, const char *name, const struct mrd_cc_config *config)
+{
+    memset(&f->cc, 0, sizeof(f->cc));
+    mrd_cc_init(&f->cc, mrd_cc_find(name), config);
+    f->ack = (struct mrd_cc_ack){.now_ns = MSEC_NS,
+                                 .acked_packets = 4,
+                                 .acked_bytes = 4 * PACKET,
+                                 .counted_packets = 4,
+                                 .rtt_ns = BASE_NS,
+                                 .srtt_ns = BASE_NS,
+                                 .rtt_min_ns = BASE_NS,
+                                 .inflight_bytes = 1 << 20,
+                                 .limited = true};
+}
+
+/* n acks, spread over `rtts` round trips. */
+static inline void acks(struct cc_fixture *f, unsigned n, double rtts)
+{
+    for (unsigned i = 0; i < n; i++) {
+        f->ack.now_ns += (uint64_t)(rtts * (double)f->ack.srtt_ns / n);
+        f->cc.ops->ack(&f->cc, &f->ack);
+    }
+}
+
+static inline void lose(struct cc_fixture *f, uint32_t packets)
+{
+    f->cc.ops->lost(&f->cc, packets, f->ack.now_ns, f->ack.srtt_ns, f->ack.rtt_min_ns);
+}
+
+static inline double packets(const struct cc_fixture *f)
+{
+    return f->cc.cwnd_bytes / PACKET;
+}
+
+static inline void leave_slow_start(struct cc_fixture *f, double window_packets)
+{
+    f->cc.slow_start = false;
+    f->cc.cwnd_bytes = window_packets * PACKET;
+}
+
+static inline int setup(void **state)
+{
+    static struct cc_fixture fixture;
+
+    *state = &fixture;
+    return 0;
+}
+
+#endif
