@@ -7,6 +7,7 @@
  * engine_id.c     who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
  * engine_msg.c    the life of a sent message: queue, completion, refusal, cancel, ABORT
  * engine_rx.c     received packets and acks
+ * engine_plan.c   straight receive
  * engine_place.c  received parts: binding, placement, refusal
  * engine_flow.c   ordered mode at the target
  * engine_tx.c     what goes next to a peer
@@ -217,6 +218,15 @@ void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_node *done);
 
 /* engine_rx.c */
 void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer);
+
+/* engine_plan.c */
+/*
+ * A segment whose payload was received at a predicted place. true: take it, with its payload at *placed if it is the
+ * one that was predicted there; else *placed is NULL, and *whole is the packet put together in e->scratch. false: no
+ * plan is like that, and it was counted.
+ */
+bool mrd_engine_planned(struct mrd_engine *e, const struct mrd_rx_packet *packet,
+                        const uint8_t **placed, struct mrd_rx_packet *whole);
 
 /* engine_emit.c */
 /* One call's output. The last data packet stays unsealed until it is known whether another follows. */
