@@ -35,8 +35,8 @@ struct mrd_rcv {
     uint32_t since_ack; /* packets since the last ack */
     uint64_t due_ns;    /* when the next ack must leave; MRD_NEVER: none owed */
     bool now;           /* it must leave at once */
-    bool
-        wait_for_reply; /* it waits for the current call to return, so that it can ride on an answer */
+    /* It waits for the current call to return, so that it can ride on an answer. */
+    bool wait_for_reply;
     bool full;      /* only a full ack tells what is owed (duplicates, gaps, a new path's counts) */
     bool twice;     /* send the next one twice: the sender repeats itself on two paths */
     bool ce_unsaid; /* CE counts changed since the last full ack */

@@ -11,8 +11,8 @@ enum {
     MRD_TRACKER_MAX = 4096,
     MRD_PARTS_MAX = 64, /* messages that share a packet; a refusal names them by index */
     MRD_MSG_SLOTS = 64, /* messages of several packets in flight to a peer */
-    MRD_MSN_WINDOW =
-        1024, /* ordered messages of a flow between the oldest incomplete one and the newest */
+    /* Ordered messages of a flow between the oldest incomplete one and the newest. */
+    MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 64,     /* records of sent packets that are allocated together */
     MRD_STATELESS_MAX = 64, /* resets and challenges waiting to be sent; more are dropped */
     MRD_EVENTS_MAX = 256,   /* asynchronous events not yet taken; more are counted and dropped */
@@ -32,14 +32,13 @@ enum {
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
 
-#define MRD_ACK_WITH_REPLY_NS                                                                      \
-    (20 * MRD_USEC) /* longest wait of an end-of-message ack for an answer to ride on */
-#define MRD_STALL_NS                                                                               \
-    (1 *                                                                                           \
-     MRD_MSEC) /* so much later than the next deadline, a look at the receive queue is a stall */
+/* Longest wait of an end-of-message ack for an answer to ride on. */
+#define MRD_ACK_WITH_REPLY_NS (20 * MRD_USEC)
+/* So much later than the next deadline, a look at the receive queue is a stall. */
+#define MRD_STALL_NS      (1 * MRD_MSEC)
 #define MRD_STALL_LONG_NS (100 * MRD_MSEC) /* a peer's probes may have been answered unheard */
-#define MRD_SILENCE_MIN_NS                                                                         \
-    (10 * MRD_MSEC) /* least silence of a peer that owes us before it is probed */
-#define MRD_SILENCE_MAX_NS (1 * MRD_SEC) /* most */
+/* Least and most silence of a peer that owes us before it is probed. */
+#define MRD_SILENCE_MIN_NS (10 * MRD_MSEC)
+#define MRD_SILENCE_MAX_NS (1 * MRD_SEC)
 
 #endif

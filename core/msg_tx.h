@@ -36,8 +36,8 @@ enum mrd_msg_state {
 };
 
 struct mrd_msg {
-    struct mrd_node
-        node; /* QUEUED: on the txq; RNR_WAIT: on the peer's list of those; FREE: the QP's list */
+    /* QUEUED: on the txq; RNR_WAIT: on the peer's list of those; FREE: the QP's list. */
+    struct mrd_node node;
     struct mrd_node flow_node;   /* ordered: on the flow, in MSN order, until completed */
     struct mrd_node peer_node;   /* all live messages to a peer */
     struct mrd_msg *chain;       /* next message in the same packet's record */
@@ -46,8 +46,8 @@ struct mrd_msg {
     struct mrd_peer *peer;
     struct mrd_flow_tx *flow; /* ordered mode */
     uint32_t peer_id;
-    uint32_t
-        reading; /* packets whose bytes the mover still reads: it completes when there are none */
+    /* Packets whose bytes the mover still reads: it completes when there are none. */
+    uint32_t reading;
     uint64_t wr_id;
     uint64_t rnr_until_ns;
     uint64_t remote_addr;

@@ -27,8 +27,8 @@ struct mrd_addr {
 enum mrd_ecn { MRD_ECN_NOT_ECT = 0, MRD_ECN_ECT1 = 1, MRD_ECN_ECT0 = 2, MRD_ECN_CE = 3 };
 
 enum {
-    MRD_HEAD_PEEK_BYTES =
-        96, /* the header of any packet that straight receive plans for fits in this */
+    /* The header of any packet that straight receive plans for fits in this. */
+    MRD_HEAD_PEEK_BYTES = 96,
     MRD_PLAN_SEGMENTS_MAX = 64,
     MRD_SEGMENT_PIECES_MAX = MRD_SGE_MAX,
 };
@@ -37,14 +37,14 @@ struct mrd_rx_packet {
     const uint8_t *data; /* the datagram; with `placed`, its header only */
     uint32_t len;        /* bytes at data */
     uint8_t ecn;         /* enum mrd_ecn */
-    uint8_t
-        placed; /* straight receive: the payload went where mrd_engine_rx_plan() said for this segment */
+    /* Straight receive: the payload went where mrd_engine_rx_plan() said for this segment. */
+    uint8_t placed;
     uint16_t placed_len; /* payload bytes put there */
     uint16_t plan_index; /* with `placed`: which segment of the last plan this is */
-    struct mrd_addr
-        from; /* source address; its port is the source port, not where the peer receives */
-    struct mrd_addr
-        to; /* local address that was hit (answers leave from it); all zero if unknown */
+    /* Source address; its port is the source port, not where the peer receives. */
+    struct mrd_addr from;
+    /* Local address that was hit (answers leave from it); all zero if unknown. */
+    struct mrd_addr to;
 };
 
 enum mrd_tx_flags {

@@ -79,8 +79,8 @@ struct mrd_tx_half {
     bool silence_probe;  /* an empty packet is due */
     uint64_t pace_ns;    /* with a window below a packet: not before */
     uint32_t unanswered; /* probes since the peer was last heard */
-    uint64_t
-        patience_ns; /* present time of the last answer, or of the first packet after all was acked */
+    /* Present time of the last answer, or of the first packet after all was acked. */
+    uint64_t patience_ns;
     uint64_t timeout_ns; /* first RTO of a row, until it is known whether it was needed; 0: none */
     uint64_t last_timeout_ns; /* last RTO */
     double timeout_cwnd;      /* the window before it */

@@ -35,8 +35,8 @@ struct mrd_slot {
     uint8_t state, attempt;
     uint8_t op, flags; /* of its parts; they must agree */
     uint32_t total, got;
-    uint32_t psn_first,
-        unit;    /* all that came has psn = psn_first + offset / unit; unit 0: nothing came */
+    /* All that came has psn = psn_first + offset / unit; unit 0: nothing came. */
+    uint32_t psn_first, unit;
     bool uneven; /* not so: other packets lie between */
     uint32_t src_qpn, dst_qpn, rkey, imm;
     uint64_t addr;

@@ -105,8 +105,8 @@ struct mrd_wire_part {
     uint64_t addr;              /* WRITE: of the message's first byte */
     uint32_t imm;               /* as posted, big-endian bytes */
     uint16_t msn, rsn;          /* ORDERED: low 16 bits */
-    uint16_t msn_behind,
-        rsn_behind; /* how far behind them the oldest message is that its sender still owes */
+    /* How far behind them the oldest message is that its sender still owes. */
+    uint16_t msn_behind, rsn_behind;
     /* REFUSAL */
     uint8_t num_entries;
     uint32_t epoch, psn, rnr_usec; /* the refused PSN and its space */
