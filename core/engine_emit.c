@@ -149,7 +149,7 @@ bool mrd_engine_sendable(struct mrd_engine *e, struct mrd_msg *msg)
 }
 
 static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *at,
-                          uint32_t *payload_len)
+                          uint32_t *payload_len, uint32_t *check)
 {
     struct mrd_msg *msg, *next;
     uint32_t bytes = 0, index = 0;
@@ -183,6 +183,7 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
         at = mrd_wire_put_part(at, &part);
     }
     *payload_len = (uint32_t)(payload - at);
+    *check = mrd_wire_payload_check(at, *payload_len);
     return at;
 }
 
@@ -272,13 +273,11 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     if (rec->kind == MRD_SENT_SEGMENT)
         at = put_segment(e, peer, rec, at, p, &payload_len, &check);
     else if (rec->kind == MRD_SENT_SMALL)
-        at = put_small(e, rec, at, &payload_len);
+        at = put_small(e, rec, at, &payload_len, &check);
     else if (rec->kind == MRD_SENT_REFUSAL)
         at = put_refusal(rec, at);
     else if (rec->kind == MRD_SENT_ABORT)
         at = put_aborts(rec, at);
-    if (rec->kind == MRD_SENT_SMALL)
-        check = mrd_wire_payload_check(at, payload_len);
     mrd_wire_set_payload_check(p->head, check);
     o->open_head = p->head;
     o->open_end = at;
