@@ -164,8 +164,8 @@ static enum got receive_plain(struct mrd_udp *udp)
  * it looks. The kernel must not coalesce meanwhile, since it could not tell where one datagram ends. ECN marks and the
  * address that was hit are not seen; the first datagrams told the latter.
  *
- * A superpacket that slips in between the look that found nothing and the setsockopt() is taken for one malformed packet:
- * it is dropped, and comes again by retransmission.
+ * A superpacket that slips in between the look that found nothing and the setsockopt() is taken for one malformed
+ * packet: it is dropped, and comes again by retransmission.
  */
 static void set_lean(struct mrd_udp *udp, bool lean)
 {
