@@ -176,6 +176,24 @@ static const struct {
     {0x1000, 1, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_READ, MRD_MR_ACCESS},
 };
 
+static enum mrd_mr_verdict local_of(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
+                                    uint32_t lkey, uint64_t addr, uint64_t len, int access)
+{
+    return mrd_mr_local(mrs, pd, lkey, addr, (uint32_t)len, access);
+}
+
+/* What holds for the key of either kind of a region of 0x100 bytes at 0x1000. */
+static void check_ranges(const struct mr_fixture *f, uint32_t key,
+                         enum mrd_mr_verdict (*look_up)(const struct mrd_mrs *,
+                                                        const struct mrd_pd *, uint32_t, uint64_t,
+                                                        uint64_t, int))
+{
+    for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
+        assert_int_equal(look_up(&f->mrs, &f->pd, key, range_table[i].addr, range_table[i].len,
+                                 range_table[i].access),
+                         range_table[i].verdict);
+}
+
 static void mrd_mr_local__table(void **state)
 {
     struct mrd_mr_impl *mr;
@@ -184,10 +202,7 @@ static void mrd_mr_local__table(void **state)
     (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
-    for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey, range_table[i].addr,
-                                      range_table[i].len, range_table[i].access),
-                         range_table[i].verdict);
+    check_ranges(&f, mr->pub.lkey, local_of);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.other_pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
     assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0),
@@ -205,10 +220,7 @@ static void mrd_mr_remote__table(void **state)
     (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
-    for (size_t i = 0; i < sizeof(range_table) / sizeof(range_table[0]); i++)
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, range_table[i].addr,
-                                       range_table[i].len, range_table[i].access),
-                         range_table[i].verdict);
+    check_ranges(&f, mr->pub.rkey, mrd_mr_remote);
     assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, 1ull << 40, 0),
                      MRD_MR_RANGE);
     assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0),
