@@ -4,19 +4,6 @@
 
 enum { BYTES = 100 };
 
-/* Two hosts that know each other, and a receive that nothing may take. */
-static struct sim_world *acquainted(struct forge_tape *tape)
-{
-    struct sim_world *w = forge_begin(
-        tape, &(struct sim_options){.seed = test_seed(), .hosts = 3, .recv_bytes = 1 << 20});
-
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
-    sim_run(w, 1 * MSEC_NS);
-    sim_post_recvs(w, HOST_1, 0, 1, 1 << 20);
-    return w;
-}
-
 /* ---------------------------------------------------------------------------------------- acks */
 
 /* An ack as host 1 would send it to host 0, whose last message is lost. */
@@ -31,7 +18,7 @@ static void lose_message(struct lost_message *l)
 {
     struct mrd_wire_head sent;
 
-    l->w = acquainted(&l->tape);
+    l->w = forge_acquainted(&l->tape);
     forge_cut(&l->tape, HOST_0, HOST_1, true);
     l->message = sim_send(l->w, HOST_0, HOST_1, BYTES);
     sim_run(l->w, 10 * USEC_NS);

@@ -7,23 +7,6 @@
 
 enum { BYTES = 100 };
 
-static void fill_random(struct mrd_rng *rng, uint8_t *buf, uint32_t len)
-{
-    for (uint32_t i = 0; i < len; i++)
-        buf[i] = (uint8_t)mrd_rng_below(rng, 256);
-}
-
-static uint64_t drops(struct sim_world *w, uint32_t host)
-{
-    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
-                                        "rx_drop_length", "rx_drop_checksum"};
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        sum += sim_counter(w, host, names[i]);
-    return sum;
-}
-
 /* ---------------------------------------------------------------------------------------- fuzz */
 
 struct fuzz {
@@ -47,7 +30,7 @@ static uint32_t mutate(struct fuzz *f, const struct forge_packet *packet, uint8_
     case 0:
         return mrd_rng_below(&f->rng, len);
     case 1:
-        fill_random(&f->rng, buf + len, 40);
+        forge_garbage(&f->rng, buf + len, 40);
         return len + 1 + mrd_rng_below(&f->rng, 39);
     case 2:
         at = mrd_rng_below(&f->rng, len < other->len ? len : other->len);
@@ -131,7 +114,7 @@ static void bad_packet__fuzz_damaged(void **state)
         assert_true(sim_payload_equal(w, HOST_1));
         assert_int_equal(sim_counter(w, HOST_0, "tx_messages_failed"), 0);
         assert_int_equal(sim_counter(w, HOST_1, "tx_messages_failed"), 0);
-        assert_true(drops(w, HOST_0) + drops(w, HOST_1) > f.injected / 2);
+        assert_true(forge_drops(w, HOST_0) + forge_drops(w, HOST_1) > f.injected / 2);
         injected += f.injected;
         forge_end(&f.tape);
     }

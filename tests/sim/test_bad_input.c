@@ -11,36 +11,6 @@
 
 enum { BYTES = 100 };
 
-/* Two hosts that know each other, and a receive that nothing may take. */
-static struct sim_world *acquainted(struct forge_tape *tape)
-{
-    struct sim_world *w = forge_begin(
-        tape, &(struct sim_options){.seed = test_seed(), .hosts = 3, .recv_bytes = 1 << 20});
-
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
-    sim_run(w, 1 * MSEC_NS);
-    sim_post_recvs(w, HOST_1, 0, 1, 1 << 20);
-    return w;
-}
-
-static void fill_random(struct mrd_rng *rng, uint8_t *buf, uint32_t len)
-{
-    for (uint32_t i = 0; i < len; i++)
-        buf[i] = (uint8_t)mrd_rng_below(rng, 256);
-}
-
-static uint64_t drops(struct sim_world *w, uint32_t host)
-{
-    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
-                                        "rx_drop_length", "rx_drop_checksum"};
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        sum += sim_counter(w, host, names[i]);
-    return sum;
-}
-
 /*
  * ---------------------------------------------------------------------------------------- packets
  */
@@ -53,7 +23,7 @@ static void bad_packet__garbage(void **state)
 {
     enum { ROUNDS = 2000 };
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     struct forge_state before;
     struct mrd_rng rng;
     uint8_t buf[512];
@@ -65,7 +35,7 @@ static void bad_packet__garbage(void **state)
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t len = mrd_rng_below(&rng, sizeof(buf));
 
-        fill_random(&rng, buf, len);
+        forge_garbage(&rng, buf, len);
         if (len && i & 1)
             buf[0] = (uint8_t)(MRD_WIRE_VERSION << 4 | mrd_rng_below(&rng, 5));
         if (len > 3 && i & 2) {
@@ -83,7 +53,7 @@ static void bad_packet__garbage(void **state)
     counts[4] = sim_counter(w, HOST_1, "rx_drop_checksum");
     for (uint32_t i = 0; i < 5; i++)
         assert_true(counts[i] > 0);
-    assert_int_equal(drops(w, HOST_1), ROUNDS);
+    assert_int_equal(forge_drops(w, HOST_1), ROUNDS);
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_truncated", counts[0]},
                                        {"rx_drop_version", counts[1]},
@@ -99,7 +69,7 @@ static void bad_packet__garbage(void **state)
 static void bad_packet__truncated(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES];
@@ -128,7 +98,7 @@ static void bad_packet__payload_of_another_length(void **state)
 {
     static const int32_t add[] = {-1, 1, -BYTES, 1000};
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX] = {0}, payload[BYTES] = {1};
@@ -156,11 +126,11 @@ static void bad_packet__payload_of_another_length(void **state)
 static void bad_packet__each_bit_flipped(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    uint64_t before = drops(w, HOST_1);
+    uint64_t before = forge_drops(w, HOST_1);
     uint32_t len;
     (void)state;
 
@@ -172,7 +142,7 @@ static void bad_packet__each_bit_flipped(void **state)
     }
     sim_run(w, 1 * MSEC_NS);
 
-    assert_int_equal(drops(w, HOST_1) - before, 8 * len);
+    assert_int_equal(forge_drops(w, HOST_1) - before, 8 * len);
     assert_false(w->receives[w->num_receives - 1].done);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -183,7 +153,7 @@ static void bad_packet__each_bit_flipped(void **state)
 static void bad_packet__replayed(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     uint32_t data[2], acks[2], num;
     struct forge_state before[2];
     (void)state;
@@ -227,7 +197,7 @@ static void bad_packet__replayed(void **state)
 static void bad_packet__reflected(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     const struct forge_packet *own;
     struct forge_state before;
     (void)state;
@@ -320,7 +290,7 @@ static void bad_packet__wrong_identity(void **state)
         {no_such_op, {{"rx_drop_malformed", 1}}},
     };
     struct forge_tape tape;
-    struct sim_world *w = acquainted(&tape);
+    struct sim_world *w = forge_acquainted(&tape);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     (void)state;
 

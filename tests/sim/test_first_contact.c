@@ -18,18 +18,6 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
     return w;
 }
 
-static uint32_t bait(struct sim_world *w, uint32_t host)
-{
-    sim_post_recvs(w, host, 0, 1, 1 << 20);
-    return w->num_receives - 1;
-}
-
-static void assert_failed(const struct sim_world *w, uint32_t message)
-{
-    assert_true(w->messages[message].sent);
-    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
-}
-
 /* ------------------------------------------------------------------------------------- the flag */
 
 /* The first packet carries data and is executed at once, one way. */
@@ -98,14 +86,14 @@ static void sim_flag__goes_after_its_life(void **state)
     sim_run(w, 10 * USEC_NS);
     assert_true(w->messages[message].received);
     tape.cut[HOST_0][HOST_1] = true;
-    untouched = bait(w, HOST_1);
+    untouched = forge_bait(w, HOST_1);
     sim_run(w, 14 * SEC_NS);
     assert_false(w->messages[message].sent);
     forge_cut(&tape, HOST_0, HOST_1, false);
     sim_run(w, 2 * SEC_NS);
 
     assert_false(w->receives[untouched].done);
-    assert_failed(w, message);
+    forge_expect_failed(w, message);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     forge_end(&tape);
 }
@@ -153,7 +141,7 @@ static void sim_bind__to_the_first_that_answers(void **state)
     tape.cut[HOST_0][HOST_2] = false;
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[bound].status, MRD_WC_SUCCESS);
-    assert_failed(w, unbound); /* host 2 is another life: it said so by a reset */
+    forge_expect_failed(w, unbound); /* host 2 is another life: it said so by a reset */
     forge_exchange(w, HOST_0, HOST_2);
     forge_end(&tape);
 }
@@ -203,7 +191,7 @@ static void sim_challenge__late_copy_for_an_earlier_life(void **state)
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_1);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     sim_run(w, 1900 * MSEC_NS);
     forge_look(w, HOST_1, &before);
     forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
@@ -232,12 +220,12 @@ static void sim_challenge__epoch_older_than_the_challenger(void **state)
     sim_run(w, 50 * USEC_NS);
     assert_true(w->messages[message].received);
     sim_restart(w, HOST_1);
-    untouched = bait(w, HOST_1);
+    untouched = forge_bait(w, HOST_1);
     tape.cut[HOST_1][HOST_0] = false;
     sim_run(w, 100 * MSEC_NS);
 
     assert_true(forge_count(&tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE) > 0);
-    assert_failed(w, message);
+    forge_expect_failed(w, message);
     assert_false(w->receives[untouched].done);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     forge_end(&tape);
@@ -259,7 +247,7 @@ static void sim_first_contact__posted_before_the_peer_opened(void **state)
     early = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
     sim_restart(w, HOST_1);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     tape.cut[HOST_0][HOST_1] = false;
     mrd_sim_run_until(w->sim, mrd_sim_now(w->sim) + 200 * MSEC_NS);
 
@@ -268,7 +256,7 @@ static void sim_first_contact__posted_before_the_peer_opened(void **state)
     assert_string_equal(event.address, "sim:1");
     mrd_ack_async_event(&event);
     sim_poll(w);
-    assert_failed(w, early);
+    forge_expect_failed(w, early);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);
     forge_end(&tape);
@@ -289,7 +277,7 @@ static void sim_first_contact__unanswered_for_its_life(void **state)
     tape.cut[HOST_0][HOST_1] = false;
     sim_run(w, 500 * MSEC_NS);
 
-    assert_failed(w, early);
+    forge_expect_failed(w, early);
     assert_false(w->messages[early].received);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     forge_exchange(w, HOST_0, HOST_1);
@@ -315,7 +303,7 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     forge_exchange(w, HOST_1, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    claimed = bait(w, HOST_0);
+    claimed = forge_bait(w, HOST_0);
     head = forge_as(&tape, HOST_1, HOST_0);
     head.src_inc ^= 1;
     head.dst_inc = head.psn = 0;
@@ -341,7 +329,7 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     assert_int_equal(w->node[HOST_0].restarted, 0);
     tape.cut[HOST_0][HOST_1] = false;
     sim_run(w, 100 * MSEC_NS);
-    assert_failed(w, work);
+    forge_expect_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     assert_true(w->messages[w->num_messages - 1].received);
     forge_end(&tape);
@@ -366,7 +354,7 @@ static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
     sim_restart(w, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     forge_look(w, HOST_1, &before);
     forge_replay(w, &answer);
     sim_run(w, 1 * MSEC_NS);
@@ -394,7 +382,7 @@ static void sim_challenge__cookie_of_another_address(void **state)
     answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < 2; i++) {

@@ -13,19 +13,6 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_n
                                                    .peer_timeout_ns = peer_timeout_ns});
 }
 
-/* A receive that nothing but a message executed twice would take; its index. */
-static uint32_t bait(struct sim_world *w, uint32_t host)
-{
-    sim_post_recvs(w, host, 0, 1, 1 << 20);
-    return w->num_receives - 1;
-}
-
-static void assert_failed(const struct sim_world *w, uint32_t message)
-{
-    assert_true(w->messages[message].sent);
-    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
-}
-
 /* A host with its own timeout. */
 static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
 {
@@ -98,7 +85,7 @@ static void sim_epoch__lower_is_dropped(void **state)
     sim_run(w, 9 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     forge_look(w, HOST_1, &before);
     forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     sim_run(w, 100 * USEC_NS);
@@ -142,7 +129,7 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
     own = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
     inject_reset(&tape, HOST_1, HOST_0, 0, 0);
-    assert_failed(w, half);
+    forge_expect_failed(w, half);
     assert_false(w->receives[2].done);
     forge_cut(&tape, HOST_0, HOST_1, false);
     next = sim_send(w, HOST_0, HOST_1, BYTES);
@@ -175,7 +162,7 @@ static void sim_space__unknown_and_flagless_is_reset(void **state)
     forge_exchange(w, HOST_2, HOST_1);
     forge_exchange(w, HOST_1, HOST_3); /* the entry of host 3 is there because we sent */
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
     for (uint32_t from = HOST_0; from <= HOST_3; from += 3) {
         forge_look(w, HOST_1, &before[0]);
@@ -208,7 +195,7 @@ static void sim_space__flag_for_another_life_is_reset(void **state)
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
     head = forge_as(&tape, HOST_0, HOST_1);
     head.reply = HOST_2 + 1;
@@ -295,7 +282,7 @@ static void sim_receive_half__stays_under_pressure(void **state)
     late = sim_send(w, HOST_3, HOST_0, BYTES);
     sim_run(w, 13500 * MSEC_NS); /* R is S + U + 2 L, 14 s */
 
-    assert_failed(w, late);
+    forge_expect_failed(w, late);
     assert_false(w->messages[late].received);
     assert_true(sim_counter(w, HOST_0, "rx_drop_table_full") > 0);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 0);
@@ -330,16 +317,16 @@ static void sim_unreachable__leaves_a_tombstone(void **state)
     tape.cut[HOST_1][HOST_0] = true;
     given_up = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 1 * SEC_NS);
-    assert_failed(w, given_up);
+    forge_expect_failed(w, given_up);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
-    untouched = bait(w, HOST_0);
+    untouched = forge_bait(w, HOST_0);
     forge_cut(&tape, HOST_0, HOST_1, false);
     sim_run(w, 500 * MSEC_NS);
 
     last = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
     assert_true(last.flags & MRD_WIRE_FIRST_CONTACT);
     assert_true(sim_counter(w, HOST_0, "tx_resets") > 0);
-    assert_failed(w, executed);
+    forge_expect_failed(w, executed);
     assert_int_equal(w->node[HOST_1].restarted, 1);
     assert_false(w->receives[untouched].done);
     forge_exchange(w, HOST_1, HOST_0);
@@ -350,6 +337,20 @@ static void sim_unreachable__leaves_a_tombstone(void **state)
 /*
  * ---------------------------------------------------------------------------------------- resets
  */
+
+/* Cut while half a message of host 1's has arrived, and then one of host 0's is posted, `work`. */
+static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
+{
+    struct sim_world *w = tape->w;
+
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
+    *half = sim_send(w, HOST_1, HOST_0, 1 << 20);
+    sim_run(w, 100 * USEC_NS);
+    forge_cut(tape, HOST_0, HOST_1, true);
+    *work = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 50 * USEC_NS);
+}
 
 /*
  * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its own
@@ -362,13 +363,7 @@ static void sim_reset__acts_on_a_match_only(void **state)
     uint32_t half, work;
     (void)state;
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
-    half = sim_send(w, HOST_1, HOST_0, 1 << 20);
-    sim_run(w, 100 * USEC_NS);
-    forge_cut(&tape, HOST_0, HOST_1, true);
-    work = sim_send(w, HOST_0, HOST_1, BYTES);
-    sim_run(w, 50 * USEC_NS);
+    cut_amid(&tape, &half, &work);
 
     inject_reset(&tape, HOST_1, HOST_0, 1, UINT32_MAX);
     inject_reset(&tape, HOST_1, HOST_0, UINT32_MAX, UINT32_MAX);
@@ -377,7 +372,7 @@ static void sim_reset__acts_on_a_match_only(void **state)
     assert_int_equal(w->node[HOST_0].restarted, 0);
 
     inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
-    assert_failed(w, work);
+    forge_expect_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     forge_cut(&tape, HOST_0, HOST_1,
               false); /* their space is as live as before: the message goes on */
@@ -394,21 +389,15 @@ static void sim_reset__ends_the_peers_older_spaces(void **state)
     uint32_t half, work;
     (void)state;
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
-    half = sim_send(w, HOST_1, HOST_0, 1 << 20);
-    sim_run(w, 100 * USEC_NS);
-    forge_cut(&tape, HOST_0, HOST_1, true);
-    work = sim_send(w, HOST_0, HOST_1, BYTES);
-    sim_run(w, 50 * USEC_NS);
+    cut_amid(&tape, &half, &work);
     inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch + 1);
 
-    assert_failed(w, work);
+    forge_expect_failed(w, work);
     assert_true(w->receives[2].done);
     assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
     forge_cut(&tape, HOST_0, HOST_1, false);
     sim_run(w, 100 * MSEC_NS);
-    assert_failed(w, half);
+    forge_expect_failed(w, half);
     forge_end(&tape);
 }
 
@@ -527,8 +516,8 @@ static void sim_restart__packets_of_the_old_life(void **state)
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
-    bait(w, HOST_0);
-    bait(w, HOST_1);
+    forge_bait(w, HOST_0);
+    forge_bait(w, HOST_1);
     forge_look(w, HOST_0, &before[0]);
     forge_look(w, HOST_1, &before[1]);
     for (uint32_t i = 0; i < 4; i++)

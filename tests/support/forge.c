@@ -7,6 +7,7 @@
 
 enum {
     EXCHANGE_BYTES = 100,
+    BAIT_BYTES = 1 << 20,
     MEMORY_SLACK = 1 << 16, /* behind what the world handed out */
 };
 
@@ -65,6 +66,30 @@ void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to)
 
     sim_run_until_complete(w, 2 * MSEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+}
+
+uint32_t forge_bait(struct sim_world *w, uint32_t host)
+{
+    sim_post_recvs(w, host, 0, 1, BAIT_BYTES);
+    return w->num_receives - 1;
+}
+
+struct sim_world *forge_acquainted(struct forge_tape *tape)
+{
+    struct sim_world *w = forge_begin(
+        tape, &(struct sim_options){.seed = test_seed(), .hosts = 3, .recv_bytes = BAIT_BYTES});
+
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
+    sim_run(w, 1 * MSEC_NS);
+    forge_bait(w, HOST_1);
+    return w;
+}
+
+void forge_expect_failed(const struct sim_world *w, uint32_t message)
+{
+    assert_true(w->messages[message].sent);
+    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
 }
 
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut)
@@ -206,6 +231,23 @@ uint32_t forge_bare(uint8_t *buf, const struct mrd_wire_head *head)
 void forge_reseal(uint8_t *data)
 {
     mrd_wire_seal(data, data + (data[2] << 8 | data[3]));
+}
+
+void forge_garbage(struct mrd_rng *rng, uint8_t *buf, uint32_t len)
+{
+    for (uint32_t i = 0; i < len; i++)
+        buf[i] = (uint8_t)mrd_rng_below(rng, 256);
+}
+
+uint64_t forge_drops(struct sim_world *w, uint32_t host)
+{
+    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
+                                        "rx_drop_length", "rx_drop_checksum"};
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        sum += sim_counter(w, host, names[i]);
+    return sum;
 }
 
 void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *data, uint32_t len)

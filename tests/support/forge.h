@@ -12,6 +12,7 @@
 #define MRD_TESTS_SUPPORT_FORGE_H
 
 #include "core/packet.h"
+#include "core/rng.h"
 #include "core/wire.h"
 #include "tests/support/world.h"
 
@@ -38,6 +39,12 @@ struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options 
 void forge_end(struct forge_tape *tape);
 /* One small message, which must succeed. */
 void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to);
+/* Hosts 0 and 1 know each other, host 2 nobody; host 1 has a receive that nothing may take. */
+struct sim_world *forge_acquainted(struct forge_tape *tape);
+/* A receive that nothing but a message executed twice would take; its index. */
+uint32_t forge_bait(struct sim_world *w, uint32_t host);
+/* The message ended because its peer could not be reached, or forgot it. */
+void forge_expect_failed(const struct sim_world *w, uint32_t message);
 /* Lose all between two hosts, both ways, or stop doing so. */
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut);
 
@@ -68,6 +75,11 @@ uint32_t forge_ack(uint8_t *buf, const struct mrd_wire_head *head, const struct 
 uint32_t forge_bare(uint8_t *buf, const struct mrd_wire_head *head); /* reset, challenge */
 /* The header's check anew after a change of its bytes. */
 void forge_reseal(uint8_t *data);
+
+/* Random bytes. */
+void forge_garbage(struct mrd_rng *rng, uint8_t *buf, uint32_t len);
+/* Packets of a host that could not even be read. */
+uint64_t forge_drops(struct sim_world *w, uint32_t host);
 
 /* Arrives at once: as soon as time moves. */
 void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *data, uint32_t len);
