@@ -18,13 +18,29 @@ static bool holds(const struct puppet *p, uint32_t recv, uint8_t first, uint8_t 
            payload_is_blank(buf + PUPPET_SEGMENT_BYTES, PUPPET_SEGMENT_BYTES, second);
 }
 
+/* A target with so many receives posted. */
+static struct puppet *begin(unsigned receives)
+{
+    struct puppet *p = puppet_create();
+
+    for (unsigned i = 0; i < receives; i++)
+        puppet_recv(p);
+    return p;
+}
+
+/* So many receives are done by now, and this one holds these segments. */
+static void expect_done(struct puppet *p, int num, uint32_t recv, uint8_t first, uint8_t second)
+{
+    assert_int_equal(puppet_poll(p), num);
+    assert_true(holds(p, recv, first, second));
+}
+
 /* Segments in any order; the receive is done with the last. */
 static void slot__whole_message(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(1);
     (void)state;
 
-    puppet_recv(p);
     puppet_segment(p, 1, 0, 0, 1, 'b');
     assert_int_equal(puppet_poll(p), 0);
     puppet_segment(p, 0, 0, 0, 0, 'a');
@@ -39,24 +55,20 @@ static void slot__whole_message(void **state)
 /* A packet of a message long over, whose slot another one holds: acked, and no receive is taken. */
 static void slot__lower_id_is_acked_and_dropped(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(2);
     (void)state;
 
-    puppet_recv(p);
-    puppet_recv(p);
     puppet_segment(p, 0, 3 + MRD_MSG_SLOTS, 0, 0, 'a');
     puppet_segment(p, 1, 3, 0, 0, 'x');
     assert_true(puppet_acked(p, 1));
     puppet_segment(p, 2, 3 + MRD_MSG_SLOTS, 0, 1, 'b');
-    assert_int_equal(puppet_poll(p), 1);
-    assert_true(holds(p, 0, 'a', 'b'));
+    expect_done(p, 1, 0, 'a', 'b');
     assert_true(holds(p, 1, 0, 0));
 
     puppet_segment(p, 3, 4, 0, 0,
                    'c'); /* the second receive is free: it goes to the next message */
     puppet_segment(p, 4, 4, 0, 1, 'd');
-    assert_int_equal(puppet_poll(p), 2);
-    assert_true(holds(p, 1, 'c', 'd'));
+    expect_done(p, 2, 1, 'c', 'd');
     puppet_destroy(p);
 }
 
@@ -64,10 +76,9 @@ static void slot__lower_id_is_acked_and_dropped(void **state)
 static void slot__ids_wrap(void **state)
 {
     const uint32_t last = UINT32_MAX, next = last + MRD_MSG_SLOTS; /* 63 */
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(1);
     (void)state;
 
-    puppet_recv(p);
     puppet_segment(p, 0, last, 0, 0, 'x');
     puppet_recv(p);
     puppet_segment(p, 1, next, 0, 0, 'a');
@@ -82,19 +93,16 @@ static void slot__ids_wrap(void **state)
 /* A higher id takes the slot: the sender gave the half message up. */
 static void slot__higher_id_ends_a_half_message(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(2);
     (void)state;
 
-    puppet_recv(p);
-    puppet_recv(p);
     puppet_segment(p, 0, 5, 0, 0, 'x');
     assert_int_equal(puppet_poll(p), 0);
     puppet_segment(p, 1, 5 + MRD_MSG_SLOTS, 0, 0, 'a');
     assert_int_equal(puppet_poll(p), 1);
     assert_int_equal(p->wc[0].status, MRD_WC_REM_ABORT_ERR);
     puppet_segment(p, 2, 5 + MRD_MSG_SLOTS, 0, 1, 'b');
-    assert_int_equal(puppet_poll(p), 2);
-    assert_true(holds(p, 1, 'a', 'b'));
+    expect_done(p, 2, 1, 'a', 'b');
     puppet_destroy(p);
 }
 
@@ -115,8 +123,7 @@ static void slot__lower_attempt_is_acked_and_dropped(void **state)
         assert_int_equal(puppet_poll(p), 0);
         assert_true(holds(p, 0, 'a', 0));
         puppet_segment(p, 2, 0, now, 1, 'b');
-        assert_int_equal(puppet_poll(p), 1);
-        assert_true(holds(p, 0, 'a', 'b'));
+        expect_done(p, 1, 0, 'a', 'b');
         puppet_destroy(p);
     }
 }
@@ -124,16 +131,14 @@ static void slot__lower_attempt_is_acked_and_dropped(void **state)
 /* A higher attempt of an open message keeps its receive and counts from nothing. */
 static void slot__higher_attempt_starts_over(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(1);
     (void)state;
 
-    puppet_recv(p);
     puppet_segment(p, 0, 0, 0, 0, 'x');
     puppet_segment(p, 1, 0, 1, 1, 'b');
     assert_int_equal(puppet_poll(p), 0);
     puppet_segment(p, 2, 0, 1, 0, 'a');
-    assert_int_equal(puppet_poll(p), 1);
-    assert_true(holds(p, 0, 'a', 'b'));
+    expect_done(p, 1, 0, 'a', 'b');
     assert_int_equal(puppet_refused(p, 1), 0);
     puppet_destroy(p);
 }
@@ -155,14 +160,12 @@ static void slot__refused_attempt_takes_no_receive(void **state)
     puppet_segment(p, 2, 1, 0, 0, 'a'); /* another message: the receive is still there */
     puppet_segment(p, 3, 1, 0, 1, 'b');
     assert_int_equal(puppet_refused(p, 2), 0);
-    assert_int_equal(puppet_poll(p), 1);
-    assert_true(holds(p, 0, 'a', 'b'));
+    expect_done(p, 1, 0, 'a', 'b');
 
     puppet_recv(p);
     puppet_segment(p, 4, 0, 1, 0, 'c');
     puppet_segment(p, 5, 0, 1, 1, 'd');
-    assert_int_equal(puppet_poll(p), 2);
-    assert_true(holds(p, 1, 'c', 'd'));
+    expect_done(p, 2, 1, 'c', 'd');
 
     assert_false(puppet_acked(p, 0)); /* not before its refusal was acked */
     puppet_ack(p);
@@ -173,19 +176,16 @@ static void slot__refused_attempt_takes_no_receive(void **state)
 /* A late copy under a PSN not seen before, after the message was completed, changes nothing. */
 static void slot__done_message_is_acked_and_not_placed(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(2);
     (void)state;
 
-    puppet_recv(p);
-    puppet_recv(p);
     puppet_segment(p, 0, 0, 0, 0, 'a');
     puppet_segment(p, 1, 0, 0, 1, 'b');
     assert_int_equal(puppet_poll(p), 1);
     puppet_segment(p, 2, 0, 0, 0, 'x');
     puppet_segment(p, 3, 0, 1, 0, 'x');
     assert_true(puppet_acked(p, 2) && puppet_acked(p, 3));
-    assert_int_equal(puppet_poll(p), 1);
-    assert_true(holds(p, 0, 'a', 'b'));
+    expect_done(p, 1, 0, 'a', 'b');
     assert_true(holds(p, 1, 0, 0));
     puppet_destroy(p);
 }
@@ -193,11 +193,9 @@ static void slot__done_message_is_acked_and_not_placed(void **state)
 /* An ABORT ends the receive in error; what comes later is acked and not placed. */
 static void slot__aborted_message_is_acked_and_not_placed(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(2);
     (void)state;
 
-    puppet_recv(p);
-    puppet_recv(p);
     puppet_segment(p, 0, 0, 0, 0, 'x');
     puppet_abort(p, 2, 0);
     assert_int_equal(puppet_poll(p), 1);
@@ -214,10 +212,9 @@ static void slot__aborted_message_is_acked_and_not_placed(void **state)
 /* An ABORT that overtakes all of its message fills the slot: late packets must not start it. */
 static void slot__abort_of_an_unknown_id_fills_its_slot(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(1);
     (void)state;
 
-    puppet_recv(p);
     puppet_abort(p, 2, 0);
     puppet_segment(p, 0, 0, 0, 0, 'x');
     puppet_segment(p, 1, 0, 0, 1, 'x');
@@ -227,19 +224,16 @@ static void slot__abort_of_an_unknown_id_fills_its_slot(void **state)
 
     puppet_segment(p, 3, MRD_MSG_SLOTS, 0, 0, 'a'); /* the slot is free for the next id */
     puppet_segment(p, 4, MRD_MSG_SLOTS, 0, 1, 'b');
-    assert_int_equal(puppet_poll(p), 1);
-    assert_true(holds(p, 0, 'a', 'b'));
+    expect_done(p, 1, 0, 'a', 'b');
     puppet_destroy(p);
 }
 
 /* An ABORT of a message that is over, or whose slot went to another, harms neither. */
 static void slot__late_abort_is_harmless(void **state)
 {
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(2);
     (void)state;
 
-    puppet_recv(p);
-    puppet_recv(p);
     puppet_segment(p, 0, 0, 0, 0, 'a');
     puppet_segment(p, 1, 0, 0, 1, 'b');
     puppet_abort(p, 2, 0);
@@ -262,10 +256,9 @@ static void slot__contradictions_are_refused(void **state)
                                  .src_qpn = 99,
                                  .total = PUPPET_MESSAGE_BYTES};
     uint8_t payload[PUPPET_SEGMENT_BYTES] = {0};
-    struct puppet *p = puppet_create();
+    struct puppet *p = begin(1);
     (void)state;
 
-    puppet_recv(p);
     part.dst_qpn = p->qp->qp_num;
     part.offset = PUPPET_MESSAGE_BYTES; /* it ends beyond the message */
     puppet_part(p, 0, &part, payload);
