@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Jobs in processes: their results, in order, and what becomes of those that fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/sim/jobs.h"
+#include "tools/sim/report.h"
+
+enum { JOBS_MAX = 16, LARGE_BYTES = 3 << 20, PATIENCE_MS = 20000 };
+
+/* What a test and its jobs, in processes of their own, tell each other. */
+struct shared {
+    atomic_uint running, running_max, begun;
+    atomic_bool shown_half;
+    pid_t pids[JOBS_MAX];
+};
+
+static struct shared *shared;
+static struct json_object *results[JOBS_MAX];
+static char error[SIMX_ERROR_BYTES];
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(shared, 0, sizeof(*shared));
+    memset(results, 0, sizeof(results));
+    strcpy(error, "as it was");
+    return 0;
+}
+
+/* No process is left behind, whatever happened. */
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < JOBS_MAX; i++)
+        json_object_put(results[i]);
+    return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : -1;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* In a job, where an assertion of cmocka would go on with the tests. */
+static void wait_until(const atomic_uint *counter, unsigned at_least)
+{
+    for (uint64_t end = now_ms() + PATIENCE_MS; atomic_load(counter) < at_least;) {
+        if (now_ms() > end)
+            _exit(99);
+        usleep(1000);
+    }
+}
+
+static struct json_object *index_result(unsigned index)
+{
+    struct json_object *result = json_object_new_object();
+
+    simx_json_add_u64(result, "index", index);
+    return result;
+}
+
+/* The first jobs end last. */
+static struct json_object *job_backwards(void *arg, unsigned index, struct simx_progress *progress)
+{
+    (void)progress;
+    usleep((*(unsigned *)arg - index) * 5000);
+    return index_result(index);
+}
+
+static void simx_jobs_run__order(void **state)
+{
+    unsigned count = 8;
+    struct simx_jobs jobs = {.job = job_backwards, .arg = &count, .count = count};
+
+    (void)state;
+    for (jobs.parallel = 0; jobs.parallel <= count + 1; jobs.parallel += 3) {
+        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+        for (unsigned i = 0; i < count; i++) {
+            assert_true(simx_json_get_number(results[i], "index") == i);
+            json_object_put(results[i]);
+            results[i] = NULL;
+        }
+    }
+}
+
+static struct json_object *job_counted(void *arg, unsigned index, struct simx_progress *progress)
+{
+    unsigned running = atomic_fetch_add(&shared->running, 1) + 1;
+    unsigned max = atomic_load(&shared->running_max);
+
+    (void)arg;
+    (void)progress;
+    while (running > max && !atomic_compare_exchange_weak(&shared->running_max, &max, running))
+        ;
+    atomic_fetch_add(&shared->begun, 1);
+    wait_until(&shared->begun, index < 3 ? 3 : 0); /* the first three have to be there at once */
+    usleep(2000);
+    atomic_fetch_sub(&shared->running, 1);
+    return index_result(index);
+}
+
+static void simx_jobs_run__at_most_three(void **state)
+{
+    struct simx_jobs jobs = {.job = job_counted, .count = 9, .parallel = 3};
+
+    (void)state;
+    if (simx_jobs_run(&jobs, results, error, sizeof(error)))
+        fail_msg("%s", error);
+    assert_int_equal(shared->begun, 9);
+    assert_int_equal(shared->running_max, 3);
+}
+
+static struct json_object *job_pid(void *arg, unsigned index, struct simx_progress *progress)
+{
+    (void)arg;
+    (void)progress;
+    shared->pids[index] = getpid();
+    return index_result(index);
+}
+
+/* An only job runs in the caller; several never do, even one after the other. */
+static void simx_jobs_run__where(void **state)
+{
+    struct simx_jobs jobs = {.job = job_pid, .count = 1};
+
+    (void)state;
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_equal(shared->pids[0], getpid());
+    json_object_put(results[0]);
+    jobs.count = 2;
+    jobs.parallel = 1;
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_not_equal(shared->pids[0], getpid());
+    assert_int_not_equal(shared->pids[0], shared->pids[1]);
+    jobs.count = 0;
+    assert_int_equal(simx_jobs_run(&jobs, NULL, error, sizeof(error)), 0);
+}
+
+static struct json_object *job_large(void *arg, unsigned index, struct simx_progress *progress)
+{
+    struct json_object *result = index_result(index);
+    char *text = malloc(LARGE_BYTES + 1);
+
+    (void)arg;
+    (void)progress;
+    memset(text, 'a' + (int)index, LARGE_BYTES);
+    text[LARGE_BYTES] = '\0';
+    simx_json_add_string(result, "text", text);
+    free(text);
+    return result;
+}
+
+static void simx_jobs_run__large_results(void **state)
+{
+    struct simx_jobs jobs = {.job = job_large, .count = 3, .parallel = 3};
+
+    (void)state;
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    for (unsigned i = 0; i < jobs.count; i++) {
+        char all[2] = {(char)('a' + i), '\0'};
+        struct json_object *text = simx_json_get(results[i], "text");
+        assert_int_equal(json_object_get_string_len(text), LARGE_BYTES);
+        assert_int_equal(strspn(json_object_get_string(text), all), LARGE_BYTES);
+    }
+}
+
+/* Job 2 does what *arg says; the others would never end. */
+static struct json_object *job_fails(void *arg, unsigned index, struct simx_progress *progress)
+{
+    char how = *(const char *)arg;
+    struct json_object *result = json_object_new_object();
+
+    if (index != 2)
+        pause();
+    if (how >= 'A' && how <= 'Z')
+        strcpy(progress->error, "the spine is on fire");
+    if (how == 'k' || how == 'K')
+        raise(SIGKILL);
+    if (how == 'a')
+        abort();
+    if (how == 'e' || how == 'E')
+        _exit(5);
+    if (how == 'z')
+        _exit(0);
+    if (how == 'b') /* text that is none */
+        json_object_object_add(result, "x", json_object_new_double_s(1, "1}{"));
+    if (how == 't')
+        json_object_object_add(result, "x", json_object_new_double_s(1, "1,\"y"));
+    if (how == 'l') {
+        json_object_put(result);
+        result = json_object_new_array();
+    }
+    if (how == 'r')
+        memset(progress->error, 'x', sizeof(progress->error)); /* without an end */
+    if (how == 'n' || how == 'N' || how == 'r') {
+        json_object_put(result);
+        return NULL;
+    }
+    return result;
+}
+
+static void simx_jobs_run__failures(void **state)
+{
+    static const struct {
+        char how;
+        const char *error;
+    } cases[] = {
+        {'k', "seed 3 of 4 was ended by signal 9 (Killed)"},
+        {'K', "seed 3 of 4 was ended by signal 9 (Killed): the spine is on fire"},
+        {'a', "seed 3 of 4 was ended by signal 6 (Aborted)"},
+        {'e', "seed 3 of 4 exited with status 5"},
+        {'E', "seed 3 of 4 exited with status 5: the spine is on fire"},
+        {'z', "seed 3 of 4 failed"},
+        {'n', "seed 3 of 4 failed"},
+        {'N', "seed 3 of 4 failed: the spine is on fire"},
+        {'b', "seed 3 of 4 sent a broken result (not one object)"},
+        {'t', "seed 3 of 4 sent a broken result (continue)"},
+        {'l', "seed 3 of 4 sent a broken result (not one object)"},
+        {'r', "seed 3 of 4 failed: xxxxxxxxxxx"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char how = cases[i].how;
+        struct simx_jobs jobs = {
+            .job = job_fails, .arg = &how, .count = 4, .parallel = 3, .noun = "seed"};
+        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
+        if (how == 'r')
+            error[strlen(cases[i].error)] = '\0';
+        assert_string_equal(error, cases[i].error);
+        assert_null(results[0]);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* the others are gone, too */
+    }
+}
+
+static struct json_object *job_sentence(void *arg, unsigned index, struct simx_progress *progress)
+{
+    (void)index;
+    snprintf(progress->error, sizeof(progress->error), "%s", (const char *)arg);
+    return NULL;
+}
+
+static void simx_jobs_run__only_job_fails(void **state)
+{
+    struct simx_jobs jobs = {.job = job_sentence, .arg = "no such spray", .count = 1};
+
+    (void)state;
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
+    assert_string_equal(error, "no such spray");
+    jobs.arg = "";
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
+    assert_string_equal(error, "run 1 of 1 failed");
+    assert_null(results[0]);
+}
+
+static struct json_object *job_signals(void *arg, unsigned index, struct simx_progress *progress)
+{
+    (void)progress;
+    if (index == 1)
+        kill(getppid(), *(int *)arg);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static void simx_jobs_run__signals(void **state)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    static const char *const errors[] = {"stopped by signal 2 (Interrupt)",
+                                         "stopped by signal 15 (Terminated)"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int number = numbers[i];
+        struct sigaction after;
+        struct simx_jobs jobs = {.job = job_signals, .arg = &number, .count = 3, .parallel = 2};
+        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -EINTR);
+        assert_string_equal(error, errors[i]);
+        sigaction(number, NULL, &after);
+        assert_true(after.sa_handler == SIG_DFL);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+}
+
+static struct json_object *job_endless(void *arg, unsigned index, struct simx_progress *progress)
+{
+    (void)arg;
+    (void)progress;
+    shared->pids[index] = getpid();
+    atomic_fetch_add(&shared->begun, 1);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* Nobody can catch SIGKILL; the kernel ends the children then, and we inherit them. */
+static void simx_jobs_run__caller_killed(void **state)
+{
+    struct simx_jobs jobs = {.job = job_endless, .count = 2, .parallel = 2};
+    int ended = 0, status;
+
+    (void)state;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t caller = fork();
+    if (caller == 0)
+        _exit(simx_jobs_run(&jobs, results, error, sizeof(error)));
+    for (uint64_t end = now_ms() + PATIENCE_MS; shared->begun < 2 && now_ms() < end;)
+        usleep(1000);
+    kill(caller, SIGKILL);
+    for (uint64_t end = now_ms() + PATIENCE_MS; ended < 3 && now_ms() < end; usleep(1000)) {
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        ended += pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+    assert_int_equal(shared->begun, 2);
+    assert_int_equal(ended, 3);
+}
+
+/* What show() was told. */
+struct shown {
+    unsigned calls;
+    double last;
+    bool backwards;
+    char text[64];
+};
+
+static void show(void *arg, double share, const char *text)
+{
+    struct shown *shown = arg;
+
+    shown->calls++;
+    shown->backwards |= share < shown->last;
+    shown->last = share;
+    snprintf(shown->text, sizeof(shown->text), "%s", text);
+    if (share >= 0.5 && share < 1)
+        shared->shown_half = true;
+}
+
+/* Each waits at the half until the parent has shown it. */
+static struct json_object *job_halves(void *arg, unsigned index, struct simx_progress *progress)
+{
+    uint64_t end = now_ms() + PATIENCE_MS;
+
+    (void)arg;
+    simx_progress_set(progress, 0.5, "not of many");
+    while (!shared->shown_half) {
+        if (now_ms() > end)
+            return NULL;
+        usleep(1000);
+    }
+    return index_result(index);
+}
+
+static void simx_jobs_run__progress(void **state)
+{
+    struct shown shown = {0};
+    struct simx_jobs jobs = {
+        .job = job_halves, .count = 4, .parallel = 4, .show = show, .show_arg = &shown};
+
+    (void)state;
+    if (simx_jobs_run(&jobs, results, error, sizeof(error)))
+        fail_msg("%s", error);
+    assert_true(shared->shown_half);
+    assert_false(shown.backwards);
+    assert_true(shown.last == 1);
+    assert_string_equal(shown.text, "4 of 4 runs done");
+}
+
+static struct json_object *job_shares(void *arg, unsigned index, struct simx_progress *progress)
+{
+    struct shown *shown = arg;
+    static const double shares[][2] = {{0, 0}, {0.25, 0.25}, {1, 1}, {1.5, 1}, {-1, 0}, {NAN, 0}};
+
+    for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+        simx_progress_set(progress, shares[i][0], "12 packets");
+        if (shown->calls != i + 1 || shown->last != shares[i][1])
+            return NULL;
+    }
+    return index_result(index);
+}
+
+static void simx_progress_set__only_job(void **state)
+{
+    struct shown shown = {0};
+    struct simx_jobs jobs = {
+        .job = job_shares, .arg = &shown, .count = 1, .show = show, .show_arg = &shown};
+
+    (void)state;
+    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_string_equal(shown.text, "12 packets");
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(simx_jobs_run__order),    test(simx_jobs_run__at_most_three),
+        test(simx_jobs_run__where),    test(simx_jobs_run__large_results),
+        test(simx_jobs_run__failures), test(simx_jobs_run__only_job_fails),
+        test(simx_jobs_run__signals),  test(simx_jobs_run__caller_killed),
+        test(simx_jobs_run__progress), test(simx_progress_set__only_job),
+    };
+
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return EXIT_FAILURE;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
