@@ -37,6 +37,7 @@ demo  nftables        command -v nft
 demo  ethtool         command -v ethtool
 demo  iperf3          command -v iperf3
 demo  jq              command -v jq
+demo  gnuplot-nox     command -v gnuplot
 demo  clang           command -v clang
 demo  linux-libc-dev  header linux/bpf.h
 demo  libbpf-dev      header bpf/bpf_helpers.h
@@ -46,6 +47,7 @@ test  dpkg-dev        command -v dpkg-shlibdeps
 test  file            command -v file
 test  man-db          command -v man
 test  groff           command -v groff
+test  gnuplot-nox     command -v gnuplot
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
