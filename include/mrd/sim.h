@@ -144,6 +144,8 @@ MRD_EXPORT int mrd_sim_link_name(const struct mrd_sim *sim, uint32_t link, char 
 /* What a link is now and what it carried; either pointer may be NULL. */
 MRD_EXPORT int mrd_sim_query_link(const struct mrd_sim *sim, uint32_t link,
                                   struct mrd_sim_link *attr, struct mrd_sim_stats *stats);
+/* Packets lost end to end, by loss_ppb. */
+MRD_EXPORT uint64_t mrd_sim_lost(const struct mrd_sim *sim);
 /*
  * Change links at virtual time at_ns. `links` is a pattern of names as of fnmatch(3); with '-' in place of '>' it
  * takes both directions. Actions and their values:

@@ -274,6 +274,11 @@ int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
     return 0;
 }
 
+uint64_t mrd_sim_lost(const struct mrd_sim *sim)
+{
+    return sim->fabric.lost;
+}
+
 uint32_t mrd_sim_num_links(const struct mrd_sim *sim)
 {
     return sim->fabric.num_wires;

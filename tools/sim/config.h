@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an experiment is made with: the options of the command line with their defaults filled in.
+ */
+#ifndef SIMX_CONFIG_H
+#define SIMX_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/tune.h"
+#include "mrd/sim.h"
+
+enum {
+    SIMX_NAME_BYTES = 16,
+    SIMX_PATH_BYTES = 512,
+    SIMX_SETS_MAX = 64,
+};
+
+/* `--set name=value`: a constant of a policy or of a model. */
+struct simx_set {
+    char name[48];
+    double value;
+};
+
+struct simx_config {
+    char experiment[SIMX_NAME_BYTES];
+    char transport[SIMX_NAME_BYTES]; /* "mrd", "rc", "irn" */
+    char spray[SIMX_NAME_BYTES];     /* mrd */
+    char cc[SIMX_NAME_BYTES];        /* mrd: of the engine; rc, irn: "none", "dcqcn" */
+
+    /* Traffic. */
+    char tm[SIMX_PATH_BYTES]; /* connection matrix; "": the experiment's own */
+    uint64_t bytes;           /* of a flow; 0: the experiment's own */
+
+    /* Fabric. */
+    char topo[SIMX_PATH_BYTES]; /* "": made from what follows */
+    uint32_t hosts, tiers, leaf_hosts;
+    double oversubscription, gbps, delay_us;
+    uint32_t queue_packets;  /* of a switch's port, full ones */
+    double ecn_min, ecn_max; /* BDP; 0, 0: none */
+    double loss;             /* end to end */
+    char faults[SIMX_PATH_BYTES];
+    bool htsim_overhead; /* bytes on the wire as uet-htsim counts them */
+    uint32_t skew_ppm;   /* of host clocks */
+
+    /* Transport. */
+    uint32_t paths, payload_bytes;
+    struct simx_set set[SIMX_SETS_MAX];
+    unsigned num_sets;
+    struct mrd_tune tune; /* with them applied */
+
+    /* What only some experiments have. */
+    uint32_t senders;              /* incast: senders to the one; 0: all others */
+    bool victim;                   /* incast: a flow beside it */
+    char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "flap", "degrade", "down" */
+    double at_us;                  /* failure: when */
+    double spread; /* skew: delay of the slowest path above the fastest one's, base RTTs */
+
+    uint64_t seed;
+    unsigned seeds, jobs;
+    double limit_s; /* of virtual time */
+    bool json, csv, quiet;
+    char plot[SIMX_PATH_BYTES];
+};
+
+#endif

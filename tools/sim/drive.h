@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What carries the flows of a run over its fabric: mrd's engine, or a model of another transport, behind one interface.
+ *
+ * open(); start() for each flow when its time comes; `done` is called from inside mrd_sim_run_until(); close().
+ */
+#ifndef SIMX_DRIVE_H
+#define SIMX_DRIVE_H
+
+#include <stddef.h>
+
+#include "tools/sim/cm.h"
+#include "tools/sim/config.h"
+#include "tools/sim/net.h"
+
+/* What happened to a flow. */
+enum simx_flow_event {
+    SIMX_SENT,     /* its sender has the completion */
+    SIMX_RECEIVED, /* its last byte is at the target; only for flows that fire a trigger by it */
+    SIMX_FAILED,
+};
+
+struct simx_drive_env {
+    const struct simx_config *config;
+    const struct simx_net *net;
+    const struct simx_cm *cm;
+    struct mrd_sim *sim;
+    void (*event)(void *arg, uint32_t flow, enum simx_flow_event event, const char *why);
+    void *arg;
+};
+
+/* Sums over all hosts. */
+struct simx_totals {
+    uint64_t packets; /* data packets sent, each transmission */
+    uint64_t retransmitted, spurious;
+    uint64_t acks;
+    uint64_t timeouts;
+    uint64_t cuts;        /* of windows or rates, where that is counted */
+    uint64_t state_bytes; /* per-peer or per-connection state in use, where that is counted */
+};
+
+struct simx_drive;
+
+struct simx_drive_ops {
+    const char *transport;
+    /* NULL with a sentence. */
+    struct simx_drive *(*open)(const struct simx_drive_env *env, char *error, size_t len);
+    /* It begins now. 0 or -errno. */
+    int (*start)(struct simx_drive *drive, uint32_t flow);
+    void (*totals)(struct simx_drive *drive, struct simx_totals *totals);
+    /* Payload that came to a host so far, each byte once. */
+    uint64_t (*received)(struct simx_drive *drive, uint32_t host);
+    void (*close)(struct simx_drive *drive);
+};
+
+extern const struct simx_drive_ops simx_drive_mrd, simx_drive_model;
+
+/* By the configuration's transport. */
+const struct simx_drive_ops *simx_drive_find(const char *transport);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Experiments: each a table of points to measure, what it prints of them, and a picture.
+ *
+ * Adding one: a file exp_NAME.c with a `const struct simx_experiment simx_exp_NAME`, a line in the table of
+ * experiment.c, and its section in the man page and in EXPERIMENTS.md.
+ */
+#ifndef SIMX_EXPERIMENT_H
+#define SIMX_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/sim/config.h"
+#include "tools/sim/jobs.h"
+#include "tools/sim/report.h"
+#include "tools/sim/run.h"
+
+enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 32 };
+
+struct simx_experiment {
+    const char *name;
+    const char *summary; /* a line for --help */
+    /* What differs from the defaults of all; NULL: nothing. */
+    void (*defaults)(struct simx_config *config);
+    /* Points of a sweep; NULL: one. */
+    unsigned (*points)(const struct simx_config *config);
+    /* Make `config`, a copy of what was asked for, the configuration of a point. */
+    void (*point)(struct simx_config *config, unsigned index);
+    /* One run of a point. NULL with a sentence in progress->error. */
+    struct json_object *(*measure)(const struct simx_config *config,
+                                   struct simx_progress *progress);
+    const struct simx_column *columns; /* of the table; keys as in one run */
+    unsigned num_columns;
+    /* Picture of all points, runs or summaries of seeds; NULL: there is none. 0 or -errno with a sentence. */
+    int (*plot)(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len);
+};
+
+/* NULL: there is no such. */
+const struct simx_experiment *simx_experiment_find(const char *name);
+/* By number; NULL: there are no more. */
+const struct simx_experiment *simx_experiment_at(unsigned index);
+
+/* ------------------------------------------------------------------------------- what they share */
+
+/* The traffic of the configuration's file; 0 or -errno with a sentence. */
+int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char *error,
+                      size_t len);
+/*
+ * All of `cm` to its end, and what came of it: the keys that every run has. `more`, if not NULL, may add to the result
+ * while the run still stands. NULL with a sentence in progress->error.
+ */
+struct json_object *simx_measure(
+    const struct simx_config *config, const struct simx_cm *cm, struct simx_progress *progress,
+    void (*more)(const struct simx_run *run, struct json_object *result, void *arg), void *arg);
+/* The keys that every run has, of a run that is over. */
+struct json_object *simx_result(const struct simx_run *run);
+/* A value of a run, or its mean if it is a summary of seeds. */
+double simx_value(struct json_object *run, const char *path);
+/* Half the confidence interval of a summary's value; NAN if there is none. */
+double simx_interval(struct json_object *run, const char *path);
+
+extern const struct simx_experiment simx_exp_run;
+
+#endif

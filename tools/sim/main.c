@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mrd_sim: experiments on simulated fabrics. See mrd_sim(1).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/bar.h"
+#include "tools/sim/options.h"
+#include "tools/sim/seeds.h"
+
+enum { EXIT_USAGE = 2 };
+
+/* All runs of an invocation: each point with each seed. */
+struct session {
+    const struct simx_experiment *experiment;
+    struct simx_config config;
+    unsigned num_points;
+    struct simx_bar bar;
+};
+
+static struct json_object *run_job(void *arg, unsigned index, struct simx_progress *progress)
+{
+    const struct session *s = arg;
+    struct simx_config config = s->config;
+
+    if (s->num_points * s->config.seeds > 1)
+        simx_wall_start();
+    if (s->experiment->point)
+        s->experiment->point(&config, index / config.seeds);
+    config.seed += index % config.seeds;
+    return s->experiment->measure(&config, progress);
+}
+
+static void show(void *arg, double share, const char *text)
+{
+    struct session *s = arg;
+
+    simx_bar_update(&s->bar, simx_wall_ns(), share, text);
+}
+
+/* The runs of a point become one summary; false: no memory. */
+static void summarise(struct session *s, struct json_object **runs)
+{
+    unsigned seeds = s->config.seeds;
+
+    for (unsigned i = 0; i < s->num_points && seeds > 1; i++) {
+        struct json_object *summary = simx_seeds_summary(&runs[i * seeds], seeds);
+
+        for (unsigned j = 0; j < seeds; j++)
+            json_object_put(runs[i * seeds + j]);
+        runs[i] = summary;
+    }
+}
+
+/* A table of summaries shows the means. */
+static int print_table(const struct session *s, FILE *out, struct json_object *const *runs)
+{
+    struct simx_column columns[SIMX_COLUMNS_MAX];
+    char keys[SIMX_COLUMNS_MAX][64];
+    unsigned num = s->experiment->num_columns;
+
+    for (unsigned i = 0; i < num; i++) {
+        columns[i] = s->experiment->columns[i];
+        snprintf(keys[i], sizeof(keys[i]), "mean.%s", columns[i].key);
+        if (s->config.seeds > 1 && simx_json_get(runs[0], keys[i]))
+            columns[i].key = keys[i];
+    }
+    return simx_report_table(out, columns, num, runs, s->num_points);
+}
+
+static int print(const struct session *s, struct json_object *const *runs)
+{
+    bool is_table_only = !s->config.json && !s->config.csv;
+    int ret = 0;
+
+    for (unsigned i = 0; i < s->num_points && s->config.json && ret == 0; i++)
+        ret = simx_report_json(stdout, runs[i]);
+    if (s->config.csv)
+        ret = simx_report_csv(stdout, runs, s->num_points);
+    if (ret == 0)
+        ret = print_table(s, is_table_only ? stdout : stderr, runs);
+    return ret;
+}
+
+static int fail(int status, const char *error)
+{
+    fprintf(stderr, "mrd_sim: %s\n", error);
+    return status;
+}
+
+/* Anything that is wrong with the input shows before the first run. */
+static int check(const struct session *s, char *error, size_t len)
+{
+    for (unsigned i = 0; i < s->num_points; i++) {
+        struct simx_config config = s->config;
+        struct simx_net net;
+
+        if (s->experiment->point)
+            s->experiment->point(&config, i);
+        if (simx_net_init(&net, &config, error, len) != 0)
+            return EXIT_USAGE;
+    }
+    return 0;
+}
+
+static bool is_all_done(const struct session *s, struct json_object *const *runs)
+{
+    for (unsigned i = 0; i < s->num_points; i++) {
+        if (simx_value(runs[i], "unfinished") > 0)
+            return false;
+    }
+    return true;
+}
+
+static int run(struct session *s)
+{
+    struct simx_jobs jobs = {.job = run_job,
+                             .arg = s,
+                             .count = s->num_points * s->config.seeds,
+                             .parallel = s->config.jobs,
+                             .show = s->config.quiet ? NULL : show,
+                             .show_arg = s};
+    struct json_object **runs = calloc(jobs.count, sizeof(struct json_object *));
+    char error[SIMX_ERROR_BYTES] = "no memory";
+
+    simx_bar_init(&s->bar, s->experiment->name, simx_wall_ns());
+
+    int ret = runs ? simx_jobs_run(&jobs, runs, error, sizeof(error)) : -1;
+
+    simx_bar_clear(&s->bar);
+    if (ret != 0)
+        return fail(EXIT_USAGE, error);
+    summarise(s, runs);
+    ret = print(s, runs);
+    if (ret != 0)
+        return fail(EXIT_FAILURE, strerror(-ret));
+    if (s->config.plot[0] && !s->experiment->plot)
+        return fail(EXIT_USAGE, "this experiment has no picture");
+    if (s->config.plot[0] &&
+        s->experiment->plot(runs, s->num_points, s->config.plot, error, sizeof(error)) != 0)
+        return fail(EXIT_FAILURE, error);
+    if (!is_all_done(s, runs))
+        return fail(EXIT_FAILURE, "not all flows ended: see `unfinished` and `failure`");
+    for (unsigned i = 0; i < s->num_points; i++)
+        json_object_put(runs[i]);
+    free(runs);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct session s;
+    char error[SIMX_ERROR_BYTES];
+
+    simx_wall_start();
+    switch (simx_options_parse(&s.config, &s.experiment, argc, argv, error, sizeof(error))) {
+    case SIMX_PARSE_RUN:
+        break;
+    case SIMX_PARSE_HELP:
+        simx_options_help(stdout);
+        return 0;
+    case SIMX_PARSE_VERSION:
+        printf("mrd_sim %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
+        return 0;
+    case SIMX_PARSE_ERROR:
+        fail(EXIT_USAGE, error);
+        fputs("Try 'mrd_sim --help'.\n", stderr);
+        return EXIT_USAGE;
+    }
+    s.num_points = s.experiment->points ? s.experiment->points(&s.config) : 1;
+    if (check(&s, error, sizeof(error)) != 0)
+        return fail(EXIT_USAGE, error);
+    return run(&s);
+}

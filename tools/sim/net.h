@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The fabric of a run: its topology, what follows from it, and the simulation made of it.
+ *
+ * simx_net_init() from a configuration; simx_net_create() for each run; simx_net_ideal_us() for what nothing can beat.
+ */
+#ifndef SIMX_NET_H
+#define SIMX_NET_H
+
+#include <stddef.h>
+
+#include "tools/sim/cm.h"
+#include "tools/sim/config.h"
+
+struct simx_net {
+    struct mrd_sim_topology topology;
+    uint64_t host_bps;     /* of a host's link */
+    uint32_t data_bytes;   /* overhead of a data packet on the wire */
+    uint32_t ack_bytes;    /* of an ack on the wire */
+    uint32_t packet_bytes; /* of a full data packet on the wire */
+    double base_rtt_ns; /* of a full packet and its ack on the longest path, nothing else there */
+    double bdp_bytes;   /* host_bps x base RTT */
+    struct mrd_sim_link link; /* of all switch ports: queue and marks */
+};
+
+/* 0; -EINVAL with a sentence. */
+int simx_net_init(struct simx_net *net, const struct simx_config *config, char *error, size_t len);
+/* NULL with a sentence. The faults of the configuration are scheduled. */
+struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_config *config,
+                                uint64_t seed, char *error, size_t len);
+/* Time of a lone flow of `bytes` on the longest path, until its sender has the last ack. */
+double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
+                        uint64_t bytes);
+/*
+ * No run can be faster: the greater of the lone flow on the longest path, for the largest flow, and for each host link
+ * the bytes that must cross it at its rate, with the way there and back.
+ */
+double simx_net_ideal_us(const struct simx_net *net, const struct simx_config *config,
+                         const struct simx_cm *cm);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What every run tells of itself. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+
+/* What the switches and links did, all of them. */
+static struct mrd_sim_stats link_totals(struct mrd_sim *sim)
+{
+    struct mrd_sim_stats sum = {0}, stats;
+
+    for (uint32_t i = 0; i < mrd_sim_num_links(sim); i++) {
+        mrd_sim_query_link(sim, i, NULL, &stats);
+        sum.packets += stats.packets;
+        sum.lost += stats.lost;
+        sum.queue_drops += stats.queue_drops;
+        sum.corrupted += stats.corrupted;
+        sum.blackholed += stats.blackholed;
+        sum.ce += stats.ce;
+    }
+    return sum;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The value below which a share of them lies, by the nearest rank. */
+static double percentile(const double *sorted, uint32_t num, double share)
+{
+    uint32_t rank = (uint32_t)ceil(share * num);
+
+    return sorted[rank ? rank - 1 : 0];
+}
+
+static void add_fct(struct json_object *result, const struct simx_run *run)
+{
+    struct json_object *fct = json_object_new_object();
+    double *us = malloc((run->num_done + 1) * sizeof(*us));
+    bool is_all = run->num_done == run->cm->num_flows && us;
+    double sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; us && i < run->cm->num_flows; i++) {
+        const struct simx_run_flow *flow = &run->flows[i];
+
+        if (flow->done_ns == UINT64_MAX)
+            continue;
+        us[n] = (double)(flow->done_ns - flow->start_ns) / 1e3;
+        sum += us[n++];
+    }
+    if (n)
+        qsort(us, n, sizeof(*us), compare);
+    /* With flows that never ended there is no greatest, and no mean. */
+    simx_json_add_double(fct, "min", n ? us[0] : NAN);
+    simx_json_add_double(fct, "p50", n ? percentile(us, n, 0.5) : NAN);
+    simx_json_add_double(fct, "mean", is_all ? sum / n : NAN);
+    simx_json_add_double(fct, "p99", is_all ? percentile(us, n, 0.99) : NAN);
+    simx_json_add_double(fct, "max", is_all ? us[n - 1] : NAN);
+    json_object_object_add(result, "fct_us", fct);
+    free(us);
+}
+
+static uint64_t bytes_done(const struct simx_run *run, uint64_t *first_ns)
+{
+    uint64_t bytes = 0;
+
+    *first_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < run->cm->num_flows; i++) {
+        if (run->flows[i].done_ns == UINT64_MAX)
+            continue;
+        bytes += run->cm->flows[i].bytes;
+        if (run->flows[i].start_ns < *first_ns)
+            *first_ns = run->flows[i].start_ns;
+    }
+    return bytes;
+}
+
+static void add_config(struct json_object *result, const struct simx_run *run)
+{
+    const struct simx_config *c = run->config;
+    struct json_object *config = json_object_new_object(), *constants = json_object_new_object();
+    unsigned num;
+    const struct mrd_tune_entry *entries = mrd_tune_entries(&num);
+
+    simx_json_add_string(config, "tm", c->tm[0] ? c->tm : NULL);
+    simx_json_add_string(config, "topo", c->topo[0] ? c->topo : NULL);
+    simx_json_add_string(config, "faults", c->faults[0] ? c->faults : NULL);
+    simx_json_add_u64(config, "tiers", run->net.topology.tiers);
+    simx_json_add_u64(config, "leaf_hosts", run->net.topology.tier[0].radix_down);
+    simx_json_add_double(config, "gbps", (double)run->net.host_bps / 1e9);
+    simx_json_add_double(config, "base_rtt_us", run->net.base_rtt_ns / 1e3);
+    simx_json_add_double(config, "bdp_bytes", run->net.bdp_bytes);
+    simx_json_add_u64(config, "queue_packets", c->queue_packets);
+    simx_json_add_double(config, "ecn_min_bdp", c->ecn_min);
+    simx_json_add_double(config, "ecn_max_bdp", c->ecn_max);
+    simx_json_add_double(config, "loss", c->loss);
+    simx_json_add_u64(config, "paths", c->paths);
+    simx_json_add_u64(config, "payload_bytes", c->payload_bytes);
+    simx_json_add_string(config, "wire_overhead", c->htsim_overhead ? "htsim" : "ethernet");
+    simx_json_add_u64(config, "clock_skew_ppm", c->skew_ppm);
+    simx_json_add_double(config, "limit_s", c->limit_s);
+    for (unsigned i = 0; i < num && strcmp(c->transport, "mrd") == 0; i++) {
+        double value = 0;
+
+        (void)mrd_tune_get(&c->tune, entries[i].name, &value);
+        simx_json_add_double(constants, entries[i].name, value);
+    }
+    json_object_object_add(config, "constants", constants);
+    json_object_object_add(result, "config", config);
+}
+
+static const char *first_failure(const struct simx_run *run)
+{
+    for (uint32_t i = 0; i < run->cm->num_flows; i++) {
+        if (run->flows[i].failure)
+            return run->flows[i].failure;
+    }
+    return NULL;
+}
+
+struct json_object *simx_result(const struct simx_run *run)
+{
+    const struct simx_config *c = run->config;
+    struct json_object *result = json_object_new_object();
+    bool is_mrd = strcmp(c->transport, "mrd") == 0;
+    double ideal_us = simx_net_ideal_us(&run->net, c, run->cm);
+    struct mrd_sim_stats links = link_totals(run->sim);
+    struct simx_totals totals;
+    uint64_t first_ns, bytes = bytes_done(run, &first_ns);
+    double wall_s = (double)run->wall_ns / 1e9;
+
+    run->ops->totals(run->drive, &totals);
+    simx_json_add_string(result, "experiment", c->experiment);
+    simx_json_add_string(result, "transport", c->transport);
+    simx_json_add_string(result, "spray", is_mrd ? c->spray : "single");
+    simx_json_add_string(result, "cc", c->cc);
+    simx_json_add_u64(result, "seed", c->seed);
+    simx_json_add_u64(result, "hosts", run->net.topology.hosts);
+    simx_json_add_u64(result, "flows", run->cm->num_flows);
+    add_fct(result, run);
+    simx_json_add_double(result, "ideal_us", ideal_us);
+    simx_json_add_double(result, "max_over_ideal",
+                         simx_json_get_number(result, "fct_us.max") / ideal_us);
+    simx_json_add_double(result, "goodput_gbps",
+                         run->last_done_ns > first_ns && bytes
+                             ? 8.0 * (double)bytes / (double)(run->last_done_ns - first_ns)
+                             : NAN);
+    simx_json_add_u64(result, "packets", totals.packets);
+    simx_json_add_u64(result, "retransmitted", totals.retransmitted);
+    simx_json_add_u64(result, "spurious", totals.spurious);
+    simx_json_add_u64(result, "timeouts", totals.timeouts);
+    simx_json_add_u64(result, "acks", totals.acks);
+    simx_json_add_u64(result, "drops", links.queue_drops);
+    simx_json_add_u64(result, "lost", links.lost + links.blackholed + mrd_sim_lost(run->sim));
+    simx_json_add_u64(result, "ce", links.ce);
+    simx_json_add_u64(result, "unfinished", run->cm->num_flows - run->num_done);
+    simx_json_add_string(result, "failure", first_failure(run));
+    simx_json_add_double(result, "wall_s", wall_s);
+    simx_json_add_double(result, "packets_per_wall_s", (double)totals.packets / wall_s);
+    add_config(result, run);
+    return result;
+}

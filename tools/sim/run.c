@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/sim/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { SLICE_NS = 20000, NS_PER_S = 1000000000 };
+
+static uint64_t wall_start_ns;
+
+static uint64_t machine_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void simx_wall_start(void)
+{
+    wall_start_ns = machine_ns();
+}
+
+uint64_t simx_wall_ns(void)
+{
+    return machine_ns() - wall_start_ns;
+}
+
+/* ------------------------------------------------------------------------------------------ flows */
+
+static void start_flow(struct simx_run *run, uint32_t flow)
+{
+    run->flows[flow].start_ns = mrd_sim_now(run->sim);
+
+    int ret = run->ops->start(run->drive, flow);
+
+    if (ret != 0 && run->error == 0)
+        run->error = ret;
+}
+
+static void fire(struct simx_run *run, int32_t trigger)
+{
+    const struct simx_cm *cm = run->cm;
+
+    if (trigger < 0 || ++run->fired[trigger] != cm->triggers[trigger].count)
+        return;
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].triggered && cm->flows[i].trigger == (uint32_t)trigger)
+            start_flow(run, i);
+    }
+}
+
+static void flow_event(void *arg, uint32_t flow, enum simx_flow_event event, const char *why)
+{
+    struct simx_run *run = arg;
+    const struct simx_flow *what = &run->cm->flows[flow];
+
+    if (event == SIMX_RECEIVED) {
+        fire(run, what->recv_done);
+        return;
+    }
+    if (run->flows[flow].done_ns != UINT64_MAX || run->flows[flow].failure)
+        return;
+    if (event == SIMX_FAILED) {
+        run->flows[flow].failure = why;
+        run->num_failed++;
+        return;
+    }
+    run->flows[flow].done_ns = run->last_done_ns = mrd_sim_now(run->sim);
+    run->num_done++;
+    if (run->num_done == run->cm->num_flows)
+        run->wall_ns = simx_wall_ns();
+    fire(run, what->send_done);
+}
+
+static const struct simx_cm *sort_cm; /* qsort() hands no argument through */
+
+static int compare_start(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t at_x = sort_cm->flows[x].start_ps, at_y = sort_cm->flows[y].start_ps;
+
+    if (at_x != at_y)
+        return at_x < at_y ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static void order_starts(struct simx_run *run)
+{
+    for (uint32_t i = 0; i < run->cm->num_flows; i++) {
+        run->flows[i].done_ns = UINT64_MAX;
+        if (!run->cm->flows[i].triggered)
+            run->by_start[run->num_by_start++] = i;
+    }
+    sort_cm = run->cm;
+    qsort(run->by_start, run->num_by_start, sizeof(run->by_start[0]), compare_start);
+}
+
+static uint64_t start_ns(const struct simx_run *run)
+{
+    if (run->next_start == run->num_by_start)
+        return UINT64_MAX;
+    return run->cm->flows[run->by_start[run->next_start]].start_ps / 1000;
+}
+
+/* ----------------------------------------------------------------------------------------- the run */
+
+int simx_run_create(struct simx_run *run, const struct simx_config *config,
+                    const struct simx_cm *cm, char *error, size_t len)
+{
+    *run = (struct simx_run){.config = config, .cm = cm};
+
+    int ret = simx_net_init(&run->net, config, error, len);
+
+    if (ret != 0)
+        return ret;
+    if (cm->nodes > run->net.topology.hosts) {
+        snprintf(error, len, "the traffic has %u hosts, the topology %u", cm->nodes,
+                 run->net.topology.hosts);
+        return -EINVAL;
+    }
+    run->ops = simx_drive_find(config->transport);
+    run->flows = calloc(cm->num_flows, sizeof(run->flows[0]));
+    run->by_start = calloc(cm->num_flows, sizeof(run->by_start[0]));
+    run->fired = calloc(cm->num_triggers + 1, sizeof(run->fired[0]));
+    if (!run->flows || !run->by_start || !run->fired) {
+        snprintf(error, len, "no memory for %u flows", cm->num_flows);
+        simx_run_destroy(run);
+        return -ENOMEM;
+    }
+    order_starts(run);
+    run->sim = simx_net_create(&run->net, config, config->seed, error, len);
+    if (run->sim) {
+        struct simx_drive_env env = {config, &run->net, cm, run->sim, flow_event, run};
+
+        run->drive = run->ops->open(&env, error, len);
+    }
+    if (!run->drive) {
+        simx_run_destroy(run);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+void simx_run_destroy(struct simx_run *run)
+{
+    if (run->drive)
+        run->ops->close(run->drive);
+    mrd_sim_destroy(run->sim);
+    free(run->flows);
+    free(run->by_start);
+    free(run->fired);
+    *run = (struct simx_run){0};
+}
+
+static bool is_over(const struct simx_run *run)
+{
+    return run->num_done + run->num_failed == run->cm->num_flows || run->error != 0;
+}
+
+bool simx_run_until(struct simx_run *run, uint64_t ns)
+{
+    for (;;) {
+        uint64_t now_ns = mrd_sim_now(run->sim);
+        uint64_t to_ns = ns - now_ns > SLICE_NS ? now_ns + SLICE_NS : ns;
+
+        while (start_ns(run) <= now_ns)
+            start_flow(run, run->by_start[run->next_start++]);
+        if (now_ns >= ns || is_over(run))
+            return is_over(run);
+        if (start_ns(run) < to_ns)
+            to_ns = start_ns(run);
+        mrd_sim_run_until(run->sim, to_ns);
+        if (run->progress)
+            run->progress(run->progress_arg, run);
+    }
+}
+
+int simx_run_all(struct simx_run *run, char *error, size_t len)
+{
+    simx_run_until(run, (uint64_t)(run->config->limit_s * NS_PER_S));
+    if (run->wall_ns == 0)
+        run->wall_ns = simx_wall_ns();
+    if (run->error != 0) {
+        snprintf(error, len, "a flow could not be started: %s", mrd_last_error());
+        return run->error;
+    }
+    return 0;
+}
