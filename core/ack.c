@@ -91,6 +91,10 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
 void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
                   uint64_t now_ns)
 {
+    struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
+
+    p->delay = (uint16_t)(rx_stamp - head->stamp);
+    p->delay += p->delay == 0; /* 0 means that there is none */
     r->echo_valid = true;
     r->echo_ce = ce;
     r->echo_psn = head->psn;
@@ -194,8 +198,9 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
             break;
         p->seen = false;
         r->num_seen--;
-        ack->path[ack->num_paths++] =
-            (struct mrd_wire_path){.id = p->id, .received = p->received, .ce = p->ce};
+        ack->path[ack->num_paths++] = (struct mrd_wire_path){
+            .id = p->id, .delay = p->delay, .received = p->received, .ce = p->ce};
+        p->delay = 0;
     }
     ack->num_dups = r->num_dups;
     memcpy(ack->dup, r->dup, sizeof(ack->dup));

@@ -20,6 +20,7 @@ struct mrd_rcv_path {
     uint16_t id;
     bool seen; /* since the last ack */
     bool used;
+    uint16_t delay; /* as it goes on the wire */
     uint32_t received, ce;
 };
 

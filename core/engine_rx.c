@@ -3,7 +3,11 @@
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
-enum { STALLED_SRTTS = 4, RUN_LOSSES_MAX = 64 };
+enum {
+    STALLED_SRTTS = 4,
+    RUN_LOSSES_MAX = 64,
+    DELAY_SRTT_MAX_NS = MRD_WIRE_STAMP_NS << 14, /* a quarter of what 16 bits of a stamp can tell */
+};
 
 static uint32_t stamp_of(uint64_t ns)
 {
@@ -196,6 +200,29 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
     tx->cc.ops->ack(&tx->cc, a);
 }
 
+/*
+ * One-way delays of the other paths that packets came by since the last ack. They say only their low half: as much as
+ * half of its range away from the echoed one, which no path is where round trips are short.
+ */
+static void delays_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack)
+{
+    uint32_t echoed = ack->echo_rx_stamp - ack->echo_stamp;
+
+    if (tx->loss.srtt_ns > DELAY_SRTT_MAX_NS)
+        return;
+    for (unsigned i = 0; i < ack->num_paths; i++) {
+        const struct mrd_wire_path *told = &ack->path[i];
+        uint32_t index = told->id % tx->paths.num;
+        int16_t later = (int16_t)(uint16_t)(told->delay - echoed);
+
+        if (!told->delay || told->id == ack->echo_path || tx->path[index].id != told->id)
+            continue;
+        mrd_path_sample(&tx->paths, index,
+                        ((int64_t)(int32_t)(echoed - tx->delay_base) + later) * MRD_WIRE_STAMP_NS,
+                        0, tx->loss.srtt_ns, e->now);
+    }
+}
+
 static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
                     struct mrd_cc_ack *a)
 {
@@ -217,6 +244,7 @@ static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct m
     mrd_path_sample(&tx->paths, index,
                     (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS, a->rtt_ns,
                     tx->loss.srtt_ns, e->now);
+    delays_of(e, tx, ack);
 }
 
 static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)

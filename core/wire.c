@@ -233,7 +233,7 @@ uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack)
     }
     for (unsigned i = 0; i < ack->num_paths; i++) {
         put16(at, ack->path[i].id);
-        put16(at + 2, 0);
+        put16(at + 2, ack->path[i].delay);
         put32(at + 4, ack->path[i].received);
         put32(at + 8, ack->path[i].ce);
         at += MRD_WIRE_PATH_BYTES;
@@ -450,6 +450,7 @@ bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,
     }
     for (unsigned i = 0; i < ack->num_paths; i++, at += MRD_WIRE_PATH_BYTES) {
         ack->path[i].id = get16(at);
+        ack->path[i].delay = get16(at + 2);
         ack->path[i].received = get32(at + 4);
         ack->path[i].ce = get32(at + 8);
     }

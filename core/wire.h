@@ -127,6 +127,8 @@ struct mrd_wire_slice {
 
 struct mrd_wire_path {
     uint16_t id;
+    /* Low bits of receive stamp - transmit stamp of the last new packet, 0: none came since the last ack. */
+    uint16_t delay;
     uint32_t received, ce; /* cumulative */
 };
 

@@ -250,6 +250,7 @@ static void mrd_wire_put_ack__round_trip_up_to_the_bounds(void **state)
         }
         for (unsigned k = 0; k < ack.num_paths; k++) {
             assert_int_equal(ack.path[k].id, k * 1000);
+            assert_int_equal(ack.path[k].delay, k * 7 + 1);
             assert_int_equal(ack.path[k].received, k + 70000);
             assert_int_equal(ack.path[k].ce, k + 80000);
         }

@@ -103,7 +103,10 @@ static inline void build_ack(struct frame *f, uint8_t slices, uint8_t paths, uin
             ack.slice[i].bits[w] = 0x0123456789abcdefull * (i + 1) + w;
     }
     for (unsigned i = 0; i < paths; i++)
-        ack.path[i] = (struct mrd_wire_path){(uint16_t)(i * 1000), i + 70000, i + 80000};
+        ack.path[i] = (struct mrd_wire_path){.id = (uint16_t)(i * 1000),
+                                             .delay = (uint16_t)(i * 7 + 1),
+                                             .received = i + 70000,
+                                             .ce = i + 80000};
     for (unsigned i = 0; i < dups; i++)
         ack.dup[i] = UINT32_MAX - i;
     finish(f, mrd_wire_put_ack(mrd_wire_put_head(f->buf, &head), &ack), 0);
