@@ -183,11 +183,18 @@ enum mrd_place_verdict {
     MRD_PLACE_MALFORMED, /* nothing was done */
     MRD_PLACE_NO_ROOM,   /* nothing was done: not even a refusal can be kept */
 };
-/* All parts of a new packet. payload: NULL if it was received in place. *message_end: one of them is complete. */
+/* What a packet completed. */
+enum mrd_place_end {
+    MRD_PLACE_END_NONE,
+    MRD_PLACE_END_SMALL, /* whole messages: an answer may be close, which the ack can ride on */
+    MRD_PLACE_END_LONG,  /* a message of several packets: its sender waits for this ack */
+    MRD_PLACE_END_VERY_LONG,
+};
+/* All parts of a new packet. payload: NULL if it was received in place. */
 enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
                                         const struct mrd_wire_head *head, const uint8_t *data,
                                         const uint8_t *payload, uint32_t payload_len,
-                                        struct mrd_refusal **refusal, bool *message_end);
+                                        struct mrd_refusal **refusal, enum mrd_place_end *end);
 /* Where a segment's bytes belong: pieces, or 0. Used by the plan. */
 unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                               uint32_t len, struct iovec *iov);

@@ -12,6 +12,7 @@ enum { TAKEN = 0 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
 enum {
     REFUSAL_PENDS = 2, /* records that ending an ordered message may need */
     RESOURCES_RETRY_USEC = 1000,
+    VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
 
 static bool consumes(const struct mrd_wire_part *part)
@@ -295,7 +296,7 @@ unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot,
 
 static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
                              const struct mrd_wire_part *part, uint32_t psn, const uint8_t *payload,
-                             bool *message_end)
+                             enum mrd_place_end *end)
 {
     struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
     enum mrd_reasm_verdict verdict = mrd_reasm_judge(slot, part);
@@ -339,7 +340,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         slot->state = MRD_SLOT_DONE;
         peer->rx->open_msgs--;
         conclude(e, &b, &wc);
-        *message_end = true;
+        *end = slot->total >= VERY_LONG_BYTES ? MRD_PLACE_END_VERY_LONG : MRD_PLACE_END_LONG;
     }
     owed(e, peer);
     return TAKEN;
@@ -468,14 +469,14 @@ static enum mrd_place_verdict validate(const struct mrd_engine *e, const struct 
 enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
                                         const struct mrd_wire_head *head, const uint8_t *data,
                                         const uint8_t *payload, uint32_t payload_len,
-                                        struct mrd_refusal **refusal, bool *message_end)
+                                        struct mrd_refusal **refusal, enum mrd_place_end *end)
 {
     enum mrd_place_verdict verdict = validate(e, head, data, payload_len);
     uint32_t at = head->parts_at;
     struct mrd_wire_part part;
 
     *refusal = NULL;
-    *message_end = false;
+    *end = MRD_PLACE_END_NONE;
     if (verdict != MRD_PLACED)
         return verdict;
     for (unsigned i = 0; at < head->head_len; i++) {
@@ -487,10 +488,10 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
         } else if (part.op == MRD_OP_ABORT) {
             place_abort(e, peer, &part);
         } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
-            code = place_segment(e, peer, &part, head->psn, payload, message_end);
+            code = place_segment(e, peer, &part, head->psn, payload, end);
         } else if (part.op != MRD_OP_VOID) {
             code = place_small(e, peer, &part, payload);
-            *message_end = true;
+            *end = MRD_PLACE_END_SMALL;
         }
         if (code)
             refuse(e, peer, head, &part, i, code, refusal);

@@ -356,16 +356,19 @@ static void rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
 /* ---------------------------------------------------------------------------------------- data */
 
 static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
-                    bool message_end, bool had_gap)
+                    enum mrd_place_end end, bool had_gap)
 {
     const struct mrd_mover *m = &e->config.mover;
     struct mrd_rcv *r = &peer->rx->rcv;
     uint64_t due = e->now + m->ack_delay_ns;
 
-    if (r->since_ack >= m->ack_every)
+    if (r->since_ack >= m->ack_every || end >= MRD_PLACE_END_LONG)
         r->now = true;
+    /* That no ack follows which would tell the same is worth one more, on another path. */
+    r->twice |= end == MRD_PLACE_END_VERY_LONG && r->cum == r->highest;
     if (head->flags & MRD_WIRE_ACK_REQUEST) {
-        if (message_end) { /* nothing follows it: wait for an answer that the ack can ride on */
+        if (end ==
+            MRD_PLACE_END_SMALL) { /* nothing follows it: wait for an answer that the ack can ride on */
             r->wait_for_reply = true;
             peer->rx->call_seq = e->call_seq;
             due = e->now + MRD_ACK_WITH_REPLY_NS;
@@ -389,10 +392,10 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     struct mrd_rx_half *rx = peer->rx;
     bool had_gap = rx->rcv.cum != rx->rcv.highest;
     struct mrd_refusal *refusal;
-    bool message_end;
+    enum mrd_place_end end;
 
     switch (mrd_engine_place(e, peer, head, packet->data, packet->placed ? NULL : payload,
-                             payload_len, &refusal, &message_end)) {
+                             payload_len, &refusal, &end)) {
     case MRD_PLACE_MALFORMED:
         e->stats.rx_drop_malformed++;
         return;
@@ -416,7 +419,7 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     peer->bytes_received += payload_len;
     mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
     mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, stamp_of(e->now), e->now);
-    owe_ack(e, peer, head, message_end, had_gap);
+    owe_ack(e, peer, head, end, had_gap);
 }
 
 static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
