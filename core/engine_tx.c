@@ -265,6 +265,37 @@ static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half 
     return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
 }
 
+static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent **rec,
+                           uint32_t eighths)
+{
+    if (!psn_room(e, peer->tx, eighths))
+        return false;
+    *rec = mrd_sent_add(&peer->tx->sent);
+    return *rec != NULL;
+}
+
+/*
+ * A path that is out and whose time has come: while there is data to send it is worth knowing whether it works again.
+ * The probe is an empty packet, because what is lost on a dead path is missed for two round trips, or more at the end.
+ */
+static bool probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec;
+
+    for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
+        if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->now))
+            continue;
+        if (!control_record(e, peer, &rec, 8))
+            return false;
+        rec->kind = MRD_SENT_EMPTY;
+        e->stats.probes_path++;
+        mrd_engine_emit(e, peer, rec, i, false, o);
+        return true;
+    }
+    return false;
+}
+
 static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -276,6 +307,8 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     tx->limited = true;
     if (!window_open(e, tx) || !psn_room(e, tx, DATA_EIGHTHS) || wait_for_burst(e, tx, msg))
         return false;
+    if (probe_path(e, peer, o))
+        return true;
     rec = mrd_sent_add(&tx->sent);
     if (!rec)
         return false;
@@ -294,15 +327,6 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
 }
 
 /* ---------------------------------------------------------------------------------------- control */
-
-static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent **rec,
-                           uint32_t eighths)
-{
-    if (!psn_room(e, peer->tx, eighths))
-        return false;
-    *rec = mrd_sent_add(&peer->tx->sent);
-    return *rec != NULL;
-}
 
 static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {

@@ -7,7 +7,7 @@
  * (struct mrd_path) is kept apart from the entropy value that reaches it (`ev`), so that a map of the paths can make
  * several entropy values share one path.
  *
- * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; the first packet after that is the probe: an
+ * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; an empty packet after that is the probe: an
  * ack makes it GOOD, a loss suspends it again. One that keeps failing while others do not becomes DEAD: it is replaced
  * by a fresh entropy value, or probed each second until a probe is acked. At most half of the paths are out at once,
  * so that uniform loss, or loss at the peer itself, kills nothing.
@@ -93,9 +93,14 @@ void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index);
 /* One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least delay: 16 RTT. */
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns);
+/* New packets and retransmissions go on GOOD paths only. */
+static inline bool mrd_path_is_good(const struct mrd_path *path)
+{
+    return path->state == MRD_PATH_GOOD;
+}
 /*
- * May a new packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once: the packet is
- * the probe (mrd_path_sent() moves until_ns on). On a path that is not GOOD, send one packet, not a whole quantum.
+ * May any packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once: the packet is the
+ * probe (mrd_path_sent() moves until_ns on). Data is not put at risk for that: the engine sends an empty packet.
  */
 static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
 {

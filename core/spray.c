@@ -26,7 +26,7 @@ uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_ar
     uint32_t index = start;
 
     for (uint32_t i = 0; i < paths->num; i++) {
-        if ((int)index != args->avoid && mrd_path_usable(&paths->path[index], args->now_ns))
+        if ((int)index != args->avoid && mrd_path_is_good(&paths->path[index]))
             return index;
         if (++index == paths->num)
             index = 0;
@@ -50,7 +50,7 @@ uint32_t mrd_spray_last_resort(const struct mrd_paths *paths, const struct mrd_s
 {
     uint32_t best = 0;
 
-    if (args->avoid >= 0 && mrd_path_usable(&paths->path[args->avoid], args->now_ns))
+    if (args->avoid >= 0 && mrd_path_is_good(&paths->path[args->avoid]))
         return (uint32_t)args->avoid;
     for (uint32_t i = 1; i < paths->num; i++) {
         if (sooner(paths, i, best, args->avoid))

@@ -50,7 +50,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
         float score_ns =
             (float)(int32_t)path->out_packets * unit_ns + delay_ns(path, average_ns, fade, args);
 
-        if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_usable(path, args->now_ns))
+        if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(path))
             continue;
         if (score_ns < best_ns)
             ties = 0;

@@ -20,7 +20,7 @@ static uint32_t random_pick(struct mrd_spray *s, const struct mrd_paths *paths,
     (void)s;
     for (int i = 0; i < DRAWS; i++) {
         index = mrd_rng_below(args->rng, paths->num);
-        if ((int)index != args->avoid && mrd_path_usable(&paths->path[index], args->now_ns))
+        if ((int)index != args->avoid && mrd_path_is_good(&paths->path[index]))
             return index;
     }
     return mrd_spray_walk(paths, args, index);

@@ -25,7 +25,7 @@ static uint32_t reps_pick(struct mrd_spray *s, const struct mrd_paths *paths,
         uint32_t index = s->cache[s->cache_head++ & CACHE_MASK];
 
         if (index < paths->num && (int)index != args->avoid &&
-            mrd_path_usable(&paths->path[index], args->now_ns))
+            mrd_path_is_good(&paths->path[index]))
             return index;
     }
     uint32_t index = mrd_spray_walk(paths, args, s->next);

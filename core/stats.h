@@ -30,6 +30,7 @@
     X(retx_challenge,         "packets",  "of these: repeated to answer a challenge")            \
     X(retx_spurious,          "packets",  "retransmissions whose original had arrived")          \
     X(probes,                 "packets",  "empty packets to a silent peer that owes something")  \
+    X(probes_path,            "packets",  "empty packets on paths that were out")                \
     X(rx_packets,             "packets",  "data packets taken")                                  \
     X(rx_bytes,               "bytes",    "payload taken, without duplicates")                   \
     X(rx_acks,                "packets",  "acks received as packets of their own")               \
