@@ -59,6 +59,7 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 {
     struct mrd_rcv *r = &peer->rx->rcv;
     unsigned copies = r->twice && o->max - o->num > 1 ? 2 : 1;
+    bool once_more = r->twice && copies == 1;
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
                                  .src_inc = e->config.incarnation,
                                  .dst_inc = peer->rx_inc,
@@ -69,6 +70,7 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 
     mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), e->now);
     r->twice = false;
+    r->now = once_more; /* no room for both: the second follows */
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {

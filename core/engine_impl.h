@@ -260,6 +260,8 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
                      uint32_t index, bool copy, struct mrd_out *o);
 
 /* engine_timer.c */
+/* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */
+bool mrd_engine_full_window(const struct mrd_tx_half *tx);
 /* Compute and arm the peer's next deadline. */
 void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer);
 void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer);

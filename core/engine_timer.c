@@ -5,7 +5,7 @@
 #define STARVED_RETRY_NS (100 * MRD_USEC)
 #define GRANT_ASK_NS     (10 * MRD_MSEC)
 
-static bool full_window(const struct mrd_tx_half *tx)
+bool mrd_engine_full_window(const struct mrd_tx_half *tx)
 {
     return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
 }
@@ -14,7 +14,7 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx
 {
     if (!tx->sent.inflight.num && !tx->sent.lost.num)
         return MRD_NEVER;
-    return mrd_loss_tail_ns(&tx->loss, full_window(tx),
+    return mrd_loss_tail_ns(&tx->loss, mrd_engine_full_window(tx),
                             tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
                             e->config.mover.rto_floor_ns);
 }
@@ -77,7 +77,7 @@ static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *pe
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
-    bool full = full_window(tx);
+    bool full = mrd_engine_full_window(tx);
 
     if (tx->stall_seen_ns != e->absent_long_ns) {
         tx->stall_seen_ns = e->absent_long_ns;

@@ -370,34 +370,50 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 
 /* ---------------------------------------------------------------------------------------- retransmission */
 
-static bool tail_rules(const struct mrd_tx_half *tx)
+/* Nothing new is to be sent, and the window would allow it: repetitions may be generous. */
+static bool at_tail(const struct mrd_tx_half *tx)
 {
-    return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
+    return mrd_list_empty(&tx->txqs) && mrd_engine_full_window(tx);
 }
 
-static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                  unsigned copies, struct mrd_out *o)
+/* Once more, on another path; with a second copy on a third one, which follows when there is room for it. */
+static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
+                  struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     uint16_t old = rec->path;
-    uint32_t index = pick(e, tx, old);
 
-    rec->deliberate |= copies > 1;
+    rec->deliberate |= twice;
     mrd_loss_log(&tx->loss, rec, old);
-    e->stats.retx_packets += copies;
-    peer->packets_retransmitted += copies;
-    if (copies > 1) {
-        e->stats.retx_copy++;
-        mrd_engine_emit(e, peer, rec, pick(e, tx, (int)index), true, o);
-    }
-    mrd_engine_emit(e, peer, rec, index, false, o);
+    e->stats.retx_packets++;
+    peer->packets_retransmitted++;
+    mrd_engine_emit(e, peer, rec, pick(e, tx, old), false, o);
+    tx->copy_due = twice;
+    tx->copy_psn = rec->psn;
+}
+
+static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec;
+
+    if (!tx->copy_due)
+        return false;
+    tx->copy_due = false;
+    rec = mrd_sent_get(&tx->sent, tx->copy_psn);
+    if (!rec || rec->state != MRD_SENT_INFLIGHT)
+        return false;
+    e->stats.retx_packets++;
+    e->stats.retx_copy++;
+    peer->packets_retransmitted++;
+    mrd_engine_emit(e, peer, rec, pick(e, tx, rec->path), true, o);
+    return true;
 }
 
 static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
-    bool tail;
 
     if (!tx->sent.lost.num)
         return false;
@@ -406,8 +422,7 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         return false;
     tx->limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
-    tail = mrd_list_empty(&tx->txqs) && tail_rules(tx) && o->max - o->num > 1;
-    again(e, peer, rec, tail ? 2 : 1, o);
+    again(e, peer, rec, at_tail(tx), o);
     pace(e, tx);
     return true;
 }
@@ -429,7 +444,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
     if (rec) {
         rec->deliberate = true;
-        again(e, peer, rec, tx->probes_due > 1 && o->max - o->num > 1 ? 2 : 1, o);
+        again(e, peer, rec, tx->probes_due > 1, o);
     }
     tx->probes_due = 0;
     return rec != NULL;
@@ -463,8 +478,8 @@ static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
 {
     struct mrd_tx_half *tx = peer->tx;
 
-    if (send_refusal(e, peer, o) || send_aborts(e, peer, o) || send_probe(e, peer, o) ||
-        retransmit(e, peer, o) || send_silence_probe(e, peer, o))
+    if (send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
+        send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o))
         return true;
     if (mrd_list_empty(&tx->txqs))
         return false;
@@ -498,6 +513,7 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
             mrd_engine_put_ack(e, peer, o);
         else
             more = true;
+        more |= peer->rx->rcv.now;
     }
     mrd_engine_rearm(e, peer);
     return more || held || (peer->rx && peer->rx->rcv.wait_for_reply);

@@ -74,7 +74,9 @@ struct mrd_tx_half {
     uint32_t request_psn;     /* of the packet that asked last */
     uint32_t quantum_left;    /* packets that may still go on path_now */
     uint32_t path_now;
-    uint64_t picked_ns;  /* when path_now was chosen */
+    uint64_t picked_ns; /* when path_now was chosen */
+    bool copy_due;      /* a second copy of copy_psn follows on another path */
+    uint32_t copy_psn;
     uint32_t probes_due; /* tail probes to be sent */
     bool silence_probe;  /* an empty packet is due */
     uint64_t pace_ns;    /* with a window below a packet: not before */

@@ -15,6 +15,7 @@ enum {
     PAYLOAD_DEFAULT = 4096,
     HEADER_MAX = 96, /* of a data packet, before its payload */
     ACK_EVERY = 4,
+    ACK_DELAYS_A_RTT = 12,
     ACK_DELAY_NS_MIN = 1000,
     ACK_DELAY_NS_MAX = 50000, /* half the RTO floor */
     RTO_FLOOR_NS = 100000,
@@ -125,7 +126,10 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
         .tune = sim->options.tune,
     };
     if (sim->fabric.tree) {
-        host->backend.mover.base_rtt_max_ns = longest_rtt_ns(sim, payload_bytes);
+        uint64_t rtt_ns = longest_rtt_ns(sim, payload_bytes);
+
+        host->backend.mover.base_rtt_max_ns = rtt_ns;
+        host->backend.mover.ack_delay_ns = (uint32_t)(rtt_ns / ACK_DELAYS_A_RTT);
         host->backend.batch = 1;
     }
     mrd_sim_host_reset(host);
