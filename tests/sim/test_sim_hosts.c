@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "tests/support/recorder.h"
+#include "transport/sim/sim_world.h"
 
 /* ---------------------------------------------------------------------------------------- hosts */
 
@@ -312,6 +313,52 @@ static void mrd_sim_rx_burst__plan(void **state)
     recorder_pair_destroy(f);
 }
 
+/* A model that is woken soon and late by turns, as one that sends a packet while a timeout is far off. */
+struct waker {
+    struct mrd_sim *sim;
+    struct mrd_sim_model model;
+    uint64_t fired_ns[64];
+    unsigned num_fired, soon;
+};
+
+enum { WAKER_SOON_NS = 100, WAKER_LATE_NS = 1000000 };
+
+static void waker_timer(void *arg)
+{
+    struct waker *w = arg;
+
+    w->fired_ns[w->num_fired++ % 64] = mrd_sim_now(w->sim);
+    if (mrd_sim_now(w->sim) < WAKER_LATE_NS)
+        mrd_sim_host_wake(&w->sim->hosts[0], WAKER_LATE_NS);
+    if (mrd_sim_now(w->sim) < WAKER_LATE_NS && w->soon) {
+        w->soon--;
+        mrd_sim_host_wake(&w->sim->hosts[0], mrd_sim_now(w->sim) + WAKER_SOON_NS);
+    }
+}
+
+/* The far timer keeps its one event however often a nearer one comes first, and fires once. */
+static void mrd_sim_host_wake__far_one_stays(void **state)
+{
+    struct waker w = {.soon = 40};
+    (void)state;
+
+    w.sim = mrd_sim_create(NULL);
+    assert_non_null(w.sim);
+    w.model = (struct mrd_sim_model){.timer = waker_timer, .arg = &w};
+    mrd_sim_host_attach_model(&w.sim->hosts[0], &w.model);
+    mrd_sim_host_wake(&w.sim->hosts[0], 0);
+    mrd_sim_run_until(w.sim, WAKER_LATE_NS - 1);
+    assert_int_equal(w.num_fired, 41);
+    assert_int_equal(w.fired_ns[40], 40 * WAKER_SOON_NS);
+    assert_int_equal(w.sim->events.num_far, 1);
+    mrd_sim_run_until(w.sim, 2 * WAKER_LATE_NS);
+    assert_int_equal(w.num_fired, 42);
+    assert_int_equal(w.fired_ns[41], WAKER_LATE_NS);
+    assert_true(mrd_sim_next_event_ns(w.sim) == UINT64_MAX);
+    mrd_sim_host_attach_model(&w.sim->hosts[0], NULL);
+    mrd_sim_destroy(w.sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +371,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_tx_burst__too_big),
         cmocka_unit_test(mrd_sim_parse_address__table),
         cmocka_unit_test(mrd_sim_rx_burst__plan),
+        cmocka_unit_test(mrd_sim_host_wake__far_one_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

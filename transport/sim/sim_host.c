@@ -47,8 +47,8 @@ void mrd_sim_host_reset(struct mrd_sim_host *host)
     release_list(host, host->rx_head);
     release_list(host, host->rx_lent);
     host->rx_head = host->rx_lent = NULL;
-    host->rx_ready_ns = host->tx_retry_ns = host->timer_at_ns = MRD_SIM_NEVER;
-    host->timer_tag++;
+    host->rx_ready_ns = host->tx_retry_ns = MRD_SIM_NEVER;
+    host->timer_at_ns = host->timer_after_ns = MRD_SIM_NEVER;
     host->sent_head = host->sent_tail = 0;
     host->num_too_big = 0;
     host->progress = NULL;
@@ -114,8 +114,10 @@ static uint64_t next_turn_ns(const struct mrd_sim_host *host)
 }
 
 /*
- * One valid timer a host. A deadline that moved later leaves the earlier event alone: it looks
- * again when it fires, which costs less than an event for each of many small postponements.
+ * A deadline that moved later leaves the earlier event alone: it looks again when it fires, which
+ * costs less than an event for each of many small postponements. One that moves earlier, which a
+ * packet to be sent soon does while a timeout is far off, leaves the later event in its place for
+ * afterwards: a new one for each packet would fill the heap with stale timeouts.
  */
 static void set_timer(struct mrd_sim_host *host, uint64_t at_ns)
 {
@@ -125,17 +127,24 @@ static void set_timer(struct mrd_sim_host *host, uint64_t at_ns)
     struct mrd_sim_events *events = &host->sim->events;
     struct mrd_sim_event *event = mrd_sim_events_alloc(events);
 
-    host->timer_at_ns = at_ns;
-    host->timer_tag++;
-    if (event) {
-        event->kind = MRD_SIM_EVENT_TIMER;
-        event->object = host;
-        event->tag = host->timer_tag;
-        if (mrd_sim_events_push(events, event, at_ns) == 0)
-            return;
-        mrd_sim_events_release(events, event);
+    if (!event)
+        goto no_memory;
+    event->kind = MRD_SIM_EVENT_TIMER;
+    event->object = host;
+    event->tag = ++host->timer_tag_last;
+    if (mrd_sim_events_push(events, event, at_ns) != 0)
+        goto release;
+    if (host->timer_after_ns == MRD_SIM_NEVER) {
+        host->timer_after_ns = host->timer_at_ns;
+        host->timer_after_tag = host->timer_tag;
     }
-    host->timer_at_ns = MRD_SIM_NEVER;
+    host->timer_at_ns = at_ns;
+    host->timer_tag = host->timer_tag_last;
+    return;
+
+release:
+    mrd_sim_events_release(events, event);
+no_memory:
     mrd_log(MRD_LOG_ERROR, "sim: host %u lost its timer: no memory", host->number);
 }
 
@@ -223,9 +232,15 @@ static void model_timer(struct mrd_sim_host *host)
 
 void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
 {
-    if (tag != host->timer_tag || host->timer_at_ns == MRD_SIM_NEVER)
+    if (tag != host->timer_tag || host->timer_at_ns == MRD_SIM_NEVER) {
+        /* Of the same nanosecond as the one that counts, which is yet to fire. */
+        if (tag == host->timer_after_tag)
+            host->timer_after_ns = MRD_SIM_NEVER;
         return;
-    host->timer_at_ns = MRD_SIM_NEVER;
+    }
+    host->timer_at_ns = host->timer_after_ns;
+    host->timer_tag = host->timer_after_tag;
+    host->timer_after_ns = MRD_SIM_NEVER;
     if (host->model) {
         model_timer(host);
         return;

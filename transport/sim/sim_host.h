@@ -90,9 +90,9 @@ struct mrd_sim_host {
     const struct mrd_sim_model *model; /* or NULL */
     uint64_t wake_ns;                  /* of the model */
 
-    /* The one timer event that counts; others in the queue are stale. */
-    uint64_t timer_at_ns;
-    uint32_t timer_tag;
+    /* The timer event that counts, and a later one that counts when that has fired; others in the queue are stale. */
+    uint64_t timer_at_ns, timer_after_ns;
+    uint32_t timer_tag, timer_after_tag, timer_tag_last;
     uint32_t turns_in_place; /* turns of the loop without virtual time moving on */
     uint64_t turn_at_ns;
 
