@@ -67,8 +67,10 @@ static int find_action(const char *name)
 
 static bool read_switch(const char *text, double *value)
 {
-    *value = strcmp(text, "on") == 0;
-    return *value || strcmp(text, "off") == 0;
+    bool on = strcmp(text, "on") == 0;
+
+    *value = on;
+    return on || strcmp(text, "off") == 0;
 }
 
 static bool read_values(const char *text, unsigned num, double max, double *value)
