@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sim/sim_tune.h"
+
+#include <errno.h>
+#include <float.h>
+#include <string.h>
+
+const struct mrd_sim_tune mrd_sim_tune_default = {
+#define X(part, member, value, text) .part.member = (value),
+    MRD_SIM_TUNE(X)
+#undef X
+};
+
+static const struct mrd_tune_entry entries[] = {
+#define X(part, member, value, text)                                                               \
+    {.name = #part "." #member,                                                                    \
+     .help = (text),                                                                               \
+     .value_default = (value),                                                                     \
+     .offset = offsetof(struct mrd_sim_tune, part.member)},
+    MRD_SIM_TUNE(X)
+#undef X
+};
+
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+_Static_assert(sizeof(struct mrd_sim_tune) == ENTRIES * sizeof(double), "each member has an entry");
+
+const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num)
+{
+    *num = ENTRIES;
+    return entries;
+}
+
+int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value)
+{
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        if (strcmp(entries[i].name, name) != 0)
+            continue;
+        if (!(value >= 0 && value <= DBL_MAX)) /* no number fails both */
+            return -EINVAL;
+        memcpy((char *)tune + entries[i].offset, &value, sizeof(value));
+        return 0;
+    }
+    return -ENOENT;
+}

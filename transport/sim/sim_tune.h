@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The constants of the models of other transports, declared once: X(part, name, default, what it is).
+ *
+ * Copy mrd_sim_tune_default, mrd_sim_tune_set() what differs, and give the copy to mrd_sim_flows_create(). Only what is
+ * no number at all is refused there; what the models cannot work with, mrd_sim_flows_create() refuses.
+ *
+ * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
+ */
+#ifndef MRD_TRANSPORT_SIM_SIM_TUNE_H
+#define MRD_TRANSPORT_SIM_SIM_TUNE_H
+
+#include "core/tune.h"
+
+/* clang-format off */
+
+/* InfiniBand Architecture Specification, volume 1, 9.7, as RoCEv2 carries it. */
+#define MRD_SIM_TUNE_RC(X)                                                                         \
+    /*                                                                                             \
+     * Adapters have no such window: what limits them is the PSNs that may be outstanding, 2^23,   \
+     * and where queues are short the excess is only dropped and sent again. One BDP is the least  \
+     * that fills the path and so the kindest to go-back-N, which throws away a window a loss.     \
+     */                                                                                            \
+    X(rc, window_packets, 0,       "packets in flight; 0: BDP of the longest path + ack_packets")  \
+    X(rc, ack_packets,    4,       "packets: an ack for so many, and where one is asked for")      \
+    /*                                                                                             \
+     * 4.096 us x 2^7: the least of the specification's steps that a few full queues of 1 MiB at   \
+     * 100 Gb/s do not outlast. Fabrics in service use 2^14 and more, so this is a kind choice too.\
+     */                                                                                            \
+    X(rc, rto_us,         524.288, "us: local ack timeout, without back-off")                      \
+    X(rc, retries,        7,       "timeouts in a row that are counted as a broken connection")
+
+/*
+ * Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 3. Its RTO_high of 320 us is the base RTT
+ * and the delay of a full queue; its RTO_low, 100 us, the tail that short messages can bear.
+ */
+#define MRD_SIM_TUNE_IRN(X)                                                                        \
+    X(irn, window_packets,  0,   "packets in flight; 0: BDP of the longest path + 1")              \
+    X(irn, range_windows,   4,   "windows: from the first packet not acked to the last sent")      \
+    X(irn, rto_high_us,     0,   "us; 0: base RTT + a full queue of a link, or 320 without limit") \
+    X(irn, rto_low_us,      0,   "us; 0: rto_high x 100 / 320, and at least two base RTTs")        \
+    X(irn, rto_low_packets, 3,   "packets in flight below which rto_low holds: N")
+
+/*
+ * Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015. R_HAI, ten times R_AI, and the least
+ * rate follow the ns-3 model of it that HPCC's authors published.
+ */
+#define MRD_SIM_TUNE_DCQCN(X)                                                                      \
+    X(dcqcn, cnp_us,     50,        "us: least time between CNPs of a flow, N")                    \
+    X(dcqcn, gain,       1.0 / 256, "gain of alpha, g")                                            \
+    X(dcqcn, alpha_us,   55,        "us without a CNP until alpha decays, K")                      \
+    X(dcqcn, timer_us,   55,        "us: increase timer, T")                                       \
+    X(dcqcn, bytes,      10e6,      "bytes: byte counter, B")                                      \
+    X(dcqcn, recoveries, 5,         "steps of fast recovery, F")                                   \
+    X(dcqcn, ai_mbps,    40,        "Mb/s: additive increase, R_AI")                               \
+    X(dcqcn, hai_mbps,   400,       "Mb/s: hyper increase, R_HAI")                                 \
+    X(dcqcn, min_mbps,   100,       "Mb/s: least rate")
+
+#define MRD_SIM_TUNE(X)                                                                            \
+    MRD_SIM_TUNE_RC(X)                                                                             \
+    MRD_SIM_TUNE_IRN(X)                                                                            \
+    MRD_SIM_TUNE_DCQCN(X)
+/* clang-format on */
+
+#define X(part, name, value, help) double name;
+struct mrd_sim_tune_rc {
+    MRD_SIM_TUNE_RC(X)
+};
+struct mrd_sim_tune_irn {
+    MRD_SIM_TUNE_IRN(X)
+};
+struct mrd_sim_tune_dcqcn {
+    MRD_SIM_TUNE_DCQCN(X)
+};
+#undef X
+
+struct mrd_sim_tune {
+    struct mrd_sim_tune_rc rc;
+    struct mrd_sim_tune_irn irn;
+    struct mrd_sim_tune_dcqcn dcqcn;
+};
+
+extern const struct mrd_sim_tune mrd_sim_tune_default;
+
+/* All of them, `*num` entries in the order of the struct; `offset` is that in struct mrd_sim_tune. */
+const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num);
+/* By the name "part.name". 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
+int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value);
+
+#endif
