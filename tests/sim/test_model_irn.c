@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The model of IRN: selective repeat within a BDP. */
+#include "tests/support/check.h"
+#include "tests/support/flows.h"
+
+#include <inttypes.h>
+
+#define RATE_BPS 100e9
+
+enum {
+    PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES,
+    LINK_NS = 5000,
+    ROUNDING_NS = 16, /* a nanosecond a hop each way */
+};
+
+static const struct mrd_sim_attr pair = {
+    .hosts = 2,
+    .links = 1,
+    .link = {.rate_bps = 100000000000, .delay_ns = LINK_NS, .queue_bytes = 1 << 20}};
+
+static struct mrd_sim_flows_stats stats_of(const struct flows *f)
+{
+    return mrd_sim_flows_get_stats(f->model);
+}
+
+static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune)
+{
+    return flows_create(attr, &(struct mrd_sim_flows_config){.transport = "irn", .tune = tune});
+}
+
+/* A lone flow of full packets over equal links, all of one length: its bytes in a row, the way there and the ack. */
+static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
+{
+    uint64_t wire = (uint64_t)(packets + hops - 1) *
+                        mrd_sim_flows_wire_bytes(f->model, (uint64_t)packets * PAYLOAD, 0) +
+                    (uint64_t)hops * mrd_sim_flows_ack_bytes(f->model);
+
+    return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
+}
+
+/* ------------------------------------------------------------------------------------ no losses */
+
+/* RETH in every packet. */
+static void irn_wire_bytes__ethernet(void **state)
+{
+    struct flows *f = irn_create(&pair, NULL);
+    (void)state;
+
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
+    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    flows_destroy(f);
+}
+
+/* A lone flow takes exactly what its bytes take: a window of the BDP never holds it up. */
+static void irn_lone_flow__line_rate(void **state)
+{
+    static const unsigned packets[] = {1, 2, 7, 100, 5000};
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
+        struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
+        struct flows *f = irn_create(&tree, NULL);
+
+        flows_start(f, 0, 1, 14, (uint64_t)packets[i] * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 4, 1000) - ROUNDING_NS,
+                        lone_ns(f, packets[i], 4, 1000) + ROUNDING_NS);
+        assert_int_equal(stats_of(f).packets, packets[i]);
+        assert_int_equal(stats_of(f).acks, packets[i]);
+        flows_destroy(f);
+
+        f = irn_create(&pair, NULL);
+        flows_start(f, 0, 0, 1, (uint64_t)packets[i] * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, LINK_NS) - ROUNDING_NS,
+                        lone_ns(f, packets[i], 1, LINK_NS) + ROUNDING_NS);
+        flows_destroy(f);
+    }
+}
+
+/* Many to one: the windows bound what queues, so nothing is lost if they fit, and the link is never idle. */
+static void irn_window__bounds_queue(void **state)
+{
+    struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
+    uint64_t bytes = 500ull * PAYLOAD, wire_ns;
+    struct flows *f;
+    (void)state;
+
+    tree.link.queue_bytes = 2 << 20;
+    f = irn_create(&tree, NULL);
+    for (uint32_t i = 0; i < 8; i++)
+        flows_start(f, i, i + 1, 0, bytes);
+    flows_finish(f, 8, 10 * MSEC_NS);
+    wire_ns = flows_wire_ns(8 * 500ull * mrd_sim_flows_wire_bytes(f->model, bytes, 1), RATE_BPS);
+    assert_int_equal(stats_of(f).retransmitted, 0);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_true(f->done_ns[i] <= wire_ns + 15 * USEC_NS);
+    flows_destroy(f);
+}
+
+/* --------------------------------------------------------------------------------------- losses */
+
+/* A packet is lost, or several of a window: each is sent again once, and nothing else; no timeout. */
+static void irn_loss__selective_repeat(void **state)
+{
+    static const struct {
+        uint64_t mask;
+        unsigned lost;
+    } cases[] = {{UINT64_C(1) << 20, 1},
+                 {UINT64_C(1) << 20 | UINT64_C(1) << 25, 2},
+                 {UINT64_C(0x1f) << 20, 5},
+                 {UINT64_C(0x5555555) << 10, 14}};
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct flows *f = irn_create(&pair, NULL);
+        uint64_t packet_ns = flows_wire_ns(4194, RATE_BPS);
+
+        assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, cases[i].mask), 0);
+        flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_int_equal(stats_of(f).retransmitted, cases[i].lost);
+        assert_int_equal(stats_of(f).spurious, 0);
+        assert_int_equal(stats_of(f).timeouts, 0);
+        /*
+         * Packets that a mask loses take no time on the link. But they count as in flight until they are sent again:
+         * that costs some packets' time at most.
+         */
+        assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
+                        lone_ns(f, 500, 1, LINK_NS) + 4 * (cases[i].lost + 2) * packet_ns);
+        flows_destroy(f);
+    }
+}
+
+/* The last packet is lost: little is in flight, so the short timeout holds; with more, the long one. */
+static void irn_loss__timeouts(void **state)
+{
+    static const uint64_t masks[] = {UINT64_C(1) << 9, UINT64_C(0x1f) << 5};
+    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    (void)state;
+
+    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_low_us", 100), 0);
+    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_high_us", 320), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct flows *f = irn_create(&pair, &tune);
+        /* Five in flight, then four, three, and the last two with the short one. */
+        uint64_t rto_ns = i ? 3 * 320000 + 2 * 100000 : 100000;
+        uint64_t lone = lone_ns(f, 10, 1, LINK_NS);
+
+        assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, masks[i]), 0);
+        flows_start(f, 0, 0, 1, 10 * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 6 * lone);
+        /* After a timeout only the first counts as lost: nothing behind it has come. */
+        assert_int_equal(stats_of(f).timeouts, i ? 5 : 1);
+        assert_int_equal(stats_of(f).retransmitted, i ? 5 : 1);
+        flows_destroy(f);
+    }
+}
+
+/* Defaults: the time of a full queue and the base RTT; a share of it where little is in flight. */
+static void irn_rto__follows_fabric(void **state)
+{
+    struct mrd_sim_attr attr = pair;
+    struct flows *f = irn_create(&attr, NULL);
+    uint64_t rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    (void)state;
+
+    assert_in_range(mrd_sim_flows_rto_ns(f->model), rtt_ns + 83886, rtt_ns + 83887);
+    flows_destroy(f);
+    attr.link.queue_bytes = 0;
+    f = irn_create(&attr, NULL);
+    assert_int_equal(mrd_sim_flows_rto_ns(f->model), 320000);
+    flows_destroy(f);
+}
+
+/* A packet lost and its repetition too: once in a recovery, so it waits for the timeout. */
+static void irn_loss__twice(void **state)
+{
+    struct flows *f = irn_create(&pair, NULL);
+    unsigned second;
+    (void)state;
+
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    second = mrd_sim_flows_window(f->model) + 2; /* sent again after about a window */
+    flows_destroy(f);
+
+    /* All of a stretch in which it must be, but for what tells of it. */
+    f = irn_create(&pair, NULL);
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2 | UINT64_C(0xf) << (second - 3)),
+                     0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_in_range(stats_of(f).timeouts, 1, 2);
+    assert_in_range(stats_of(f).retransmitted, 5, 8);
+    assert_in_range(f->done_ns[0], mrd_sim_flows_rto_ns(f->model),
+                    2 * mrd_sim_flows_rto_ns(f->model) + lone_ns(f, 500, 1, LINK_NS));
+    flows_destroy(f);
+}
+
+/* Acks are many and cumulative: losing a third of them costs nothing. */
+static void irn_loss__of_acks(void **state)
+{
+    struct flows *f = irn_create(&pair, NULL);
+    (void)state;
+
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 1, 0, UINT64_C(0x4924924924924924)), 0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_int_equal(stats_of(f).retransmitted, 0);
+    assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
+                    lone_ns(f, 500, 1, LINK_NS) + 64 * flows_wire_ns(4194, RATE_BPS));
+    flows_destroy(f);
+}
+
+static double goodput(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune,
+                      struct mrd_sim_flows_stats *stats)
+{
+    enum { PACKETS = 20000 };
+    struct flows *f = irn_create(attr, tune);
+    double ns;
+
+    flows_start(f, 0, 0, 1, PACKETS * (uint64_t)PAYLOAD);
+    flows_finish(f, 1, SEC_NS);
+    ns = (double)f->done_ns[0];
+    *stats = stats_of(f);
+    flows_destroy(f);
+    return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
+}
+
+/* 1% of all packets lost, acks too: at least 90% of the line. Counting the window as the paper does costs a fifth. */
+static void irn_goodput__random_loss(void **state)
+{
+    struct mrd_sim_tune narrow = mrd_sim_tune_default;
+    (void)state;
+
+    assert_int_equal(mrd_sim_tune_set(&narrow, "irn.range_windows", 1), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        struct mrd_sim_attr attr = pair;
+        struct mrd_sim_flows_stats stats;
+
+        attr.seed = test_seed() + i;
+        attr.loss_ppb = 10000000;
+
+        double wide_share = goodput(&attr, NULL, &stats);
+
+        test_check(attr.seed, wide_share >= 0.90, "goodput %.3f", wide_share);
+        test_check(attr.seed, stats.retransmitted < 20000 / 50, "%" PRIu64 " sent again",
+                   stats.retransmitted);
+
+        double narrow_share = goodput(&attr, &narrow, &stats);
+
+        print_message("goodput %.3f, with the paper's window %.3f\n", wide_share, narrow_share);
+        test_check(attr.seed, narrow_share >= 0.65 && narrow_share <= 0.85, "goodput %.3f",
+                   narrow_share);
+    }
+}
+
+/* What queues drop is repaired: eight senders whose windows do not fit. */
+static void irn_goodput__queue_drops(void **state)
+{
+    struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
+    struct flows *f;
+    uint64_t wire_ns;
+    (void)state;
+
+    tree.link.queue_bytes = 400000;
+    f = irn_create(&tree, NULL);
+    for (uint32_t i = 0; i < 8; i++)
+        flows_start(f, i, i + 1, 0, 2000 * PAYLOAD);
+    flows_finish(f, 8, 20 * MSEC_NS);
+    wire_ns = flows_wire_ns(8 * 2000 * UINT64_C(4194), RATE_BPS);
+    test_check(tree.seed, stats_of(f).retransmitted > 0, "nothing was dropped");
+    for (uint32_t i = 0; i < 8; i++)
+        test_check(tree.seed, f->done_ns[i] <= wire_ns * 5 / 4,
+                   "flow %u: %" PRIu64 " ns of %" PRIu64, i, f->done_ns[i], wire_ns);
+    flows_destroy(f);
+}
+
+/* Corrupted packets are lost, and nothing is read from them. */
+static void irn_corruption__is_loss(void **state)
+{
+    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_stats to, from;
+    struct flows *f;
+    (void)state;
+
+    attr.seed = test_seed();
+    attr.link.corrupt_ppm = 5000;
+    f = irn_create(&attr, NULL);
+    flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
+    flows_finish(f, 1, 100 * MSEC_NS);
+    assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
+    assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
+    test_check(attr.seed, to.corrupted > 10 && from.corrupted > 10, "hardly any corruption");
+    assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
+    assert_true(stats_of(f).retransmitted >= to.corrupted);
+    flows_destroy(f);
+}
+
+/* Loss, duplicates and packets that overtake each other, many flows: all bytes, and the same times again. */
+static void irn_faults__deterministic(void **state)
+{
+    struct mrd_sim_attr attr = {.seed = test_seed(), .topology = &flows_leaf_spine};
+    uint64_t ns[2][16];
+    (void)state;
+
+    attr.link = (struct mrd_sim_link){.loss_ppm = 2000,
+                                      .duplicate_ppm = 2000,
+                                      .corrupt_ppm = 2000,
+                                      .jitter_ns = 2000,
+                                      .queue_bytes = 1 << 20};
+    for (unsigned run = 0; run < 2; run++) {
+        struct flows *f = irn_create(&attr, NULL);
+
+        for (uint32_t i = 0; i < 16; i++)
+            flows_start(f, i, i, (i + 5) % 16, 200 * PAYLOAD);
+        flows_finish(f, 16, 100 * MSEC_NS);
+        for (uint32_t i = 0; i < 16; i++)
+            ns[run][i] = f->done_ns[i];
+        flows_destroy(f);
+    }
+    assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(irn_wire_bytes__ethernet), cmocka_unit_test(irn_lone_flow__line_rate),
+        cmocka_unit_test(irn_window__bounds_queue), cmocka_unit_test(irn_loss__selective_repeat),
+        cmocka_unit_test(irn_loss__timeouts),       cmocka_unit_test(irn_rto__follows_fabric),
+        cmocka_unit_test(irn_loss__twice),          cmocka_unit_test(irn_loss__of_acks),
+        cmocka_unit_test(irn_goodput__random_loss), cmocka_unit_test(irn_goodput__queue_drops),
+        cmocka_unit_test(irn_corruption__is_loss),  cmocka_unit_test(irn_faults__deterministic),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The model of RoCE's reliable connection, and what all models share: turns, paths, ends of flows. */
+#include "tests/support/check.h"
+#include "tests/support/flows.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "transport/sim/sim_host.h"
+
+#define RATE_BPS 100e9
+
+enum {
+    PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES,
+    LINK_NS = 1000,
+    TREE_HOPS = 4,
+    ROUNDING_NS = 16, /* a nanosecond a hop each way */
+};
+
+static const struct mrd_sim_attr pair = {
+    .hosts = 2,
+    .links = 1,
+    .link = {.rate_bps = 100000000000, .delay_ns = 5000, .queue_bytes = 1 << 20}};
+
+static struct mrd_sim_flows_stats stats_of(const struct flows *f)
+{
+    return mrd_sim_flows_get_stats(f->model);
+}
+
+static struct mrd_sim_attr tree_attr(uint64_t seed)
+{
+    return (struct mrd_sim_attr){.seed = seed, .topology = &flows_leaf_spine};
+}
+
+/*
+ * A lone flow of `packets` full packets over `hops` equal links: the first packet, which is the longest, crosses all of
+ * them, the others follow it in a row, and the ack of the last comes back.
+ */
+static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
+{
+    uint64_t bytes = (uint64_t)packets * PAYLOAD;
+    uint64_t wire = (uint64_t)hops * mrd_sim_flows_wire_bytes(f->model, bytes, 0) +
+                    (uint64_t)(packets - 1) * mrd_sim_flows_wire_bytes(f->model, bytes, 1) +
+                    (uint64_t)hops * mrd_sim_flows_ack_bytes(f->model);
+
+    return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
+}
+
+/* ------------------------------------------------------------------------------------ no losses */
+
+/* Bytes of RoCEv2 on Ethernet: BTH 12 and ICRC 4 in each, RETH 16 in the first, AETH 4 in an ack. */
+static void mrd_sim_flows_wire_bytes__ethernet_and_htsim(void **state)
+{
+    struct mrd_sim_attr htsim = pair;
+    struct flows *f = flows_create(&pair, NULL);
+    (void)state;
+
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 2), 10000 - 8192 + 66 + 12 + 4);
+    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    flows_destroy(f);
+
+    htsim.wire_overhead = MRD_SIM_WIRE_HTSIM;
+    f = flows_create(&htsim, NULL);
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 64);
+    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 64);
+    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 88);
+    flows_destroy(f);
+}
+
+/* A lone flow takes exactly what its bytes take, whichever fabric: the default window never holds it up. */
+static void rc_lone_flow__line_rate(void **state)
+{
+    static const unsigned packets[] = {1, 2, 7, 100, 5000};
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
+        struct mrd_sim_attr attr = tree_attr(test_seed());
+        struct flows *f = flows_create(&attr, NULL);
+
+        flows_start(f, 0, 1, 14, (uint64_t)packets[i] * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], TREE_HOPS, LINK_NS) - ROUNDING_NS,
+                        lone_ns(f, packets[i], TREE_HOPS, LINK_NS) + ROUNDING_NS);
+        assert_int_equal(stats_of(f).packets, packets[i]);
+        flows_destroy(f);
+
+        f = flows_create(&pair, NULL);
+        flows_start(f, 0, 0, 1, (uint64_t)packets[i] * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, 5000) - ROUNDING_NS,
+                        lone_ns(f, packets[i], 1, 5000) + ROUNDING_NS);
+        flows_destroy(f);
+    }
+}
+
+/* The base RTT is that of one packet and its ack between the hosts furthest apart. */
+static void mrd_sim_flows_base_rtt_ns__measured(void **state)
+{
+    struct mrd_sim_attr attr = tree_attr(1);
+    struct flows *f = flows_create(&attr, NULL);
+    uint64_t rtt_ns;
+    (void)state;
+
+    flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
+    flows_finish(f, 1, MSEC_NS);
+    rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
+    flows_destroy(f);
+}
+
+/* An ack for every four packets, and for the last one; a flow of no bytes is a packet too. */
+static void rc_ack__coalesced(void **state)
+{
+    struct flows *f = flows_create(&pair, NULL);
+    (void)state;
+
+    flows_start(f, 0, 0, 1, 10 * PAYLOAD);
+    flows_finish(f, 1, MSEC_NS);
+    assert_int_equal(stats_of(f).acks, 3);
+    flows_start(f, 1, 1, 0, 0);
+    flows_finish(f, 2, MSEC_NS);
+    assert_int_equal(stats_of(f).acks, 4);
+    assert_int_equal(stats_of(f).packets, 11);
+    flows_destroy(f);
+}
+
+/* A window smaller than the BDP makes W packets a round trip. */
+static void rc_window__limits(void **state)
+{
+    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct flows *f;
+    uint64_t rtt_ns;
+    (void)state;
+
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", 8), 0);
+    f = flows_create(&pair, &(struct mrd_sim_flows_config){.tune = &tune});
+    assert_int_equal(mrd_sim_flows_window(f->model), 8);
+    flows_start(f, 0, 0, 1, 800 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    /* Acks come for four packets, so a round trip begins when the fourth has left. */
+    assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
+    flows_destroy(f);
+}
+
+/* The flows of a host take turns: equal ones end together, and a short one does not wait for a long one. */
+static void rc_turns__round_robin(void **state)
+{
+    struct mrd_sim_attr attr = tree_attr(test_seed());
+    struct flows *f = flows_create(&attr, NULL);
+    (void)state;
+
+    for (uint32_t i = 0; i < 3; i++)
+        flows_start(f, i, 0, i + 1, 300 * PAYLOAD); /* hosts of the same leaf: one way */
+    flows_start(f, 3, 0, 1, 3 * PAYLOAD);
+    flows_finish(f, 4, 10 * MSEC_NS);
+    assert_true(f->done_ns[2] - f->done_ns[0] <= 5 * flows_wire_ns(4178, RATE_BPS));
+    assert_in_range(f->done_ns[2], flows_wire_ns(903ull * 4178, RATE_BPS),
+                    flows_wire_ns(903ull * 4178, RATE_BPS) + 10 * USEC_NS);
+    assert_true(f->done_ns[3] < 20 * flows_wire_ns(4178, RATE_BPS) + 10 * USEC_NS);
+    flows_destroy(f);
+}
+
+struct chain {
+    struct mrd_sim_flows *model;
+    uint32_t done;
+};
+
+static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
+{
+    struct chain *c = arg;
+
+    (void)now_ns;
+    assert_int_equal(flow, c->done);
+    c->done++;
+    if (c->done < 1000)
+        assert_int_equal(mrd_sim_flows_start(c->model, c->done, 0, 1, 5 * PAYLOAD), 0);
+}
+
+/* A flow may be started when another ends; its place is used again, and stray packets of the other are nobody's. */
+static void mrd_sim_flows_start__from_done(void **state)
+{
+    struct mrd_sim_attr attr = pair;
+    struct chain c = {0};
+    (void)state;
+
+    attr.link.duplicate_ppm = 200000;
+    attr.link.jitter_ns = 3000; /* the copy may come much later */
+    struct mrd_sim *sim = mrd_sim_create(&attr);
+
+    c.model =
+        mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){.done = chain_done, .arg = &c});
+    assert_non_null(c.model);
+    assert_int_equal(mrd_sim_flows_start(c.model, 0, 0, 1, 5 * PAYLOAD), 0);
+    mrd_sim_run_until(sim, 1000 * MSEC_NS);
+    assert_int_equal(c.done, 1000);
+    mrd_sim_flows_destroy(c.model);
+    mrd_sim_destroy(sim);
+}
+
+/* ---------------------------------------------------------------------------------------- paths */
+
+/* All data of a flow takes one way up, and all its acks one way back. */
+static void rc_path__one_a_flow(void **state)
+{
+    struct mrd_sim_attr attr = tree_attr(test_seed());
+    struct flows *f = flows_create(&attr, NULL);
+    unsigned used;
+    (void)state;
+
+    flows_start(f, 0, 0, 13, 1000 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_int_equal(flows_packets(f, "leaf0>spine*", &used), 1000);
+    assert_int_equal(used, 1);
+    assert_int_equal(flows_packets(f, "leaf3>spine*", &used), stats_of(f).acks);
+    assert_int_equal(used, 1);
+    flows_destroy(f);
+}
+
+/* Two flows between different hosts: when they are over, and how many ways up they had. */
+static uint64_t two_flows_ns(uint64_t seed, unsigned *ways)
+{
+    struct mrd_sim_attr attr = tree_attr(test_seed());
+    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.seed = seed});
+    uint64_t ns;
+
+    flows_start(f, 0, 0, 4, 1000 * PAYLOAD);
+    flows_start(f, 1, 1, 9, 1000 * PAYLOAD);
+    flows_finish(f, 2, 10 * MSEC_NS);
+    flows_packets(f, "leaf0>spine*", ways);
+    ns = f->done_ns[0] > f->done_ns[1] ? f->done_ns[0] : f->done_ns[1];
+    flows_destroy(f);
+    return ns;
+}
+
+/* The seed decides whether they collide, a quarter of the time, and if they do, each gets half. */
+static void rc_path__collisions(void **state)
+{
+    enum { SEEDS = 64 };
+    uint64_t alone_ns = flows_wire_ns(1000ull * 4178, RATE_BPS), slack_ns = 15 * USEC_NS;
+    unsigned collisions = 0;
+    (void)state;
+
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        unsigned ways;
+        uint64_t ns = two_flows_ns(seed, &ways);
+        uint64_t least_ns = ways == 1 ? 2 * alone_ns : alone_ns;
+
+        test_check(test_seed(), ns >= least_ns && ns <= least_ns + slack_ns,
+                   "seed %" PRIu64 ": %u ways, %" PRIu64 " ns", seed, ways, ns);
+        collisions += ways == 1;
+    }
+    assert_in_range(collisions, 5, 30); /* 16 expected, standard deviation 3.5 */
+}
+
+/* Same seed, same times; the ports are the same for another transport too. */
+static void rc_path__deterministic(void **state)
+{
+    struct mrd_sim_attr attr = tree_attr(test_seed());
+    uint64_t ns[2][16];
+    (void)state;
+
+    attr.loss_ppb = 1000000;
+    for (unsigned run = 0; run < 2; run++) {
+        struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.seed = 7});
+
+        for (uint32_t i = 0; i < 16; i++)
+            flows_start(f, i, i, (i + 5) % 16, 200 * PAYLOAD);
+        flows_finish(f, 16, 100 * MSEC_NS);
+        for (uint32_t i = 0; i < 16; i++)
+            ns[run][i] = f->done_ns[i];
+        flows_destroy(f);
+    }
+    assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
+}
+
+/* --------------------------------------------------------------------------------------- losses */
+
+/* A packet is lost: one NAK, and everything from it on is sent again. */
+static void rc_loss__one_nak_a_gap(void **state)
+{
+    struct flows *f = flows_create(&pair, NULL);
+    struct mrd_sim_flows_stats stats;
+    uint64_t lone;
+    (void)state;
+
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 20), 0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    stats = stats_of(f);
+    lone = lone_ns(f, 500, 1, 5000);
+    assert_int_equal(stats.naks, 1);
+    assert_int_equal(stats.timeouts, 0);
+    assert_int_equal(stats.spurious, 0);
+    assert_int_equal(stats.retransmitted, stats.out_of_order + 1);
+    assert_in_range(stats.retransmitted, mrd_sim_flows_window(f->model) - 5,
+                    mrd_sim_flows_window(f->model));
+    assert_in_range(f->done_ns[0], lone + 10 * USEC_NS, lone + 13 * USEC_NS); /* a round trip */
+    flows_destroy(f);
+}
+
+/* Two gaps, two NAKs; the same packet lost again gets no second NAK, and waits for the timeout. */
+static void rc_loss__of_what_was_repeated(void **state)
+{
+    struct flows *f = flows_create(&pair, NULL);
+    uint64_t window;
+    (void)state;
+
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << 62), 0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_int_equal(stats_of(f).naks, 2);
+    assert_int_equal(stats_of(f).timeouts, 0);
+    window = stats_of(f).out_of_order / 2; /* sent after a loss, before its NAK was there */
+    flows_destroy(f);
+
+    f = flows_create(&pair, NULL);
+    assert_int_equal(
+        mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << (2 + 1 + window)), 0);
+    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_int_equal(stats_of(f).naks, 1);
+    assert_int_equal(stats_of(f).timeouts, 1);
+    flows_destroy(f);
+}
+
+/* The last packet is lost: nothing follows it, so only the timeout helps. So it does if an ack is lost. */
+static void rc_loss__last_packet(void **state)
+{
+    uint64_t lone;
+    (void)state;
+
+    for (int direction = 0; direction < 2; direction++) {
+        struct flows *f = flows_create(&pair, NULL);
+        uint64_t rto_ns = mrd_sim_flows_rto_ns(f->model);
+
+        assert_int_equal(rto_ns, 524288);
+        assert_int_equal(
+            mrd_sim_set_loss_mask(f->sim, direction, !direction, direction ? 1 << 2 : 1 << 9), 0);
+        flows_start(f, 0, 0, 1, 10 * PAYLOAD);
+        flows_finish(f, 1, 10 * MSEC_NS);
+        lone = lone_ns(f, 10, 1, 5000);
+        assert_int_equal(stats_of(f).timeouts, 1);
+        assert_int_equal(stats_of(f).naks, 0);
+        /* The ack of packets 0 .. 7 started the timer; the two others were sent before it came. */
+        assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 2 * lone);
+        assert_int_equal(stats_of(f).spurious, direction ? 2 : 1);
+        flows_destroy(f);
+    }
+}
+
+/* A dead path is tried for ever, more often than a connection would; when it heals, the flow ends. */
+static void rc_loss__all(void **state)
+{
+    struct mrd_sim_attr attr = tree_attr(test_seed());
+    struct flows *f = flows_create(&attr, NULL);
+    (void)state;
+
+    assert_int_equal(mrd_sim_schedule(f->sim, 50 * USEC_NS, "host0>leaf0", "blackhole", "on"), 0);
+    assert_int_equal(mrd_sim_schedule(f->sim, 10 * MSEC_NS, "host0>leaf0", "heal", "on"), 0);
+    flows_start(f, 0, 0, 13, 1000 * PAYLOAD);
+    mrd_sim_run_until(f->sim, 10 * MSEC_NS - 1);
+    assert_int_equal(f->num_done, 0);
+    assert_in_range(stats_of(f).timeouts, 18, 19);
+    assert_int_equal(stats_of(f).retries_exceeded, stats_of(f).timeouts - 7);
+    flows_finish(f, 1, 10 * MSEC_NS);
+    assert_in_range(stats_of(f).spurious, 0, 3); /* had come, and no ack for so few */
+    flows_destroy(f);
+}
+
+/*
+ * Corrupted packets do not pass the ICRC: they are lost, those that carry acks too, and nothing is read from them.
+ */
+static void rc_corruption__is_loss(void **state)
+{
+    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_stats to, from;
+    struct flows *f;
+    (void)state;
+
+    attr.seed = test_seed();
+    attr.link.corrupt_ppm = 10000;
+    f = flows_create(&attr, NULL);
+    flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
+    flows_finish(f, 1, 100 * MSEC_NS);
+    assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
+    assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
+    test_check(attr.seed, to.corrupted > 10 && from.corrupted > 0, "hardly any corruption");
+    assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
+    assert_in_range(stats_of(f).naks + stats_of(f).timeouts, 10, to.corrupted + from.corrupted);
+    flows_destroy(f);
+}
+
+/* ------------------------------------------------------------------------------------- go-back-N */
+
+/* Loss and packets in flight that they are compared at. */
+struct go_back {
+    double loss;
+    uint32_t window_packets;
+};
+
+static const struct go_back go_back_cases[] = {{0.0002, 64}, {0.001, 16}, {0.001, 64},
+                                               {0.001, 250}, {0.005, 32}, {0.01, 16},
+                                               {0.01, 64},   {0.02, 32},  {0.05, 16}};
+
+enum { GO_BACK_CASES = sizeof(go_back_cases) / sizeof(go_back_cases[0]), GO_BACK_PACKETS = 30000 };
+
+#define PACKET_NS (4178 * 8e9 / RATE_BPS)
+
+/* A long flow over a path whose BDP is just the window, all packets of it lost alike: its share of the line. */
+static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
+                      struct mrd_sim_flows_stats *stats)
+{
+    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct mrd_sim_attr attr = pair;
+    double ns;
+
+    attr.seed = seed;
+    attr.loss_ppb = (uint32_t)(c->loss * 1e9);
+    attr.link.delay_ns = (uint64_t)((c->window_packets - 4) * PACKET_NS / 2);
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", c->window_packets), 0);
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", rto_ns / 1e3), 0);
+
+    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.tune = &tune});
+
+    flows_start(f, 0, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD);
+    flows_finish(f, 1, SEC_NS);
+    ns = (double)f->done_ns[0];
+    *stats = stats_of(f);
+    flows_destroy(f);
+    return GO_BACK_PACKETS * PACKET_NS / ns;
+}
+
+static double go_back_theory(const struct go_back *c)
+{
+    double p = c->loss, w = c->window_packets;
+
+    return (1 - p) / (1 - p + p * w);
+}
+
+/* The textbook's go-back-N. It knows no timeouts: the one here is as short as the path allows. */
+static void rc_go_back__theory(void **state)
+{
+    (void)state;
+
+    for (unsigned i = 0; i < GO_BACK_CASES; i++) {
+        const struct go_back *c = &go_back_cases[i];
+        uint64_t seed = test_seed() + i;
+        struct mrd_sim_flows_stats stats;
+        double theory = go_back_theory(c);
+        double goodput = go_back(c, seed, 2 * c->window_packets * PACKET_NS, &stats);
+
+        print_message("p %.4f W %3u: goodput %.3f, theory %.3f\n", c->loss, c->window_packets,
+                      goodput, theory);
+        test_check(seed, fabs(goodput / theory - 1) < 0.15, "p %g W %u: %g, not %g", c->loss,
+                   c->window_packets, goodput, theory);
+    }
+}
+
+/*
+ * What is lost again, and a lost NAK, wait for the timeout, for there is one NAK a gap: 2 p^2 of the packets. With the
+ * default timeout, which is that of a fabric with queues, this is most of what loss costs.
+ */
+static void rc_go_back__timeouts(void **state)
+{
+    (void)state;
+
+    for (unsigned i = 0; i < GO_BACK_CASES; i++) {
+        const struct go_back *c = &go_back_cases[i];
+        uint64_t seed = test_seed() + i;
+        struct mrd_sim_flows_stats stats;
+        double rto_ns = mrd_sim_tune_default.rc.rto_us * 1e3;
+        double goodput = go_back(c, seed, rto_ns, &stats);
+        double expected = 2 * c->loss * c->loss * GO_BACK_PACKETS;
+        double late = (double)stats.timeouts - expected;
+        double theory = 1 / (1 / go_back_theory(c) +
+                             (double)stats.timeouts * rto_ns / (GO_BACK_PACKETS * PACKET_NS));
+
+        print_message("p %.4f W %3u: goodput %.3f, theory %.3f with %" PRIu64
+                      " timeouts, %.1f expected\n",
+                      c->loss, c->window_packets, goodput, theory, stats.timeouts, expected);
+        test_check(seed, fabs(goodput / theory - 1) < 0.15, "p %g W %u: %g, not %g", c->loss,
+                   c->window_packets, goodput, theory);
+        test_check(seed, late * late <= 16 * expected + 4, "p %g W %u: %" PRIu64 " timeouts",
+                   c->loss, c->window_packets, stats.timeouts);
+    }
+}
+
+/* -------------------------------------------------------------------------------- configuration */
+
+static void mrd_sim_flows_create__refuses(void **state)
+{
+    static const struct mrd_sim_flows_config bad[] = {{.transport = "tcp"},
+                                                      {.payload_bytes = 2 << 20}};
+    static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
+    struct mrd_sim *sim = mrd_sim_create(&pair);
+    struct mrd_sim_flows *model;
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_null(mrd_sim_flows_create(sim, &bad[i]));
+        assert_int_equal(errno, EINVAL);
+    }
+    for (unsigned i = 0; i < sizeof(bad_zero) / sizeof(bad_zero[0]); i++) {
+        struct mrd_sim_tune tune = mrd_sim_tune_default;
+
+        assert_int_equal(mrd_sim_tune_set(&tune, bad_zero[i], 0), 0);
+        assert_null(mrd_sim_flows_create(
+            sim, &(struct mrd_sim_flows_config){.dcqcn = true, .tune = &tune}));
+    }
+    model = mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0});
+    assert_non_null(model);
+    assert_null(mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0})); /* hosts in use */
+    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 0, 1), -EINVAL);
+    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 2, 1), -EINVAL);
+    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 1, UINT64_C(1) << 62), -EINVAL);
+    mrd_sim_flows_destroy(model);
+    model = mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0});
+    assert_non_null(model); /* given back */
+    mrd_sim_flows_destroy(model);
+    mrd_sim_destroy(sim);
+}
+
+static void mrd_sim_tune_set__by_name(void **state)
+{
+    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    const struct mrd_tune_entry *entries;
+    unsigned num;
+    (void)state;
+
+    entries = mrd_sim_tune_entries(&num);
+    assert_int_equal(num * sizeof(double), sizeof(tune));
+    for (unsigned i = 0; i < num; i++)
+        assert_int_equal(mrd_sim_tune_set(&tune, entries[i].name, entries[i].value_default), 0);
+    assert_memory_equal(&tune, &mrd_sim_tune_default, sizeof(tune));
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", 100), 0);
+    assert_true(tune.rc.rto_us == 100);
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto", 100), -ENOENT);
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", -1), -EINVAL);
+    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", NAN), -EINVAL);
+    assert_true(tune.rc.rto_us == 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_sim_flows_wire_bytes__ethernet_and_htsim),
+        cmocka_unit_test(rc_lone_flow__line_rate),
+        cmocka_unit_test(mrd_sim_flows_base_rtt_ns__measured),
+        cmocka_unit_test(rc_ack__coalesced),
+        cmocka_unit_test(rc_window__limits),
+        cmocka_unit_test(rc_turns__round_robin),
+        cmocka_unit_test(mrd_sim_flows_start__from_done),
+        cmocka_unit_test(rc_path__one_a_flow),
+        cmocka_unit_test(rc_path__collisions),
+        cmocka_unit_test(rc_path__deterministic),
+        cmocka_unit_test(rc_loss__one_nak_a_gap),
+        cmocka_unit_test(rc_loss__of_what_was_repeated),
+        cmocka_unit_test(rc_loss__last_packet),
+        cmocka_unit_test(rc_loss__all),
+        cmocka_unit_test(rc_corruption__is_loss),
+        cmocka_unit_test(rc_go_back__theory),
+        cmocka_unit_test(rc_go_back__timeouts),
+        cmocka_unit_test(mrd_sim_flows_create__refuses),
+        cmocka_unit_test(mrd_sim_tune_set__by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

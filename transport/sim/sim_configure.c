@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a model's flows have in common: it follows from the configuration, the constants and the fabric. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/sim/sim_host.h"
+#include "transport/sim/sim_qp.h"
+
+enum {
+    PAYLOAD_MAX = 1 << 20,
+    BITS_MIN = 64,
+    WINDOW_WITHOUT_RATE = 1024,    /* there is no BDP */
+    RTO_WITHOUT_LIMIT_NS = 320000, /* IRN's own */
+};
+
+#define NS_PER_S 1e9
+
+static const struct mrd_sim_qp_ops *const transports[] = {&mrd_sim_rc, &mrd_sim_irn};
+
+enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
+
+static const struct mrd_sim_wire *first_wire(const struct mrd_sim_fabric *fabric, uint32_t from,
+                                             uint32_t to)
+{
+    return fabric->tree ? mrd_sim_fabric_uplink(fabric, from)
+                        : mrd_sim_fabric_wire(fabric, from, to, 0);
+}
+
+/* What a packet takes from host to host, one link after the other, if it never waits. */
+static uint64_t latency_ns(const struct mrd_sim_fabric *fabric, uint32_t from, uint32_t to,
+                           uint32_t wire_bytes)
+{
+    const struct mrd_sim_wire *wire = first_wire(fabric, from, to);
+    uint64_t ns = 0;
+
+    for (;;) {
+        ns += (uint64_t)(((unsigned __int128)wire->byte_time * wire_bytes) >> 32) +
+              wire->attr.delay_ns;
+        if (wire->to == to)
+            return ns;
+
+        uint32_t num;
+
+        wire = &fabric->wires[mrd_sim_tree_ways(&fabric->tree->switches[wire->to - fabric->hosts],
+                                                to, &num)];
+    }
+}
+
+/* 0: in the tune: the BDP of the longest path, and what an ack may wait for. */
+static uint32_t window_of(const struct mrd_sim_flows *flows, double packets, double line_bps)
+{
+    if (packets > 0)
+        return mrd_tune_count(packets);
+    if (line_bps == 0)
+        return WINDOW_WITHOUT_RATE;
+
+    double packet_ns = (flows->config.payload_bytes + flows->wire_data) * 8 * NS_PER_S / line_bps;
+
+    return mrd_tune_count((double)flows->base_rtt_ns / packet_ns) + 1 + flows->ack_packets;
+}
+
+static void set_bytes(struct mrd_sim_flows *flows)
+{
+    const struct mrd_sim_qp_ops *ops = flows->ops;
+
+    if (flows->sim->attr.wire_overhead == MRD_SIM_WIRE_HTSIM) {
+        flows->wire_data = MRD_SIM_HTSIM_DATA_BYTES;
+        for (unsigned i = 0; i < MRD_SIM_KINDS; i++)
+            flows->wire_control[i] = MRD_SIM_HTSIM_ACK_BYTES;
+        return;
+    }
+    flows->wire_data = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->data_bytes;
+    flows->wire_first = ops->first_bytes;
+    for (unsigned i = 0; i < MRD_SIM_KINDS; i++)
+        flows->wire_control[i] = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->control_bytes[i];
+}
+
+static void set_irn_rto(struct mrd_sim_flows *flows, double line_bps)
+{
+    const struct mrd_sim_tune_irn *tune = &flows->tune.irn;
+    uint64_t queue_bytes = flows->sim->attr.link.queue_bytes;
+    double high_ns = RTO_WITHOUT_LIMIT_NS;
+
+    if (queue_bytes && line_bps > 0)
+        high_ns = (double)flows->base_rtt_ns + (double)queue_bytes * 8 * NS_PER_S / line_bps;
+    if (tune->rto_high_us > 0)
+        high_ns = tune->rto_high_us * 1e3;
+
+    double low_ns = high_ns * 100 / 320;
+
+    if (low_ns < 2 * (double)flows->base_rtt_ns)
+        low_ns = 2 * (double)flows->base_rtt_ns;
+    if (tune->rto_low_us > 0)
+        low_ns = tune->rto_low_us * 1e3;
+    if (tune->rto_high_us == 0 && high_ns < low_ns)
+        high_ns = low_ns;
+    flows->rto_ns = mrd_tune_ns(high_ns);
+    flows->rto_low_ns = mrd_tune_ns(low_ns);
+    flows->rto_low_packets = mrd_tune_count(tune->rto_low_packets);
+}
+
+/* Of PSNs, and bitmaps for it. */
+static int set_range(struct mrd_sim_flows *flows)
+{
+    double packets = flows->window_packets * flows->tune.irn.range_windows;
+
+    if (packets < flows->window_packets || packets > MRD_SIM_FLOW_WINDOW_MAX)
+        return -EINVAL;
+    flows->range_packets = (uint32_t)packets;
+    flows->range_mask = BITS_MIN - 1;
+    while (flows->range_mask + 1 < flows->range_packets)
+        flows->range_mask = 2 * flows->range_mask + 1;
+    return 0;
+}
+
+static int refuse(const char *what)
+{
+    mrd_error_set("model of a transport: %s", what);
+    return -EINVAL;
+}
+
+static int derive(struct mrd_sim_flows *flows)
+{
+    const struct mrd_sim_fabric *fabric = &flows->sim->fabric;
+    bool is_rc = flows->ops == &mrd_sim_rc;
+    uint32_t last = fabric->hosts - 1;
+    double line_bps = (double)first_wire(fabric, 0, last)->attr.rate_bps;
+
+    set_bytes(flows);
+    flows->base_rtt_ns =
+        latency_ns(fabric, 0, last, flows->config.payload_bytes + flows->wire_data) +
+        latency_ns(fabric, last, 0, flows->wire_control[MRD_SIM_ACK]);
+    flows->ack_packets = is_rc ? mrd_tune_count(flows->tune.rc.ack_packets) : 1;
+    flows->retries = mrd_tune_count(flows->tune.rc.retries);
+    flows->rto_ns = mrd_tune_ns(flows->tune.rc.rto_us * 1e3);
+    if (!is_rc)
+        set_irn_rto(flows, line_bps);
+    flows->window_packets = window_of(
+        flows, is_rc ? flows->tune.rc.window_packets : flows->tune.irn.window_packets, line_bps);
+    if (flows->window_packets == 0 || flows->window_packets > MRD_SIM_FLOW_WINDOW_MAX)
+        return refuse("no window of 1 to 2^23 packets");
+    if (flows->rto_ns == 0 || (!is_rc && flows->rto_low_ns == 0))
+        return refuse("a timeout of zero");
+    if (!is_rc && set_range(flows) != 0)
+        return refuse("a range below the window or above 2^23 packets");
+    if (flows->config.dcqcn &&
+        mrd_sim_dcqcn_limits_init(&flows->dcqcn, &flows->tune.dcqcn, line_bps) != 0)
+        return refuse("constants of DCQCN out of range, or a link without a rate");
+    return 0;
+}
+
+int mrd_sim_flows_configure(struct mrd_sim_flows *flows, const struct mrd_sim_flows_config *config)
+{
+    const char *name = config->transport ? config->transport : transports[0]->name;
+
+    for (unsigned i = 0; i < TRANSPORTS; i++) {
+        if (strcmp(transports[i]->name, name) == 0)
+            flows->ops = transports[i];
+    }
+    if (!flows->ops)
+        return refuse("no such transport");
+    flows->config = *config;
+    flows->config.transport = flows->ops->name;
+    flows->tune = config->tune ? *config->tune : mrd_sim_tune_default;
+    flows->config.tune = &flows->tune;
+    if (config->payload_bytes == 0)
+        flows->config.payload_bytes = MRD_SIM_FLOW_PAYLOAD_BYTES;
+    if (flows->config.payload_bytes > PAYLOAD_MAX)
+        return refuse("packets of more than 1 MiB");
+    for (uint32_t i = 0; i < flows->sim->attr.hosts; i++) {
+        if (flows->sim->hosts[i].open || flows->sim->hosts[i].model)
+            return refuse("a host is in use");
+    }
+    return flows->sim->attr.hosts < 2 ? refuse("one host alone") : derive(flows);
+}

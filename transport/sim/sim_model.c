@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sim/sim_model.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/packet.h"
+#include "core/rng.h"
+#include "transport/sim/sim_nic.h"
+
+enum {
+    QPS_FIRST = 64,
+    PACKETS_MAX = 1 << 30, /* of a flow: PSNs never wrap here */
+    PS_PER_NS = 1000,
+};
+
+/* --------------------------------------------------------------------------------- queue pairs */
+
+static struct mrd_sim_qp *alloc_qp(struct mrd_sim_flows *flows)
+{
+    struct mrd_sim_qp *qp = flows->free;
+
+    if (qp) {
+        flows->free = qp->next;
+        return qp;
+    }
+    if (flows->num_qps == flows->cap_qps) {
+        uint32_t cap = flows->cap_qps ? 2 * flows->cap_qps : QPS_FIRST;
+        struct mrd_sim_qp **qps = realloc(flows->qps, cap * sizeof(*qps));
+
+        if (!qps)
+            return NULL;
+        flows->qps = qps;
+        flows->cap_qps = cap;
+    }
+
+    size_t words = flows->ops->has_bits ? 2 * (flows->range_mask / 64 + 1) : 0;
+
+    qp = malloc(sizeof(*qp) + words * sizeof(qp->bits[0]));
+    if (!qp)
+        return NULL;
+    qp->index = flows->num_qps;
+    qp->generation = 0;
+    flows->qps[flows->num_qps++] = qp;
+    return qp;
+}
+
+void mrd_sim_qp_free(struct mrd_sim_qp *qp)
+{
+    qp->next = qp->flows->free;
+    qp->flows->free = qp;
+}
+
+/* A flow's ports depend on nothing but the seed and its number: the same for every transport. */
+static void choose_paths(struct mrd_sim_qp *qp)
+{
+    struct mrd_rng rng;
+
+    mrd_rng_init(&rng, qp->flows->config.seed);
+    mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ qp->flow);
+    qp->path = (uint16_t)mrd_rng_u64(&rng);
+    qp->ack_path = (uint16_t)mrd_rng_u64(&rng);
+}
+
+static void init_qp(struct mrd_sim_qp *qp)
+{
+    struct mrd_sim_flows *flows = qp->flows;
+    uint64_t payload = flows->config.payload_bytes;
+    uint32_t words = flows->range_mask / 64 + 1;
+
+    qp->timer_ns = MRD_SIM_NEVER;
+    qp->is_open = true;
+    qp->is_ready = false;
+    qp->requester = (struct mrd_sim_requester){
+        .num_packets = qp->bytes ? (uint32_t)((qp->bytes + payload - 1) / payload) : 1,
+        .rto_from_ns = MRD_SIM_NEVER,
+    };
+    qp->responder = (struct mrd_sim_responder){0};
+    if (flows->ops->has_bits) {
+        memset(qp->bits, 0, 2 * words * sizeof(qp->bits[0]));
+        qp->requester.sacked = qp->bits;
+        qp->responder.received = qp->bits + words;
+    }
+    if (flows->config.dcqcn)
+        mrd_sim_dcqcn_init(&qp->requester.dcqcn, &flows->dcqcn);
+    choose_paths(qp);
+}
+
+int mrd_sim_flows_start(struct mrd_sim_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
+                        uint64_t bytes)
+{
+    uint32_t hosts = flows->sim->fabric.hosts;
+
+    if (src >= hosts || dst >= hosts || src == dst ||
+        bytes / flows->config.payload_bytes >= PACKETS_MAX)
+        return -EINVAL;
+
+    struct mrd_sim_nic *nic = &flows->nics[src];
+    struct mrd_sim_qp *qp = alloc_qp(flows);
+
+    if (!qp)
+        return -ENOMEM;
+    qp->flows = flows;
+    if (mrd_sim_nic_add(nic) != 0) {
+        mrd_sim_qp_free(qp);
+        return -ENOMEM;
+    }
+    qp->nic = nic;
+    qp->flow = flow;
+    qp->src = src;
+    qp->dst = dst;
+    qp->bytes = bytes;
+    init_qp(qp);
+    mrd_sim_nic_update(nic, qp);
+    mrd_sim_nic_run(nic);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------- packets */
+
+uint32_t mrd_sim_flows_wire_bytes(const struct mrd_sim_flows *flows, uint64_t bytes, uint32_t psn)
+{
+    uint64_t payload = flows->config.payload_bytes, at = psn * payload;
+    uint64_t left = bytes > at ? bytes - at : 0;
+
+    return (uint32_t)(left < payload ? left : payload) + flows->wire_data +
+           (psn == 0 ? flows->wire_first : 0);
+}
+
+static void post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
+                 struct mrd_sim_header header)
+{
+    struct mrd_sim *sim = qp->flows->sim;
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&sim->packets, sizeof(header));
+
+    if (!packet) /* as if it was lost */
+        return;
+    header.qp = qp->index;
+    header.generation = qp->generation;
+    memcpy(packet->data, &header, sizeof(header));
+    packet->to = is_data ? qp->dst : qp->src;
+    packet->path = is_data ? qp->path : qp->ack_path;
+    packet->ecn = is_data && qp->flows->config.dcqcn ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
+    packet->wire_bytes = wire_bytes;
+    mrd_sim_host_send(&sim->hosts[is_data ? qp->src : qp->dst], packet);
+}
+
+/* A flow that had to wait, for its turn or for an ack, may make up for one packet. */
+static void pace(struct mrd_sim_qp *qp, uint32_t wire_bytes)
+{
+    struct mrd_sim_requester *r = &qp->requester;
+    uint64_t now_ns = qp->flows->sim->now_ns, now_ps = now_ns * PS_PER_NS;
+    uint64_t gap_ps = mrd_sim_dcqcn_sent(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
+
+    if (gap_ps == 0)
+        return;
+    if (r->pace_ps + gap_ps > now_ps)
+        r->pace_ps += gap_ps;
+    else
+        r->pace_ps = now_ps;
+}
+
+void mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
+{
+    struct mrd_sim_flows *flows = qp->flows;
+    struct mrd_sim_requester *r = &qp->requester;
+    uint32_t wire_bytes = mrd_sim_flows_wire_bytes(flows, qp->bytes, psn);
+
+    flows->stats.packets++;
+    if (psn < r->sent)
+        flows->stats.retransmitted++;
+    else
+        r->sent = psn + 1;
+    if (psn == r->una)
+        r->rto_from_ns = flows->sim->now_ns;
+    if (flows->config.dcqcn)
+        pace(qp, wire_bytes);
+    post(qp, true, wire_bytes,
+         (struct mrd_sim_header){
+             .kind = MRD_SIM_DATA,
+             .psn = psn,
+             .ack_request =
+                 psn + 1 == r->num_packets || mrd_sim_qp_inflight(qp) == flows->window_packets,
+         });
+}
+
+void mrd_sim_qp_respond(struct mrd_sim_qp *qp, enum mrd_sim_packet_kind kind, uint32_t sack)
+{
+    struct mrd_sim_flows_stats *stats = &qp->flows->stats;
+
+    stats->acks += kind == MRD_SIM_ACK;
+    stats->naks += kind == MRD_SIM_NAK;
+    stats->cnps += kind == MRD_SIM_CNP;
+    post(qp, false, qp->flows->wire_control[kind],
+         (struct mrd_sim_header){
+             .kind = (uint8_t)kind, .psn = qp->responder.expected, .sack = sack});
+}
+
+void mrd_sim_qp_deliver(struct mrd_sim_qp *qp, uint32_t packets)
+{
+    const struct mrd_sim_flows *flows = qp->flows;
+    uint64_t payload = flows->config.payload_bytes, at = qp->responder.expected * payload;
+    uint64_t bytes = packets * payload;
+
+    qp->responder.expected += packets;
+    if (!flows->config.received || packets == 0)
+        return;
+    if (bytes > qp->bytes - at)
+        bytes = qp->bytes - at;
+    flows->config.received(flows->config.arg, qp->flow, bytes, flows->sim->now_ns);
+}
+
+/* ----------------------------------------------------------------------------------- receiving */
+
+/* At the receiver. A mark counts whatever becomes of the packet. */
+static void take_data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header, bool marked)
+{
+    struct mrd_sim_flows *flows = qp->flows;
+    struct mrd_sim_responder *r = &qp->responder;
+    uint64_t now_ns = flows->sim->now_ns;
+
+    if (marked && flows->config.dcqcn && now_ns >= r->cnp_at_ns) {
+        r->cnp_at_ns = now_ns + flows->dcqcn.cnp_ns;
+        mrd_sim_qp_respond(qp, MRD_SIM_CNP, 0);
+    }
+    flows->ops->data(qp, header);
+}
+
+static void end_flow(struct mrd_sim_qp *qp)
+{
+    struct mrd_sim_flows *flows = qp->flows;
+    uint32_t flow = qp->flow;
+
+    qp->generation++; /* packets that are still on their way are nobody's */
+    mrd_sim_nic_remove(qp->nic, qp);
+    if (flows->config.done)
+        flows->config.done(flows->config.arg, flow, flows->sim->now_ns);
+}
+
+/* At the sender. */
+static void take_response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
+{
+    struct mrd_sim_requester *r = &qp->requester;
+    struct mrd_sim_nic *nic = qp->nic;
+    uint32_t una_before = r->una;
+
+    if (header->psn > r->una) {
+        assert(header->psn <= r->sent);
+        r->una = header->psn;
+        r->timeouts = 0;
+    }
+    qp->flows->ops->response(qp, header, una_before);
+    if (r->una == r->num_packets)
+        end_flow(qp);
+    else
+        mrd_sim_nic_update(nic, qp);
+    mrd_sim_nic_run(nic);
+}
+
+/* The open queue pair that the packet is of; NULL: it is over. */
+static struct mrd_sim_qp *find_qp(const struct mrd_sim_flows *flows,
+                                  const struct mrd_sim_header *header)
+{
+    struct mrd_sim_qp *qp = header->qp < flows->num_qps ? flows->qps[header->qp] : NULL;
+
+    return qp && qp->is_open && qp->generation == header->generation ? qp : NULL;
+}
+
+static void receive(void *arg, struct mrd_sim_packet *packet)
+{
+    struct mrd_sim_nic *nic = arg;
+    struct mrd_sim_flows *flows = nic->flows;
+    bool broken = packet->broken || packet->len != sizeof(struct mrd_sim_header);
+    bool marked = packet->ecn == MRD_ECN_CE;
+    struct mrd_sim_header header = {0};
+
+    if (!broken)
+        memcpy(&header, packet->data, sizeof(header));
+    mrd_sim_packet_release(&flows->sim->packets, packet);
+    flows->stats.broken += broken; /* by the ICRC; it may not even be ours */
+
+    struct mrd_sim_qp *qp = broken ? NULL : find_qp(flows, &header);
+
+    if (!qp)
+        return;
+    switch ((enum mrd_sim_packet_kind)header.kind) {
+    case MRD_SIM_DATA:
+        take_data(qp, &header, marked);
+        break;
+    case MRD_SIM_ACK:
+    case MRD_SIM_NAK:
+        take_response(qp, &header);
+        break;
+    case MRD_SIM_CNP:
+        mrd_sim_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, flows->sim->now_ns);
+        break;
+    case MRD_SIM_KINDS:
+        break;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- create */
+
+struct mrd_sim_flows *mrd_sim_flows_create(struct mrd_sim *sim,
+                                           const struct mrd_sim_flows_config *config)
+{
+    struct mrd_sim_flows *flows = calloc(1, sizeof(*flows));
+    int ret = -ENOMEM;
+
+    if (!flows)
+        goto fail;
+    flows->sim = sim;
+    ret = mrd_sim_flows_configure(flows, config);
+    if (ret != 0)
+        goto free_flows;
+    ret = -ENOMEM;
+    flows->nics = calloc(sim->attr.hosts, sizeof(flows->nics[0]));
+    if (!flows->nics)
+        goto free_flows;
+    for (uint32_t i = 0; i < sim->attr.hosts; i++)
+        mrd_sim_nic_init(&flows->nics[i], flows, &sim->hosts[i], receive);
+    return flows;
+
+free_flows:
+    free(flows);
+fail:
+    if (ret == -ENOMEM)
+        mrd_error_set("model of a transport: no memory");
+    errno = -ret;
+    return NULL;
+}
+
+void mrd_sim_flows_destroy(struct mrd_sim_flows *flows)
+{
+    if (!flows)
+        return;
+    for (uint32_t i = 0; i < flows->sim->attr.hosts; i++)
+        mrd_sim_nic_fini(&flows->nics[i]);
+    for (uint32_t i = 0; i < flows->num_qps; i++)
+        free(flows->qps[i]);
+    free(flows->qps);
+    free(flows->nics);
+    free(flows);
+}
+
+struct mrd_sim_flows_stats mrd_sim_flows_get_stats(const struct mrd_sim_flows *flows)
+{
+    return flows->stats;
+}
+
+uint32_t mrd_sim_flows_window(const struct mrd_sim_flows *flows)
+{
+    return flows->window_packets;
+}
+
+uint64_t mrd_sim_flows_base_rtt_ns(const struct mrd_sim_flows *flows)
+{
+    return flows->base_rtt_ns;
+}
+
+uint64_t mrd_sim_flows_rto_ns(const struct mrd_sim_flows *flows)
+{
+    return flows->rto_ns;
+}
+
+uint32_t mrd_sim_flows_ack_bytes(const struct mrd_sim_flows *flows)
+{
+    return flows->wire_control[MRD_SIM_ACK];
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sim/sim_nic.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum { TIMERS_FIRST = 4, PS_PER_NS = 1000 };
+
+static uint64_t now_ns(const struct mrd_sim_nic *nic)
+{
+    return nic->flows->sim->now_ns;
+}
+
+/* ---------------------------------------------------------------------------------------- turns */
+
+static void ready_append(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+{
+    qp->is_ready = true;
+    qp->next = NULL;
+    if (nic->ready_first)
+        nic->ready_last->next = qp;
+    else
+        nic->ready_first = qp;
+    nic->ready_last = qp;
+}
+
+static struct mrd_sim_qp *ready_take(struct mrd_sim_nic *nic)
+{
+    struct mrd_sim_qp *qp = nic->ready_first;
+
+    nic->ready_first = qp->next;
+    qp->is_ready = false;
+    return qp;
+}
+
+/* ----------------------------------------------------------------------------------------- heap */
+
+static void heap_put(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+{
+    nic->timers[place] = qp;
+    qp->timer_place = place;
+}
+
+static void heap_up(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+{
+    while (place > 0 && nic->timers[(place - 1) / 2]->timer_ns > qp->timer_ns) {
+        heap_put(nic, place, nic->timers[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    heap_put(nic, place, qp);
+}
+
+static void heap_down(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+{
+    for (;;) {
+        uint32_t child = 2 * place + 1;
+
+        if (child >= nic->num_timers)
+            break;
+        if (child + 1 < nic->num_timers &&
+            nic->timers[child + 1]->timer_ns < nic->timers[child]->timer_ns)
+            child++;
+        if (nic->timers[child]->timer_ns >= qp->timer_ns)
+            break;
+        heap_put(nic, place, nic->timers[child]);
+        place = child;
+    }
+    heap_put(nic, place, qp);
+}
+
+static void timer_clear(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+{
+    if (qp->timer_ns == MRD_SIM_NEVER)
+        return;
+    qp->timer_ns = MRD_SIM_NEVER;
+
+    uint32_t place = qp->timer_place;
+    struct mrd_sim_qp *moved = nic->timers[--nic->num_timers];
+
+    if (moved == qp)
+        return;
+    if (place > 0 && nic->timers[(place - 1) / 2]->timer_ns > moved->timer_ns)
+        heap_up(nic, place, moved);
+    else
+        heap_down(nic, place, moved);
+}
+
+/* Only ever earlier: one that is too early looks again when it comes. */
+static void timer_set(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp, uint64_t at_ns)
+{
+    if (at_ns >= qp->timer_ns)
+        return;
+    if (qp->timer_ns == MRD_SIM_NEVER) {
+        assert(nic->num_timers < nic->cap_timers);
+        qp->timer_place = nic->num_timers++;
+    }
+    qp->timer_ns = at_ns;
+    heap_up(nic, qp->timer_place, qp);
+}
+
+/* -------------------------------------------------------------------------------------- sending */
+
+static uint64_t rto_at_ns(const struct mrd_sim_qp *qp)
+{
+    uint64_t from_ns = qp->requester.rto_from_ns;
+
+    return from_ns == MRD_SIM_NEVER ? MRD_SIM_NEVER : from_ns + qp->flows->ops->rto_ns(qp);
+}
+
+void mrd_sim_nic_update(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+{
+    uint64_t at_ns = rto_at_ns(qp);
+
+    if (!qp->is_ready && qp->flows->ops->can_send(qp)) {
+        uint64_t pace_ns = (qp->requester.pace_ps + PS_PER_NS - 1) / PS_PER_NS;
+
+        if (pace_ns <= now_ns(nic))
+            ready_append(nic, qp);
+        else if (pace_ns < at_ns)
+            at_ns = pace_ns;
+    }
+    timer_set(nic, qp, at_ns);
+}
+
+/* When the link takes another packet. */
+static uint64_t idle_ns(const struct mrd_sim_nic *nic)
+{
+    uint64_t at_ns = mrd_sim_host_idle_ns(nic->host);
+
+    return at_ns > nic->pair_idle_ns ? at_ns : nic->pair_idle_ns;
+}
+
+static void send_next(struct mrd_sim_nic *nic)
+{
+    struct mrd_sim_fabric *fabric = &nic->flows->sim->fabric;
+    struct mrd_sim_qp *qp = ready_take(nic);
+
+    if (!qp->is_open) {
+        mrd_sim_qp_free(qp);
+        return;
+    }
+    /* An ack may have taken away what it had to send again. */
+    if (qp->flows->ops->can_send(qp)) {
+        mrd_sim_qp_send(qp, qp->flows->ops->take(qp));
+        if (!fabric->tree)
+            nic->pair_idle_ns =
+                mrd_sim_fabric_wire(fabric, qp->src, qp->dst, qp->path % fabric->links)->idle_at_ns;
+    }
+    mrd_sim_nic_update(nic, qp);
+}
+
+void mrd_sim_nic_run(struct mrd_sim_nic *nic)
+{
+    uint64_t wake_ns = MRD_SIM_NEVER;
+
+    while (nic->ready_first) {
+        wake_ns = idle_ns(nic);
+        if (wake_ns > now_ns(nic))
+            break;
+        send_next(nic);
+        wake_ns = MRD_SIM_NEVER;
+    }
+    if (nic->num_timers && nic->timers[0]->timer_ns < wake_ns)
+        wake_ns = nic->timers[0]->timer_ns;
+    if (wake_ns != nic->host->wake_ns)
+        mrd_sim_host_wake(nic->host, wake_ns);
+}
+
+static void time_out(struct mrd_sim_qp *qp)
+{
+    struct mrd_sim_flows *flows = qp->flows;
+    struct mrd_sim_requester *r = &qp->requester;
+
+    flows->stats.timeouts++;
+    flows->stats.retries_exceeded += ++r->timeouts > flows->retries;
+    r->rto_from_ns = MRD_SIM_NEVER; /* until it is sent again */
+    flows->ops->timeout(qp);
+}
+
+static void wake(void *arg)
+{
+    struct mrd_sim_nic *nic = arg;
+
+    while (nic->num_timers && nic->timers[0]->timer_ns <= now_ns(nic)) {
+        struct mrd_sim_qp *qp = nic->timers[0];
+
+        timer_clear(nic, qp);
+        if (rto_at_ns(qp) <= now_ns(nic))
+            time_out(qp);
+        mrd_sim_nic_update(nic, qp);
+    }
+    mrd_sim_nic_run(nic);
+}
+
+/* ---------------------------------------------------------------------------------- queue pairs */
+
+void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows,
+                      struct mrd_sim_host *host,
+                      void (*receive)(void *nic, struct mrd_sim_packet *packet))
+{
+    *nic = (struct mrd_sim_nic){
+        .flows = flows, .host = host, .model = {.receive = receive, .timer = wake, .arg = nic}};
+    mrd_sim_host_attach_model(host, &nic->model);
+}
+
+void mrd_sim_nic_fini(struct mrd_sim_nic *nic)
+{
+    mrd_sim_host_attach_model(nic->host, NULL);
+    free(nic->timers);
+    nic->timers = NULL;
+}
+
+int mrd_sim_nic_add(struct mrd_sim_nic *nic)
+{
+    if (nic->num_qps == nic->cap_timers) {
+        uint32_t cap = nic->cap_timers ? 2 * nic->cap_timers : TIMERS_FIRST;
+        struct mrd_sim_qp **timers = realloc(nic->timers, cap * sizeof(*timers));
+
+        if (!timers)
+            return -ENOMEM;
+        nic->timers = timers;
+        nic->cap_timers = cap;
+    }
+    nic->num_qps++;
+    return 0;
+}
+
+void mrd_sim_nic_remove(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+{
+    timer_clear(nic, qp);
+    nic->num_qps--;
+    qp->is_open = false;
+    if (!qp->is_ready)
+        mrd_sim_qp_free(qp);
+}

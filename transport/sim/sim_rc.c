@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCEv2's reliable connection: InfiniBand Architecture Specification, volume 1, 9.7, and annex 17.
+ *
+ * The responder takes the expected PSN and no other. The first packet after a gap gets a NAK, the following ones get
+ * nothing until the expected one has come. The requester goes back to the PSN of a NAK, or to the first that is not
+ * acked after a timeout, and sends everything from there again. A loss so costs what was in flight: of W packets in
+ * flight and loss p, (1 - p) / (1 - p + p W) of the packets are of use.
+ */
+#include "transport/sim/sim_qp.h"
+
+enum {
+    BTH_BYTES = 12,
+    RETH_BYTES = 16,
+    AETH_BYTES = 4,
+    ICRC_BYTES = 4,
+    CNP_BYTES = 16, /* annex 17.9.3: reserved */
+};
+
+static bool can_send(struct mrd_sim_qp *qp)
+{
+    return qp->requester.next < qp->requester.num_packets &&
+           mrd_sim_qp_inflight(qp) < qp->flows->window_packets;
+}
+
+static uint32_t take(struct mrd_sim_qp *qp)
+{
+    return qp->requester.next++;
+}
+
+/* Acks are coalesced: asked for, or every so many packets, repeated ones included. */
+static void acknowledge(struct mrd_sim_qp *qp, bool ack_request)
+{
+    struct mrd_sim_responder *r = &qp->responder;
+
+    if (++r->unacked < qp->flows->ack_packets && !ack_request)
+        return;
+    r->unacked = 0;
+    mrd_sim_qp_respond(qp, MRD_SIM_ACK, 0);
+}
+
+static void data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
+{
+    struct mrd_sim_responder *r = &qp->responder;
+
+    if (header->psn > r->expected) {
+        qp->flows->stats.out_of_order++;
+        if (r->nak_sent)
+            return;
+        r->nak_sent = true;
+        r->unacked = 0;
+        mrd_sim_qp_respond(qp, MRD_SIM_NAK, 0);
+        return;
+    }
+    if (header->psn == r->expected) {
+        r->nak_sent = false;
+        mrd_sim_qp_deliver(qp, 1);
+    } else {
+        qp->flows->stats.spurious++;
+    }
+    acknowledge(qp, header->ack_request);
+}
+
+static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
+                     uint32_t una_before)
+{
+    struct mrd_sim_requester *r = &qp->requester;
+
+    if (r->next < r->una)
+        r->next = r->una;
+    if (header->kind == MRD_SIM_NAK && header->psn == r->una)
+        r->next = r->una;
+    else if (r->una == una_before)
+        return;
+    r->rto_from_ns = r->next > r->una ? qp->flows->sim->now_ns : MRD_SIM_NEVER;
+}
+
+static void timeout(struct mrd_sim_qp *qp)
+{
+    qp->requester.next = qp->requester.una;
+}
+
+static uint64_t rto_ns(const struct mrd_sim_qp *qp)
+{
+    return qp->flows->rto_ns;
+}
+
+const struct mrd_sim_qp_ops mrd_sim_rc = {
+    .name = "rc",
+    .data_bytes = BTH_BYTES + ICRC_BYTES,
+    .first_bytes = RETH_BYTES,
+    .control_bytes =
+        {
+            [MRD_SIM_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
+            [MRD_SIM_NAK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
+            [MRD_SIM_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
+        },
+    .can_send = can_send,
+    .take = take,
+    .data = data,
+    .response = response,
+    .timeout = timeout,
+    .rto_ns = rto_ns,
+};
