@@ -10,6 +10,7 @@
 
 #include "core/tune.h"
 #include "mrd/sim.h"
+#include "transport/sim/sim_tune.h"
 
 enum {
     SIMX_NAME_BYTES = 16,
@@ -48,7 +49,8 @@ struct simx_config {
     uint32_t paths, payload_bytes;
     struct simx_set set[SIMX_SETS_MAX];
     unsigned num_sets;
-    struct mrd_tune tune; /* with them applied */
+    struct mrd_tune tune;           /* with them applied */
+    struct mrd_sim_tune model_tune; /* the same, of the models */
 
     /* What only some experiments have. */
     uint32_t senders;              /* incast: senders to the one; 0: all others */

@@ -5,5 +5,9 @@
 
 const struct simx_drive_ops *simx_drive_find(const char *transport)
 {
-    return strcmp(transport, "mrd") == 0 ? &simx_drive_mrd : NULL;
+    if (strcmp(transport, "mrd") == 0)
+        return &simx_drive_mrd;
+    if (strcmp(transport, "rc") == 0 || strcmp(transport, "irn") == 0)
+        return &simx_drive_model;
+    return NULL;
 }

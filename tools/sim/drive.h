@@ -55,7 +55,7 @@ struct simx_drive_ops {
 
 extern const struct simx_drive_ops simx_drive_mrd, simx_drive_model;
 
-/* By the configuration's transport. */
+/* By the configuration's transport; NULL: there is no such. */
 const struct simx_drive_ops *simx_drive_find(const char *transport);
 
 #endif

@@ -17,42 +17,41 @@
 #include "transport/sim/sim_host.h"
 
 enum {
-  BUFFER_BYTES = 4 << 20,
-  PEERS_SPARE = 4,
-  WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the
+    BUFFER_BYTES = 4 << 20,
+    PEERS_SPARE = 4,
+    WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the
                      one before */
-  WRS_MAX = 16384,
-  POLL_MAX = 16,
-  AH_NONE = 0,
+    WRS_MAX = 16384,
+    POLL_MAX = 16,
+    AH_NONE = 0,
 };
 
 struct host {
-  struct mrd_context *context; /* NULL: no traffic */
-  struct mrd_pd *pd;
-  struct mrd_mr *source, *sink;
-  struct mrd_cq *cq;
-  struct mrd_qp *qp;
-  uint32_t num_out, num_in,
-      num_notes; /* flows of the matrix; those whose arrival is to be told */
-  uint32_t num_peers;
-  uint32_t wrs_free;
-  uint32_t waiting_first,
-      waiting_last; /* flows that wait for a work request; UINT32_MAX: none */
+    struct mrd_context *context; /* NULL: no traffic */
+    struct mrd_pd *pd;
+    struct mrd_mr *source, *sink;
+    struct mrd_cq *cq;
+    struct mrd_qp *qp;
+    uint32_t num_out, num_in,
+        num_notes; /* flows of the matrix; those whose arrival is to be told */
+    uint32_t num_peers;
+    uint32_t wrs_free;
+    uint32_t waiting_first, waiting_last; /* flows that wait for a work request; UINT32_MAX: none */
 };
 
 struct flow {
-  struct mrd_ah *ah;
-  uint64_t posted_bytes, done_bytes;
-  uint32_t next_waiting;
-  bool is_waiting;
+    struct mrd_ah *ah;
+    uint64_t posted_bytes, done_bytes;
+    uint32_t next_waiting;
+    bool is_waiting;
 };
 
 struct simx_drive {
-  struct simx_drive_env env;
-  struct host *hosts;
-  struct flow *flows;
-  uint8_t *source, *sink;
-  size_t buffer_bytes;
+    struct simx_drive_env env;
+    struct host *hosts;
+    struct flow *flows;
+    uint8_t *source, *sink;
+    size_t buffer_bytes;
 };
 
 #define NO_FLOW UINT32_MAX
@@ -60,326 +59,325 @@ struct simx_drive {
 /* ---------------------------------------------------------------------------------
  * open and close */
 
-static void count_traffic(struct simx_drive *d) {
-  const struct simx_cm *cm = d->env.cm;
+static void count_traffic(struct simx_drive *d)
+{
+    const struct simx_cm *cm = d->env.cm;
 
-  for (uint32_t i = 0; i < cm->num_flows; i++) {
-    const struct simx_flow *flow = &cm->flows[i];
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        const struct simx_flow *flow = &cm->flows[i];
 
-    d->hosts[flow->src].num_out++;
-    d->hosts[flow->dst].num_in++;
-    d->hosts[flow->dst].num_notes += flow->recv_done >= 0;
-    if (flow->bytes > d->buffer_bytes)
-      d->buffer_bytes = flow->bytes < BUFFER_BYTES ? flow->bytes : BUFFER_BYTES;
-  }
+        d->hosts[flow->src].num_out++;
+        d->hosts[flow->dst].num_in++;
+        d->hosts[flow->dst].num_notes += flow->recv_done >= 0;
+        if (flow->bytes > d->buffer_bytes)
+            d->buffer_bytes = flow->bytes < BUFFER_BYTES ? flow->bytes : BUFFER_BYTES;
+    }
 }
 
 /* Entries for so many peers: a table that is seven eighths full asks strangers
  * for a round trip. */
-static uint32_t table_size(uint32_t peers) {
-  return peers + peers / 4 + PEERS_SPARE;
+static uint32_t table_size(uint32_t peers)
+{
+    return peers + peers / 4 + PEERS_SPARE;
 }
 
-static int open_host(struct simx_drive *d, uint32_t number) {
-  const struct simx_config *config = d->env.config;
-  struct host *host = &d->hosts[number];
-  uint32_t wrs = host->num_out * WRS_A_FLOW < WRS_MAX
-                     ? host->num_out * WRS_A_FLOW
-                     : WRS_MAX;
-  uint32_t peers = host->num_out + host->num_in;
+static int open_host(struct simx_drive *d, uint32_t number)
+{
+    const struct simx_config *config = d->env.config;
+    struct host *host = &d->hosts[number];
+    uint32_t wrs = host->num_out * WRS_A_FLOW < WRS_MAX ? host->num_out * WRS_A_FLOW : WRS_MAX;
+    uint32_t peers = host->num_out + host->num_in;
 
-  host->waiting_first = NO_FLOW;
-  if (host->num_out + host->num_in == 0)
+    host->waiting_first = NO_FLOW;
+    if (host->num_out + host->num_in == 0)
+        return 0;
+    host->context = mrd_open_device(
+        mrd_sim_device(d->env.sim, number),
+        &(struct mrd_context_attr){
+            .comp_mask = MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_CHALLENGE,
+            .paths = config->paths,
+            .mtu = config->payload_bytes,
+            .spray = config->spray,
+            .cc = config->cc,
+            .max_peers = table_size(peers < d->env.cm->nodes ? peers : d->env.cm->nodes),
+            .max_flows = host->num_out + PEERS_SPARE,
+            .threading = MRD_THREADING_SINGLE,
+            .seed = config->seed * 0x9e3779b97f4a7c15u + number,
+        });
+    if (!host->context)
+        return -errno;
+    host->pd = mrd_alloc_pd(host->context);
+    if (!host->pd)
+        return -errno;
+    host->source = mrd_reg_mr(host->pd, d->source, d->buffer_bytes, 0);
+    host->sink = mrd_reg_mr(host->pd, d->sink, d->buffer_bytes,
+                            MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    host->cq = mrd_create_cq(host->context, (int)(wrs + host->num_notes + 1), NULL);
+    if (!host->source || !host->sink || !host->cq)
+        return -errno;
+    host->qp = mrd_create_qp(
+        host->pd, &(struct mrd_qp_init_attr){
+                      .send_cq = host->cq,
+                      .recv_cq = host->cq,
+                      .cap = {.max_send_wr = wrs + 1, .max_recv_wr = host->num_notes + 1},
+                  });
+    if (!host->qp)
+        return -errno;
+    host->wrs_free = wrs;
+    for (uint32_t i = 0; i < host->num_notes; i++) {
+        struct mrd_recv_wr wr = {0}, *bad;
+        int ret = mrd_post_recv(host->qp, &wr, &bad);
+
+        if (ret != 0)
+            return ret;
+    }
     return 0;
-  host->context = mrd_open_device(
-      mrd_sim_device(d->env.sim, number),
-      &(struct mrd_context_attr){
-          .comp_mask = MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_CHALLENGE,
-          .paths = config->paths,
-          .mtu = config->payload_bytes,
-          .spray = config->spray,
-          .cc = config->cc,
-          .max_peers =
-              table_size(peers < d->env.cm->nodes ? peers : d->env.cm->nodes),
-          .max_flows = host->num_out + PEERS_SPARE,
-          .threading = MRD_THREADING_SINGLE,
-          .seed = config->seed * 0x9e3779b97f4a7c15u + number,
-      });
-  if (!host->context)
-    return -errno;
-  host->pd = mrd_alloc_pd(host->context);
-  if (!host->pd)
-    return -errno;
-  host->source = mrd_reg_mr(host->pd, d->source, d->buffer_bytes, 0);
-  host->sink = mrd_reg_mr(host->pd, d->sink, d->buffer_bytes,
-                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
-  host->cq =
-      mrd_create_cq(host->context, (int)(wrs + host->num_notes + 1), NULL);
-  if (!host->source || !host->sink || !host->cq)
-    return -errno;
-  host->qp = mrd_create_qp(
-      host->pd,
-      &(struct mrd_qp_init_attr){
-          .send_cq = host->cq,
-          .recv_cq = host->cq,
-          .cap = {.max_send_wr = wrs + 1, .max_recv_wr = host->num_notes + 1},
-      });
-  if (!host->qp)
-    return -errno;
-  host->wrs_free = wrs;
-  for (uint32_t i = 0; i < host->num_notes; i++) {
-    struct mrd_recv_wr wr = {0}, *bad;
-    int ret = mrd_post_recv(host->qp, &wr, &bad);
-
-    if (ret != 0)
-      return ret;
-  }
-  return 0;
 }
 
-static void close_host(struct host *host) {
-  if (host->qp)
-    (void)mrd_destroy_qp(host->qp);
-  if (host->cq)
-    (void)mrd_destroy_cq(host->cq);
-  if (host->sink)
-    (void)mrd_dereg_mr(host->sink);
-  if (host->source)
-    (void)mrd_dereg_mr(host->source);
-  if (host->pd)
-    (void)mrd_dealloc_pd(host->pd);
-  if (host->context)
-    (void)mrd_close_device(host->context);
+static void close_host(struct host *host)
+{
+    if (host->qp)
+        (void)mrd_destroy_qp(host->qp);
+    if (host->cq)
+        (void)mrd_destroy_cq(host->cq);
+    if (host->sink)
+        (void)mrd_dereg_mr(host->sink);
+    if (host->source)
+        (void)mrd_dereg_mr(host->source);
+    if (host->pd)
+        (void)mrd_dealloc_pd(host->pd);
+    if (host->context)
+        (void)mrd_close_device(host->context);
 }
 
-static void mrd_close(struct simx_drive *d) {
-  mrd_sim_set_turn_hook(d->env.sim, NULL, NULL);
-  for (uint32_t i = 0; d->flows && i < d->env.cm->num_flows; i++) {
-    if (d->flows[i].ah)
-      (void)mrd_destroy_ah(d->flows[i].ah);
-  }
-  for (uint32_t i = 0; d->hosts && i < d->env.cm->nodes; i++)
-    close_host(&d->hosts[i]);
-  free(d->source);
-  free(d->sink);
-  free(d->flows);
-  free(d->hosts);
-  free(d);
+static void mrd_close(struct simx_drive *d)
+{
+    mrd_sim_set_turn_hook(d->env.sim, NULL, NULL);
+    for (uint32_t i = 0; d->flows && i < d->env.cm->num_flows; i++) {
+        if (d->flows[i].ah)
+            (void)mrd_destroy_ah(d->flows[i].ah);
+    }
+    for (uint32_t i = 0; d->hosts && i < d->env.cm->nodes; i++)
+        close_host(&d->hosts[i]);
+    free(d->source);
+    free(d->sink);
+    free(d->flows);
+    free(d->hosts);
+    free(d);
 }
 
 /* ------------------------------------------------------------------------------------------
  * flows */
 
-static void wait_for_wr(struct simx_drive *d, struct host *host,
-                        uint32_t number) {
-  struct flow *flow = &d->flows[number];
+static void wait_for_wr(struct simx_drive *d, struct host *host, uint32_t number)
+{
+    struct flow *flow = &d->flows[number];
 
-  if (flow->is_waiting)
-    return;
-  flow->is_waiting = true;
-  flow->next_waiting = NO_FLOW;
-  if (host->waiting_first == NO_FLOW)
-    host->waiting_first = number;
-  else
-    d->flows[host->waiting_last].next_waiting = number;
-  host->waiting_last = number;
+    if (flow->is_waiting)
+        return;
+    flow->is_waiting = true;
+    flow->next_waiting = NO_FLOW;
+    if (host->waiting_first == NO_FLOW)
+        host->waiting_first = number;
+    else
+        d->flows[host->waiting_last].next_waiting = number;
+    host->waiting_last = number;
 }
 
 /* Post the next piece of a flow; false: it waits for a work request. */
-static int post_piece(struct simx_drive *d, uint32_t number) {
-  const struct simx_flow *what = &d->env.cm->flows[number];
-  struct host *from = &d->hosts[what->src], *to = &d->hosts[what->dst];
-  struct flow *flow = &d->flows[number];
-  uint64_t left = what->bytes - flow->posted_bytes;
-  uint32_t bytes = (uint32_t)(left < d->buffer_bytes ? left : d->buffer_bytes);
-  bool is_last = bytes == left;
-  struct mrd_sge sge = {.addr = (uintptr_t)d->source,
-                        .length = bytes,
-                        .lkey = from->source->lkey};
-  struct mrd_send_wr wr = {
-      .wr_id = number,
-      .sg_list = &sge,
-      .num_sge = 1,
-      .opcode = is_last && what->recv_done >= 0 ? MRD_WR_RDMA_WRITE_WITH_IMM
-                                                : MRD_WR_RDMA_WRITE,
-      .send_flags = MRD_SEND_SIGNALED,
-      .imm_data = number,
-      .ud = {.ah = flow->ah, .remote_qpn = to->qp->qp_num},
-      .wr.rdma = {.remote_addr = (uintptr_t)d->sink, .rkey = to->sink->rkey},
-  };
-  struct mrd_send_wr *bad;
+static int post_piece(struct simx_drive *d, uint32_t number)
+{
+    const struct simx_flow *what = &d->env.cm->flows[number];
+    struct host *from = &d->hosts[what->src], *to = &d->hosts[what->dst];
+    struct flow *flow = &d->flows[number];
+    uint64_t left = what->bytes - flow->posted_bytes;
+    uint32_t bytes = (uint32_t)(left < d->buffer_bytes ? left : d->buffer_bytes);
+    bool is_last = bytes == left;
+    struct mrd_sge sge = {
+        .addr = (uintptr_t)d->source, .length = bytes, .lkey = from->source->lkey};
+    struct mrd_send_wr wr = {
+        .wr_id = number,
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = is_last && what->recv_done >= 0 ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_RDMA_WRITE,
+        .send_flags = MRD_SEND_SIGNALED,
+        .imm_data = number,
+        .ud = {.ah = flow->ah, .remote_qpn = to->qp->qp_num},
+        .wr.rdma = {.remote_addr = (uintptr_t)d->sink, .rkey = to->sink->rkey},
+    };
+    struct mrd_send_wr *bad;
 
-  if (from->wrs_free == 0) {
-    wait_for_wr(d, from, number);
+    if (from->wrs_free == 0) {
+        wait_for_wr(d, from, number);
+        return 0;
+    }
+
+    int ret = mrd_post_send(from->qp, &wr, &bad);
+
+    if (ret == 0) {
+        from->wrs_free--;
+        flow->posted_bytes += bytes;
+    }
+    return ret;
+}
+
+static int mrd_start(struct simx_drive *d, uint32_t number)
+{
+    const struct simx_flow *what = &d->env.cm->flows[number];
+    struct flow *flow = &d->flows[number];
+    char address[MRD_ADDRESS_MAX];
+
+    snprintf(address, sizeof(address), "sim:%u", what->dst);
+    flow->ah = mrd_create_ah(d->hosts[what->src].pd, address);
+    if (!flow->ah)
+        return -errno;
+    for (unsigned i = 0; i < WRS_A_FLOW && flow->posted_bytes < what->bytes && !flow->is_waiting;
+         i++) {
+        int ret = post_piece(d, number);
+
+        if (ret != 0)
+            return ret;
+    }
     return 0;
-  }
-
-  int ret = mrd_post_send(from->qp, &wr, &bad);
-
-  if (ret == 0) {
-    from->wrs_free--;
-    flow->posted_bytes += bytes;
-  }
-  return ret;
 }
 
-static int mrd_start(struct simx_drive *d, uint32_t number) {
-  const struct simx_flow *what = &d->env.cm->flows[number];
-  struct flow *flow = &d->flows[number];
-  char address[MRD_ADDRESS_MAX];
+static void tell(struct simx_drive *d, uint32_t flow, enum simx_flow_event event, const char *why)
+{
+    d->env.event(d->env.arg, flow, event, why);
+}
 
-  snprintf(address, sizeof(address), "sim:%u", what->dst);
-  flow->ah = mrd_create_ah(d->hosts[what->src].pd, address);
-  if (!flow->ah)
-    return -errno;
-  for (unsigned i = 0;
-       i < WRS_A_FLOW && flow->posted_bytes < what->bytes && !flow->is_waiting;
-       i++) {
-    int ret = post_piece(d, number);
+static void send_completed(struct simx_drive *d, struct host *host, const struct mrd_wc *wc)
+{
+    uint32_t number = (uint32_t)wc->wr_id;
+    const struct simx_flow *what = &d->env.cm->flows[number];
+    struct flow *flow = &d->flows[number];
+    int ret = 0;
 
+    host->wrs_free++;
+    if (wc->status != MRD_WC_SUCCESS) {
+        tell(d, number, SIMX_FAILED, mrd_wc_status_str(wc->status));
+        return;
+    }
+    flow->done_bytes += wc->byte_len;
+    if (flow->posted_bytes < what->bytes && !flow->is_waiting)
+        ret = post_piece(d, number);
+    while (ret == 0 && host->waiting_first != NO_FLOW && host->wrs_free > 0) {
+        uint32_t next = host->waiting_first;
+
+        host->waiting_first = d->flows[next].next_waiting;
+        d->flows[next].is_waiting = false;
+        ret = post_piece(d, next);
+    }
     if (ret != 0)
-      return ret;
-  }
-  return 0;
-}
-
-static void tell(struct simx_drive *d, uint32_t flow,
-                 enum simx_flow_event event, const char *why) {
-  d->env.event(d->env.arg, flow, event, why);
-}
-
-static void send_completed(struct simx_drive *d, struct host *host,
-                           const struct mrd_wc *wc) {
-  uint32_t number = (uint32_t)wc->wr_id;
-  const struct simx_flow *what = &d->env.cm->flows[number];
-  struct flow *flow = &d->flows[number];
-  int ret = 0;
-
-  host->wrs_free++;
-  if (wc->status != MRD_WC_SUCCESS) {
-    tell(d, number, SIMX_FAILED, mrd_wc_status_str(wc->status));
-    return;
-  }
-  flow->done_bytes += wc->byte_len;
-  if (flow->posted_bytes < what->bytes && !flow->is_waiting)
-    ret = post_piece(d, number);
-  while (ret == 0 && host->waiting_first != NO_FLOW && host->wrs_free > 0) {
-    uint32_t next = host->waiting_first;
-
-    host->waiting_first = d->flows[next].next_waiting;
-    d->flows[next].is_waiting = false;
-    ret = post_piece(d, next);
-  }
-  if (ret != 0)
-    tell(d, number, SIMX_FAILED, mrd_last_error());
-  else if (flow->done_bytes == what->bytes)
-    tell(d, number, SIMX_SENT, NULL);
+        tell(d, number, SIMX_FAILED, mrd_last_error());
+    else if (flow->done_bytes == what->bytes)
+        tell(d, number, SIMX_SENT, NULL);
 }
 
 /* After each turn of a host: a look into memory tells whether there is anything
  * to poll. */
-static void turned(void *arg, uint32_t number) {
-  struct simx_drive *d = arg;
-  struct host *host = &d->hosts[number];
-  const struct mrd_cq_impl *cq = host->cq ? mrd_cq_impl(host->cq) : NULL;
-  struct mrd_wc wc[POLL_MAX];
+static void turned(void *arg, uint32_t number)
+{
+    struct simx_drive *d = arg;
+    struct host *host = &d->hosts[number];
+    const struct mrd_cq_impl *cq = host->cq ? mrd_cq_impl(host->cq) : NULL;
+    struct mrd_wc wc[POLL_MAX];
 
-  while (cq && cq->head != cq->tail) {
-    int n = mrd_poll_cq(host->cq, POLL_MAX, wc);
+    while (cq && cq->head != cq->tail) {
+        int n = mrd_poll_cq(host->cq, POLL_MAX, wc);
 
-    for (int i = 0; i < n; i++) {
-      if (wc[i].opcode == MRD_WC_RECV_RDMA_WITH_IMM)
-        tell(d, wc[i].imm_data, SIMX_RECEIVED, NULL);
-      else
-        send_completed(d, host, &wc[i]);
+        for (int i = 0; i < n; i++) {
+            if (wc[i].opcode == MRD_WC_RECV_RDMA_WITH_IMM)
+                tell(d, wc[i].imm_data, SIMX_RECEIVED, NULL);
+            else
+                send_completed(d, host, &wc[i]);
+        }
+        if (n <= 0)
+            return;
     }
-    if (n <= 0)
-      return;
-  }
 }
 
 /* ---------------------------------------------------------------------------------------
  * the rest */
 
-static struct simx_drive *mrd_open(const struct simx_drive_env *env,
-                                   char *error, size_t len) {
-  struct simx_drive *d = calloc(1, sizeof(*d));
+static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error, size_t len)
+{
+    struct simx_drive *d = calloc(1, sizeof(*d));
 
-  if (!d)
-    goto no_memory;
-  d->env = *env;
-  d->hosts = calloc(env->cm->nodes, sizeof(*d->hosts));
-  d->flows = calloc(env->cm->num_flows, sizeof(*d->flows));
-  if (!d->hosts || !d->flows)
-    goto no_memory;
-  count_traffic(d);
-  d->source = malloc(d->buffer_bytes);
-  d->sink = malloc(d->buffer_bytes);
-  if (!d->source || !d->sink)
-    goto no_memory;
-  memset(d->source, 0x5a, d->buffer_bytes);
-  mrd_sim_set_tune(env->sim, &env->config->tune);
-  for (uint32_t i = 0; i < env->cm->nodes; i++) {
-    if (open_host(d, i) == 0)
-      continue;
-    snprintf(error, len, "host %u: %s", i, mrd_last_error());
-    mrd_close(d);
-    return NULL;
-  }
-  mrd_sim_set_turn_hook(env->sim, turned, d);
-  return d;
+    if (!d)
+        goto no_memory;
+    d->env = *env;
+    d->hosts = calloc(env->cm->nodes, sizeof(*d->hosts));
+    d->flows = calloc(env->cm->num_flows, sizeof(*d->flows));
+    if (!d->hosts || !d->flows)
+        goto no_memory;
+    count_traffic(d);
+    d->source = malloc(d->buffer_bytes);
+    d->sink = malloc(d->buffer_bytes);
+    if (!d->source || !d->sink)
+        goto no_memory;
+    memset(d->source, 0x5a, d->buffer_bytes);
+    mrd_sim_set_tune(env->sim, &env->config->tune);
+    for (uint32_t i = 0; i < env->cm->nodes; i++) {
+        if (open_host(d, i) == 0)
+            continue;
+        snprintf(error, len, "host %u: %s", i, mrd_last_error());
+        mrd_close(d);
+        return NULL;
+    }
+    mrd_sim_set_turn_hook(env->sim, turned, d);
+    return d;
 
 no_memory:
-  snprintf(error, len, "no memory for %u hosts and %u flows", env->cm->nodes,
-           env->cm->num_flows);
-  if (d)
-    mrd_close(d);
-  return NULL;
+    snprintf(error, len, "no memory for %u hosts and %u flows", env->cm->nodes, env->cm->num_flows);
+    if (d)
+        mrd_close(d);
+    return NULL;
 }
 
-static uint64_t counter(const struct mrd_counter *counters, int num,
-                        const char *name) {
-  for (int i = 0; i < num; i++) {
-    if (strcmp(counters[i].name, name) == 0)
-      return counters[i].value;
-  }
-  return 0;
+static uint64_t counter(const struct mrd_counter *counters, int num, const char *name)
+{
+    for (int i = 0; i < num; i++) {
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    }
+    return 0;
 }
 
 enum { COUNTERS_MAX = 128 };
 
-static int query(const struct host *host, struct mrd_counter *counters) {
-  int num = host->context
-                ? mrd_query_counters(host->context, counters, COUNTERS_MAX)
-                : 0;
+static int query(const struct host *host, struct mrd_counter *counters)
+{
+    int num = host->context ? mrd_query_counters(host->context, counters, COUNTERS_MAX) : 0;
 
-  return num < COUNTERS_MAX ? num : COUNTERS_MAX;
+    return num < COUNTERS_MAX ? num : COUNTERS_MAX;
 }
 
-static void mrd_totals(struct simx_drive *d, struct simx_totals *totals) {
-  struct mrd_counter counters[COUNTERS_MAX];
+static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
+{
+    struct mrd_counter counters[COUNTERS_MAX];
 
-  *totals = (struct simx_totals){0};
-  for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
-    int num = query(&d->hosts[i], counters);
+    *totals = (struct simx_totals){0};
+    for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
+        int num = query(&d->hosts[i], counters);
 
-    totals->packets += counter(counters, num, "tx_packets");
-    totals->retransmitted += counter(counters, num, "retx_packets");
-    totals->spurious += counter(counters, num, "retx_spurious");
-    totals->acks += counter(counters, num, "tx_acks");
-    totals->timeouts += counter(counters, num, "retx_timeout");
-    totals->state_bytes +=
-        counter(counters, num, "peers") *
-        (sizeof(struct mrd_peer) + sizeof(struct mrd_tx_half) +
-         sizeof(struct mrd_rx_half) +
-         d->env.config->paths * sizeof(struct mrd_path));
-  }
+        totals->packets += counter(counters, num, "tx_packets");
+        totals->retransmitted += counter(counters, num, "retx_packets");
+        totals->spurious += counter(counters, num, "retx_spurious");
+        totals->acks += counter(counters, num, "tx_acks");
+        totals->timeouts += counter(counters, num, "retx_timeout");
+        totals->state_bytes +=
+            counter(counters, num, "peers") *
+            (sizeof(struct mrd_peer) + sizeof(struct mrd_tx_half) + sizeof(struct mrd_rx_half) +
+             d->env.config->paths * sizeof(struct mrd_path));
+    }
 }
 
-static uint64_t mrd_received(struct simx_drive *d, uint32_t host) {
-  struct mrd_counter counters[COUNTERS_MAX];
+static uint64_t mrd_received(struct simx_drive *d, uint32_t host)
+{
+    struct mrd_counter counters[COUNTERS_MAX];
 
-  return counter(counters, query(&d->hosts[host], counters), "rx_bytes");
+    return counter(counters, query(&d->hosts[host], counters), "rx_bytes");
 }
 
 const struct simx_drive_ops simx_drive_mrd = {

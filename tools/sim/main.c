@@ -163,6 +163,9 @@ int main(int argc, char **argv)
     case SIMX_PARSE_VERSION:
         printf("mrd_sim %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
         return 0;
+    case SIMX_PARSE_LIST:
+        simx_options_constants(stdout);
+        return 0;
     case SIMX_PARSE_ERROR:
         fail(EXIT_USAGE, error);
         fputs("Try 'mrd_sim --help'.\n", stderr);

@@ -213,8 +213,10 @@ static bool is_one_of(const char *name, const char *const *names)
 static int apply_sets(struct simx_config *c, char *error, size_t len)
 {
     c->tune = mrd_tune_default;
+    c->model_tune = mrd_sim_tune_default;
     for (unsigned i = 0; i < c->num_sets; i++) {
-        if (mrd_tune_set(&c->tune, c->set[i].name, c->set[i].value) != 0)
+        if (mrd_tune_set(&c->tune, c->set[i].name, c->set[i].value) != 0 &&
+            mrd_sim_tune_set(&c->model_tune, c->set[i].name, c->set[i].value) != 0)
             return fail(error, len, "--set: there is no constant '%s' (--set list names all)",
                         c->set[i].name);
     }
@@ -318,6 +320,8 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
                  option_word(argv));
             return SIMX_PARSE_ERROR;
         }
+        if (rows[option].kind == SET && strcmp(optarg, "list") == 0)
+            return SIMX_PARSE_LIST;
         if (read_value(&rows[option], optarg, config, error, len) != 0)
             return SIMX_PARSE_ERROR;
     }
@@ -327,6 +331,25 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
         return SIMX_PARSE_ERROR;
     }
     return check(config, error, len) == 0 ? SIMX_PARSE_RUN : SIMX_PARSE_ERROR;
+}
+
+static void list(FILE *out, const struct mrd_tune_entry *entries, unsigned num)
+{
+    for (unsigned i = 0; i < num; i++)
+        fprintf(out, "  %-26s %-10.10g %s\n", entries[i].name, entries[i].value_default,
+                entries[i].help);
+}
+
+void simx_options_constants(FILE *out)
+{
+    unsigned num;
+    const struct mrd_tune_entry *entries = mrd_tune_entries(&num);
+
+    fputs("Constants of mrd's policies, for --set NAME=VALUE:\n", out);
+    list(out, entries, num);
+    entries = mrd_sim_tune_entries(&num);
+    fputs("Of the models rc and irn:\n", out);
+    list(out, entries, num);
 }
 
 void simx_options_help(FILE *out)

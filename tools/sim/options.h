@@ -9,7 +9,13 @@
 
 #include "tools/sim/experiment.h"
 
-enum simx_parsed { SIMX_PARSE_RUN, SIMX_PARSE_HELP, SIMX_PARSE_VERSION, SIMX_PARSE_ERROR };
+enum simx_parsed {
+    SIMX_PARSE_RUN,
+    SIMX_PARSE_HELP,
+    SIMX_PARSE_VERSION,
+    SIMX_PARSE_LIST, /* --set list */
+    SIMX_PARSE_ERROR,
+};
 
 /*
  * Fill `config` with the experiment's defaults and the options. SIMX_PARSE_ERROR: a sentence that names the option and
@@ -19,5 +25,7 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,
                                     char **argv, char *error, size_t len);
 void simx_options_help(FILE *out);
+/* All that --set knows, with its default. */
+void simx_options_constants(FILE *out);
 
 #endif

@@ -81,12 +81,26 @@ static uint64_t bytes_done(const struct simx_run *run, uint64_t *first_ns)
     return bytes;
 }
 
+/* Those of the transport in use, as they were. */
+static struct json_object *constants_of(const struct simx_config *c)
+{
+    struct json_object *constants = json_object_new_object();
+    bool is_mrd = strcmp(c->transport, "mrd") == 0;
+    unsigned num;
+    const struct mrd_tune_entry *entries =
+        is_mrd ? mrd_tune_entries(&num) : mrd_sim_tune_entries(&num);
+    const char *values = is_mrd ? (const char *)&c->tune : (const char *)&c->model_tune;
+
+    for (unsigned i = 0; i < num; i++)
+        simx_json_add_double(constants, entries[i].name,
+                             *(const double *)(const void *)(values + entries[i].offset));
+    return constants;
+}
+
 static void add_config(struct json_object *result, const struct simx_run *run)
 {
     const struct simx_config *c = run->config;
-    struct json_object *config = json_object_new_object(), *constants = json_object_new_object();
-    unsigned num;
-    const struct mrd_tune_entry *entries = mrd_tune_entries(&num);
+    struct json_object *config = json_object_new_object();
 
     simx_json_add_string(config, "tm", c->tm[0] ? c->tm : NULL);
     simx_json_add_string(config, "topo", c->topo[0] ? c->topo : NULL);
@@ -105,13 +119,7 @@ static void add_config(struct json_object *result, const struct simx_run *run)
     simx_json_add_string(config, "wire_overhead", c->htsim_overhead ? "htsim" : "ethernet");
     simx_json_add_u64(config, "clock_skew_ppm", c->skew_ppm);
     simx_json_add_double(config, "limit_s", c->limit_s);
-    for (unsigned i = 0; i < num && strcmp(c->transport, "mrd") == 0; i++) {
-        double value = 0;
-
-        (void)mrd_tune_get(&c->tune, entries[i].name, &value);
-        simx_json_add_double(constants, entries[i].name, value);
-    }
-    json_object_object_add(config, "constants", constants);
+    json_object_object_add(config, "constants", constants_of(c));
     json_object_object_add(result, "config", config);
 }
 
