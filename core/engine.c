@@ -448,7 +448,7 @@ const char *mrd_engine_audit(struct mrd_engine *e)
                     return "paths' packets differ from the records";
                 break;
             }
-            if (p->tx->path[i].out_packets != p->tx->path[i].chained)
+            if (p->tx->paths.load[i].out_packets != p->tx->path[i].chained)
                 return "a path's outstanding packets differ from its records";
             out += p->tx->path[i].chained;
         }

@@ -19,31 +19,38 @@ static struct mrd_path_gains gains_of(const struct mrd_tune_path *tune)
     };
 }
 
-void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num,
-                    const struct mrd_tune *tune, uint64_t now_ns)
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
+                    uint32_t num, const struct mrd_tune *tune, uint64_t now_ns)
 {
     assert(num > 0 && num <= UINT16_MAX);
     memset(paths, 0, sizeof(*paths));
     paths->tune = tune ? &tune->path : &mrd_tune_default.path;
     paths->gain = gains_of(paths->tune);
     paths->path = path;
+    paths->load = load;
     paths->num = num;
     paths->delay_min_at_ns = now_ns;
     for (uint32_t i = 0; i < num; i++) {
         path[i].ev = (uint16_t)i;
+        load[i].q_ns = MRD_PATH_NO_DELAY;
         path[i].id = (uint16_t)i;
         path[i].state = MRD_PATH_GOOD;
         path[i].pseq_next = 1; /* above both of pseq_acked[] */
     }
 }
 
+static struct mrd_path_load *load_of(const struct mrd_paths *paths, const struct mrd_path *path)
+{
+    return &paths->load[path - paths->path];
+}
+
 static void make_good(struct mrd_paths *paths, struct mrd_path *path)
 {
     if (path->state == MRD_PATH_GOOD)
         return;
-    if (path->state ==
-        MRD_PATH_DEAD) { /* what was measured is old, and the loss that killed it is over */
-        path->q_valid = false;
+    /* What was measured before a path died is old, and the loss that killed it is over. */
+    if (path->state == MRD_PATH_DEAD) {
+        load_of(paths, path)->q_ns = MRD_PATH_NO_DELAY;
         path->loss_ewma = paths->loss_avg;
         path->bad_packets = 0;
         path->wants_ev = 0;
@@ -57,7 +64,7 @@ uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
 
-    path->out_packets++;
+    paths->load[index].out_packets++;
     path->packets++;
     if (path->state != MRD_PATH_GOOD)
         path->until_ns = PROBE_UNDER_WAY;
@@ -70,8 +77,8 @@ static void resolved(struct mrd_paths *paths, struct mrd_path *path, bool lost)
     const struct mrd_path_gains *gain = &paths->gain;
     float sample = lost ? 1 : 0;
 
-    assert(path->out_packets > 0);
-    path->out_packets--;
+    assert(load_of(paths, path)->out_packets > 0);
+    load_of(paths, path)->out_packets--;
     path->loss_ewma += (sample - path->loss_ewma) * gain->loss;
     paths->loss_avg += (sample - paths->loss_avg) * gain->loss_avg;
     if (path->loss_ewma <= gain->dead_share)
@@ -197,10 +204,11 @@ void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
 
-    assert(path->out_packets > 0);
-    path->out_packets--;
+    assert(paths->load[index].out_packets > 0);
+    paths->load[index].out_packets--;
     /* The probe went with it: the next packet may be one. */
-    if (path->out_packets == 0 && path->state != MRD_PATH_GOOD && path->until_ns == PROBE_UNDER_WAY)
+    if (paths->load[index].out_packets == 0 && path->state != MRD_PATH_GOOD &&
+        path->until_ns == PROBE_UNDER_WAY)
         path->until_ns = 0;
 }
 
@@ -245,18 +253,18 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
                      uint64_t srtt_ns, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
+    struct mrd_path_load *load = &paths->load[index];
     float q_ns = queue_delay(paths, delay_ns, srtt_ns, now_ns);
 
     if (!paths->q_avg_valid) {
         paths->q_avg_ns = q_ns;
         paths->q_avg_valid = true;
     }
-    if (path->q_valid)
-        path->q_ns += (q_ns - path->q_ns) * paths->gain.q;
+    if (load->q_ns >= 0)
+        load->q_ns += (q_ns - load->q_ns) * paths->gain.q;
     else
-        path->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * paths->gain.q_first;
-    path->q_valid = true;
-    path->q_at_ns = now_ns;
+        load->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * paths->gain.q_first;
+    load->q_at_ns = now_ns;
     paths->q_avg_ns += (q_ns - paths->q_avg_ns) * paths->gain.q_avg;
 
     if (rtt_ns == 0)
@@ -279,7 +287,7 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint
     path->order_off = 0;
     path->wants_ev = 0;
     path->spurious = 0;
-    path->q_valid = false;
+    paths->load[index].q_ns = MRD_PATH_NO_DELAY;
     path->loss_ewma = paths->loss_avg;
     path->bad_packets = 0;
     path->lost_ns = now_ns;

@@ -30,14 +30,10 @@ struct mrd_path {
     uint8_t wants_ev;   /* DEAD and no fresh entropy value was asked for yet */
     uint32_t pseq_next; /* next per-path sequence number; the wire carries the low 16 bits */
     uint32_t pseq_acked[2]; /* the highest and second highest acked */
-    uint32_t out_packets;   /* sent on it last, neither acked nor lost */
     uint32_t head, tail;    /* its packets in flight by transmission, PSNs; owned by sent.c */
     uint32_t chained;       /* how many; owned by sent.c */
     uint32_t spurious;      /* losses declared by order that were none */
     uint64_t until_ns;    /* SUSPENDED: end; DEAD: next probe; UINT64_MAX: a probe is on its way */
-    float q_ns;           /* EWMA of the one-way queue delay */
-    bool q_valid;         /* it has a sample */
-    uint64_t q_at_ns;     /* when the last one came */
     float loss_ewma;      /* EWMA(1/32) of the share of its packets lost */
     uint32_t bad_packets; /* packets resolved since loss_ewma was last at or below 10% */
     uint64_t lost_ns;     /* when a loss on it was last declared */
@@ -54,9 +50,19 @@ struct mrd_path_gains {
     uint32_t dead_packets;
 };
 
+/* What a choice weighs, apart from the rest: a look at all paths should touch few cache lines. */
+struct mrd_path_load {
+    uint64_t q_at_ns;     /* when the last sample of its delay came */
+    float q_ns;           /* EWMA of its one-way queue delay; MRD_PATH_NO_DELAY: no sample yet */
+    uint32_t out_packets; /* sent on it last, neither acked nor lost */
+};
+
+#define MRD_PATH_NO_DELAY (-1.0f)
+
 /* All paths of a peer and what they have in common. */
 struct mrd_paths {
-    struct mrd_path *path; /* `num` of them, owned by the send half */
+    struct mrd_path *path;      /* `num` of them, owned by the send half */
+    struct mrd_path_load *load; /* the same */
     uint32_t num;
     uint32_t num_out; /* not GOOD */
     float q_avg_ns;   /* EWMA over all samples: what a path without a sample is taken to have */
@@ -71,9 +77,9 @@ struct mrd_paths {
     const struct mrd_tune_path *tune; /* borrowed */
 };
 
-/* `num` zeroed paths at `path`; evs and ids 0 .. num-1. tune NULL: the defaults. */
-void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, uint32_t num,
-                    const struct mrd_tune *tune, uint64_t now_ns);
+/* `num` zeroed paths at `path` and `load`; evs and ids 0 .. num-1. tune NULL: the defaults. */
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
+                    uint32_t num, const struct mrd_tune *tune, uint64_t now_ns);
 
 /* A packet leaves on it: the PSEQ it gets. */
 uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);

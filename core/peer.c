@@ -27,7 +27,8 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     return peers->by_addr.bucket &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
-                         sizeof(struct mrd_tx_half) + max_paths * sizeof(struct mrd_path),
+                         sizeof(struct mrd_tx_half) +
+                             max_paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)),
                          max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
            mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
@@ -119,16 +120,17 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
                                       const struct mrd_tune *tune, uint64_t now_ns)
 {
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
+    struct mrd_path_load *load = (struct mrd_path_load *)&tx->path[num_paths];
 
     assert(tx && !peer->tx);
-    memset(tx, 0, sizeof(*tx) + num_paths * sizeof(tx->path[0]));
+    memset(tx, 0, sizeof(*tx) + num_paths * (sizeof(tx->path[0]) + sizeof(*load)));
     tx->epoch_ns = tx->rnr_next_ns = MRD_NEVER;
     mrd_list_init(&tx->txqs);
     mrd_list_init(&tx->refusals);
     mrd_list_init(&tx->aborts);
     mrd_list_init(&tx->rnr);
     mrd_sent_init(&tx->sent, &peers->pages, tracker);
-    mrd_paths_init(&tx->paths, tx->path, num_paths, tune, now_ns);
+    mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;
     return tx;

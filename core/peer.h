@@ -105,7 +105,7 @@ struct mrd_tx_half {
     bool delay_base_valid;
     uint32_t delay_base; /* first rx stamp - tx stamp: differences to it do not wrap */
 
-    struct mrd_path path[]; /* config.paths of them */
+    struct mrd_path path[]; /* config.paths of them; behind them as many mrd_path_load */
 };
 
 struct mrd_rx_half {

@@ -20,15 +20,15 @@ static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, st
 }
 
 /* Only what looks worse than the average fades: what looks better is chosen, and sampled. */
-static float delay_ns(const struct mrd_path *path, float average_ns, float fade,
+static float delay_ns(const struct mrd_path_load *load, float average_ns, float fade,
                       const struct mrd_spray_args *args)
 {
-    if (!path->q_valid || path->q_ns <= average_ns)
-        return path->q_valid ? path->q_ns : average_ns;
+    if (load->q_ns <= average_ns)
+        return load->q_ns >= 0 ? load->q_ns : average_ns;
 
-    float weight = 1 - (float)(int64_t)(args->now_ns - path->q_at_ns) * fade;
+    float weight = 1 - (float)(int64_t)(args->now_ns - load->q_at_ns) * fade;
 
-    return weight > 0 ? average_ns + (path->q_ns - average_ns) * weight : average_ns;
+    return weight > 0 ? average_ns + (load->q_ns - average_ns) * weight : average_ns;
 }
 
 static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths,
@@ -46,11 +46,11 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
 
     (void)s;
     for (uint32_t i = 0; i < paths->num; i++) {
-        const struct mrd_path *path = &paths->path[i];
+        const struct mrd_path_load *load = &paths->load[i];
         float score_ns =
-            (float)(int32_t)path->out_packets * unit_ns + delay_ns(path, average_ns, fade, args);
+            (float)(int32_t)load->out_packets * unit_ns + delay_ns(load, average_ns, fade, args);
 
-        if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(path))
+        if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(&paths->path[i]))
             continue;
         if (score_ns < best_ns)
             ties = 0;

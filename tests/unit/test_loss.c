@@ -17,6 +17,7 @@ struct loss_fixture {
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_path path[PATHS];
+    struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
     struct mrd_sents s;
     struct mrd_loss loss;
@@ -29,7 +30,7 @@ static void begin(struct loss_fixture *f)
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 8));
-    mrd_paths_init(&f->paths, f->path, PATHS, NULL, 0);
+    mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER);
     mrd_loss_init(&f->loss, NULL, 0);
 }

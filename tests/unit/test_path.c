@@ -16,6 +16,7 @@ enum { PATHS = 64, BASE_NS = 10000 };
 
 struct path_fixture {
     struct mrd_path path[PATHS];
+    struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
     struct mrd_rng rng;
 };
@@ -23,7 +24,7 @@ struct path_fixture {
 static void begin(struct path_fixture *f, uint32_t num)
 {
     memset(f, 0, sizeof(*f));
-    mrd_paths_init(&f->paths, f->path, num, NULL, 1);
+    mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
     mrd_rng_init(&f->rng, 7);
 }
 
@@ -87,7 +88,7 @@ static void mrd_path_sent__counts_pseq_per_path(void **state)
     assert_int_equal(mrd_path_sent(&f->paths, 3), 1);
     assert_int_equal(mrd_path_sent(&f->paths, 3), 2);
     assert_int_equal(mrd_path_sent(&f->paths, 4), 1);
-    assert_int_equal(f->path[3].out_packets, 2);
+    assert_int_equal(f->load[3].out_packets, 2);
     assert_int_equal(f->path[3].packets, 2);
 }
 
@@ -162,7 +163,7 @@ static void mrd_path_lost__burst_counts_once(void **state)
     assert_int_equal(f->path[0].losses_row, 1);
     assert_int_equal(f->path[0].until_ns, SEC_NS + 4 * BASE_NS);
     assert_int_equal(f->path[0].lost, 15);
-    assert_int_equal(f->path[0].out_packets, 0);
+    assert_int_equal(f->load[0].out_packets, 0);
 }
 
 /* While nothing gets through on any path, none of them is to blame. */
@@ -396,7 +397,7 @@ static void mrd_path_forgot__probe_may_be_sent_again(void **state)
     assert_false(mrd_path_usable(&f->path[0], UINT64_MAX - 1));
     mrd_path_forgot(&f->paths, 0);
     assert_true(mrd_path_usable(&f->path[0], SEC_NS));
-    assert_int_equal(f->path[0].out_packets, 0);
+    assert_int_equal(f->load[0].out_packets, 0);
     assert_int_equal(f->path[0].state, MRD_PATH_SUSPENDED);
 }
 
@@ -419,13 +420,13 @@ static void mrd_path_sample__smooths_queue_delay(void **state)
 
     begin(f, PATHS);
     mrd_path_sample(&f->paths, 0, -5000, 10000, 10000, 1);
-    assert_float_equal(f->path[0].q_ns, 0, 1e-3);
+    assert_float_equal(f->load[0].q_ns, 0, 1e-3);
     mrd_path_sample(&f->paths, 1, -5000 + 6400, 20000, 10000, 2);
-    assert_float_equal(f->path[1].q_ns, 3200, 1e-3);
+    assert_float_equal(f->load[1].q_ns, 3200, 1e-3);
     assert_float_equal(f->paths.q_avg_ns, 200, 1e-3);
     mrd_path_sample(&f->paths, 1, -5000 + 6400, 20000, 10000, 3);
-    assert_float_equal(f->path[1].q_ns, 3600, 1e-3);
-    assert_false(f->path[2].q_valid);
+    assert_float_equal(f->load[1].q_ns, 3600, 1e-3);
+    assert_true(f->load[2].q_ns == MRD_PATH_NO_DELAY);
     assert_int_equal(f->path[1].srtt_ns, 20000);
     assert_int_equal(f->path[0].rtt_min_ns, 10000);
 }
@@ -443,12 +444,12 @@ static void mrd_path_sample__least_delay_is_windowed(void **state)
         now_ns += rtt_ns;
         mrd_path_sample(&f->paths, 1, 5000, 0, rtt_ns, now_ns);
     }
-    assert_true(f->path[1].q_ns > 3500); /* against the least, which path 0 saw */
+    assert_true(f->load[1].q_ns > 3500); /* against the least, which path 0 saw */
     for (int i = 0; i < 60; i++) {
         now_ns += rtt_ns;
         mrd_path_sample(&f->paths, 1, 5000, 0, rtt_ns, now_ns);
     }
-    assert_true(f->path[1].q_ns < 100);
+    assert_true(f->load[1].q_ns < 100);
 }
 
 /* A skew of 100 ppm between two clocks does not pass for a queue, not even after an idle second. */
@@ -464,7 +465,7 @@ static void mrd_path_sample__clock_skew_is_no_queue(void **state)
 
             mrd_path_sample(&f->paths, (uint32_t)i % 4, (int64_t)(now_ns / 10000), 0, rtt_ns,
                             now_ns);
-            assert_true(f->path[i % 4].q_ns < 300);
+            assert_true(f->load[i % 4].q_ns < 300);
         }
     }
 }
@@ -478,7 +479,7 @@ static void mrd_path_sample__hostile_stamps(void **state)
     mrd_path_sample(&f->paths, 0, INT64_MIN, 1, 1000, 1);
     mrd_path_sample(&f->paths, 0, INT64_MAX, 1, 1000, 2);
     mrd_path_sample(&f->paths, 1, INT64_MAX, 1, 1000, 3);
-    assert_true(f->path[0].q_ns >= 0 && f->path[1].q_ns >= 0);
+    assert_true(f->load[0].q_ns >= 0 && f->load[1].q_ns >= 0);
 }
 
 /* A new id whose remainder is the index, nothing measured, and PSEQs that do not start again. */
@@ -499,7 +500,7 @@ static void mrd_path_replace__fresh_path_under_new_id(void **state)
     assert_int_equal(f->path[9].id, 9 + PATHS);
     assert_int_equal(f->path[9].rx_count, 0);
     assert_int_equal(f->path[9].packets, 0);
-    assert_false(f->path[9].q_valid);
+    assert_true(f->load[9].q_ns == MRD_PATH_NO_DELAY);
     assert_int_equal(f->path[9].wants_ev, 0);
     assert_int_equal(f->paths.num_out, 0);
     assert_int_equal(mrd_path_sent(&f->paths, 9), pseq);

@@ -18,6 +18,7 @@ struct sent_fixture {
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_path path[PATHS];
+    struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
     struct mrd_sents s;
 };
@@ -28,7 +29,7 @@ static void begin(struct sent_fixture *f, uint32_t pages, uint32_t first)
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), pages));
-    mrd_paths_init(&f->paths, f->path, PATHS, NULL, 0);
+    mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER);
     f->s.next = f->s.una = first;
 }

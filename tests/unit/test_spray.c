@@ -16,6 +16,7 @@ enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
 struct spray_fixture {
     struct mrd_path path[PATHS];
+    struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
     struct mrd_spray spray;
     struct mrd_spray_args args;
@@ -28,7 +29,7 @@ static void begin(struct spray_fixture *f, const char *name, uint32_t num)
     const struct mrd_spray_ops *ops = mrd_spray_find(name);
 
     memset(f, 0, sizeof(*f));
-    mrd_paths_init(&f->paths, f->path, num, NULL, 1);
+    mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
     mrd_rng_init(&f->rng, 11);
     f->args = (struct mrd_spray_args){.now_ns = 1000,
                                       .base_rtt_ns = BASE_NS,
@@ -255,9 +256,8 @@ static void adaptive_pick__least_out_then_delay(void **state)
         begin(f, "adaptive", 4);
         f->paths.q_avg_ns = 1000;
         for (uint32_t i = 0; i < 4; i++) {
-            f->path[i].out_packets = table[k].out[i];
-            f->path[i].q_valid = table[k].q_ns[i] >= 0;
-            f->path[i].q_ns = table[k].q_ns[i];
+            f->load[i].out_packets = table[k].out[i];
+            f->load[i].q_ns = table[k].q_ns[i];
         }
         for (int i = 0; i < 10; i++)
             assert_int_equal(pick(f), table[k].expect);
@@ -270,7 +270,7 @@ static void adaptive_pick__ties_at_random(void **state)
 
     begin(f, "adaptive", 8);
     for (uint32_t i = 0; i < 8; i += 2)
-        f->path[i].out_packets = 1;
+        f->load[i].out_packets = 1;
     for (int i = 0; i < 4000; i++)
         pick(f);
     for (uint32_t i = 0; i < 8; i++) {
@@ -305,7 +305,7 @@ static void adaptive_pick__load_follows_speed(void **state)
         if (t % 2 == 0)
             mrd_path_sent(&f->paths, pick(f));
         for (uint32_t i = 0; i < 8; i++) {
-            if (f->path[i].out_packets && t % (i == 3 ? 50 : 10) == 0)
+            if (f->load[i].out_packets && t % (i == 3 ? 50 : 10) == 0)
                 mrd_path_acked(&f->paths, i, f->args.now_ns);
         }
     }

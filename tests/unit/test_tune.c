@@ -146,19 +146,21 @@ static void mrd_paths_init__takes_constants(void **state)
     struct mrd_tune tune = with("path.suspend_rtts", 9);
     struct mrd_paths paths;
     struct mrd_path path[4];
+    struct mrd_path_load load[4];
 
     (void)state;
     tune.path.loss_gain = 0.5;
     tune.path.q_gain = 1;
     memset(path, 0, sizeof(path));
-    mrd_paths_init(&paths, path, 4, &tune, 0);
+    memset(load, 0, sizeof(load));
+    mrd_paths_init(&paths, path, load, 4, &tune, 0);
     mrd_path_sent(&paths, 1);
     mrd_path_lost(&paths, 1, BASE_NS, 1000);
     assert_int_equal(path[1].until_ns, 1000 + 9 * BASE_NS);
     assert_true(path[1].loss_ewma == 0.5f);
     mrd_path_sample(&paths, 2, 0, BASE_NS, BASE_NS, 1000);
     mrd_path_sample(&paths, 2, 100, BASE_NS, BASE_NS, 1000);
-    assert_true(path[2].q_ns == 100);
+    assert_true(load[2].q_ns == 100);
 }
 
 /* Whatever is set, a time is a time. */
@@ -167,11 +169,13 @@ static void mrd_path_lost__suspension_saturates(void **state)
     struct mrd_tune tune = with("path.suspend_rtts", DBL_MAX);
     struct mrd_paths paths;
     struct mrd_path path[4];
+    struct mrd_path_load load[4];
 
     (void)state;
     tune.path.suspend_doublings = 1000;
     memset(path, 0, sizeof(path));
-    mrd_paths_init(&paths, path, 4, &tune, 0);
+    memset(load, 0, sizeof(load));
+    mrd_paths_init(&paths, path, load, 4, &tune, 0);
     path[1].losses_row = 200;
     mrd_path_sent(&paths, 1);
     mrd_path_lost(&paths, 1, BASE_NS, 1000);
@@ -185,20 +189,20 @@ static void mrd_spray_pick__takes_constants(void **state)
     struct mrd_rng rng;
     struct mrd_spray_args args = {.now_ns = 1000, .base_rtt_ns = BASE_NS, .avoid = -1, .rng = &rng};
     struct mrd_path path[2];
+    struct mrd_path_load load[2];
     struct mrd_paths paths;
     struct mrd_spray spray;
 
     (void)state;
     memset(path, 0, sizeof(path));
+    memset(load, 0, sizeof(load));
     mrd_rng_init(&rng, 1);
-    mrd_paths_init(&paths, path, 2, NULL, 0);
+    mrd_paths_init(&paths, path, load, 2, NULL, 0);
     mrd_spray_find("adaptive")->init(&spray, &paths, &rng);
-    for (unsigned i = 0; i < 2; i++) {
-        path[i].q_valid = true;
-        path[i].q_at_ns = args.now_ns;
-    }
-    path[0].q_ns = BASE_NS / 2;
-    path[1].out_packets = 1;
+    load[0].q_at_ns = load[1].q_at_ns = args.now_ns;
+    load[1].q_ns = 0;
+    load[0].q_ns = BASE_NS / 2;
+    load[1].out_packets = 1;
     args.tune = &mrd_tune_default;
     assert_int_equal(spray.ops->pick(&spray, &paths, &args), 1);
     args.tune = &tune;

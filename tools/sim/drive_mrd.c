@@ -369,7 +369,7 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
         totals->state_bytes +=
             counter(counters, num, "peers") *
             (sizeof(struct mrd_peer) + sizeof(struct mrd_tx_half) + sizeof(struct mrd_rx_half) +
-             d->env.config->paths * sizeof(struct mrd_path));
+             d->env.config->paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)));
     }
 }
 
