@@ -52,7 +52,7 @@ void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_sent *rec;
     uint32_t n = 0;
 
-    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, tx->paths.num, e->now, &cause))) {
+    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->now, &cause))) {
         one_lost(e, peer, rec, cause);
         n++;
     }

@@ -68,6 +68,7 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
 {
     l->progress_ns = now_ns;
     l->probes = 0;
+    l->overtaken[rec->path / 64] |= UINT64_C(1) << rec->path % 64;
     /* Taking a late first copy's ack for the last one's would declare all lost that was sent between the two. */
     if (rec->tx_count > 1 && !echoed)
         return false;
@@ -98,18 +99,23 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
     return l->steps ? window + times(t->window_step_rtts, l->steps * srtt) : window;
 }
 
-static struct mrd_sent *lost_by_order(const struct mrd_sents *s, const struct mrd_path *paths,
-                                      uint32_t num_paths)
+/*
+ * Only a path that a packet of was acked can have one that two later ones overtook: the others were looked at before.
+ */
+static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
+                                      const struct mrd_path *paths)
 {
-    for (uint32_t i = 0; i < num_paths; i++) {
-        const struct mrd_path *p = &paths[i];
-        struct mrd_sent *rec;
+    for (uint32_t w = 0; w < MRD_PATHS_MAX / 64; w++) {
+        for (; l->overtaken[w]; l->overtaken[w] &= l->overtaken[w] - 1) {
+            const struct mrd_path *p = &paths[64 * w + (uint32_t)__builtin_ctzll(l->overtaken[w])];
+            struct mrd_sent *rec;
 
-        if (!p->chained || p->order_off)
-            continue;
-        rec = mrd_sent_get(s, p->head);
-        if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0)
-            return rec;
+            if (!p->chained || p->order_off)
+                continue;
+            rec = mrd_sent_get(s, p->head);
+            if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0)
+                return rec;
+        }
     }
     return NULL;
 }
@@ -126,7 +132,7 @@ static void forget(struct mrd_loss *l, uint64_t now_ns)
 }
 
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
-                               const struct mrd_path *paths, uint32_t num_paths, uint64_t now_ns,
+                               const struct mrd_path *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause)
 {
     struct mrd_sent *rec;
@@ -138,7 +144,7 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     if (!s->inflight.num)
         return NULL;
     *cause = MRD_LOSS_BY_ORDER;
-    rec = lost_by_order(s, paths, num_paths);
+    rec = lost_by_order(l, s, paths);
     if (rec)
         return rec;
     *cause = MRD_LOSS_BY_RACK;

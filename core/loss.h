@@ -35,7 +35,8 @@ struct mrd_loss {
     uint64_t skew_at_ns;
     uint32_t steps; /* the window's growth by spurious retransmissions */
     uint64_t steps_at_ns;
-    uint32_t probes; /* tail probes and RTOs since the last progress */
+    uint64_t overtaken[MRD_PATHS_MAX / 64]; /* paths that a packet of was acked: to be looked at */
+    uint32_t probes;                        /* tail probes and RTOs since the last progress */
     uint64_t last_send_ns, progress_ns;
     uint32_t peer_ack_delay_ns;
     struct mrd_retx log[MRD_RETX_LOG];
@@ -54,7 +55,7 @@ uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
 bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns);
 /* The next record to give up, and why; NULL: none now, and rack_ns tells when to look again. */
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
-                               const struct mrd_path *paths, uint32_t num_paths, uint64_t now_ns,
+                               const struct mrd_path *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
 /* Remember that a record was retransmitted. */

@@ -43,17 +43,17 @@ void mrd_sim_events_fini(struct mrd_sim_events *events)
 static void near_push(struct mrd_sim_events *events, struct mrd_sim_event *event)
 {
     uint32_t index = (uint32_t)event->at_ns & MASK;
-    struct mrd_sim_event **last = &events->bucket[index];
+    struct mrd_sim_bucket *bucket = &events->bucket[index];
 
-    if (*last) {
-        event->next = (*last)->next;
-        (*last)->next = event;
+    event->next = NULL;
+    if (bucket->first) {
+        bucket->last->next = event;
     } else {
-        event->next = event;
+        bucket->first = event;
         events->used[index / 64] |= UINT64_C(1) << (index % 64);
         events->used_words[index / 4096] |= UINT64_C(1) << (index / 64 % 64);
     }
-    *last = event;
+    bucket->last = event;
     if (event->at_ns < events->near_ns)
         events->near_ns = event->at_ns;
 }
@@ -114,21 +114,20 @@ static struct mrd_sim_event *near_pop(struct mrd_sim_events *events)
 {
     uint64_t ns = events->near_ns;
     uint32_t index = (uint32_t)ns & MASK;
-    struct mrd_sim_event *last = events->bucket[index];
-    struct mrd_sim_event *first = last->next;
+    struct mrd_sim_bucket *bucket = &events->bucket[index];
+    struct mrd_sim_event *first = bucket->first;
 
-    if (first != last) {
-        last->next = first->next;
-        __builtin_prefetch(first->next);
+    bucket->first = first->next;
+    if (bucket->first) {
+        __builtin_prefetch(bucket->first->next);
         return first;
     }
-    events->bucket[index] = NULL;
     events->used[index / 64] &= ~(UINT64_C(1) << (index % 64));
     if (events->used[index / 64] == 0)
         events->used_words[index / 4096] &= ~(UINT64_C(1) << (index / 64 % 64));
     find_near(events, ns);
     if (events->near_ns != MRD_SIM_NEVER)
-        __builtin_prefetch(events->bucket[events->near_ns & MASK]);
+        __builtin_prefetch(events->bucket[events->near_ns & MASK].first);
     return first;
 }
 

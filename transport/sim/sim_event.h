@@ -36,6 +36,11 @@ struct mrd_sim_event {
     uint8_t kind; /* enum mrd_sim_event_kind */
 };
 
+/* The events of one nanosecond, in order; last means nothing while first is NULL. */
+struct mrd_sim_bucket {
+    struct mrd_sim_event *first, *last;
+};
+
 struct mrd_sim_far {
     uint64_t at_ns;
     uint64_t order; /* of insertion: breaks ties */
@@ -47,10 +52,9 @@ struct mrd_sim_slab;
 struct mrd_sim_events {
     uint64_t
         base_ns; /* of the last event popped: the calendar holds base .. base + CALENDAR_NS - 1 */
-    uint64_t near_ns; /* of the calendar's first event; NEVER: it is empty */
-    struct mrd_sim_event *
-        *bucket;    /* the last event of each nanosecond, whose next is the first; owned */
-    uint64_t *used; /* bitmap of buckets, MRD_SIM_CALENDAR_WORDS; owned */
+    uint64_t near_ns;              /* of the calendar's first event; NEVER: it is empty */
+    struct mrd_sim_bucket *bucket; /* of each nanosecond; owned */
+    uint64_t *used;                /* bitmap of buckets, MRD_SIM_CALENDAR_WORDS; owned */
     uint64_t used_words[MRD_SIM_CALENDAR_WORDS / 64];
     struct mrd_sim_far *far; /* 4-ary heap; owned */
     size_t num_far, cap_far;
@@ -71,5 +75,12 @@ void mrd_sim_events_release(struct mrd_sim_events *events, struct mrd_sim_event 
 uint64_t mrd_sim_events_next_ns(const struct mrd_sim_events *events);
 /* Take the first event; there must be one. */
 struct mrd_sim_event *mrd_sim_events_pop(struct mrd_sim_events *events);
+/* The one that probably follows, to fetch what it will need; or NULL. */
+static inline const struct mrd_sim_event *mrd_sim_events_coming(const struct mrd_sim_events *events)
+{
+    return events->near_ns == MRD_SIM_NEVER
+               ? NULL
+               : events->bucket[events->near_ns & (MRD_SIM_CALENDAR_NS - 1)].first;
+}
 
 #endif
