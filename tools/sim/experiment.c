@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct simx_experiment *const experiments[] = {
     &simx_exp_run,
 };
+/* clang-format on */
 
 enum { NUM_EXPERIMENTS = sizeof(experiments) / sizeof(experiments[0]), PATH_BYTES = 96 };
 
@@ -34,7 +36,7 @@ int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char
     return -EINVAL;
 }
 
-static void show(void *arg, const struct simx_run *run)
+void simx_run_show(void *arg, const struct simx_run *run)
 {
     char text[64];
     double done = (double)run->num_done / run->cm->num_flows;
@@ -53,7 +55,7 @@ struct json_object *simx_measure(
 
     if (simx_run_create(&run, config, cm, progress->error, sizeof(progress->error)) != 0)
         return NULL;
-    run.progress = show;
+    run.progress = simx_run_show;
     run.progress_arg = progress;
     if (simx_run_all(&run, progress->error, sizeof(progress->error)) == 0) {
         result = simx_result(&run);
@@ -62,6 +64,28 @@ struct json_object *simx_measure(
     }
     simx_run_destroy(&run);
     return result;
+}
+
+int simx_traffic_own(const struct simx_config *config, char *error, size_t len)
+{
+    if (!config->tm[0])
+        return 0;
+    snprintf(error, len, "%s makes its own traffic: it takes no -tm", config->experiment);
+    return -EINVAL;
+}
+
+int simx_leaves_check(const struct simx_config *config, char *error, size_t len)
+{
+    struct simx_net net;
+    int ret = simx_net_init(&net, config, error, len);
+
+    if (ret != 0)
+        return ret;
+    if (net.topology.hosts > net.topology.tier[0].radix_down)
+        return 0;
+    snprintf(error, len, "%s needs hosts below two leaves, and one leaf has all %u",
+             config->experiment, net.topology.hosts);
+    return -EINVAL;
 }
 
 static double of_summary(struct json_object *run, const char *part, const char *path)

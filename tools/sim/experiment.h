@@ -23,7 +23,9 @@ struct simx_experiment {
     const char *summary; /* a line for --help */
     /* What differs from the defaults of all; NULL: nothing. */
     void (*defaults)(struct simx_config *config);
-    /* Points of a sweep; NULL: one. */
+    /* What is wrong with what was asked for: 0, or -EINVAL with a sentence. NULL: nothing can be. */
+    int (*check)(const struct simx_config *config, char *error, size_t len);
+    /* Points of a sweep; NULL: one. Called before check(). */
     unsigned (*points)(const struct simx_config *config);
     /* Make `config`, a copy of what was asked for, the configuration of a point. */
     void (*point)(struct simx_config *config, unsigned index);
@@ -47,6 +49,10 @@ const struct simx_experiment *simx_experiment_at(unsigned index);
 /* The traffic of the configuration's file; 0 or -errno with a sentence. */
 int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char *error,
                       size_t len);
+/* Of an experiment that makes its own: -EINVAL with a sentence if there is a file. */
+int simx_traffic_own(const struct simx_config *config, char *error, size_t len);
+/* 0; -EINVAL with a sentence if there are no hosts below a second leaf, or no such fabric. */
+int simx_leaves_check(const struct simx_config *config, char *error, size_t len);
 /*
  * All of `cm` to its end, and what came of it: the keys that every run has. `more`, if not NULL, may add to the result
  * while the run still stands. NULL with a sentence in progress->error.
@@ -54,6 +60,8 @@ int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char
 struct json_object *simx_measure(
     const struct simx_config *config, const struct simx_cm *cm, struct simx_progress *progress,
     void (*more)(const struct simx_run *run, struct json_object *result, void *arg), void *arg);
+/* What simx_measure() sets as a run's `progress`; `arg` is a struct simx_progress. */
+void simx_run_show(void *arg, const struct simx_run *run);
 /* The keys that every run has, of a run that is over. */
 struct json_object *simx_result(const struct simx_run *run);
 /* A value of a run, or its mean if it is a summary of seeds. */

@@ -92,6 +92,8 @@ static int fail(int status, const char *error)
 /* Anything that is wrong with the input shows before the first run. */
 static int check(const struct session *s, char *error, size_t len)
 {
+    if (s->experiment->check && s->experiment->check(&s->config, error, len) != 0)
+        return EXIT_USAGE;
     for (unsigned i = 0; i < s->num_points; i++) {
         struct simx_config config = s->config;
         struct simx_net net;

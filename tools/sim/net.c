@@ -19,19 +19,27 @@ static double serialise_ns(double bytes, uint64_t rate_bps)
     return bytes * 8e9 / (double)rate_bps;
 }
 
+/* Of each data packet of a message: one that is alone in it needs no place in it. */
+static uint32_t overhead_bytes(const struct simx_net *net, const struct simx_config *config,
+                               uint64_t bytes)
+{
+    return bytes <= config->payload_bytes ? net->single_bytes : net->data_bytes;
+}
+
 double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
                         uint64_t bytes)
 {
     struct mrd_sim_hop hops[MRD_SIM_HOPS_MAX];
     unsigned num = mrd_sim_tree_longest(&net->topology, hops);
     double leaves_ns[MRD_SIM_HOPS_MAX] = {0};
+    uint32_t overhead = overhead_bytes(net, config, bytes);
     double arrive_ns = 0;
 
     /* Each packet leaves a hop when it is there and the one before it has left: n packets through a pipeline. */
     for (uint64_t sent = 0; sent < bytes;) {
         uint64_t payload =
             bytes - sent < config->payload_bytes ? bytes - sent : config->payload_bytes;
-        double wire = (double)(payload + net->data_bytes);
+        double wire = (double)(payload + overhead);
 
         arrive_ns = 0;
         for (unsigned i = 0; i < num; i++) {
@@ -48,7 +56,13 @@ static double wire_bytes(const struct simx_net *net, const struct simx_config *c
 {
     uint64_t packets = (bytes + config->payload_bytes - 1) / config->payload_bytes;
 
-    return (double)(bytes + packets * net->data_bytes);
+    return (double)(bytes + packets * overhead_bytes(net, config, bytes));
+}
+
+double simx_net_payload_gbps(const struct simx_net *net, const struct simx_config *config,
+                             uint64_t bytes)
+{
+    return (double)net->host_bps / 1e9 * (double)bytes / wire_bytes(net, config, bytes);
 }
 
 double simx_net_ideal_us(const struct simx_net *net, const struct simx_config *config,
@@ -103,9 +117,11 @@ int simx_net_init(struct simx_net *net, const struct simx_config *config, char *
     net->host_bps = net->topology.tier[0].rate_bps;
     net->data_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES +
                       mrd_wire_part_bytes(MRD_OP_WRITE, MRD_PART_MULTI);
+    net->single_bytes =
+        MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES + mrd_wire_part_bytes(MRD_OP_WRITE, 0);
     net->ack_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES;
     if (config->htsim_overhead) {
-        net->data_bytes = MRD_SIM_HTSIM_DATA_BYTES;
+        net->data_bytes = net->single_bytes = MRD_SIM_HTSIM_DATA_BYTES;
         net->ack_bytes = MRD_SIM_HTSIM_ACK_BYTES;
     }
     net->packet_bytes = config->payload_bytes + net->data_bytes;

@@ -16,6 +16,7 @@ struct simx_net {
     struct mrd_sim_topology topology;
     uint64_t host_bps;     /* of a host's link */
     uint32_t data_bytes;   /* overhead of a data packet on the wire */
+    uint32_t single_bytes; /* of the only one of a message */
     uint32_t ack_bytes;    /* of an ack on the wire */
     uint32_t packet_bytes; /* of a full data packet on the wire */
     double base_rtt_ns; /* of a full packet and its ack on the longest path, nothing else there */
@@ -31,6 +32,12 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
 /* Time of a lone flow of `bytes` on the longest path, until its sender has the last ack. */
 double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
                         uint64_t bytes);
+/*
+ * Payload that a host's link carries in messages of `bytes`, their packets back to back. Messages
+ * that share a packet, as small ones of mrd do, can beat it.
+ */
+double simx_net_payload_gbps(const struct simx_net *net, const struct simx_config *config,
+                             uint64_t bytes);
 /*
  * No run can be faster: the greater of the lone flow on the longest path, for the largest flow, and for each host link
  * the bytes that must cross it at its rate, with the way there and back.

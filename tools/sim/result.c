@@ -61,6 +61,7 @@ static void add_fct(struct json_object *result, const struct simx_run *run)
     simx_json_add_double(fct, "p50", n ? percentile(us, n, 0.5) : NAN);
     simx_json_add_double(fct, "mean", is_all ? sum / n : NAN);
     simx_json_add_double(fct, "p99", is_all ? percentile(us, n, 0.99) : NAN);
+    simx_json_add_double(fct, "p999", is_all ? percentile(us, n, 0.999) : NAN);
     simx_json_add_double(fct, "max", is_all ? us[n - 1] : NAN);
     json_object_object_add(result, "fct_us", fct);
     free(us);
