@@ -40,7 +40,7 @@ struct simx_config {
     double oversubscription, gbps, delay_us;
     uint32_t queue_packets;  /* of a switch's port, full ones */
     double ecn_min, ecn_max; /* BDP; 0, 0: none */
-    double loss;             /* end to end */
+    double loss;             /* end to end; below 0: those of the experiment loss */
     char faults[SIMX_PATH_BYTES];
     bool htsim_overhead; /* bytes on the wire as uet-htsim counts them */
     uint32_t skew_ppm;   /* of host clocks */

@@ -9,6 +9,7 @@
 /* clang-format off */
 static const struct simx_experiment *const experiments[] = {
     &simx_exp_run,
+    &simx_exp_loss,
 };
 /* clang-format on */
 

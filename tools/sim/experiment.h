@@ -70,5 +70,6 @@ double simx_value(struct json_object *run, const char *path);
 double simx_interval(struct json_object *run, const char *path);
 
 extern const struct simx_experiment simx_exp_run;
+extern const struct simx_experiment simx_exp_loss;
 
 #endif

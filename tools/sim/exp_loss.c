@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * loss: goodput and the tail of completion times against Bernoulli loss and message size.
+ *
+ * One host sends to one below another leaf, in a closed loop: a message starts when an earlier one
+ * ends. As many are outstanding as twice the BDP holds, and at least two, so that the loss-free
+ * link is full at every size: what is missing then is what recovery costs. A completion time thus
+ * includes the wait behind the messages before it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
+static const double losses[] = {0,         1.0 / 16384, 1.0 / 4096, 1.0 / 1024,
+                                1.0 / 256, 0.01,        0.02,       0.05};
+
+enum {
+    NUM_SIZES = sizeof(sizes) / sizeof(sizes[0]),
+    NUM_LOSSES = sizeof(losses) / sizeof(losses[0]),
+    TOTAL_BYTES = 256 << 20, /* of a point: 22 ms at 100 Gb/s, where a last RTO hardly counts */
+    MESSAGES_MIN = 8,
+    MESSAGES_MAX = 16384, /* enough for the 99.9th percentile */
+    OUTSTANDING_MIN = 2,
+    OUTSTANDING_MAX = 1024,
+    SWEEP = -1, /* of config.loss: no --loss was given */
+    TITLE_BYTES = 24,
+};
+
+/* What a point does. */
+struct plan {
+    uint64_t bytes; /* of a message */
+    uint32_t messages, outstanding;
+};
+
+static void defaults(struct simx_config *config)
+{
+    config->hosts = 32;
+    config->loss = SWEEP;
+}
+
+static int check(const struct simx_config *config, char *error, size_t len)
+{
+    int ret = simx_traffic_own(config, error, len);
+
+    return ret != 0 ? ret : simx_leaves_check(config, error, len);
+}
+
+static unsigned num_losses(const struct simx_config *config)
+{
+    return config->loss == SWEEP ? NUM_LOSSES : 1;
+}
+
+static unsigned points(const struct simx_config *config)
+{
+    return num_losses(config) * (config->bytes ? 1 : NUM_SIZES);
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    unsigned per_size = num_losses(config);
+
+    if (!config->bytes)
+        config->bytes = sizes[index / per_size];
+    if (config->loss == SWEEP)
+        config->loss = losses[index % per_size];
+}
+
+/* ---------------------------------------------------------------------------------------- measure */
+
+static uint32_t clamp(double value, uint32_t low, uint32_t high)
+{
+    return (uint32_t)fmin(fmax(value, low), high);
+}
+
+static struct plan make_plan(const struct simx_net *net, uint64_t bytes)
+{
+    struct plan plan = {.bytes = bytes};
+
+    plan.messages = clamp((double)TOTAL_BYTES / (double)bytes, MESSAGES_MIN, MESSAGES_MAX);
+    plan.outstanding =
+        clamp(ceil(2 * net->bdp_bytes / (double)bytes), OUTSTANDING_MIN, OUTSTANDING_MAX);
+    if (plan.outstanding > plan.messages)
+        plan.outstanding = plan.messages;
+    return plan;
+}
+
+/* Message i starts when message i - outstanding has ended. */
+static int make_traffic(struct simx_cm *cm, uint32_t hosts, const struct plan *plan)
+{
+    uint32_t waiting = plan->messages - plan->outstanding;
+
+    *cm = (struct simx_cm){.nodes = hosts, .num_flows = plan->messages, .num_triggers = waiting};
+    cm->flows = calloc(plan->messages, sizeof(*cm->flows));
+    cm->triggers = calloc(waiting + 1, sizeof(*cm->triggers));
+    if (!cm->flows || !cm->triggers) {
+        simx_cm_fini(cm);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < waiting; i++)
+        cm->triggers[i] = (struct simx_trigger){.id = i + 1, .kind = SIMX_ONESHOT, .count = 1};
+    for (uint32_t i = 0; i < plan->messages; i++) {
+        struct simx_flow *flow = &cm->flows[i];
+
+        *flow = (struct simx_flow){.src = 0,
+                                   .dst = hosts - 1, /* below the last leaf */
+                                   .id = i + 1,
+                                   .has_id = true,
+                                   .send_done = i < waiting ? (int32_t)i : -1,
+                                   .recv_done = -1,
+                                   .bytes = plan->bytes};
+        flow->triggered = i >= plan->outstanding;
+        flow->trigger = flow->triggered ? i - plan->outstanding : 0;
+    }
+    return 0;
+}
+
+static void add_keys(const struct simx_run *run, struct json_object *result, void *arg)
+{
+    const struct plan *plan = arg;
+    struct json_object *config = simx_json_get(result, "config");
+    double loss = run->config->loss;
+    double full_gbps = simx_net_payload_gbps(&run->net, run->config, plan->bytes);
+    /*
+     * While one crosses a full link all others do: by Little's law no mean, hence no maximum, is
+     * below that.
+     */
+    double ideal_us = fmax(simx_net_lone_us(&run->net, run->config, plan->bytes),
+                           (double)plan->outstanding * (double)plan->bytes * 8 / full_gbps / 1e3);
+
+    simx_json_add_double(result, "loss", loss);
+    simx_json_add_u64(result, "size_bytes", plan->bytes);
+    simx_json_add_u64(result, "outstanding", plan->outstanding);
+    simx_json_add_double(result, "full_gbps", full_gbps);
+    simx_json_add_double(result, "efficiency",
+                         simx_json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss)));
+    simx_json_add_double(result, "ideal_us", ideal_us);
+    simx_json_add_double(result, "max_over_ideal",
+                         simx_json_get_number(result, "fct_us.max") / ideal_us);
+    simx_json_add_u64(config, "size_bytes", plan->bytes);
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    struct json_object *result;
+    struct simx_net net;
+    struct plan plan;
+    struct simx_cm cm;
+
+    if (simx_net_init(&net, config, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    plan = make_plan(&net, config->bytes);
+    if (make_traffic(&cm, net.topology.hosts, &plan) != 0) {
+        snprintf(progress->error, sizeof(progress->error), "no memory for %u messages",
+                 plan.messages);
+        return NULL;
+    }
+    result = simx_measure(config, &cm, progress, add_keys, &plan);
+    simx_cm_fini(&cm);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ print */
+
+static const struct simx_column columns[] = {
+    {"transport", "transport", NULL, 0},
+    {"size_bytes", "size", "B", 0},
+    {"loss", "loss", NULL, 6},
+    {"flows", "messages", NULL, 0},
+    {"outstanding", "at once", NULL, 0},
+    {"goodput_gbps", "goodput", "Gb/s", 3},
+    {"efficiency", "efficiency", NULL, 4},
+    {"ideal_us", "ideal", "us", 2},
+    {"fct_us.p50", "FCT p50", "us", 2},
+    {"fct_us.p99", "p99", "us", 2},
+    {"fct_us.p999", "p99.9", "us", 2},
+    {"fct_us.max", "max", "us", 2},
+    {"packets", "packets", NULL, 0},
+    {"lost", "lost", NULL, 0},
+    {"retransmitted", "retx", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"timeouts", "timeouts", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+static void name_size(double bytes, char *title)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    unsigned unit = 0;
+
+    for (; unit < 3 && bytes >= 1024 && fmod(bytes, 1024) == 0; unit++)
+        bytes /= 1024;
+    snprintf(title, TITLE_BYTES, "%.0f %s", bytes, units[unit]);
+}
+
+/* The points of one size. */
+struct line {
+    double x[NUM_LOSSES], y[NUM_LOSSES], low[NUM_LOSSES], high[NUM_LOSSES];
+    char title[TITLE_BYTES];
+};
+
+/* From runs that begin with those of a size; how many these are. */
+static size_t fill_line(struct line *line, struct json_object *const *runs, size_t num_runs)
+{
+    double bytes = simx_value(runs[0], "size_bytes");
+    size_t n = 0;
+
+    for (; n < num_runs && n < NUM_LOSSES && simx_value(runs[n], "size_bytes") == bytes; n++) {
+        double loss = simx_value(runs[n], "loss");
+        double half = simx_interval(runs[n], "goodput_gbps");
+
+        /* A logarithmic axis has no 0: it stands left of the least loss. */
+        line->x[n] = 100 * (loss > 0 ? loss : losses[1] / 4);
+        line->y[n] = simx_value(runs[n], "goodput_gbps");
+        line->low[n] = line->y[n] - half;
+        line->high[n] = line->y[n] + half;
+    }
+    name_size(bytes, line->title);
+    return n;
+}
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    struct simx_series series[NUM_SIZES];
+    struct line lines[NUM_SIZES];
+    size_t num = 0;
+
+    for (size_t at = 0; at < num_runs && num < NUM_SIZES; num++) {
+        struct line *line = &lines[num];
+        size_t n = fill_line(line, &runs[at], num_runs - at);
+
+        series[num] = (struct simx_series){.title = line->title,
+                                           .x = line->x,
+                                           .y = line->y,
+                                           .y_low = line->low,
+                                           .y_high = line->high,
+                                           .n = n};
+        at += n;
+    }
+
+    struct simx_plot picture = {
+        .kind = SIMX_PLOT_LINES,
+        .title = "Goodput against packet loss, by message size",
+        .x_label = "loss of data packets and acks, end to end [%] (leftmost: none)",
+        .y_label = "goodput [Gb/s]",
+        .x_log = true,
+        .y_from_zero = true,
+        .series = series,
+        .num_series = num,
+    };
+
+    return simx_plot_write(&picture, path, error, len);
+}
+
+const struct simx_experiment simx_exp_loss = {
+    .name = "loss",
+    .summary = "goodput and the tail against packet loss and message size",
+    .defaults = defaults,
+    .check = check,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
