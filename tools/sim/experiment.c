@@ -10,6 +10,7 @@
 static const struct simx_experiment *const experiments[] = {
     &simx_exp_run,
     &simx_exp_loss,
+    &simx_exp_collision,
 };
 /* clang-format on */
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The experiment collision: its points, the load of the links, and that spraying beats one path. */
+#include "exp_point.h"
+
+#define SMALL "collision --hosts 32 --leaf-hosts 8 --size 512K"
+
+enum { SINGLE, RR, RANDOM, REPS, ADAPTIVE, NUM_SPRAYS };
+
+static void simx_exp_collision__points(void **state)
+{
+    static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive"};
+    struct simx_config asked, config;
+    const struct simx_experiment *collision = point_config(&asked, "collision");
+
+    (void)state;
+    assert_int_equal(collision->points(&asked), NUM_SPRAYS + (simx_drive_find("rc") != NULL));
+    for (unsigned i = 0; i < NUM_SPRAYS; i++) {
+        config = asked;
+        collision->point(&config, i);
+        assert_string_equal(config.transport, "mrd");
+        assert_string_equal(config.spray, sprays[i]);
+    }
+    assert_int_equal(asked.hosts, 128);
+    assert_int_equal(asked.bytes, 2 << 20);
+    assert_refused("collision -tm traffic.cm", "makes its own traffic");
+    assert_refused("collision --spray rr", "leave out --spray");
+    assert_refused("collision --hosts 16", "two leaves");
+}
+
+/* Flows that leave their leaf cross one uplink; nothing else but acks does. */
+static void simx_exp_collision__bytes_of_links(void **state)
+{
+    struct json_object *result = point_measure_at(SMALL, ADAPTIVE);
+    struct json_object *links = simx_json_get(result, "links");
+    struct simx_cm cm;
+    double crossing = 0, carried = 0, packets = 128; /* of a flow of 512 KiB */
+    double last_us = number(result, "fct_us.max");   /* all start at 0 */
+
+    (void)state;
+    assert_int_equal(simx_cm_permutation(&cm, 32, 512 << 10, 1), 0);
+    for (uint32_t i = 0; i < cm.num_flows; i++)
+        crossing += cm.flows[i].src / 8 != cm.flows[i].dst / 8;
+    assert_int_equal(json_object_array_length(links), 4 * 8);
+    for (size_t i = 0; i < 4 * 8; i++) {
+        struct json_object *link = json_object_array_get_idx(links, i);
+
+        assert_non_null(strstr(json_object_get_string(simx_json_get(link, "name")), ">spine"));
+        carried += number(link, "share") * last_us * 100e9 / 8e6;
+    }
+    /* 4238 bytes a packet; acks have at least 106. */
+    assert_true(carried > crossing * packets * 4238);
+    assert_true(carried < crossing * packets * 4238 * 1.02 + number(result, "acks") * 300);
+    assert_true(number(result, "util.min") <= number(result, "util.mean"));
+    assert_true(number(result, "util.max") <= 1);
+    assert_true(fabs(number(result, "util.mean") * 32 * last_us * 100e9 / 8e6 - carried) <
+                1e-6 * carried);
+    assert_columns(simx_experiment_find("collision"), result);
+    simx_cm_fini(&cm);
+    json_object_put(result);
+}
+
+static void simx_exp_collision__spraying_beats_one_path(void **state)
+{
+    struct json_object *single = point_measure_at(SMALL, SINGLE);
+
+    (void)state;
+    for (unsigned i = RR; i < NUM_SPRAYS; i++) {
+        struct json_object *spray = point_measure_at(SMALL, i);
+
+        assert_true(number(single, "fct_us.max") > 1.5 * number(spray, "fct_us.max"));
+        assert_true(number(single, "util.stddev") > number(spray, "util.stddev"));
+        json_object_put(spray);
+    }
+    json_object_put(single);
+}
+
+static void simx_exp_collision__same_seed_same_result(void **state)
+{
+    (void)state;
+    assert_repeats(SMALL " --seed 5", REPS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simx_exp_collision__points),
+        cmocka_unit_test(simx_exp_collision__bytes_of_links),
+        cmocka_unit_test(simx_exp_collision__spraying_beats_one_path),
+        cmocka_unit_test(simx_exp_collision__same_seed_same_result),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

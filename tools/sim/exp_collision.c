@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * collision: permutation traffic by each way to choose paths, and how evenly the links between
+ * switches are used.
+ *
+ * A permutation loads each host's link fully and no link between switches more than its share. What
+ * a flow pinned to one path loses by sharing it with others (ECMP collisions), a spraying one
+ * keeps.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+/* Policies of mrd, and another transport that has one path a connection. */
+static const char *const policies[] = {"single", "rr", "random", "reps", "adaptive", "rc"};
+
+enum {
+    NUM_POLICIES = sizeof(policies) / sizeof(policies[0]),
+    POLICY_RC = NUM_POLICIES - 1,
+    FLOW_BYTES = 2 << 20,
+    LINK_NAME_BYTES = 48,
+};
+
+static void defaults(struct simx_config *config)
+{
+    config->bytes = FLOW_BYTES;
+}
+
+static bool is_mrd(const struct simx_config *config)
+{
+    return strcmp(config->transport, "mrd") == 0;
+}
+
+static int check(const struct simx_config *config, char *error, size_t len)
+{
+    int ret = simx_traffic_own(config, error, len);
+
+    if (ret != 0)
+        return ret;
+    if (strcmp(config->spray, "adaptive") != 0) {
+        snprintf(error, len, "collision compares all policies: leave out --spray");
+        return -EINVAL;
+    }
+    return simx_leaves_check(config, error, len);
+}
+
+/* Another transport than mrd has no policies: a point. */
+static unsigned points(const struct simx_config *config)
+{
+    if (!is_mrd(config))
+        return 1;
+    return simx_drive_find("rc") ? NUM_POLICIES : POLICY_RC;
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    if (!is_mrd(config))
+        return;
+    if (index < POLICY_RC) {
+        snprintf(config->spray, sizeof(config->spray), "%s", policies[index]);
+        return;
+    }
+    snprintf(config->transport, sizeof(config->transport), "%s", policies[index]);
+    snprintf(config->cc, sizeof(config->cc), "none");
+}
+
+/* ---------------------------------------------------------------------------------------- measure */
+
+/* Tiers from below: host, leaf, agg, and spine or core. */
+static int tier_of(const char *node)
+{
+    static const char *const tiers[] = {"host", "leaf", "agg", "spine"};
+
+    for (int i = 0; i < 4; i++) {
+        if (strncmp(node, tiers[i], strlen(tiers[i])) == 0)
+            return i;
+    }
+    return strncmp(node, "core", 4) == 0 ? 3 : -1;
+}
+
+/* From a switch to one above it. */
+static bool is_uplink(const char *name)
+{
+    const char *to = strchr(name, '>');
+
+    return to && tier_of(name) > 0 && tier_of(to + 1) > tier_of(name);
+}
+
+/* Mean, and how far the shares are from it. */
+static void add_util(struct json_object *result, const double *shares, uint32_t num)
+{
+    struct json_object *util = json_object_new_object();
+    double sum = 0, squares = 0, least = INFINITY, most = -INFINITY;
+
+    for (uint32_t i = 0; i < num; i++) {
+        sum += shares[i];
+        least = fmin(least, shares[i]);
+        most = fmax(most, shares[i]);
+    }
+    for (uint32_t i = 0; i < num; i++)
+        squares += (shares[i] - sum / num) * (shares[i] - sum / num);
+    simx_json_add_double(util, "min", least);
+    simx_json_add_double(util, "mean", sum / num);
+    simx_json_add_double(util, "max", most);
+    simx_json_add_double(util, "stddev", sqrt(squares / num));
+    json_object_object_add(result, "util", util);
+}
+
+static void add_links(const struct simx_run *run, struct json_object *result, void *arg)
+{
+    struct json_object *links = json_object_new_array();
+    uint32_t num_links = mrd_sim_num_links(run->sim), num = 0;
+    double *shares = malloc((num_links + 1) * sizeof(*shares));
+
+    (void)arg;
+    if (!shares)
+        num_links = 0;
+    for (uint32_t i = 0; i < num_links; i++) {
+        char name[LINK_NAME_BYTES];
+        struct mrd_sim_link attr;
+        struct mrd_sim_stats stats;
+
+        if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !is_uplink(name))
+            continue;
+        mrd_sim_query_link(run->sim, i, &attr, &stats);
+        /* Bits over what the link carries in this time, in ns. */
+        shares[num] = (double)stats.bytes * 8e9 / (double)attr.rate_bps / (double)run->last_done_ns;
+
+        struct json_object *link = json_object_new_object();
+
+        simx_json_add_string(link, "name", name);
+        simx_json_add_double(link, "share", shares[num++]);
+        json_object_array_add(links, link);
+    }
+    simx_json_add_string(result, "policy",
+                         is_mrd(run->config) ? run->config->spray : run->config->transport);
+    add_util(result, shares, num);
+    json_object_object_add(result, "links", links);
+    simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", run->config->bytes);
+    free(shares);
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    struct json_object *result;
+    struct simx_net net;
+    struct simx_cm cm;
+
+    if (simx_net_init(&net, config, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    if (simx_cm_permutation(&cm, net.topology.hosts, config->bytes, config->seed) != 0) {
+        snprintf(progress->error, sizeof(progress->error), "no permutation of %u hosts",
+                 net.topology.hosts);
+        return NULL;
+    }
+    result = simx_measure(config, &cm, progress, add_links, NULL);
+    simx_cm_fini(&cm);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ print */
+
+static const struct simx_column columns[] = {
+    {"policy", "policy", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"flows", "flows", NULL, 0},
+    {"fct_us.min", "FCT min", "us", 2},
+    {"fct_us.p50", "p50", "us", 2},
+    {"fct_us.mean", "mean", "us", 2},
+    {"fct_us.p99", "p99", "us", 2},
+    {"fct_us.max", "max", "us", 2},
+    {"ideal_us", "ideal", "us", 2},
+    {"max_over_ideal", "max/ideal", NULL, 3},
+    {"goodput_gbps", "goodput", "Gb/s", 0},
+    {"util.min", "uplinks min", NULL, 3},
+    {"util.mean", "mean", NULL, 3},
+    {"util.max", "max", NULL, 3},
+    {"util.stddev", "stddev", NULL, 3},
+    {"packets", "packets", NULL, 0},
+    {"retransmitted", "retx", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"timeouts", "timeouts", NULL, 0},
+    {"ce", "CE", NULL, 0},
+    {"drops", "drops", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The shares of a run's links in ascending order. Of a summary, those of its first seed. */
+static void fill_row(double *row, size_t num, struct json_object *run)
+{
+    struct json_object *links = simx_json_get(run, "links");
+
+    for (size_t i = 0; i < num; i++)
+        row[i] = simx_json_get_number(json_object_array_get_idx(links, i), "share");
+    qsort(row, num, sizeof(*row), compare);
+}
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    size_t num_links = json_object_array_length(simx_json_get(runs[0], "links"));
+    double *values = calloc(num_runs * num_links + 1, sizeof(*values));
+    const char *rows[NUM_POLICIES];
+
+    if (!values) {
+        snprintf(error, len, "no memory for %zu links", num_links);
+        return -ENOMEM;
+    }
+    /* The first is the lowest of the picture and the last of the table. */
+    for (size_t i = 0; i < num_runs; i++) {
+        struct json_object *run = runs[num_runs - 1 - i];
+
+        rows[i] = json_object_get_string(simx_json_get(run, "policy"));
+        fill_row(values + i * num_links, num_links, run);
+    }
+
+    struct simx_plot picture = {
+        .kind = SIMX_PLOT_HEATMAP,
+        .title = "Utilisation of the links between switches under a permutation",
+        .x_label = "uplinks, from the least to the most used",
+        .y_label = "policy",
+        .z_label = "share of the link's rate until the last completion",
+        .matrix = {values, rows, NULL, num_runs, num_links},
+    };
+    int ret = simx_plot_write(&picture, path, error, len);
+
+    free(values);
+    return ret;
+}
+
+const struct simx_experiment simx_exp_collision = {
+    .name = "collision",
+    .summary = "a permutation by each path policy, and the load of each uplink",
+    .defaults = defaults,
+    .check = check,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
