@@ -11,6 +11,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_run,
     &simx_exp_loss,
     &simx_exp_collision,
+    &simx_exp_incast,
 };
 /* clang-format on */
 

@@ -72,5 +72,6 @@ double simx_interval(struct json_object *run, const char *path);
 extern const struct simx_experiment simx_exp_run;
 extern const struct simx_experiment simx_exp_loss;
 extern const struct simx_experiment simx_exp_collision;
+extern const struct simx_experiment simx_exp_incast;
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The experiment incast: its points, the ideal, and the flow beside it. */
+#include "exp_point.h"
+
+#define SMALL "incast --hosts 16 --leaf-hosts 4 --size 512K"
+
+static void simx_exp_incast__points(void **state)
+{
+    static const struct {
+        const char *line;
+        unsigned points;
+        uint32_t last;
+    } cases[] = {
+        {"incast", 8, 127},           {"incast --victim", 8, 126},
+        {"incast --hosts 64", 7, 63}, {"incast --hosts 2 --leaf-hosts 1", 1, 1},
+        {"incast --senders 5", 1, 5},
+    };
+    struct simx_config config;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct simx_experiment *incast = point_config(&config, cases[i].line);
+        char error[SIMX_ERROR_BYTES];
+
+        assert_int_equal(incast->check(&config, error, sizeof(error)), 0);
+        assert_int_equal(incast->points(&config), cases[i].points);
+        incast->point(&config, cases[i].points - 1);
+        assert_int_equal(config.senders, cases[i].last);
+    }
+}
+
+static void simx_exp_incast__refused(void **state)
+{
+    (void)state;
+    assert_refused("incast -tm traffic.cm", "makes its own traffic");
+    assert_refused(SMALL " --senders 16", "at most 15 of 16 hosts, found 16");
+    assert_refused(SMALL " --senders 15 --victim", "at most 14 of 16 hosts with --victim");
+    assert_refused("incast --hosts 16 --victim", "two leaves");
+    assert_refused("incast --hosts 4 --leaf-hosts 1 --victim", "second host");
+    assert_refused("incast -topo nosuch.topo", "nosuch.topo");
+}
+
+/*
+ * By hand: 8 flows of 128 packets, 4238 bytes each, over the last link of 100 Gb/s; before the
+ * first bit and after the last one 4 us of links each way, and an ack.
+ */
+static void simx_exp_incast__ideal(void **state)
+{
+    struct json_object *result = point_measure(SMALL " --senders 8");
+    double wire_us = 8 * 128 * 4238 * 8 / 100e3;
+
+    (void)state;
+    assert_true(number(result, "ideal_us") > wire_us + 8);
+    assert_true(number(result, "ideal_us") < wire_us + 9);
+    /* How near it comes is the engine's affair. */
+    assert_true(number(result, "max_over_ideal") >= 1 && number(result, "max_over_ideal") < 2);
+    assert_true(fabs(number(result, "goodput_gbps") -
+                     8 * 524288 * 8 / 1e3 / number(result, "fct_us.max")) < 1e-3);
+    assert_true(number(result, "jain") > 0.8 && number(result, "jain") <= 1);
+    assert_int_equal(number(result, "senders"), 8);
+    assert_int_equal(number(result, "flows"), 8);
+    assert_null(simx_json_get(result, "victim_fct_us"));
+    json_object_put(result);
+}
+
+/* As many senders as there can be: one of them gives its place to the flow beside. */
+static void simx_exp_incast__victim_hardly_suffers(void **state)
+{
+    static const char *const lines[] = {
+        SMALL " --victim --senders 1", SMALL " --victim --senders 1 --seed 2",
+        SMALL " --victim --senders 7", SMALL " --victim --senders 14"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct json_object *result = point_measure(lines[i]);
+
+        assert_int_equal(number(result, "flows"), number(result, "senders") + 1);
+        assert_true(number(result, "victim_over_lone") >= 1);
+        assert_true(number(result, "victim_over_lone") < 2);
+        assert_true(number(result, "goodput_gbps") < 96.7);
+        assert_columns(simx_experiment_find("incast"), result);
+        json_object_put(result);
+    }
+}
+
+static void simx_exp_incast__same_seed_same_result(void **state)
+{
+    (void)state;
+    assert_repeats(SMALL " --victim --senders 6 --seed 7", 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simx_exp_incast__points),
+        cmocka_unit_test(simx_exp_incast__refused),
+        cmocka_unit_test(simx_exp_incast__ideal),
+        cmocka_unit_test(simx_exp_incast__victim_hardly_suffers),
+        cmocka_unit_test(simx_exp_incast__same_seed_same_result),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * incast: many hosts send to one at once.
+ *
+ * With --victim another flow crosses from a leaf of senders to the target's leaf, to a host beside
+ * the target. No link of its own way is short of capacity: what it takes longer than alone is what
+ * the incast does to others.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+enum { TARGET = 0, BESIDE_TARGET = 1, FLOW_BYTES = 2 << 20 };
+
+static void defaults(struct simx_config *config)
+{
+    config->bytes = FLOW_BYTES;
+}
+
+/* All but the target, and but the sender of the flow beside it; 0: no such fabric. */
+static uint32_t most_senders(const struct simx_config *config)
+{
+    struct simx_net net;
+    char error[SIMX_ERROR_BYTES];
+
+    if (simx_net_init(&net, config, error, sizeof(error)) != 0)
+        return 0;
+    return net.topology.hosts - 1 - config->victim;
+}
+
+static int check(const struct simx_config *config, char *error, size_t len)
+{
+    struct simx_net net;
+    int ret = simx_traffic_own(config, error, len);
+
+    if (ret == 0)
+        ret = simx_net_init(&net, config, error, len);
+    if (ret == 0 && config->victim)
+        ret = simx_leaves_check(config, error, len);
+    if (ret != 0)
+        return ret;
+    if (config->victim && net.topology.tier[0].radix_down < 2) {
+        snprintf(error, len, "--victim: expected a second host below the target's leaf");
+        return -EINVAL;
+    }
+    if (config->senders <= most_senders(config))
+        return 0;
+    snprintf(error, len, "--senders: expected at most %u of %u hosts%s, found %u",
+             most_senders(config), net.topology.hosts, config->victim ? " with --victim" : "",
+             config->senders);
+    return -EINVAL;
+}
+
+/* Powers of 2 below the most, and the most. */
+static unsigned points(const struct simx_config *config)
+{
+    uint32_t most = most_senders(config);
+    unsigned num = 1;
+
+    if (config->senders)
+        return 1;
+    for (uint32_t n = 1; n < most; n *= 2)
+        num++;
+    return num;
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    uint32_t most = most_senders(config);
+
+    if (!config->senders)
+        config->senders = (1u << index) < most ? 1u << index : most;
+}
+
+/* ---------------------------------------------------------------------------------------- traffic */
+
+static bool sends(const struct simx_cm *cm, uint32_t host)
+{
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].src == host)
+            return true;
+    }
+    return false;
+}
+
+/* The first of hosts from .. to - 1 that does not send and is not the target; `to`: none. */
+static uint32_t find_idle(const struct simx_cm *cm, uint32_t from, uint32_t to)
+{
+    for (; from < to; from++) {
+        if (from != TARGET && !sends(cm, from))
+            return from;
+    }
+    return to;
+}
+
+/*
+ * The host from which the victim goes: below the leaf of the first sender that is not below the
+ * target's, or of the last host if there is no such. If all hosts there send, one of them has
+ * another host send in its place.
+ */
+static uint32_t make_room(struct simx_cm *cm, uint32_t leaf_hosts)
+{
+    uint32_t leaf = (cm->nodes - 1) / leaf_hosts, swapped = 0;
+
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].src >= leaf_hosts) {
+            leaf = cm->flows[i].src / leaf_hosts;
+            swapped = i;
+            break;
+        }
+    }
+
+    uint32_t first = leaf * leaf_hosts;
+    uint32_t end = first + leaf_hosts < cm->nodes ? first + leaf_hosts : cm->nodes;
+    uint32_t host = find_idle(cm, first, end);
+
+    if (host < end)
+        return host;
+    host = cm->flows[swapped].src;
+    cm->flows[swapped].src = find_idle(cm, 0, cm->nodes);
+    return host;
+}
+
+static int add_victim(struct simx_cm *cm, uint32_t leaf_hosts)
+{
+    struct simx_flow *flows = realloc(cm->flows, (cm->num_flows + 1) * sizeof(*flows));
+
+    if (!flows)
+        return -ENOMEM;
+    cm->flows = flows;
+    flows[cm->num_flows] = flows[0];
+    flows[cm->num_flows].src = make_room(cm, leaf_hosts);
+    flows[cm->num_flows].dst = BESIDE_TARGET;
+    flows[cm->num_flows].id = cm->num_flows + 1;
+    cm->num_flows++;
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------- measure */
+
+/*
+ * Rates of `num` flows of one size: 1 if all have the same, 1 / num if one has all (Jain, Chiu and
+ * Hawe, 1984).
+ */
+static double jain(const struct simx_run_flow *flows, uint32_t num)
+{
+    double sum = 0, squares = 0;
+
+    for (uint32_t i = 0; i < num; i++) {
+        double rate = 1 / (double)(flows[i].done_ns - flows[i].start_ns);
+
+        sum += rate;
+        squares += rate * rate;
+    }
+    return sum * sum / (num * squares);
+}
+
+static double fct_us(const struct simx_run_flow *flow)
+{
+    return flow->done_ns == UINT64_MAX ? NAN : (double)(flow->done_ns - flow->start_ns) / 1e3;
+}
+
+static void add_victim_keys(const struct simx_run *run, struct json_object *result)
+{
+    double us = fct_us(&run->flows[run->config->senders]);
+    double lone_us = simx_net_lone_us(&run->net, run->config, run->config->bytes);
+
+    simx_json_add_double(result, "victim_fct_us", us);
+    simx_json_add_double(result, "victim_over_lone", us / lone_us);
+}
+
+/*
+ * The victim is the last flow. The keys of all runs have it among the others, but the goodput is
+ * the target's.
+ */
+static void add_keys(const struct simx_run *run, struct json_object *result, void *arg)
+{
+    const struct simx_config *c = run->config;
+    struct json_object *config = simx_json_get(result, "config");
+    bool is_all = run->num_done == run->cm->num_flows;
+    double longest_us = 0;
+
+    (void)arg;
+    for (uint32_t i = 0; i < c->senders; i++)
+        longest_us = fmax(longest_us, fct_us(&run->flows[i]));
+    simx_json_add_u64(result, "senders", c->senders);
+    simx_json_add_double(result, "jain", is_all ? jain(run->flows, c->senders) : NAN);
+    simx_json_add_double(result, "goodput_gbps",
+                         is_all ? c->senders * (double)c->bytes * 8 / 1e3 / longest_us : NAN);
+    if (c->victim)
+        add_victim_keys(run, result);
+    simx_json_add_u64(config, "size_bytes", c->bytes);
+    simx_json_add_u64(config, "victim", c->victim);
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    char *error = progress->error;
+    struct json_object *result = NULL;
+    struct simx_net net;
+    struct simx_cm cm;
+
+    if (simx_net_init(&net, config, error, sizeof(progress->error)) != 0)
+        return NULL;
+    if (simx_cm_incast(&cm, net.topology.hosts, TARGET, config->senders, config->bytes,
+                       config->seed) != 0) {
+        snprintf(error, sizeof(progress->error), "no incast from %u of %u hosts", config->senders,
+                 net.topology.hosts);
+        return NULL;
+    }
+    if (config->victim && add_victim(&cm, net.topology.tier[0].radix_down) != 0)
+        snprintf(error, sizeof(progress->error), "no memory for %u flows", cm.num_flows + 1);
+    else
+        result = simx_measure(config, &cm, progress, add_keys, NULL);
+    simx_cm_fini(&cm);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ print */
+
+static const struct simx_column columns[] = {
+    {"transport", "transport", NULL, 0},
+    {"spray", "spray", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"senders", "senders", NULL, 0},
+    {"fct_us.min", "FCT min", "us", 2},
+    {"fct_us.p50", "p50", "us", 2},
+    {"fct_us.p99", "p99", "us", 2},
+    {"fct_us.max", "max", "us", 2},
+    {"ideal_us", "ideal", "us", 2},
+    {"max_over_ideal", "max/ideal", NULL, 3},
+    {"goodput_gbps", "goodput", "Gb/s", 2},
+    {"jain", "Jain", NULL, 4},
+    {"victim_fct_us", "victim", "us", 2},
+    {"victim_over_lone", "victim/lone", NULL, 3},
+    {"packets", "packets", NULL, 0},
+    {"retransmitted", "retx", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"timeouts", "timeouts", NULL, 0},
+    {"ce", "CE", NULL, 0},
+    {"drops", "drops", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+enum { INCAST, VICTIM, NUM_LINES, POINTS = 32 };
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    static const char *const titles[NUM_LINES] = {"slowest flow over the ideal",
+                                                  "victim over a lone flow"};
+    static const char *const keys[NUM_LINES] = {"max_over_ideal", "victim_over_lone"};
+    double x[POINTS], y[NUM_LINES][POINTS], low[NUM_LINES][POINTS], high[NUM_LINES][POINTS];
+    struct simx_series series[NUM_LINES];
+    size_t n = num_runs < POINTS ? num_runs : POINTS; /* powers of 2 never are that many */
+
+    for (unsigned line = 0; line < NUM_LINES; line++) {
+        for (size_t i = 0; i < n; i++) {
+            double half = simx_interval(runs[i], keys[line]);
+
+            x[i] = simx_value(runs[i], "senders");
+            y[line][i] = simx_value(runs[i], keys[line]);
+            low[line][i] = y[line][i] - half;
+            high[line][i] = y[line][i] + half;
+        }
+        series[line] = (struct simx_series){.title = titles[line],
+                                            .x = x,
+                                            .y = y[line],
+                                            .y_low = low[line],
+                                            .y_high = high[line],
+                                            .n = n};
+    }
+
+    struct simx_plot picture = {
+        .kind = SIMX_PLOT_LINES,
+        .title = "Incast: completion times against the number of senders",
+        .x_label = "senders to one host",
+        .y_label = "completion time over the least possible",
+        .x_log = true,
+        .y_from_zero = true,
+        .series = series,
+        .num_series = isfinite(y[VICTIM][0]) ? NUM_LINES : 1,
+    };
+
+    return simx_plot_write(&picture, path, error, len);
+}
+
+const struct simx_experiment simx_exp_incast = {
+    .name = "incast",
+    .summary = "many hosts send to one; and what that does to a flow beside it",
+    .defaults = defaults,
+    .check = check,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
