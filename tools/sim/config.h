@@ -57,7 +57,8 @@ struct simx_config {
     bool victim;                   /* incast: a flow beside it */
     char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "flap", "degrade", "down" */
     double at_us;                  /* failure: when */
-    double spread; /* skew: delay of the slowest path above the fastest one's, base RTTs */
+    /* skew: delay of the slowest path above the fastest one's, base RTTs; below 0: those of skew */
+    double spread;
 
     uint64_t seed;
     unsigned seeds, jobs;

@@ -35,7 +35,7 @@ struct simx_totals {
     uint64_t retransmitted, spurious;
     uint64_t acks;
     uint64_t timeouts;
-    uint64_t cuts;        /* of windows or rates, where that is counted */
+    uint64_t cuts;        /* of windows or rates; UINT64_MAX: not counted */
     uint64_t state_bytes; /* per-peer or per-connection state in use, where that is counted */
 };
 
@@ -50,6 +50,8 @@ struct simx_drive_ops {
     void (*totals)(struct simx_drive *drive, struct simx_totals *totals);
     /* Payload that came to a host so far, each byte once. */
     uint64_t (*received)(struct simx_drive *drive, uint32_t host);
+    /* The window that a flow's sender has now, bytes; NULL: that is not known. */
+    uint64_t (*window)(struct simx_drive *drive, uint32_t flow);
     void (*close)(struct simx_drive *drive);
 };
 

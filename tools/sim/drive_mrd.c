@@ -358,6 +358,7 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
     struct mrd_counter counters[COUNTERS_MAX];
 
     *totals = (struct simx_totals){0};
+    totals->cuts = UINT64_MAX; /* not counted */
     for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
         int num = query(&d->hosts[i], counters);
 
@@ -380,11 +381,22 @@ static uint64_t mrd_received(struct simx_drive *d, uint32_t host)
     return counter(counters, query(&d->hosts[host], counters), "rx_bytes");
 }
 
+static uint64_t mrd_window(struct simx_drive *d, uint32_t flow)
+{
+    struct mrd_peer_attr attr = {0};
+
+    /* Before the first packet there is no such peer, and no window. */
+    if (d->flows[flow].ah)
+        (void)mrd_query_peer(d->flows[flow].ah, &attr, sizeof(attr));
+    return attr.cwnd_bytes;
+}
+
 const struct simx_drive_ops simx_drive_mrd = {
     .transport = "mrd",
     .open = mrd_open,
     .start = mrd_start,
     .totals = mrd_totals,
     .received = mrd_received,
+    .window = mrd_window,
     .close = mrd_close,
 };

@@ -12,6 +12,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_loss,
     &simx_exp_collision,
     &simx_exp_incast,
+    &simx_exp_skew,
 };
 /* clang-format on */
 

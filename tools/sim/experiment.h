@@ -73,5 +73,6 @@ extern const struct simx_experiment simx_exp_run;
 extern const struct simx_experiment simx_exp_loss;
 extern const struct simx_experiment simx_exp_collision;
 extern const struct simx_experiment simx_exp_incast;
+extern const struct simx_experiment simx_exp_skew;
 
 #endif

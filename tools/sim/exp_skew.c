@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * skew: one long flow over paths whose delays differ, without loss.
+ *
+ * The K-th of n uplinks of the first leaf is longer by spread x base RTT x K / (n - 1), in the
+ * direction of the data only. Packets overtake each other by as much; none is lost, so each
+ * retransmission takes lateness for loss. The transport may learn this in the first 16 round trips,
+ * of the slowest path; the keys that end in after_16_rtt count from there.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
+
+enum {
+    NUM_SPREADS = sizeof(spreads) / sizeof(spreads[0]),
+    FLOW_BYTES = 256 << 20, /* 22 ms at 100 Gb/s, where 16 of the longest RTT are less than 1 ms */
+    LEARN_RTTS = 16,
+    LOOKS_A_RTT = 4, /* at the window; no transport cuts it more often */
+    SWEEP = -1,      /* of config.spread: no --spread was given */
+    VALUE_BYTES = 32,
+};
+
+/* What was seen while the run went on. */
+struct looks {
+    struct simx_totals learned; /* when the time to learn was over */
+    bool is_long;               /* the flow had not ended by then */
+    uint64_t window_bytes, window_min_bytes, falls;
+};
+
+static void defaults(struct simx_config *config)
+{
+    config->hosts = 32;
+    config->bytes = FLOW_BYTES;
+    config->spread = SWEEP;
+}
+
+static int check(const struct simx_config *config, char *error, size_t len)
+{
+    struct simx_net net;
+    int ret = simx_traffic_own(config, error, len);
+
+    if (ret == 0)
+        ret = simx_leaves_check(config, error, len);
+    if (ret == 0)
+        ret = simx_net_init(&net, config, error, len);
+    if (ret == 0 && net.topology.tier[0].radix_up < 2) {
+        snprintf(error, len, "skew needs leaves with at least two uplinks, not %u",
+                 net.topology.tier[0].radix_up);
+        ret = -EINVAL;
+    }
+    return ret;
+}
+
+static unsigned points(const struct simx_config *config)
+{
+    return config->spread == SWEEP ? NUM_SPREADS : 1;
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    if (config->spread == SWEEP)
+        config->spread = spreads[index];
+}
+
+/* ---------------------------------------------------------------------------------------- measure */
+
+static bool is_first_leafs_uplink(const char *name)
+{
+    static const char prefix[] = "leaf0>";
+
+    return strncmp(name, prefix, strlen(prefix)) == 0 &&
+           strncmp(name + strlen(prefix), "host", 4) != 0;
+}
+
+/* 0 or -errno with a sentence. */
+static int lengthen(struct simx_run *run, char *error, size_t len)
+{
+    double most_ns = run->config->spread * run->net.base_rtt_ns;
+    uint32_t uplinks = run->net.topology.tier[0].radix_up, k = 0;
+
+    for (uint32_t i = 0; i < mrd_sim_num_links(run->sim); i++) {
+        char name[SIMX_NAME_BYTES * 4], value[VALUE_BYTES];
+        struct mrd_sim_link link;
+
+        if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !is_first_leafs_uplink(name))
+            continue;
+        mrd_sim_query_link(run->sim, i, &link, NULL);
+        snprintf(value, sizeof(value), "%.3f",
+                 ((double)link.delay_ns + most_ns * k++ / (uplinks - 1)) / 1e3);
+
+        int ret = mrd_sim_schedule(run->sim, 0, name, "delay", value);
+
+        if (ret != 0) {
+            snprintf(error, len, "%s: %s", name, mrd_last_error());
+            return ret;
+        }
+    }
+    mrd_sim_run_until(run->sim, 0); /* before the flow starts */
+    return 0;
+}
+
+/*
+ * Run on, and look at the window now and then: it has fallen where it is lower than at the look
+ * before.
+ */
+static void watch(struct simx_run *run, struct looks *looks)
+{
+    uint64_t end_ns = (uint64_t)(run->config->limit_s * 1e9);
+    uint64_t step_ns = (uint64_t)(run->net.base_rtt_ns / LOOKS_A_RTT);
+    uint64_t now_ns = mrd_sim_now(run->sim);
+
+    looks->window_bytes = looks->window_min_bytes = run->ops->window(run->drive, 0);
+    for (uint64_t before = looks->window_bytes; now_ns < end_ns;) {
+        now_ns = now_ns + step_ns < end_ns ? now_ns + step_ns : end_ns;
+        if (simx_run_until(run, now_ns))
+            return;
+
+        uint64_t window = run->ops->window(run->drive, 0);
+
+        looks->falls += window < before;
+        if (window < looks->window_min_bytes)
+            looks->window_min_bytes = window;
+        before = window;
+    }
+}
+
+static void add_keys(const struct simx_run *run, const struct looks *looks,
+                     struct json_object *result)
+{
+    const struct simx_config *c = run->config;
+    bool has_window = looks->is_long && run->ops->window;
+    double goodput = simx_json_get_number(result, "goodput_gbps");
+    const struct simx_totals *learned = &looks->learned;
+    struct simx_totals all;
+
+    run->ops->totals(run->drive, &all);
+
+    double packets = (double)(all.packets - learned->packets);
+    double retransmitted = (double)(all.retransmitted - learned->retransmitted);
+    double spurious = (double)(all.spurious - learned->spurious);
+
+    simx_json_add_double(result, "spread_rtts", c->spread);
+    simx_json_add_double(result, "spread_us", c->spread * run->net.base_rtt_ns / 1e3);
+    simx_json_add_u64(result, "size_bytes", c->bytes);
+    simx_json_add_double(result, "efficiency",
+                         goodput / simx_net_payload_gbps(&run->net, c, c->bytes));
+    simx_json_add_double(result, "spurious_share", (double)all.spurious / (double)all.packets);
+    simx_json_add_double(result, "spurious_share_after_16_rtt",
+                         looks->is_long ? spurious / packets : NAN);
+    simx_json_add_double(result, "retransmitted_after_16_rtt",
+                         looks->is_long ? retransmitted : NAN);
+    simx_json_add_double(result, "cuts", all.cuts == UINT64_MAX ? NAN : (double)all.cuts);
+    simx_json_add_double(result, "window_bytes_at_16_rtt",
+                         has_window ? (double)looks->window_bytes : NAN);
+    simx_json_add_double(result, "window_bytes_min_after_16_rtt",
+                         has_window ? (double)looks->window_min_bytes : NAN);
+    simx_json_add_double(result, "window_falls_after_16_rtt",
+                         has_window ? (double)looks->falls : NAN);
+    simx_json_add_double(simx_json_get(result, "config"), "spread_rtts", c->spread);
+    simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", c->bytes);
+}
+
+static struct json_object *measure_flow(struct simx_run *run, char *error, size_t len)
+{
+    double longest_rtt_ns = run->net.base_rtt_ns * (1 + run->config->spread);
+    struct looks looks = {0};
+    struct json_object *result;
+
+    if (lengthen(run, error, len) != 0)
+        return NULL;
+    looks.is_long = !simx_run_until(run, (uint64_t)(LEARN_RTTS * longest_rtt_ns));
+    run->ops->totals(run->drive, &looks.learned);
+    if (looks.is_long && run->ops->window)
+        watch(run, &looks);
+    if (simx_run_all(run, error, len) != 0)
+        return NULL;
+    result = simx_result(run);
+    add_keys(run, &looks, result);
+    return result;
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    struct simx_flow flow = {.src = 0, .send_done = -1, .recv_done = -1, .bytes = config->bytes};
+    struct simx_cm cm = {.flows = &flow, .num_flows = 1};
+    struct json_object *result;
+    struct simx_net net;
+    struct simx_run run;
+
+    if (simx_net_init(&net, config, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    cm.nodes = net.topology.hosts;
+    flow.dst = cm.nodes - 1; /* below the last leaf */
+    if (simx_run_create(&run, config, &cm, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    run.progress = simx_run_show;
+    run.progress_arg = progress;
+    result = measure_flow(&run, progress->error, sizeof(progress->error));
+    simx_run_destroy(&run);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------ print */
+
+static const struct simx_column columns[] = {
+    {"transport", "transport", NULL, 0},
+    {"spray", "spray", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"spread_rtts", "spread", "RTT", 2},
+    {"spread_us", "spread", "us", 2},
+    {"fct_us.max", "FCT", "us", 2},
+    {"goodput_gbps", "goodput", "Gb/s", 3},
+    {"efficiency", "efficiency", NULL, 4},
+    {"packets", "packets", NULL, 0},
+    {"retransmitted", "retx", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"spurious_share", "share", NULL, 6},
+    {"retransmitted_after_16_rtt", "retx after 16 RTT", NULL, 0},
+    {"spurious_share_after_16_rtt", "spurious share after", NULL, 6},
+    {"cuts", "cuts", NULL, 0},
+    {"window_bytes_at_16_rtt", "window", "B", 0},
+    {"window_bytes_min_after_16_rtt", "least after", "B", 0},
+    {"window_falls_after_16_rtt", "falls after", NULL, 0},
+    {"timeouts", "timeouts", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+enum { WHOLE, AFTER, NUM_LINES };
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    static const char *const titles[NUM_LINES] = {"of the whole flow", "after 16 round trips"};
+    static const char *const keys[NUM_LINES] = {"spurious_share", "spurious_share_after_16_rtt"};
+    double x[NUM_SPREADS], y[NUM_LINES][NUM_SPREADS];
+    double low[NUM_LINES][NUM_SPREADS], high[NUM_LINES][NUM_SPREADS];
+    struct simx_series series[NUM_LINES];
+    size_t n = num_runs < NUM_SPREADS ? num_runs : NUM_SPREADS;
+
+    for (unsigned line = 0; line < NUM_LINES; line++) {
+        for (size_t i = 0; i < n; i++) {
+            double half = 100 * simx_interval(runs[i], keys[line]);
+
+            x[i] = simx_value(runs[i], "spread_rtts");
+            y[line][i] = 100 * simx_value(runs[i], keys[line]);
+            low[line][i] = y[line][i] - half;
+            high[line][i] = y[line][i] + half;
+        }
+        series[line] = (struct simx_series){.title = titles[line],
+                                            .x = x,
+                                            .y = y[line],
+                                            .y_low = low[line],
+                                            .y_high = high[line],
+                                            .n = n};
+    }
+
+    struct simx_plot picture = {
+        .kind = SIMX_PLOT_LINES,
+        .title = "Retransmissions of packets that were only late",
+        .x_label = "delay of the slowest path above the fastest one's [base RTT]",
+        .y_label = "spurious retransmissions [% of packets]",
+        .y_from_zero = true,
+        .series = series,
+        .num_series = NUM_LINES,
+    };
+
+    return simx_plot_write(&picture, path, error, len);
+}
+
+const struct simx_experiment simx_exp_skew = {
+    .name = "skew",
+    .summary = "spurious retransmissions where the delays of paths differ",
+    .defaults = defaults,
+    .check = check,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
