@@ -8,7 +8,7 @@
  *
  *                 d < target                                    d >= target
  *   no CE   + 8a (target - d) / target / cwnd a packet     + 0.75a / cwnd a packet
- *   CE      hold: one hot path, which the spray leaves     x max(1 - 0.8 (d - target) / d, 0.5), once a base RTT
+ *   CE      hold: one hot path, which the spray leaves     x max(1 - 0.8 (d - target) / d, 0.5), once an RTT
  *
  * + 0.15a an RTT always, so that flows come to equal shares. When at least 0.7 of the packets of an RTT and of the
  * recent ones came marked, all paths are hot: that is the last hop, an incast, and the window shrinks by 0.3 of that
@@ -19,8 +19,7 @@
  * evidence. Three things then differ:
  *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late wakeup is not
  *    (on that signal the controller did as well as on the mean);
- *  - cuts by delay alone come once per smoothed RTT, since the RTT may be many times the floor of B, and take the
- *    window no lower than the start window or the measured BDP. What is thought safe to send knowing nothing stays
+ *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What is thought safe to send knowing nothing stays
  *    safe, and the rate measured stays possible; else jitter that does not depend on the window would drive it to
  *    nothing. Marks, and loss above an eighth, take it lower;
  *  - the window is not held below 3 measured BDP: only a growing window can find a greater rate.
@@ -84,14 +83,14 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Delay above the target, and marked: once a base RTT. Where queues are so deep that the RTT is many times that, four
- * times an RTT at most, for what a cut does shows only an RTT later; where delay is a weak signal, once an RTT.
+ * Delay above the target, and marked: once an RTT, for what a cut does shows only an RTT later, and in a deep queue
+ * that is many base RTTs. (Four to one with four cuts an RTT: windows of 2 packets where 10 were fair, and 1.44 times
+ * the ideal time; with one cut 1.11.)
  */
 static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
-    double rtts = rate_known(cc) ? constants(cc)->cut_rtts : constants(cc)->cut_rtts_unknown;
-    uint64_t rtt_ns = mrd_tune_ns(rtts * (double)ack->srtt_ns);
+    uint64_t rtt_ns = mrd_tune_ns(constants(cc)->cut_rtts * (double)ack->srtt_ns);
     double floor_bytes = delay_floor_bytes(cc, ack->rtt_min_ns);
 
     if (ack->now_ns < cc->cut_ok_ns || cc->cwnd_bytes <= floor_bytes)

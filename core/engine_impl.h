@@ -259,6 +259,13 @@ bool mrd_engine_sendable(struct mrd_engine *e, struct mrd_msg *msg);
 void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                      uint32_t index, bool copy, struct mrd_out *o);
 
+/* A window below one packet: the next one may leave SRTT / cwnd after the last, as the window is now. */
+static inline uint64_t mrd_engine_pace_ns(const struct mrd_tx_half *tx)
+{
+    return tx->sent_ns +
+           mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes / tx->cc.cwnd_bytes);
+}
+
 /* engine_timer.c */
 /* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */
 bool mrd_engine_full_window(const struct mrd_tx_half *tx);

@@ -55,7 +55,7 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr_next_ns);
         if (paced(tx))
-            EARLIER(tx->pace_ns);
+            EARLIER(mrd_engine_pace_ns(tx));
         else if (without_grant(tx))
             EARLIER(tx->ask_ns);
         else if (starved(tx))
@@ -176,7 +176,8 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
         peer->tx->ask_ns = e->now + GRANT_ASK_NS;
         peer->tx->silence_probe = true;
     }
-    if (peer->tx && (starved(peer->tx) || (paced(peer->tx) && peer->tx->pace_ns <= e->now)))
+    if (peer->tx &&
+        (starved(peer->tx) || (paced(peer->tx) && mrd_engine_pace_ns(peer->tx) <= e->now)))
         mrd_engine_ready(e, peer);
     mrd_engine_rearm(e, peer);
 }

@@ -42,16 +42,8 @@ static bool window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
     const struct mrd_sents *s = &tx->sent;
 
     if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
-        return !s->inflight.num && e->now >= tx->pace_ns;
+        return !s->inflight.num && e->now >= mrd_engine_pace_ns(tx);
     return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
-}
-
-/* A window below one packet: the next one may leave after SRTT / cwnd. */
-static void pace(const struct mrd_engine *e, struct mrd_tx_half *tx)
-{
-    if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
-        tx->pace_ns = e->now + mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes /
-                                           tx->cc.cwnd_bytes);
 }
 
 /*
@@ -320,7 +312,7 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     else
         new_small(e, peer, rec);
     mrd_engine_emit(e, peer, rec, tx->path_now, false, o);
-    pace(e, tx);
+    tx->sent_ns = e->now;
     if (--tx->quantum_left == 0)
         rotate(tx);
     return true;
@@ -423,7 +415,7 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     tx->limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
     again(e, peer, rec, at_tail(tx), o);
-    pace(e, tx);
+    tx->sent_ns = e->now;
     return true;
 }
 

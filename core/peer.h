@@ -79,7 +79,7 @@ struct mrd_tx_half {
     uint32_t copy_psn;
     uint32_t probes_due; /* tail probes to be sent */
     bool silence_probe;  /* an empty packet is due */
-    uint64_t pace_ns;    /* with a window below a packet: not before */
+    uint64_t sent_ns;    /* when the window last let a packet out */
     uint32_t unanswered; /* probes since the peer was last heard */
     /* Present time of the last answer, or of the first packet after all was acked. */
     uint64_t patience_ns;

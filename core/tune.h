@@ -41,8 +41,7 @@
     X(nscc, fair_gain,         0.15,     "a: always, per RTT")                                     \
     X(nscc, cut_gain,          0.8,      "CE, delay above the target: times the excess")           \
     X(nscc, cut_least,         0.5,      "least factor of that cut")                               \
-    X(nscc, cut_rtts,          0.25,     "RTTs between such cuts, at least")                       \
-    X(nscc, cut_rtts_unknown,  1,        "the same where the rate is unknown")                     \
+    X(nscc, cut_rtts,          1,        "RTTs between such cuts, at least")                       \
     X(nscc, delay_gain,        1.0 / 8,  "gain of the mean delay")                                 \
     X(nscc, delay_samples,     4,        "samples: half window of the least delay")                \
     X(nscc, incast_share,      0.7,      "share of CE: all paths are hot")                         \
