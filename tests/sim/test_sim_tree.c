@@ -271,6 +271,8 @@ static const struct {
     {{8, 2, 0, {{2, 65537, 0, SPEED}, {4, 0, 0, SPEED}}}, "a switch with more than 65536 links"},
     {{8, 2, 0, {{2, 2, 0, SPEED}, {65537, 0, 0, SPEED}}}, "a switch with more than 65536 links"},
     {{65536, 2, 0, {{1, 64, 0, SPEED}, {65536, 0, 0, SPEED}}}, "too many links"},
+    /* Links that multiply from tier to tier: 2^33 of them. */
+    {{4, 3, 2, {{1, 65536, 0, SPEED}, {2, 65536, 0, SPEED}, {2, 0, 0, SPEED}}}, "too many links"},
     {{8, 2, 0, {{2, 2, 2, SPEED}, {4, 0, 0, SPEED}}}, "hosts with more than one link"},
     {{8, 2, 4, {{2, 2, 0, SPEED}, {4, 0, 0, SPEED}}}, "two tiers are one pod"},
     {{9, 2, 0, {{2, 2, 0, SPEED}, {4, 0, 0, SPEED}}}, "hosts do not fill the pods"},

@@ -27,7 +27,8 @@ static int impossible(const char *what)
 
 static int check_numbers(const struct mrd_sim_topology *t)
 {
-    uint64_t links = 0;
+    /* Both directions of the links below a tier, of which each tier makes others above; and all so far. */
+    uint64_t below = 2 * (uint64_t)t->hosts, links = 0;
 
     if (t->tiers < 2 || t->tiers > MRD_SIM_TIERS_MAX)
         return impossible("neither 2 nor 3 tiers");
@@ -42,9 +43,12 @@ static int check_numbers(const struct mrd_sim_topology *t)
             return impossible("a switch without links up or down, or a top tier with links up");
         if (tier->radix_down > HOSTS_MAX || tier->radix_up > HOSTS_MAX)
             return impossible("a switch with more than 65536 links");
-        links += (uint64_t)t->hosts * tier->radix_up / tier->radix_down + t->hosts;
+        links += below;
+        if (links > WIRES_MAX)
+            return impossible("too many links");
+        below = below * tier->radix_up / tier->radix_down;
     }
-    return links <= WIRES_MAX ? 0 : impossible("too many links");
+    return 0;
 }
 
 static uint32_t bundle_of(const struct mrd_sim_topology *t, uint32_t tier)
