@@ -9,6 +9,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
+
+#include "tests/support/payload.h"
+
+enum { PAYLOADS_MAX = ARRIVALS_MAX };
 
 static void record(struct recorder *r, const struct mrd_rx_packet *rx)
 {
@@ -17,6 +22,7 @@ static void record(struct recorder *r, const struct mrd_rx_packet *rx)
     struct arrival *arrival = &r->arrivals[r->num_arrivals++];
 
     *arrival = (struct arrival){.at_ns = mrd_sim_now(r->sim),
+                                .hash = XXH3_64bits(rx->data, rx->len),
                                 .len = rx->len + rx->placed_len,
                                 .from = rx->from.port - 1,
                                 .ecn = rx->ecn,
@@ -78,6 +84,75 @@ void recorder_pair_destroy(struct recorder_pair *f)
         f->host[i].b->ops->close(f->host[i].b);
     mrd_sim_destroy(f->sim);
     free(f);
+}
+
+struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
+{
+    struct recorder_fabric *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->sim = mrd_sim_create(attr);
+    assert_non_null(f->sim);
+    while (mrd_sim_device(f->sim, f->num_hosts))
+        f->num_hosts++;
+    f->host = calloc(f->num_hosts, sizeof(f->host[0]));
+    f->payloads = malloc((size_t)PAYLOADS_MAX * PACKET_BYTES);
+    assert_true(f->host && f->payloads);
+    for (uint32_t i = 0; i < f->num_hosts; i++)
+        recorder_open(&f->host[i], f->sim, i);
+    return f;
+}
+
+void recorder_fabric_destroy(struct recorder_fabric *f)
+{
+    for (uint32_t i = 0; i < f->num_hosts; i++)
+        f->host[i].b->ops->close(f->host[i].b);
+    mrd_sim_destroy(f->sim);
+    free(f->host);
+    free(f->payloads);
+    free(f);
+}
+
+void recorder_fabric_send(struct recorder_fabric *f, uint32_t from, uint32_t to, uint16_t path,
+                          unsigned n)
+{
+    struct mrd_backend *b = f->host[from].b;
+
+    for (unsigned i = 0; i < n; i++) {
+        assert_true(f->num_sent < PAYLOADS_MAX);
+
+        uint8_t *payload = f->payloads + (size_t)f->num_sent * PACKET_BYTES;
+        struct mrd_tx_packet packet = packet_to_1(path, payload, PACKET_BYTES);
+
+        payload_fill(payload, PACKET_BYTES, 1, f->num_sent);
+        payload[0] = (uint8_t)f->num_sent;
+        payload[1] = (uint8_t)(f->num_sent >> 8);
+        f->num_sent++;
+        packet.to = mrd_sim_addr(to);
+        while (b->ops->tx_burst(b, &packet, 1) == 0)
+            mrd_sim_run_until(f->sim, mrd_sim_host_idle_ns((struct mrd_sim_host *)b));
+    }
+}
+
+uint32_t recorder_link(const struct mrd_sim *sim, const char *name)
+{
+    char found[64];
+
+    for (uint32_t link = 0; link < mrd_sim_num_links(sim); link++) {
+        assert_int_equal(mrd_sim_link_name(sim, link, found, sizeof(found)), 0);
+        if (strcmp(found, name) == 0)
+            return link;
+    }
+    fail_msg("no link is named \"%s\"", name);
+    return 0;
+}
+
+struct mrd_sim_stats recorder_link_stats(const struct mrd_sim *sim, const char *name)
+{
+    struct mrd_sim_stats stats;
+
+    assert_int_equal(mrd_sim_query_link(sim, recorder_link(sim, name), NULL, &stats), 0);
+    return stats;
 }
 
 struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len)

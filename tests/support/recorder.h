@@ -15,6 +15,7 @@ enum { ARRIVALS_MAX = 4096, PACKET_BYTES = 1000, WIRE_BYTES = PACKET_BYTES + 66,
 
 struct arrival {
     uint64_t at_ns;
+    uint64_t hash; /* of all bytes that were staged */
     uint32_t len, from;
     uint8_t ecn, placed;
     uint8_t data[64]; /* the first bytes */
@@ -44,6 +45,26 @@ struct recorder_pair {
 
 struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr);
 void recorder_pair_destroy(struct recorder_pair *pair);
+/* Any number of hosts with a recorder each, and payloads that live as long as they. */
+struct recorder_fabric {
+    struct mrd_sim *sim;
+    uint32_t num_hosts, num_sent;
+    struct recorder *host; /* owned */
+    uint8_t *payloads;     /* of what was sent, PACKET_BYTES each; owned */
+};
+
+struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr);
+void recorder_fabric_destroy(struct recorder_fabric *fabric);
+/*
+ * Send n packets of PACKET_BYTES as fast as the sender's link takes them: time goes on as far as that needs. Each has
+ * bytes of its own, the number of packets sent before it in the first two.
+ */
+void recorder_fabric_send(struct recorder_fabric *fabric, uint32_t from, uint32_t to, uint16_t path,
+                          unsigned n);
+/* The number of a link; that there is no such name fails the test. */
+uint32_t recorder_link(const struct mrd_sim *sim, const char *name);
+struct mrd_sim_stats recorder_link_stats(const struct mrd_sim *sim, const char *name);
+
 /* A packet without a header for host 1; the payload stays the caller's. */
 struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len);
 /* Host 0 sends n packets of PACKET_BYTES at once; the first byte of each is its number. */

@@ -23,7 +23,7 @@ static struct sim_options filled(const struct sim_options *options)
     struct sim_options o = *options;
     uint32_t links = o.paths < LINKS_OF_PATHS_MAX ? o.paths : LINKS_OF_PATHS_MAX;
 
-    o.hosts = or_default(o.hosts, 2);
+    o.hosts = o.topology ? o.topology->hosts : or_default(o.hosts, 2);
     o.links = or_default(o.links, or_default(links, 4));
     o.qps = or_default(o.qps, 1);
     o.rate_bps = o.rate_bps ? o.rate_bps : 100000000000;
@@ -41,7 +41,9 @@ static struct mrd_sim *create_sim(const struct sim_options *o)
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
         .seed = o->seed,
         .hosts = o->hosts,
-        .links = o->links,
+        .links = o->topology ? 0 : o->links,
+        .topology = o->topology,
+        .wire_overhead = o->wire_overhead,
         .link = {.rate_bps = o->rate_bps,
                  .delay_ns = o->delay_ns,
                  .jitter_ns = o->jitter_ns,
