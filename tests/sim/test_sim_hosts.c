@@ -264,26 +264,25 @@ static unsigned plan_three(void *arg, const uint8_t *head, unsigned head_len, un
  * Waiting packets of one path are one burst, over packets of others; those beyond the plan are
  * staged.
  */
-static void mrd_sim_rx_burst__plan(void **state)
+static void check_plan(int payload_by_reference)
 {
-    struct recorder_pair *f =
-        recorder_pair_create(&(struct mrd_sim_attr){.link = {.delay_ns = 100}});
+    struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){
+        .link = {.delay_ns = 100}, .payload_by_reference = payload_by_reference});
+    uint8_t payload[7][PACKET_BYTES];
     static const struct {
         uint16_t path;
         uint32_t len;
     } sent[] = {{1, 600}, {1, 600}, {2, 700}, {1, 600}, {1, 600}, {1, 300}, {1, 600}};
     struct plan_case c = {0};
-    (void)state;
 
     mrd_sim_set_gro(f->sim, true);
     mrd_sim_set_rx_delay(f->sim, 50);
     f->host[1].plan = plan_three;
     f->host[1].plan_arg = &c;
     for (unsigned i = 0; i < 7; i++) {
-        uint8_t payload[PACKET_BYTES];
-        struct mrd_tx_packet packet = packet_to_1(sent[i].path, payload, sent[i].len);
+        struct mrd_tx_packet packet = packet_to_1(sent[i].path, payload[i], sent[i].len);
 
-        memset(payload, (int)i + 1, sizeof(payload));
+        memset(payload[i], (int)i + 1, sizeof(payload[i]));
         assert_int_equal(f->host[0].b->ops->tx_burst(f->host[0].b, &packet, 1), 1);
     }
     mrd_sim_run_until(f->sim, 149);
@@ -311,6 +310,14 @@ static void mrd_sim_rx_burst__plan(void **state)
     }
     assert_int_equal(mrd_sim_get_host_stats(f->sim, 1).planned_segments, 3);
     recorder_pair_destroy(f);
+}
+
+static void mrd_sim_rx_burst__plan(void **state)
+{
+    (void)state;
+
+    check_plan(false);
+    check_plan(true);
 }
 
 /* A model that is woken soon and late by turns, as one that sends a packet while a timeout is far off. */

@@ -273,6 +273,11 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
+    /* A plan is made from the packet's own bytes, and payload placed from them. */
+    if (host->sim->options.gro)
+        packet = mrd_sim_packet_join(&host->sim->packets, packet);
+    if (!packet)
+        return;
     packet->event.next = NULL;
     if (!host->rx_head)
         host->rx_ready_ns = now_ns + host->sim->options.rx_delay_ns;
