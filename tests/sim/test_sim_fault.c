@@ -218,6 +218,92 @@ static void mrd_sim_schedule__order(void **state)
     mrd_sim_destroy(sim);
 }
 
+/* -------------------------------------------------------------------------------------- patterns */
+
+static unsigned count_queues(const struct mrd_sim *sim, uint64_t queue_bytes)
+{
+    unsigned num = 0;
+
+    for (uint32_t link = 0; link < mrd_sim_num_links(sim); link++) {
+        struct mrd_sim_link attr;
+
+        assert_int_equal(mrd_sim_query_link(sim, link, &attr, NULL), 0);
+        num += attr.queue_bytes == queue_bytes;
+    }
+    return num;
+}
+
+/* How many links of `bundles` a pattern names, and two of them. */
+static const struct {
+    const char *pattern;
+    unsigned num;
+    const char *one, *another;
+} patterns[] = {
+    {"host3>leaf1", 1, "host3>leaf1", "host3>leaf1"},
+    {"host3-leaf1", 2, "host3>leaf1", "leaf1>host3"},
+    {"leaf1-host3", 2, "host3>leaf1", "leaf1>host3"},
+    {"leaf0>spine1.1", 1, "leaf0>spine1.1", "leaf0>spine1.1"},
+    {"leaf0-spine1.1", 2, "leaf0>spine1.1", "spine1>leaf0.1"},
+    {"spine1-leaf0.1", 2, "leaf0>spine1.1", "spine1>leaf0.1"},
+    {"leaf0>spine1.?", 2, "leaf0>spine1.0", "leaf0>spine1.1"},
+    {"leaf0>spine*", 4, "leaf0>spine0.0", "leaf0>spine1.1"},
+    {"leaf0-spine*", 8, "leaf0>spine0.1", "spine1>leaf0.0"},
+    {"spine*-leaf0.*", 8, "leaf0>spine0.1", "spine1>leaf0.0"},
+    {"spine0-*", 16, "leaf3>spine0.1", "spine0>leaf0.1"},
+    {"*-spine0.0", 8, "leaf3>spine0.0", "spine0>leaf3.0"},
+    {"*>host*", 8, "leaf0>host0", "leaf3>host7"},
+    {"*.1", 16, "leaf3>spine0.1", "spine0>leaf3.1"},
+    {"*", 48, "host0>leaf0", "spine1>leaf3.1"},
+    {"*-*", 48, "host0>leaf0", "spine1>leaf3.1"},
+    {"leaf[0-2]>spine0.0", 3, "leaf0>spine0.0", "leaf2>spine0.0"},
+    {"leaf[0-2]-spine[01].0", 12, "leaf0>spine0.0", "spine1>leaf2.0"},
+    {"leaf[!0-2]-spine0.[0-9]", 4, "leaf3>spine0.1", "spine0>leaf3.0"},
+    {"leaf[]0-2]-spine[0].0", 6, "leaf0>spine0.0", "spine0>leaf2.0"},
+    {"[h][o][s][t][0][-][l][e][a][f][0]*********************************************", 0, "", ""},
+    {"*************************************************************leaf0-spine0.0", 2,
+     "leaf0>spine0.0", "spine0>leaf0.0"},
+};
+
+static void mrd_sim_schedule__patterns(void **state)
+{
+    struct mrd_sim *sim = create();
+    (void)state;
+
+    for (unsigned i = 0; i < COUNT(patterns); i++) {
+        unsigned num;
+
+        if (patterns[i].num == 0) {
+            assert_int_equal(mrd_sim_schedule(sim, 0, patterns[i].pattern, "queue", "1"), -ENOENT);
+            continue;
+        }
+        schedule(sim, 0, patterns[i].pattern, "queue", "4242");
+        num = count_queues(sim, 4242);
+        if (num != patterns[i].num)
+            fail_msg("\"%s\": %u links, not %u", patterns[i].pattern, num, patterns[i].num);
+        assert_int_equal(link_now(sim, patterns[i].one).queue_bytes, 4242);
+        assert_int_equal(link_now(sim, patterns[i].another).queue_bytes, 4242);
+        schedule(sim, 0, "*", "heal", "on");
+        assert_int_equal(count_queues(sim, 4242), 0);
+    }
+    mrd_sim_destroy(sim);
+}
+
+/* Names of links between pairs. */
+static void mrd_sim_schedule__pairs(void **state)
+{
+    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 3, .links = 2});
+    (void)state;
+
+    schedule(sim, 0, "host0-host2.1", "queue", "4242");
+    assert_int_equal(count_queues(sim, 4242), 2);
+    assert_int_equal(link_now(sim, "host2>host0.1").queue_bytes, 4242);
+    schedule(sim, 0, "host1-*", "queue", "4242");
+    assert_int_equal(count_queues(sim, 4242), 2 + 2 * 5);
+    schedule(sim, 0, "*", "heal", "on");
+    assert_int_equal(count_queues(sim, 1 << 20), 18);
+    mrd_sim_destroy(sim);
+}
+
 /* ---------------------------------------------------------------------------------------- errors */
 
 static const struct {
@@ -288,6 +374,8 @@ int main(void)
         cmocka_unit_test(mrd_sim_schedule__off),
         cmocka_unit_test(mrd_sim_schedule__degrade_of_start),
         cmocka_unit_test(mrd_sim_schedule__order),
+        cmocka_unit_test(mrd_sim_schedule__patterns),
+        cmocka_unit_test(mrd_sim_schedule__pairs),
         cmocka_unit_test(mrd_sim_schedule__errors),
     };
 

@@ -103,41 +103,67 @@ static bool read_value(int action, const char *text, double *value)
 
 /* ------------------------------------------------------------------------------------- matching */
 
-/* "A-B" names both directions: is `name`, "A>B" or "A>B.K", one of them? */
-static bool matches(const char *pattern, const char *name)
+/* The '-' that joins two ends, if any: not one inside brackets, "[0-9]" or "[]-]". */
+static char *find_dash(char *pattern)
 {
-    const char *dash = strchr(pattern, '-');
-    char forth[NAME_BYTES], back[NAME_BYTES], suffix[NAME_BYTES] = "";
-    const char *far_end = dash ? dash + 1 : NULL;
+    for (char *at = pattern; *at && *at != '>'; at++) {
+        if (*at == '-')
+            return at;
+        if (*at != '[')
+            continue;
+        /* A bracket that closes comes first as a member; one that is never closed stands for itself. */
+        size_t first = at[1] == '!' || at[1] == '^' ? 2 : 1;
+        char *end = at[first] ? strchr(at + first + 1, ']') : NULL;
 
-    if (!dash || strchr(pattern, '>'))
-        return fnmatch(pattern, name, 0) == 0;
-
-    const char *dot = strchr(far_end, '.');
-    int near_len = (int)(dash - pattern), far_len = (int)strlen(far_end);
-
-    if (dot) {
-        snprintf(suffix, sizeof(suffix), "%s", dot);
-        far_len = (int)(dot - far_end);
+        if (end)
+            at = end;
     }
-    snprintf(forth, sizeof(forth), "%.*s>%.*s%s", near_len, pattern, far_len, far_end, suffix);
-    snprintf(back, sizeof(back), "%.*s>%.*s%s", far_len, far_end, near_len, pattern, suffix);
-    return fnmatch(forth, name, 0) == 0 || fnmatch(back, name, 0) == 0;
+    return NULL;
+}
+
+/* The link in the other direction: "B>A.K" of "A>B.K". */
+static void mirror(const char *name, char *mirrored, size_t len)
+{
+    const char *far_end = strchr(name, '>') + 1;
+    int far_len = (int)strcspn(far_end, ".");
+
+    snprintf(mirrored, len, "%.*s>%.*s%s", far_len, far_end, (int)(far_end - 1 - name), name,
+             far_end + far_len);
+}
+
+static bool matches(const char *pattern, const char *name, bool either_way)
+{
+    char mirrored[NAME_BYTES];
+
+    if (fnmatch(pattern, name, 0) == 0)
+        return true;
+    if (!either_way)
+        return false;
+    mirror(name, mirrored, sizeof(mirrored));
+    return fnmatch(pattern, mirrored, 0) == 0;
 }
 
 /* All wires of that name into the fault; 0, -ENOENT, -ENOMEM. */
-static int find_wires(const struct mrd_sim *sim, const char *pattern, struct mrd_sim_fault *fault)
+static int find_wires(const struct mrd_sim *sim, const char *links, struct mrd_sim_fault *fault)
 {
     const struct mrd_sim_fabric *fabric = &sim->fabric;
-    char name[NAME_BYTES];
+    char *pattern = strdup(links), name[NAME_BYTES];
 
     fault->wires = malloc(fabric->num_wires * sizeof(fault->wires[0]));
-    if (!fault->wires)
+    if (!fault->wires || !pattern) {
+        free(pattern);
         return -ENOMEM;
+    }
+
+    char *dash = find_dash(pattern);
+
+    if (dash)
+        *dash = '>';
     for (uint32_t i = 0; i < fabric->num_wires; i++) {
-        if (mrd_sim_fabric_name(fabric, i, name, sizeof(name)) == 0 && matches(pattern, name))
+        if (mrd_sim_fabric_name(fabric, i, name, sizeof(name)) == 0 && matches(pattern, name, dash))
             fault->wires[fault->num_wires++] = i;
     }
+    free(pattern);
     if (fault->num_wires == 0)
         return -ENOENT;
 
