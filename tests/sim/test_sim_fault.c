@@ -188,6 +188,22 @@ static void mrd_sim_schedule__degrade_of_start(void **state)
     mrd_sim_destroy(sim);
 }
 
+/* Next to nothing is not 0, which is infinite. */
+static void mrd_sim_schedule__least_rate(void **state)
+{
+    static const char *const rows[][2] = {{"rate", "1e-12"}, {"degrade", "1e-12"}};
+    struct mrd_sim *sim = create();
+    struct mrd_sim_wire *wire = &sim->fabric.wires[0];
+    (void)state;
+
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        schedule(sim, 0, "host0>leaf0", rows[i][0], rows[i][1]);
+        assert_int_equal(wire->attr.rate_bps, 1);
+        assert_true(mrd_sim_wire_pass(wire, 1250, false, 0).arrive_ns[0] >= 1000 * SEC_NS);
+    }
+    mrd_sim_destroy(sim);
+}
+
 /* ------------------------------------------------------------------------------------------ time */
 
 /* What is not later than now happens at once; the rest by time, and of one time in the order in which it came. */
@@ -373,6 +389,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_schedule__actions),
         cmocka_unit_test(mrd_sim_schedule__off),
         cmocka_unit_test(mrd_sim_schedule__degrade_of_start),
+        cmocka_unit_test(mrd_sim_schedule__least_rate),
         cmocka_unit_test(mrd_sim_schedule__order),
         cmocka_unit_test(mrd_sim_schedule__patterns),
         cmocka_unit_test(mrd_sim_schedule__pairs),

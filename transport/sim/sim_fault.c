@@ -186,15 +186,21 @@ static uint64_t ns(double us)
     return (uint64_t)(us * NS_PER_US + 0.5);
 }
 
+/* At least 1 bit a second: 0 is infinite. */
+static uint64_t rate(double bps)
+{
+    return bps < 1 ? 1 : (uint64_t)(bps + 0.5);
+}
+
 static void change(enum action action, const double *value, const struct mrd_sim_link *start,
                    struct mrd_sim_link *link)
 {
     switch (action) {
     case RATE:
-        link->rate_bps = (uint64_t)(value[0] * 1e9 + 0.5);
+        link->rate_bps = rate(value[0] * 1e9);
         break;
     case DEGRADE:
-        link->rate_bps = (uint64_t)(value[0] * (double)start->rate_bps + 0.5);
+        link->rate_bps = start->rate_bps ? rate(value[0] * (double)start->rate_bps) : 0;
         break;
     case DELAY:
         link->delay_ns = ns(value[0]);

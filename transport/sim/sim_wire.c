@@ -26,17 +26,25 @@ void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *att
     mrd_sim_wire_set(wire, attr, 0);
 }
 
+/* In 2^-32 ns; 1 bit a second would be more than there is room for. */
+static uint64_t byte_time(uint64_t rate_bps)
+{
+    if (rate_bps == 0)
+        return 0;
+
+    unsigned __int128 time = ((unsigned __int128)8 * NS_PER_S * ONE_NS + rate_bps / 2) / rate_bps;
+
+    return time > UINT64_MAX ? UINT64_MAX : (uint64_t)time;
+}
+
 /* What is queued keeps the departure that it was given. */
 void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t now_ns)
 {
     if (attr->flap_period_ns != wire->attr.flap_period_ns)
         wire->flap_from_ns = now_ns;
     wire->attr = *attr;
-    wire->byte_time = 0;
+    wire->byte_time = byte_time(attr->rate_bps);
     wire->bytes_per_ns = (double)attr->rate_bps / (8.0 * NS_PER_S);
-    if (attr->rate_bps)
-        wire->byte_time =
-            (uint64_t)(((__int128)8 * NS_PER_S * ONE_NS + attr->rate_bps / 2) / attr->rate_bps);
     wire->queue_bytes = attr->queue_bytes ? attr->queue_bytes : UINT64_MAX;
     wire->ecn_min_bytes = attr->ecn_max_bytes ? attr->ecn_min_bytes : UINT64_MAX;
     wire->is_faulty = attr->loss_ppm || attr->duplicate_ppm || attr->corrupt_ppm ||
