@@ -153,7 +153,7 @@ MRD_EXPORT uint64_t mrd_sim_lost(const struct mrd_sim *sim);
  *   rate GBPS   degrade FACTOR (of the rate it started with)   delay US   jitter US
  *   queue BYTES   ecn MIN,MAX (bytes; 0,0: none)   loss SHARE   corrupt SHARE   duplicate SHARE
  *   burst ENTER,LEAVE,LOSS (shares: Gilbert-Elliott; 0,0,0: none)
- *   blackhole on|off   down on|off   flap PERIOD_US,DOWN_US (0,0: stop)   heal (any value: as it started)
+ *   blackhole on|off   down on|off   flap PERIOD_US,DOWN_US (0,0: stop)   heal (any value, or NULL: as it started)
  *
  * -EINVAL: no such action or value, -ENOENT: no link has such a name, both with mrd_last_error(); -ENOMEM.
  */

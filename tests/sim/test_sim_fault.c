@@ -383,6 +383,24 @@ static void mrd_sim_schedule__errors(void **state)
     mrd_sim_destroy(sim);
 }
 
+/* Any value will do: there is nothing to choose. */
+static void mrd_sim_schedule__heal_any_value(void **state)
+{
+    static const char *const values[] = {"on", "off", "", "5", NULL};
+    struct mrd_sim *sim = create();
+    struct mrd_sim_link start = link_now(sim, "leaf0>spine0.0"), now;
+    (void)state;
+
+    for (unsigned i = 0; i < COUNT(values); i++) {
+        schedule(sim, 0, "*", "down", "on");
+        schedule(sim, 0, "*", "loss", "0.1");
+        assert_int_equal(mrd_sim_schedule(sim, 0, "*", "heal", values[i]), 0);
+        now = link_now(sim, "leaf0>spine0.0");
+        assert_true(is_equal(&now, &start));
+    }
+    mrd_sim_destroy(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +412,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_schedule__patterns),
         cmocka_unit_test(mrd_sim_schedule__pairs),
         cmocka_unit_test(mrd_sim_schedule__errors),
+        cmocka_unit_test(mrd_sim_schedule__heal_any_value),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

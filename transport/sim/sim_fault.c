@@ -34,7 +34,7 @@ enum { NAME_BYTES = 64, VALUES_MAX = 3 };
 /* The actions: how many values each takes, and the greatest of them. */
 static const struct {
     const char *name;
-    unsigned values; /* 0: on or off; UINT_MAX stands for none */
+    unsigned values; /* 0: on or off; HEAL: none */
     double max;
     const char *form;
 } actions[] = {
@@ -51,7 +51,7 @@ static const struct {
     [BLACKHOLE] = {"blackhole", 0, 0, "on or off"},
     [DOWN] = {"down", 0, 0, "on or off"},
     [FLAP] = {"flap", 2, 1e9, "PERIOD_US,DOWN_US"},
-    [HEAL] = {"heal", 0, 0, "on"},
+    [HEAL] = {"heal", 0, 0, ""},
 };
 
 /* --------------------------------------------------------------------------------------- reading */
@@ -90,8 +90,10 @@ static bool read_values(const char *text, unsigned num, double max, double *valu
 
 static bool read_value(int action, const char *text, double *value)
 {
+    if (action == HEAL)
+        return true;
     if (actions[action].values == 0)
-        return read_switch(text, &value[0]) && (action != HEAL || value[0] != 0);
+        return read_switch(text, &value[0]);
     if (!read_values(text, actions[action].values, actions[action].max, value))
         return false;
     if (action == RATE || action == DEGRADE)
