@@ -109,12 +109,45 @@ static void mrd_sim_wire_is_down__flapping(void **state)
     assert_false(mrd_sim_wire_is_down(&wire, 20000));
 }
 
+static const struct mrd_sim_topology leaf_spine = {
+    4, 2, 0, {{2, 2, 0, 100000000000, 500, 0}, {2, 0, 0, 100000000000, 500, 0}}};
+
+/* Switches see a flapping link come and go, also one that flapped from the start. */
+static void mrd_sim_fabric_forward__around_flapping(void **state)
+{
+    enum { PERIOD_NS = 100000 };
+    struct recorder_fabric *f = recorder_fabric_create(&(struct mrd_sim_attr){
+        .topology = &leaf_spine,
+        .link = {.flap_period_ns = PERIOD_NS, .flap_down_ns = PERIOD_NS / 2}});
+    (void)state;
+
+    /* One link in the other phase: it is down while all others are up. */
+    mrd_sim_run_until(f->sim, PERIOD_NS / 2);
+    assert_int_equal(mrd_sim_schedule(f->sim, 0, "leaf0>spine0", "flap", "0,0"), 0);
+    assert_int_equal(mrd_sim_schedule(f->sim, 0, "leaf0>spine0", "flap", "100,50"), 0);
+    for (unsigned period = 0; period < 3; period++) {
+        for (uint16_t path = 0; path < 64; path++)
+            recorder_fabric_send(f, 0, 3, path, 1);
+        mrd_sim_run_until(f->sim, (period + 1) * PERIOD_NS + PERIOD_NS / 2);
+    }
+    assert_int_equal(f->host[3].num_arrivals, 3 * 64);
+    assert_int_equal(recorder_link_stats(f->sim, "leaf0>spine0").packets, 0);
+
+    /* It alone is up, and of no use: the packets do not even come so far. */
+    mrd_sim_run_until(f->sim, 4 * PERIOD_NS);
+    recorder_fabric_send(f, 0, 3, 0, 10);
+    mrd_sim_run_until(f->sim, 4 * PERIOD_NS + PERIOD_NS / 2);
+    assert_int_equal(f->host[3].num_arrivals, 3 * 64);
+    recorder_fabric_destroy(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_sim_wire_pass__burst_loss),
         cmocka_unit_test(mrd_sim_wire_pass__burst_ends),
         cmocka_unit_test(mrd_sim_wire_is_down__flapping),
+        cmocka_unit_test(mrd_sim_fabric_forward__around_flapping),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,11 @@ enum {
 
 /* ------------------------------------------------------------------------------- create, wiring */
 
+static bool may_be_down(const struct mrd_sim_link *attr)
+{
+    return attr->down || attr->flap_period_ns;
+}
+
 static int init_pairs(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr)
 {
     fabric->num_wires = attr->hosts * attr->hosts * attr->links;
@@ -26,6 +31,7 @@ static int init_pairs(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *
     if (!fabric->wires || !fabric->start)
         return -ENOMEM;
     fabric->start[0] = attr->link;
+    fabric->num_down = may_be_down(&attr->link) ? fabric->num_wires : 0;
     for (uint32_t i = 0; i < fabric->num_wires; i++) {
         mrd_sim_wire_init(&fabric->wires[i], &attr->link, mrd_rng_u64(&fabric->rng));
         fabric->wires[i].to = i / attr->links % attr->hosts;
@@ -63,6 +69,7 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
     /* A host's own queue neither drops nor marks: its sender waits for room. */
     fabric->start[1].queue_bytes = 0;
     fabric->start[1].ecn_min_bytes = fabric->start[1].ecn_max_bytes = 0;
+    fabric->num_down = may_be_down(&attr->link) ? fabric->num_wires : 0;
     for (uint32_t i = 0; i < fabric->num_wires; i++) {
         mrd_sim_wire_init(&fabric->wires[i], mrd_sim_fabric_start(fabric, i),
                           mrd_rng_u64(&fabric->rng));
@@ -120,11 +127,6 @@ const struct mrd_sim_link *mrd_sim_fabric_start(const struct mrd_sim_fabric *fab
     struct mrd_sim_ends ends = mrd_sim_tree_ends(fabric->tree, wire);
 
     return &fabric->start[2 * ends.tier + ends.is_up];
-}
-
-static bool may_be_down(const struct mrd_sim_link *attr)
-{
-    return attr->down || attr->flap_period_ns;
 }
 
 void mrd_sim_fabric_set(struct mrd_sim_fabric *fabric, uint32_t wire,
