@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A link by itself: bursts of loss and flapping. */
+/* A link by itself: bursts of loss, flapping, and changes of its rate while packets are queued. */
 #include <string.h>
 
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "transport/sim/sim_world.h"
+
+#define GBPS UINT64_C(1000000000)
 
 static struct mrd_sim_wire wire_of(const struct mrd_sim_link *link)
 {
@@ -141,6 +143,45 @@ static void mrd_sim_fabric_forward__around_flapping(void **state)
     recorder_fabric_destroy(f);
 }
 
+/* -------------------------------------------------------------------------------- changes of rate */
+
+/*
+ * What is queued leaves as it would have left, what comes later behind it, and the queue holds as many bytes as before:
+ * a link that is healed must not drop what it has room for, nor a degraded one take what it has none for.
+ */
+static void mrd_sim_wire_set__queue_at_other_rate(void **state)
+{
+    enum { PACKETS = 100, WIRE = 1250, QUEUE_BYTES = 150000 };
+    static const uint64_t rates[][2] = {{GBPS, 100 * GBPS}, {100 * GBPS, GBPS}, {GBPS, GBPS}};
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        struct mrd_sim_link link = {.rate_bps = rates[i][0], .queue_bytes = QUEUE_BYTES};
+        struct mrd_sim_wire wire = wire_of(&link);
+        uint64_t old_ns = 8 * GBPS * WIRE / rates[i][0], new_ns = 8 * GBPS * WIRE / rates[i][1];
+        uint64_t last_ns = 0;
+
+        for (unsigned packet = 0; packet < PACKETS; packet++)
+            last_ns = mrd_sim_wire_pass(&wire, WIRE, false, 0).arrive_ns[0];
+        assert_int_equal(last_ns, PACKETS * old_ns);
+        link.rate_bps = rates[i][1];
+        mrd_sim_wire_set(&wire, &link, last_ns / 5);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns / 5), PACKETS * WIRE / 5 * 4);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns / 2), PACKETS * WIRE / 2);
+        /* Room for 40 more. */
+        for (unsigned packet = 0; packet < 40; packet++)
+            assert_int_equal(mrd_sim_wire_pass(&wire, WIRE, false, last_ns / 5).arrive_ns[0],
+                             last_ns + (packet + 1) * new_ns);
+        assert_int_equal(mrd_sim_wire_pass(&wire, WIRE, false, last_ns / 5).copies, 0);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns), 40 * WIRE);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns + 20 * new_ns), 20 * WIRE);
+        /* And once more while both are queued. */
+        mrd_sim_wire_set(&wire, &link, last_ns / 2);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns / 2), (PACKETS / 2 + 40) * WIRE);
+        assert_int_equal(mrd_sim_wire_backlog(&wire, last_ns + 40 * new_ns), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +189,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_wire_pass__burst_ends),
         cmocka_unit_test(mrd_sim_wire_is_down__flapping),
         cmocka_unit_test(mrd_sim_fabric_forward__around_flapping),
+        cmocka_unit_test(mrd_sim_wire_set__queue_at_other_rate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

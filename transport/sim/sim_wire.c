@@ -37,11 +37,23 @@ static uint64_t byte_time(uint64_t rate_bps)
     return time > UINT64_MAX ? UINT64_MAX : (uint64_t)time;
 }
 
-/* What is queued keeps the departure that it was given. */
+/* What is queued keeps the departures that it was given, by its rate until now. */
+static void keep_queue(struct mrd_sim_wire *wire, uint64_t now_ns)
+{
+    uint64_t backlog = mrd_sim_wire_backlog(wire, now_ns);
+
+    wire->old_idle_at_ns = 0;
+    if (backlog == 0)
+        return;
+    wire->old_idle_at_ns = wire->idle_at_ns;
+    wire->old_bytes_per_ns = (double)backlog / (double)(wire->idle_at_ns - now_ns);
+}
+
 void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t now_ns)
 {
     if (attr->flap_period_ns != wire->attr.flap_period_ns)
         wire->flap_from_ns = now_ns;
+    keep_queue(wire, now_ns);
     wire->attr = *attr;
     wire->byte_time = byte_time(attr->rate_bps);
     wire->bytes_per_ns = (double)attr->rate_bps / (8.0 * NS_PER_S);
@@ -55,9 +67,16 @@ void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr
 
 uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns)
 {
+    uint64_t from_ns = now_ns;
+    double old_bytes = 0;
+
     if (wire->idle_at_ns <= now_ns)
         return 0;
-    return (uint64_t)((double)(wire->idle_at_ns - now_ns) * wire->bytes_per_ns);
+    if (wire->old_idle_at_ns > now_ns) {
+        old_bytes = (double)(wire->old_idle_at_ns - now_ns) * wire->old_bytes_per_ns;
+        from_ns = wire->old_idle_at_ns;
+    }
+    return (uint64_t)(old_bytes + (double)(wire->idle_at_ns - from_ns) * wire->bytes_per_ns);
 }
 
 bool mrd_sim_wire_is_down(const struct mrd_sim_wire *wire, uint64_t now_ns)

@@ -4,7 +4,8 @@
  *
  * The queue is a virtual clock: when a packet is offered its departure follows from when the
  * transmitter falls idle, so a hop costs one event and a queue no memory. The backlog is what the
- * transmitter still has to send, the packet in service included.
+ * transmitter still has to send, the packet in service included. When the rate changes, what is
+ * queued keeps the departures that it was given, and counts as the bytes that it is.
  */
 #ifndef MRD_TRANSPORT_SIM_SIM_WIRE_H
 #define MRD_TRANSPORT_SIM_SIM_WIRE_H
@@ -33,6 +34,9 @@ struct mrd_sim_wire {
     struct mrd_sim_link attr; /* changed by mrd_sim_wire_set() */
     struct mrd_rng rng;       /* its own: faults on one link do not move those of another */
     uint64_t flap_from_ns;    /* flapping counts its periods from here */
+    /* What was queued when the link was last changed leaves until then, at that rate. */
+    uint64_t old_idle_at_ns;
+    double old_bytes_per_ns;
 };
 
 /* What became of a packet offered to a wire. */
