@@ -90,6 +90,8 @@ struct mrd_sim_attr {
      * until the simulation ends. It makes experiments with one source for all several times faster.
      */
     int payload_by_reference;
+    /* Acks overtake data in every queue: strict priority. An ack waits for the packet in service and for other acks. */
+    int ack_priority;
 };
 
 /* NULL with errno EINVAL, ENOMEM. */

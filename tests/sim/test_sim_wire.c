@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A link by itself: bursts of loss, flapping, and changes of its rate while packets are queued. */
+/* A link by itself: bursts of loss, flapping, changes of its rate while packets are queued, and priority. */
 #include <string.h>
 
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
+#include "tests/support/world.h"
 #include "transport/sim/sim_world.h"
 
 #define GBPS UINT64_C(1000000000)
@@ -182,6 +183,203 @@ static void mrd_sim_wire_set__queue_at_other_rate(void **state)
     }
 }
 
+/* -------------------------------------------------------------------------------------- priority */
+
+enum { DATA = 1250, ACK = 125, DATA_NS = 10000, ACK_NS = 1000 }; /* at 1 Gb/s */
+
+static uint64_t send_ack(struct mrd_sim_wire *wire, uint64_t now_ns)
+{
+    struct mrd_sim_passage passage = mrd_sim_wire_offer(wire, ACK, true, DATA, now_ns);
+
+    assert_int_equal(passage.copies, 1);
+    return passage.arrive_ns[0];
+}
+
+/* Behind a full queue an ack leaves within the time of one packet and its own; data is pushed back by as much. */
+static void mrd_sim_wire_offer__urgent_full_queue(void **state)
+{
+    struct mrd_sim_wire wire = wire_of(
+        &(struct mrd_sim_link){.rate_bps = GBPS, .queue_bytes = 100 * DATA, .ecn_max_bytes = 1});
+    (void)state;
+
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(mrd_sim_wire_pass(&wire, DATA, true, 0).copies, 1);
+    assert_int_equal(mrd_sim_wire_pass(&wire, DATA, true, 0).copies, 0);
+    assert_int_equal(wire.stats.ce, 99);
+    assert_int_equal(send_ack(&wire, 0), DATA_NS + ACK_NS);
+    assert_int_equal(send_ack(&wire, 500), DATA_NS + 2 * ACK_NS); /* behind the other ack only */
+    assert_int_equal(send_ack(&wire, DATA_NS), DATA_NS + 3 * ACK_NS);
+    assert_int_equal(wire.stats.ce, 101); /* the second and third found an ack before them */
+    assert_int_equal(send_ack(&wire, 50 * DATA_NS), 51 * DATA_NS + ACK_NS);
+    /* Never later than behind everything: 4 us of backlog are left. */
+    assert_int_equal(send_ack(&wire, 100 * DATA_NS), 100 * DATA_NS + 5 * ACK_NS);
+    assert_int_equal(mrd_sim_wire_pass(&wire, DATA, true, 100 * DATA_NS).arrive_ns[0],
+                     101 * DATA_NS + 5 * ACK_NS);
+}
+
+/* On an idle link both kinds are alike. */
+static void mrd_sim_wire_offer__urgent_idle(void **state)
+{
+    struct mrd_sim_link link = {.rate_bps = 3 * GBPS + 7, .delay_ns = 50};
+    struct mrd_sim_wire plain = wire_of(&link), urgent = wire_of(&link);
+    (void)state;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t now_ns = i * 7919ull;
+
+        assert_int_equal(mrd_sim_wire_offer(&urgent, 100 + i, false, DATA, now_ns).arrive_ns[0],
+                         mrd_sim_wire_pass(&plain, 100 + i, false, now_ns).arrive_ns[0]);
+    }
+}
+
+/* The rate holds for both together, and for acks alone, down to fractions of a nanosecond. */
+static void mrd_sim_wire_offer__urgent_rate_conserved(void **state)
+{
+    enum { PACKETS = 30000 };
+    struct mrd_sim_wire wire = wire_of(&(struct mrd_sim_link){.rate_bps = 100 * GBPS});
+    uint64_t bytes = 0, last_ns = 0, acks_ns = 0;
+    struct mrd_rng rng;
+    (void)state;
+
+    mrd_rng_init(&rng, 1);
+    for (unsigned i = 0; i < PACKETS; i++) {
+        uint32_t len = 64 + mrd_rng_below(&rng, 4000);
+        uint64_t now_ns = i * 20ull; /* ten times what the link takes */
+
+        if (mrd_rng_below(&rng, 3) == 0) {
+            acks_ns = mrd_sim_wire_offer(&wire, 71, false, 4064, now_ns).arrive_ns[0];
+            len = 71;
+        } else {
+            last_ns = mrd_sim_wire_pass(&wire, len, false, now_ns).arrive_ns[0];
+        }
+        bytes += len;
+        /* No ack waits for more than a packet and for acks, of which few come. */
+        assert_true(acks_ns < now_ns + 4064 * 8 / 100 + 10 * 71 * 8 / 100 + 2);
+    }
+    last_ns = last_ns > acks_ns ? last_ns : acks_ns;
+    assert_int_equal(wire.idle_at_ns, bytes * 8 / 100);
+    assert_in_range(last_ns, wire.idle_at_ns - 10, wire.idle_at_ns + 1);
+
+    wire = wire_of(&(struct mrd_sim_link){.rate_bps = 100 * GBPS});
+    for (unsigned i = 0; i < PACKETS; i++)
+        last_ns = mrd_sim_wire_offer(&wire, 71, false, 71, 0).arrive_ns[0];
+    assert_int_equal(last_ns, PACKETS * 71 * 8 / 100);
+}
+
+/* Acks fill no more than the queue either. */
+static void mrd_sim_wire_offer__urgent_own_limit(void **state)
+{
+    struct mrd_sim_wire wire =
+        wire_of(&(struct mrd_sim_link){.rate_bps = GBPS, .queue_bytes = 10 * ACK});
+    (void)state;
+
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(mrd_sim_wire_offer(&wire, ACK, false, ACK, 0).copies, i < 10);
+    assert_int_equal(wire.stats.queue_drops, 10);
+}
+
+/* Three senders of data, and now and then an ack, to one host of four; when the acks came. */
+static struct recorder_fabric *incast(bool acks_first, bool mark_acks)
+{
+    struct recorder_fabric *f = recorder_fabric_create(
+        &(struct mrd_sim_attr){.topology = &leaf_spine,
+                               .link = {.queue_bytes = 1 << 20, .jitter_ns = 10},
+                               .ack_priority = acks_first});
+
+    for (unsigned i = 0; i < 600; i++) {
+        struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&f->sim->packets, 16);
+
+        assert_non_null(packet);
+        memset(packet->data, i % 10 == 9, 16); /* an ack is a 1 */
+        packet->to = 0;
+        packet->path = (uint16_t)(i % 7);
+        packet->ecn = MRD_ECN_ECT0;
+        packet->wire_bytes = i % 10 == 9 ? ACK : DATA;
+        packet->urgent = mark_acks && i % 10 == 9;
+        mrd_sim_host_send(&f->sim->hosts[1 + i % 3], packet);
+    }
+    mrd_sim_run_until(f->sim, MSEC_NS);
+    return f;
+}
+
+static uint64_t last_ack_ns(const struct recorder *r)
+{
+    uint64_t ns = 0;
+
+    for (unsigned i = 0; i < r->num_arrivals; i++) {
+        if (r->arrivals[i].data[0] == 1)
+            ns = r->arrivals[i].at_ns;
+    }
+    return ns;
+}
+
+static bool is_same(const struct recorder *a, const struct recorder *b)
+{
+    return a->num_arrivals == b->num_arrivals &&
+           memcmp(a->arrivals, b->arrivals, a->num_arrivals * sizeof(a->arrivals[0])) == 0;
+}
+
+/* Without the option the mark means nothing, and without a mark the option. */
+static void mrd_sim_fabric_send__ack_priority(void **state)
+{
+    struct recorder_fabric *plain = incast(false, false), *marked = incast(false, true);
+    struct recorder_fabric *on = incast(true, false), *first = incast(true, true);
+    (void)state;
+
+    assert_int_equal(plain->host[0].num_arrivals, 600);
+    assert_true(is_same(&plain->host[0], &marked->host[0]));
+    assert_true(is_same(&plain->host[0], &on->host[0]));
+    /* 540 packets of data take 54 us; acks overtake them in the senders' queues already. */
+    assert_int_equal(first->host[0].num_arrivals, 600);
+    assert_in_range(last_ack_ns(&plain->host[0]), 50000, 60000);
+    assert_true(last_ack_ns(&first->host[0]) < 5000);
+    assert_in_range(first->host[0].arrivals[599].at_ns, 50000, 60000);
+    recorder_fabric_destroy(plain);
+    recorder_fabric_destroy(marked);
+    recorder_fabric_destroy(on);
+    recorder_fabric_destroy(first);
+}
+
+/* Send host 0 twice what its link takes, until then; its context drops it, as no packet of its own. */
+static void crowd(struct sim_world *w, uint64_t end_ns)
+{
+    for (; mrd_sim_now(w->sim) < end_ns; sim_run(w, 10 * USEC_NS)) {
+        for (unsigned i = 0; i < 200; i++) {
+            struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&w->sim->packets, 16);
+
+            assert_non_null(packet);
+            memset(packet->data, 0, 16);
+            packet->to = 0;
+            packet->path = 0;
+            packet->ecn = MRD_ECN_NOT_ECT;
+            packet->wire_bytes = DATA;
+            mrd_sim_host_send(&w->sim->hosts[i % 2 ? 1 : 3], packet);
+        }
+    }
+}
+
+/* A context's acks are urgent: a write whose acks come by a crowded link takes as long as alone. */
+static void mrd_sim_tx_burst__ack_priority(void **state)
+{
+    uint64_t ns[2];
+    (void)state;
+
+    for (int first = 0; first < 2; first++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){
+            .seed = 1, .topology = &leaf_spine, .queue_bytes = 500000, .ack_priority = first});
+
+        crowd(w, 200 * USEC_NS);
+        sim_write(w, HOST_0, HOST_2, 1 << 20);
+        crowd(w, 600 * USEC_NS);
+        sim_run_until_complete(w, 100 * MSEC_NS);
+        ns[first] = w->messages[0].sent_ns - 200 * USEC_NS;
+        assert_true(sim_payload_equal(w, HOST_2));
+        sim_world_destroy(w);
+    }
+    assert_true(ns[0] > 150 * USEC_NS); /* half of its acks were dropped */
+    assert_true(ns[1] < 110 * USEC_NS); /* 1 MiB takes 86 us, the round trip some more */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +388,12 @@ int main(void)
         cmocka_unit_test(mrd_sim_wire_is_down__flapping),
         cmocka_unit_test(mrd_sim_fabric_forward__around_flapping),
         cmocka_unit_test(mrd_sim_wire_set__queue_at_other_rate),
+        cmocka_unit_test(mrd_sim_wire_offer__urgent_full_queue),
+        cmocka_unit_test(mrd_sim_wire_offer__urgent_idle),
+        cmocka_unit_test(mrd_sim_wire_offer__urgent_rate_conserved),
+        cmocka_unit_test(mrd_sim_wire_offer__urgent_own_limit),
+        cmocka_unit_test(mrd_sim_fabric_send__ack_priority),
+        cmocka_unit_test(mrd_sim_tx_burst__ack_priority),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ static struct mrd_sim *create_sim(const struct sim_options *o)
         .links = o->topology ? 0 : o->links,
         .topology = o->topology,
         .wire_overhead = o->wire_overhead,
+        .ack_priority = o->ack_priority,
         .link = {.rate_bps = o->rate_bps,
                  .delay_ns = o->delay_ns,
                  .jitter_ns = o->jitter_ns,

@@ -32,6 +32,7 @@ struct sim_options {
     /* Switches in place of links between hosts: it has the hosts, the rates and the delays [none] */
     const struct mrd_sim_topology *topology;
     uint32_t wire_overhead;
+    bool ack_priority;
     struct {
         uint32_t path;
         uint64_t

@@ -85,6 +85,7 @@ int mrd_sim_fabric_init(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr
     *fabric = (struct mrd_sim_fabric){.hosts = attr->hosts,
                                       .links = attr->links,
                                       .loss_ppb = attr->loss_ppb,
+                                      .has_priority = attr->ack_priority != 0,
                                       .events = events,
                                       .packets = packets};
     mrd_rng_init(&fabric->rng, seed);
@@ -226,11 +227,20 @@ static struct mrd_sim_packet *corrupted(struct mrd_sim_fabric *fabric, struct mr
     return packet;
 }
 
+/* With priority: what an urgent packet may find in service at most; 0: it is not urgent. */
+static uint32_t urgent_bytes_max(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
+{
+    if (packet->wire_bytes > fabric->bytes_max)
+        fabric->bytes_max = packet->wire_bytes;
+    return packet->urgent ? fabric->bytes_max : 0;
+}
+
 static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
                  struct mrd_sim_packet *packet, uint64_t now_ns)
 {
-    struct mrd_sim_passage passage =
-        mrd_sim_wire_pass(wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, now_ns);
+    uint32_t urgent = fabric->has_priority ? urgent_bytes_max(fabric, packet) : 0;
+    struct mrd_sim_passage passage = mrd_sim_wire_offer(
+        wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, urgent, now_ns);
 
     if (passage.ce)
         packet->ecn = MRD_ECN_CE;

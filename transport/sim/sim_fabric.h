@@ -37,6 +37,8 @@ struct mrd_sim_fabric {
     uint32_t loss_ppb;    /* end to end */
     uint64_t lost;        /* by that */
     uint32_t num_down;    /* wires that may be down: switches look */
+    bool has_priority;    /* urgent packets go first */
+    uint32_t bytes_max;   /* on the wire, of the largest packet so far; with priority only */
     struct mrd_rng rng;
     mrd_sim_tap *tap; /* or NULL */
     void *tap_arg;

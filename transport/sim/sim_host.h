@@ -34,8 +34,8 @@ void mrd_sim_attach(struct mrd_backend *b, void (*progress)(void *arg),
 
 /*
  * What lives on a host in place of a context: a model of another transport, on the same fabric. It sends packets from
- * mrd_sim_packet_alloc(), whose data[] is its own affair, with `to`, `path`, `ecn` and `wire_bytes` set, by
- * mrd_sim_host_send(); a sender that wants no queue of its own waits until mrd_sim_host_idle_ns().
+ * mrd_sim_packet_alloc(), whose data[] is its own affair, with `to`, `path`, `ecn` and `wire_bytes` set, and `urgent` if it is
+ * an ack, by mrd_sim_host_send(); a sender that wants no queue of its own waits until mrd_sim_host_idle_ns().
  */
 struct mrd_sim_model {
     void (*receive)(void *arg, struct mrd_sim_packet *packet); /* to be released */

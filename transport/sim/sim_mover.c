@@ -199,7 +199,16 @@ static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     sent->hash = host->sim->options.read_check ? hash_pieces(sent->iov, sent->num_iov) : 0;
 }
 
-/* As uet-htsim counts: by payload. What is staged, and what is an ack, the header tells. */
+/* What is not gathered from elsewhere is staged data, an ack or another packet without data: the header tells. */
+static bool is_ack(const struct mrd_tx_packet *tx)
+{
+    struct mrd_wire_head head;
+
+    return tx->num_iov == 0 && mrd_wire_get(tx->head, tx->head_len, &head) == MRD_WIRE_OK &&
+           head.type == MRD_WIRE_ACK;
+}
+
+/* As uet-htsim counts: by payload. */
 static uint32_t htsim_bytes(const struct mrd_tx_packet *tx)
 {
     struct mrd_wire_head head;
@@ -239,6 +248,7 @@ static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd
     packet->from = host->number;
     packet->to = tx->to.port - 1;
     packet->path = tx->path;
+    packet->urgent = attr->ack_priority && is_ack(tx);
     packet->ecn = tx->flags & MRD_TX_ECT ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
     return packet;
 }

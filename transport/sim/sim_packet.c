@@ -76,7 +76,7 @@ struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uin
     packet->event = (struct mrd_sim_event){.kind = MRD_SIM_EVENT_ARRIVE};
     packet->len = packet->head_len = len;
     packet->rest = NULL;
-    packet->broken = false;
+    packet->urgent = packet->broken = false;
     return packet;
 }
 
@@ -92,6 +92,7 @@ struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
     clone->to = packet->to;
     clone->path = packet->path;
     clone->ecn = packet->ecn;
+    clone->urgent = packet->urgent;
     clone->broken = packet->broken;
     memcpy(clone->data, packet->data, packet->head_len);
     if (packet->rest)

@@ -31,6 +31,7 @@ struct mrd_sim_packet {
     uint16_t path;       /* the sender's path number */
     uint8_t ecn;         /* enum mrd_ecn */
     uint8_t size_class;
+    bool urgent; /* goes before what is not, where mrd_sim_attr.ack_priority says so */
     bool broken; /* corrupted, where data[] means nothing to the fabric: a model's packet */
     uint8_t data[];
 };

@@ -105,22 +105,44 @@ static bool marks(struct mrd_sim_wire *wire, uint64_t backlog)
     return happens(&wire->rng, (uint32_t)((backlog - min) * MRD_SIM_PPM / (max - min)));
 }
 
-/*
- * Put a packet behind what is queued: when its last bit leaves. The fraction is carried, so rates
- * hold exactly.
- */
+/* Move a clock on by the time of so many bytes, and the time that it then shows; the fraction is carried, so rates hold. */
+static uint64_t serialise(const struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_t *at_ns,
+                          uint64_t *fraction)
+{
+    unsigned __int128 work = (unsigned __int128)wire->byte_time * wire_bytes + *fraction;
+
+    *at_ns += (uint64_t)(work / ONE_NS);
+    *fraction = (uint64_t)work % ONE_NS;
+    return *at_ns + (*fraction > ALMOST_ONE);
+}
+
+/* Put a packet behind what is queued: when its last bit leaves. */
 static uint64_t transmit(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_t now_ns)
 {
     if (wire->idle_at_ns < now_ns) {
         wire->idle_at_ns = now_ns;
         wire->idle_fraction = 0;
     }
+    return serialise(wire, wire_bytes, &wire->idle_at_ns, &wire->idle_fraction);
+}
 
-    unsigned __int128 work = (unsigned __int128)wire->byte_time * wire_bytes + wire->idle_fraction;
+/* Put it before what is not urgent. Where nothing urgent is being sent, a packet of any age may be in service. */
+static uint64_t transmit_urgent(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint32_t bytes_max,
+                                uint64_t now_ns)
+{
+    if (wire->urgent_at_ns <= now_ns) {
+        uint64_t service_ns = 0, fraction = 0;
 
-    wire->idle_at_ns += (uint64_t)(work / ONE_NS);
-    wire->idle_fraction = (uint64_t)work % ONE_NS;
-    return wire->idle_at_ns + (wire->idle_fraction > ALMOST_ONE);
+        (void)serialise(wire, bytes_max, &service_ns, &fraction);
+        if (wire->idle_at_ns <= now_ns)
+            service_ns = 0;
+        else if (wire->idle_at_ns - now_ns < service_ns)
+            service_ns = wire->idle_at_ns - now_ns;
+        wire->urgent_at_ns = now_ns + service_ns;
+        wire->urgent_fraction = 0;
+    }
+    (void)transmit(wire, wire_bytes, now_ns);
+    return serialise(wire, wire_bytes, &wire->urgent_at_ns, &wire->urgent_fraction);
 }
 
 static uint64_t jitter(struct mrd_sim_wire *wire)
@@ -168,8 +190,15 @@ static void damage(struct mrd_sim_wire *wire, uint64_t leave_ns, struct mrd_sim_
     }
 }
 
-struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
-                                         uint64_t now_ns)
+static uint64_t urgent_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns)
+{
+    if (wire->urgent_at_ns <= now_ns)
+        return 0;
+    return (uint64_t)((double)(wire->urgent_at_ns - now_ns) * wire->bytes_per_ns);
+}
+
+struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
+                                          uint32_t urgent_bytes_max, uint64_t now_ns)
 {
     struct mrd_sim_passage passage = {0};
 
@@ -179,7 +208,8 @@ struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wir
         return passage;
     }
 
-    uint64_t backlog = mrd_sim_wire_backlog(wire, now_ns);
+    uint64_t backlog =
+        urgent_bytes_max ? urgent_backlog(wire, now_ns) : mrd_sim_wire_backlog(wire, now_ns);
 
     /* An idle transmitter takes any packet: a limit below one packet must not cut the link. */
     if (backlog > 0 && backlog + wire_bytes > wire->queue_bytes) {
@@ -187,7 +217,9 @@ struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wir
         return passage;
     }
 
-    uint64_t leave_ns = transmit(wire, wire_bytes, now_ns);
+    uint64_t leave_ns = urgent_bytes_max
+                            ? transmit_urgent(wire, wire_bytes, urgent_bytes_max, now_ns)
+                            : transmit(wire, wire_bytes, now_ns);
 
     wire->stats.bytes += wire_bytes;
     if (ect && backlog >= wire->ecn_min_bytes && marks(wire, backlog)) {

@@ -34,6 +34,9 @@ struct mrd_sim_wire {
     struct mrd_sim_link attr; /* changed by mrd_sim_wire_set() */
     struct mrd_rng rng;       /* its own: faults on one link do not move those of another */
     uint64_t flap_from_ns;    /* flapping counts its periods from here */
+    /* When the transmitter has sent what is urgent: a clock of its own, never ahead of that of all packets. */
+    uint64_t urgent_at_ns;
+    uint64_t urgent_fraction;
     /* What was queued when the link was last changed leaves until then, at that rate. */
     uint64_t old_idle_at_ns;
     double old_bytes_per_ns;
@@ -51,9 +54,21 @@ struct mrd_sim_passage {
 int mrd_sim_link_validate(const struct mrd_sim_link *attr);
 void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t seed);
 void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr, uint64_t now_ns);
-/* Offer a packet that takes `wire_bytes` on the wire, headers of lower layers included. */
-struct mrd_sim_passage mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
-                                         uint64_t now_ns);
+/*
+ * Offer a packet that takes `wire_bytes` on the wire, headers of lower layers included.
+ *
+ * urgent_bytes_max other than 0: before all that are not urgent. It waits for the one in service, of which is known that
+ * it has at most so many bytes, and for urgent ones. What is not urgent leaves as much later, but for packets that have
+ * been given their departure: those overlap with it, and the next to come makes up for it. The queue's limits hold for
+ * urgent packets by themselves.
+ */
+struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
+                                          uint32_t urgent_bytes_max, uint64_t now_ns);
+static inline struct mrd_sim_passage
+mrd_sim_wire_pass(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect, uint64_t now_ns)
+{
+    return mrd_sim_wire_offer(wire, wire_bytes, ect, 0, now_ns);
+}
 void mrd_sim_wire_corrupt(struct mrd_sim_wire *wire, uint8_t *data, uint32_t len);
 /* Bytes still to be sent at now_ns. */
 uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns);
