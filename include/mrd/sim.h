@@ -20,7 +20,7 @@ struct mrd_sim;
 /* A link in one direction. All shares are parts per million, each packet judged on its own. */
 struct mrd_sim_link {
     uint64_t rate_bps;      /* 0: infinite */
-    uint64_t delay_ns;      /* propagation */
+    uint64_t delay_ns;      /* propagation; in a topology also switch_ns of the switch at its end */
     uint64_t jitter_ns;     /* uniform extra delay of 0 .. jitter_ns a packet: may reorder */
     uint64_t queue_bytes;   /* tail drop above this backlog; 0: no limit */
     uint64_t ecn_min_bytes; /* CE with probability 0 .. 1 between these backlogs; 0, 0: never */
