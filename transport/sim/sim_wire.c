@@ -42,7 +42,7 @@ static void keep_queue(struct mrd_sim_wire *wire, uint64_t now_ns)
 {
     uint64_t backlog = mrd_sim_wire_backlog(wire, now_ns);
 
-    wire->old_idle_at_ns = 0;
+    wire->was_queued = backlog > 0;
     if (backlog == 0)
         return;
     wire->old_idle_at_ns = wire->idle_at_ns;
@@ -72,7 +72,7 @@ uint64_t mrd_sim_wire_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns)
 
     if (wire->idle_at_ns <= now_ns)
         return 0;
-    if (wire->old_idle_at_ns > now_ns) {
+    if (wire->was_queued && wire->old_idle_at_ns > now_ns) {
         old_bytes = (double)(wire->old_idle_at_ns - now_ns) * wire->old_bytes_per_ns;
         from_ns = wire->old_idle_at_ns;
     }

@@ -26,9 +26,10 @@ struct mrd_sim_wire {
     uint64_t queue_bytes;   /* as in attr, which is further off */
     uint64_t ecn_min_bytes;
     double bytes_per_ns;
-    uint32_t to;    /* node at its end */
-    bool is_faulty; /* attr asks for more than queueing and delay */
-    bool in_burst;  /* Gilbert-Elliott: in the bad state */
+    uint32_t to;     /* node at its end */
+    bool is_faulty;  /* attr asks for more than queueing and delay */
+    bool in_burst;   /* Gilbert-Elliott: in the bad state */
+    bool was_queued; /* old_* below count: what is far off is not looked at for nothing */
 
     struct mrd_sim_stats stats;
     struct mrd_sim_link attr; /* changed by mrd_sim_wire_set() */
