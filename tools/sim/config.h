@@ -53,9 +53,9 @@ struct simx_config {
     struct mrd_sim_tune model_tune; /* the same, of the models */
 
     /* What only some experiments have. */
-    uint32_t senders;              /* incast: senders to the one; 0: all others */
+    uint32_t senders;              /* incast: to the one; 0: all others; failure: pairs; 0: one */
     bool victim;                   /* incast: a flow beside it */
-    char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "flap", "degrade", "down" */
+    char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "down", "flap", "degrade"; "": each */
     double at_us;                  /* failure: when */
     /* skew: delay of the slowest path above the fastest one's, base RTTs; below 0: those of skew */
     double spread;

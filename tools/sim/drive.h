@@ -36,6 +36,7 @@ struct simx_totals {
     uint64_t acks;
     uint64_t timeouts;
     uint64_t cuts;        /* of windows or rates; UINT64_MAX: not counted */
+    uint64_t paths_suspended, paths_replaced;
     uint64_t state_bytes; /* per-peer or per-connection state in use, where that is counted */
 };
 

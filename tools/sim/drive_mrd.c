@@ -367,6 +367,8 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
         totals->spurious += counter(counters, num, "retx_spurious");
         totals->acks += counter(counters, num, "tx_acks");
         totals->timeouts += counter(counters, num, "retx_timeout");
+        totals->paths_suspended += counter(counters, num, "paths_suspended");
+        totals->paths_replaced += counter(counters, num, "paths_replaced");
         totals->state_bytes +=
             counter(counters, num, "peers") *
             (sizeof(struct mrd_peer) + sizeof(struct mrd_tx_half) + sizeof(struct mrd_rx_half) +

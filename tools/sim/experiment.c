@@ -13,6 +13,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_collision,
     &simx_exp_incast,
     &simx_exp_skew,
+    &simx_exp_failure,
 };
 /* clang-format on */
 

@@ -28,9 +28,10 @@ struct row {
 static const struct row rows[] = {
     {"tm", TEXT, FIELD(tm), 0, 0, "FILE", "traffic: a connection matrix of uet-htsim"},
     {"size", BYTES, FIELD(bytes), 1, 1e12, "BYTES", "of a flow (K, M, G: powers of 1024)"},
-    {"senders", COUNT, FIELD(senders), 1, 65535, "N", "incast: that many to one"},
+    {"senders", COUNT, FIELD(senders), 1, 65535, "N", "incast: that many to one; failure: pairs"},
     {"victim", FLAG, FIELD(victim), 0, 0, NULL, "incast: with a flow beside it"},
-    {"failure", TEXT, FIELD(failure), 0, 0, "KIND", "failure: blackhole, down, flap or degrade"},
+    {"failure", TEXT, FIELD(failure), 0, 0, "KIND",
+     "failure: blackhole, down, flap, degrade; default: each"},
     {"at", REAL, FIELD(at_us), 0, 1e9, "US", "failure: when it comes"},
     {"spread", REAL, FIELD(spread), 0, 100, "RTTS", "skew: of the paths' delays, base RTTs"},
 
@@ -241,7 +242,7 @@ static int check(struct simx_config *c, char *error, size_t len)
     if (!mrd_spray_find(c->spray))
         return fail(error, len,
                     "--spray: expected single, rr, random, reps or adaptive, found '%s'", c->spray);
-    if (!is_one_of(c->failure, failures))
+    if (c->failure[0] && !is_one_of(c->failure, failures))
         return fail(error, len, "--failure: expected blackhole, down, flap or degrade, found '%s'",
                     c->failure);
     if (c->payload_bytes % 64 != 0)
@@ -268,7 +269,6 @@ static void defaults(struct simx_config *c)
         .skew_ppm = 50,
         .paths = 64,
         .payload_bytes = 4096,
-        .failure = "blackhole",
         .at_us = 100,
         .seed = 1,
         .seeds = 1,

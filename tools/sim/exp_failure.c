@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * failure: one way of many fails during long transfers, in both directions.
+ *
+ * Hosts of the first leaf send to hosts of the last one (--senders of them, or -tm). At --at the link fails on which the
+ * first sender's leaf has sent most upwards: with spraying one is as good as another, a transport of a single path is
+ * hit where it hurts. What the receivers have is looked at each quarter of the base RTT.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/goodput.h"
+#include "tools/sim/plot.h"
+
+enum { NAME_BYTES = 48, SAMPLES_MAX = 16384, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
+
+/* Below this share of the rate before it is dark; at this share of what is possible it is well again. */
+#define DARK_SHARE 0.1
+#define WELL_SHARE 0.9
+
+static const struct kind {
+    const char *name, *action, *value;
+} kinds[] = {
+    {"blackhole", "blackhole", "on"}, /* nobody is told */
+    {"down", "down", "on"},           /* both switches know, the others do not */
+    {"flap", "flap", "200,100"},      /* down for 100 us of each 200 us */
+    {"degrade", "degrade", "0.1"},    /* a tenth of its rate */
+};
+
+enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* A run that is watched. */
+struct watch {
+    struct simx_run run;
+    const struct kind *kind;
+    uint64_t *owed; /* bytes for each host */
+    struct simx_goodput goodput;
+    double at_us, before_gbps, possible_gbps;
+    char links[NAME_BYTES];
+};
+
+/* --------------------------------------------------------------------------------------- traffic */
+
+static int make_traffic(const struct simx_config *c, struct simx_cm *cm, char *error, size_t len)
+{
+    struct simx_net net;
+    uint32_t pairs = c->senders ? c->senders : 1;
+
+    if (c->tm[0])
+        return simx_cm_read(cm, c->tm, error, len);
+
+    int ret = simx_net_init(&net, c, error, len);
+
+    if (ret != 0)
+        return ret;
+
+    uint32_t hosts = net.topology.hosts, leaf_hosts = net.topology.tier[0].radix_down;
+    uint32_t last_leaf = (hosts - 1) / leaf_hosts * leaf_hosts;
+
+    if (last_leaf == 0 || pairs > leaf_hosts || pairs > hosts - last_leaf) {
+        snprintf(error, len,
+                 "failure: expected two leaves of %u hosts or more, found %u hosts, %u a leaf",
+                 pairs, hosts, leaf_hosts);
+        return -EINVAL;
+    }
+    ret = simx_cm_incast(cm, hosts, last_leaf, pairs, c->bytes, 0);
+    for (uint32_t i = 0; ret == 0 && i < pairs; i++) {
+        cm->flows[i].src = i;
+        cm->flows[i].dst = last_leaf + i;
+    }
+    return ret;
+}
+
+/* --------------------------------------------------------------------------------------- looking */
+
+/* All that came; true: a host has all that it is owed, so that the sum is no longer that of all transfers. */
+static bool look(struct watch *w)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < w->run.cm->nodes; i++) {
+        uint64_t bytes = w->owed[i] ? w->run.ops->received(w->run.drive, i) : 0;
+
+        if (w->owed[i] && bytes >= w->owed[i])
+            return true;
+        sum += (double)bytes;
+    }
+    return !simx_goodput_add(&w->goodput, (double)mrd_sim_now(w->run.sim) / 1e3, sum);
+}
+
+/* Until `ns` or the end of a transfer; true: it is that. */
+static bool watch_until(struct watch *w, uint64_t ns)
+{
+    uint64_t step_ns = (uint64_t)(w->run.net.base_rtt_ns / STEPS_AN_RTT) + 1;
+    uint64_t now_ns = mrd_sim_now(w->run.sim);
+
+    while (now_ns < ns && w->goodput.num < SAMPLES_MAX) {
+        now_ns = ns - now_ns > step_ns ? now_ns + step_ns : ns;
+        if (simx_run_until(&w->run, now_ns) || look(w))
+            return true;
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------------------- failing */
+
+/* Of the links from the first sender's leaf upwards: the most used one, how many there are, and what they carry. */
+static void choose_links(struct watch *w)
+{
+    const struct simx_net *net = &w->run.net;
+    uint32_t leaf = w->run.cm->flows[0].src / net->topology.tier[0].radix_down;
+    char prefix[NAME_BYTES], name[NAME_BYTES], *far_end;
+    uint64_t most = 0;
+    double gbps = 0, one_gbps = 0;
+
+    snprintf(prefix, sizeof(prefix), "leaf%u>", leaf);
+    for (uint32_t i = 0; i < mrd_sim_num_links(w->run.sim); i++) {
+        struct mrd_sim_link link;
+        struct mrd_sim_stats stats;
+
+        mrd_sim_link_name(w->run.sim, i, name, sizeof(name));
+        far_end = name + strlen(prefix);
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || strncmp(far_end, "host", 4) == 0)
+            continue;
+        mrd_sim_query_link(w->run.sim, i, &link, &stats);
+        one_gbps = (double)link.rate_bps / 1e9;
+        gbps += one_gbps;
+        if (stats.bytes <= most && w->links[0])
+            continue;
+        most = stats.bytes;
+        snprintf(w->links, sizeof(w->links), "leaf%u-%s", leaf, far_end);
+    }
+
+    double payload = (double)w->run.config->payload_bytes / net->packet_bytes;
+
+    w->possible_gbps = fmin(w->before_gbps, (gbps - one_gbps) * payload);
+}
+
+static int strike(struct watch *w, char *error, size_t len)
+{
+    double rtt_us = w->run.net.base_rtt_ns / 1e3;
+    int ret;
+
+    w->at_us = (double)mrd_sim_now(w->run.sim) / 1e3;
+    w->before_gbps = simx_goodput_gbps(
+        &w->goodput, fmax(w->at_us / 2, w->at_us - RTTS_BEFORE * rtt_us), w->at_us);
+    choose_links(w);
+    ret = mrd_sim_schedule(w->run.sim, mrd_sim_now(w->run.sim), w->links, w->kind->action,
+                           w->kind->value);
+    if (ret != 0)
+        snprintf(error, len, "failure: %s", mrd_last_error());
+    return ret;
+}
+
+static int run_watched(struct watch *w, char *error, size_t len)
+{
+    uint64_t at_ns = (uint64_t)llround(w->run.config->at_us * 1e3);
+    uint64_t limit_ns = (uint64_t)(w->run.config->limit_s * 1e9);
+
+    if (look(w) || watch_until(w, at_ns)) {
+        if (w->run.error != 0)
+            return simx_run_all(&w->run, error, len);
+        snprintf(error, len, "failure: a transfer ended before --at %g: --size may be greater",
+                 w->run.config->at_us);
+        return -EINVAL;
+    }
+    int ret = strike(w, error, len);
+    if (ret != 0)
+        return ret;
+    watch_until(w, limit_ns);
+    return simx_run_all(&w->run, error, len);
+}
+
+/* --------------------------------------------------------------------------------------- results */
+
+static struct json_object *samples(const struct simx_goodput *g)
+{
+    struct json_object *array = json_object_new_array();
+
+    for (size_t i = 1; i < g->num; i++) {
+        struct json_object *sample = json_object_new_object();
+
+        simx_json_add_double(sample, "t_us", g->t_us[i]);
+        simx_json_add_double(sample, "gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i]));
+        json_object_array_add(array, sample);
+    }
+    return array;
+}
+
+static struct json_object *result_of(const struct watch *w)
+{
+    struct json_object *result = simx_result(&w->run);
+    const struct simx_goodput *g = &w->goodput;
+    double rtt_us = w->run.net.base_rtt_ns / 1e3;
+    double blackout_us = simx_goodput_blackout_us(g, w->at_us, DARK_SHARE * w->before_gbps);
+    struct simx_totals totals;
+
+    w->run.ops->totals(w->run.drive, &totals);
+    simx_json_add_string(result, "failure_kind", w->kind->name);
+    simx_json_add_string(result, "failure_value", w->kind->value);
+    simx_json_add_string(result, "failure_links", w->links);
+    simx_json_add_double(result, "failure_at_us", w->at_us);
+    simx_json_add_double(result, "base_rtt_us", rtt_us);
+    simx_json_add_double(result, "before_gbps", w->before_gbps);
+    simx_json_add_double(result, "possible_gbps", w->possible_gbps);
+    simx_json_add_double(result, "blackout_us", blackout_us);
+    simx_json_add_double(result, "blackout_rtts", blackout_us / rtt_us);
+    simx_json_add_double(result, "lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us));
+    simx_json_add_double(
+        result, "first_90_us",
+        simx_goodput_first_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
+    simx_json_add_double(result, "to_90_us",
+                         simx_goodput_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
+    simx_json_add_u64(result, "paths_suspended", totals.paths_suspended);
+    simx_json_add_u64(result, "paths_replaced", totals.paths_replaced);
+    json_object_object_add(result, "samples", samples(g));
+    return result;
+}
+
+/* -------------------------------------------------------------------------------- the experiment */
+
+static const struct kind *kind_of(const char *name)
+{
+    for (unsigned i = 0; i < NUM_KINDS; i++) {
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    struct watch w = {.kind = kind_of(config->failure)};
+    struct json_object *result = NULL;
+    struct simx_cm cm;
+
+    if (make_traffic(config, &cm, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    w.owed = calloc(cm.nodes, sizeof(*w.owed));
+    for (uint32_t i = 0; w.owed && i < cm.num_flows; i++)
+        w.owed[cm.flows[i].dst] += cm.flows[i].bytes;
+    if (!w.owed)
+        snprintf(progress->error, sizeof(progress->error), "no memory for %u hosts", cm.nodes);
+    else if (simx_run_create(&w.run, config, &cm, progress->error, sizeof(progress->error)) == 0) {
+        w.run.progress = simx_run_show;
+        w.run.progress_arg = progress;
+        if (run_watched(&w, progress->error, sizeof(progress->error)) == 0)
+            result = result_of(&w);
+        simx_run_destroy(&w.run);
+    }
+    simx_goodput_fini(&w.goodput);
+    free(w.owed);
+    simx_cm_fini(&cm);
+    return result;
+}
+
+static void defaults(struct simx_config *config)
+{
+    config->hosts = 32;
+    config->leaf_hosts = 16;
+    config->bytes = 32 << 20;
+    config->at_us = 500;
+    config->failure[0] = '\0';
+}
+
+static unsigned points(const struct simx_config *config)
+{
+    return config->failure[0] ? 1 : NUM_KINDS;
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    if (!config->failure[0])
+        snprintf(config->failure, sizeof(config->failure), "%s", kinds[index].name);
+}
+
+static const struct simx_column columns[] = {
+    {"transport", "transport", NULL, 0},
+    {"spray", "spray", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"failure_kind", "failure", NULL, 0},
+    {"failure_links", "of", NULL, 0},
+    {"before_gbps", "before", "Gb/s", 2},
+    {"possible_gbps", "possible", "Gb/s", 2},
+    {"lowest_gbps", "lowest", "Gb/s", 2},
+    {"blackout_us", "blackout", "us", 2},
+    {"blackout_rtts", "blackout", "RTT", 2},
+    {"first_90_us", "first 90 %", "us", 2},
+    {"to_90_us", "for good", "us", 2},
+    {"fct_us.max", "FCT max", "us", 2},
+    {"retransmitted", "retx", NULL, 0},
+    {"timeouts", "timeouts", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"paths_suspended", "suspended", NULL, 0},
+    {"paths_replaced", "replaced", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+/* --------------------------------------------------------------------------------------- picture */
+
+/* Goodput of a run over the last base RTT: a quarter of one has so few packets that each of them shows. */
+static size_t smooth(struct json_object *run, double *x, double *y, size_t max)
+{
+    struct json_object *array = simx_json_get(run, "samples");
+    size_t num = array ? json_object_array_length(array) : 0, n = 0;
+    double sum = 0, last[STEPS_AN_RTT] = {0};
+
+    for (size_t i = 0; i < num && n < max; i++) {
+        struct json_object *sample = json_object_array_get_idx(array, i);
+        double gbps = simx_json_get_number(sample, "gbps");
+
+        sum += gbps - last[i % STEPS_AN_RTT];
+        last[i % STEPS_AN_RTT] = gbps;
+        if (i + 1 < STEPS_AN_RTT)
+            continue;
+        x[n] = simx_json_get_number(sample, "t_us");
+        y[n++] = sum / STEPS_AN_RTT;
+    }
+    return n;
+}
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    struct simx_series series[NUM_KINDS + 1] = {0};
+    double *values = calloc(2 * NUM_KINDS * SAMPLES_MAX, sizeof(*values));
+    double at_us = simx_value(runs[0], "failure_at_us");
+    double mark_x[] = {at_us, at_us}, mark_y[] = {0, 0};
+    size_t n = 0;
+
+    if (!values) {
+        snprintf(error, len, "no memory for the picture");
+        return -ENOMEM;
+    }
+    for (; n < num_runs && n < NUM_KINDS; n++) {
+        double *x = values + 2 * n * SAMPLES_MAX, *y = x + SAMPLES_MAX;
+        size_t num = smooth(runs[n], x, y, SAMPLES_MAX);
+
+        for (size_t i = 0; i < num; i++)
+            mark_y[1] = fmax(mark_y[1], y[i]);
+        series[n] = (struct simx_series){
+            .title = json_object_get_string(simx_json_get(runs[n], "failure_kind")),
+            .x = x,
+            .y = y,
+            .n = num};
+    }
+    series[n++] = (struct simx_series){.title = "it fails", .x = mark_x, .y = mark_y, .n = 2};
+
+    int ret = simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
+                                                  .title = "Failure of one way",
+                                                  .x_label = "time [us]",
+                                                  .y_label = "goodput over one RTT [Gb/s]",
+                                                  .y_from_zero = true,
+                                                  .series = series,
+                                                  .num_series = n},
+                              path, error, len);
+
+    free(values);
+    return ret;
+}
+
+const struct simx_experiment simx_exp_failure = {
+    .name = "failure",
+    .summary = "goodput while a link fails: blackout and time to recover",
+    .defaults = defaults,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
