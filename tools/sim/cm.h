@@ -79,6 +79,16 @@ int simx_cm_permutation(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, uint
 /* `senders` hosts, drawn from all but `target`, send to it at once. */
 int simx_cm_incast(struct simx_cm *cm, uint32_t hosts, uint32_t target, uint32_t senders,
                    uint64_t bytes, uint64_t seed);
+/* Hosts 0, 1, ... pairs - 1 send to `target`, target + 1, ... */
+int simx_cm_pairs(struct simx_cm *cm, uint32_t hosts, uint32_t target, uint32_t pairs,
+                  uint64_t bytes);
+/* Host 0 sends `messages` in all to hosts 1 .. peers, round robin. */
+int simx_cm_fan_out(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint32_t messages,
+                    uint64_t bytes);
+/* Every host sends to `peers` others, evenly spread over all, and receives from as many. */
+int simx_cm_spread(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint64_t bytes);
+/* Every host sends to all others. */
+int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
 /* Host i sends to i+1, i+2, ... i-1, each when the one before is done. */
 int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
 /*

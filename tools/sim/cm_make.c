@@ -84,6 +84,53 @@ int simx_cm_incast(struct simx_cm *cm, uint32_t hosts, uint32_t target, uint32_t
     return 0;
 }
 
+int simx_cm_pairs(struct simx_cm *cm, uint32_t hosts, uint32_t target, uint32_t pairs,
+                  uint64_t bytes)
+{
+    if (pairs == 0 || target < pairs || target >= hosts || pairs > hosts - target)
+        return -EINVAL;
+    int rc = make(cm, hosts, pairs, 0, bytes);
+    for (uint32_t i = 0; rc == 0 && i < pairs; i++) {
+        cm->flows[i].src = i;
+        cm->flows[i].dst = target + i;
+    }
+    return rc;
+}
+
+int simx_cm_fan_out(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint32_t messages,
+                    uint64_t bytes)
+{
+    if (peers == 0 || peers >= hosts || messages == 0)
+        return -EINVAL;
+    int rc = make(cm, hosts, messages, 0, bytes);
+    for (uint32_t i = 0; rc == 0 && i < messages; i++)
+        cm->flows[i].dst = 1 + i % peers;
+    return rc;
+}
+
+int simx_cm_spread(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint64_t bytes)
+{
+    if (peers == 0 || peers >= hosts)
+        return -EINVAL;
+    int rc = make(cm, hosts, (uint64_t)hosts * peers, 0, bytes);
+    for (uint64_t i = 0; rc == 0 && i < cm->num_flows; i++) {
+        cm->flows[i].src = (uint32_t)(i % hosts);
+        cm->flows[i].dst = (uint32_t)((i + (i / hosts + 1) * hosts / (peers + 1)) % hosts);
+    }
+    return rc;
+}
+
+int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes)
+{
+    int rc = make(cm, hosts, (uint64_t)hosts * (hosts - 1), 0, bytes);
+
+    for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++) {
+        cm->flows[i].src = i / (hosts - 1);
+        cm->flows[i].dst = (i / (hosts - 1) + 1 + i % (hosts - 1)) % hosts;
+    }
+    return rc;
+}
+
 int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes)
 {
     if (hosts < 2)

@@ -54,6 +54,8 @@ struct simx_config {
 
     /* What only some experiments have. */
     uint32_t senders;              /* incast: to the one; 0: all others; failure: pairs; 0: one */
+    uint32_t peers;                /* scale: of each sender; 0: a sweep, or one */
+    bool is_all_hosts;             /* scale: all send, not one; set by the experiment */
     bool victim;                   /* incast: a flow beside it */
     char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "down", "flap", "degrade"; "": each */
     double at_us;                  /* failure: when */

@@ -37,7 +37,10 @@ struct simx_totals {
     uint64_t timeouts;
     uint64_t cuts;        /* of windows or rates; UINT64_MAX: not counted */
     uint64_t paths_suspended, paths_replaced;
-    uint64_t state_bytes; /* per-peer or per-connection state in use, where that is counted */
+    /* Where they are counted; 0: they are not. */
+    uint64_t state_bytes; /* of peers or connections, in use now */
+    /* What a host holds for a peer or connection: that was used once; that data goes to and comes from. */
+    uint64_t idle_peer_bytes, active_peer_bytes;
 };
 
 struct simx_drive;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/cq.h"
-#include "core/peer.h"
+#include "core/engine_impl.h"
 #include "tools/sim/drive.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -353,12 +353,38 @@ static int query(const struct host *host, struct mrd_counter *counters)
     return num < COUNTERS_MAX ? num : COUNTERS_MAX;
 }
 
+/* An entry, with its share of the index by address, which has two buckets for each, and of the timers' heap. */
+enum { IDLE_PEER_BYTES = sizeof(struct mrd_peer) + 3 * sizeof(void *) };
+
+static uint64_t tx_half_bytes(const struct simx_config *config)
+{
+    return sizeof(struct mrd_tx_half) +
+           config->paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load));
+}
+
+/* Entries, the halves of active ones, and records of packets in flight. */
+static uint64_t state_bytes(const struct host *host)
+{
+    if (!host->context)
+        return 0;
+
+    const struct mrd_peers *peers = &mrd_context_engine(host->context)->peers;
+
+    return (uint64_t)peers->entries.used * IDLE_PEER_BYTES +
+           peers->tx_halves.used * peers->tx_halves.item_bytes +
+           peers->rx_halves.used * peers->rx_halves.item_bytes +
+           peers->pages.used * peers->pages.item_bytes;
+}
+
 static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
 {
     struct mrd_counter counters[COUNTERS_MAX];
 
-    *totals = (struct simx_totals){0};
-    totals->cuts = UINT64_MAX; /* not counted */
+    *totals =
+        (struct simx_totals){.cuts = UINT64_MAX, /* not counted */
+                             .idle_peer_bytes = IDLE_PEER_BYTES,
+                             .active_peer_bytes = IDLE_PEER_BYTES + tx_half_bytes(d->env.config) +
+                                                  sizeof(struct mrd_rx_half)};
     for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
         int num = query(&d->hosts[i], counters);
 
@@ -369,10 +395,7 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
         totals->timeouts += counter(counters, num, "retx_timeout");
         totals->paths_suspended += counter(counters, num, "paths_suspended");
         totals->paths_replaced += counter(counters, num, "paths_replaced");
-        totals->state_bytes +=
-            counter(counters, num, "peers") *
-            (sizeof(struct mrd_peer) + sizeof(struct mrd_tx_half) + sizeof(struct mrd_rx_half) +
-             d->env.config->paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)));
+        totals->state_bytes += state_bytes(&d->hosts[i]);
     }
 }
 

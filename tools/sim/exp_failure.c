@@ -67,12 +67,7 @@ static int make_traffic(const struct simx_config *c, struct simx_cm *cm, char *e
                  pairs, hosts, leaf_hosts);
         return -EINVAL;
     }
-    ret = simx_cm_incast(cm, hosts, last_leaf, pairs, c->bytes, 0);
-    for (uint32_t i = 0; ret == 0 && i < pairs; i++) {
-        cm->flows[i].src = i;
-        cm->flows[i].dst = last_leaf + i;
-    }
-    return ret;
+    return simx_cm_pairs(cm, hosts, last_leaf, pairs, c->bytes);
 }
 
 /* --------------------------------------------------------------------------------------- looking */

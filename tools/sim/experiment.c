@@ -14,6 +14,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_incast,
     &simx_exp_skew,
     &simx_exp_failure,
+    &simx_exp_scale,
 };
 /* clang-format on */
 

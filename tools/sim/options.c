@@ -30,6 +30,7 @@ static const struct row rows[] = {
     {"size", BYTES, FIELD(bytes), 1, 1e12, "BYTES", "of a flow (K, M, G: powers of 1024)"},
     {"senders", COUNT, FIELD(senders), 1, 65535, "N", "incast: that many to one; failure: pairs"},
     {"victim", FLAG, FIELD(victim), 0, 0, NULL, "incast: with a flow beside it"},
+    {"peers", COUNT, FIELD(peers), 1, 65535, "N", "scale: that each sender has"},
     {"failure", TEXT, FIELD(failure), 0, 0, "KIND",
      "failure: blackhole, down, flap, degrade; default: each"},
     {"at", REAL, FIELD(at_us), 0, 1e9, "US", "failure: when it comes"},

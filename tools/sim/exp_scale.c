@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scale: what peers cost, in state and in rate.
+ *
+ * One host sends messages to N peers at once, round robin: MESSAGES of them whatever N is, so that points compare, but at
+ * least one a peer. With --hosts (or -topo) all hosts send, each a message to each of --peers others: the size of fabric
+ * that the machine can simulate.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+enum { MESSAGES = 4096, LOOKS = 4, LINE_BYTES = 128 };
+
+static const uint32_t sweep[] = {1, 4, 16, 64, 256, 1024, 4096};
+
+enum { NUM_SWEEP = sizeof(sweep) / sizeof(sweep[0]) };
+
+/* --------------------------------------------------------------------------------------- traffic */
+
+static int make_traffic(struct simx_cm *cm, const struct simx_config *c, char *error, size_t len)
+{
+    struct simx_net net;
+    int ret = simx_traffic_own(c, error, len);
+
+    if (ret == 0)
+        ret = simx_net_init(&net, c, error, len);
+    if (ret != 0)
+        return ret;
+
+    uint32_t hosts = net.topology.hosts;
+
+    if (c->is_all_hosts) {
+        ret = simx_cm_spread(cm, hosts, c->peers, c->bytes);
+    } else {
+        uint32_t rounds = c->peers < MESSAGES ? MESSAGES / c->peers : 1;
+
+        ret = simx_cm_fan_out(cm, hosts, c->peers, rounds * c->peers, c->bytes);
+    }
+    if (ret != 0)
+        snprintf(error, len, "scale: %s",
+                 ret == -ENOMEM ? "no memory for the traffic"
+                                : "expected fewer peers than hosts and at most 1048576 flows");
+    return ret;
+}
+
+/* --------------------------------------------------------------------------------------- results */
+
+/* The most memory that the process ever had, MB (10^6); NAN where the system does not tell. */
+static double rss_mb(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[LINE_BYTES];
+    double kib = NAN;
+
+    while (file && isnan(kib) && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "VmHWM: %lf kB", &kib) != 1)
+            kib = NAN;
+    }
+    if (file)
+        fclose(file);
+    return kib * 1024 / 1e6;
+}
+
+static uint64_t state_now(const struct simx_run *run)
+{
+    struct simx_totals totals;
+
+    run->ops->totals(run->drive, &totals);
+    return totals.state_bytes;
+}
+
+/* All of the run; the most state of some looks at it while all peers are busy. */
+static int run_watched(struct simx_run *run, uint64_t *state_bytes, char *error, size_t len)
+{
+    double ideal_us = simx_net_ideal_us(&run->net, run->config, run->cm);
+
+    for (unsigned i = 1; i <= LOOKS; i++) {
+        bool is_over = simx_run_until(run, (uint64_t)(ideal_us * 1e3 * i / (LOOKS + 1)));
+        uint64_t bytes = state_now(run);
+
+        *state_bytes = bytes > *state_bytes ? bytes : *state_bytes;
+        if (is_over)
+            break;
+    }
+    return simx_run_all(run, error, len);
+}
+
+/* A figure that not every transport counts. */
+static void add_counted(struct json_object *result, const char *key, double value)
+{
+    simx_json_add_double(result, key, value > 0 ? value : NAN);
+}
+
+static struct json_object *result_of(const struct simx_run *run, uint64_t state_bytes)
+{
+    const struct simx_config *c = run->config;
+    struct json_object *result = simx_result(run);
+    uint64_t relations = (uint64_t)c->peers * (c->is_all_hosts ? run->cm->nodes : 1);
+    double us = (double)run->last_done_ns / 1e3;
+    struct simx_totals totals;
+
+    run->ops->totals(run->drive, &totals);
+    simx_json_add_string(result, "pattern", c->is_all_hosts ? "all_hosts" : "fan_out");
+    simx_json_add_u64(result, "peers", c->peers);
+    simx_json_add_u64(result, "message_bytes", c->bytes);
+    simx_json_add_double(result, "completion_us", us);
+    simx_json_add_double(result, "messages_per_s", run->num_done / us * 1e6);
+    add_counted(result, "state_bytes", (double)state_bytes);
+    add_counted(result, "state_bytes_per_peer", (double)state_bytes / (double)relations);
+    add_counted(result, "idle_peer_bytes", (double)totals.idle_peer_bytes);
+    add_counted(result, "active_peer_bytes", (double)totals.active_peer_bytes);
+    simx_json_add_double(result, "rss_mb", rss_mb());
+    return result;
+}
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    struct json_object *result = NULL;
+    uint64_t state_bytes = 0;
+    struct simx_run run;
+    struct simx_cm cm;
+
+    if (make_traffic(&cm, config, progress->error, sizeof(progress->error)) != 0)
+        return NULL;
+    if (simx_run_create(&run, config, &cm, progress->error, sizeof(progress->error)) == 0) {
+        run.progress = simx_run_show;
+        run.progress_arg = progress;
+        if (run_watched(&run, &state_bytes, progress->error, sizeof(progress->error)) == 0)
+            result = result_of(&run, state_bytes);
+        simx_run_destroy(&run);
+    }
+    simx_cm_fini(&cm);
+    return result;
+}
+
+/* -------------------------------------------------------------------------------- the experiment */
+
+static void defaults(struct simx_config *config)
+{
+    config->hosts = 0;
+    config->bytes = 64 << 10;
+}
+
+static unsigned points(const struct simx_config *config)
+{
+    return config->hosts || config->topo[0] || config->peers ? 1 : NUM_SWEEP;
+}
+
+static void point(struct simx_config *config, unsigned index)
+{
+    config->is_all_hosts = config->hosts || config->topo[0];
+    if (!config->peers)
+        config->peers = config->is_all_hosts ? 1 : sweep[index];
+    if (config->is_all_hosts)
+        return;
+
+    /* Room for all, and two leaves or more, so that the longest way is the same at every point. */
+    uint32_t leaves = config->peers / config->leaf_hosts + 1;
+
+    config->hosts = (leaves < 2 ? 2 : leaves) * config->leaf_hosts;
+}
+
+static const struct simx_column columns[] = {
+    {"transport", "transport", NULL, 0},
+    {"spray", "spray", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"pattern", "pattern", NULL, 0},
+    {"hosts", "hosts", NULL, 0},
+    {"peers", "peers", NULL, 0},
+    {"flows", "messages", NULL, 0},
+    {"message_bytes", "size", "B", 0},
+    {"goodput_gbps", "goodput", "Gb/s", 2},
+    {"messages_per_s", "rate", "1/s", 0},
+    {"state_bytes", "state", "B", 0},
+    {"state_bytes_per_peer", "a peer", "B", 0},
+    {"idle_peer_bytes", "idle", "B", 0},
+    {"active_peer_bytes", "active", "B", 0},
+    {"retransmitted", "retx", NULL, 0},
+    {"rss_mb", "RSS", "MB", 1},
+    {"wall_s", "wall", "s", 3},
+    {"packets_per_wall_s", "packets", "1/s of wall", 0},
+};
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    double peers[SIMX_POINTS_MAX], state[SIMX_POINTS_MAX], idle[SIMX_POINTS_MAX];
+    size_t n = num_runs < SIMX_POINTS_MAX ? num_runs : SIMX_POINTS_MAX;
+
+    for (size_t i = 0; i < n; i++) {
+        peers[i] = simx_value(runs[i], "peers");
+        state[i] = simx_value(runs[i], "state_bytes") / 1e3;
+        idle[i] = state[i] / simx_value(runs[i], "state_bytes_per_peer") * 2 *
+                  simx_value(runs[i], "idle_peer_bytes");
+    }
+
+    const struct simx_series series[] = {
+        {.title = "all active", .x = peers, .y = state, .n = n},
+        {.title = "all idle", .x = peers, .y = idle, .n = n},
+    };
+
+    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
+                                               .title = "State of peers, at both ends",
+                                               .x_label = "peers",
+                                               .y_label = "state [kB]",
+                                               .x_log = true,
+                                               .y_log = true,
+                                               .series = series,
+                                               .num_series = 2},
+                           path, error, len);
+}
+
+const struct simx_experiment simx_exp_scale = {
+    .name = "scale",
+    .summary = "state and rate against the number of peers; with --hosts: of hosts",
+    .defaults = defaults,
+    .points = points,
+    .point = point,
+    .measure = measure,
+    .columns = columns,
+    .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
+};
