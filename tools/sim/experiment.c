@@ -15,6 +15,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_skew,
     &simx_exp_failure,
     &simx_exp_scale,
+    &simx_exp_allreduce,
 };
 /* clang-format on */
 

@@ -76,5 +76,6 @@ extern const struct simx_experiment simx_exp_incast;
 extern const struct simx_experiment simx_exp_skew;
 extern const struct simx_experiment simx_exp_failure;
 extern const struct simx_experiment simx_exp_scale;
+extern const struct simx_experiment simx_exp_allreduce;
 
 #endif

@@ -26,11 +26,33 @@ static uint32_t overhead_bytes(const struct simx_net *net, const struct simx_con
     return bytes <= config->payload_bytes ? net->single_bytes : net->data_bytes;
 }
 
-double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
-                        uint64_t bytes)
+enum simx_distance simx_net_distance(const struct simx_net *net, uint32_t a, uint32_t b)
 {
+    const struct mrd_sim_topology *t = &net->topology;
+
+    if (a / t->tier[0].radix_down == b / t->tier[0].radix_down)
+        return SIMX_SAME_LEAF;
+    return t->tiers == 2 || a / t->pod_hosts == b / t->pod_hosts ? SIMX_SAME_POD : SIMX_FAR;
+}
+
+/* The longest way of a fabric that ends there. */
+static struct mrd_sim_topology part(const struct simx_net *net, enum simx_distance distance)
+{
+    struct mrd_sim_topology topology = net->topology;
+
+    if (distance == SIMX_SAME_LEAF)
+        topology.hosts = 1;
+    if (distance == SIMX_SAME_POD && topology.tiers == 3)
+        topology.hosts = topology.pod_hosts;
+    return topology;
+}
+
+double simx_net_way_us(const struct simx_net *net, const struct simx_config *config,
+                       enum simx_distance distance, uint64_t bytes)
+{
+    struct mrd_sim_topology topology = part(net, distance);
     struct mrd_sim_hop hops[MRD_SIM_HOPS_MAX];
-    unsigned num = mrd_sim_tree_longest(&net->topology, hops);
+    unsigned num = mrd_sim_tree_longest(&topology, hops);
     double leaves_ns[MRD_SIM_HOPS_MAX] = {0};
     uint32_t overhead = overhead_bytes(net, config, bytes);
     double arrive_ns = 0;
@@ -48,7 +70,20 @@ double simx_net_lone_us(const struct simx_net *net, const struct simx_config *co
         }
         sent += payload;
     }
-    return (arrive_ns + mrd_sim_tree_longest_ns(&net->topology, net->ack_bytes)) / 1e3;
+    return arrive_ns / 1e3;
+}
+
+double simx_net_back_us(const struct simx_net *net, enum simx_distance distance)
+{
+    struct mrd_sim_topology topology = part(net, distance);
+
+    return mrd_sim_tree_longest_ns(&topology, net->ack_bytes) / 1e3;
+}
+
+double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
+                        uint64_t bytes)
+{
+    return simx_net_way_us(net, config, SIMX_FAR, bytes) + simx_net_back_us(net, SIMX_FAR);
 }
 
 static double wire_bytes(const struct simx_net *net, const struct simx_config *config,

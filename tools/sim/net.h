@@ -32,6 +32,16 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
 /* Time of a lone flow of `bytes` on the longest path, until its sender has the last ack. */
 double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
                         uint64_t bytes);
+/* How far apart two hosts are. */
+enum simx_distance { SIMX_SAME_LEAF, SIMX_SAME_POD, SIMX_FAR, SIMX_DISTANCES };
+
+/* With two tiers all leaves are of one pod. */
+enum simx_distance simx_net_distance(const struct simx_net *net, uint32_t a, uint32_t b);
+/* Time of a lone flow of `bytes` over that distance, until the last byte is there. */
+double simx_net_way_us(const struct simx_net *net, const struct simx_config *config,
+                       enum simx_distance distance, uint64_t bytes);
+/* And of an ack back. */
+double simx_net_back_us(const struct simx_net *net, enum simx_distance distance);
 /*
  * Payload that a host's link carries in messages of `bytes`, their packets back to back. Messages
  * that share a packet, as small ones of mrd do, can beat it.

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/sim/collective.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "tools/sim/plot.h"
+
+enum { NUM_SIZES = 7, FIRST_SIZE = 1 << 20 };
+
+void simx_collective_defaults(struct simx_config *config)
+{
+    config->hosts = 32;
+    config->leaf_hosts = 8;
+}
+
+unsigned simx_collective_points(const struct simx_config *config)
+{
+    return config->bytes ? 1 : NUM_SIZES;
+}
+
+void simx_collective_point(struct simx_config *config, unsigned index)
+{
+    if (!config->bytes)
+        config->bytes = (uint64_t)FIRST_SIZE << index;
+}
+
+/* ------------------------------------------------------------------------------------------ a run */
+
+static void add_figures(const struct simx_run *run, struct json_object *result, void *arg)
+{
+    const struct simx_collective *what = arg;
+    uint32_t hosts = run->net.topology.hosts;
+    uint64_t size = what->size(run->config, hosts);
+    bool is_done = run->num_done == run->cm->num_flows;
+    double us = is_done ? (double)run->last_done_ns / 1e3 : NAN;
+    double ideal_us = what->ideal_us(&run->net, run->config);
+    double bits = 8 * (double)size, factor = what->bus_factor(hosts);
+
+    simx_json_add_string(result, "pattern", what->pattern);
+    simx_json_add_u64(result, "size_bytes", size);
+    simx_json_add_double(result, "completion_us", us);
+    /* That of all flows at once, which simx_result() has, knows nothing of the order among them. */
+    simx_json_add_double(result, "ideal_us", ideal_us);
+    json_object_object_del(result, "max_over_ideal");
+    simx_json_add_double(result, "completion_over_ideal", us / ideal_us);
+    simx_json_add_double(result, "algbw_gbps", bits / us / 1e3);
+    simx_json_add_double(result, "busbw_gbps", bits / us / 1e3 * factor);
+    simx_json_add_double(result, "ideal_busbw_gbps", bits / ideal_us / 1e3 * factor);
+}
+
+struct json_object *simx_collective_measure(const struct simx_collective *what,
+                                            const struct simx_config *config,
+                                            struct simx_progress *progress)
+{
+    char *error = progress->error;
+    struct json_object *result;
+    struct simx_net net;
+    struct simx_cm cm;
+
+    if (simx_traffic_own(config, error, sizeof(progress->error)) != 0 ||
+        simx_net_init(&net, config, error, sizeof(progress->error)) != 0)
+        return NULL;
+
+    int ret = what->make(&cm, config, net.topology.hosts);
+
+    if (ret != 0) {
+        snprintf(error, sizeof(progress->error),
+                 ret == -ENOMEM ? "%s: no memory for the traffic of %u hosts"
+                                : "%s: expected a byte or more for each of %u hosts, and at most "
+                                  "1048576 flows",
+                 config->experiment, net.topology.hosts);
+        return NULL;
+    }
+    result = simx_measure(config, &cm, progress, add_figures, (void *)(uintptr_t)what);
+    simx_cm_fini(&cm);
+    return result;
+}
+
+const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {
+    {"transport", "transport", NULL, 0},
+    {"spray", "spray", NULL, 0},
+    {"cc", "cc", NULL, 0},
+    {"pattern", "pattern", NULL, 0},
+    {"hosts", "hosts", NULL, 0},
+    {"size_bytes", "size", "B", 0},
+    {"completion_us", "completion", "us", 2},
+    {"ideal_us", "ideal", "us", 2},
+    {"completion_over_ideal", "compl./ideal", NULL, 3},
+    {"algbw_gbps", "algbw", "Gb/s", 2},
+    {"busbw_gbps", "busbw", "Gb/s", 2},
+    {"ideal_busbw_gbps", "ideal busbw", "Gb/s", 2},
+    {"fct_us.p50", "FCT p50", "us", 2},
+    {"fct_us.p99", "p99", "us", 2},
+    {"fct_us.max", "max", "us", 2},
+    {"retransmitted", "retx", NULL, 0},
+    {"spurious", "spurious", NULL, 0},
+    {"ce", "CE", NULL, 0},
+    {"drops", "drops", NULL, 0},
+    {"wall_s", "wall", "s", 3},
+};
+
+/* --------------------------------------------------------------------------------------- picture */
+
+int simx_collective_plot(const char *title, struct json_object *const *runs, size_t num_runs,
+                         const char *path, char *error, size_t len)
+{
+    double size[NUM_SIZES], bus[NUM_SIZES], low[NUM_SIZES], high[NUM_SIZES], ideal[NUM_SIZES];
+    size_t n = num_runs < NUM_SIZES ? num_runs : NUM_SIZES;
+
+    for (size_t i = 0; i < n; i++) {
+        double half = simx_interval(runs[i], "busbw_gbps");
+
+        size[i] = simx_value(runs[i], "size_bytes") / (1 << 20);
+        bus[i] = simx_value(runs[i], "busbw_gbps");
+        low[i] = bus[i] - half;
+        high[i] = bus[i] + half;
+        ideal[i] = simx_value(runs[i], "ideal_busbw_gbps");
+    }
+
+    const struct simx_series series[] = {
+        {.title = json_object_get_string(simx_json_get(runs[0], "transport")),
+         .x = size,
+         .y = bus,
+         .y_low = low,
+         .y_high = high,
+         .n = n},
+        {.title = "ideal", .x = size, .y = ideal, .n = n},
+    };
+
+    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
+                                               .title = title,
+                                               .x_label = "size [MiB]",
+                                               .y_label = "bus bandwidth [Gb/s]",
+                                               .x_log = true,
+                                               .y_from_zero = true,
+                                               .series = series,
+                                               .num_series = 2},
+                           path, error, len);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* allreduce: the ring algorithm over all hosts, by rank as they are numbered. */
+#include <math.h>
+
+#include "tools/sim/collective.h"
+
+static int make(struct simx_cm *cm, const struct simx_config *config, uint32_t hosts)
+{
+    return simx_cm_ring_allreduce(cm, hosts, config->bytes);
+}
+
+static uint64_t size(const struct simx_config *config, uint32_t hosts)
+{
+    (void)hosts;
+    return config->bytes;
+}
+
+static double bus_factor(uint32_t hosts)
+{
+    return 2.0 * (hosts - 1) / hosts;
+}
+
+/*
+ * A piece goes 2 (n - 1) ways, each of which begins when the one before has ended: twice around the ring but for two
+ * ways, of which the piece that needs longest spares the shortest. Then the ack of the last one.
+ */
+static double ideal_us(const struct simx_net *net, const struct simx_config *config)
+{
+    uint32_t n = net->topology.hosts;
+    double way_us[SIMX_DISTANCES], back_us[SIMX_DISTANCES], round_us = 0, longest_us = 0;
+
+    for (unsigned d = 0; d < SIMX_DISTANCES; d++) {
+        way_us[d] = simx_net_way_us(net, config, (enum simx_distance)d, config->bytes / n);
+        back_us[d] = simx_net_back_us(net, (enum simx_distance)d);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        round_us += way_us[simx_net_distance(net, i, (i + 1) % n)];
+    for (uint32_t i = 0; i < n; i++) {
+        /* The piece that ends at host i: it is spared the ways from i to i + 1 and on to i + 2. */
+        uint32_t before = (i + n - 1) % n, next = (i + 1) % n, after = (i + 2) % n;
+        double us = 2 * round_us - way_us[simx_net_distance(net, i, next)] -
+                    way_us[simx_net_distance(net, next, after)] +
+                    back_us[simx_net_distance(net, before, i)];
+
+        longest_us = fmax(longest_us, us);
+    }
+    return longest_us;
+}
+
+static const struct simx_collective ring = {
+    .pattern = "ring",
+    .make = make,
+    .size = size,
+    .bus_factor = bus_factor,
+    .ideal_us = ideal_us,
+};
+
+static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+{
+    return simx_collective_measure(&ring, config, progress);
+}
+
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    return simx_collective_plot("Ring all-reduce", runs, num_runs, path, error, len);
+}
+
+const struct simx_experiment simx_exp_allreduce = {
+    .name = "allreduce",
+    .summary = "bus bandwidth of a ring all-reduce over all hosts",
+    .defaults = simx_collective_defaults,
+    .points = simx_collective_points,
+    .point = simx_collective_point,
+    .measure = measure,
+    .columns = simx_collective_columns,
+    .num_columns = SIMX_COLLECTIVE_COLUMNS,
+    .plot = plot,
+};
