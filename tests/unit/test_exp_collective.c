@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* allreduce: bandwidths and ideals by hand, and that nothing starts before what it waits for. */
+/* allreduce and alltoall: bandwidths and ideals by hand, and that nothing starts before what it waits for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,13 +35,13 @@ static void simx_net_distance__tiers(void **state)
     char error[SIMX_ERROR_BYTES];
 
     (void)state;
-    exp_configure("allreduce --hosts 16 --leaf-hosts 4", 0, &experiment, &config);
+    exp_configure("alltoall --hosts 16 --leaf-hosts 4", 0, &experiment, &config);
     assert_int_equal(simx_net_init(&net, &config, error, sizeof(error)), 0);
     assert_int_equal(simx_net_distance(&net, 0, 3), SIMX_SAME_LEAF);
     assert_int_equal(simx_net_distance(&net, 3, 4), SIMX_SAME_POD);
     assert_int_equal(simx_net_distance(&net, 15, 0), SIMX_SAME_POD);
 
-    exp_configure("allreduce --hosts 32 --leaf-hosts 4 --tiers 3", 0, &experiment, &config);
+    exp_configure("alltoall --hosts 32 --leaf-hosts 4 --tiers 3", 0, &experiment, &config);
     assert_int_equal(simx_net_init(&net, &config, error, sizeof(error)), 0);
     assert_int_equal(net.topology.pod_hosts, 16);
     assert_int_equal(simx_net_distance(&net, 28, 31), SIMX_SAME_LEAF);
@@ -58,7 +58,7 @@ static void simx_net_way_us__hops(void **state)
     char error[SIMX_ERROR_BYTES];
 
     (void)state;
-    exp_configure("allreduce --hosts 32 --leaf-hosts 4 --tiers 3 --payload 1024", 0, &experiment,
+    exp_configure("alltoall --hosts 32 --leaf-hosts 4 --tiers 3 --payload 1024", 0, &experiment,
                   &config);
     assert_int_equal(simx_net_init(&net, &config, error, sizeof(error)), 0);
 
@@ -200,6 +200,8 @@ static void simx_collective_point__sizes(void **state)
         assert_int_equal(exp_configure("allreduce", i, &experiment, &config), 7);
         assert_int_equal(config.bytes, 1048576u << i);
     }
+    assert_int_equal(exp_configure("alltoall --size 3M", 0, &experiment, &config), 1);
+    assert_int_equal(config.bytes, 3 * 1048576);
 }
 
 /* 6 hosts, 48 KiB: the bandwidths of the NCCL tests from the time, with factors 2 * 5 / 6 and 5 / 6. */
@@ -224,6 +226,8 @@ static void simx_collective_measure__bandwidths(void **state)
 {
     (void)state;
     check_bandwidths("allreduce --size 48K " SMALL, 10.0 / 6);
+    check_bandwidths("alltoall --size 48K " SMALL, 5.0 / 6);
+    check_bandwidths("alltoall --size 48K --at-once " SMALL, 5.0 / 6);
 }
 
 /*
@@ -256,6 +260,13 @@ static void simx_collective_measure__not_below_ideal(void **state)
         "allreduce --size 48K --hosts 6 --leaf-hosts 6",
         "allreduce --size 300K --hosts 6 --leaf-hosts 1",
         "allreduce --size 1000 --hosts 16 --leaf-hosts 2 --tiers 3",
+        "alltoall --size 48K --hosts 6 --leaf-hosts 6",
+        "alltoall --size 48K --hosts 6 --leaf-hosts 6 --at-once",
+        "alltoall --size 300K --hosts 6 --leaf-hosts 1",
+        "alltoall --size 300K --hosts 6 --leaf-hosts 1 --at-once",
+        "alltoall --size 1000 --hosts 16 --leaf-hosts 2 --tiers 3",
+        "alltoall --size 1000 --hosts 16 --leaf-hosts 2 --tiers 3 --at-once",
+        "alltoall --size 1M --hosts 2 --leaf-hosts 1 --wire-overhead htsim",
     };
 
     (void)state;
@@ -270,16 +281,30 @@ static void simx_collective_measure__not_below_ideal(void **state)
 }
 
 /* 100 bytes do not divide by 6: each of them gets 16. */
+static void simx_exp_alltoall__rest(void **state)
+{
+    struct json_object *run = exp_measure("alltoall --size 100 " SMALL, 0);
+
+    (void)state;
+    assert_true(exp_number(run, "size_bytes") == 96);
+    assert_true(exp_number(run, "flows") == 30);
+    json_object_put(run);
+}
+
 static void simx_collective_measure__same_seed(void **state)
 {
     (void)state;
     exp_assert_same("allreduce --size 48K " SMALL, 0);
+    exp_assert_same("alltoall --size 48K " SMALL, 0);
+    exp_assert_same("alltoall --size 48K --at-once " SMALL, 0);
 }
 
 static void simx_collective_measure__refuses(void **state)
 {
     (void)state;
     assert_non_null(strstr(exp_refusal("allreduce --size 5 " SMALL), "each of 6 hosts"));
+    assert_non_null(strstr(exp_refusal("alltoall --size 5 " SMALL), "each of 6 hosts"));
+    assert_non_null(strstr(exp_refusal("alltoall -tm x.cm"), "takes no -tm"));
 }
 
 int main(void)
@@ -295,6 +320,7 @@ int main(void)
         cmocka_unit_test(simx_collective_measure__bandwidths),
         cmocka_unit_test(simx_exp_allreduce__ideal),
         cmocka_unit_test(simx_collective_measure__not_below_ideal),
+        cmocka_unit_test(simx_exp_alltoall__rest),
         cmocka_unit_test(simx_collective_measure__same_seed),
         cmocka_unit_test(simx_collective_measure__refuses),
     };

@@ -55,6 +55,7 @@ struct simx_config {
     /* What only some experiments have. */
     uint32_t senders;              /* incast: to the one; 0: all others; failure: pairs; 0: one */
     uint32_t peers;                /* scale: of each sender; 0: a sweep, or one */
+    bool at_once;                  /* alltoall: a host sends to all others at once */
     bool is_all_hosts;             /* scale: all send, not one; set by the experiment */
     bool victim;                   /* incast: a flow beside it */
     char failure[SIMX_NAME_BYTES]; /* failure: "blackhole", "down", "flap", "degrade"; "": each */

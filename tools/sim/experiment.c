@@ -16,6 +16,7 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_failure,
     &simx_exp_scale,
     &simx_exp_allreduce,
+    &simx_exp_alltoall,
 };
 /* clang-format on */
 

@@ -77,5 +77,6 @@ extern const struct simx_experiment simx_exp_skew;
 extern const struct simx_experiment simx_exp_failure;
 extern const struct simx_experiment simx_exp_scale;
 extern const struct simx_experiment simx_exp_allreduce;
+extern const struct simx_experiment simx_exp_alltoall;
 
 #endif

@@ -31,6 +31,7 @@ static const struct row rows[] = {
     {"senders", COUNT, FIELD(senders), 1, 65535, "N", "incast: that many to one; failure: pairs"},
     {"victim", FLAG, FIELD(victim), 0, 0, NULL, "incast: with a flow beside it"},
     {"peers", COUNT, FIELD(peers), 1, 65535, "N", "scale: that each sender has"},
+    {"at-once", FLAG, FIELD(at_once), 0, 0, NULL, "alltoall: not one peer after the other"},
     {"failure", TEXT, FIELD(failure), 0, 0, "KIND",
      "failure: blackhole, down, flap, degrade; default: each"},
     {"at", REAL, FIELD(at_us), 0, 1e9, "US", "failure: when it comes"},
