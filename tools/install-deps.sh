@@ -48,6 +48,7 @@ test  file            command -v file
 test  man-db          command -v man
 test  groff           command -v groff
 test  gnuplot-nox     command -v gnuplot
+test  jq              command -v jq
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format

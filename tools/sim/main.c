@@ -94,6 +94,9 @@ static int check(const struct session *s, char *error, size_t len)
 {
     if (s->experiment->check && s->experiment->check(&s->config, error, len) != 0)
         return EXIT_USAGE;
+    if (s->config.plot[0] && !s->experiment->plot) {
+        snprintf(error, len, "%s has no picture", s->experiment->name);
+    }
     for (unsigned i = 0; i < s->num_points; i++) {
         struct simx_config config = s->config;
         struct simx_net net;
@@ -115,6 +118,22 @@ static bool is_all_done(const struct session *s, struct json_object *const *runs
     return true;
 }
 
+/* The exit code of a session whose runs are all there. */
+static int conclude(struct session *s, struct json_object *const *runs)
+{
+    char error[SIMX_ERROR_BYTES];
+    int ret = print(s, runs);
+
+    if (ret != 0)
+        return fail(EXIT_FAILURE, strerror(-ret));
+    if (s->config.plot[0] &&
+        s->experiment->plot(runs, s->num_points, s->config.plot, error, sizeof(error)) != 0)
+        return fail(EXIT_FAILURE, error);
+    if (!is_all_done(s, runs))
+        return fail(EXIT_FAILURE, "not all flows ended: see `unfinished` and `failure`");
+    return 0;
+}
+
 static int run(struct session *s)
 {
     struct simx_jobs jobs = {.job = run_job,
@@ -125,29 +144,23 @@ static int run(struct session *s)
                              .show_arg = s};
     struct json_object **runs = calloc(jobs.count, sizeof(struct json_object *));
     char error[SIMX_ERROR_BYTES] = "no memory";
+    int status = EXIT_USAGE;
 
     simx_bar_init(&s->bar, s->experiment->name, simx_wall_ns());
 
     int ret = runs ? simx_jobs_run(&jobs, runs, error, sizeof(error)) : -1;
 
     simx_bar_clear(&s->bar);
-    if (ret != 0)
-        return fail(EXIT_USAGE, error);
-    summarise(s, runs);
-    ret = print(s, runs);
-    if (ret != 0)
-        return fail(EXIT_FAILURE, strerror(-ret));
-    if (s->config.plot[0] && !s->experiment->plot)
-        return fail(EXIT_USAGE, "this experiment has no picture");
-    if (s->config.plot[0] &&
-        s->experiment->plot(runs, s->num_points, s->config.plot, error, sizeof(error)) != 0)
-        return fail(EXIT_FAILURE, error);
-    if (!is_all_done(s, runs))
-        return fail(EXIT_FAILURE, "not all flows ended: see `unfinished` and `failure`");
-    for (unsigned i = 0; i < s->num_points; i++)
-        json_object_put(runs[i]);
+    if (ret != 0) {
+        fail(status, error);
+    } else {
+        summarise(s, runs);
+        status = conclude(s, runs);
+        for (unsigned i = 0; i < s->num_points; i++)
+            json_object_put(runs[i]);
+    }
     free(runs);
-    return 0;
+    return status;
 }
 
 int main(int argc, char **argv)
