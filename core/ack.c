@@ -94,7 +94,8 @@ void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, 
     struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
 
     p->delay = (uint16_t)(rx_stamp - head->stamp);
-    p->delay += p->delay == 0; /* 0 means that there is none */
+    if (!p->delay) /* which means that there is none */
+        p->delay = 1;
     r->echo_valid = true;
     r->echo_ce = ce;
     r->echo_psn = head->psn;
