@@ -63,18 +63,19 @@ static void simx_net_way_us__hops(void **state)
     assert_int_equal(simx_net_init(&net, &config, error, sizeof(error)), 0);
 
     double packet_us = net.packet_bytes * BYTE_US;
+    double single_us = (config.payload_bytes + net.single_bytes) * BYTE_US;
 
     for (unsigned d = 0; d < SIMX_DISTANCES; d++) {
         enum simx_distance distance = (enum simx_distance)d;
         unsigned hops = 2 * (d + 1);
 
-        expect_near(simx_net_way_us(&net, &config, distance, 1024), hops * (1 + packet_us), 1e-9);
+        expect_near(simx_net_way_us(&net, &config, distance, 1024), hops * (1 + single_us), 1e-9);
         expect_near(simx_net_way_us(&net, &config, distance, 10 * 1024),
                     hops * (1 + packet_us) + 9 * packet_us, 1e-9);
         expect_near(simx_net_back_us(&net, distance), hops * (1 + net.ack_bytes * BYTE_US), 1e-9);
     }
     expect_near(simx_net_lone_us(&net, &config, 1024),
-                6 * (2 + packet_us + net.ack_bytes * BYTE_US), 1e-9);
+                6 * (2 + single_us + net.ack_bytes * BYTE_US), 1e-9);
 }
 
 /* ---------------------------------------------------------------------------------------- triggers */

@@ -96,6 +96,7 @@ static int check(const struct session *s, char *error, size_t len)
         return EXIT_USAGE;
     if (s->config.plot[0] && !s->experiment->plot) {
         snprintf(error, len, "%s has no picture", s->experiment->name);
+        return EXIT_USAGE;
     }
     for (unsigned i = 0; i < s->num_points; i++) {
         struct simx_config config = s->config;
