@@ -486,11 +486,29 @@ static bool must_ask(const struct mrd_tx_half *tx)
            tx->sent.inflight.num == 1;
 }
 
+/*
+ * Before data, or a caller that has little room would never get to it while there is data, and the peer would take its
+ * packets for lost. But not if it may ride on what follows.
+ */
+static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    const struct mrd_msg *msg;
+
+    if (!peer->rx || !ack_owed(e, peer))
+        return false;
+    if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv))
+        return true;
+    msg = next_message(e, peer->tx);
+    return !msg || msg->multi;
+}
+
 /* true: there is more, or something waits for the next call. */
 static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     bool held = false, more = false;
 
+    if (o->num < o->max && ack_goes_first(e, peer))
+        mrd_engine_put_ack(e, peer, o);
     if (peer->tx) {
         peer->tx->limited = false;
         while (o->num < o->max && !more)
