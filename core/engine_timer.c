@@ -87,9 +87,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     tx->unanswered++;
     tx->loss.last_send_ns =
         e->now; /* also when nothing could be sent: the next probe is one interval away */
-    if (tx->loss.probes > tx->loss.tune->tail_probes) {
-        peer->timeouts++;
-        e->stats.retx_timeout++;
+    if (mrd_loss_timed_out(&tx->loss)) {
         tx->last_timeout_ns = e->now;
         if (!tx->timeout_ns) {
             tx->timeout_ns = e->now;
@@ -98,8 +96,6 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
         tx->cc.ops->timeout(&tx->cc, e->now);
         tx->probes_due = 1;
     } else {
-        peer->probes_tail++;
-        e->stats.retx_tail++;
         tx->probes_due = full ? 2 : 1;
     }
     mrd_engine_ready(e, peer);

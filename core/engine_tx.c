@@ -420,12 +420,35 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
 }
 
 /*
+ * After tail probes and a timeout without an answer the path of the last try is suspected: else those that were the
+ * fastest while they worked would be tried in turn for ever.
+ */
+static void path_timed_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
+{
+    mrd_path_lost(&tx->paths, rec->path,
+                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
+    e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
+    mrd_sent_lose(&tx->sent, rec, tx->path);
+}
+
+static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    bool timed_out = mrd_loss_timed_out(&peer->tx->loss);
+
+    e->stats.retx_timeout += timed_out;
+    peer->timeouts += timed_out;
+    e->stats.retx_tail += !timed_out;
+    peer->probes_tail += !timed_out;
+}
+
+/*
  * The packet that was not sent for longest once more, to hear of the tail; probes are beyond the window. Not the lowest
  * PSN: that may be one whose ack waits for a refusal of ours further on, and the other way round at the peer.
  */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
+    uint64_t patience_ns = tx->patience_ns;
     struct mrd_sent *rec = NULL;
 
     if (!tx->probes_due)
@@ -435,8 +458,12 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     else if (tx->sent.lost.num)
         rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
     if (rec) {
+        if (rec->state == MRD_SENT_INFLIGHT && mrd_loss_timed_out(&tx->loss))
+            path_timed_out(e, tx, rec);
+        count_probe(e, peer);
         rec->deliberate = true;
         again(e, peer, rec, tx->probes_due > 1, o);
+        tx->patience_ns = patience_ns; /* asking again does not begin the silence anew */
     }
     tx->probes_due = 0;
     return rec != NULL;

@@ -191,6 +191,11 @@ uint64_t mrd_loss_rto_ns(const struct mrd_loss *l, uint64_t rto_floor_ns)
     return max_u64(rto_floor_ns, rto) + l->peer_ack_delay_ns;
 }
 
+bool mrd_loss_timed_out(const struct mrd_loss *l)
+{
+    return l->probes > mrd_tune_count(l->tune->tail_probes);
+}
+
 /*
  * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay, linear; a small window:
  * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, linear twice, then doubling.

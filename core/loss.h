@@ -62,6 +62,8 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path);
 /* The peer tells of a duplicate: the log's entry if that retransmission was needless and not meant, else NULL. */
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns);
+/* The tail probes got no answer either: what is sent now is a timeout's. */
+bool mrd_loss_timed_out(const struct mrd_loss *l);
 /*
  * When the tail is to be probed, counted from now's state; `full`: the window is at least half a BDP, so a probe
  * costs little. cwnd_packets below 1 stretch it: a probe must not fire in a pacing gap.

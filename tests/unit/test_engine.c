@@ -191,6 +191,7 @@ static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
     p->now += 2;
     mrd_engine_drained(e, p->now);
     mrd_engine_expire(e, p->now);
+    assert_true(pair_tx(p, 0) > 0);
     assert_int_equal(e->stats.retx_tail, 1);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);

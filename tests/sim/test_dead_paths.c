@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths that die when nothing else tells of it, and acks that must not wait behind data. */
+#include "tests/support/check.h"
+#include "tests/support/world.h"
+
+enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20 };
+
+/*
+ * The two paths that were the fastest are dead, and a short message is all there is: nothing else is acked that would
+ * tell them from others. They may not be tried in turn for ever.
+ */
+static void sim_dead_paths__fastest_of_all(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .links = 8, .paths = 8, .delay_ns = 20000});
+    struct mrd_sim_link link;
+    (void)state;
+
+    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
+    link.delay_ns = 1000;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+    for (unsigned i = 0; i < WARM_UP; i++)
+        sim_send(w, HOST_0, HOST_1, WARM_UP_BYTES);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    link.blackhole = 1;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, 5 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
+/* Two hosts below one leaf write to each other at the rate of their links, and nothing is lost or repeated. */
+static void sim_acks__before_data(void **state)
+{
+    static const struct mrd_sim_topology topology = {
+        4, 2, 0, {{2, 2, 0, 100000000000, 500, 300}, {2, 0, 0, 100000000000, 500, 300}}};
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .topology = &topology});
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, BULK_BYTES);
+    sim_write(w, HOST_1, HOST_0, BULK_BYTES);
+    sim_run_until_complete(w, 400 * USEC_NS); /* 345 us at the rate of the link */
+    for (uint32_t host = 0; host < 2; host++) {
+        test_check(w->options.seed, sim_counter(w, host, "retx_packets") == 0,
+                   "host %u repeated %llu packets", host,
+                   (unsigned long long)sim_counter(w, host, "retx_packets"));
+        test_check(w->options.seed, sim_counter(w, host, "retx_tail") == 0,
+                   "host %u probed for its tail", host);
+    }
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_dead_paths__fastest_of_all),
+        cmocka_unit_test(sim_acks__before_data),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
