@@ -10,7 +10,7 @@
  *   no CE   + 8a (target - d) / target / cwnd a packet     + 0.75a / cwnd a packet
  *   CE      hold: one hot path, which the spray leaves     x max(1 - 0.8 (d - target) / d, 0.5), once an RTT
  *
- * + 0.15a an RTT always, so that flows come to equal shares. When at least 0.7 of the packets of an RTT and of the
+ * + 0.15a an RTT always, so that flows come to equal shares. When at least 0.85 of the packets of an RTT and of the
  * recent ones came marked, all paths are hot: that is the last hop, an incast, and the window shrinks by 0.3 of that
  * share. A peer that never saw a mark takes d >= target for one: without it an incast in a network without ECN lives
  * by loss alone. Random loss says little where paths are many: only a quarter of a window lost in an RTT cuts.

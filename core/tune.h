@@ -24,7 +24,7 @@
     /* RFC 6928 */                                                                                 \
     X(cc, start_packets,      10,       "packets: least start window, all if the rate is unknown") \
     /* Paced: many senders to one cannot have a packet each in flight. */                          \
-    X(cc, least_packets,      0.05,     "packets: least window, above 0")                          \
+    X(cc, least_packets,      0.1,      "packets: least window, above 0")                          \
     /* The diameter of a data centre fabric. */                                                    \
     X(cc, base_rtt_guess_ns,  10000,    "ns: base RTT before the first sample")                    \
     X(cc, rate_rounds,        5,        "round trips: half window of the delivered rate")          \
@@ -44,7 +44,7 @@
     X(nscc, cut_rtts,          1,        "RTTs between such cuts, at least")                       \
     X(nscc, delay_gain,        1.0 / 8,  "gain of the mean delay")                                 \
     X(nscc, delay_samples,     4,        "samples: half window of the least delay")                \
-    X(nscc, incast_share,      0.7,      "share of CE: all paths are hot")                         \
+    X(nscc, incast_share,      0.85,     "share of CE: all paths are hot")                         \
     X(nscc, incast_cut,        0.3,      "cut then, times the share of CE")                        \
     X(nscc, ce_gain,           1.0 / 4,  "gain of the mean share of CE")                           \
     X(nscc, slow_start_delay,  0.5,      "targets: CE and more delay end slow start")              \
