@@ -39,20 +39,21 @@ static struct mrd_tx_packet *next_packet(struct mrd_out *o, const struct mrd_pee
 
 /* ---------------------------------------------------------------------------------------- acks */
 
-/* A random usable path: a fixed one that turns into a blackhole would kill everything. */
+/* A random usable path, not that of the last ack: one that turns into a blackhole would kill everything. */
 static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint32_t i;
+    uint16_t ev = 0;
 
-    if (!tx)
-        return (uint16_t)mrd_rng_below(&e->rng, e->config.paths);
     for (unsigned tries = 0; tries < 4; tries++) {
-        i = mrd_rng_below(&e->rng, tx->paths.num);
-        if (tx->path[i].state == MRD_PATH_GOOD)
+        uint32_t i = mrd_rng_below(&e->rng, e->config.paths);
+
+        ev = tx ? tx->path[i].ev : (uint16_t)i;
+        if (ev != peer->rx->ack_ev && (!tx || mrd_path_is_good(&tx->path[i])))
             break;
     }
-    return tx->path[i].ev;
+    peer->rx->ack_ev = ev;
+    return ev;
 }
 
 void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)

@@ -365,7 +365,7 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     if (r->since_ack >= m->ack_every || end >= MRD_PLACE_END_LONG)
         r->now = true;
     /* That no ack follows which would tell the same is worth one more, on another path. */
-    r->twice |= end == MRD_PLACE_END_VERY_LONG && r->cum == r->highest;
+    r->twice |= end == MRD_PLACE_END_VERY_LONG;
     if (head->flags & MRD_WIRE_ACK_REQUEST) {
         if (end ==
             MRD_PLACE_END_SMALL) { /* nothing follows it: wait for an answer that the ack can ride on */
