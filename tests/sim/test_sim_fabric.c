@@ -60,7 +60,7 @@ static void mrd_sim_fabric_send__latency(void **state)
         {&leaf_spine, 6, 1, 2 * 125 + 2 * 1500 + 2 * 300 + 600},
         {&fat_tree, 14, 15, 2 * 100 + 2 * 500 + 300},
         {&fat_tree, 12, 15, 2 * 125 + 2 * 1500 + 2 * 300 + 600},
-        {&fat_tree, 1, 15, 2 * 125 + 2 * 12.5 + 2 * 3500 + 2 * 300 + 2 * 600 + 900},
+        {&fat_tree, 1, 15, 2 * 125 + 25 + 2 * 3500 + 2 * 300 + 2 * 600 + 900},
     };
     static uint8_t payload[PAYLOAD_BYTES];
     (void)state;
