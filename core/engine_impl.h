@@ -259,12 +259,35 @@ bool mrd_engine_sendable(struct mrd_engine *e, struct mrd_msg *msg);
 void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                      uint32_t index, bool copy, struct mrd_out *o);
 
+/* engine_tx.c */
 /* A window below one packet: the next one may leave SRTT / cwnd after the last, as the window is now. */
 static inline uint64_t mrd_engine_pace_ns(const struct mrd_tx_half *tx)
 {
     return tx->sent_ns +
            mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes / tx->cc.cwnd_bytes);
 }
+enum { MRD_DATA_EIGHTHS = 3 }; /* of the tracker: data; the rest is for refusals and aborts */
+/* The spray policy's choice of a path, not `avoid` if it can; -1: none to avoid. */
+uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid);
+bool mrd_engine_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx);
+/*
+ * Data keeps to half of the peer's grant. Control packets are small, and refusals must never lack room: a PSN of the
+ * peer's may be waiting for each. They are bounded by the tracker alone.
+ */
+bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                         uint32_t eighths);
+/*
+ * A path that is out and whose time has come: while there is data to send it is worth knowing whether it works again.
+ * The probe is an empty packet, because what is lost on a dead path is missed for two round trips, or more at the end.
+ */
+bool mrd_engine_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o);
+
+/* engine_new.c */
+/* Of the queue whose turn it is and that can send; NULL: none can. */
+struct mrd_msg *mrd_engine_next_message(struct mrd_engine *e, struct mrd_tx_half *tx);
+/* One packet of new data, or the probe of a path in its place. *held: there is some, which waits for company. */
+bool mrd_engine_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o,
+                         bool *held);
 
 /* engine_timer.c */
 /* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What goes next to a peer: new data, control, what was lost, probes, acks; and whose turn it is. */
-#include <assert.h>
-#include <string.h>
-
+/* What goes next to a peer: control, what was lost, probes, acks; and whose turn it is. */
 #include "core/engine_impl.h"
 #include "core/seq.h"
-#include "core/sge.h"
 
-enum {
-    DATA_EIGHTHS = 3, /* of the tracker: data; the rest is for refusals and aborts */
-    ABORT_EIGHTHS = 4,
-};
+enum { ABORT_EIGHTHS = 4 };
 
-static uint32_t pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
+uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
 {
     struct mrd_spray_args args = {.now_ns = e->now,
                                   .base_rtt_ns =
@@ -37,7 +30,7 @@ static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
 
 /* ---------------------------------------------------------------------------------------- windows */
 
-static bool window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+bool mrd_engine_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     const struct mrd_sents *s = &tx->sent;
 
@@ -46,231 +39,28 @@ static bool window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
     return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
 }
 
-/*
- * Data keeps to half of the peer's grant. Control packets are small, and refusals must never lack room: a PSN of the
- * peer's may be waiting for each. They are bounded by the tracker alone.
- */
-static bool psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t eighths)
+bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t eighths)
 {
     const struct mrd_sents *s = &tx->sent;
     uint32_t used = s->next - s->una;
 
     if (used >= e->config.mover.tracker / 8 * eighths)
         return false;
-    return eighths != DATA_EIGHTHS || (int32_t)used < (int32_t)(tx->psn_limit - s->una) / 2;
+    return eighths != MRD_DATA_EIGHTHS || (int32_t)used < (int32_t)(tx->psn_limit - s->una) / 2;
 }
 
-/* ---------------------------------------------------------------------------------------- new data */
-
-static bool id_free(const struct mrd_tx_half *tx, uint32_t id)
-{
-    const struct mrd_tx_id *entry = &tx->ids[id % MRD_MSG_SLOTS];
-
-    return !entry->live && !entry->msg;
-}
-
-static bool flow_open(const struct mrd_msg *msg)
-{
-    const struct mrd_node *oldest;
-
-    if (!msg->flow)
-        return true;
-    oldest = msg->flow->msgs.next;
-    return msg->msn - mrd_container_of(oldest, struct mrd_msg, flow_node)->msn < MRD_MSN_WINDOW;
-}
-
-static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
-{
-    if (!flow_open(msg))
-        return false;
-    return !msg->multi || msg->has_id || id_free(tx, msg->peer->msg_id_next);
-}
-
-/* What one packet of whole messages may hold, parts and payloads. */
-static uint32_t small_room(const struct mrd_tx_half *tx)
-{
-    return tx->payload_bytes + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
-}
-
-static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
-{
-    const struct mrd_tx_half *tx = q->peer->tx;
-    struct mrd_node *n;
-
-    while ((n = mrd_list_first(&q->msgs))) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
-
-        if (!mrd_engine_sendable(e, msg))
-            continue;
-        if (!msg->multi && mrd_engine_part_bytes(msg) + msg->length > small_room(tx)) {
-            msg->multi = true; /* the path's MTU shrank since it was posted */
-            msg->part_flags |= MRD_PART_MULTI;
-        }
-        return msg;
-    }
-    return NULL;
-}
-
-static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg *msg,
-                        struct mrd_sent *rec)
-{
-    struct mrd_tx_half *tx = peer->tx;
-    uint32_t left;
-
-    if (!msg->has_id) {
-        msg->id = peer->msg_id_next++;
-        msg->has_id = true;
-        tx->ids[msg->id % MRD_MSG_SLOTS] = (struct mrd_tx_id){.id = msg->id, .msg = msg};
-    }
-    left = msg->length - msg->next_offset;
-    rec->kind = MRD_SENT_SEGMENT;
-    rec->id = msg->id;
-    rec->offset = msg->next_offset;
-    rec->len = (uint16_t)(left < tx->payload_bytes ? left : tx->payload_bytes);
-    rec->attempt = msg->attempt;
-    tx->ids[msg->id % MRD_MSG_SLOTS].live++;
-    msg->next_offset += rec->len;
-    msg->started = true;
-    if (msg->next_offset == msg->length)
-        mrd_engine_dequeue(e, msg);
-}
-
-/* Whole messages of this and the following queues, as many as fit. */
-static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
-{
-    struct mrd_tx_half *tx = peer->tx;
-    uint32_t room = small_room(tx);
-    struct mrd_msg **tail = &rec->u.small;
-    struct mrd_node *n, *next;
-    uint8_t num = 0;
-
-    rec->kind = MRD_SENT_SMALL;
-    for (n = tx->txqs.next; n != &tx->txqs; n = next) {
-        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
-        struct mrd_msg *msg;
-
-        next = n->next;
-        while (num < MRD_PARTS_MAX && (msg = txq_head(e, q))) {
-            uint32_t bytes = mrd_engine_part_bytes(msg) + msg->length;
-
-            if (msg->multi || bytes > room || !flow_open(msg))
-                break;
-            mrd_engine_dequeue(e, msg);
-            room -= bytes;
-            msg->started = true;
-            msg->in_chain = true;
-            msg->part_index = num++;
-            msg->psn = rec->psn;
-            *tail = msg;
-            tail = &msg->chain;
-            *tail = NULL;
-        }
-        if (mrd_list_empty(&q->msgs))
-            mrd_engine_txq_drop(e, q);
-    }
-}
-
-/* The queue whose turn it is and that can send; queues found empty are dropped. */
-static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
-{
-    struct mrd_node *n, *next;
-
-    for (n = tx->txqs.next; n != &tx->txqs; n = next) {
-        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
-        struct mrd_msg *msg = txq_head(e, q);
-
-        next = n->next;
-        if (!msg)
-            mrd_engine_txq_drop(e, q);
-        else if (may_start(tx, msg))
-            return msg;
-    }
-    return NULL;
-}
-
-/* Queue pairs take turns, a quantum each: a run of one message's packets is what batching and straight receive need. */
-static void rotate(struct mrd_tx_half *tx)
-{
-    struct mrd_node *n = mrd_list_first(&tx->txqs);
-
-    if (!n || n->next == &tx->txqs)
-        return;
-    mrd_list_remove(n);
-    mrd_list_append(&tx->txqs, n);
-}
-
-/*
- * Packets in a row on one path: what the mover likes to batch, but of a long message no more than a share of the base RTT
- * carries at the measured rate, so that a slow fabric is sprayed finely; and only one as a probe of a path that is not
- * good. Short messages are few or share packets: their runs end by time.
- */
-static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
-                        const struct mrd_msg *msg)
-{
-    uint32_t max = e->config.mover.quantum;
-    double packets;
-
-    if (max == 1 || tx->path[index].state != MRD_PATH_GOOD || e->now < tx->single_until_ns)
-        return 1;
-    if (!msg->multi)
-        return max;
-    packets = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
-              e->config.mover.tune->engine.quantum_rtts / tx->cc.config.packet_bytes;
-    if (packets < 1)
-        return 1;
-    return packets < max ? (uint32_t)packets : max;
-}
-
-/*
- * Short messages go on with the run where it left off, unless the path fell out of favour or the choice is a base RTT
- * old. A burst of segments begins anew: split over two paths it would be two.
- */
-static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
-{
-    uint64_t base_ns = mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
-
-    if (tx->quantum_left && tx->path[tx->path_now].state == MRD_PATH_GOOD &&
-        (tx->picked_ns == e->now || (!msg->multi && e->now - tx->picked_ns < base_ns)))
-        return;
-    tx->path_now = pick(e, tx, -1);
-    tx->quantum_left = quantum(e, tx, tx->path_now, msg);
-    tx->picked_ns = e->now;
-}
-
-/*
- * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
- * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
- */
-static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
-                           const struct mrd_msg *msg)
-{
-    double packet = tx->cc.config.packet_bytes;
-    double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
-    double most = e->config.mover.quantum * packet;
-    double rest = msg->length - msg->next_offset;
-
-    if (e->config.mover.quantum == 1 || (tx->quantum_left && tx->picked_ns == e->now) ||
-        !msg->multi || !tx->sent.inflight.num)
-        return false;
-    burst = burst < most ? burst : most;
-    burst = burst < rest ? burst : rest;
-    return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
-}
+/* ---------------------------------------------------------------------------------------- control */
 
 static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent **rec,
                            uint32_t eighths)
 {
-    if (!psn_room(e, peer->tx, eighths))
+    if (!mrd_engine_psn_room(e, peer->tx, eighths))
         return false;
     *rec = mrd_sent_add(&peer->tx->sent);
     return *rec != NULL;
 }
 
-/*
- * A path that is out and whose time has come: while there is data to send it is worth knowing whether it works again.
- * The probe is an empty packet, because what is lost on a dead path is missed for two round trips, or more at the end.
- */
-static bool probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+bool mrd_engine_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
@@ -288,38 +78,6 @@ static bool probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     return false;
 }
 
-static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
-{
-    struct mrd_tx_half *tx = peer->tx;
-    struct mrd_msg *msg = next_message(e, tx);
-    struct mrd_sent *rec;
-
-    if (!msg)
-        return false;
-    tx->limited = true;
-    if (!window_open(e, tx) || !psn_room(e, tx, DATA_EIGHTHS) || wait_for_burst(e, tx, msg))
-        return false;
-    if (probe_path(e, peer, o))
-        return true;
-    rec = mrd_sent_add(&tx->sent);
-    if (!rec)
-        return false;
-    tx->limited = false;
-    rec->in_run = tx->quantum_left && tx->picked_ns == e->now;
-    choose_path(e, tx, msg);
-    if (msg->multi)
-        new_segment(e, peer, msg, rec);
-    else
-        new_small(e, peer, rec);
-    mrd_engine_emit(e, peer, rec, tx->path_now, false, o);
-    tx->sent_ns = e->now;
-    if (--tx->quantum_left == 0)
-        rotate(tx);
-    return true;
-}
-
-/* ---------------------------------------------------------------------------------------- control */
-
 static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -329,7 +87,7 @@ static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         return false;
     rec->kind = MRD_SENT_REFUSAL;
     rec->u.refusal = mrd_container_of(mrd_list_pop(&tx->refusals), struct mrd_refusal, node);
-    mrd_engine_emit(e, peer, rec, pick(e, tx, -1), false, o);
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
 }
 
@@ -356,7 +114,7 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         tail = &msg->abort_chain;
         *tail = NULL;
     }
-    mrd_engine_emit(e, peer, rec, pick(e, tx, -1), false, o);
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
 }
 
@@ -379,7 +137,7 @@ static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *
     mrd_loss_log(&tx->loss, rec, old);
     e->stats.retx_packets++;
     peer->packets_retransmitted++;
-    mrd_engine_emit(e, peer, rec, pick(e, tx, old), false, o);
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, old), false, o);
     tx->copy_due = twice;
     tx->copy_psn = rec->psn;
 }
@@ -398,7 +156,7 @@ static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_ou
     e->stats.retx_packets++;
     e->stats.retx_copy++;
     peer->packets_retransmitted++;
-    mrd_engine_emit(e, peer, rec, pick(e, tx, rec->path), true, o);
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, rec->path), true, o);
     return true;
 }
 
@@ -410,7 +168,7 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     if (!tx->sent.lost.num)
         return false;
     tx->limited = true;
-    if (!window_open(e, tx))
+    if (!mrd_engine_window_open(e, tx))
         return false;
     tx->limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
@@ -480,30 +238,17 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
     tx->silence_probe = false;
     rec->kind = MRD_SENT_EMPTY;
     e->stats.probes++;
-    mrd_engine_emit(e, peer, rec, pick(e, tx, -1), false, o);
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
 }
 
 /* ---------------------------------------------------------------------------------------- a peer, all peers */
 
-/* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
-static bool hold_back(const struct mrd_engine *e, const struct mrd_tx_half *tx)
-{
-    return e->post_seq == e->call_seq && tx->sent.inflight.num &&
-           tx->queued_bytes < tx->payload_bytes;
-}
-
 static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
 {
-    struct mrd_tx_half *tx = peer->tx;
-
-    if (send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
-        send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o))
-        return true;
-    if (mrd_list_empty(&tx->txqs))
-        return false;
-    *held = hold_back(e, tx);
-    return !*held && new_data(e, peer, o);
+    return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
+           send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
+           mrd_engine_new_data(e, peer, o, held);
 }
 
 /* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
@@ -525,7 +270,7 @@ static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
         return false;
     if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv))
         return true;
-    msg = next_message(e, peer->tx);
+    msg = mrd_engine_next_message(e, peer->tx);
     return !msg || msg->multi;
 }
 
