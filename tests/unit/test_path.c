@@ -196,10 +196,11 @@ static void mrd_path_usable__first_packet_after_expiry_is_probe(void **state)
     lose_at(f, 5, SEC_NS);
     end_ns = f->path[5].until_ns;
     assert_true(mrd_path_usable(&f->path[5], end_ns));
+    assert_false(mrd_path_is_good(&f->path[5])); /* not for data */
     mrd_path_sent(&f->paths, 5);
     assert_false(mrd_path_usable(&f->path[5], end_ns + SEC_NS));
     mrd_path_acked(&f->paths, 5, end_ns + 1);
-    assert_int_equal(f->path[5].state, MRD_PATH_GOOD);
+    assert_true(mrd_path_is_good(&f->path[5]));
     assert_int_equal(f->path[5].losses_row, 0);
     assert_int_equal(f->paths.num_out, 0);
     assert_true(mrd_path_usable(&f->path[5], 0));

@@ -65,7 +65,7 @@ static void mrd_spray_find__by_name(void **state)
     assert_null(mrd_spray_find(""));
 }
 
-/* All but the baseline take only what is usable. */
+/* All but the baseline take only what is GOOD. */
 static void mrd_spray_pick__skips_suspended(void **state)
 {
     struct spray_fixture *f = *state;
@@ -78,6 +78,27 @@ static void mrd_spray_pick__skips_suspended(void **state)
             assert_int_equal(pick(f) % 2, 1);
         for (uint32_t i = 1; i < PATHS; i += 2)
             assert_true(f->picked[i] > 0);
+    }
+}
+
+/* Also not one whose suspension is over: the engine probes it with an empty packet first. */
+static void mrd_spray_pick__leaves_probes_to_the_engine(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    for (size_t k = 1; k < NAMES; k++) {
+        begin(f, names[k], 4);
+        suspend_until(f, 0, 500);
+        suspend_until(f, 2, 500);
+        f->path[2].state = MRD_PATH_DEAD;
+        for (int avoid = -1; avoid < 3; avoid++) {
+            f->args.avoid = avoid;
+            for (int i = 0; i < 100; i++) {
+                if (f->spray.ops->acked)
+                    f->spray.ops->acked(&f->spray, 2 * (i & 1), false);
+                assert_int_equal(pick(f) % 2, 1);
+            }
+        }
     }
 }
 
@@ -129,6 +150,8 @@ static void mrd_spray_pick__none_usable(void **state)
         f->path[3].state = MRD_PATH_DEAD;
         assert_int_equal(pick(f), 1);
         f->args.avoid = 1;
+        assert_int_equal(pick(f), 2);
+        f->args.now_ns = 10000; /* all have served their time: that makes none good */
         assert_int_equal(pick(f), 2);
     }
 }
@@ -325,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_spray_find__by_name),
         cmocka_unit_test(mrd_spray_pick__skips_suspended),
+        cmocka_unit_test(mrd_spray_pick__leaves_probes_to_the_engine),
         cmocka_unit_test(mrd_spray_pick__avoids),
         cmocka_unit_test(mrd_spray_pick__one_path),
         cmocka_unit_test(mrd_spray_pick__none_usable),

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A path that was out is probed with an empty packet: nothing that counts is put at risk on it, and yet it comes back
+ * into use once it works again.
+ */
+#include <string.h>
+
+#include "tests/support/wiretap.h"
+
+enum {
+    PATHS = 16,
+    DEAD_PATH = 5,
+    MESSAGE_BYTES = 64 << 20,
+    DIES_NS = 200 * 1000,
+    HEALS_NS = 700 * 1000,
+    STEP_NS = 2000,
+    SEEDS = 4,
+};
+
+static void set_blackhole(struct sim_world *w, int on)
+{
+    struct mrd_sim_link link;
+
+    assert_int_equal(mrd_sim_get_link(w->sim, 0, 0, DEAD_PATH, &link), 0);
+    link.blackhole = on;
+    assert_int_equal(mrd_sim_set_link(w->sim, -1, -1, DEAD_PATH, &link), 0);
+}
+
+/* One write; the path swallows all between the two times. Packets go on while it runs. */
+static struct wiretap *write_with_outage(const char *spray, uint64_t seed)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS, .spray = spray});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    uint64_t start_ns = mrd_sim_now(w->sim);
+
+    sim_run(w, DIES_NS);
+    set_blackhole(w, 1);
+    sim_run(w, HEALS_NS - DIES_NS);
+    test_check(seed, !w->messages[message].sent, "%s: it was over before the path healed", spray);
+    set_blackhole(w, 0);
+    while (!w->messages[message].sent) {
+        test_check(seed, mrd_sim_now(w->sim) < start_ns + 5 * MSEC_NS, "%s: too slow", spray);
+        sim_run(w, STEP_NS);
+    }
+    test_check(seed, sim_payload_equal(w, HOST_1), "%s: wrong bytes", spray);
+    return tap;
+}
+
+static bool is_from_sender(const struct wire_packet *p)
+{
+    return p->from == HOST_0 && p->head.type == MRD_WIRE_DATA;
+}
+
+/* The first packet in the tap that a packet swallowed by the path is sent again in: from here on it is known. */
+static uint32_t first_detection(const struct wiretap *tap)
+{
+    static bool swallowed[MESSAGE_BYTES / 1024];
+    uint32_t i;
+
+    memset(swallowed, 0, sizeof(swallowed));
+
+    for (i = 0; i < tap->num; i++) {
+        const struct wire_packet *p = &tap->packets[i];
+
+        if (!is_from_sender(p))
+            continue;
+        assert_true(p->head.psn < MESSAGE_BYTES / 1024);
+        if (swallowed[p->head.psn])
+            break;
+        swallowed[p->head.psn] = p->path == DEAD_PATH && p->at_ns >= DIES_NS;
+    }
+    return i;
+}
+
+struct use {
+    uint32_t probes, data_while_dead, data_healed;
+};
+
+static struct use use_of_path(const struct wiretap *tap, uint32_t from)
+{
+    struct use use = {0};
+
+    for (uint32_t i = from; i < tap->num; i++) {
+        const struct wire_packet *p = &tap->packets[i];
+
+        if (!is_from_sender(p) || p->path != DEAD_PATH)
+            continue;
+        use.probes += p->kind == WIRE_EMPTY;
+        if (p->at_ns < HEALS_NS)
+            use.data_while_dead += p->kind != WIRE_EMPTY;
+        else
+            use.data_healed += p->kind != WIRE_EMPTY;
+    }
+    return use;
+}
+
+static void sim_path_probe__no_data_on_a_dead_path(void **state)
+{
+    static const char *const sprays[] = {"adaptive", "random", "rr", "reps"};
+
+    (void)state;
+    for (uint32_t i = 0; i < SEEDS * sizeof(sprays) / sizeof(sprays[0]); i++) {
+        const char *spray = sprays[i / SEEDS];
+        uint64_t seed = test_seed() + i % SEEDS;
+        struct wiretap *tap = write_with_outage(spray, seed);
+        struct sim_world *w = tap->w;
+        struct use use = use_of_path(tap, first_detection(tap));
+
+        test_check(seed, use.data_while_dead == 0, "%s: %u packets with data on the dead path",
+                   spray, use.data_while_dead);
+        /* Suspended for 4, 8, 16 round trips, ...: each probe that fails doubles it. */
+        test_check(seed, use.probes >= 2 && use.probes <= 8, "%s: %u probes", spray, use.probes);
+        test_check(seed, use.data_healed >= 16, "%s: %u packets with data on the healed path",
+                   spray, use.data_healed);
+        /* A probe that is lost is sent again as it is, empty: it may be counted twice, not once. */
+        test_check(seed, sim_counter(w, HOST_0, "probes_path") <= use.probes,
+                   "%s: probes on other paths", spray);
+        wiretap_close(tap);
+        sim_world_destroy(w);
+    }
+}
+
+/* Who has nothing to send probes nothing. */
+static void sim_path_probe__not_when_idle(void **state)
+{
+    uint64_t seed = test_seed(), probes;
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+    (void)state;
+
+    set_blackhole(w, 1);
+    sim_write(w, HOST_0, HOST_1, 1 << 20);
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    test_check(seed, sim_counter(w, HOST_0, "paths_suspended") > 0, "no path was suspended");
+    sim_run(w, MSEC_NS);
+    probes = sim_counter(w, HOST_0, "probes_path");
+    sim_run(w, 100 * MSEC_NS);
+    sim_write(w, HOST_1, HOST_0, 1 << 20); /* it has acks to send, but no data */
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    test_check(seed, sim_counter(w, HOST_0, "probes_path") == probes, "probes without data");
+    /* The next data finds the time of the path come, and probes it first. */
+    sim_write(w, HOST_0, HOST_1, 1 << 20);
+    sim_run_until_complete(w, 2 * MSEC_NS);
+    test_check(seed, sim_counter(w, HOST_0, "probes_path") > probes, "no probe with data");
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_path_probe__no_data_on_a_dead_path),
+        cmocka_unit_test(sim_path_probe__not_when_idle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
