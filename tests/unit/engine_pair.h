@@ -53,6 +53,7 @@ struct pair {
     struct mrd_engine_config config;
     struct pair_end end[2];
     uint64_t now;
+    unsigned burst; /* packets that a mover takes at a time */
     uint8_t head[PAIR_BURST][MRD_TX_HEAD_BYTES];
 };
 
@@ -62,6 +63,7 @@ static inline void pair_config(struct pair *p)
     memset(p, 0, sizeof(*p));
     unit_alloc_init(&p->alloc);
     p->now = 1000 * MRD_SEC;
+    p->burst = PAIR_BURST;
     p->config = (struct mrd_engine_config){.mover = {.link_bps = 100000000000ull,
                                                      .rto_floor_ns = 100 * MRD_USEC,
                                                      .base_rtt_ns = 10 * MRD_USEC,
@@ -196,7 +198,7 @@ static inline unsigned pair_tx(struct pair *p, unsigned at)
     do {
         for (unsigned i = 0; i < PAIR_BURST; i++)
             packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
-        n = mrd_engine_tx(p->end[at].e, packet, PAIR_BURST, p->now);
+        n = mrd_engine_tx(p->end[at].e, packet, p->burst, p->now);
         total += n;
         for (unsigned i = 0; i < n; i++) {
             struct pair_frame *f = &to->inbox[to->num_inbox++];
@@ -213,7 +215,7 @@ static inline unsigned pair_tx(struct pair *p, unsigned at)
             if (packet[i].cookie != MRD_TX_COOKIE_NONE)
                 p->end[at].cookie = packet[i].cookie;
         }
-    } while (n == PAIR_BURST);
+    } while (n == p->burst);
     return total;
 }
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When acks leave, how often and which way; and what is asked for. Also where a mover takes one packet at a time. */
+#include "tests/unit/engine_pair.h"
+
+static struct pair pair; /* large, and begun anew by each test */
+
+enum { LONG_PACKETS = 5, FAR_NS = 1000 * 1000 };
+
+static struct mrd_wire_head head_of(const struct pair_frame *f)
+{
+    struct mrd_wire_head head;
+
+    assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+    return head;
+}
+
+static bool is_ack(const struct pair_frame *f)
+{
+    return head_of(f).type == MRD_WIRE_ACK;
+}
+
+static bool asks(const struct pair_frame *f)
+{
+    return head_of(f).flags & MRD_WIRE_ACK_REQUEST;
+}
+
+/* Acks on their way to an end. */
+static unsigned acks_to(const struct pair *p, unsigned to)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < p->end[to].num_inbox; i++)
+        n += is_ack(&p->end[to].inbox[i]);
+    return n;
+}
+
+/* What lies in the inbox is lost but for frames [first, first + num). */
+static void keep(struct pair *p, unsigned at, unsigned first, unsigned num)
+{
+    struct pair_end *end = &p->end[at];
+
+    memmove(end->inbox, end->inbox + first, num * sizeof(end->inbox[0]));
+    end->num_inbox = num;
+}
+
+/* Acks are rare and late: those that come have a reason. */
+static void begin_late_acks(struct pair *p, unsigned burst)
+{
+    pair_config(p);
+    p->config.mover.ack_every = 1000;
+    p->config.mover.ack_delay_ns = FAR_NS;
+    pair_open(p);
+    p->burst = burst;
+}
+
+/* Two long messages leave together; how many packets of them arrive, and whether they are acked at once. */
+static unsigned acks_after(struct pair *p, unsigned packets)
+{
+    begin_late_acks(p, PAIR_BURST);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LONG_PACKETS * PAIR_PAYLOAD);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 16 * PAIR_PAYLOAD, LONG_PACKETS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 2 * LONG_PACKETS);
+    keep(p, 1, 0, packets);
+    for (unsigned i = 0; i < packets; i++)
+        assert_false(asks(&p->end[1].inbox[i]));
+    pair_turn(p, 1);
+    return acks_to(p, 0);
+}
+
+/* Its sender waits for just that ack, whether it asked for it or not. */
+static void mrd_engine_rx__end_of_a_long_message_is_acked_at_once(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned packets = 1; packets < 2 * LONG_PACKETS; packets++) {
+        assert_int_equal(acks_after(p, packets), packets >= LONG_PACKETS);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
+/* An answer may be close that the ack can ride on: it waits until the call returns. */
+static void mrd_engine_rx__end_of_a_short_message_waits_for_the_call(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    begin_late_acks(p, PAIR_BURST);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    assert_int_equal(pair_tx(p, 0), 1);
+    assert_true(asks(&p->end[1].inbox[0]));
+    assert_int_equal(pair_turn(p, 1), 0);
+    assert_int_equal(pair_turn(p, 1), 1);
+    assert_int_equal(acks_to(p, 0), 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* A message of four packets, of which PSN 2 is lost; the path that it was lost on. */
+static uint16_t lose_one_of_four(struct pair *p)
+{
+    struct pair_frame *f = p->end[1].inbox;
+    uint16_t lost_on;
+
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 4 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 4);
+    lost_on = f[2].path;
+    f[2] = f[3];
+    p->end[1].num_inbox = 3;
+    return lost_on;
+}
+
+/* Turns and waits until end 0 sends again; what it sent lies in the inbox of end 1. */
+static void run_until_repeated(struct pair *p)
+{
+    for (int i = 0; i < 1000 && !p->end[0].e->stats.retx_packets; i++) {
+        pair_turn(p, 1);
+        p->now += PAIR_HOP_NS;
+        pair_turn(p, 0);
+        p->now += PAIR_HOP_NS;
+    }
+    assert_true(p->end[0].e->stats.retx_packets > 0);
+}
+
+/* Both with much room and with little: the retransmission twice, on two paths that are not the one it was lost on. */
+static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
+{
+    static const unsigned bursts[] = {1, 2, PAIR_BURST};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+        const struct pair_frame *f = p->end[1].inbox;
+        uint16_t lost_on;
+
+        pair_begin(p);
+        p->burst = bursts[i];
+        lost_on = lose_one_of_four(p);
+        run_until_repeated(p);
+        assert_int_equal(p->end[1].num_inbox, 2);
+        assert_int_equal(head_of(&f[0]).psn, 2);
+        assert_int_equal(head_of(&f[1]).psn, 2);
+        assert_int_not_equal(f[0].path, lost_on);
+        assert_int_not_equal(f[1].path, f[0].path);
+        assert_int_equal(p->end[0].e->stats.retx_packets, 2);
+        assert_int_equal(p->end[0].e->stats.retx_copy, 1);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
+/* A copy that is due may find that its packet was acked meanwhile: then there is none. */
+static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
+{
+    struct mrd_tx_packet packet;
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_begin(p);
+    p->burst = 1;
+    lose_one_of_four(p);
+    pair_turn(p, 1);
+    p->now += PAIR_HOP_NS;
+    /* As a mover does that is busy after one packet. */
+    while (!p->end[0].e->stats.retx_packets) {
+        mrd_engine_begin(p->end[0].e, p->now);
+        for (unsigned i = 0; i < p->end[0].num_inbox; i++)
+            pair_rx_one(p, 0, &p->end[0].inbox[i]);
+        p->end[0].num_inbox = 0;
+        mrd_engine_drained(p->end[0].e, p->now);
+        mrd_engine_expire(p->end[0].e, p->now);
+        packet = (struct mrd_tx_packet){.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES};
+        mrd_engine_tx(p->end[0].e, &packet, 1, p->now);
+        p->now += PAIR_HOP_NS;
+    }
+    assert_true(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->copy_due);
+    p->end[1].num_inbox = 1;
+    memcpy(p->end[1].inbox[0].data, packet.head, packet.head_len);
+    memcpy(p->end[1].inbox[0].data + packet.head_len, packet.iov[0].iov_base,
+           packet.iov[0].iov_len);
+    p->end[1].inbox[0].len = packet.len;
+    pair_turn(p, 1);
+    assert_true(acks_to(p, 0) > 0);
+    pair_turn(p, 0);
+    assert_int_equal(p->end[0].e->stats.retx_packets, 1);
+    assert_int_equal(p->end[0].e->stats.retx_copy, 0);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_rx__end_of_a_long_message_is_acked_at_once),
+        cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
+        cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
+        cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
