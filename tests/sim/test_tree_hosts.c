@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Contexts over a fabric of switches, where a host sends one packet at a time, when its link is idle: the loop is
+ * called when that is, not before.
+ */
+#include "tests/support/wiretap.h"
+#include "transport/sim/sim_host.h"
+
+enum { MESSAGE_BYTES = 1 << 20, PACKETS = MESSAGE_BYTES / 4096 };
+
+static const struct mrd_sim_topology slow = {
+    .hosts = 2,
+    .tiers = 2,
+    .tier = {{.radix_down = 2, .radix_up = 1, .rate_bps = 1000000000, .delay_ns = 1000},
+             {.radix_down = 1, .rate_bps = 1000000000, .delay_ns = 1000}}};
+
+static void count_turn(void *arg, uint32_t host)
+{
+    uint64_t *turns = arg;
+
+    turns[host]++;
+}
+
+static void sim_tree_host__is_not_asked_before_its_link_is_idle(void **state)
+{
+    struct sim_options options = {.seed = test_seed(), .topology = &slow};
+    struct sim_world *w = sim_world_create(&options);
+    uint64_t turns[2] = {0}, time_ns, bound;
+    (void)state;
+
+    mrd_sim_set_turn_hook(w->sim, count_turn, turns);
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_write(w, HOST_1, HOST_0, MESSAGE_BYTES);
+    time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
+    mrd_sim_set_turn_hook(w->sim, NULL, NULL);
+    /* A packet in, a packet out, an ack in, an ack out; and a look each 10 us that the link is busy. */
+    bound = 4 * PACKETS + time_ns / (10 * USEC_NS);
+    for (uint32_t host = 0; host < 2; host++)
+        test_check(options.seed, turns[host] <= bound, "host %u: %llu turns, at most %llu", host,
+                   (unsigned long long)turns[host], (unsigned long long)bound);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_tree_host__is_not_asked_before_its_link_is_idle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
