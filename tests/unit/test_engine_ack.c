@@ -189,6 +189,26 @@ static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
     pair_end(p);
 }
 
+/* Data goes on and on: an ack that is due does not wait for the end of it. */
+static void mrd_engine_tx__data_does_not_keep_acks_back(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_begin(p);
+    p->burst = 1;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 20 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 20);
+    pair_post(p, 1, MRD_WR_RDMA_WRITE, 32 * PAIR_PAYLOAD, 20 * PAIR_PAYLOAD);
+    pair_turn(p, 1);
+    assert_true(p->end[0].num_inbox > 20);
+    assert_int_equal(acks_to(p, 0), 1);
+    assert_true(is_ack(&p->end[0].inbox[0]));
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(p->end[0].e->stats.retx_packets + p->end[1].e->stats.retx_packets, 0);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
         cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
+        cmocka_unit_test(mrd_engine_tx__data_does_not_keep_acks_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
