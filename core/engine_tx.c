@@ -258,6 +258,12 @@ static bool must_ask(const struct mrd_tx_half *tx)
            tx->sent.inflight.num == 1;
 }
 
+static bool nothing_left(const struct mrd_tx_half *tx)
+{
+    return !tx->queued_bytes && !tx->sent.lost.num && !tx->copy_due && !tx->probes_due &&
+           !tx->silence_probe && mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts);
+}
+
 /*
  * Before data, or a caller that has little room would never get to it while there is data, and the peer would take its
  * packets for lost. But not if it may ride on what follows.
@@ -285,7 +291,7 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
         peer->tx->limited = false;
         while (o->num < o->max && !more)
             more = !one_packet(e, peer, o, &held);
-        if (more && o->open_head && must_ask(peer->tx))
+        if ((more || nothing_left(peer->tx)) && o->open_head && must_ask(peer->tx))
             mrd_out_request_ack(peer->tx, o);
         mrd_out_seal(o);
         more = !more;

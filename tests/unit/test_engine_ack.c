@@ -189,6 +189,27 @@ static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
     pair_end(p);
 }
 
+/* The last packet asks, also if there is no room behind it to find out that it is the last. */
+static void mrd_engine_tx__last_packet_asks_for_an_ack(void **state)
+{
+    static const unsigned bursts[] = {1, 2, 3, 6, PAIR_BURST};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+        const struct pair_frame *f = p->end[1].inbox;
+
+        pair_begin(p);
+        p->burst = bursts[i];
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
+        assert_int_equal(pair_tx(p, 0), 6);
+        for (unsigned k = 0; k < 6; k++)
+            assert_int_equal(asks(&f[k]), k == 5);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
 /* Data goes on and on: an ack that is due does not wait for the end of it. */
 static void mrd_engine_tx__data_does_not_keep_acks_back(void **state)
 {
@@ -216,6 +237,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
         cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
+        cmocka_unit_test(mrd_engine_tx__last_packet_asks_for_an_ack),
         cmocka_unit_test(mrd_engine_tx__data_does_not_keep_acks_back),
     };
 
