@@ -6,6 +6,8 @@
 #include "core/engine_impl.h"
 #include "core/sge.h"
 
+enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is good and not the last ack's */
+
 static uint32_t stamp_of(uint64_t ns)
 {
     return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
@@ -39,21 +41,23 @@ static struct mrd_tx_packet *next_packet(struct mrd_out *o, const struct mrd_pee
 
 /* ---------------------------------------------------------------------------------------- acks */
 
-/* A random usable path, not that of the last ack: one that turns into a blackhole would kill everything. */
+/*
+ * A random usable path: a fixed one that turns into a blackhole would kill everything. Not the last ack's, so that two
+ * copies of one take two paths.
+ */
 static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint16_t ev = 0;
+    uint32_t num = tx ? tx->paths.num : e->config.paths, i = 0, ev = 0;
 
-    for (unsigned tries = 0; tries < 4; tries++) {
-        uint32_t i = mrd_rng_below(&e->rng, e->config.paths);
-
-        ev = tx ? tx->path[i].ev : (uint16_t)i;
-        if (ev != peer->rx->ack_ev && (!tx || mrd_path_is_good(&tx->path[i])))
+    for (unsigned tries = 0; tries < ACK_PATH_TRIES; tries++) {
+        i = mrd_rng_below(&e->rng, num);
+        ev = tx ? tx->path[i].ev : i;
+        if (ev != peer->rx->ack_path && (!tx || mrd_path_is_good(&tx->path[i])))
             break;
     }
-    peer->rx->ack_ev = ev;
-    return ev;
+    peer->rx->ack_path = ev;
+    return (uint16_t)ev;
 }
 
 void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)

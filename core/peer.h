@@ -113,7 +113,7 @@ struct mrd_rx_half {
     uint64_t silence_ns;  /* current interval between silence probes */
     uint64_t probe_at_ns; /* MRD_NEVER: nothing is owed */
     uint32_t call_seq;    /* API call in which wait_for_reply was set */
-    uint16_t ack_ev;      /* that the last ack took */
+    uint32_t ack_path;    /* entropy value of the last ack */
     uint64_t share_seen;  /* period in which it counted as an active sender */
     struct mrd_rcv rcv;
     struct mrd_slot slot[MRD_MSG_SLOTS];

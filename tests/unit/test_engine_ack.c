@@ -189,6 +189,37 @@ static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
     pair_end(p);
 }
 
+/* The ack that completes a message after losses leaves twice, on two paths. */
+static void mrd_engine_rx__completing_ack_goes_on_two_paths(void **state)
+{
+    static const unsigned bursts[] = {1, 2, PAIR_BURST};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < 64 * sizeof(bursts) / sizeof(bursts[0]); i++) {
+        const struct pair_frame *f = p->end[0].inbox;
+
+        pair_config(p);
+        p->config.seed = i / 3;
+        pair_open(p);
+        p->burst = bursts[i % 3];
+        lose_one_of_four(p);
+        run_until_repeated(p);
+        keep(p, 1, 1, 1); /* the second copy, which asks */
+        assert_int_equal(p->end[0].num_inbox, 0);
+        pair_turn(p, 1);
+        assert_int_equal(p->end[0].num_inbox, 2);
+        assert_true(is_ack(&f[0]) && is_ack(&f[1]));
+        assert_int_equal(head_of(&f[0]).psn, 4);
+        assert_int_equal(head_of(&f[1]).psn, 4);
+        assert_int_not_equal(f[0].path, f[1].path);
+        p->now += PAIR_HOP_NS;
+        assert_int_equal(pair_turn(p, 1), 0); /* and not once more */
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
 /* The last packet asks, also if there is no room behind it to find out that it is the last. */
 static void mrd_engine_tx__last_packet_asks_for_an_ack(void **state)
 {
@@ -237,6 +268,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
         cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
+        cmocka_unit_test(mrd_engine_rx__completing_ack_goes_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__last_packet_asks_for_an_ack),
         cmocka_unit_test(mrd_engine_tx__data_does_not_keep_acks_back),
     };
