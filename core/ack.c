@@ -96,6 +96,7 @@ void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, 
     p->delay = (uint16_t)(rx_stamp - head->stamp);
     if (!p->delay) /* which means that there is none */
         p->delay = 1;
+    p->delay_after = (uint16_t)r->serial;
     r->echo_valid = true;
     r->echo_ce = ce;
     r->echo_psn = head->psn;
@@ -199,9 +200,12 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
             break;
         p->seen = false;
         r->num_seen--;
-        ack->path[ack->num_paths++] = (struct mrd_wire_path){
-            .id = p->id, .delay = p->delay, .received = p->received, .ce = p->ce};
-        p->delay = 0;
+        /* Not an older one, which an ack that rode left untold: clocks drift. */
+        ack->path[ack->num_paths++] =
+            (struct mrd_wire_path){.id = p->id,
+                                   .delay = p->delay_after == (uint16_t)r->serial ? p->delay : 0,
+                                   .received = p->received,
+                                   .ce = p->ce};
     }
     ack->num_dups = r->num_dups;
     memcpy(ack->dup, r->dup, sizeof(ack->dup));

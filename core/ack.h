@@ -20,7 +20,8 @@ struct mrd_rcv_path {
     uint16_t id;
     bool seen; /* since the last ack */
     bool used;
-    uint16_t delay; /* as it goes on the wire */
+    uint16_t delay;       /* as it goes on the wire */
+    uint16_t delay_after; /* serial of the ack before it, low half */
     uint32_t received, ce;
 };
 

@@ -75,6 +75,24 @@ static void mrd_rcv_build__duplicates_have_no_delay(void **state)
     assert_int_equal(f.ack.path[0].delay, 0);
 }
 
+/* Counts wait for an ACK packet while acks ride, for as long as that may be; a delay does not. */
+static void mrd_rcv_build__no_delay_from_before_a_ridden_ack(void **state)
+{
+    struct mrd_wire_head head = {0};
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f);
+    came(&f, 3, 1000, 1100, true);
+    mrd_rcv_ride(&f.r, &head, TRACKER, 0);
+    came(&f, 5, 2000, 2200, true);
+    build(&f);
+    assert_int_equal(f.ack.num_paths, 2);
+    assert_int_equal(f.ack.path[0].received, 1);
+    assert_int_equal(f.ack.path[0].delay, 0);
+    assert_int_equal(f.ack.path[1].delay, 200);
+}
+
 /* A fresh entropy value takes the place: the old one's delay is not its own. */
 static void mrd_rcv_build__fresh_path_has_no_delay_yet(void **state)
 {
@@ -293,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_rcv_build__tells_a_delay_of_each_path_once),
         cmocka_unit_test(mrd_rcv_build__duplicates_have_no_delay),
+        cmocka_unit_test(mrd_rcv_build__no_delay_from_before_a_ridden_ack),
         cmocka_unit_test(mrd_rcv_build__fresh_path_has_no_delay_yet),
         cmocka_unit_test(mrd_rcv_build__delay_is_the_low_half_and_never_0),
         cmocka_unit_test(mrd_engine_rx__delay_of_another_path),
