@@ -15,7 +15,6 @@
 #include "transport/error.h"
 #include "transport/progress.h"
 #include "transport/sim/sim_host.h"
-#include "core/engine_impl.h"
 
 enum {
     GIVE_WAY_SPINS = 512
@@ -220,10 +219,6 @@ static int start_progress(struct mrd_context_impl *c, const struct mrd_context_a
         c->context.async_fd = -1;
         if (is_simulated(c->context.device))
             mrd_sim_attach(c->backend, sim_step, sim_deadline, c);
-        ((struct mrd_sim_host*)c->backend)->hot[0] = &c->engine->now;
-        ((struct mrd_sim_host*)c->backend)->hot[1] = (char*)&c->engine->now + 64;
-        ((struct mrd_sim_host*)c->backend)->hot[2] = (char*)&c->engine->now + 128;
-        ((struct mrd_sim_host*)c->backend)->hot[3] = (char*)&c->engine->now + 192;
         return 0;
     }
     c->context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);

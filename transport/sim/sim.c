@@ -162,29 +162,6 @@ static void dispatch(struct mrd_sim *sim, struct mrd_sim_event *event)
     }
 }
 
-/*
- * A thousand hosts do not fit any cache: what the next event will touch is on its way while this one is dealt with.
- * The event after it was fetched when this one was taken.
- */
-static void fetch_ahead(const struct mrd_sim *sim)
-{
-    const struct mrd_sim_event *first = mrd_sim_events_coming(&sim->events);
-    const struct mrd_sim_event *second = first ? first->next : NULL;
-    uint32_t hosts = sim->attr.hosts;
-
-    if (!second)
-        return;
-    __builtin_prefetch(second->next);
-    if (first->kind == MRD_SIM_EVENT_ARRIVE && first->tag < hosts)
-        mrd_sim_host_fetch_context(&sim->hosts[first->tag]);
-    if (second->kind != MRD_SIM_EVENT_ARRIVE)
-        return;
-    if (second->tag < hosts)
-        mrd_sim_host_fetch(&sim->hosts[second->tag]);
-    else
-        mrd_sim_fabric_fetch(&sim->fabric, second->tag);
-}
-
 void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
 {
     uint64_t next_ns;
@@ -196,7 +173,6 @@ void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
         /* What was due between the end of the last run and a call from outside happens now. */
         if (event->at_ns > sim->now_ns)
             sim->now_ns = event->at_ns;
-        fetch_ahead(sim);
         dispatch(sim, event);
     }
     if (ns > sim->now_ns)

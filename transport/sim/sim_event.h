@@ -75,12 +75,4 @@ void mrd_sim_events_release(struct mrd_sim_events *events, struct mrd_sim_event 
 uint64_t mrd_sim_events_next_ns(const struct mrd_sim_events *events);
 /* Take the first event; there must be one. */
 struct mrd_sim_event *mrd_sim_events_pop(struct mrd_sim_events *events);
-/* The one that probably follows, to fetch what it will need; or NULL. */
-static inline const struct mrd_sim_event *mrd_sim_events_coming(const struct mrd_sim_events *events)
-{
-    return events->near_ns == MRD_SIM_NEVER
-               ? NULL
-               : events->bucket[events->near_ns & (MRD_SIM_CALENDAR_NS - 1)].first;
-}
-
 #endif

@@ -57,11 +57,6 @@ void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *p
 /* A packet came to a node that is a switch. Takes it. */
 void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
                             uint32_t node, uint64_t now_ns);
-/* A packet comes to this switch soon. */
-static inline void mrd_sim_fabric_fetch(const struct mrd_sim_fabric *fabric, uint32_t node)
-{
-    __builtin_prefetch(&fabric->tree->switches[node - fabric->hosts]);
-}
 /* Loss end to end: it came all the way, and is lost. */
 bool mrd_sim_fabric_loses(struct mrd_sim_fabric *fabric);
 /* Links between pairs. */

@@ -71,8 +71,6 @@ struct mrd_sim_too_big {
 
 enum { MRD_SIM_TOO_BIG_MAX = 16 };
 
-enum { MRD_SIM_HOT = 4 };
-
 struct mrd_sim_host {
     struct mrd_backend backend; /* first: the ops get a pointer to it */
     struct mrd_device device;
@@ -88,7 +86,6 @@ struct mrd_sim_host {
     void (*progress)(void *arg);
     uint64_t (*deadline_ns)(void *arg);
     void *arg;
-    const void *hot[MRD_SIM_HOT]; /* what it touches on every call, fetched ahead; not read */
 
     const struct mrd_sim_model *model; /* or NULL */
     uint64_t wake_ns;                  /* of the model */
@@ -123,21 +120,6 @@ void mrd_sim_host_send(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
 void mrd_sim_host_wake(struct mrd_sim_host *host, uint64_t at_ns);
 /* When all that the host sent has left it: virtual time. */
 uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host);
-/* A packet comes to this host soon: itself first, a little later what its context begins with. */
-static inline void mrd_sim_host_fetch(const struct mrd_sim_host *host)
-{
-    const char *at = (const char *)&host->number;
-
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + 64);
-    __builtin_prefetch(at + 128);
-}
-static inline void mrd_sim_host_fetch_context(const struct mrd_sim_host *host)
-{
-    __builtin_prefetch(host->arg);
-    for (unsigned i = 0; i < MRD_SIM_HOT; i++)
-        __builtin_prefetch(host->hot[i]);
-}
 /* Takes the packet. */
 void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *packet);
 void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag);
