@@ -23,10 +23,16 @@ static bool may_be_down(const struct mrd_sim_link *attr)
     return attr->down || attr->flap_period_ns;
 }
 
+/* Each is initialised before it is used. */
+static struct mrd_sim_wire *alloc_wires(uint32_t num)
+{
+    return aligned_alloc(_Alignof(struct mrd_sim_wire), num * sizeof(struct mrd_sim_wire));
+}
+
 static int init_pairs(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr)
 {
     fabric->num_wires = attr->hosts * attr->hosts * attr->links;
-    fabric->wires = calloc(fabric->num_wires, sizeof(*fabric->wires));
+    fabric->wires = alloc_wires(fabric->num_wires);
     fabric->start = malloc(sizeof(*fabric->start));
     if (!fabric->wires || !fabric->start)
         return -ENOMEM;
@@ -52,7 +58,7 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
     if (ret != 0)
         return ret;
     fabric->num_wires = fabric->tree->num_wires;
-    fabric->wires = calloc(fabric->num_wires, sizeof(*fabric->wires));
+    fabric->wires = alloc_wires(fabric->num_wires);
     fabric->start = calloc(2 * MRD_SIM_TIERS_MAX, sizeof(*fabric->start));
     if (!fabric->wires || !fabric->start)
         return -ENOMEM;

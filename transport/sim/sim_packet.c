@@ -6,17 +6,17 @@
 #include <string.h>
 
 /*
- * Acks, small messages, packets of an Ethernet MTU, of a 4 KiB payload, of the largest payload;
+ * Headers of payloads by reference, acks, packets of an Ethernet MTU, of a 4 KiB payload, of the largest payload;
  * forged ones.
  */
-static const uint32_t class_bytes[MRD_SIM_PACKET_CLASSES] = {256, 1536, 4608, 10240,
-                                                             MRD_SIM_DATAGRAM_BYTES_MAX};
+static const uint32_t class_bytes[MRD_SIM_PACKET_CLASSES] = {
+    128, 256, 1536, 4608, 10240, MRD_SIM_DATAGRAM_BYTES_MAX};
 
-enum { SLAB_BYTES = 256 << 10, SLAB_PACKETS_MIN = 4 };
+enum { SLAB_BYTES = 256 << 10, SLAB_PACKETS_MIN = 4, LINE_BYTES = 64 };
 
 struct mrd_sim_packet_slab {
     struct mrd_sim_packet_slab *next;
-    max_align_t items[];
+    _Alignas(LINE_BYTES) char items[];
 };
 
 void mrd_sim_packets_init(struct mrd_sim_packets *packets)
@@ -36,20 +36,19 @@ void mrd_sim_packets_fini(struct mrd_sim_packets *packets)
 
 static void grow(struct mrd_sim_packets *packets, unsigned size_class)
 {
-    size_t align = sizeof(max_align_t);
     size_t item = sizeof(struct mrd_sim_packet) + class_bytes[size_class];
 
-    item = (item + align - 1) / align * align;
+    item = (item + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 
     size_t count = SLAB_BYTES / item > SLAB_PACKETS_MIN ? SLAB_BYTES / item : SLAB_PACKETS_MIN;
-    struct mrd_sim_packet_slab *slab = malloc(sizeof(*slab) + item * count);
+    struct mrd_sim_packet_slab *slab = aligned_alloc(LINE_BYTES, sizeof(*slab) + item * count);
 
     if (!slab)
         return;
     slab->next = packets->slabs;
     packets->slabs = slab;
     for (size_t i = 0; i < count; i++) {
-        struct mrd_sim_packet *packet = (void *)((char *)slab->items + i * item);
+        struct mrd_sim_packet *packet = (void *)(slab->items + i * item);
 
         packet->size_class = (uint8_t)size_class;
         packet->event.next = (struct mrd_sim_event *)packets->free[size_class];

@@ -17,22 +17,23 @@
 
 enum {
     MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
-    MRD_SIM_PACKET_CLASSES = 5,
+    MRD_SIM_PACKET_CLASSES = 6,
 };
 
 struct mrd_sim_packet {
     struct mrd_sim_event
-        event;           /* first: while it is on its way; then event.next links what holds it */
+        event; /* first: while it is on its way; then event.next links what holds it */
+    /* What each hop needs lies in one cache line with the event. */
+    uint32_t from, to;   /* hosts */
+    uint32_t wire_bytes; /* on the wire */
+    uint16_t path;       /* the sender's path number */
+    uint8_t ecn;         /* enum mrd_ecn */
+    bool urgent;         /* goes before what is not, where mrd_sim_attr.ack_priority says so */
+    bool broken;         /* corrupted, where data[] means nothing to the fabric: a model's packet */
+    uint8_t size_class;
     uint32_t len;        /* of the datagram */
     uint32_t head_len;   /* at data[]; what is left of len lies at rest */
     const uint8_t *rest; /* NULL: all is at data[]. Borrowed */
-    uint32_t wire_bytes; /* on the wire */
-    uint32_t from, to;   /* hosts */
-    uint16_t path;       /* the sender's path number */
-    uint8_t ecn;         /* enum mrd_ecn */
-    uint8_t size_class;
-    bool urgent; /* goes before what is not, where mrd_sim_attr.ack_priority says so */
-    bool broken; /* corrupted, where data[] means nothing to the fabric: a model's packet */
     uint8_t data[];
 };
 

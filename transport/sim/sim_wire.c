@@ -55,6 +55,7 @@ void mrd_sim_wire_set(struct mrd_sim_wire *wire, const struct mrd_sim_link *attr
         wire->flap_from_ns = now_ns;
     keep_queue(wire, now_ns);
     wire->attr = *attr;
+    wire->delay_ns = attr->delay_ns;
     wire->byte_time = byte_time(attr->rate_bps);
     wire->bytes_per_ns = (double)attr->rate_bps / (8.0 * NS_PER_S);
     wire->queue_bytes = attr->queue_bytes ? attr->queue_bytes : UINT64_MAX;
@@ -227,7 +228,7 @@ struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wi
         passage.ce = true;
     }
     passage.copies = 1;
-    passage.arrive_ns[0] = leave_ns + wire->attr.delay_ns;
+    passage.arrive_ns[0] = leave_ns + wire->delay_ns;
     if (wire->is_faulty)
         damage(wire, leave_ns, &passage);
     return passage;

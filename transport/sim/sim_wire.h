@@ -16,16 +16,21 @@
 #include "core/rng.h"
 #include "mrd/sim.h"
 
-enum { MRD_SIM_PPM = 1000000, MRD_SIM_COPIES_MAX = 2 };
+enum { MRD_SIM_PPM = 1000000, MRD_SIM_COPIES_MAX = 2, MRD_SIM_LINE_BYTES = 64 };
 
+/*
+ * Aligned, because many wires are far more than a cache holds, and each packet touches several.
+ */
 struct mrd_sim_wire {
-    /* What each packet needs. */
-    uint64_t idle_at_ns;    /* when the transmitter has sent all that was queued */
+    /* What each packet needs: one cache line. */
+    _Alignas(MRD_SIM_LINE_BYTES) uint64_t
+        idle_at_ns;         /* when the transmitter has sent all that was queued */
     uint64_t idle_fraction; /* beyond it, in 2^-32 ns */
     uint64_t byte_time;     /* of a byte, in 2^-32 ns; 0: the rate is infinite */
     uint64_t queue_bytes;   /* as in attr, which is further off */
     uint64_t ecn_min_bytes;
     double bytes_per_ns;
+    uint64_t delay_ns;
     uint32_t to;     /* node at its end */
     bool is_faulty;  /* attr asks for more than queueing and delay */
     bool in_burst;   /* Gilbert-Elliott: in the bad state */
