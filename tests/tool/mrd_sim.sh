@@ -87,7 +87,6 @@ bad '--failure: expected' failure --failure fire
 bad 'no constant' "${two[@]}" --set no.such=1
 bad 'NAME=VALUE' "${two[@]}" --set nscc.gain
 bad 'both want stdout' "${two[@]}" --json --csv
-bad 'has no picture' "${two[@]}" --plot picture.svg
 
 # -------------------------------------------------------------------------------------- bad files
 
@@ -157,6 +156,8 @@ good allreduce "${fabric[@]}" --csv
 (($(wc -l <out) == 8)) || fail 'CSV of seven points is eight lines'
 
 if command -v gnuplot >/dev/null; then
+    good "${two[@]}" --plot cdf.svg
+    grep -q '<svg' cdf.svg || fail 'the picture of a run is none'
     good alltoall "${fabric[@]}" --size 64K --plot picture.svg
     grep -q '<svg' picture.svg || fail 'the picture is none'
 fi

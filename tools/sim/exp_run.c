@@ -1,6 +1,47 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* run: a connection matrix over a topology, both from files. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "tools/sim/experiment.h"
+#include "tools/sim/plot.h"
+
+enum { PERCENT = 100 };
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/*
+ * The distribution of completion times, by its percentiles 0 .. 100 of nearest rank: a picture needs no more, however
+ * many flows there are. Null: so many did not end.
+ */
+static void add_percentiles(const struct simx_run *run, struct json_object *result, void *arg)
+{
+    uint32_t num = run->cm->num_flows;
+    double *us = malloc((num + 1) * sizeof(*us));
+    struct json_object *percentiles = json_object_new_array();
+
+    (void)arg;
+    for (uint32_t i = 0; us && i < num; i++) {
+        const struct simx_run_flow *flow = &run->flows[i];
+
+        us[i] =
+            flow->done_ns == UINT64_MAX ? INFINITY : (double)(flow->done_ns - flow->start_ns) / 1e3;
+    }
+    if (us)
+        qsort(us, num, sizeof(*us), compare);
+    for (uint64_t p = 0; us && p <= PERCENT; p++) {
+        uint64_t rank = (p * num + PERCENT - 1) / PERCENT;
+
+        json_object_array_add(percentiles, simx_json_number(us[rank ? rank - 1 : 0]));
+    }
+    json_object_object_add(result, "fct_us_percentiles", percentiles);
+    free(us);
+}
 
 static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
 {
@@ -9,7 +50,7 @@ static struct json_object *measure(const struct simx_config *config, struct simx
 
     if (simx_traffic_read(config, &cm, progress->error, sizeof(progress->error)) != 0)
         return NULL;
-    result = simx_measure(config, &cm, progress, NULL, NULL);
+    result = simx_measure(config, &cm, progress, add_percentiles, NULL);
     simx_cm_fini(&cm);
     return result;
 }
@@ -34,10 +75,41 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
+/* Of a summary, the distribution of its first seed. */
+static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
+                size_t len)
+{
+    struct json_object *percentiles = simx_json_get(runs[0], "fct_us_percentiles");
+    double x[PERCENT + 1], y[PERCENT + 1];
+    size_t n = 0;
+
+    (void)num_runs;
+    for (; n <= PERCENT && n < json_object_array_length(percentiles); n++) {
+        struct json_object *us = json_object_array_get_idx(percentiles, n);
+
+        if (!us)
+            break;
+        x[n] = json_object_get_double(us);
+        y[n] = (double)n;
+    }
+
+    const struct simx_series series = {.x = x, .y = y, .n = n};
+
+    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_STEPS,
+                                               .title = "Flow completion times",
+                                               .x_label = "flow completion time [us]",
+                                               .y_label = "flows that have ended [%]",
+                                               .y_from_zero = true,
+                                               .series = &series,
+                                               .num_series = 1},
+                           path, error, len);
+}
+
 const struct simx_experiment simx_exp_run = {
     .name = "run",
     .summary = "flow completion times of a connection matrix over a topology",
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
+    .plot = plot,
 };

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The experiment run: the distribution of completion times. */
+#include <unistd.h>
+
+#include "exp_point.h"
+
+#define FABRIC " --hosts 8 --leaf-hosts 4"
+
+struct matrix {
+    char path[32], line[POINT_LINE_BYTES];
+};
+
+/* A file with these lines, and the command line that runs it. */
+static void matrix_write(struct matrix *m, const char *lines, const char *options)
+{
+    snprintf(m->path, sizeof(m->path), "/tmp/mrd_test_run_XXXXXX");
+
+    int fd = mkstemp(m->path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
+    close(fd);
+    snprintf(m->line, sizeof(m->line), "run -tm %s" FABRIC "%s", m->path, options);
+}
+
+static double percentile(struct json_object *result, unsigned p)
+{
+    struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
+
+    assert_int_equal(json_object_array_length(percentiles), 101);
+    return json_object_get_double(json_object_array_get_idx(percentiles, p));
+}
+
+/* Four flows that do not meet, each longer than the one before: a quarter of the percentiles each. */
+static void simx_exp_run__percentiles(void **state)
+{
+    struct matrix m;
+    double ends[4];
+
+    (void)state;
+    matrix_write(&m,
+                 "Nodes 8\nConnections 4\n0->4 start 0 size 64000\n1->5 start 0 size 256000\n"
+                 "2->6 start 0 size 1024000\n3->7 start 0 size 4096000\n",
+                 "");
+
+    struct json_object *result = point_measure(m.line);
+
+    for (unsigned i = 0; i < 4; i++) {
+        ends[i] = percentile(result, 25 * (i + 1));
+        assert_true(percentile(result, 25 * i + 1) == ends[i]);
+        assert_true(i == 0 || ends[i] > ends[i - 1]);
+    }
+    assert_true(percentile(result, 0) == number(result, "fct_us.min"));
+    assert_true(percentile(result, 50) == number(result, "fct_us.p50"));
+    assert_true(percentile(result, 100) == number(result, "fct_us.max"));
+    json_object_put(result);
+    unlink(m.path);
+}
+
+/* A flow that does not end has no time, and the percentiles of those that do are of all flows. */
+static void simx_exp_run__percentiles_of_unfinished(void **state)
+{
+    static struct simx_progress progress;
+    struct simx_config config;
+    struct matrix m;
+
+    (void)state;
+    matrix_write(&m,
+                 "Nodes 8\nConnections 2\n0->4 start 0 size 64000\n1->5 start 0 size 64000000\n",
+                 " --limit 0.001");
+
+    const struct simx_experiment *run = point_config(&config, m.line);
+    struct json_object *result = run->measure(&config, &progress);
+    struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
+
+    assert_int_equal(number(result, "unfinished"), 1);
+    assert_true(percentile(result, 50) == number(result, "fct_us.min"));
+    assert_null(json_object_array_get_idx(percentiles, 51));
+    assert_null(json_object_array_get_idx(percentiles, 100));
+    json_object_put(result);
+    unlink(m.path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simx_exp_run__percentiles),
+        cmocka_unit_test(simx_exp_run__percentiles_of_unfinished),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
