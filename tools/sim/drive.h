@@ -32,10 +32,11 @@ struct simx_drive_env {
 /* Sums over all hosts. */
 struct simx_totals {
     uint64_t packets; /* data packets sent, each transmission */
-    uint64_t retransmitted, spurious;
+    uint64_t retransmitted;
+    uint64_t spurious; /* data packets that came to a receiver that had them */
     uint64_t acks;
     uint64_t timeouts;
-    uint64_t cuts;        /* of windows or rates; UINT64_MAX: not counted */
+    uint64_t cuts; /* of windows or rates; UINT64_MAX: not counted */
     uint64_t paths_suspended, paths_replaced;
     /* Where they are counted; 0: they are not. */
     uint64_t state_bytes; /* of peers or connections, in use now */

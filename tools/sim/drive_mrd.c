@@ -390,7 +390,8 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
 
         totals->packets += counter(counters, num, "tx_packets");
         totals->retransmitted += counter(counters, num, "retx_packets");
-        totals->spurious += counter(counters, num, "retx_spurious");
+        /* As the models count: where it arrives. The sender's own counter leaves probes and copies out. */
+        totals->spurious += counter(counters, num, "rx_duplicates");
         totals->acks += counter(counters, num, "tx_acks");
         totals->timeouts += counter(counters, num, "retx_timeout");
         totals->paths_suspended += counter(counters, num, "paths_suspended");
