@@ -1,0 +1,226 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+
+set -euo pipefail
+
+usage()
+{
+    cat <<'USAGE'
+Run all experiments of mrd_sim and write the page about them: EXPERIMENTS.md, with its pictures beside it.
+
+usage: experiments.sh [--quick] [-o DIRECTORY] [-s MRD_SIM]
+
+  --quick       tiny fabrics, a few seconds; what the page claims is not checked
+  -o DIRECTORY  where the page goes, and experiments/ with the pictures and input files (default: tools)
+  -s MRD_SIM    the binary to run; without it, one is built in build/
+
+The page is tools/experiments.md.in with its figures filled in by jq. A sentence that the figures do not support is an
+error, and then nothing is written. About three minutes on two cores. Needs jq and gnuplot.
+USAGE
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+out=tools
+sim=''
+quick=false
+seeds=10
+few_seeds=5
+
+die()
+{
+    printf 'experiments.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+build()
+{
+    local generator=()
+
+    tools/install-deps.sh build || echo 'going on without' >&2
+    if [[ ! -e build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
+        generator=(-G Ninja)
+    fi
+    if ! { cmake -S . -B build "${generator[@]}" -DMRD_TOOLS=ON &&
+        cmake --build build --parallel "$(nproc)" --target mrd_sim; } >"$scratch/build.log" 2>&1; then
+        tail -n 30 "$scratch/build.log" >&2
+        die 'the build failed'
+    fi
+}
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+# measure NAME EXPERIMENT OPTION...: results into NAME.json; the command, as the page shows it, into commands.
+measure()
+{
+    local name=$1 status=0
+
+    shift
+    printf '%s\tmrd_sim %s\n' "$name" "$*" >>"$scratch/commands"
+    printf '%3d s  mrd_sim %s\n' $SECONDS "$*" >&2
+    (cd "$scratch" && "$sim" "$@" --quiet --json) >>"$scratch/$name.json" 2>"$scratch/log" || status=$?
+    # Without a way flows of one path never end, which is a result; it ends with 1 then.
+    if ((status != 0)) && [[ $name != failure_* || $status != 1 ]]; then
+        tail -n 3 "$scratch/log" >&2
+        die "mrd_sim $* exits with $status"
+    fi
+}
+
+# A permutation of all hosts, one circle (Sattolo, 1986), by the generator of Park and Miller (1988).
+permutation()
+{
+    awk -v hosts="$1" -v bytes="$2" 'BEGIN {
+        print "# SPDX-License-Identifier: BSD-2-Clause"
+        printf "# A permutation of %d hosts, made by tools/experiments.sh.\n", hosts
+        printf "Nodes %d\nConnections %d\n", hosts, hosts
+        for (i = 0; i < hosts; i++) to[i] = i
+        for (i = hosts - 1; i > 0; i--) {
+            random = (random ? random : 1) * 16807 % 2147483647
+            other = random % i
+            kept = to[i]; to[i] = to[other]; to[other] = kept
+        }
+        for (i = 0; i < hosts; i++) printf "%d->%d start 0 size %d\n", i, to[i], bytes
+    }'
+}
+
+# The fabrics are those of the experiments' defaults; --quick has smaller ones.
+set_sizes()
+{
+    flow_bytes=2097152
+    fat_tree=(--tiers 3 --leaf-hosts 4)
+    fat_tree_hosts=128
+    leaf_spine=() loss=() skew=() failure=(--limit 0.03) scale=() collective=()
+    if [[ $quick == true ]]; then
+        seeds=2
+        few_seeds=1
+        flow_bytes=131072
+        fat_tree=(--tiers 3 --hosts 16 --leaf-hosts 2)
+        fat_tree_hosts=16
+        leaf_spine=(--hosts 16 --leaf-hosts 4 --size 256K)
+        loss=(--hosts 8 --leaf-hosts 4 --payload 8192)
+        skew=(--hosts 8 --leaf-hosts 4 --size 16M)
+        failure=(--hosts 8 --leaf-hosts 4 --size 4M --at 100 --limit 0.001)
+        scale=(--peers 8 --size 1K)
+        collective=(--hosts 8 --leaf-hosts 4 --size 1M)
+    fi
+}
+
+# transport NAME: the options that make it so.
+transport()
+{
+    case $1 in
+    mrd) ;;
+    dcqcn) echo --transport rc --cc dcqcn ;;
+    *) echo --transport "$1" ;;
+    esac
+}
+
+measure_all()
+{
+    local name seed
+    local many=(--seeds "$seeds") few=(--seeds "$few_seeds") # few: where each run is an average already
+
+    permutation $fat_tree_hosts $flow_bytes >"$scratch/permutation.cm"
+    for name in adaptive reps rr random single; do
+        measure run_$name run -tm permutation.cm "${fat_tree[@]}" --spray $name "${many[@]}"
+    done
+    # shellcheck disable=SC2046 # options are words
+    for name in irn rc dcqcn; do
+        measure run_$name run -tm permutation.cm "${fat_tree[@]}" $(transport $name) "${many[@]}"
+        [[ $name == rc ]] || measure collision_$name collision "${leaf_spine[@]}" $(transport $name) "${many[@]}"
+    done
+    measure collision collision "${leaf_spine[@]}" "${many[@]}"
+    # shellcheck disable=SC2046
+    for name in mrd irn rc dcqcn; do
+        measure incast_$name incast --victim "${leaf_spine[@]}" $(transport $name) "${many[@]}"
+    done
+    measure skew skew "${skew[@]}" "${many[@]}" --plot skew.svg
+    measure scale scale "${scale[@]}" --plot scale.svg
+    # shellcheck disable=SC2046
+    for name in mrd irn rc; do
+        measure loss_$name loss "${loss[@]}" "${few[@]}" $(transport $name)
+        measure allreduce_$name allreduce "${collective[@]}" $(transport $name) "${few[@]}"
+        measure alltoall_$name alltoall "${collective[@]}" $(transport $name) "${few[@]}"
+        measure alltoall_at_once_$name alltoall --at-once "${collective[@]}" $(transport $name) "${few[@]}"
+        # Each seed of its own: of a time that one of them never reaches there is no mean.
+        for ((seed = 1; seed <= seeds; seed++)); do
+            measure failure_$name failure "${failure[@]}" $(transport $name) --seed $seed
+        done
+    done
+}
+
+# ---------------------------------------------------------------------------------------------------- the page
+
+# The template as a jq program: its text is one string, what stands between {{ and }} an expression in it.
+page_program()
+{
+    cat tools/experiments.jq
+    jq -Rrs 'def quoted: tojson | .[1:-1];
+        split("{{") | "\"" + (.[0] | quoted) + ([.[1:][] | split("}}")
+            | if length == 2 then "\\(" + .[0] + ")" + (.[1] | quoted) else error("a {{ without its }}") end]
+            | add) + "\""' tools/experiments.md.in
+}
+
+# The last change of what is measured. The page itself comes later, and other files do not matter.
+engine_commit()
+{
+    git log -1 --format=%h -- core transport include 2>/dev/null || true
+}
+
+write_page()
+{
+    (cd "$scratch" && jq -cn 'reduce inputs as $run ({}; .[input_filename | rtrimstr(".json")] += [$run])' ./*.json |
+        jq -c 'with_entries(.key |= ltrimstr("./"))') >"$scratch/all"
+    # Of several by one name, which differ in the seed, the first.
+    jq -Rcn 'reduce (inputs | split("\t")) as [$name, $command] ({}; .[$name] //= $command)' "$scratch/commands" \
+        >"$scratch/commands.object"
+    page_program >"$scratch/page.jq"
+    jq -rn -f "$scratch/page.jq" --argjson quick $quick --slurpfile all "$scratch/all" \
+        --slurpfile commands "$scratch/commands.object" --argjson seeds "$seeds" --argjson flow_bytes $flow_bytes \
+        --arg commit "$(engine_commit)" \
+        --arg version "$("$sim" --version)" --arg gnuplot "$(gnuplot --version)" --arg jq "$(jq --version)" \
+        >"$scratch/EXPERIMENTS.md" || die 'the page cannot be written, or the figures do not support a claim of it'
+}
+
+draw_pictures()
+{
+    local picture
+
+    tools/experiments-plot.sh "$scratch" "$scratch"
+    for picture in "$scratch"/*.svg; do
+        sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$picture"
+    done
+}
+
+while (($# > 0)); do
+    case $1 in
+    --quick) quick=true ;;
+    -o | -s)
+        (($# > 1)) || { usage >&2; exit 2; }
+        [[ $1 == -o ]] && out=$2 || sim=$2
+        shift
+        ;;
+    -h | --help) usage; exit ;;
+    *) usage >&2; exit 2 ;;
+    esac
+    shift
+done
+for tool in jq gnuplot; do
+    command -v $tool >/dev/null || die "no $tool"
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+[[ -n $sim ]] || { build; sim=build/tools/mrd_sim; }
+sim=$(realpath "$sim")
+[[ -x $sim ]] || die "no $sim"
+set_sizes
+measure_all
+draw_pictures
+write_page
+mkdir -p "$out/experiments"
+cp "$scratch"/*.svg "$scratch/permutation.cm" "$out/experiments"
+cp "$scratch/EXPERIMENTS.md" "$out"
+printf '%3d s  %s\n' $SECONDS "$out/EXPERIMENTS.md" >&2
