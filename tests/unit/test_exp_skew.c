@@ -68,6 +68,22 @@ static void simx_exp_skew__lateness_is_not_loss(void **state)
     }
 }
 
+/* Nobody counts how often a window or rate was cut: that is not zero times. */
+static void simx_exp_skew__cuts_are_not_counted(void **state)
+{
+    static const char *const lines[] = {SMALL " --spread 1", SMALL " --spread 1 --transport rc",
+                                        SMALL " --spread 1 --transport irn --cc dcqcn"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct json_object *result = point_measure(lines[i]), *cuts;
+
+        assert_true(json_object_object_get_ex(result, "cuts", &cuts));
+        assert_null(cuts);
+        json_object_put(result);
+    }
+}
+
 static void simx_exp_skew__same_seed_same_result(void **state)
 {
     (void)state;
@@ -80,6 +96,7 @@ int main(void)
         cmocka_unit_test(simx_exp_skew__points),
         cmocka_unit_test(simx_exp_skew__lengthens_the_way_of_data),
         cmocka_unit_test(simx_exp_skew__lateness_is_not_loss),
+        cmocka_unit_test(simx_exp_skew__cuts_are_not_counted),
         cmocka_unit_test(simx_exp_skew__same_seed_same_result),
     };
 

@@ -95,6 +95,7 @@ static void model_totals(struct simx_drive *d, struct simx_totals *totals)
         .spurious = stats.spurious,
         .acks = stats.acks + stats.naks,
         .timeouts = stats.timeouts,
+        .cuts = UINT64_MAX, /* not counted */
     };
 }
 
