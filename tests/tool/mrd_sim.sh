@@ -65,7 +65,18 @@ good --help
 for word in run failure scale allreduce alltoall --tm --json --seeds; do
     grep -q -e "^  $word " out || fail "help does not tell of $word"
 done
-good run --help
+awk 'length > 80 { exit 1 }' out || fail 'help has a line of more than 80 columns'
+good -h
+mapfile -t experiments < <(sed -n '/^Experiments:/,/^$/s/^  \([a-z]\{1,\}\)  .*/\1/p' out)
+((${#experiments[@]} >= 9)) || fail 'help does not tell of nine experiments'
+for experiment in "${experiments[@]}"; do
+    good "$experiment" -h
+    grep -q "^usage: mrd_sim $experiment " out || fail "$experiment has no help of its own"
+    awk 'length > 80 { exit 1 }' out || fail "help of $experiment has a line of more than 80 columns"
+done
+good loss --help
+grep -q -e '--hosts N .*(32)$' out || fail "help of loss does not tell of its default of --hosts"
+! grep -q -e '--victim' out || fail 'help of loss has an option of incast'
 good --version
 grep -Eq '^mrd_sim [0-9]+\.[0-9]+\.[0-9]+$' out || fail 'the version is none'
 
@@ -75,7 +86,9 @@ bad 'which experiment' # nothing at all
 bad "no experiment 'walk'" walk
 bad "no experiment 'more'" run more -tm two.cm
 bad 'no option --nonsense' run --nonsense
-bad 'no option -nonsense' run -nonsense 1
+bad 'no option --nonsense' run -nonsense 1
+bad 'no option --seds; is it --seed' run --seds 3
+bad 'the experiment comes first' --hosts 8 run
 bad 'needs a value' run --tm
 bad '-tm' run
 bad '--hosts: expected .*, found .x7' run -tm two.cm --hosts x7

@@ -297,6 +297,7 @@ static void simx_jobs_run__signals(void **state)
         struct simx_jobs jobs = {.job = job_signals, .arg = &number, .count = 3, .parallel = 2};
         assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -EINTR);
         assert_string_equal(error, errors[i]);
+        assert_int_equal(simx_jobs_stopped_by(), number);
         sigaction(number, NULL, &after);
         assert_true(after.sa_handler == SIG_DFL);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

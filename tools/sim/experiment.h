@@ -3,7 +3,7 @@
  * Experiments: each a table of points to measure, what it prints of them, and a picture.
  *
  * Adding one: a file exp_NAME.c with a `const struct simx_experiment simx_exp_NAME`, a line in the table of
- * experiment.c, and its section in the man page and in EXPERIMENTS.md.
+ * experiment.c, its lines in help.c, and its section in the man page and in EXPERIMENTS.md.
  */
 #ifndef SIMX_EXPERIMENT_H
 #define SIMX_EXPERIMENT_H

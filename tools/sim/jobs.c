@@ -389,3 +389,8 @@ int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results, ch
     free(crowd.results);
     return rc;
 }
+
+int simx_jobs_stopped_by(void)
+{
+    return stopped_by;
+}

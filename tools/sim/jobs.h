@@ -53,6 +53,8 @@ struct simx_jobs {
  */
 int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results, char *error,
                   size_t len) __attribute__((warn_unused_result));
+/* The signal that ended the last simx_jobs_run(), or 0. */
+int simx_jobs_stopped_by(void);
 
 /* How much of the job is done, 0 to 1, and a few words to show beside it. In a child only a store. */
 void simx_progress_set(struct simx_progress *progress, double share, const char *text);

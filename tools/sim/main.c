@@ -174,7 +174,7 @@ int main(int argc, char **argv)
     case SIMX_PARSE_RUN:
         break;
     case SIMX_PARSE_HELP:
-        simx_options_help(stdout);
+        simx_options_help(stdout, s.experiment);
         return 0;
     case SIMX_PARSE_VERSION:
         printf("mrd_sim %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);

@@ -10,65 +10,131 @@
 
 #include "core/cc.h"
 #include "core/spray.h"
-
-enum kind { TEXT, COUNT, BYTES, REAL, FLAG, PAIR, SET, OVERHEAD };
-
-/* One option: where its value goes and what it may be. */
-struct row {
-    const char *name;
-    enum kind kind;
-    size_t at, bytes; /* in struct simx_config */
-    double min, max;
-    const char *argument, *help;
-};
+#include "tools/sim/options_table.h"
 
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
 
-static const struct row rows[] = {
-    {"tm", TEXT, FIELD(tm), 0, 0, "FILE", "traffic: a connection matrix of uet-htsim"},
-    {"size", BYTES, FIELD(bytes), 1, 1e12, "BYTES", "of a flow (K, M, G: powers of 1024)"},
-    {"senders", COUNT, FIELD(senders), 1, 65535, "N", "incast: that many to one; failure: pairs"},
-    {"victim", FLAG, FIELD(victim), 0, 0, NULL, "incast: with a flow beside it"},
-    {"peers", COUNT, FIELD(peers), 1, 65535, "N", "scale: that each sender has"},
-    {"at-once", FLAG, FIELD(at_once), 0, 0, NULL, "alltoall: not one peer after the other"},
-    {"failure", TEXT, FIELD(failure), 0, 0, "KIND",
-     "failure: blackhole, down, flap, degrade; default: each"},
-    {"at", REAL, FIELD(at_us), 0, 1e9, "US", "failure: when it comes"},
-    {"spread", REAL, FIELD(spread), 0, 100, "RTTS", "skew: of the paths' delays, base RTTs"},
+static const struct simx_option rows[] = {
+    {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", "connection matrix of uet-htsim", "run failure"},
+    {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES",
+     "of a flow, message or buffer; K, M, G: powers of 1024", "!run"},
+    {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", "to one host, or that many pairs",
+     "incast failure"},
+    {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, "a flow beside them", "incast"},
+    {"peers", SIMX_COUNT, FIELD(peers), 1, 65535, "N", "of each sender", "scale"},
+    {"at-once", SIMX_FLAG, FIELD(at_once), 0, 0, NULL, "to all peers, not to one after the other",
+     "alltoall"},
+    {"failure", SIMX_TEXT, FIELD(failure), 0, 0, "KIND", "blackhole, down, flap or degrade",
+     "failure"},
+    {"at", SIMX_REAL, FIELD(at_us), 0, 1e9, "US", "when it comes", "failure"},
+    {"spread", SIMX_REAL, FIELD(spread), 0, 100, "RTTS",
+     "delay of the slowest path above that of the fastest, base RTTs", "skew"},
 
-    {"topo", TEXT, FIELD(topo), 0, 0, "FILE", "a topology of uet-htsim"},
-    {"hosts", COUNT, FIELD(hosts), 2, 65536, "N", "without -topo: hosts"},
-    {"tiers", COUNT, FIELD(tiers), 2, 3, "N", "2: leaf-spine, 3: fat tree"},
-    {"leaf-hosts", COUNT, FIELD(leaf_hosts), 1, 65536, "N", "hosts a leaf"},
-    {"oversubscription", REAL, FIELD(oversubscription), 1, 1e6, "RATIO", "of the leaves"},
-    {"gbps", REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "rate of every link"},
-    {"delay", REAL, FIELD(delay_us), 0, 1e6, "US", "of every link"},
-    {"queue", COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS", "a switch's port holds, full ones"},
-    {"ecn", PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX", "marks between these, in BDP; 0,0: none"},
-    {"loss", REAL, FIELD(loss), 0, 0.999999999, "P", "end to end, data and acks"},
-    {"faults", TEXT, FIELD(faults), 0, 0, "FILE", "lines TIME_US LINKS ACTION VALUE"},
-    {"wire-overhead", OVERHEAD, FIELD(htsim_overhead), 0, 0, "HOW", "ethernet or htsim"},
-    {"clock-skew", COUNT, FIELD(skew_ppm), 0, 100000, "PPM", "of host clocks, at most, +-"},
+    {"topo", SIMX_TEXT, FIELD(topo), 0, 0, "FILE",
+     "topology of uet-htsim; it stands in for the next six", NULL},
+    {"hosts", SIMX_COUNT, FIELD(hosts), 2, 65536, "N", "a multiple of those of a leaf", NULL},
+    {"tiers", SIMX_COUNT, FIELD(tiers), 2, 3, "N", "2: leaves and spines, 3: a fat tree", NULL},
+    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "hosts below a leaf", NULL},
+    {"oversubscription", SIMX_REAL, FIELD(oversubscription), 1, 1e6, "RATIO",
+     "of the leaves: capacity down to capacity up", NULL},
+    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "rate of every link", NULL},
+    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "of every link", NULL},
+    {"queue", SIMX_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS",
+     "full ones that the port of a switch holds", NULL},
+    {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX",
+     "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
+    {"loss", SIMX_REAL, FIELD(loss), 0, 0.999999999, "P", "share of packets lost, data and acks",
+     NULL},
+    {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", "lines TIME_US LINKS ACTION VALUE", NULL},
+    {"wire-overhead", SIMX_OVERHEAD, FIELD(htsim_overhead), 0, 0, "HOW",
+     "ethernet, or as uet-htsim counts: htsim", NULL},
+    {"clock-skew", SIMX_COUNT, FIELD(skew_ppm), 0, 100000, "PPM",
+     "how far clocks of hosts run off at most, either way", NULL},
 
-    {"transport", TEXT, FIELD(transport), 0, 0, "NAME", "mrd, rc or irn"},
-    {"spray", TEXT, FIELD(spray), 0, 0, "NAME", "mrd: single, rr, random, reps or adaptive"},
-    {"cc", TEXT, FIELD(cc), 0, 0, "NAME", "mrd: nscc, dctcp, swift, none; rc, irn: none, dcqcn"},
-    {"paths", COUNT, FIELD(paths), 1, 256, "N", "entropy values a peer"},
-    {"payload", COUNT, FIELD(payload_bytes), 64, 8192, "BYTES", "a packet, a multiple of 64"},
-    {"set", SET, 0, 0, 0, 0, "NAME=VALUE", "a constant of a policy or model; --set list"},
+    {"transport", SIMX_TEXT, FIELD(transport), 0, 0, "NAME", "mrd, or a model: rc, irn", NULL},
+    {"spray", SIMX_TEXT, FIELD(spray), 0, 0, "NAME", "of mrd: single, rr, random, reps, adaptive",
+     "!collision"},
+    {"cc", SIMX_TEXT, FIELD(cc), 0, 0, "NAME",
+     "of mrd: nscc, dctcp, swift, none; of the models: none, dcqcn", NULL},
+    {"paths", SIMX_COUNT, FIELD(paths), 1, 256, "N", "entropy values for each peer, of mrd", NULL},
+    {"payload", SIMX_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES",
+     "of a packet, a multiple of 64", NULL},
+    {"set", SIMX_SET, 0, 0, 0, 0, "NAME=VALUE",
+     "a constant of a policy or model; --set list shows them", NULL},
 
-    {"seed", COUNT, FIELD(seed), 0, 1e15, "N", "of the first run"},
-    {"seeds", COUNT, FIELD(seeds), 1, 10000, "N", "runs of each point; adds mean and ci95"},
-    {"jobs", COUNT, FIELD(jobs), 1, 1024, "N", "processes at once; default: the processors"},
-    {"limit", REAL, FIELD(limit_s), 1e-6, 86400, "S", "give up after so much simulated time"},
-    {"json", FLAG, FIELD(json), 0, 0, NULL, "one JSON object a line on stdout"},
-    {"csv", FLAG, FIELD(csv), 0, 0, NULL, "CSV on stdout"},
-    {"plot", TEXT, FIELD(plot), 0, 0, "FILE.svg", "a picture, by gnuplot"},
-    {"quiet", FLAG, FIELD(quiet), 0, 0, NULL, "no progress bar"},
+    {"seed", SIMX_COUNT, FIELD(seed), 0, 1e15, "N", "of the first run", NULL},
+    {"seeds", SIMX_COUNT, FIELD(seeds), 1, 10000, "N",
+     "runs of each point, each with the next seed; adds mean and ci95", NULL},
+    {"jobs", SIMX_COUNT, FIELD(jobs), 1, 1024, "N", "runs at once, each a process", NULL},
+    {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "of virtual time, then it gives up",
+     NULL},
+
+    {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, "one JSON object a line, the table to stderr",
+     NULL},
+    {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, "the same as CSV", NULL},
+    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", "a picture, by gnuplot", "!run"},
+    {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, "no progress bar", NULL},
 };
 
-enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]), OPT_HELP = NUM_ROWS, OPT_VERSION };
+enum {
+    NUM_ROWS = sizeof(rows) / sizeof(rows[0]),
+    OPT_HELP = NUM_ROWS,
+    OPT_VERSION,
+    WORD_BYTES = 32, /* of an option; a longer one is cut before it is compared */
+    EDITS_MAX = 2,   /* of a word that is taken for a slip */
+};
+
+/* ------------------------------------------------------------------------------------- the table */
+
+const struct simx_option *simx_option_at(unsigned index)
+{
+    return index < NUM_ROWS ? &rows[index] : NULL;
+}
+
+bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment)
+{
+    size_t len = strlen(experiment->name);
+
+    if (!option->of)
+        return true;
+    if (option->of[0] == '!')
+        return strcmp(option->of + 1, experiment->name) != 0;
+    for (const char *at = option->of; *at; at += strspn(at, " ")) {
+        if (strcspn(at, " ") == len && strncmp(at, experiment->name, len) == 0)
+            return true;
+        at += strcspn(at, " ");
+    }
+    return false;
+}
+
+void simx_options_defaults(struct simx_config *c, const struct simx_experiment *experiment)
+{
+    *c = (struct simx_config){
+        .transport = "mrd",
+        .spray = "adaptive",
+        .hosts = 128,
+        .tiers = 2,
+        .leaf_hosts = 16,
+        .oversubscription = 1,
+        .gbps = 100,
+        .delay_us = 1,
+        .queue_packets = 200,
+        .ecn_min = 0.2,
+        .ecn_max = 0.8,
+        .skew_ppm = 50,
+        .paths = 64,
+        .payload_bytes = 4096,
+        .seed = 1,
+        .seeds = 1,
+        .limit_s = 10,
+    };
+    if (!experiment)
+        return;
+    snprintf(c->experiment, sizeof(c->experiment), "%s", experiment->name);
+    if (experiment->defaults)
+        experiment->defaults(c);
+}
 
 static int fail(char *error, size_t len, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -106,7 +172,7 @@ static double unit(const char **rest)
     return pow(1024, (double)(found - units + 1));
 }
 
-static void store_count(const struct row *row, struct simx_config *config, double value)
+static void store_count(const struct simx_option *row, struct simx_config *config, double value)
 {
     char *at = (char *)config + row->at;
 
@@ -116,14 +182,14 @@ static void store_count(const struct row *row, struct simx_config *config, doubl
         *(uint32_t *)(void *)at = (uint32_t)value;
 }
 
-static int read_count(const struct row *row, const char *text, struct simx_config *config,
+static int read_count(const struct simx_option *row, const char *text, struct simx_config *config,
                       char *error, size_t len)
 {
     const char *rest;
     double value;
     bool ok = read_number(text, 0, 1e18, &rest, &value);
 
-    if (ok && row->kind == BYTES)
+    if (ok && row->kind == SIMX_BYTES)
         value *= unit(&rest);
     if (!ok || *rest || value != floor(value) || value < row->min || value > row->max)
         return fail(error, len, "--%s: expected a whole number from %.0f to %.0f, found '%s'",
@@ -132,7 +198,7 @@ static int read_count(const struct row *row, const char *text, struct simx_confi
     return 0;
 }
 
-static int read_reals(const struct row *row, const char *text, unsigned num,
+static int read_reals(const struct simx_option *row, const char *text, unsigned num,
                       struct simx_config *config, char *error, size_t len)
 {
     double *at = (double *)(void *)((char *)config + row->at);
@@ -142,7 +208,7 @@ static int read_reals(const struct row *row, const char *text, unsigned num,
     for (unsigned i = 0; i < num; i++) {
         if (!read_number(rest, row->min, row->max, &rest, &value[i]) ||
             *rest != (i + 1 < num ? ',' : '\0'))
-            return fail(error, len, "--%s: expected %s from %g to %g, found '%s'", row->name,
+            return fail(error, len, "--%s: expected %s from %g to %.9g, found '%s'", row->name,
                         row->argument, row->min, row->max, text);
         rest++;
     }
@@ -168,31 +234,31 @@ static int read_set(const char *text, struct simx_config *config, char *error, s
     return 0;
 }
 
-static int read_value(const struct row *row, const char *text, struct simx_config *config,
+static int read_value(const struct simx_option *row, const char *text, struct simx_config *config,
                       char *error, size_t len)
 {
     char *at = (char *)config + row->at;
 
     switch (row->kind) {
-    case TEXT:
+    case SIMX_TEXT:
         if (!*text || strlen(text) >= row->bytes)
             return fail(error, len, "--%s: expected %s of at most %zu bytes, found '%s'", row->name,
                         row->argument, row->bytes - 1, text);
         snprintf(at, row->bytes, "%s", text);
         return 0;
-    case COUNT:
-    case BYTES:
+    case SIMX_COUNT:
+    case SIMX_BYTES:
         return read_count(row, text, config, error, len);
-    case REAL:
+    case SIMX_REAL:
         return read_reals(row, text, 1, config, error, len);
-    case PAIR:
+    case SIMX_PAIR:
         return read_reals(row, text, 2, config, error, len);
-    case FLAG:
+    case SIMX_FLAG:
         *(bool *)at = true;
         return 0;
-    case SET:
+    case SIMX_SET:
         return read_set(text, config, error, len);
-    case OVERHEAD:
+    case SIMX_OVERHEAD:
         config->htsim_overhead = strcmp(text, "htsim") == 0;
         if (!config->htsim_overhead && strcmp(text, "ethernet") != 0)
             return fail(error, len, "--wire-overhead: expected ethernet or htsim, found '%s'",
@@ -254,30 +320,6 @@ static int check(struct simx_config *c, char *error, size_t len)
     return apply_sets(c, error, len);
 }
 
-static void defaults(struct simx_config *c)
-{
-    *c = (struct simx_config){
-        .transport = "mrd",
-        .spray = "adaptive",
-        .hosts = 128,
-        .tiers = 2,
-        .leaf_hosts = 16,
-        .oversubscription = 1,
-        .gbps = 100,
-        .delay_us = 1,
-        .queue_packets = 200,
-        .ecn_min = 0.2,
-        .ecn_max = 0.8,
-        .skew_ppm = 50,
-        .paths = 64,
-        .payload_bytes = 4096,
-        .at_us = 100,
-        .seed = 1,
-        .seeds = 1,
-        .limit_s = 10,
-    };
-}
-
 static void make_long_options(struct option *options)
 {
     for (int i = 0; i < NUM_ROWS; i++)
@@ -288,9 +330,73 @@ static void make_long_options(struct option *options)
     options[NUM_ROWS + 2] = (struct option){0};
 }
 
-static const char *option_word(char **argv)
+/* How many letters to add, leave out or replace make one of the other (Levenshtein). */
+static unsigned edits(const char *a, const char *b)
 {
-    return argv[optind > 1 ? optind - 1 : 1];
+    unsigned row[WORD_BYTES + 1]; /* of what has been seen of a, to each beginning of b */
+    unsigned len = (unsigned)strlen(b);
+
+    for (unsigned j = 0; j <= len; j++)
+        row[j] = j;
+    for (unsigned i = 1; *a; a++, i++) {
+        unsigned corner = row[0]; /* of one letter less of both */
+
+        row[0] = i;
+        for (unsigned j = 1; j <= len; j++) {
+            unsigned best = corner + (*a != b[j - 1]);
+
+            corner = row[j];
+            best = best < row[j] + 1 ? best : row[j] + 1;
+            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+        }
+    }
+    return row[len];
+}
+
+static void fail_unknown(const char *word, char *error, size_t len)
+{
+    const char *nearest = NULL;
+    unsigned least = EDITS_MAX + 1;
+    char name[WORD_BYTES];
+
+    word += strspn(word, "-");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    for (unsigned i = 0; i < NUM_ROWS; i++) {
+        unsigned distance = edits(name, rows[i].name);
+
+        if (distance < least && distance < strlen(rows[i].name)) {
+            least = distance;
+            nearest = rows[i].name;
+        }
+    }
+    fail(error, len, "there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
+         nearest ? nearest : "", nearest ? "?" : "");
+}
+
+/* What getopt_long_only() does not take: '?' or ':'. optopt: 0, or the number of an option that is known. */
+static enum simx_parsed refuse(int option, char **argv, char *error, size_t len)
+{
+    const char *word = argv[optind > 1 ? optind - 1 : 1];
+
+    if (option == ':')
+        fail(error, len, "%s needs a value", word);
+    else if (strchr(word, '=') && optopt > 0)
+        fail(error, len, "%.*s takes no value", (int)strcspn(word, "="), word);
+    else
+        fail_unknown(word, error, len);
+    return SIMX_PARSE_ERROR;
+}
+
+/* A word that is left over, or NULL: there is no experiment at all. */
+static enum simx_parsed refuse_word(const char *word, char *error, size_t len)
+{
+    if (!word)
+        fail(error, len, "which experiment?");
+    else if (simx_experiment_find(word))
+        fail(error, len, "the experiment comes first, and once: mrd_sim %s [OPTION...]", word);
+    else
+        fail(error, len, "there is no experiment '%s'", word);
+    return SIMX_PARSE_ERROR;
 }
 
 enum simx_parsed simx_options_parse(struct simx_config *config,
@@ -301,12 +407,9 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
     int option;
 
     make_long_options(options);
-    defaults(config);
     *experiment = argc > 1 ? simx_experiment_find(argv[1]) : NULL;
+    simx_options_defaults(config, *experiment);
     if (*experiment) {
-        snprintf(config->experiment, sizeof(config->experiment), "%s", argv[1]);
-        if ((*experiment)->defaults)
-            (*experiment)->defaults(config);
         argv++;
         argc--;
     }
@@ -317,56 +420,14 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
             return SIMX_PARSE_HELP;
         if (option == OPT_VERSION)
             return SIMX_PARSE_VERSION;
-        if (option == '?' || option == ':') {
-            fail(error, len, option == ':' ? "%s needs a value" : "there is no option %s",
-                 option_word(argv));
-            return SIMX_PARSE_ERROR;
-        }
-        if (rows[option].kind == SET && strcmp(optarg, "list") == 0)
+        if (option == '?' || option == ':')
+            return refuse(option, argv, error, len);
+        if (rows[option].kind == SIMX_SET && strcmp(optarg, "list") == 0)
             return SIMX_PARSE_LIST;
         if (read_value(&rows[option], optarg, config, error, len) != 0)
             return SIMX_PARSE_ERROR;
     }
-    if (optind < argc || !*experiment) {
-        fail(error, len, optind < argc ? "there is no experiment '%s'" : "which experiment?%s",
-             optind < argc ? argv[optind] : "");
-        return SIMX_PARSE_ERROR;
-    }
+    if (optind < argc || !*experiment)
+        return refuse_word(optind < argc ? argv[optind] : NULL, error, len);
     return check(config, error, len) == 0 ? SIMX_PARSE_RUN : SIMX_PARSE_ERROR;
-}
-
-static void list(FILE *out, const struct mrd_tune_entry *entries, unsigned num)
-{
-    for (unsigned i = 0; i < num; i++)
-        fprintf(out, "  %-26s %-10.10g %s\n", entries[i].name, entries[i].value_default,
-                entries[i].help);
-}
-
-void simx_options_constants(FILE *out)
-{
-    unsigned num;
-    const struct mrd_tune_entry *entries = mrd_tune_entries(&num);
-
-    fputs("Constants of mrd's policies, for --set NAME=VALUE:\n", out);
-    list(out, entries, num);
-    entries = mrd_sim_tune_entries(&num);
-    fputs("Of the models rc and irn:\n", out);
-    list(out, entries, num);
-}
-
-void simx_options_help(FILE *out)
-{
-    const struct simx_experiment *experiment;
-
-    fputs("usage: mrd_sim EXPERIMENT [OPTION...]\n\nExperiments:\n", out);
-    for (unsigned i = 0; (experiment = simx_experiment_at(i)); i++)
-        fprintf(out, "  %-12s %s\n", experiment->name, experiment->summary);
-    fputs("\nOptions, with one dash or two:\n", out);
-    for (unsigned i = 0; i < NUM_ROWS; i++) {
-        char left[48];
-
-        snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-                 rows[i].argument ? rows[i].argument : "");
-        fprintf(out, "  %-24s %s\n", left, rows[i].help);
-    }
 }

@@ -11,7 +11,7 @@
 
 enum simx_parsed {
     SIMX_PARSE_RUN,
-    SIMX_PARSE_HELP,
+    SIMX_PARSE_HELP, /* of *experiment, or of all: NULL */
     SIMX_PARSE_VERSION,
     SIMX_PARSE_LIST, /* --set list */
     SIMX_PARSE_ERROR,
@@ -24,7 +24,8 @@ enum simx_parsed {
 enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,
                                     char **argv, char *error, size_t len);
-void simx_options_help(FILE *out);
+/* Of all experiments (NULL), or of one: what it does, and the options that it has. */
+void simx_options_help(FILE *out, const struct simx_experiment *experiment);
 /* All that --set knows, with its default. */
 void simx_options_constants(FILE *out);
 

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of mrd_sim: values of every kind, what is refused and how, defaults, --set, help. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/exp_cli.h"
+#include "tools/sim/options_table.h"
+
+static struct simx_config config;
+static const struct simx_experiment *experiment;
+static char error[SIMX_ERROR_BYTES];
+
+static enum simx_parsed parse(const char *line)
+{
+    static char text[EXP_LINE_BYTES];
+    char *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
+    int argc = 1;
+
+    assert_true(strlen(line) < sizeof(text));
+    snprintf(text, sizeof(text), "%s", line);
+    while (argc < EXP_WORDS_MAX && (argv[argc] = strtok_r(rest, " ", &rest)))
+        argc++;
+    argv[argc] = NULL;
+    error[0] = '\0';
+    return simx_options_parse(&config, &experiment, argc, argv, error, sizeof(error));
+}
+
+static void good(const char *line)
+{
+    if (parse(line) != SIMX_PARSE_RUN)
+        fail_msg("'%s': %s", line, error);
+}
+
+/* Refused by exactly this sentence. */
+static void bad(const char *line, const char *sentence)
+{
+    if (parse(line) != SIMX_PARSE_ERROR)
+        fail_msg("'%s' was taken", line);
+    if (strcmp(error, sentence) != 0)
+        fail_msg("'%s': '%s', not '%s'", line, error, sentence);
+}
+
+/* ----------------------------------------------------------------------------------------- values */
+
+static void simx_options_parse__values(void **state)
+{
+    (void)state;
+    good("run --tm traffic.cm --topo fabric.topo --faults f --transport irn --cc dcqcn --plot "
+         "p.svg");
+    assert_string_equal(config.tm, "traffic.cm");
+    assert_string_equal(config.topo, "fabric.topo");
+    assert_string_equal(config.faults, "f");
+    assert_string_equal(config.transport, "irn");
+    assert_string_equal(config.cc, "dcqcn");
+    assert_string_equal(config.plot, "p.svg");
+
+    good("loss --hosts 64 --tiers 3 --leaf-hosts 8 --queue 50 --clock-skew 0 --paths 256 --payload "
+         "8192 --seed 1000000000000000 --seeds 7 --jobs 3");
+    assert_int_equal(config.hosts, 64);
+    assert_int_equal(config.tiers, 3);
+    assert_int_equal(config.leaf_hosts, 8);
+    assert_int_equal(config.queue_packets, 50);
+    assert_int_equal(config.skew_ppm, 0);
+    assert_int_equal(config.paths, 256);
+    assert_int_equal(config.payload_bytes, 8192);
+    assert_int_equal(config.seed, 1000000000000000);
+    assert_int_equal(config.seeds, 7);
+    assert_int_equal(config.jobs, 3);
+
+    good("incast --senders 5 --victim --oversubscription 4 --gbps 12.5 --delay 0.25 --loss 1e-3 "
+         "--ecn 0.1,3 --limit 0.5");
+    assert_int_equal(config.senders, 5);
+    assert_true(config.victim);
+    assert_true(config.oversubscription == 4 && config.gbps == 12.5 && config.delay_us == 0.25);
+    assert_true(config.loss == 1e-3 && config.limit_s == 0.5);
+    assert_true(config.ecn_min == 0.1 && config.ecn_max == 3);
+
+    good("failure --failure flap --at 1.5");
+    assert_string_equal(config.failure, "flap");
+    assert_true(config.at_us == 1.5);
+    good("skew --spread 0");
+    assert_true(config.spread == 0);
+    good("scale --peers 9");
+    assert_int_equal(config.peers, 9);
+}
+
+static void simx_options_parse__bytes(void **state)
+{
+    static const struct {
+        const char *line;
+        uint64_t bytes;
+    } table[] = {
+        {"loss --size 1", 1},
+        {"loss --size 1000", 1000},
+        {"loss --size 4K", 4 << 10},
+        {"loss --size 1.5K", 1536},
+        {"loss --size 2M", 2 << 20},
+        {"loss --size 3G", UINT64_C(3) << 30},
+        {"loss --size 1e12", 1000000000000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        good(table[i].line);
+        assert_int_equal(config.bytes, table[i].bytes);
+    }
+}
+
+static void simx_options_parse__flags(void **state)
+{
+    (void)state;
+    good("alltoall");
+    assert_false(config.at_once || config.json || config.csv || config.quiet || config.victim);
+    good("alltoall --at-once --json --quiet");
+    assert_true(config.at_once && config.json && config.quiet);
+    good("alltoall --csv");
+    assert_true(config.csv && !config.json);
+}
+
+static void simx_options_parse__overhead(void **state)
+{
+    (void)state;
+    good("run --wire-overhead htsim");
+    assert_true(config.htsim_overhead);
+    good("run --wire-overhead htsim --wire-overhead ethernet");
+    assert_false(config.htsim_overhead);
+}
+
+/* One dash or two, the value as a word or behind '=', anywhere after the experiment, also cut short. */
+static void simx_options_parse__forms(void **state)
+{
+    static const char *const lines[] = {
+        "run -tm x.cm -hosts 48 -json",  "run --tm x.cm --hosts 48 --json",
+        "run -tm=x.cm --hosts=48 -json", "run --json -hosts 32 -hosts 48 --tm x.cm",
+        "run --js --hos 48 --tm x.cm",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        good(lines[i]);
+        assert_string_equal(config.tm, "x.cm");
+        assert_int_equal(config.hosts, 48);
+        assert_true(config.json);
+    }
+}
+
+/* Every option takes a value within its bounds, with both dashes, and none outside. */
+static void simx_options_parse__bounds(void **state)
+{
+    const struct simx_option *option;
+
+    (void)state;
+    for (unsigned i = 0; (option = simx_option_at(i)); i++) {
+        bool is_number =
+            option->kind == SIMX_COUNT || option->kind == SIMX_BYTES || option->kind == SIMX_REAL;
+
+        for (unsigned dashes = 1; is_number && dashes <= 2; dashes++) {
+            char line[EXP_LINE_BYTES];
+            /* 64 divides the least and the greatest payload. */
+            const double value[] = {option->min, option->max};
+
+            for (unsigned j = 0; j < 2; j++) {
+                snprintf(line, sizeof(line), "run %s%s %.12g", dashes == 1 ? "-" : "--",
+                         option->name, value[j]);
+                good(line);
+            }
+            snprintf(line, sizeof(line), "run %s%s %.12g", dashes == 1 ? "-" : "--", option->name,
+                     option->max * 1.000001 + 1);
+            assert_int_equal(parse(line), SIMX_PARSE_ERROR);
+            snprintf(line, sizeof(line), "run %s%s -1", dashes == 1 ? "-" : "--", option->name);
+            assert_int_equal(parse(line), SIMX_PARSE_ERROR);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- refused */
+
+static void simx_options_parse__bad_numbers(void **state)
+{
+    (void)state;
+    bad("run --hosts x7", "--hosts: expected a whole number from 2 to 65536, found 'x7'");
+    bad("run --hosts 7x", "--hosts: expected a whole number from 2 to 65536, found '7x'");
+    bad("run --hosts 1", "--hosts: expected a whole number from 2 to 65536, found '1'");
+    bad("run --hosts 2.5", "--hosts: expected a whole number from 2 to 65536, found '2.5'");
+    bad("run --hosts 4K", "--hosts: expected a whole number from 2 to 65536, found '4K'");
+    bad("run --hosts nan", "--hosts: expected a whole number from 2 to 65536, found 'nan'");
+    bad("run --hosts 65537", "--hosts: expected a whole number from 2 to 65536, found '65537'");
+    bad("loss --size 0", "--size: expected a whole number from 1 to 1000000000000, found '0'");
+    bad("loss --size 1T", "--size: expected a whole number from 1 to 1000000000000, found '1T'");
+    bad("loss --size 1KK", "--size: expected a whole number from 1 to 1000000000000, found '1KK'");
+    bad("loss --size 0.3K",
+        "--size: expected a whole number from 1 to 1000000000000, found '0.3K'");
+    bad("loss --size 1e300",
+        "--size: expected a whole number from 1 to 1000000000000, found '1e300'");
+    bad("run --loss 1", "--loss: expected P from 0 to 0.999999999, found '1'");
+    bad("run --loss 1%", "--loss: expected P from 0 to 0.999999999, found '1%'");
+    bad("run --gbps 0", "--gbps: expected GBPS from 1e-06 to 100000, found '0'");
+    bad("run --delay inf", "--delay: expected US from 0 to 1000000, found 'inf'");
+    bad("run --ecn 0.2", "--ecn: expected MIN,MAX from 0 to 1000000, found '0.2'");
+    bad("run --ecn 0.2,", "--ecn: expected MIN,MAX from 0 to 1000000, found '0.2,'");
+    bad("run --ecn 0.2,0.8,1", "--ecn: expected MIN,MAX from 0 to 1000000, found '0.2,0.8,1'");
+    bad("run --ecn 0.8,0.2", "--ecn: expected the smaller first, found '0.8,0.2'");
+}
+
+static void simx_options_parse__bad_words(void **state)
+{
+    char line[EXP_LINE_BYTES], sentence[EXP_LINE_BYTES];
+
+    (void)state;
+    bad("run --transport quantum-pigeons",
+        "--transport: expected mrd, rc or irn, found 'quantum-pigeons'");
+    bad("run --transport quantum-pigeons-2",
+        "--transport: expected NAME of at most 15 bytes, found 'quantum-pigeons-2'");
+    bad("run --tm=", "--tm: expected FILE of at most 511 bytes, found ''");
+    bad("run --spray paint",
+        "--spray: expected single, rr, random, reps or adaptive, found 'paint'");
+    bad("run --cc dcqcn", "--cc: mrd has nscc, dctcp, swift and none, not 'dcqcn'");
+    bad("run --transport rc --cc nscc", "--cc: rc has none and dcqcn, not 'nscc'");
+    bad("run --cc nscc --transport irn", "--cc: irn has none and dcqcn, not 'nscc'");
+    bad("failure --failure fire",
+        "--failure: expected blackhole, down, flap or degrade, found 'fire'");
+    bad("run --wire-overhead none", "--wire-overhead: expected ethernet or htsim, found 'none'");
+    bad("run --payload 100", "--payload: expected a multiple of 64, found 100");
+    bad("run --json --csv", "--json and --csv both want stdout");
+
+    snprintf(line, sizeof(line), "run --plot %0450d", 0); /* fits */
+    good(line);
+    snprintf(line, sizeof(line), "run --spray %020d", 0);
+    snprintf(sentence, sizeof(sentence),
+             "--spray: expected NAME of at most 15 bytes, found '%020d'", 0);
+    bad(line, sentence);
+}
+
+static void simx_options_parse__bad_options(void **state)
+{
+    (void)state;
+    bad("", "which experiment?");
+    bad("--json", "which experiment?");
+    bad("walk", "there is no experiment 'walk'");
+    bad("run more", "there is no experiment 'more'");
+    bad("--hosts 8 run", "the experiment comes first, and once: mrd_sim run [OPTION...]");
+    bad("loss run", "the experiment comes first, and once: mrd_sim run [OPTION...]");
+    bad("run --nonsense", "there is no option --nonsense");
+    bad("run -nonsense 1", "there is no option --nonsense");
+    bad("run -x", "there is no option --x");
+    bad("run --leaf_hosts 4", "there is no option --leaf_hosts; is it --leaf-hosts?");
+    bad("run --hots=8", "there is no option --hots=8; is it --hosts?");
+    bad("run --tm", "--tm needs a value");
+    bad("run -hosts", "-hosts needs a value");
+    bad("run --json=1", "--json takes no value");
+    bad("run -quiet=yes", "-quiet takes no value");
+    bad("run --a-name-that-is-longer-than-any-option-that-there-is-or-will-be",
+        "there is no option --a-name-that-is-longer-than-any-option-that-there-is-or-will-be");
+}
+
+/* --------------------------------------------------------------------------------------- defaults */
+
+static void simx_options_parse__defaults_of_all(void **state)
+{
+    (void)state;
+    good("run");
+    assert_string_equal(config.experiment, "run");
+    assert_string_equal(config.transport, "mrd");
+    assert_string_equal(config.spray, "adaptive");
+    assert_string_equal(config.cc, "nscc");
+    assert_string_equal(config.tm, "");
+    assert_string_equal(config.topo, "");
+    assert_string_equal(config.faults, "");
+    assert_string_equal(config.plot, "");
+    assert_int_equal(config.bytes, 0);
+    assert_int_equal(config.hosts, 128);
+    assert_int_equal(config.tiers, 2);
+    assert_int_equal(config.leaf_hosts, 16);
+    assert_true(config.oversubscription == 1 && config.gbps == 100 && config.delay_us == 1);
+    assert_int_equal(config.queue_packets, 200);
+    assert_true(config.ecn_min == 0.2 && config.ecn_max == 0.8 && config.loss == 0);
+    assert_int_equal(config.skew_ppm, 50);
+    assert_false(config.htsim_overhead);
+    assert_int_equal(config.paths, 64);
+    assert_int_equal(config.payload_bytes, 4096);
+    assert_int_equal(config.seed, 1);
+    assert_int_equal(config.seeds, 1);
+    assert_int_equal(config.jobs, 0);
+    assert_true(config.limit_s == 10);
+    assert_memory_equal(&config.tune, &mrd_tune_default, sizeof(config.tune));
+    assert_memory_equal(&config.model_tune, &mrd_sim_tune_default, sizeof(config.model_tune));
+    good("run --transport rc");
+    assert_string_equal(config.cc, "none");
+}
+
+/* The man page and --help tell the same; 0: it is a sweep, or the experiment's own. */
+static void simx_options_parse__defaults_of_each(void **state)
+{
+    static const struct {
+        const char *name;
+        uint32_t hosts, leaf_hosts;
+        uint64_t bytes;
+        unsigned points;
+    } table[] = {
+        {"run", 128, 16, 0, 1},
+        {"loss", 32, 16, 0, 4 * 8},
+        {"collision", 128, 16, 2 << 20, 6},
+        {"incast", 128, 16, 2 << 20, 8}, /* 1, 2, ... 64, 127 */
+        {"skew", 32, 16, 256 << 20, 6},
+        {"failure", 32, 16, 32 << 20, 4},
+        {"scale", 0, 16, 64 << 10, 7},
+        {"allreduce", 32, 8, 0, 7},
+        {"alltoall", 32, 8, 0, 7},
+    };
+    enum { NUM = sizeof(table) / sizeof(table[0]) };
+
+    (void)state;
+    assert_null(simx_experiment_at(NUM));
+    for (unsigned i = 0; i < NUM; i++) {
+        good(table[i].name);
+        assert_ptr_equal(experiment, simx_experiment_find(table[i].name));
+        assert_int_equal(config.hosts, table[i].hosts);
+        assert_int_equal(config.leaf_hosts, table[i].leaf_hosts);
+        assert_int_equal(config.bytes, table[i].bytes);
+        assert_int_equal(experiment->points ? experiment->points(&config) : 1, table[i].points);
+    }
+    good("failure");
+    assert_true(config.at_us == 500);
+    assert_string_equal(config.failure, "");
+    good("loss");
+    assert_true(config.loss < 0);
+    good("skew");
+    assert_true(config.spread < 0);
+}
+
+/* Of a sweep, as --help names them: the values of some points. */
+static void simx_options_parse__sweeps(void **state)
+{
+    static const uint32_t senders[] = {1, 2, 4, 8, 16, 32, 64, 127};
+    static const uint32_t peers[] = {1, 4, 16, 64, 256, 1024, 4096};
+    static const double losses[] = {0, 0x1p-14, 0x1p-12, 0x1p-10, 0x1p-8, 0.01, 0.02, 0.05};
+    static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
+    static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        exp_configure("incast", i, &experiment, &config);
+        assert_int_equal(config.senders, senders[i]);
+    }
+    for (unsigned i = 0; i < 7; i++) {
+        exp_configure("scale", i, &experiment, &config);
+        assert_int_equal(config.peers, peers[i]);
+        exp_configure("allreduce", i, &experiment, &config);
+        assert_int_equal(config.bytes, 1 << (20 + i));
+    }
+    for (unsigned i = 0; i < 4 * 8; i++) {
+        exp_configure("loss", i, &experiment, &config);
+        assert_int_equal(config.bytes, sizes[i / 8]);
+        assert_true(config.loss == losses[i % 8]);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        exp_configure("skew", i, &experiment, &config);
+        assert_true(config.spread == spreads[i]);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ --set */
+
+static void simx_options_parse__set(void **state)
+{
+    struct mrd_tune tune = mrd_tune_default;
+    struct mrd_sim_tune model = mrd_sim_tune_default;
+
+    (void)state;
+    good("run --set nscc.target_rtts=1.5 -set dcqcn.cnp_us=4 --set=irn.window_packets=10 --set "
+         "nscc.target_rtts=2");
+    tune.nscc.target_rtts = 2;
+    model.dcqcn.cnp_us = 4;
+    model.irn.window_packets = 10;
+    assert_memory_equal(&config.tune, &tune, sizeof(tune));
+    assert_memory_equal(&config.model_tune, &model, sizeof(model));
+}
+
+/* Every constant of both tables can be set. */
+static void simx_options_parse__set_each(void **state)
+{
+    (void)state;
+    for (unsigned table = 0; table < 2; table++) {
+        unsigned num;
+        const struct mrd_tune_entry *entry =
+            table ? mrd_sim_tune_entries(&num) : mrd_tune_entries(&num);
+
+        for (unsigned i = 0; i < num; i++) {
+            const char *values =
+                table ? (const char *)&config.model_tune : (const char *)&config.tune;
+            char line[EXP_LINE_BYTES];
+
+            snprintf(line, sizeof(line), "run --set %s=12345", entry[i].name);
+            good(line);
+            assert_true(*(const double *)(const void *)(values + entry[i].offset) == 12345);
+        }
+    }
+}
+
+static void simx_options_parse__bad_sets(void **state)
+{
+    enum { TOO_MANY = SIMX_SETS_MAX + 1 };
+    char text[] = "cc.start_bdp=1",
+         *argv[2 + 2 * TOO_MANY + 1] = {(char *)"mrd_sim", (char *)"run"};
+    int argc = 2;
+
+    (void)state;
+    bad("run --set no.such=1", "--set: there is no constant 'no.such' (--set list names all)");
+    bad("run --set nscc.gain", "--set: expected NAME=VALUE, a number of at least 0, found "
+                               "'nscc.gain'");
+    bad("run --set cc.start_bdp=", "--set: expected NAME=VALUE, a number of at least 0, found "
+                                   "'cc.start_bdp='");
+    bad("run --set cc.start_bdp=-1", "--set: expected NAME=VALUE, a number of at least 0, found "
+                                     "'cc.start_bdp=-1'");
+    bad("run --set cc.start_bdp=1x", "--set: expected NAME=VALUE, a number of at least 0, found "
+                                     "'cc.start_bdp=1x'");
+    bad("run --set cc.a_name_that_is_longer_than_that_of_any_constant=1",
+        "--set: expected NAME=VALUE, a number of at least 0, found "
+        "'cc.a_name_that_is_longer_than_that_of_any_constant=1'");
+    for (unsigned i = 0; i < TOO_MANY; i++) {
+        argv[argc++] = (char *)"--set";
+        argv[argc++] = text;
+    }
+    assert_int_equal(simx_options_parse(&config, &experiment, argc, argv, error, sizeof(error)),
+                     SIMX_PARSE_ERROR);
+    assert_string_equal(error, "--set: more than 64 of them");
+    assert_int_equal(simx_options_parse(&config, &experiment, argc - 2, argv, error, sizeof(error)),
+                     SIMX_PARSE_RUN);
+}
+
+/* ------------------------------------------------------------------------------------------- help */
+
+static void simx_options_parse__help(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--help"), SIMX_PARSE_HELP);
+    assert_null(experiment);
+    assert_int_equal(parse("-h"), SIMX_PARSE_HELP);
+    assert_int_equal(parse("-help"), SIMX_PARSE_HELP);
+    assert_int_equal(parse("incast --help"), SIMX_PARSE_HELP);
+    assert_ptr_equal(experiment, simx_experiment_find("incast"));
+    assert_int_equal(parse("loss --hosts 64 -h"), SIMX_PARSE_HELP);
+    assert_ptr_equal(experiment, simx_experiment_find("loss"));
+    assert_int_equal(parse("--version"), SIMX_PARSE_VERSION);
+    assert_int_equal(parse("run -version"), SIMX_PARSE_VERSION);
+    assert_int_equal(parse("--set list"), SIMX_PARSE_LIST);
+    assert_int_equal(parse("run -set list"), SIMX_PARSE_LIST);
+}
+
+/* All that is printed, until the next call. */
+static const char *printed(void (*print)(FILE *out, const struct simx_experiment *of),
+                           const struct simx_experiment *of)
+{
+    static char text[16384];
+    FILE *out = fmemopen(text, sizeof(text), "w");
+
+    assert_non_null(out);
+    print(out, of);
+    assert_true(ftell(out) > 0 && ftell(out) < (long)sizeof(text) - 1);
+    fclose(out);
+    return text;
+}
+
+static const char *help_of(const struct simx_experiment *of)
+{
+    return printed(simx_options_help, of);
+}
+
+static void print_constants(FILE *out, const struct simx_experiment *of)
+{
+    (void)of;
+    simx_options_constants(out);
+}
+
+static void assert_narrow(const char *text)
+{
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (strcspn(line, "\n") > 80)
+            fail_msg("more than 80 columns: %.*s", (int)strcspn(line, "\n"), line);
+    }
+}
+
+static void simx_options_help__all(void **state)
+{
+    static const char *const words[] = {"\nTraffic:\n", "\nFabric:\n", "\nTransport:\n",
+                                        "\nRuns:\n",    "\nOutput:\n", " (0.2,0.8)\n",
+                                        " (500)\n"};
+    const struct simx_option *option;
+    const char *text = help_of(NULL);
+    char needle[64];
+
+    (void)state;
+    assert_narrow(text);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (!strstr(text, words[i]))
+            fail_msg("no '%s' in %s", words[i], text);
+    }
+    for (unsigned i = 0; (option = simx_option_at(i)); i++) {
+        snprintf(needle, sizeof(needle), "\n  --%s ", option->name);
+        assert_non_null(strstr(text, needle));
+    }
+}
+
+/* What it does, and the options that it has and no other. */
+static void simx_options_help__of_each(void **state)
+{
+    const struct simx_experiment *of;
+
+    (void)state;
+    for (unsigned i = 0; (of = simx_experiment_at(i)); i++) {
+        const struct simx_option *option;
+        const char *text = help_of(of), *options = strstr(text, "\n\nOptions");
+        char needle[64];
+
+        assert_narrow(text);
+        assert_non_null(options);
+        /* Usage, an empty line, its line, and more than that about it. */
+        snprintf(needle, sizeof(needle), "\n\n%s: ", of->name);
+        assert_non_null(strstr(text, needle));
+        if (options - strstr(text, needle) < (long)strlen(of->summary) + 60)
+            fail_msg("%s is not described: %s", of->name, text);
+        for (unsigned j = 0; (option = simx_option_at(j)); j++) {
+            snprintf(needle, sizeof(needle), "\n  --%s ", option->name);
+            assert_int_equal(strstr(text, needle) != NULL, simx_option_is_of(option, of));
+        }
+    }
+}
+
+static void simx_options_help__defaults_of_one(void **state)
+{
+    static const struct {
+        const char *experiment, *line;
+    } table[] = {
+        {"run", "\n  --hosts N                a multiple of those of a leaf (128)\n"},
+        {"loss", "\n  --hosts N                a multiple of those of a leaf (32)\n"},
+        {"loss", "0.01, 0.02 and 0.05 in turn)\n"},
+        {"run", "\n  --loss P                 share of packets lost, data and acks (0)\n"},
+        {"skew", "1024 (256M)\n"},
+        {"failure", "\n  --at US                  when it comes (500)\n"},
+        {"failure", "or that many pairs (1)\n"},
+        {"allreduce", "\n  --leaf-hosts N           hosts below a leaf (8)\n"},
+        {"scale", "(64K)\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const char *text = help_of(simx_experiment_find(table[i].experiment));
+
+        if (!strstr(text, table[i].line))
+            fail_msg("help of %s has no '%s': %s", table[i].experiment, table[i].line, text);
+    }
+}
+
+static void simx_options_constants__all(void **state)
+{
+    const char *text = printed(print_constants, NULL);
+
+    (void)state;
+    for (unsigned table = 0; table < 2; table++) {
+        unsigned num;
+        const struct mrd_tune_entry *entry =
+            table ? mrd_sim_tune_entries(&num) : mrd_tune_entries(&num);
+
+        for (unsigned i = 0; i < num; i++) {
+            char needle[160];
+
+            snprintf(needle, sizeof(needle), "\n  %-26s %-10.10g %s\n", entry[i].name,
+                     entry[i].value_default, entry[i].help);
+            if (!strstr(text, needle))
+                fail_msg("the list has no %s", needle);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simx_options_parse__values),
+        cmocka_unit_test(simx_options_parse__bytes),
+        cmocka_unit_test(simx_options_parse__flags),
+        cmocka_unit_test(simx_options_parse__overhead),
+        cmocka_unit_test(simx_options_parse__forms),
+        cmocka_unit_test(simx_options_parse__bounds),
+        cmocka_unit_test(simx_options_parse__bad_numbers),
+        cmocka_unit_test(simx_options_parse__bad_words),
+        cmocka_unit_test(simx_options_parse__bad_options),
+        cmocka_unit_test(simx_options_parse__defaults_of_all),
+        cmocka_unit_test(simx_options_parse__defaults_of_each),
+        cmocka_unit_test(simx_options_parse__sweeps),
+        cmocka_unit_test(simx_options_parse__set),
+        cmocka_unit_test(simx_options_parse__set_each),
+        cmocka_unit_test(simx_options_parse__bad_sets),
+        cmocka_unit_test(simx_options_parse__help),
+        cmocka_unit_test(simx_options_help__all),
+        cmocka_unit_test(simx_options_help__of_each),
+        cmocka_unit_test(simx_options_help__defaults_of_one),
+        cmocka_unit_test(simx_options_constants__all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* --help, of all or of one experiment, and --set list. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tools/sim/options.h"
+#include "tools/sim/options_table.h"
+
+enum { COLUMNS = 79, TEXT_COLUMN = 27, NAME_COLUMNS = 13, TEXT_BYTES = 512, VALUE_BYTES = 128 };
+
+/* What an experiment does, in more than its line. */
+static const struct {
+    const char *experiment, *text;
+} abouts[] = {
+    {"run", "The flows of a connection matrix (-tm) over a fabric, from the first start to the "
+            "last completion."},
+    {"loss", "One host sends to one below another leaf, in a closed loop: as many messages are "
+             "outstanding as hold twice the BDP, at least two. 256 MiB a point, but 8 messages at "
+             "least and 16384 at most. Goodput and completion times against loss and size."},
+    {"collision", "Each host sends to one other and receives from one other: a permutation, drawn "
+                  "from the seed. Once by each way of mrd to choose paths and once by rc, or once "
+                  "by the --transport that was asked for. Shows how evenly uplinks are used."},
+    {"incast", "Hosts drawn from the seed send to host 0 at once. With --victim another flow goes "
+               "to the host beside it, whose own way has room."},
+    {"skew", "One long flow, without loss, over paths whose delays differ: the K-th of n uplinks "
+             "of the first leaf is longer by K / (n - 1) of the spread. What is sent again was "
+             "only late."},
+    {"failure", "Hosts of the first leaf send to hosts of the last one, or as -tm says. Then the "
+                "link fails, both ways, on which the first sender's leaf had sent most upwards."},
+    {"scale", "Host 0 sends 4096 messages, or one to each if there are more peers, round robin. "
+              "With --hosts or -topo every host sends a message to each of its --peers."},
+    {"allreduce", "A ring all-reduce over all hosts, in the order of their numbers: 2 (n - 1) "
+                  "steps, each of which waits for the one before at the neighbour."},
+    {"alltoall", "Each host has a piece for each other one, and sends them one after the other, "
+                 "each when the one before is acked, or --at-once."},
+};
+
+/* Defaults that are no value of the option. */
+static const struct {
+    const char *experiment, *option, *text; /* experiment NULL: any */
+} notes[] = {
+    {"loss", "size", "4K, 64K, 1M and 16M in turn"},
+    {"loss", "loss", "0, 2^-14, 2^-12, 2^-10, 2^-8, 0.01, 0.02 and 0.05 in turn"},
+    {"incast", "senders", "1, 2, 4, ... all other hosts in turn"},
+    {"skew", "spread", "0, 0.25, 0.5, 1, 2 and 4 in turn"},
+    {"failure", "senders", "1"},
+    {"failure", "failure", "each in turn"},
+    {"scale", "peers", "1, 4, 16, 64, 256, 1024 and 4096 in turn; with --hosts: 1"},
+    {"scale", "hosts", "as many as the peers need"},
+    {"allreduce", "size", "1M, 2M, 4M, ... 64M in turn"},
+    {"alltoall", "size", "1M, 2M, 4M, ... 64M in turn"},
+    {NULL, "cc", "nscc for mrd, none for the models"},
+    {NULL, "jobs", "the processors"},
+};
+
+/* Each stands above the option of that name and those that follow. */
+static const struct {
+    const char *first, *heading;
+} groups[] = {
+    {"tm", "Traffic"}, {"topo", "Fabric"}, {"transport", "Transport"},
+    {"seed", "Runs"},  {"json", "Output"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ----------------------------------------------------------------------------------------- lines */
+
+/* Words from column `column` on, where the line stands already; further lines begin there. */
+static void print_words(FILE *out, int column, const char *text)
+{
+    int at = column;
+
+    while (*text) {
+        int len = (int)strcspn(text, " ");
+
+        if (at > column && at + 1 + len > COLUMNS) {
+            fprintf(out, "\n%*s", column, "");
+            at = column;
+        }
+        at += fprintf(out, "%s%.*s", at > column ? " " : "", len, text);
+        text += len;
+        text += strspn(text, " ");
+    }
+    fputc('\n', out);
+}
+
+static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* To a text of TEXT_BYTES. */
+static void add(char *text, const char *format, ...)
+{
+    size_t len = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + len, TEXT_BYTES - len, format, args);
+    va_end(args);
+}
+
+/* -------------------------------------------------------------------------------------- defaults */
+
+static void format_bytes(double bytes, char *text)
+{
+    static const char units[] = "KMG";
+    int unit = 0;
+
+    for (; unit < 3 && bytes >= 1024 && fmod(bytes, 1024) == 0; unit++)
+        bytes /= 1024;
+    snprintf(text, VALUE_BYTES, "%.0f%.*s", bytes, unit > 0, unit > 0 ? &units[unit - 1] : "");
+}
+
+static double count_of(const struct simx_option *option, const char *at)
+{
+    return option->bytes == sizeof(uint64_t) ? (double)*(const uint64_t *)(const void *)at
+                                             : (double)*(const uint32_t *)(const void *)at;
+}
+
+/* "": there is none. One outside the bounds is a mark of the experiment's own, of which notes[] tells. */
+static void format_value(const struct simx_option *option, const struct simx_config *config,
+                         char *text)
+{
+    const char *at = (const char *)config + option->at;
+    const double *real = (const double *)(const void *)at;
+
+    text[0] = '\0';
+    switch (option->kind) {
+    case SIMX_TEXT:
+        snprintf(text, VALUE_BYTES, "%s", at);
+        break;
+    case SIMX_COUNT:
+        if (count_of(option, at) >= option->min)
+            snprintf(text, VALUE_BYTES, "%.0f", count_of(option, at));
+        break;
+    case SIMX_BYTES:
+        if (count_of(option, at) >= option->min)
+            format_bytes(count_of(option, at), text);
+        break;
+    case SIMX_REAL:
+        if (*real >= option->min)
+            snprintf(text, VALUE_BYTES, "%g", *real);
+        break;
+    case SIMX_PAIR:
+        snprintf(text, VALUE_BYTES, "%g,%g", real[0], real[1]);
+        break;
+    case SIMX_OVERHEAD:
+        snprintf(text, VALUE_BYTES, "%s", *(const bool *)at ? "htsim" : "ethernet");
+        break;
+    case SIMX_FLAG:
+    case SIMX_SET:
+        break;
+    }
+}
+
+/* `experiment` NULL: that of all experiments, if they agree. */
+static void format_default(const struct simx_option *option,
+                           const struct simx_experiment *experiment, char *text)
+{
+    bool is_named = option->of && option->of[0] != '!';
+    struct simx_config config;
+
+    text[0] = '\0';
+    if (!experiment && is_named) {
+        experiment = simx_experiment_find(option->of);
+        if (!experiment) /* several */
+            return;
+    }
+    simx_options_defaults(&config, experiment);
+    format_value(option, &config, text);
+    for (size_t i = 0; i < COUNT(notes) && !text[0]; i++) {
+        bool is_of = !notes[i].experiment ||
+                     (experiment && strcmp(notes[i].experiment, experiment->name) == 0);
+
+        if (is_of && strcmp(notes[i].option, option->name) == 0)
+            snprintf(text, VALUE_BYTES, "%s", notes[i].text);
+    }
+}
+
+/* --------------------------------------------------------------------------------------- options */
+
+static void print_option(FILE *out, const struct simx_option *option,
+                         const struct simx_experiment *experiment)
+{
+    char left[TEXT_COLUMN + 1], text[TEXT_BYTES] = "", value[VALUE_BYTES];
+
+    if (!experiment && option->of && option->of[0] != '!') {
+        for (const char *at = option->of; *at; at++)
+            add(text, "%s%c", *at == ' ' ? "," : "", *at);
+        add(text, ": ");
+    }
+    add(text, "%s", option->help);
+    format_default(option, experiment, value);
+    if (value[0])
+        add(text, " (%s)", value);
+    snprintf(left, sizeof(left), "  --%s %s", option->name,
+             option->argument ? option->argument : "");
+    fprintf(out, "%-*s", TEXT_COLUMN, left);
+    print_words(out, TEXT_COLUMN, text);
+}
+
+/* All that `experiment` has, or all. */
+static void print_options(FILE *out, const struct simx_experiment *experiment)
+{
+    const struct simx_option *option;
+    const char *heading = NULL;
+
+    for (unsigned i = 0; (option = simx_option_at(i)); i++) {
+        for (size_t group = 0; group < COUNT(groups); group++) {
+            if (strcmp(groups[group].first, option->name) == 0)
+                heading = groups[group].heading;
+        }
+        if (experiment && !simx_option_is_of(option, experiment))
+            continue;
+        if (heading)
+            fprintf(out, "\n%s:\n", heading);
+        heading = NULL;
+        print_option(out, option, experiment);
+    }
+}
+
+static void print_experiment(FILE *out, const struct simx_experiment *experiment)
+{
+    fprintf(out, "usage: mrd_sim %s [OPTION...]\n\n%s: ", experiment->name, experiment->name);
+    print_words(out, (int)strlen(experiment->name) + 2, experiment->summary);
+    for (size_t i = 0; i < COUNT(abouts); i++) {
+        if (strcmp(abouts[i].experiment, experiment->name) == 0)
+            print_words(out, 0, abouts[i].text);
+    }
+    fputs("\nOptions with their defaults, with one dash or two.\n", out);
+    print_options(out, experiment);
+}
+
+static void print_all(FILE *out)
+{
+    const struct simx_experiment *experiment;
+
+    fputs("usage: mrd_sim EXPERIMENT [OPTION...]\n"
+          "       mrd_sim EXPERIMENT --help\n"
+          "       mrd_sim --help | --version | --set list\n"
+          "\nExperiments:\n",
+          out);
+    for (unsigned i = 0; (experiment = simx_experiment_at(i)); i++) {
+        fprintf(out, "  %-*s", NAME_COLUMNS, experiment->name);
+        print_words(out, NAME_COLUMNS + 2, experiment->summary);
+    }
+    fputs("\nOptions with their defaults, with one dash or two. Experiments have some\n"
+          "defaults of their own: mrd_sim EXPERIMENT --help.\n",
+          out);
+    print_options(out, NULL);
+}
+
+void simx_options_help(FILE *out, const struct simx_experiment *experiment)
+{
+    if (experiment)
+        print_experiment(out, experiment);
+    else
+        print_all(out);
+    fputs("  -h, --help               this; after the name of an experiment, its own\n"
+          "  --version\n"
+          "\nExit status: 0 done, 1 flows that did not end or output that failed, 2 wrong\n"
+          "options or files. See mrd_sim(1).\n",
+          out);
+}
+
+static void list(FILE *out, const struct mrd_tune_entry *entries, unsigned num)
+{
+    for (unsigned i = 0; i < num; i++)
+        fprintf(out, "  %-26s %-10.10g %s\n", entries[i].name, entries[i].value_default,
+                entries[i].help);
+}
+
+void simx_options_constants(FILE *out)
+{
+    unsigned num;
+    const struct mrd_tune_entry *entries = mrd_tune_entries(&num);
+
+    fputs("Constants of mrd's policies, for --set NAME=VALUE:\n", out);
+    list(out, entries, num);
+    entries = mrd_sim_tune_entries(&num);
+    fputs("Of the models rc and irn:\n", out);
+    list(out, entries, num);
+}

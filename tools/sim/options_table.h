@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What options.c, which has the table, and help.c know of an option.
+ *
+ * Adding one: a line in the table of options.c, what it sets in config.h, and its entry in the man page.
+ */
+#ifndef SIMX_OPTIONS_TABLE_H
+#define SIMX_OPTIONS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/sim/experiment.h"
+
+enum simx_option_kind {
+    SIMX_TEXT,
+    SIMX_COUNT,
+    SIMX_BYTES, /* a count with K, M or G */
+    SIMX_REAL,
+    SIMX_FLAG,
+    SIMX_PAIR,
+    SIMX_SET,
+    SIMX_OVERHEAD,
+};
+
+/* Where its value goes and what it may be. */
+struct simx_option {
+    const char *name;
+    enum simx_option_kind kind;
+    size_t at, bytes; /* in struct simx_config */
+    double min, max;
+    const char *argument, *help;
+    const char
+        *of; /* experiments that have it, apart by blanks; "!NAME": all but that; NULL: all */
+};
+
+/* By number; NULL: there are no more. */
+const struct simx_option *simx_option_at(unsigned index);
+bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment);
+/* What an experiment starts with; NULL: what all do that have nothing of their own. */
+void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment);
+
+#endif
