@@ -258,7 +258,7 @@ void simx_options_help(FILE *out, const struct simx_experiment *experiment)
     fputs("  -h, --help               this; after the name of an experiment, its own\n"
           "  --version\n"
           "\nExit status: 0 done, 1 flows that did not end or output that failed, 2 wrong\n"
-          "options or files. See mrd_sim(1).\n",
+          "options or files, 130 by SIGINT. See mrd_sim(1).\n",
           out);
 }
 

@@ -2,6 +2,8 @@
 /*
  * mrd_sim: experiments on simulated fabrics. See mrd_sim(1).
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +137,17 @@ static int conclude(struct session *s, struct json_object *const *runs)
     return 0;
 }
 
+/* What started us, a loop of a shell for example, is to see that it was stopped, not that it failed. */
+static int end_by_signal(void)
+{
+    int number = simx_jobs_stopped_by();
+
+    fflush(NULL);
+    signal(number, SIG_DFL);
+    raise(number);
+    return 128 + number; /* where it is blocked */
+}
+
 static int run(struct session *s)
 {
     struct simx_jobs jobs = {.job = run_job,
@@ -152,7 +165,10 @@ static int run(struct session *s)
     int ret = runs ? simx_jobs_run(&jobs, runs, error, sizeof(error)) : -1;
 
     simx_bar_clear(&s->bar);
-    if (ret != 0) {
+    if (ret == -EINTR) {
+        fail(status, error);
+        status = end_by_signal();
+    } else if (ret != 0) {
         fail(status, error);
     } else {
         summarise(s, runs);
