@@ -69,6 +69,14 @@ read -ra flags <<<"$(pkg-config --cflags --libs mrd)"
 "$cc" -std=c11 -Wall -Wextra -Werror "$scratch/readme.c" -o "$scratch/readme" "${flags[@]}"
 timeout 20 "$scratch/readme" >/dev/null || fail "the README's example failed"
 
+# The tools, where they are built: they stand alone, and each has its page.
+for tool in "$tree"/bin/*; do
+    [[ -e $tool ]] || continue
+    name=${tool##*/}
+    [[ $("$tool" --version) == "$name $version" ]] || fail "$name does not say its version"
+    [[ -e $tree/share/man/man1/$name.1 ]] || fail "$name has no man page"
+done
+
 if command -v g++ >/dev/null; then
     for header in "$tree"/include/mrd/*.h; do
         g++ -std=c++11 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only -x c++ "$header"

@@ -40,5 +40,7 @@ holds libmrd-dev '/usr/include/mrd/mrd\.h$' '/usr/include/mrd/sim\.h$' 'libmrd\.
 dpkg-deb --field "$scratch"/libmrd0_*.deb Depends | grep -q libxxhash0 || fail 'libmrd0 does not depend on libxxhash0'
 dpkg-deb --field "$scratch"/libmrd-dev_*.deb Depends | grep -q 'libmrd0 (=' || fail 'libmrd-dev does not depend on libmrd0'
 if grep -q '^set(CPACK_COMPONENTS_ALL .*tools' "$build/CPackConfig.cmake"; then
-    holds mrd-tools '/usr/bin/mrd_perf$' '/usr/share/man/man1/mrd_perf\.1'
+    holds mrd-tools '/usr/bin/mrd_perf$' '/usr/bin/mrd_sim$' '/usr/share/man/man1/mrd_perf\.1' \
+        '/usr/share/man/man1/mrd_sim\.1'
+    dpkg-deb --field "$scratch"/mrd-tools_*.deb Suggests | grep -q gnuplot || fail 'mrd-tools does not suggest gnuplot'
 fi
