@@ -73,7 +73,7 @@ static const struct simx_option rows[] = {
     {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, "one JSON object a line, the table to stderr",
      NULL},
     {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, "the same as CSV", NULL},
-    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", "a picture, by gnuplot", "!run"},
+    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", "a picture, by gnuplot", NULL},
     {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, "no progress bar", NULL},
 };
 
