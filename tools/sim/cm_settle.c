@@ -120,7 +120,7 @@ static int find_trigger(const struct settle *s, const struct simx_flow *flow, ui
 /* An event of the flow fires a trigger: from id to index, and counted. -1: none. */
 static int resolve_event(struct settle *s, const struct simx_flow *flow, int32_t *trigger)
 {
-    uint32_t index;
+    uint32_t index = 0;
 
     if (*trigger < 0)
         return 0;
