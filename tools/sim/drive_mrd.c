@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flows by mrd: a context with one queue pair on each host that has traffic, a
- * flow one RDMA write, or several in a row where it is longer than the buffers.
- * All sources are one buffer and so are all sinks: a thousand hosts would need
+ * Flows by mrd: a context with one queue pair on each host that has traffic, a flow one RDMA write, or several in a row
+ * where it is longer than the buffers. All sources are one buffer and so are all sinks: a thousand hosts would need
  * gigabytes otherwise, and the caches would see each byte once.
  */
 #include <errno.h>
@@ -12,6 +11,7 @@
 
 #include "core/cq.h"
 #include "core/engine_impl.h"
+#include "tools/sim/alias.h"
 #include "tools/sim/drive.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -23,7 +23,6 @@ enum {
                      one before */
     WRS_MAX = 16384,
     POLL_MAX = 16,
-    AH_NONE = 0,
 };
 
 struct host {
@@ -159,8 +158,8 @@ static void mrd_close(struct simx_drive *d)
     }
     for (uint32_t i = 0; d->hosts && i < d->env.cm->nodes; i++)
         close_host(&d->hosts[i]);
-    free(d->source);
-    free(d->sink);
+    simx_alias_free(d->source, d->buffer_bytes);
+    simx_alias_free(d->sink, d->buffer_bytes);
     free(d->flows);
     free(d->hosts);
     free(d);
@@ -312,11 +311,10 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error
     if (!d->hosts || !d->flows)
         goto no_memory;
     count_traffic(d);
-    d->source = malloc(d->buffer_bytes);
-    d->sink = malloc(d->buffer_bytes);
+    d->source = simx_alias_alloc(d->buffer_bytes);
+    d->sink = simx_alias_alloc(d->buffer_bytes);
     if (!d->source || !d->sink)
         goto no_memory;
-    memset(d->source, 0x5a, d->buffer_bytes);
     mrd_sim_set_tune(env->sim, &env->config->tune);
     for (uint32_t i = 0; i < env->cm->nodes; i++) {
         if (open_host(d, i) == 0)
