@@ -40,6 +40,7 @@ struct simx_config {
     double oversubscription, gbps, delay_us;
     uint32_t queue_packets;  /* of a switch's port, full ones */
     double ecn_min, ecn_max; /* BDP; 0, 0: none */
+    bool ack_priority;       /* acks overtake data in every queue */
     double loss;             /* end to end; below 0: those of the experiment loss */
     char faults[SIMX_PATH_BYTES];
     bool htsim_overhead; /* bytes on the wire as uet-htsim counts them */

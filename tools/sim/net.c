@@ -180,6 +180,7 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
         .topology = &net->topology,
         .wire_overhead = config->htsim_overhead ? MRD_SIM_WIRE_HTSIM : MRD_SIM_WIRE_ETHERNET,
         .loss_ppb = (uint32_t)llround(config->loss * 1e9),
+        .ack_priority = config->ack_priority,
         .payload_by_reference = 1,
     };
     struct mrd_sim *sim = mrd_sim_create(&attr);

@@ -44,6 +44,8 @@ static const struct simx_option rows[] = {
      "full ones that the port of a switch holds", NULL},
     {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX",
      "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
+    {"ack-priority", SIMX_FLAG, FIELD(ack_priority), 0, 0, NULL,
+     "acks overtake data in every queue", NULL},
     {"loss", SIMX_REAL, FIELD(loss), 0, 0.999999999, "P", "share of packets lost, data and acks",
      NULL},
     {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", "lines TIME_US LINKS ACTION VALUE", NULL},

@@ -114,6 +114,7 @@ static void add_config(struct json_object *result, const struct simx_run *run)
     simx_json_add_u64(config, "queue_packets", c->queue_packets);
     simx_json_add_double(config, "ecn_min_bdp", c->ecn_min);
     simx_json_add_double(config, "ecn_max_bdp", c->ecn_max);
+    simx_json_add_u64(config, "ack_priority", c->ack_priority);
     simx_json_add_double(config, "loss", c->loss);
     simx_json_add_u64(config, "paths", c->paths);
     simx_json_add_u64(config, "payload_bytes", c->payload_bytes);

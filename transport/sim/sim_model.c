@@ -144,6 +144,7 @@ static void post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
     packet->path = is_data ? qp->path : qp->ack_path;
     packet->ecn = is_data && qp->flows->config.dcqcn ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
     packet->wire_bytes = wire_bytes;
+    packet->urgent = !is_data && sim->attr.ack_priority;
     mrd_sim_host_send(&sim->hosts[is_data ? qp->src : qp->dst], packet);
 }
 
