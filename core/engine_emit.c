@@ -8,11 +8,6 @@
 
 enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is good and not the last ack's */
 
-static uint32_t stamp_of(uint64_t ns)
-{
-    return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
-}
-
 void mrd_out_seal(struct mrd_out *o)
 {
     if (o->open_head)
@@ -69,7 +64,7 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
                                  .src_inc = e->config.incarnation,
                                  .dst_inc = peer->rx_inc,
                                  .epoch = peer->rx_epoch,
-                                 .stamp = stamp_of(e->now),
+                                 .stamp = mrd_engine_stamp(e->now),
                                  .reply = e->config.self.port};
     struct mrd_wire_ack ack;
 
@@ -103,7 +98,7 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
                                    .dst_inc = tx->bound_inc,
                                    .epoch = tx->epoch,
                                    .psn = rec->psn,
-                                   .stamp = stamp_of(e->now),
+                                   .stamp = mrd_engine_stamp(e->now),
                                    .path_id = path->id,
                                    .pseq = (uint16_t)pseq,
                                    .reply = e->config.self.port};

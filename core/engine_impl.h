@@ -6,7 +6,8 @@
  * engine_api.c    objects and posting
  * engine_id.c     who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
  * engine_msg.c    the life of a sent message: queue, completion, refusal, cancel, ABORT
- * engine_rx.c     received packets and acks
+ * engine_rx.c     received packets
+ * engine_ack.c    received acks, and losses
  * engine_plan.c   straight receive
  * engine_place.c  received parts: binding, placement, refusal
  * engine_flow.c   ordered mode at the target
@@ -129,6 +130,12 @@ struct mrd_qp_impl *mrd_engine_qp(const struct mrd_engine *e, uint32_t qpn);
 /* psn_limit for a peer now: its share of the receive buffer. */
 uint32_t mrd_engine_grant(struct mrd_engine *e, struct mrd_peer *peer);
 
+/* A time as packets carry it. */
+static inline uint32_t mrd_engine_stamp(uint64_t ns)
+{
+    return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
+}
+
 /* Time in which we were there to hear somebody. */
 static inline uint64_t mrd_engine_present(const struct mrd_engine *e)
 {
@@ -223,7 +230,13 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
 void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_pend *pend);
 void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_node *done);
 
-/* engine_rx.c */
+/* engine_ack.c */
+void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet);
+/* An ack that rode on a data packet. */
+void mrd_engine_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_head *head);
+/* What is lost by now. */
 void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer);
 
 /* engine_plan.c */

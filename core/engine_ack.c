@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Received acks, and losses: what they mean for records, paths and windows. */
+#include "core/engine_impl.h"
+#include "core/seq.h"
+
+enum {
+    STALLED_SRTTS = 4,
+    RUN_LOSSES_MAX = 64,
+    DELAY_SRTT_MAX_NS = MRD_WIRE_STAMP_NS << 14, /* a quarter of what 16 bits of a stamp can tell */
+};
+
+/* ---------------------------------------------------------------------------------------- losses */
+
+static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                     enum mrd_loss_cause cause)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    uint32_t out = tx->paths.num_out;
+
+    if (cause == MRD_LOSS_BY_ORDER) {
+        peer->lost_by_order++;
+        e->stats.retx_order++;
+    } else {
+        peer->lost_by_rack++;
+        e->stats.retx_rack++;
+    }
+    mrd_path_lost(&tx->paths, rec->path,
+                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
+    e->stats.paths_suspended += tx->paths.num_out > out;
+    e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
+    if (tx->spray.ops->lost)
+        tx->spray.ops->lost(&tx->spray, rec->path);
+    /* Bursts that a path loses whole, while single packets get through: segmentation offload gone wrong. */
+    if (rec->in_run && rec->tx_count == 1 && ++tx->run_losses >= RUN_LOSSES_MAX) {
+        tx->run_losses = 0;
+        tx->single_until_ns = e->now + MRD_SEC;
+    }
+    rec->deliberate = false;
+    rec->by_order = cause == MRD_LOSS_BY_ORDER;
+    mrd_sent_lose(&tx->sent, rec, tx->path);
+}
+
+void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    enum mrd_loss_cause cause;
+    struct mrd_sent *rec;
+    uint32_t n = 0;
+
+    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->now, &cause))) {
+        one_lost(e, peer, rec, cause);
+        n++;
+    }
+    if (!n)
+        return;
+    tx->cc.ops->lost(&tx->cc, n, e->now, tx->loss.srtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
+    mrd_engine_ready(e, peer);
+}
+
+/* ---------------------------------------------------------------------------------------- acks */
+
+/*
+ * The first ack after an RTO tells whether it was one: a packet that was sent once, before it, had not been lost, and the
+ * window gets back what it had (after F-RTO, RFC 5682). A row of timeouts counts as one.
+ */
+static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec)
+{
+    if (rec->tx_count == 1 && rec->tx_ns < tx->timeout_ns && tx->cc.cwnd_bytes < tx->timeout_cwnd)
+        tx->cc.cwnd_bytes = tx->timeout_cwnd;
+    tx->timeout_ns = 0;
+}
+
+/* What an ack of either form says of PSNs. */
+struct acked {
+    uint32_t packets, bytes;
+    bool echo; /* the ack names one transmission: */
+    uint32_t echo_psn, echo_stamp;
+};
+
+static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+    bool last_copy;
+
+    if (!rec || rec->state == MRD_SENT_ACKED || rec->state == MRD_SENT_NEW)
+        return;
+    last_copy = mrd_loss_acked(&tx->loss, rec,
+                               sum->echo && psn == sum->echo_psn &&
+                                   mrd_engine_stamp(rec->tx_ns) == sum->echo_stamp,
+                               e->now);
+    if (rec->state == MRD_SENT_INFLIGHT) {
+        if (last_copy) {
+            mrd_path_acked(&tx->paths, rec->path, e->now);
+            if (rec->tx_count == 1) /* of a repeated packet it is not known which copy this was */
+                mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
+        } else {
+            mrd_path_forgot(&tx->paths, rec->path);
+        }
+        if (tx->spray.ops->acked)
+            tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
+    }
+    if (rec->in_run && rec->tx_count == 1)
+        tx->run_losses = 0;
+    if (tx->timeout_ns)
+        judge_timeout(tx, rec);
+    sum->packets++;
+    sum->bytes += rec->bytes;
+    mrd_sent_ack(&tx->sent, rec, tx->path);
+    mrd_engine_record_done(e, peer, rec);
+}
+
+static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum,
+                        struct acked *sum)
+{
+    struct mrd_sents *s = &peer->tx->sent;
+
+    for (uint32_t psn = s->una; mrd_seq_before(psn, cum); psn++)
+        ack_psn(e, peer, psn, sum);
+}
+
+static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack,
+                       struct acked *sum)
+{
+    for (unsigned i = 0; i < ack->num_slices; i++) {
+        for (uint32_t w = 0; w < 4; w++) {
+            uint32_t base = ack->slice[i].base + 64 * w;
+            uint64_t bits = mrd_sent_new_bits(&peer->tx->sent, base, ack->slice[i].bits[w]);
+
+            for (; bits; bits &= bits - 1)
+                ack_psn(e, peer, base + (uint32_t)__builtin_ctzll(bits), sum);
+        }
+    }
+}
+
+/* The ack is for our space and from whom we speak to; bind, and note that the peer lives. */
+static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
+                                     uint32_t dst_inc, uint32_t epoch, uint32_t cum)
+{
+    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+
+    if (!tx || dst_inc != e->config.incarnation || epoch != tx->epoch ||
+        (tx->bound_inc && tx->bound_inc != src_inc) || mrd_seq_before(tx->sent.next, cum)) {
+        e->stats.rx_drop_ack++;
+        return NULL;
+    }
+    tx->bound_inc = src_inc;
+    tx->acked_once = true;
+    tx->has_cookie = false;
+    tx->active_ns = e->now;
+    mrd_engine_heard(e, peer);
+    return tx;
+}
+
+/* Of an ack older than one seen only the PSNs count: they can only be added to. */
+static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
+{
+    if (tx->ack_seen && !mrd_seq_before(tx->ack_serial, serial)) {
+        e->stats.rx_drop_stale_ack++;
+        return false;
+    }
+    tx->ack_seen = true;
+    tx->ack_serial = serial;
+    return true;
+}
+
+/*
+ * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet that left before our
+ * last timeout and took much longer than others waited for a process, not for the network.
+ */
+static uint64_t rtt_sample(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t stamp,
+                           uint32_t delay)
+{
+    uint32_t elapsed = mrd_engine_stamp(e->now) - stamp - delay;
+    uint64_t ns = (uint64_t)elapsed * MRD_WIRE_STAMP_NS;
+
+    if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->absent_ns)
+        return 0;
+    if (e->now - ns < tx->last_timeout_ns && ns > STALLED_SRTTS * tx->loss.srtt_ns)
+        return 0;
+    return ns ? ns : 1;
+}
+
+static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a,
+                    uint64_t inflight)
+{
+    struct mrd_tx_half *tx = peer->tx;
+
+    if (!a->acked_packets && !a->counted_packets)
+        return;
+    a->now_ns = e->now;
+    a->srtt_ns = tx->loss.srtt_ns;
+    a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
+    a->inflight_bytes = inflight;
+    a->limited = tx->limited;
+    tx->cc.ops->ack(&tx->cc, a);
+}
+
+/*
+ * One-way delays of the other paths that packets came by since the last ack. They say only their low half: as much as
+ * half of its range away from the echoed one, which no path is where round trips are short.
+ */
+static void delays_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack)
+{
+    uint32_t echoed = ack->echo_rx_stamp - ack->echo_stamp;
+
+    if (tx->loss.srtt_ns > DELAY_SRTT_MAX_NS)
+        return;
+    for (unsigned i = 0; i < ack->num_paths; i++) {
+        const struct mrd_wire_path *told = &ack->path[i];
+        uint32_t index = told->id % tx->paths.num;
+        int16_t later = (int16_t)(uint16_t)(told->delay - echoed);
+
+        if (!told->delay || told->id == ack->echo_path || tx->path[index].id != told->id)
+            continue;
+        mrd_path_sample(&tx->paths, index,
+                        ((int64_t)(int32_t)(echoed - tx->delay_base) + later) * MRD_WIRE_STAMP_NS,
+                        0, tx->loss.srtt_ns, e->now);
+    }
+}
+
+static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
+                    struct mrd_cc_ack *a)
+{
+    uint32_t index = ack->echo_path % tx->paths.num;
+    uint32_t delay = ack->echo_rx_stamp - ack->echo_stamp;
+
+    if (!(ack->flags & MRD_ACK_ECHO))
+        return;
+    a->rtt_ns = rtt_sample(e, tx, ack->echo_stamp, ack->echo_delay);
+    if (!a->rtt_ns)
+        return;
+    mrd_loss_rtt(&tx->loss, a->rtt_ns, e->now);
+    if (tx->path[index].id != ack->echo_path)
+        return;
+    if (!tx->delay_base_valid) {
+        tx->delay_base_valid = true;
+        tx->delay_base = delay;
+    }
+    mrd_path_sample(&tx->paths, index,
+                    (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS, a->rtt_ns,
+                    tx->loss.srtt_ns, e->now);
+    delays_of(e, tx, ack);
+}
+
+static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)
+{
+    for (unsigned i = 0; i < ack->num_paths; i++) {
+        const struct mrd_wire_path *told = &ack->path[i];
+        struct mrd_path *path = &tx->path[told->id % tx->paths.num];
+        uint32_t ce = told->ce - path->rx_ce, received = told->received - path->rx_count;
+
+        if (path->id != told->id || (int32_t)received < 0 || (int32_t)ce < 0)
+            continue;
+        path->rx_count = told->received;
+        path->rx_ce = told->ce;
+        path->rx_ce_now = ce != 0;
+        path->ce += ce;
+        a->counted_packets += received;
+        a->ce_packets += ce;
+    }
+}
+
+static void spurious_of(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack)
+{
+    for (unsigned i = 0; i < ack->num_dups; i++) {
+        struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, ack->dup[i], e->now);
+
+        if (!r)
+            continue;
+        e->stats.retx_spurious++;
+        peer->packets_spurious++;
+        if (r->by_order)
+            mrd_path_order_spurious(&peer->tx->paths, r->old_path);
+    }
+}
+
+static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (!peer->tx)
+        return;
+    if (mrd_list_empty(&peer->suspect))
+        mrd_list_append(&e->suspects, &peer->suspect);
+    mrd_engine_ready(e, peer);
+}
+
+void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet)
+{
+    struct mrd_addr addr = packet->from;
+    struct mrd_cc_ack a = {0};
+    struct acked sum = {0};
+    struct mrd_wire_ack ack;
+    struct mrd_tx_half *tx;
+    struct mrd_peer *peer;
+    uint64_t inflight;
+
+    addr.port = head->reply;
+    peer = mrd_peer_find(&e->peers, &addr);
+    if (!mrd_wire_get_ack(packet->data, head, &ack)) {
+        e->stats.rx_drop_malformed++;
+        return;
+    }
+    tx = ack_space(e, peer, head->src_inc, head->dst_inc, head->epoch, ack.cum);
+    if (!tx)
+        return;
+    e->stats.rx_acks++;
+    inflight = tx->sent.inflight_bytes;
+    if (fresh(e, tx, ack.serial)) {
+        tx->psn_limit = ack.psn_limit;
+        tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
+        echo_of(e, tx, &ack, &a);
+        counts_of(tx, &ack, &a);
+        spurious_of(e, peer, &ack);
+    }
+    sum.echo = ack.flags & MRD_ACK_ECHO;
+    sum.echo_psn = ack.echo_psn;
+    sum.echo_stamp = ack.echo_stamp;
+    ack_through(e, peer, ack.cum, &sum);
+    ack_slices(e, peer, &ack, &sum);
+    a.acked_packets = sum.packets;
+    a.acked_bytes = sum.bytes;
+    tell_cc(e, peer, &a, inflight);
+    after_ack(e, peer);
+}
+
+void mrd_engine_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_head *head)
+{
+    struct mrd_tx_half *tx =
+        ack_space(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
+    struct mrd_cc_ack a = {0};
+    struct acked sum = {0};
+    uint64_t inflight;
+
+    if (!tx)
+        return;
+    inflight = tx->sent.inflight_bytes;
+    if (fresh(e, tx, head->ack_serial)) {
+        tx->psn_limit = head->ack_psn_limit;
+        a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
+        if (a.rtt_ns)
+            mrd_loss_rtt(&tx->loss, a.rtt_ns, e->now);
+    }
+    ack_through(e, peer, head->ack_cum, &sum);
+    a.acked_packets = sum.packets;
+    a.acked_bytes = sum.bytes;
+    tell_cc(e, peer, &a, inflight);
+    after_ack(e, peer);
+}
