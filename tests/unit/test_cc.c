@@ -329,7 +329,7 @@ static void nscc_lost__quarter_of_window(void **state)
         double window;
         uint32_t lost;
         double expect;
-    } table[] = {{40, 9, 40},    {40, 10, 28},    {40, 40, 28}, {4, 1, 2.8},
+    } table[] = {{40, 9, 40},    {40, 10, 28},  {40, 40, 28}, {4, 1, 2.8},
                  {0.5, 1, 0.35}, {0.1, 1, 0.1}, {8, 1, 8}};
     struct cc_fixture *f = *state;
 

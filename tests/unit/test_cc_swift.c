@@ -101,7 +101,8 @@ static void swift_ack__small_windows_bear_more(void **state)
 {
     static const struct {
         double window, target_rtts;
-    } table[] = {{0.1, 6}, {0.2, 2 + 4 * 2.1360680 / 3.0622777}, {4, 2 + 4 * 0.4 / 3.0622777}, {50, 2.0541}};
+    } table[] = {
+        {0.1, 6}, {0.2, 2 + 4 * 2.1360680 / 3.0622777}, {4, 2 + 4 * 0.4 / 3.0622777}, {50, 2.0541}};
     struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
