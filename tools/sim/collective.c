@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tools/sim/plot.h"
+#include "tools/sim/curve.h"
 
 enum { NUM_SIZES = 7, FIRST_SIZE = 1 << 20 };
 
@@ -106,27 +106,16 @@ const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {
 int simx_collective_plot(const char *title, struct json_object *const *runs, size_t num_runs,
                          const char *path, char *error, size_t len)
 {
-    double size[NUM_SIZES], bus[NUM_SIZES], low[NUM_SIZES], high[NUM_SIZES], ideal[NUM_SIZES];
-    size_t n = num_runs < NUM_SIZES ? num_runs : NUM_SIZES;
+    const struct simx_curve_value size_mib = {"size_bytes", 1.0 / (1 << 20)};
+    struct simx_curve bus, ideal;
 
-    for (size_t i = 0; i < n; i++) {
-        double half = simx_interval(runs[i], "busbw_gbps");
-
-        size[i] = simx_value(runs[i], "size_bytes") / (1 << 20);
-        bus[i] = simx_value(runs[i], "busbw_gbps");
-        low[i] = bus[i] - half;
-        high[i] = bus[i] + half;
-        ideal[i] = simx_value(runs[i], "ideal_busbw_gbps");
-    }
+    simx_curve_fill(&bus, runs, num_runs, size_mib, (struct simx_curve_value){"busbw_gbps", 1});
+    simx_curve_fill(&ideal, runs, num_runs, size_mib,
+                    (struct simx_curve_value){"ideal_busbw_gbps", 1});
 
     const struct simx_series series[] = {
-        {.title = json_object_get_string(simx_json_get(runs[0], "transport")),
-         .x = size,
-         .y = bus,
-         .y_low = low,
-         .y_high = high,
-         .n = n},
-        {.title = "ideal", .x = size, .y = ideal, .n = n},
+        simx_curve_series(&bus, json_object_get_string(simx_json_get(runs[0], "transport"))),
+        simx_curve_series_exact(&ideal, "ideal"),
     };
 
     return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,

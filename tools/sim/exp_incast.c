@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
+#include "tools/sim/curve.h"
 
 enum { TARGET = 0, BESIDE_TARGET = 1, FLOW_BYTES = 2 << 20 };
 
@@ -246,7 +245,7 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
-enum { INCAST, VICTIM, NUM_LINES, POINTS = 32 };
+enum { INCAST, VICTIM, NUM_LINES };
 
 static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
                 size_t len)
@@ -254,25 +253,13 @@ static int plot(struct json_object *const *runs, size_t num_runs, const char *pa
     static const char *const titles[NUM_LINES] = {"slowest flow over the ideal",
                                                   "victim over a lone flow"};
     static const char *const keys[NUM_LINES] = {"max_over_ideal", "victim_over_lone"};
-    double x[POINTS], y[NUM_LINES][POINTS], low[NUM_LINES][POINTS], high[NUM_LINES][POINTS];
+    struct simx_curve curves[NUM_LINES];
     struct simx_series series[NUM_LINES];
-    size_t n = num_runs < POINTS ? num_runs : POINTS; /* powers of 2 never are that many */
 
     for (unsigned line = 0; line < NUM_LINES; line++) {
-        for (size_t i = 0; i < n; i++) {
-            double half = simx_interval(runs[i], keys[line]);
-
-            x[i] = simx_value(runs[i], "senders");
-            y[line][i] = simx_value(runs[i], keys[line]);
-            low[line][i] = y[line][i] - half;
-            high[line][i] = y[line][i] + half;
-        }
-        series[line] = (struct simx_series){.title = titles[line],
-                                            .x = x,
-                                            .y = y[line],
-                                            .y_low = low[line],
-                                            .y_high = high[line],
-                                            .n = n};
+        simx_curve_fill(&curves[line], runs, num_runs, (struct simx_curve_value){"senders", 1},
+                        (struct simx_curve_value){keys[line], 1});
+        series[line] = simx_curve_series(&curves[line], titles[line]);
     }
 
     struct simx_plot picture = {
@@ -283,7 +270,7 @@ static int plot(struct json_object *const *runs, size_t num_runs, const char *pa
         .x_log = true,
         .y_from_zero = true,
         .series = series,
-        .num_series = isfinite(y[VICTIM][0]) ? NUM_LINES : 1,
+        .num_series = isfinite(curves[VICTIM].y[0]) ? NUM_LINES : 1,
     };
 
     return simx_plot_write(&picture, path, error, len);

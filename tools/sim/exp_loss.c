@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
+#include "tools/sim/curve.h"
 
 static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
 static const double losses[] = {0,         1.0 / 16384, 1.0 / 4096, 1.0 / 1024,
@@ -197,29 +196,14 @@ static void name_size(double bytes, char *title)
     snprintf(title, TITLE_BYTES, "%.0f %s", bytes, units[unit]);
 }
 
-/* The points of one size. */
-struct line {
-    double x[NUM_LOSSES], y[NUM_LOSSES], low[NUM_LOSSES], high[NUM_LOSSES];
-    char title[TITLE_BYTES];
-};
-
-/* From runs that begin with those of a size; how many these are. */
-static size_t fill_line(struct line *line, struct json_object *const *runs, size_t num_runs)
+/* How many of the runs, which begin with those of one size, are of that size. */
+static size_t count_size(struct json_object *const *runs, size_t num_runs)
 {
     double bytes = simx_value(runs[0], "size_bytes");
     size_t n = 0;
 
-    for (; n < num_runs && n < NUM_LOSSES && simx_value(runs[n], "size_bytes") == bytes; n++) {
-        double loss = simx_value(runs[n], "loss");
-        double half = simx_interval(runs[n], "goodput_gbps");
-
-        /* A logarithmic axis has no 0: it stands left of the least loss. */
-        line->x[n] = 100 * (loss > 0 ? loss : losses[1] / 4);
-        line->y[n] = simx_value(runs[n], "goodput_gbps");
-        line->low[n] = line->y[n] - half;
-        line->high[n] = line->y[n] + half;
-    }
-    name_size(bytes, line->title);
+    while (n < num_runs && n < NUM_LOSSES && simx_value(runs[n], "size_bytes") == bytes)
+        n++;
     return n;
 }
 
@@ -227,20 +211,22 @@ static int plot(struct json_object *const *runs, size_t num_runs, const char *pa
                 size_t len)
 {
     struct simx_series series[NUM_SIZES];
-    struct line lines[NUM_SIZES];
+    struct simx_curve curves[NUM_SIZES];
+    char titles[NUM_SIZES][TITLE_BYTES];
     size_t num = 0;
 
     for (size_t at = 0; at < num_runs && num < NUM_SIZES; num++) {
-        struct line *line = &lines[num];
-        size_t n = fill_line(line, &runs[at], num_runs - at);
+        struct simx_curve *curve = &curves[num];
 
-        series[num] = (struct simx_series){.title = line->title,
-                                           .x = line->x,
-                                           .y = line->y,
-                                           .y_low = line->low,
-                                           .y_high = line->high,
-                                           .n = n};
-        at += n;
+        simx_curve_fill(curve, &runs[at], count_size(&runs[at], num_runs - at),
+                        (struct simx_curve_value){"loss", 100},
+                        (struct simx_curve_value){"goodput_gbps", 1});
+        /* A logarithmic axis has no 0: it stands left of the least loss. */
+        for (size_t i = 0; i < curve->n; i++)
+            curve->x[i] = curve->x[i] > 0 ? curve->x[i] : 100 * losses[1] / 4;
+        name_size(simx_value(runs[at], "size_bytes"), titles[num]);
+        series[num] = simx_curve_series(curve, titles[num]);
+        at += curve->n;
     }
 
     struct simx_plot picture = {

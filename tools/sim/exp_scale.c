@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
+#include "tools/sim/curve.h"
 
 enum { MESSAGES = 4096, LOOKS = 4, LINE_BYTES = 128 };
 
@@ -189,19 +188,20 @@ static const struct simx_column columns[] = {
 static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
                 size_t len)
 {
-    double peers[SIMX_POINTS_MAX], state[SIMX_POINTS_MAX], idle[SIMX_POINTS_MAX];
-    size_t n = num_runs < SIMX_POINTS_MAX ? num_runs : SIMX_POINTS_MAX;
+    const struct simx_curve_value peers = {"peers", 1};
+    struct simx_curve active, idle;
 
-    for (size_t i = 0; i < n; i++) {
-        peers[i] = simx_value(runs[i], "peers");
-        state[i] = simx_value(runs[i], "state_bytes") / 1e3;
-        idle[i] = state[i] / simx_value(runs[i], "state_bytes_per_peer") * 2 *
-                  simx_value(runs[i], "idle_peer_bytes");
+    simx_curve_fill(&active, runs, num_runs, peers, (struct simx_curve_value){"state_bytes", 1});
+    /* Idle, each peer has that much at both ends. */
+    simx_curve_fill(&idle, runs, num_runs, peers, (struct simx_curve_value){"idle_peer_bytes", 2});
+    for (size_t i = 0; i < active.n; i++) {
+        active.y[i] /= 1e3;
+        idle.y[i] *= active.y[i] / simx_value(runs[i], "state_bytes_per_peer");
     }
 
     const struct simx_series series[] = {
-        {.title = "all active", .x = peers, .y = state, .n = n},
-        {.title = "all idle", .x = peers, .y = idle, .n = n},
+        simx_curve_series_exact(&active, "all active"),
+        simx_curve_series_exact(&idle, "all idle"),
     };
 
     return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,

@@ -11,8 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
+#include "tools/sim/curve.h"
 
 static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
 
@@ -237,26 +236,13 @@ static int plot(struct json_object *const *runs, size_t num_runs, const char *pa
 {
     static const char *const titles[NUM_LINES] = {"of the whole flow", "after 16 round trips"};
     static const char *const keys[NUM_LINES] = {"spurious_share", "spurious_share_after_16_rtt"};
-    double x[NUM_SPREADS], y[NUM_LINES][NUM_SPREADS];
-    double low[NUM_LINES][NUM_SPREADS], high[NUM_LINES][NUM_SPREADS];
+    struct simx_curve curves[NUM_LINES];
     struct simx_series series[NUM_LINES];
-    size_t n = num_runs < NUM_SPREADS ? num_runs : NUM_SPREADS;
 
     for (unsigned line = 0; line < NUM_LINES; line++) {
-        for (size_t i = 0; i < n; i++) {
-            double half = 100 * simx_interval(runs[i], keys[line]);
-
-            x[i] = simx_value(runs[i], "spread_rtts");
-            y[line][i] = 100 * simx_value(runs[i], keys[line]);
-            low[line][i] = y[line][i] - half;
-            high[line][i] = y[line][i] + half;
-        }
-        series[line] = (struct simx_series){.title = titles[line],
-                                            .x = x,
-                                            .y = y[line],
-                                            .y_low = low[line],
-                                            .y_high = high[line],
-                                            .n = n};
+        simx_curve_fill(&curves[line], runs, num_runs, (struct simx_curve_value){"spread_rtts", 1},
+                        (struct simx_curve_value){keys[line], 100});
+        series[line] = simx_curve_series(&curves[line], titles[line]);
     }
 
     struct simx_plot picture = {
