@@ -2,7 +2,9 @@
 /*
  * Experiments as the command line asks for them, run in the test's own process.
  *
- * exp_measure("failure --size 1M", 0) is the result of the first point; it fails the test if there is none.
+ * exp_parse() for what a command line asks for, and exp_configure() for one point of it. exp_measure() is the result
+ * of a point, exp_measure_ended() the same where all flows must end, exp_measure_only() that of a line with one point;
+ * the caller puts it. exp_number() for a value of it. Each fails the test if there is none.
  */
 #ifndef EXP_CLI_H
 #define EXP_CLI_H
@@ -12,52 +14,88 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "tools/sim/options.h"
 
-enum { EXP_WORDS_MAX = 32, EXP_LINE_BYTES = 512 };
+enum { EXP_WORDS_MAX = 48, EXP_LINE_BYTES = 512 };
+
+/* `line` as it follows mrd_sim on a command line, words apart by blanks. */
+static inline const struct simx_experiment *exp_parse(struct simx_config *config, const char *line)
+{
+    char text[EXP_LINE_BYTES], *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
+    const struct simx_experiment *experiment;
+    char error[SIMX_ERROR_BYTES] = "";
+    int argc = 1;
+
+    assert_true(strlen(line) < sizeof(text));
+    snprintf(text, sizeof(text), "%s", line);
+    for (char *word; (word = strtok_r(rest, " ", &rest));) {
+        assert_true(argc < EXP_WORDS_MAX);
+        argv[argc++] = word;
+    }
+    if (simx_options_parse(config, &experiment, argc, argv, error, sizeof(error)) != SIMX_PARSE_RUN)
+        fail_msg("%s: %s", line, error);
+    return experiment;
+}
+
+static inline unsigned exp_points(const struct simx_experiment *experiment,
+                                  const struct simx_config *config)
+{
+    return experiment->points ? experiment->points(config) : 1;
+}
 
 /* The experiment of a command line, and its configuration for a point; the number of points is returned. */
 static inline unsigned exp_configure(const char *line, unsigned index,
                                      const struct simx_experiment **experiment,
                                      struct simx_config *config)
 {
-    char text[EXP_LINE_BYTES], *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
-    char error[SIMX_ERROR_BYTES] = "";
-    int argc = 1;
+    *experiment = exp_parse(config, line);
 
-    snprintf(text, sizeof(text), "%s", line);
-    while (argc < EXP_WORDS_MAX && (argv[argc] = strtok_r(rest, " ", &rest)))
-        argc++;
-    argv[argc] = NULL;
-    if (simx_options_parse(config, experiment, argc, argv, error, sizeof(error)) != SIMX_PARSE_RUN)
-        fail_msg("%s: %s", line, error);
+    unsigned num = exp_points(*experiment, config);
 
-    unsigned num = (*experiment)->points ? (*experiment)->points(config) : 1;
-
+    assert_true(index < num);
     if ((*experiment)->point)
         (*experiment)->point(config, index);
     return num;
 }
 
-/* One run of a point; the caller's to put. */
+/* One run of a point. */
 static inline struct json_object *exp_measure(const char *line, unsigned index)
 {
-    static struct simx_progress progress;
+    struct simx_progress progress = {0};
     const struct simx_experiment *experiment;
     struct simx_config config;
 
     exp_configure(line, index, &experiment, &config);
-    progress.error[0] = '\0';
 
     struct json_object *result = experiment->measure(&config, &progress);
 
     if (!result)
         fail_msg("%s: %s", line, progress.error);
     return result;
+}
+
+static inline struct json_object *exp_measure_ended(const char *line, unsigned index)
+{
+    struct json_object *result = exp_measure(line, index);
+
+    assert_int_equal(simx_json_get_number(result, "unfinished"), 0);
+    return result;
+}
+
+static inline struct json_object *exp_measure_only(const char *line)
+{
+    struct simx_config config;
+    const struct simx_experiment *experiment = exp_parse(&config, line);
+
+    assert_int_equal(exp_points(experiment, &config), 1);
+    return exp_measure_ended(line, 0);
 }
 
 /* The sentence with which a run fails. */
@@ -73,6 +111,19 @@ static inline const char *exp_refusal(const char *line)
     return progress.error;
 }
 
+/* The experiment refuses the line before any run, with a sentence that has `words` in it. */
+static inline void exp_assert_refused(const char *line, const char *words)
+{
+    struct simx_config config;
+    char error[SIMX_ERROR_BYTES] = "";
+    const struct simx_experiment *experiment = exp_parse(&config, line);
+
+    assert_non_null(experiment->check);
+    assert_true(experiment->check(&config, error, sizeof(error)) < 0);
+    if (!strstr(error, words))
+        fail_msg("%s: '%s' does not say '%s'", line, error, words);
+}
+
 /* Two runs of the same seed differ only by what the machine does. */
 static inline void exp_assert_same(const char *line, unsigned index)
 {
@@ -80,7 +131,7 @@ static inline void exp_assert_same(const char *line, unsigned index)
     struct json_object *run[2];
 
     for (int i = 0; i < 2; i++) {
-        run[i] = exp_measure(line, index);
+        run[i] = exp_measure_ended(line, index);
         for (size_t j = 0; j < sizeof(of_machine) / sizeof(of_machine[0]); j++)
             json_object_object_del(run[i], of_machine[j]);
     }
@@ -93,22 +144,19 @@ static inline double exp_number(struct json_object *run, const char *path)
 {
     double value = simx_json_get_number(run, path);
 
-    if (value != value)
+    if (!isfinite(value))
         fail_msg("'%s' is not a number in %s", path, json_object_to_json_string(run));
     return value;
 }
 
-/* All columns of the table are keys of the run, null or not. */
+/* All columns of the table have a value in the run. */
 static inline void exp_assert_columns(const struct simx_experiment *experiment,
                                       struct json_object *run)
 {
+    assert_true(experiment->num_columns <= SIMX_COLUMNS_MAX);
     for (unsigned i = 0; i < experiment->num_columns; i++) {
-        char key[64];
-
-        snprintf(key, sizeof(key), "%s", experiment->columns[i].key);
-        key[strcspn(key, ".")] = '\0';
-        if (!json_object_object_get_ex(run, key, NULL))
-            fail_msg("%s has no '%s'", experiment->name, key);
+        if (!simx_json_get(run, experiment->columns[i].key))
+            fail_msg("%s has no '%s'", experiment->name, experiment->columns[i].key);
     }
 }
 

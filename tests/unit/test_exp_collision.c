@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The experiment collision: its points, the load of the links, and that spraying beats one path. */
-#include "exp_point.h"
+#include "tests/unit/exp_cli.h"
 
 #define SMALL "collision --hosts 32 --leaf-hosts 8 --size 512K"
 
@@ -10,7 +10,7 @@ static void simx_exp_collision__points(void **state)
 {
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive"};
     struct simx_config asked, config;
-    const struct simx_experiment *collision = point_config(&asked, "collision");
+    const struct simx_experiment *collision = exp_parse(&asked, "collision");
 
     (void)state;
     assert_int_equal(collision->points(&asked), NUM_SPRAYS + (simx_drive_find("rc") != NULL));
@@ -22,19 +22,19 @@ static void simx_exp_collision__points(void **state)
     }
     assert_int_equal(asked.hosts, 128);
     assert_int_equal(asked.bytes, 2 << 20);
-    assert_refused("collision -tm traffic.cm", "makes its own traffic");
-    assert_refused("collision --spray rr", "leave out --spray");
-    assert_refused("collision --hosts 16", "two leaves");
+    exp_assert_refused("collision -tm traffic.cm", "makes its own traffic");
+    exp_assert_refused("collision --spray rr", "leave out --spray");
+    exp_assert_refused("collision --hosts 16", "two leaves");
 }
 
 /* Flows that leave their leaf cross one uplink; nothing else but acks does. */
 static void simx_exp_collision__bytes_of_links(void **state)
 {
-    struct json_object *result = point_measure_at(SMALL, ADAPTIVE);
+    struct json_object *result = exp_measure_ended(SMALL, ADAPTIVE);
     struct json_object *links = simx_json_get(result, "links");
     struct simx_cm cm;
-    double crossing = 0, carried = 0, packets = 128; /* of a flow of 512 KiB */
-    double last_us = number(result, "fct_us.max");   /* all start at 0 */
+    double crossing = 0, carried = 0, packets = 128;   /* of a flow of 512 KiB */
+    double last_us = exp_number(result, "fct_us.max"); /* all start at 0 */
 
     (void)state;
     assert_int_equal(simx_cm_permutation(&cm, 32, 512 << 10, 1), 0);
@@ -45,30 +45,30 @@ static void simx_exp_collision__bytes_of_links(void **state)
         struct json_object *link = json_object_array_get_idx(links, i);
 
         assert_non_null(strstr(json_object_get_string(simx_json_get(link, "name")), ">spine"));
-        carried += number(link, "share") * last_us * 100e9 / 8e6;
+        carried += exp_number(link, "share") * last_us * 100e9 / 8e6;
     }
     /* 4238 bytes a packet; acks have at least 106. */
     assert_true(carried > crossing * packets * 4238);
-    assert_true(carried < crossing * packets * 4238 * 1.02 + number(result, "acks") * 300);
-    assert_true(number(result, "util.min") <= number(result, "util.mean"));
-    assert_true(number(result, "util.max") <= 1);
-    assert_true(fabs(number(result, "util.mean") * 32 * last_us * 100e9 / 8e6 - carried) <
+    assert_true(carried < crossing * packets * 4238 * 1.02 + exp_number(result, "acks") * 300);
+    assert_true(exp_number(result, "util.min") <= exp_number(result, "util.mean"));
+    assert_true(exp_number(result, "util.max") <= 1);
+    assert_true(fabs(exp_number(result, "util.mean") * 32 * last_us * 100e9 / 8e6 - carried) <
                 1e-6 * carried);
-    assert_columns(simx_experiment_find("collision"), result);
+    exp_assert_columns(simx_experiment_find("collision"), result);
     simx_cm_fini(&cm);
     json_object_put(result);
 }
 
 static void simx_exp_collision__spraying_beats_one_path(void **state)
 {
-    struct json_object *single = point_measure_at(SMALL, SINGLE);
+    struct json_object *single = exp_measure_ended(SMALL, SINGLE);
 
     (void)state;
     for (unsigned i = RR; i < NUM_SPRAYS; i++) {
-        struct json_object *spray = point_measure_at(SMALL, i);
+        struct json_object *spray = exp_measure_ended(SMALL, i);
 
-        assert_true(number(single, "fct_us.max") > 1.5 * number(spray, "fct_us.max"));
-        assert_true(number(single, "util.stddev") > number(spray, "util.stddev"));
+        assert_true(exp_number(single, "fct_us.max") > 1.5 * exp_number(spray, "fct_us.max"));
+        assert_true(exp_number(single, "util.stddev") > exp_number(spray, "util.stddev"));
         json_object_put(spray);
     }
     json_object_put(single);
@@ -77,7 +77,7 @@ static void simx_exp_collision__spraying_beats_one_path(void **state)
 static void simx_exp_collision__same_seed_same_result(void **state)
 {
     (void)state;
-    assert_repeats(SMALL " --seed 5", REPS);
+    exp_assert_same(SMALL " --seed 5", REPS);
 }
 
 int main(void)

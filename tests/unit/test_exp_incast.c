@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The experiment incast: its points, the ideal, and the flow beside it. */
-#include "exp_point.h"
+#include "tests/unit/exp_cli.h"
 
 #define SMALL "incast --hosts 16 --leaf-hosts 4 --size 512K"
 
@@ -19,7 +19,7 @@ static void simx_exp_incast__points(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct simx_experiment *incast = point_config(&config, cases[i].line);
+        const struct simx_experiment *incast = exp_parse(&config, cases[i].line);
         char error[SIMX_ERROR_BYTES];
 
         assert_int_equal(incast->check(&config, error, sizeof(error)), 0);
@@ -32,12 +32,12 @@ static void simx_exp_incast__points(void **state)
 static void simx_exp_incast__refused(void **state)
 {
     (void)state;
-    assert_refused("incast -tm traffic.cm", "makes its own traffic");
-    assert_refused(SMALL " --senders 16", "at most 15 of 16 hosts, found 16");
-    assert_refused(SMALL " --senders 15 --victim", "at most 14 of 16 hosts with --victim");
-    assert_refused("incast --hosts 16 --victim", "two leaves");
-    assert_refused("incast --hosts 4 --leaf-hosts 1 --victim", "second host");
-    assert_refused("incast -topo nosuch.topo", "nosuch.topo");
+    exp_assert_refused("incast -tm traffic.cm", "makes its own traffic");
+    exp_assert_refused(SMALL " --senders 16", "at most 15 of 16 hosts, found 16");
+    exp_assert_refused(SMALL " --senders 15 --victim", "at most 14 of 16 hosts with --victim");
+    exp_assert_refused("incast --hosts 16 --victim", "two leaves");
+    exp_assert_refused("incast --hosts 4 --leaf-hosts 1 --victim", "second host");
+    exp_assert_refused("incast -topo nosuch.topo", "nosuch.topo");
 }
 
 /*
@@ -46,19 +46,20 @@ static void simx_exp_incast__refused(void **state)
  */
 static void simx_exp_incast__ideal(void **state)
 {
-    struct json_object *result = point_measure(SMALL " --senders 8");
+    struct json_object *result = exp_measure_only(SMALL " --senders 8");
     double wire_us = 8 * 128 * 4238 * 8 / 100e3;
 
     (void)state;
-    assert_true(number(result, "ideal_us") > wire_us + 8);
-    assert_true(number(result, "ideal_us") < wire_us + 9);
+    assert_true(exp_number(result, "ideal_us") > wire_us + 8);
+    assert_true(exp_number(result, "ideal_us") < wire_us + 9);
     /* How near it comes is the engine's affair. */
-    assert_true(number(result, "max_over_ideal") >= 1 && number(result, "max_over_ideal") < 2);
-    assert_true(fabs(number(result, "goodput_gbps") -
-                     8 * 524288 * 8 / 1e3 / number(result, "fct_us.max")) < 1e-3);
-    assert_true(number(result, "jain") > 0.8 && number(result, "jain") <= 1);
-    assert_int_equal(number(result, "senders"), 8);
-    assert_int_equal(number(result, "flows"), 8);
+    assert_true(exp_number(result, "max_over_ideal") >= 1 &&
+                exp_number(result, "max_over_ideal") < 2);
+    assert_true(fabs(exp_number(result, "goodput_gbps") -
+                     8 * 524288 * 8 / 1e3 / exp_number(result, "fct_us.max")) < 1e-3);
+    assert_true(exp_number(result, "jain") > 0.8 && exp_number(result, "jain") <= 1);
+    assert_int_equal(exp_number(result, "senders"), 8);
+    assert_int_equal(exp_number(result, "flows"), 8);
     assert_null(simx_json_get(result, "victim_fct_us"));
     json_object_put(result);
 }
@@ -72,13 +73,13 @@ static void simx_exp_incast__victim_hardly_suffers(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        struct json_object *result = point_measure(lines[i]);
+        struct json_object *result = exp_measure_only(lines[i]);
 
-        assert_int_equal(number(result, "flows"), number(result, "senders") + 1);
-        assert_true(number(result, "victim_over_lone") >= 1);
-        assert_true(number(result, "victim_over_lone") < 2);
-        assert_true(number(result, "goodput_gbps") < 96.7);
-        assert_columns(simx_experiment_find("incast"), result);
+        assert_int_equal(exp_number(result, "flows"), exp_number(result, "senders") + 1);
+        assert_true(exp_number(result, "victim_over_lone") >= 1);
+        assert_true(exp_number(result, "victim_over_lone") < 2);
+        assert_true(exp_number(result, "goodput_gbps") < 96.7);
+        exp_assert_columns(simx_experiment_find("incast"), result);
         json_object_put(result);
     }
 }
@@ -86,7 +87,7 @@ static void simx_exp_incast__victim_hardly_suffers(void **state)
 static void simx_exp_incast__same_seed_same_result(void **state)
 {
     (void)state;
-    assert_repeats(SMALL " --victim --senders 6 --seed 7", 0);
+    exp_assert_same(SMALL " --victim --senders 6 --seed 7", 0);
 }
 
 int main(void)

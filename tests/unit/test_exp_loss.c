@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The experiment loss: its points, and what loss costs. */
-#include "exp_point.h"
+#include "tests/unit/exp_cli.h"
 
 static void simx_exp_loss__points(void **state)
 {
@@ -17,13 +17,13 @@ static void simx_exp_loss__points(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct simx_experiment *loss = point_config(&config, cases[i].line);
+        const struct simx_experiment *loss = exp_parse(&config, cases[i].line);
 
         assert_int_equal(loss->points(&config), cases[i].points);
         loss->point(&config, cases[i].points - 1);
         assert_true(config.bytes > 0 && config.loss >= 0);
     }
-    assert_refused("loss -tm traffic.cm", "makes its own traffic");
+    exp_assert_refused("loss -tm traffic.cm", "makes its own traffic");
 }
 
 /*
@@ -33,18 +33,19 @@ static void simx_exp_loss__points(void **state)
  */
 static void simx_exp_loss__full_link_without_loss(void **state)
 {
-    struct json_object *many = point_measure("loss --size 1M --loss 0 --hosts 4 --leaf-hosts 2");
-    struct json_object *one = point_measure("loss --size 4096 --loss 0 --hosts 4 --leaf-hosts 2");
-    double bytes = number(many, "flows") * (1 << 20);
+    struct json_object *many = exp_measure_only("loss --size 1M --loss 0 --hosts 4 --leaf-hosts 2");
+    struct json_object *one =
+        exp_measure_only("loss --size 4096 --loss 0 --hosts 4 --leaf-hosts 2");
+    double bytes = exp_number(many, "flows") * (1 << 20);
 
     (void)state;
-    assert_true(fabs(number(many, "full_gbps") - 100.0 * 4096 / 4238) < 1e-6);
-    assert_true(fabs(number(one, "full_gbps") - 100.0 * 4096 / 4226) < 1e-6);
-    assert_true(number(many, "efficiency") > 0.995 && number(many, "efficiency") <= 1);
-    assert_true(number(one, "efficiency") > 0.99 && number(one, "efficiency") <= 1);
-    assert_int_equal(number(many, "packets"), bytes / 4096);
-    assert_int_equal(number(many, "retransmitted"), 0);
-    assert_int_equal(number(many, "config.size_bytes"), 1 << 20);
+    assert_true(fabs(exp_number(many, "full_gbps") - 100.0 * 4096 / 4238) < 1e-6);
+    assert_true(fabs(exp_number(one, "full_gbps") - 100.0 * 4096 / 4226) < 1e-6);
+    assert_true(exp_number(many, "efficiency") > 0.995 && exp_number(many, "efficiency") <= 1);
+    assert_true(exp_number(one, "efficiency") > 0.99 && exp_number(one, "efficiency") <= 1);
+    assert_int_equal(exp_number(many, "packets"), bytes / 4096);
+    assert_int_equal(exp_number(many, "retransmitted"), 0);
+    assert_int_equal(exp_number(many, "config.size_bytes"), 1 << 20);
     json_object_put(many);
     json_object_put(one);
 }
@@ -63,15 +64,15 @@ static void simx_exp_loss__goodput_falls_by_loss(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct json_object *result = point_measure(cases[i].line);
-        double loss = number(result, "loss"), lost = number(result, "lost");
-        double sent = number(result, "packets") + number(result, "acks");
+        struct json_object *result = exp_measure_only(cases[i].line);
+        double loss = exp_number(result, "loss"), lost = exp_number(result, "lost");
+        double sent = exp_number(result, "packets") + exp_number(result, "acks");
 
-        assert_true(number(result, "efficiency") > cases[i].efficiency);
+        assert_true(exp_number(result, "efficiency") > cases[i].efficiency);
         /* Five standard deviations of so many coins. */
         assert_true(fabs(lost - loss * sent) < 5 * sqrt(loss * sent));
-        assert_true(number(result, "fct_us.p999") >= number(result, "fct_us.p99"));
-        assert_columns(simx_experiment_find("loss"), result);
+        assert_true(exp_number(result, "fct_us.p999") >= exp_number(result, "fct_us.p99"));
+        exp_assert_columns(simx_experiment_find("loss"), result);
         json_object_put(result);
     }
 }
@@ -79,7 +80,7 @@ static void simx_exp_loss__goodput_falls_by_loss(void **state)
 static void simx_exp_loss__same_seed_same_result(void **state)
 {
     (void)state;
-    assert_repeats("loss --size 64K --hosts 4 --leaf-hosts 2 --loss 0.02 --seed 3", 0);
+    exp_assert_same("loss --size 64K --hosts 4 --leaf-hosts 2 --loss 0.02 --seed 3", 0);
 }
 
 int main(void)

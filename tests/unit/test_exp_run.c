@@ -2,12 +2,12 @@
 /* The experiment run: the distribution of completion times, and what is counted the same for each transport. */
 #include <unistd.h>
 
-#include "exp_point.h"
+#include "tests/unit/exp_cli.h"
 
 #define FABRIC " --hosts 8 --leaf-hosts 4"
 
 struct matrix {
-    char path[32], line[POINT_LINE_BYTES];
+    char path[32], line[EXP_LINE_BYTES];
 };
 
 /* A file with these lines, and the command line that runs it. */
@@ -43,16 +43,16 @@ static void simx_exp_run__percentiles(void **state)
                  "2->6 start 0 size 1024000\n3->7 start 0 size 4096000\n",
                  "");
 
-    struct json_object *result = point_measure(m.line);
+    struct json_object *result = exp_measure_only(m.line);
 
     for (unsigned i = 0; i < 4; i++) {
         ends[i] = percentile(result, 25 * (i + 1));
         assert_true(percentile(result, 25 * i + 1) == ends[i]);
         assert_true(i == 0 || ends[i] > ends[i - 1]);
     }
-    assert_true(percentile(result, 0) == number(result, "fct_us.min"));
-    assert_true(percentile(result, 50) == number(result, "fct_us.p50"));
-    assert_true(percentile(result, 100) == number(result, "fct_us.max"));
+    assert_true(percentile(result, 0) == exp_number(result, "fct_us.min"));
+    assert_true(percentile(result, 50) == exp_number(result, "fct_us.p50"));
+    assert_true(percentile(result, 100) == exp_number(result, "fct_us.max"));
     json_object_put(result);
     unlink(m.path);
 }
@@ -69,12 +69,12 @@ static void simx_exp_run__percentiles_of_unfinished(void **state)
                  "Nodes 8\nConnections 2\n0->4 start 0 size 64000\n1->5 start 0 size 64000000\n",
                  " --limit 0.001");
 
-    const struct simx_experiment *run = point_config(&config, m.line);
+    const struct simx_experiment *run = exp_parse(&config, m.line);
     struct json_object *result = run->measure(&config, &progress);
     struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
 
-    assert_int_equal(number(result, "unfinished"), 1);
-    assert_true(percentile(result, 50) == number(result, "fct_us.min"));
+    assert_int_equal(exp_number(result, "unfinished"), 1);
+    assert_true(percentile(result, 50) == exp_number(result, "fct_us.min"));
     assert_null(json_object_array_get_idx(percentiles, 51));
     assert_null(json_object_array_get_idx(percentiles, 100));
     json_object_put(result);
@@ -84,13 +84,13 @@ static void simx_exp_run__percentiles_of_unfinished(void **state)
 /* Nothing is lost: what a transport sent again, the receiver had. */
 static void simx_exp_run__all_retransmissions_are_spurious_without_loss(void **state)
 {
-    struct json_object *result = point_measure("alltoall --hosts 16 --leaf-hosts 4 --at-once"
-                                               " --size 1M");
+    struct json_object *result = exp_measure_only("alltoall --hosts 16 --leaf-hosts 4 --at-once"
+                                                  " --size 1M");
 
     (void)state;
-    assert_int_equal(number(result, "drops") + number(result, "lost"), 0);
-    assert_true(number(result, "retransmitted") > 0);
-    assert_true(number(result, "spurious") == number(result, "retransmitted"));
+    assert_int_equal(exp_number(result, "drops") + exp_number(result, "lost"), 0);
+    assert_true(exp_number(result, "retransmitted") > 0);
+    assert_true(exp_number(result, "spurious") == exp_number(result, "retransmitted"));
     json_object_put(result);
 }
 
