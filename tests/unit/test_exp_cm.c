@@ -1,66 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connection matrices: what is read, what is refused and how, what is written, and the generated patterns. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
+#include "tests/unit/exp_file.h"
 #include "tools/sim/cm.h"
 
-static char path[] = "/tmp/mrd_test_cm_XXXXXX";
-static char error[512];
 static struct simx_cm cm;
-
-static void put(const void *text, size_t len)
-{
-    FILE *out = fopen(path, "we");
-
-    assert_non_null(out);
-    assert_int_equal(fwrite(text, 1, len, out), len);
-    assert_int_equal(fclose(out), 0);
-}
 
 static int read_back(void)
 {
-    error[0] = '\0';
-    return simx_cm_read(&cm, path, error, sizeof(error));
+    return simx_cm_read(&cm, exp_path, exp_error, sizeof(exp_error));
 }
 
 static void good(const char *text)
 {
-    put(text, strlen(text));
+    exp_file_put(text, strlen(text));
     if (read_back())
-        fail_msg("%s", error);
+        fail_msg("%s", exp_error);
 }
 
 /* Refused at the line, with exactly this sentence, and nothing is left in `cm`. */
 static void bad_bytes(const char *text, size_t len, unsigned line, const char *sentence)
 {
-    char expected[512];
-
-    put(text, len);
+    exp_file_put(text, len);
     cm = (struct simx_cm){.nodes = 77};
-    int rc = read_back();
-    if (rc == 0)
-        fail_msg("taken: %s", text);
-    assert_int_equal(rc, -EINVAL);
-    snprintf(expected, sizeof(expected), "%s:%u: expected %s", path, line, sentence);
-    assert_string_equal(error, expected);
+    exp_file_assert_refused(read_back(), text, line, sentence);
     assert_int_equal(cm.nodes, 77);
 }
 
-struct refusal {
-    const char *text;
-    unsigned line;
-    const char *sentence; /* after "expected" */
-};
+/* But for the line. */
+static void expect_flow(const struct simx_flow *flow, const struct simx_flow *want)
+{
+    assert_int_equal(flow->src, want->src);
+    assert_int_equal(flow->dst, want->dst);
+    assert_int_equal(flow->has_id, want->has_id);
+    assert_int_equal(flow->id, want->id);
+    assert_int_equal(flow->triggered, want->triggered);
+    assert_int_equal(flow->start_ps, want->start_ps);
+    assert_int_equal(flow->trigger, want->trigger);
+    assert_int_equal(flow->send_done, want->send_done);
+    assert_int_equal(flow->recv_done, want->recv_done);
+    assert_int_equal(flow->bytes, want->bytes);
+}
 
 #define HEAD  "Nodes 4\nConnections 1\n"
 #define FLOW  "0->1 start 0 size 1"
@@ -69,7 +48,7 @@ struct refusal {
 #define TRIGGERS                                                                                   \
     "Nodes 4\nConnections 2\n0->1 start 0 size 1 send_done_trigger 7\n1->2 trigger 7 size 1\n"
 
-static void bad(const struct refusal *table, size_t count)
+static void bad(const struct exp_file_refusal *table, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         bad_bytes(table[i].text, strlen(table[i].text), table[i].line, table[i].sentence);
@@ -98,19 +77,8 @@ static void simx_cm_read__all_words(void **state)
         {3, 1, 0, false, true, 0, 0, -1, -1, 1, 11},
     };
     for (unsigned i = 0; i < 5; i++) {
-        const struct simx_flow *flow = &cm.flows[i], *want = &expected[i];
-
-        assert_int_equal(flow->src, want->src);
-        assert_int_equal(flow->dst, want->dst);
-        assert_int_equal(flow->has_id, want->has_id);
-        assert_int_equal(flow->id, want->id);
-        assert_int_equal(flow->triggered, want->triggered);
-        assert_int_equal(flow->start_ps, want->start_ps);
-        assert_int_equal(flow->trigger, want->trigger);
-        assert_int_equal(flow->send_done, want->send_done);
-        assert_int_equal(flow->recv_done, want->recv_done);
-        assert_int_equal(flow->bytes, want->bytes);
-        assert_int_equal(flow->line, want->line);
+        expect_flow(&cm.flows[i], &expected[i]);
+        assert_int_equal(cm.flows[i].line, expected[i].line);
     }
     assert_int_equal(cm.triggers[0].id, 3);
     assert_int_equal(cm.triggers[0].kind, SIMX_BARRIER);
@@ -136,7 +104,7 @@ static void simx_cm_read__barrier_without_count(void **state)
 
 static void simx_cm_read__bad_headers(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {"", 1, "Nodes before the first connection, found 'end of file'"},
         {"# nothing\n\n", 3, "Nodes before the first connection, found 'end of file'"},
         {"Nodes 4\n", 2, "Connections before the first connection, found 'end of file'"},
@@ -166,7 +134,7 @@ static void simx_cm_read__bad_headers(void **state)
 
 static void simx_cm_read__bad_flows(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {HEAD "0->4 start 0 size 1\n", 3, HOSTS "'0->4'"},
         {HEAD "4->0 start 0 size 1\n", 3, HOSTS "'4->0'"},
         {HEAD "4294967296->1 start 0 size 1\n", 3, HOSTS "'4294967296->1'"},
@@ -211,7 +179,7 @@ static void simx_cm_read__bad_flows(void **state)
 
 static void simx_cm_read__bad_triggers(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {TRIGGERS, 3, "a trigger that is defined, found '7'"},
         {TRIGGERS "trigger id 8 oneshot\n", 3, "a trigger that is defined, found '7'"},
         {HEAD "0->1 trigger 7 size 1\n", 3, "a trigger that is defined, found '7'"},
@@ -261,10 +229,9 @@ static void simx_cm_read__not_text(void **state)
     (void)state;
 
     /* The longest line that is one. */
-    FILE *out = fopen(path, "we");
-    assert_non_null(out);
+    FILE *out = exp_file_open();
     fprintf(out, "#%01022d\n" HEAD FLOW "\n", 0);
-    assert_int_equal(fclose(out), 0);
+    exp_file_close(out);
     assert_int_equal(read_back(), 0);
     simx_cm_fini(&cm);
 
@@ -273,36 +240,28 @@ static void simx_cm_read__not_text(void **state)
     bad_bytes(
         line, sizeof(line), 1,
         "a line below 1024 characters, found 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...'");
-    assert_int_equal(simx_cm_read(&cm, "/nonexistent/file", error, sizeof(error)), -ENOENT);
-    assert_string_equal(error, "/nonexistent/file: No such file or directory");
-    assert_int_equal(simx_cm_read(&cm, "/tmp", error, sizeof(error)), -EISDIR);
-    assert_string_equal(error, "/tmp: Is a directory");
+    assert_int_equal(simx_cm_read(&cm, "/nonexistent/file", exp_error, sizeof(exp_error)), -ENOENT);
+    assert_string_equal(exp_error, "/nonexistent/file: No such file or directory");
+    assert_int_equal(simx_cm_read(&cm, "/tmp", exp_error, sizeof(exp_error)), -EISDIR);
+    assert_string_equal(exp_error, "/tmp: Is a directory");
 }
 
 /* What is written reads as the same, but for the lines; then `cm` is the one that was read. */
 static void round_trip(void)
 {
     struct simx_cm made = cm;
-    FILE *out = fopen(path, "we");
+    FILE *out = exp_file_open();
 
-    assert_non_null(out);
     assert_int_equal(simx_cm_write(out, &made), 0);
-    assert_int_equal(fclose(out), 0);
+    exp_file_close(out);
     if (read_back())
-        fail_msg("%s", error);
+        fail_msg("%s", exp_error);
 
     assert_int_equal(cm.nodes, made.nodes);
     assert_int_equal(cm.num_flows, made.num_flows);
     assert_int_equal(cm.num_triggers, made.num_triggers);
-    for (uint32_t i = 0; i < cm.num_flows; i++) {
-        const struct simx_flow *a = &cm.flows[i], *b = &made.flows[i];
-
-        if (a->src != b->src || a->dst != b->dst || a->id != b->id || a->has_id != b->has_id ||
-            a->triggered != b->triggered || a->start_ps != b->start_ps ||
-            a->trigger != b->trigger || a->send_done != b->send_done ||
-            a->recv_done != b->recv_done || a->bytes != b->bytes)
-            fail_msg("flow %u: line %u is another flow", i, a->line);
-    }
+    for (uint32_t i = 0; i < cm.num_flows; i++)
+        expect_flow(&cm.flows[i], &made.flows[i]);
     for (uint32_t i = 0; i < cm.num_triggers; i++) {
         assert_int_equal(cm.triggers[i].id, made.triggers[i].id);
         assert_int_equal(cm.triggers[i].kind, made.triggers[i].kind);
@@ -313,7 +272,6 @@ static void round_trip(void)
 
 static void simx_cm_write__round_trip(void **state)
 {
-    char text[1024];
     static const char want[] = "Nodes 9\nConnections 3\nTriggers 2\n"
                                "0->8 id 4 start 1500 size 10 send_done_trigger 6\n"
                                "8->0 start 0 size 1 recv_done_trigger 6\n"
@@ -323,12 +281,7 @@ static void simx_cm_write__round_trip(void **state)
 
     good(want);
     round_trip();
-    FILE *in = fopen(path, "re");
-    assert_non_null(in);
-    size_t len = fread(text, 1, sizeof(text) - 1, in);
-    fclose(in);
-    text[len] = '\0';
-    assert_string_equal(text, want);
+    exp_file_assert_text(want);
 
     /* A full disk is an error. */
     FILE *full = fopen("/dev/full", "we");
@@ -525,20 +478,6 @@ static void simx_cm_generators__largest(void **state)
     simx_cm_fini(&cm);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return unlink(path);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,5 +497,5 @@ int main(void)
         cmocka_unit_test(simx_cm_generators__largest),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);
 }

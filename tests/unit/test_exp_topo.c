@@ -1,54 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Topologies: what is read, what is refused and how, what is written, and the generated trees. */
-#include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/unit/exp_file.h"
 #include "tools/sim/topo.h"
 
-static char path[] = "/tmp/mrd_test_topo_XXXXXX";
-static char error[512];
 static struct mrd_sim_topology topo;
 
-static int read_text(const char *text)
+static int read_back(void)
 {
-    FILE *out = fopen(path, "we");
-
-    assert_non_null(out);
-    assert_int_equal(fwrite(text, 1, strlen(text), out), strlen(text));
-    assert_int_equal(fclose(out), 0);
-    error[0] = '\0';
-    return simx_topo_read(&topo, path, error, sizeof(error));
+    return simx_topo_read(&topo, exp_path, exp_error, sizeof(exp_error));
 }
 
 static void good(const char *text)
 {
-    if (read_text(text))
-        fail_msg("%s", error);
+    exp_file_put(text, strlen(text));
+    if (read_back())
+        fail_msg("%s", exp_error);
 }
 
-/* Refused at the line, with exactly this sentence, and `topo` is as it was. */
-static void bad(const char *text, unsigned line, const char *sentence)
+/* Each is refused at the line, with exactly this sentence, and `topo` is as it was. */
+static void bad(const struct exp_file_refusal *table, size_t count)
 {
-    char expected[512];
-
-    topo = (struct mrd_sim_topology){.hosts = 77};
-    int rc = read_text(text);
-    if (rc == 0)
-        fail_msg("taken: %s", text);
-    assert_int_equal(rc, -EINVAL);
-    snprintf(expected, sizeof(expected), "%s:%u: expected %s", path, line, sentence);
-    assert_string_equal(error, expected);
-    assert_int_equal(topo.hosts, 77);
+    for (size_t i = 0; i < count; i++) {
+        exp_file_put(table[i].text, strlen(table[i].text));
+        topo = (struct mrd_sim_topology){.hosts = 77};
+        exp_file_assert_refused(read_back(), table[i].text, table[i].line, table[i].sentence);
+        assert_int_equal(topo.hosts, 77);
+    }
 }
 
 static void expect_tier(unsigned index, const struct mrd_sim_tier *want)
@@ -129,24 +108,12 @@ static void simx_topo_read__derived_links_up(void **state)
     }
 }
 
-struct refusal {
-    const char *text;
-    unsigned line;
-    const char *sentence; /* after "expected" */
-};
-
-static void bad_all(const struct refusal *table, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        bad(table[i].text, table[i].line, table[i].sentence);
-}
-
 #define GBPS "Downlink_speed_Gbps above 0, at most 100000 and of at most 9 decimals, found "
 #define KEYS "Tier, or Downlink_speed_Gbps, Radix_Down or another word of a tier, found "
 
 static void simx_topo_read__bad_words(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {"", 1, "Nodes before the first Tier, found 'end of file'"},
         {"Nodes 8\n", 2, "Tiers before the first Tier, found 'end of file'"},
         {"Nodes 8\nTiers 3\nTier 0\n", 3, "Podsize before the first Tier, found 'Tier'"},
@@ -189,14 +156,15 @@ static void simx_topo_read__bad_words(void **state)
          "Oversubscribed above 0, at most 65536 and of at most 9 decimals, found '0'"},
     };
     (void)state;
-    bad_all(table, sizeof(table) / sizeof(table[0]));
-    assert_int_equal(simx_topo_read(&topo, "/nonexistent/file", error, sizeof(error)), -ENOENT);
-    assert_string_equal(error, "/nonexistent/file: No such file or directory");
+    bad(table, sizeof(table) / sizeof(table[0]));
+    assert_int_equal(simx_topo_read(&topo, "/nonexistent/file", exp_error, sizeof(exp_error)),
+                     -ENOENT);
+    assert_string_equal(exp_error, "/nonexistent/file: No such file or directory");
 }
 
 static void simx_topo_read__missing(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {FLAT_HEAD, 4, "Tier 0, found 'end of file'"},
         {FLAT_HEAD FLAT_1, 8, "Tier 0, found 'end of file'"},
         {FLAT_HEAD FLAT_0 "Radix_Up 4\n", 9, "Tier 1, found 'end of file'"},
@@ -210,12 +178,12 @@ static void simx_topo_read__missing(void **state)
          "Downlink_Latency_ns in tier 1, found 'nothing'"},
     };
     (void)state;
-    bad_all(table, sizeof(table) / sizeof(table[0]));
+    bad(table, sizeof(table) / sizeof(table[0]));
 }
 
 static void simx_topo_read__oversubscribed_disagrees(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {FLAT_HEAD FLAT_0 "Radix_Up 2\nOversubscribed 1\n" FLAT_1, 9,
          "Oversubscribed 2 in tier 0, as Radix_Down 4 at 10 Gb/s is to Radix_Up 2 at 10 Gb/s, "
          "found '1'"},
@@ -244,13 +212,13 @@ static void simx_topo_read__oversubscribed_disagrees(void **state)
          "no Oversubscribed in the top tier, 1, found '2'"},
     };
     (void)state;
-    bad_all(table, sizeof(table) / sizeof(table[0]));
+    bad(table, sizeof(table) / sizeof(table[0]));
 }
 
 /* Faults between words are reported at the line of the word. */
 static void simx_topo_read__impossible(void **state)
 {
-    static const struct refusal table[] = {
+    static const struct exp_file_refusal table[] = {
         {"Tiers 2\nNodes 9\n" FLAT_0 "Radix_Up 4\n" FLAT_1, 2,
          "Nodes in multiples of Radix_Down 4 of tier 0, found '9'"},
         {"Nodes 8\nTiers 2\nPodsize 4\n" FLAT_0 "Radix_Up 4\n" FLAT_1, 3,
@@ -277,7 +245,7 @@ static void simx_topo_read__impossible(void **state)
          "Radix_Down 3 in tier 2, one for each of 3 pods times Bundle 1, found '2'"},
     };
     (void)state;
-    bad_all(table, sizeof(table) / sizeof(table[0]));
+    bad(table, sizeof(table) / sizeof(table[0]));
 }
 
 static void simx_topo_check__values(void **state)
@@ -304,32 +272,31 @@ static void simx_topo_check__values(void **state)
     };
     (void)state;
 
-    assert_int_equal(simx_topo_check(&flat, error, sizeof(error)), 0);
+    assert_int_equal(simx_topo_check(&flat, exp_error, sizeof(exp_error)), 0);
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint32_t was = *table[i].field;
 
         *table[i].field = table[i].value;
-        assert_int_equal(simx_topo_check(&flat, error, sizeof(error)), -EINVAL);
-        assert_string_equal(error, table[i].sentence);
+        assert_int_equal(simx_topo_check(&flat, exp_error, sizeof(exp_error)), -EINVAL);
+        assert_string_equal(exp_error, table[i].sentence);
         *table[i].field = was;
     }
     flat.tier[1].rate_bps = 0;
-    assert_int_equal(simx_topo_check(&flat, error, sizeof(error)), -EINVAL);
-    assert_string_equal(error, "expected 1 b/s .. 100000 Gb/s in tier 1, found '0'");
+    assert_int_equal(simx_topo_check(&flat, exp_error, sizeof(exp_error)), -EINVAL);
+    assert_string_equal(exp_error, "expected 1 b/s .. 100000 Gb/s in tier 1, found '0'");
 }
 
 /* What is written reads as the same. */
 static void round_trip(void)
 {
     struct mrd_sim_topology made = topo;
-    FILE *out = fopen(path, "we");
+    FILE *out = exp_file_open();
 
-    assert_non_null(out);
     assert_int_equal(simx_topo_write(out, &made), 0);
-    assert_int_equal(fclose(out), 0);
+    exp_file_close(out);
     memset(&topo, 0xff, sizeof(topo));
-    if (simx_topo_read(&topo, path, error, sizeof(error)))
-        fail_msg("%s", error);
+    if (read_back())
+        fail_msg("%s", exp_error);
     assert_int_equal(topo.hosts, made.hosts);
     assert_int_equal(topo.tiers, made.tiers);
     assert_int_equal(topo.pod_hosts, made.pod_hosts ? made.pod_hosts : made.hosts);
@@ -345,7 +312,6 @@ static void simx_topo_write__round_trip(void **state)
         "Downlink_Latency_ns 1\nSwitch_Latency_ns 3\n\n"
         "Tier 1\nDownlink_speed_Gbps 6.25\nRadix_Down 4\nDownlink_Latency_ns 2\n"
         "Switch_Latency_ns 0\nBundle 2\n";
-    char text[1024];
     (void)state;
 
     topo = (struct mrd_sim_topology){
@@ -354,12 +320,7 @@ static void simx_topo_write__round_trip(void **state)
         .tier = {{4, 4, 1, 12500000000, 1, 3}, {4, 0, 2, 6250000000, 2, 0}},
     };
     round_trip();
-    FILE *in = fopen(path, "re");
-    assert_non_null(in);
-    size_t len = fread(text, 1, sizeof(text) - 1, in);
-    fclose(in);
-    text[len] = '\0';
-    assert_string_equal(text, want);
+    exp_file_assert_text(want);
 
     good(TREE_HEAD TREE_0 TREE_1 TREE_2);
     round_trip();
@@ -394,8 +355,8 @@ static void simx_topo_make__shapes(void **state)
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 
         if (simx_topo_make(&topo, table[i].hosts, table[i].tiers, table[i].leaf,
-                           table[i].oversubscription, 2.5, 700, error, sizeof(error)))
-            fail_msg("row %u: %s", i, error);
+                           table[i].oversubscription, 2.5, 700, exp_error, sizeof(exp_error)))
+            fail_msg("row %u: %s", i, exp_error);
         assert_int_equal(topo.hosts, table[i].hosts);
         assert_int_equal(topo.pod_hosts, table[i].pod_hosts);
         expect_tier(0, &(struct mrd_sim_tier){table[i].leaf, table[i].up_0, 1, 2500000000, 700, 0});
@@ -445,10 +406,10 @@ static void simx_topo_make__refused(void **state)
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         topo = (struct mrd_sim_topology){.hosts = 77};
         assert_int_equal(simx_topo_make(&topo, table[i].hosts, table[i].tiers, table[i].leaf,
-                                        table[i].oversubscription, table[i].gbps, 1, error,
-                                        sizeof(error)),
+                                        table[i].oversubscription, table[i].gbps, 1, exp_error,
+                                        sizeof(exp_error)),
                          -EINVAL);
-        assert_string_equal(error, table[i].sentence);
+        assert_string_equal(exp_error, table[i].sentence);
         assert_int_equal(topo.hosts, 77);
     }
 }
@@ -458,7 +419,7 @@ static void simx_topo_fat_tree__links(void **state)
 {
     (void)state;
     for (uint32_t k = 2; k <= 64; k += 2) {
-        assert_int_equal(simx_topo_fat_tree(&topo, k, 100, 500, error, sizeof(error)), 0);
+        assert_int_equal(simx_topo_fat_tree(&topo, k, 100, 500, exp_error, sizeof(exp_error)), 0);
         round_trip();
         assert_int_equal(topo.hosts, k * k * k / 4);
         assert_int_equal(topo.hosts / topo.pod_hosts, k);
@@ -476,25 +437,11 @@ static void simx_topo_fat_tree__links(void **state)
             assert_int_equal(topo.tier[i].delay_ns, 500);
         }
     }
-    assert_int_equal(simx_topo_fat_tree(&topo, 0, 1, 1, error, sizeof(error)), -EINVAL);
-    assert_int_equal(simx_topo_fat_tree(&topo, 3, 1, 1, error, sizeof(error)), -EINVAL);
-    assert_int_equal(simx_topo_fat_tree(&topo, 66, 1, 1, error, sizeof(error)), -EINVAL);
-    assert_string_equal(error, "expected an even k of 2 .. 64, found '66'");
-    assert_int_equal(simx_topo_fat_tree(&topo, 4, 0, 1, error, sizeof(error)), -EINVAL);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-
-    return fd < 0 ? -1 : close(fd);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return unlink(path);
+    assert_int_equal(simx_topo_fat_tree(&topo, 0, 1, 1, exp_error, sizeof(exp_error)), -EINVAL);
+    assert_int_equal(simx_topo_fat_tree(&topo, 3, 1, 1, exp_error, sizeof(exp_error)), -EINVAL);
+    assert_int_equal(simx_topo_fat_tree(&topo, 66, 1, 1, exp_error, sizeof(exp_error)), -EINVAL);
+    assert_string_equal(exp_error, "expected an even k of 2 .. 64, found '66'");
+    assert_int_equal(simx_topo_fat_tree(&topo, 4, 0, 1, exp_error, sizeof(exp_error)), -EINVAL);
 }
 
 int main(void)
@@ -514,5 +461,5 @@ int main(void)
         cmocka_unit_test(simx_topo_fat_tree__links),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);
 }

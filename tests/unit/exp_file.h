@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file that a test writes, and what its reader says of it.
+ *
+ * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In between
+ * exp_file_put(), the reader with exp_error for its sentence, and exp_file_assert_refused() or
+ * exp_file_assert_text().
+ */
+#ifndef EXP_FILE_H
+#define EXP_FILE_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { EXP_FILE_TEXT_MAX = 1024 };
+
+static char exp_path[] = "/tmp/mrd_test_exp_XXXXXX";
+static char exp_error[512];
+
+/* A text, the line at which it is refused, and the sentence after "expected". */
+struct exp_file_refusal {
+    const char *text;
+    unsigned line;
+    const char *sentence;
+};
+
+static inline int exp_file_setup(void **state)
+{
+    int fd = mkstemp(exp_path);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static inline int exp_file_teardown(void **state)
+{
+    (void)state;
+    return unlink(exp_path);
+}
+
+/* For a writer that has its own way; exp_file_close() is the end of it. */
+static inline FILE *exp_file_open(void)
+{
+    FILE *out = fopen(exp_path, "we");
+
+    assert_non_null(out);
+    return out;
+}
+
+/* The sentence of an earlier reader is forgotten. */
+static inline void exp_file_close(FILE *out)
+{
+    assert_int_equal(fclose(out), 0);
+    exp_error[0] = '\0';
+}
+
+static inline void exp_file_put(const void *text, size_t len)
+{
+    FILE *out = exp_file_open();
+
+    assert_int_equal(fwrite(text, 1, len, out), len);
+    exp_file_close(out);
+}
+
+/* What a reader returned for `text` is -EINVAL, at the line, with exactly this sentence. */
+static inline void exp_file_assert_refused(int rc, const char *text, unsigned line,
+                                           const char *sentence)
+{
+    char expected[sizeof(exp_error)];
+
+    if (rc == 0)
+        fail_msg("taken: %s", text);
+    assert_int_equal(rc, -EINVAL);
+    snprintf(expected, sizeof(expected), "%s:%u: expected %s", exp_path, line, sentence);
+    assert_string_equal(exp_error, expected);
+}
+
+static inline void exp_file_assert_text(const char *want)
+{
+    char text[EXP_FILE_TEXT_MAX];
+    FILE *in = fopen(exp_path, "re");
+
+    assert_non_null(in);
+    size_t len = fread(text, 1, sizeof(text) - 1, in);
+    fclose(in);
+    text[len] = '\0';
+    assert_string_equal(text, want);
+}
+
+#endif
