@@ -79,9 +79,7 @@ struct json_object *simx_collective_measure(const struct simx_collective *what,
 }
 
 const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
+    SIMX_COLUMNS_TRANSPORT,
     {"pattern", "pattern", NULL, 0},
     {"hosts", "hosts", NULL, 0},
     {"size_bytes", "size", "B", 0},
@@ -96,9 +94,7 @@ const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {
     {"fct_us.max", "max", "us", 2},
     {"retransmitted", "retx", NULL, 0},
     {"spurious", "spurious", NULL, 0},
-    {"ce", "CE", NULL, 0},
-    {"drops", "drops", NULL, 0},
-    {"wall_s", "wall", "s", 3},
+    SIMX_COLUMNS_END,
 };
 
 /* --------------------------------------------------------------------------------------- picture */

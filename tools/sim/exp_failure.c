@@ -274,9 +274,7 @@ static void point(struct simx_config *config, unsigned index)
 }
 
 static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
+    SIMX_COLUMNS_TRANSPORT,
     {"failure_kind", "failure", NULL, 0},
     {"failure_links", "of", NULL, 0},
     {"before_gbps", "before", "Gb/s", 2},

@@ -222,9 +222,7 @@ static struct json_object *measure(const struct simx_config *config, struct simx
 /* ------------------------------------------------------------------------------------------ print */
 
 static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
+    SIMX_COLUMNS_TRANSPORT,
     {"senders", "senders", NULL, 0},
     {"fct_us.min", "FCT min", "us", 2},
     {"fct_us.p50", "p50", "us", 2},
@@ -236,13 +234,9 @@ static const struct simx_column columns[] = {
     {"jain", "Jain", NULL, 4},
     {"victim_fct_us", "victim", "us", 2},
     {"victim_over_lone", "victim/lone", NULL, 3},
-    {"packets", "packets", NULL, 0},
-    {"retransmitted", "retx", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
+    SIMX_COLUMNS_PACKETS,
     {"timeouts", "timeouts", NULL, 0},
-    {"ce", "CE", NULL, 0},
-    {"drops", "drops", NULL, 0},
-    {"wall_s", "wall", "s", 3},
+    SIMX_COLUMNS_END,
 };
 
 enum { INCAST, VICTIM, NUM_LINES };

@@ -56,23 +56,8 @@ static struct json_object *measure(const struct simx_config *config, struct simx
 }
 
 static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
-    {"flows", "flows", NULL, 0},
-    {"fct_us.min", "FCT min", "us", 2},
-    {"fct_us.p50", "p50", "us", 2},
-    {"fct_us.mean", "mean", "us", 2},
-    {"fct_us.p99", "p99", "us", 2},
-    {"fct_us.max", "max", "us", 2},
-    {"ideal_us", "ideal", "us", 2},
-    {"max_over_ideal", "max/ideal", NULL, 3},
-    {"packets", "packets", NULL, 0},
-    {"retransmitted", "retx", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
-    {"ce", "CE", NULL, 0},
-    {"drops", "drops", NULL, 0},
-    {"wall_s", "wall", "s", 3},
+    SIMX_COLUMNS_TRANSPORT, {"flows", "flows", NULL, 0}, SIMX_COLUMNS_FCT, SIMX_COLUMNS_PACKETS,
+    SIMX_COLUMNS_END,
 };
 
 /* Of a summary, the distribution of its first seed. */

@@ -165,9 +165,7 @@ static void point(struct simx_config *config, unsigned index)
 }
 
 static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
+    SIMX_COLUMNS_TRANSPORT,
     {"pattern", "pattern", NULL, 0},
     {"hosts", "hosts", NULL, 0},
     {"peers", "peers", NULL, 0},

@@ -207,17 +207,13 @@ static struct json_object *measure(const struct simx_config *config, struct simx
 /* ------------------------------------------------------------------------------------------ print */
 
 static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"spray", "spray", NULL, 0},
-    {"cc", "cc", NULL, 0},
+    SIMX_COLUMNS_TRANSPORT,
     {"spread_rtts", "spread", "RTT", 2},
     {"spread_us", "spread", "us", 2},
     {"fct_us.max", "FCT", "us", 2},
     {"goodput_gbps", "goodput", "Gb/s", 3},
     {"efficiency", "efficiency", NULL, 4},
-    {"packets", "packets", NULL, 0},
-    {"retransmitted", "retx", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
+    SIMX_COLUMNS_PACKETS,
     {"spurious_share", "share", NULL, 6},
     {"retransmitted_after_16_rtt", "retx after 16 RTT", NULL, 0},
     {"spurious_share_after_16_rtt", "spurious share after", NULL, 6},

@@ -44,6 +44,35 @@ const struct simx_experiment *simx_experiment_find(const char *name);
 /* By number; NULL: there are no more. */
 const struct simx_experiment *simx_experiment_at(unsigned index);
 
+/* -------------------------------------------------------------------- columns that tables share */
+
+/* clang-format off */
+/* What carries the flows. */
+#define SIMX_COLUMNS_TRANSPORT \
+    {"transport", "transport", NULL, 0}, \
+    {"spray", "spray", NULL, 0}, \
+    {"cc", "cc", NULL, 0}
+/* Completion times, and how far the last is from the least possible. */
+#define SIMX_COLUMNS_FCT \
+    {"fct_us.min", "FCT min", "us", 2}, \
+    {"fct_us.p50", "p50", "us", 2}, \
+    {"fct_us.mean", "mean", "us", 2}, \
+    {"fct_us.p99", "p99", "us", 2}, \
+    {"fct_us.max", "max", "us", 2}, \
+    {"ideal_us", "ideal", "us", 2}, \
+    {"max_over_ideal", "max/ideal", NULL, 3}
+/* What the senders sent. */
+#define SIMX_COLUMNS_PACKETS \
+    {"packets", "packets", NULL, 0}, \
+    {"retransmitted", "retx", NULL, 0}, \
+    {"spurious", "spurious", NULL, 0}
+/* What the fabric did to it, and, as the end of a table, how long the run took. */
+#define SIMX_COLUMNS_END \
+    {"ce", "CE", NULL, 0}, \
+    {"drops", "drops", NULL, 0}, \
+    {"wall_s", "wall", "s", 3}
+/* clang-format on */
+
 /* ------------------------------------------------------------------------------- what they share */
 
 /* The traffic of the configuration's file; 0 or -errno with a sentence. */
