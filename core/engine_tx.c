@@ -270,14 +270,14 @@ static bool nothing_left(const struct mrd_tx_half *tx)
  */
 static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    const struct mrd_msg *msg;
+    const struct mrd_node *txq, *msg;
 
     if (!peer->rx || !ack_owed(e, peer))
         return false;
-    if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv))
+    if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv) || !(txq = mrd_list_first(&peer->tx->txqs)))
         return true;
-    msg = mrd_engine_next_message(e, peer->tx);
-    return !msg || msg->multi;
+    msg = mrd_list_first(&mrd_container_of(txq, struct mrd_txq, peer_node)->msgs);
+    return !msg || mrd_container_of(msg, struct mrd_msg, node)->multi;
 }
 
 /* true: there is more, or something waits for the next call. */
