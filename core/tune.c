@@ -31,30 +31,37 @@ const struct mrd_tune_entry *mrd_tune_entries(unsigned *num)
     return entries;
 }
 
-static const struct mrd_tune_entry *find(const char *name)
+static const struct mrd_tune_entry *find(const struct mrd_tune_entry *list, unsigned num,
+                                         const char *name)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
-        if (strcmp(entries[i].name, name) == 0)
-            return &entries[i];
+    for (unsigned i = 0; i < num; i++) {
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
     }
     return NULL;
 }
 
-int mrd_tune_set(struct mrd_tune *tune, const char *name, double value)
+int mrd_tune_set_in(const struct mrd_tune_entry *list, unsigned num, void *constants,
+                    const char *name, double value)
 {
-    const struct mrd_tune_entry *entry = find(name);
+    const struct mrd_tune_entry *entry = find(list, num, name);
 
     if (!entry)
         return -ENOENT;
     if (!(value >= 0 && value <= DBL_MAX)) /* no number fails both */
         return -EINVAL;
-    memcpy((char *)tune + entry->offset, &value, sizeof(value));
+    memcpy((char *)constants + entry->offset, &value, sizeof(value));
     return 0;
+}
+
+int mrd_tune_set(struct mrd_tune *tune, const char *name, double value)
+{
+    return mrd_tune_set_in(entries, ENTRIES, tune, name, value);
 }
 
 bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value)
 {
-    const struct mrd_tune_entry *entry = find(name);
+    const struct mrd_tune_entry *entry = find(entries, ENTRIES, name);
 
     if (!entry)
         return false;

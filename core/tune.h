@@ -210,6 +210,9 @@ struct mrd_tune_entry {
 const struct mrd_tune_entry *mrd_tune_entries(unsigned *num);
 /* 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
 int mrd_tune_set(struct mrd_tune *tune, const char *name, double value);
+/* The same for another struct of doubles, with a list of its own. */
+int mrd_tune_set_in(const struct mrd_tune_entry *list, unsigned num, void *constants,
+                    const char *name, double value);
 /* false: no such name; *value is as it was. */
 bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/sim/sim_tune.h"
 
-#include <errno.h>
-#include <float.h>
-#include <string.h>
+#include <stddef.h>
 
 const struct mrd_sim_tune mrd_sim_tune_default = {
 #define X(part, member, value, text) .part.member = (value),
@@ -33,13 +31,5 @@ const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num)
 
 int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value)
 {
-    for (unsigned i = 0; i < ENTRIES; i++) {
-        if (strcmp(entries[i].name, name) != 0)
-            continue;
-        if (!(value >= 0 && value <= DBL_MAX)) /* no number fails both */
-            return -EINVAL;
-        memcpy((char *)tune + entries[i].offset, &value, sizeof(value));
-        return 0;
-    }
-    return -ENOENT;
+    return mrd_tune_set_in(entries, ENTRIES, tune, name, value);
 }
