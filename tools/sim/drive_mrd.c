@@ -19,8 +19,7 @@
 enum {
     BUFFER_BYTES = 4 << 20,
     PEERS_SPARE = 4,
-    WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the
-                     one before */
+    WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the one before */
     WRS_MAX = 16384,
     POLL_MAX = 16,
 };
@@ -31,9 +30,8 @@ struct host {
     struct mrd_mr *source, *sink;
     struct mrd_cq *cq;
     struct mrd_qp *qp;
-    uint32_t num_out, num_in,
-        num_notes; /* flows of the matrix; those whose arrival is to be told */
-    uint32_t num_peers;
+    uint32_t num_out, num_in; /* flows of the matrix */
+    uint32_t num_notes;       /* of those in, whose arrival is to be told */
     uint32_t wrs_free;
     uint32_t waiting_first, waiting_last; /* flows that wait for a work request; UINT32_MAX: none */
 };
@@ -55,8 +53,7 @@ struct simx_drive {
 
 #define NO_FLOW UINT32_MAX
 
-/* ---------------------------------------------------------------------------------
- * open and close */
+/* ------------------------------------------------------------------------------- open and close */
 
 static void count_traffic(struct simx_drive *d)
 {
@@ -165,8 +162,7 @@ static void mrd_close(struct simx_drive *d)
     free(d);
 }
 
-/* ------------------------------------------------------------------------------------------
- * flows */
+/* ---------------------------------------------------------------------------------------- flows */
 
 static void wait_for_wr(struct simx_drive *d, struct host *host, uint32_t number)
 {
@@ -296,8 +292,7 @@ static void turned(void *arg, uint32_t number)
     }
 }
 
-/* ---------------------------------------------------------------------------------------
- * the rest */
+/* ------------------------------------------------------------------------------------- the rest */
 
 static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error, size_t len)
 {

@@ -73,12 +73,11 @@ static void flow_event(void *arg, uint32_t flow, enum simx_flow_event event, con
     fire(run, what->send_done);
 }
 
-static const struct simx_cm *sort_cm; /* qsort() hands no argument through */
-
-static int compare_start(const void *a, const void *b)
+static int compare_start(const void *a, const void *b, void *arg)
 {
+    const struct simx_cm *cm = arg;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    uint64_t at_x = sort_cm->flows[x].start_ps, at_y = sort_cm->flows[y].start_ps;
+    uint64_t at_x = cm->flows[x].start_ps, at_y = cm->flows[y].start_ps;
 
     if (at_x != at_y)
         return at_x < at_y ? -1 : 1;
@@ -92,8 +91,8 @@ static void order_starts(struct simx_run *run)
         if (!run->cm->flows[i].triggered)
             run->by_start[run->num_by_start++] = i;
     }
-    sort_cm = run->cm;
-    qsort(run->by_start, run->num_by_start, sizeof(run->by_start[0]), compare_start);
+    qsort_r(run->by_start, run->num_by_start, sizeof(run->by_start[0]), compare_start,
+            (void *)(uintptr_t)run->cm);
 }
 
 /* A collective has as many triggers as flows: looking through all flows at each would take their square. */
