@@ -261,7 +261,7 @@ static void nscc_ack__creeps_above_target(void **state)
     assert_near(packets(f), 40 + 4 * 0.75 * (BDP_BYTES / 36.0 / PACKET) / 40, 1e-4);
 }
 
-/* Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once a base RTT. */
+/* Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT. */
 static void nscc_ack__cuts_above_target(void **state)
 {
     struct cc_fixture *f = *state;
@@ -280,6 +280,26 @@ static void nscc_ack__cuts_above_target(void **state)
         acks(f, 2, 0.3);
         assert_near(packets(f), 26 * 0.65, 1e-6);
     }
+}
+
+/* In a deep queue the RTT is many base RTTs, and what a cut does shows only after one: no second cut before. */
+static void nscc_ack__cuts_once_an_rtt(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->ack.ce_packets = 1; /* below the share of an incast */
+    f->ack.rtt_ns = f->ack.srtt_ns = 8 * BASE_NS;
+    f->cc.delay_ns = 7 * BASE_NS;
+    f->cc.delay_valid = true;
+    acks(f, 1, 0);
+    double once = packets(f);
+    assert_true(once < 30);
+    acks(f, 15, 0.95);
+    assert_true(packets(f) >= once);
+    acks(f, 1, 0.1);
+    assert_true(packets(f) < once);
 }
 
 /* One of eight paths is hot: an eighth of the packets marked and late. The window is not cut. */
@@ -477,6 +497,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__holds_on_mark_below_target),
         cmocka_unit_test(nscc_ack__creeps_above_target),
         cmocka_unit_test(nscc_ack__cuts_above_target),
+        cmocka_unit_test(nscc_ack__cuts_once_an_rtt),
         cmocka_unit_test(nscc_ack__hot_path_does_not_cut),
         cmocka_unit_test(nscc_ack__incast_by_share_of_marks),
         cmocka_unit_test(nscc_lost__quarter_of_window),

@@ -459,9 +459,23 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
     pair_end(p);
 }
 
+/* A window that grew since the last packet left, and is below one again, waits no longer than it says now. */
+static void mrd_engine_pace_ns__by_the_window_as_it_is(void **state)
+{
+    static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
+
+    (void)state;
+    tx.cc.config.packet_bytes = 4000;
+    tx.cc.cwnd_bytes = 400;
+    assert_int_equal(mrd_engine_pace_ns(&tx), 1000 + 240000);
+    tx.cc.cwnd_bytes = 3200;
+    assert_int_equal(mrd_engine_pace_ns(&tx), 1000 + 30000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_pace_ns__by_the_window_as_it_is),
         cmocka_unit_test(mrd_engine_create__rejects_bad_configurations),
         cmocka_unit_test(mrd_engine_create__gives_back_what_it_got),
         cmocka_unit_test(mrd_engine_time__never_back),
