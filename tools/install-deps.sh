@@ -32,6 +32,7 @@ build ninja-build     command -v ninja
 build pkg-config      command -v pkg-config
 build libxxhash-dev   pkg-config --exists libxxhash
 build libjson-c-dev   pkg-config --exists json-c
+build libibverbs-dev  pkg-config --exists libibverbs
 demo  iproute2        command -v ip tc
 demo  nftables        command -v nft
 demo  ethtool         command -v ethtool

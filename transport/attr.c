@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/cc.h"
 #include "core/spray.h"
@@ -18,8 +19,9 @@ enum {
 #define PEER_TIMEOUT_NS (8 * SEC_NS)
 #define CHALLENGE_NS    (4 * SEC_NS)
 #define LONGEST_NS      (86400 * SEC_NS)
-#define ATTR_MASK       ((uint64_t)(MRD_CONTEXT_ATTR_CHALLENGE | MRD_CONTEXT_ATTR_SEED))
-#define INVALID(...)    (mrd_error_set(__VA_ARGS__), -EINVAL)
+#define ATTR_MASK                                                                                  \
+    ((uint64_t)(MRD_CONTEXT_ATTR_CHALLENGE | MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_GID_INDEX))
+#define INVALID(...) (mrd_error_set(__VA_ARGS__), -EINVAL)
 
 /* An environment variable that is set to something, or NULL. */
 static const char *environment(const char *name)
@@ -138,8 +140,9 @@ static int check_rest(const struct mrd_context_attr *a)
         return INVALID("threading %d: no such mode", (int)a->threading);
     if (a->rx_drop_ppm > PPM)
         return INVALID("rx_drop_ppm %u: at most %d", a->rx_drop_ppm, PPM);
-    if (a->reserved0 || a->reserved1)
-        return INVALID("reserved attribute fields are not 0");
+    if (a->entropy && strcmp(a->entropy, "auto") && strcmp(a->entropy, "ah") &&
+        strcmp(a->entropy, "qp") && strcmp(a->entropy, "qpair"))
+        return INVALID("entropy \"%s\": expected auto, ah, qp or qpair", a->entropy);
     return 0;
 }
 

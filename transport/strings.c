@@ -43,6 +43,10 @@ const char *mrd_event_type_str(enum mrd_event_type type)
         return "peer restarted";
     case MRD_EVENT_DEVICE_FATAL:
         return "device fatal";
+    case MRD_EVENT_PORT_ERR:
+        return "port down";
+    case MRD_EVENT_PORT_ACTIVE:
+        return "port up";
     }
     return "unknown event";
 }

@@ -51,10 +51,10 @@ enum {
 
 /* ------------------------------------------------------------------------------------------------ devices */
 
-/* A packet mover that can be opened: "udp", a simulated host. */
+/* A packet mover that can be opened: "udp", an RDMA device such as "mlx5_0", a simulated host. */
 struct mrd_device {
     char name[32];
-    char transport[16]; /* "udp" or "sim" */
+    char transport[16]; /* "udp", "ibv" or "sim" */
 };
 
 enum mrd_threading {
@@ -72,17 +72,19 @@ enum mrd_progress {
 enum mrd_context_attr_mask {
     MRD_CONTEXT_ATTR_CHALLENGE = 1 << 0, /* challenge_ns */
     MRD_CONTEXT_ATTR_SEED = 1 << 1,      /* seed */
+    MRD_CONTEXT_ATTR_GID_INDEX = 1 << 2, /* gid_index */
 };
 
 /* How to open a context. Zero or NULL means the default, except where comp_mask says otherwise. */
 struct mrd_context_attr {
-    uint64_t comp_mask;           /* enum mrd_context_attr_mask; unknown bits are -EINVAL */
-    const char *address;          /* numeric local address to bind; default: any, both families */
+    uint64_t comp_mask; /* enum mrd_context_attr_mask; unknown bits are -EINVAL */
+    /* Numeric local address to bind; default: any, both families. RDMA: the GID with this address. */
+    const char *address;
     const uint16_t *source_ports; /* UDP source ports to send from; default: ephemeral ones */
     uint32_t num_source_ports;    /* entries of source_ports; sets `paths` if that is 0 */
-    uint16_t port; /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
-    uint16_t reserved0;
-    uint32_t paths; /* entropy values to spray over; default: the mover's (UDP 32), most 256 */
+    uint16_t port;     /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
+    uint16_t port_num; /* RDMA: port of the device; default: 1 */
+    uint32_t paths;    /* entropy values to spray over; default: the mover's (32), most 256 */
     uint32_t
         mtu; /* most payload bytes a packet, multiple of 64; default: what fits, at most 4096 */
     const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
@@ -96,9 +98,15 @@ struct mrd_context_attr {
     uint64_t challenge_ns; /* how long after open first contact costs a round trip; default: 4 s */
     enum mrd_progress progress;
     enum mrd_threading threading;
-    uint32_t rx_drop_ppm; /* UDP: lose this share of received packets on purpose, per million */
-    uint32_t reserved1;
+    uint32_t rx_drop_ppm; /* lose this share of received packets on purpose, per million */
+    /* RDMA: entry of the port's GID table; default: a RoCEv2 one, of an IPv4 address where there is one */
+    uint32_t gid_index;
     uint64_t seed; /* of all random choices; default: the system's randomness */
+    /*
+     * RDMA: where a path's entropy comes from. "ah": a flow label per address handle; "qp": several QPs; "qpair":
+     * pairs of a QP and a remote QP; default "auto": what the device is known to hash.
+     */
+    const char *entropy;
 };
 
 struct mrd_context {
@@ -388,7 +396,9 @@ enum mrd_event_type {
     MRD_EVENT_PEER_UNREACHABLE =
         0, /* `address` has not answered; its work failed with MRD_WC_RETRY_EXC_ERR */
     MRD_EVENT_PEER_RESTARTED, /* `address` lost what it knew of us; unfinished work to it failed likewise */
-    MRD_EVENT_DEVICE_FATAL,
+    MRD_EVENT_DEVICE_FATAL, /* the device is gone: nothing will be sent or received any more */
+    MRD_EVENT_PORT_ERR,     /* the device's port went down; `address` is the context's own */
+    MRD_EVENT_PORT_ACTIVE,  /* it is up again */
 };
 
 struct mrd_async_event {

@@ -91,8 +91,10 @@ static void mrd_open_device__bad_attributes(void **state)
         {{.progress = (enum mrd_progress)9}, "progress"},
         {{.threading = (enum mrd_threading)9}, "threading"},
         {{.rx_drop_ppm = 1000001}, "rx_drop_ppm"},
-        {{.reserved0 = 1}, "reserved"},
-        {{.reserved1 = 1}, "reserved"},
+        {{.entropy = "flow label"}, "entropy"},
+        {{.entropy = "qp"}, "entropy"},
+        {{.port_num = 1}, "port_num"},
+        {{.gid_index = 1}, "gid_index"},
     };
 
     (void)state;
@@ -435,7 +437,7 @@ static void mrd_wc_status_str__all_different(void **state)
             assert_string_not_equal(mrd_wc_status_str((enum mrd_wc_status)i),
                                     mrd_wc_status_str((enum mrd_wc_status)j));
     assert_string_equal(mrd_wc_status_str((enum mrd_wc_status)1000), "unknown status");
-    for (int i = 0; i <= MRD_EVENT_DEVICE_FATAL; i++)
+    for (int i = 0; i <= MRD_EVENT_PORT_ACTIVE; i++)
         for (int j = 0; j < i; j++)
             assert_string_not_equal(mrd_event_type_str((enum mrd_event_type)i),
                                     mrd_event_type_str((enum mrd_event_type)j));

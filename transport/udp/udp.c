@@ -85,6 +85,11 @@ static int check_attr(const struct mrd_context_attr *attr)
             return -EINVAL;
         }
     }
+    if (attr->port_num || attr->gid_index || (attr->comp_mask & MRD_CONTEXT_ATTR_GID_INDEX) ||
+        attr->entropy) {
+        mrd_error_set("port_num, gid_index and entropy are of RDMA devices; udp has none of them");
+        return -EINVAL;
+    }
     if (attr->rx_drop_ppm > 1000000) {
         mrd_error_set("a drop share of %u parts per million is more than all", attr->rx_drop_ppm);
         return -EINVAL;
