@@ -7,6 +7,8 @@
 #include "core/bitmap.h"
 #include "core/seq.h"
 
+enum { ACK_PATHS_MIN = 4 }; /* told by an ack, however little room there is */
+
 void mrd_rcv_init(struct mrd_rcv *r, uint32_t tracker, uint32_t limit)
 {
     memset(r, 0, sizeof(*r));
@@ -173,8 +175,22 @@ static void build_slices(const struct mrd_rcv *r, struct mrd_wire_ack *ack)
     }
 }
 
-void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint64_t now_ns)
+/* Paths that an ack of so many bytes has room for: always some, so that all get their turn. */
+static uint32_t paths_room(const struct mrd_rcv *r, const struct mrd_wire_ack *ack, uint32_t room)
 {
+    uint32_t used = MRD_WIRE_ACK_BYTES + ack->num_slices * MRD_WIRE_SLICE_BYTES + r->num_dups * 4u;
+    uint32_t paths = room > used ? (room - used) / MRD_WIRE_PATH_BYTES : 0;
+
+    if (paths < ACK_PATHS_MIN)
+        return ACK_PATHS_MIN;
+    return paths < MRD_WIRE_ACK_PATHS_MAX ? paths : MRD_WIRE_ACK_PATHS_MAX;
+}
+
+void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint32_t room,
+                   uint64_t now_ns)
+{
+    uint32_t paths;
+
     ack->flags = 0;
     ack->num_slices = ack->num_paths = 0;
     ack->cum = r->cum;
@@ -191,12 +207,13 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
         ack->echo_delay = (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
     }
     build_slices(r, ack);
+    paths = paths_room(r, ack, room);
     for (uint32_t i = 0; r->num_seen && i < MRD_PATHS_MAX; i++) {
         struct mrd_rcv_path *p = &r->path[i];
 
         if (!p->seen)
             continue;
-        if (ack->num_paths == MRD_WIRE_ACK_PATHS_MAX)
+        if (ack->num_paths == paths)
             break;
         p->seen = false;
         r->num_seen--;

@@ -73,7 +73,8 @@ bool mrd_rcv_rides(const struct mrd_rcv *r);
 /* The block's fields; what was owed counts as told. */
 void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit,
                   uint64_t now_ns);
-void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit,
+/* An ack of at most `room` bytes, header included: paths that find no room are told by the next one. */
+void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint32_t room,
                    uint64_t now_ns);
 
 #endif

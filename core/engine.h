@@ -100,8 +100,10 @@ uint64_t mrd_engine_deadline(const struct mrd_engine *e);
 
 struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context);
 int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd);
+/* `mover`: what the mover knows the memory by; it is the caller's to undo after mrd_engine_dereg_mr(). */
 struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
-                                 int access, int *error);
+                                 int access, const struct mrd_mover_mr *mover, int *error);
+struct mrd_mover_mr mrd_engine_mover_mr(const struct mrd_mr *mr);
 int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns);
 struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
                                     void *cq_context, int *error);

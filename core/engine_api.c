@@ -45,7 +45,7 @@ int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
 }
 
 struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
-                                 int access, int *error)
+                                 int access, const struct mrd_mover_mr *mover, int *error)
 {
     const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ;
     struct mrd_mr pub = {.context = pd->context, .pd = pd, .addr = addr, .length = length};
@@ -65,7 +65,7 @@ struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *
         return NULL;
     }
     *error = -ENOMEM;
-    mr = mrd_mr_add(&e->mrs, &e->rng, &pub, access);
+    mr = mrd_mr_add(&e->mrs, &e->rng, &pub, access, mover);
     if (!mr) {
         fail(e, 0, "no memory for another region");
         return NULL;
@@ -74,6 +74,11 @@ struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *
     e->num_mrs++;
     *error = 0;
     return &mr->pub;
+}
+
+struct mrd_mover_mr mrd_engine_mover_mr(const struct mrd_mr *mr)
+{
+    return ((const struct mrd_mr_impl *)(const void *)mr)->mover;
 }
 
 /* Nothing is searched: each later touch of the memory looks its key up, and finds it gone. */

@@ -55,6 +55,12 @@ static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
     return (uint16_t)ev;
 }
 
+/* What any packet may have in all: with a path to each peer, an ack of many paths would outgrow a small MTU. */
+static uint32_t packet_room(const struct mrd_engine *e)
+{
+    return e->config.mover.payload_bytes + MRD_HEAD_PEEK_BYTES;
+}
+
 void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_rcv *r = &peer->rx->rcv;
@@ -68,7 +74,7 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
                                  .reply = e->config.self.port};
     struct mrd_wire_ack ack;
 
-    mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), e->now);
+    mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), packet_room(e), e->now);
     r->twice = false;
     r->now = once_more; /* no room for both: the second follows */
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
@@ -215,6 +221,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     *check = mrd_wire_payload_check(p->iov[0].iov_base, rec->len);
     if (!e->config.mover.copies) {
         p->cookie = (uint64_t)(uintptr_t)msg;
+        p->key = mrd_mr_mover_key(&e->mrs, mrd_sge_at(msg->sge, rec->offset)->lkey);
         msg->reading++;
     }
     return at;

@@ -74,7 +74,7 @@ static struct mrd_mr_impl *find_rkey(const struct mrd_mrs *mrs, uint32_t rkey)
 }
 
 struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
-                               int access)
+                               int access, const struct mrd_mover_mr *mover)
 {
     struct mrd_mr_impl *mr;
     uint32_t rkey, index;
@@ -96,6 +96,7 @@ struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const s
     mr->pub.lkey = mrs->generation | index;
     mr->pub.rkey = rkey;
     mr->access = access;
+    mr->mover = *mover;
     mrs->by_index[index] = mr;
     mrd_hash_add(&mrs->rkeys, &mr->by_rkey, mrd_hash_mix(rkey));
     mrs->num++;
@@ -136,6 +137,11 @@ enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd
     const struct mrd_mr_impl *mr = find_rkey(mrs, rkey);
 
     return mr ? covers(mr, pd, addr, len, access) : MRD_MR_NO_KEY;
+}
+
+uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey)
+{
+    return mrs->by_index[lkey & (mrs->size - 1)]->mover.key;
 }
 
 enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/hash.h"
+#include "core/packet.h"
 #include "core/rng.h"
 #include "mrd/mrd.h"
 
@@ -20,6 +21,7 @@ struct mrd_allocator;
 struct mrd_mr_impl {
     struct mrd_mr pub;
     int access;
+    struct mrd_mover_mr mover;
     struct mrd_hash_node by_rkey;
 };
 
@@ -37,13 +39,15 @@ bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator);
 void mrd_mrs_fini(struct mrd_mrs *mrs);
 /* NULL: no memory. Keys are filled in. */
 struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
-                               int access);
+                               int access, const struct mrd_mover_mr *mover);
 void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr);
 /* May [addr, addr + len) be used through this lkey by an object of `pd`? access: flags needed. */
 enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t lkey,
                                  uint64_t addr, uint32_t len, int access);
 enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey,
                                   uint64_t addr, uint64_t len, int access);
+/* The mover's key for a region that mrd_mr_local() found valid. */
+uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey);
 /* All of a scatter or gather list; MRD_MR_OK if every entry is. */
 enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
                                 const struct mrd_sge *sge, uint32_t num, int access);

@@ -53,6 +53,12 @@ enum mrd_tx_flags {
     MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: it was cut before the path's MTU shrank */
 };
 
+/* A memory region as the mover knows it; all zero where it need not know. */
+struct mrd_mover_mr {
+    void *handle; /* the mover's */
+    uint32_t key; /* goes into mrd_tx_packet.key */
+};
+
 /* Cookie of packets whose buffers the mover need not report. */
 #define MRD_TX_COOKIE_NONE UINT64_MAX
 
@@ -67,6 +73,7 @@ struct mrd_tx_packet {
     uint16_t head_cap; /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
     uint32_t len;      /* the whole datagram: head_len + all of iov[] */
     uint8_t *head;     /* the caller's memory, filled by the engine */
+    uint32_t key;      /* with iov[]: the mover's key of that memory, where it gave one */
     struct iovec iov[MRD_SEGMENT_PIECES_MAX]; /* payload in the user's buffers */
 };
 

@@ -9,6 +9,16 @@
 
 #include "mrd/mrd.h"
 
+/* The entry that byte `offset` of the list, which must have it, lies in. */
+static inline const struct mrd_sge *mrd_sge_at(const struct mrd_sge *sge, uint32_t offset)
+{
+    while (offset >= sge->length) {
+        offset -= sge->length;
+        sge++;
+    }
+    return sge;
+}
+
 /* Bytes [offset, offset + len) of the list, which must hold them, as pieces; how many, at most num_sge. */
 static inline unsigned mrd_sge_pieces(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
                                       uint32_t len, struct iovec *iov)

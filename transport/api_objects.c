@@ -79,15 +79,23 @@ struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int acce
 {
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
     int error = check_region(addr, length, access);
+    struct mrd_mover_mr mover = {0};
 
-    if (!error)
-        error = mrd_context_enter(c);
+    /* Pinning memory takes its time: the context goes on meanwhile. */
+    if (!error && *c->alive && c->ops->reg_mr)
+        error = c->ops->reg_mr(c->backend, addr, length, access, &mover);
+    if (error)
+        return refused(error);
+    error = mrd_context_enter(c);
     if (error)
         return refused(error);
 
-    struct mrd_mr *mr = mrd_engine_reg_mr(c->engine, pd, addr, length, access, &error);
+    struct mrd_mr *mr = mrd_engine_reg_mr(c->engine, pd, addr, length, access, &mover, &error);
 
-    return made(c, mr, error);
+    made(c, mr, error);
+    if (!mr && c->ops->dereg_mr)
+        c->ops->dereg_mr(c->backend, mover);
+    return mr;
 }
 
 int mrd_dereg_mr(struct mrd_mr *mr)
@@ -104,11 +112,15 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     }
 
     uint64_t now_ns = mrd_context_now(c);
+    struct mrd_mover_mr mover = mrd_engine_mover_mr(mr);
 
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_dereg_mr(c->engine, mr, now_ns);
     mrd_progress_send(c, now_ns);
-    return done(c, error);
+    error = done(c, error);
+    if (!error && c->ops->dereg_mr)
+        c->ops->dereg_mr(c->backend, mover);
+    return error;
 }
 
 struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context)
@@ -209,11 +221,6 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
     int payload_bytes = c->ops->payload_bytes(c->backend, to);
 
     if (payload_bytes < 0) {
-        char text[MRD_ADDRESS_MAX];
-
-        if (c->ops->format_address(c->backend, to, text, sizeof(text)))
-            text[0] = '\0';
-        mrd_error_set("%s: %s", text, strerror(-payload_bytes));
         mrd_context_leave(c);
         return refused(payload_bytes);
     }

@@ -180,7 +180,7 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
         .mtu = c->backend->mover.payload_bytes,
         .link_bps = c->link_bps,
         .receive_buffer_bytes = c->backend->mover.rx_buffer_bytes,
-        .port = (uint16_t)self.port,
+        .port = c->ops->has_port ? (uint16_t)self.port : 0,
     };
 
     strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);

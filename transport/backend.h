@@ -19,7 +19,8 @@ typedef unsigned mrd_plan_fn(void *arg, const uint8_t *head, unsigned head_len, 
                              struct mrd_rx_plan *plan);
 
 struct mrd_backend_ops {
-    const char *transport; /* "udp", "sim" */
+    const char *transport; /* "udp", "ibv", "sim" */
+    bool has_port;         /* the port of its addresses is a UDP port or a host's number */
 
     /* The mover with its sockets bound, or NULL with *error = -errno and mrd_error_set() called. */
     struct mrd_backend *(*open)(const struct mrd_device *device,
@@ -52,6 +53,17 @@ struct mrd_backend_ops {
     /* A descriptor that polls readable when packets wait, or -1. */
     int (*fd)(struct mrd_backend *b);
 
+    /*
+     * Make memory known to the device before it is sent from, and undo that: without the context's lock, perhaps at
+     * the same time as any other op. 0 or -errno with mrd_error_set(). NULL when the mover need not know.
+     */
+    int (*reg_mr)(struct mrd_backend *b, void *addr, size_t length, int access,
+                  struct mrd_mover_mr *mr);
+    void (*dereg_mr)(struct mrd_backend *b, struct mrd_mover_mr mr);
+
+    /* The device's next event: true, or false: none. Cheap enough for every step. NULL if it never has one. */
+    bool (*take_event)(struct mrd_backend *b, enum mrd_event_type *type);
+
     /* A fresh source port: its path number, or -ENOTSUP with fixed ports, -EMFILE, -ENOSPC. */
     int (*new_path)(struct mrd_backend *b);
     /* The number shown to users for a path: UDP source port. */
@@ -64,7 +76,8 @@ struct mrd_backend_ops {
                           size_t len);
     /* The address to tell others. */
     int (*self_address)(struct mrd_backend *b, struct mrd_addr *addr);
-    /* Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH. */
+    /* Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH with
+     * mrd_error_set(). */
     int (*payload_bytes)(struct mrd_backend *b, const struct mrd_addr *to);
 };
 
@@ -75,9 +88,13 @@ struct mrd_backend {
     bool threaded;          /* a progress thread makes sense: false for virtual time */
 };
 
-/* The devices of a mover, appended to list[0..max): how many. */
+/* The devices of a mover, put into list[0..max): how many. */
 unsigned mrd_udp_devices(struct mrd_device *list, unsigned max);
 extern const struct mrd_backend_ops mrd_udp_ops;
+#ifdef MRD_HAVE_IBV
+unsigned mrd_ibv_devices(struct mrd_device *list, unsigned max);
+extern const struct mrd_backend_ops mrd_ibv_ops;
+#endif
 /* The simulated host's ops are found through its device; see transport/sim/. */
 const struct mrd_backend_ops *mrd_backend_find(const struct mrd_device *device);
 

@@ -175,13 +175,24 @@ static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
     }
 }
 
-/* Move the engine's events to where async_fd tells of them. */
+/* An event of the device: its address is our own. */
+static bool device_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
+{
+    if (!c->ops->take_event || !c->ops->take_event(c->backend, &event->type))
+        return false;
+    event->peer_id = 0;
+    return c->ops->self_address(c->backend, &event->addr) == 0;
+}
+
+/* Move the device's and the engine's events to where async_fd tells of them. */
 static void collect_events(struct mrd_context_impl *c)
 {
     struct mrd_event_ring *ring = &c->events;
 
     while (ring->tail - ring->head < MRD_EVENT_RING) {
-        if (mrd_engine_get_event(c->engine, &ring->events[ring->tail % MRD_EVENT_RING]))
+        struct mrd_engine_event *event = &ring->events[ring->tail % MRD_EVENT_RING];
+
+        if (!device_event(c, event) && mrd_engine_get_event(c->engine, event))
             return;
         ring->tail++;
         if (c->context.async_fd < 0)

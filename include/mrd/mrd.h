@@ -471,7 +471,7 @@ struct mrd_context_info {
     char cc[16];
     uint64_t link_bps; /* 0: unknown */
     uint32_t receive_buffer_bytes;
-    uint16_t port;
+    uint16_t port; /* UDP receive port; 0: the device has none */
     uint16_t reserved;
 };
 MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info,

@@ -100,7 +100,8 @@ static inline void pair_open_end(struct pair *p, unsigned i)
     attr.send_cq = attr.recv_cq = end->cq;
     end->qp = mrd_engine_create_qp(end->e, end->pd, &attr, &error);
     end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
-                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE, &error);
+                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
+                                &(struct mrd_mover_mr){0}, &error);
     assert_non_null(end->qp);
     assert_non_null(end->mr);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/ack.h"
+#include "core/packet.h"
 #include "core/rng.h"
 
 enum { TRACKER = 1024 };
@@ -39,7 +40,7 @@ static void add(struct rcv_fixture *f, uint32_t psn)
 
 static void build(struct rcv_fixture *f, uint64_t now_ns)
 {
-    mrd_rcv_build(&f->r, &f->ack, f->r.cum + TRACKER, now_ns);
+    mrd_rcv_build(&f->r, &f->ack, f->r.cum + TRACKER, UINT32_MAX, now_ns);
 }
 
 /* Does the ack say that this PSN arrived? */
@@ -338,11 +339,11 @@ static void mrd_rcv_build__a_grant_is_a_promise(void **state)
 
     (void)state;
     begin(&f, TRACKER, UINT32_MAX - 10);
-    mrd_rcv_build(&f.r, &f.ack, 500, 0);
+    mrd_rcv_build(&f.r, &f.ack, 500, UINT32_MAX, 0);
     assert_int_equal(f.r.limit, TRACKER - 11);
-    mrd_rcv_build(&f.r, &f.ack, 2000, 0);
+    mrd_rcv_build(&f.r, &f.ack, 2000, UINT32_MAX, 0);
     assert_int_equal(f.r.limit, 2000);
-    mrd_rcv_build(&f.r, &f.ack, 1000, 0);
+    mrd_rcv_build(&f.r, &f.ack, 1000, UINT32_MAX, 0);
     assert_int_equal(f.ack.psn_limit, 1000);
     assert_int_equal(f.r.limit, 2000);
 }
@@ -490,6 +491,34 @@ static void mrd_rcv_build__many_paths_take_turns(void **state)
         assert_int_equal(told[i], 1);
 }
 
+/* However small the room, an ack keeps to it as long as the slices alone do, and each path gets its turn. */
+static void mrd_rcv_build__keeps_to_the_room(void **state)
+{
+    static const uint32_t rooms[] = {1024, 512, 400};
+    struct rcv_fixture f;
+
+    (void)state;
+    for (unsigned r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
+        unsigned told = 0, acks = 0;
+
+        begin(&f, TRACKER, 0);
+        for (uint32_t psn = 0; psn < 64; psn++) {
+            add(&f, psn * 3);
+            count_at(&f, psn * 3, (uint16_t)psn, false, 0);
+        }
+        for (; told < 64 && acks < 64; acks++) {
+            uint8_t packet[MRD_TX_HEAD_BYTES];
+            struct mrd_wire_head head = {.type = MRD_WIRE_ACK};
+
+            mrd_rcv_build(&f.r, &f.ack, TRACKER, rooms[r], 0);
+            told += f.ack.num_paths;
+            assert_true(mrd_wire_put_ack(mrd_wire_put_head(packet, &head), &f.ack) - packet <=
+                        (ptrdiff_t)rooms[r]);
+        }
+        assert_int_equal(told, 64);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +544,7 @@ int main(void)
         cmocka_unit_test(mrd_rcv_build__tells_nothing_beyond_the_highest),
         cmocka_unit_test(mrd_rcv_build__full_tracker_fits),
         cmocka_unit_test(mrd_rcv_build__many_paths_take_turns),
+        cmocka_unit_test(mrd_rcv_build__keeps_to_the_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void came(struct rcv_fixture *f, uint16_t path, uint32_t stamp, uint32_t 
 
 static void build(struct rcv_fixture *f)
 {
-    mrd_rcv_build(&f->r, &f->ack, TRACKER, 0);
+    mrd_rcv_build(&f->r, &f->ack, TRACKER, UINT32_MAX, 0);
 }
 
 /* Every path's last packet, not only the one that is echoed; once. */

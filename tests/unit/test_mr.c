@@ -39,7 +39,8 @@ static struct mrd_mr_impl *add(struct mr_fixture *f, uint64_t addr, size_t lengt
 {
     struct mrd_mr pub = {.pd = &f->pd, .addr = (void *)(uintptr_t)addr, .length = length};
 
-    return mrd_mr_add(&f->mrs, &f->rng, &pub, access);
+    return mrd_mr_add(&f->mrs, &f->rng, &pub, access,
+                      &(struct mrd_mover_mr){.key = ~(uint32_t)(uintptr_t)addr});
 }
 
 static void mrd_mrs_init__fails_without_memory(void **state)
@@ -77,6 +78,23 @@ static void mrd_mr_add__keys_differ(void **state)
         }
     }
     for (int i = 0; i < REGIONS; i++)
+        mrd_mr_del(&f.mrs, mr[i]);
+    end(&f);
+}
+
+/* A region's key at the mover is found by its lkey, whatever else was registered. */
+static void mrd_mr_mover_key__by_lkey(void **state)
+{
+    struct mr_fixture f;
+    struct mrd_mr_impl *mr[3];
+
+    (void)state;
+    begin(&f);
+    for (unsigned i = 0; i < 3; i++)
+        mr[i] = add(&f, 0x1000 * (i + 1), 16, 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(mrd_mr_mover_key(&f.mrs, mr[i]->pub.lkey), ~(0x1000 * (i + 1)));
+    for (unsigned i = 0; i < 3; i++)
         mrd_mr_del(&f.mrs, mr[i]);
     end(&f);
 }
@@ -261,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_mrs_init__fails_without_memory),
         cmocka_unit_test(mrd_mr_add__keys_differ),
+        cmocka_unit_test(mrd_mr_mover_key__by_lkey),
         cmocka_unit_test(mrd_mr_add__grows),
         cmocka_unit_test(mrd_mr_add__null_without_memory),
         cmocka_unit_test(mrd_mr_del__keys_are_dead),

@@ -285,6 +285,17 @@ static void mrd_rng_below__even_and_in_range(void **state)
     assert_int_equal(mrd_rng_below(&rng, 1), 0);
 }
 
+static void mrd_sge_at__skips_what_is_before(void **state)
+{
+    static const struct mrd_sge sge[] = {{.length = 10}, {.length = 0}, {.length = 5}};
+
+    (void)state;
+    assert_ptr_equal(mrd_sge_at(sge, 0), &sge[0]);
+    assert_ptr_equal(mrd_sge_at(sge, 9), &sge[0]);
+    assert_ptr_equal(mrd_sge_at(sge, 10), &sge[2]);
+    assert_ptr_equal(mrd_sge_at(sge, 14), &sge[2]);
+}
+
 /* ---------------------------------------------------------------------------------------- sge.h */
 
 static void mrd_sge_pieces__table(void **state)
@@ -345,6 +356,7 @@ int main(void)
         cmocka_unit_test(mrd_list_splice__all_to_the_end),
         cmocka_unit_test(mrd_rng_u64__published_sequence),
         cmocka_unit_test(mrd_rng_below__even_and_in_range),
+        cmocka_unit_test(mrd_sge_at__skips_what_is_before),
         cmocka_unit_test(mrd_sge_pieces__table),
     };
 

@@ -443,13 +443,16 @@ static int sim_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 
 static int sim_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
 {
-    if (!is_host(host_of(b)->sim, to))
+    if (!is_host(host_of(b)->sim, to)) {
+        mrd_error_set("sim:%u: the simulation has no such host", to->port - 1);
         return -EHOSTUNREACH;
+    }
     return (int)b->mover.payload_bytes;
 }
 
 const struct mrd_backend_ops mrd_sim_ops = {
     .transport = "sim",
+    .has_port = true,
     .open = sim_open,
     .close = sim_close,
     .now_ns = sim_now_ns,

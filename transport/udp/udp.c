@@ -252,6 +252,7 @@ unsigned mrd_udp_devices(struct mrd_device *list, unsigned max)
 
 const struct mrd_backend_ops mrd_udp_ops = {
     .transport = "udp",
+    .has_port = true,
     .open = udp_open,
     .close = udp_close,
     .now_ns = udp_now_ns,
