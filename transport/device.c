@@ -8,7 +8,20 @@
 #include "transport/error.h"
 #include "transport/sim/sim_host.h"
 
-enum { DEVICES_MAX = 16 };
+enum { DEVICES_MAX = 64 };
+
+/* In the order in which they are listed: NULL opens the first device. */
+static const struct mover {
+    const struct mrd_backend_ops *ops;
+    unsigned (*devices)(struct mrd_device *list, unsigned max); /* NULL: they are not listed */
+} movers[] = {
+    {&mrd_udp_ops, mrd_udp_devices},
+#ifdef MRD_HAVE_IBV
+    {&mrd_ibv_ops, mrd_ibv_devices},
+#endif
+    {&mrd_sim_ops, NULL},
+};
+enum { NUM_MOVERS = sizeof(movers) / sizeof(movers[0]) };
 
 /* The array that users see and what it points to, in one block. */
 struct device_list {
@@ -26,8 +39,11 @@ struct mrd_device **mrd_get_device_list(int *num_devices)
         return NULL;
     }
 
-    unsigned n = mrd_udp_devices(list->device, DEVICES_MAX);
+    unsigned n = 0;
 
+    for (unsigned i = 0; i < NUM_MOVERS; i++)
+        if (movers[i].devices)
+            n += movers[i].devices(list->device + n, DEVICES_MAX - n);
     for (unsigned i = 0; i < n; i++)
         list->entry[i] = &list->device[i];
     if (num_devices)
@@ -47,10 +63,8 @@ const char *mrd_get_device_name(const struct mrd_device *device)
 
 const struct mrd_backend_ops *mrd_backend_find(const struct mrd_device *device)
 {
-    static const struct mrd_backend_ops *const movers[] = {&mrd_udp_ops, &mrd_sim_ops};
-
-    for (unsigned i = 0; i < sizeof(movers) / sizeof(movers[0]); i++)
-        if (!strcmp(device->transport, movers[i]->transport))
-            return movers[i];
+    for (unsigned i = 0; i < NUM_MOVERS; i++)
+        if (!strcmp(device->transport, movers[i].ops->transport))
+            return movers[i].ops;
     return NULL;
 }

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Address handles: made when a path to a GID is first taken, kept while there is room.
+ *
+ * Making one asks the kernel, which may have to resolve an Ethernet address, so a GID that failed is left alone for
+ * a while. Handles go with the longest unused entry, but never while a datagram posted with one is at the device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "transport/ibv/ibv.h"
+
+enum {
+    PORT_BITS = 14,                /* of a source port, that the flow label decides */
+    LABELS = (1 << PORT_BITS) - 1, /* nonzero ones that differ in these bits */
+    LABEL_STRIDE = 5077,           /* prime to LABELS: neighbours differ in many bits */
+};
+#define RETRY_NS 100000000ull
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int mrd_ibv_remotes_init(struct mrd_ibv *ibv, uint32_t max)
+{
+    struct mrd_ibv_remotes *r = &ibv->remotes;
+    uint32_t buckets = mrd_hash_buckets(2 * max);
+
+    mrd_list_init(&r->used);
+    r->hash.bucket = calloc(buckets, sizeof(struct mrd_hash_node *));
+    r->hash.mask = buckets - 1;
+    r->max = max;
+    r->num_ahs = ibv->port.entropy == MRD_IBV_BY_AH ? ibv->max_paths : 1;
+    if (r->hash.bucket)
+        return 0;
+    mrd_error_set("no memory for the address handles of %u peers", max);
+    return -ENOMEM;
+}
+
+static void remote_free(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote)
+{
+    for (uint32_t i = 0; i < ibv->remotes.num_ahs; i++)
+        if (remote->ah[i])
+            ibv_destroy_ah(remote->ah[i]);
+    mrd_hash_del(&ibv->remotes.hash, &remote->by_key);
+    mrd_list_remove(&remote->used);
+    ibv->remotes.num--;
+    free(remote);
+}
+
+void mrd_ibv_remotes_fini(struct mrd_ibv *ibv)
+{
+    struct mrd_node *n;
+
+    if (!ibv->remotes.hash.bucket)
+        return;
+    while ((n = mrd_list_first(&ibv->remotes.used)))
+        remote_free(ibv, mrd_container_of(n, struct mrd_ibv_remote, used));
+    free(ibv->remotes.hash.bucket);
+    ibv->remotes.hash.bucket = NULL;
+}
+
+/* Handles lead to a GID; only where QPNs are learnt is a peer more than that. */
+static void key_of(const struct mrd_ibv *ibv, const struct mrd_addr *addr, struct mrd_addr *key)
+{
+    *key = *addr;
+    key->scope = 0;
+    if (ibv->port.entropy != MRD_IBV_BY_QPAIR)
+        key->port = 0;
+}
+
+static uint64_t hash_of(const struct mrd_addr *key)
+{
+    uint64_t w[2];
+
+    memcpy(w, key->ip, sizeof(w));
+    return mrd_hash_mix(w[0] ^ mrd_hash_mix(w[1] ^ key->port));
+}
+
+static struct mrd_ibv_remote *find(const struct mrd_ibv *ibv, const struct mrd_addr *key)
+{
+    for (struct mrd_hash_node *n = mrd_hash_first(&ibv->remotes.hash, hash_of(key)); n;
+         n = n->next) {
+        struct mrd_ibv_remote *remote = mrd_container_of(n, struct mrd_ibv_remote, by_key);
+
+        if (memcmp(&remote->key, key, sizeof(*key)) == 0)
+            return remote;
+    }
+    return NULL;
+}
+
+struct mrd_ibv_remote *mrd_ibv_remote_find(struct mrd_ibv *ibv, const struct mrd_addr *addr)
+{
+    struct mrd_addr key;
+
+    key_of(ibv, addr, &key);
+    return find(ibv, &key);
+}
+
+static bool make_room(struct mrd_ibv *ibv)
+{
+    struct mrd_ibv_remotes *r = &ibv->remotes;
+
+    if (r->num < r->max)
+        return true;
+    for (struct mrd_node *n = r->used.next; n != &r->used; n = n->next) {
+        struct mrd_ibv_remote *remote = mrd_container_of(n, struct mrd_ibv_remote, used);
+
+        if (remote->num_posted)
+            continue;
+        remote_free(ibv, remote);
+        return true;
+    }
+    return false;
+}
+
+struct mrd_ibv_remote *mrd_ibv_remote_for(struct mrd_ibv *ibv, const struct mrd_addr *addr)
+{
+    struct mrd_ibv_remotes *r = &ibv->remotes;
+    struct mrd_ibv_remote *remote;
+    struct mrd_addr key;
+
+    key_of(ibv, addr, &key);
+    remote = find(ibv, &key);
+    if (remote) {
+        mrd_list_remove(&remote->used);
+        mrd_list_append(&r->used, &remote->used);
+        return remote;
+    }
+    if (!make_room(ibv))
+        return NULL;
+    remote = calloc(1, sizeof(*remote) + r->num_ahs * sizeof(struct ibv_ah *));
+    if (!remote)
+        return NULL;
+    remote->key = key;
+    remote->num_qpns = 1;
+    remote->qpn[0] = addr->port;
+    mrd_hash_add(&r->hash, &remote->by_key, hash_of(&key));
+    mrd_list_append(&r->used, &remote->used);
+    r->num++;
+    return remote;
+}
+
+void mrd_ibv_remote_learn(struct mrd_ibv_remote *remote, uint32_t qpn)
+{
+    for (uint32_t i = 0; i < remote->num_qpns; i++)
+        if (remote->qpn[i] == qpn)
+            return;
+    if (remote->num_qpns < MRD_IBV_PAIR_QPS)
+        remote->qpn[remote->num_qpns++] = qpn;
+}
+
+uint32_t mrd_ibv_flow_label(const struct mrd_ibv *ibv, uint32_t path)
+{
+    return 1 + (ibv->label_base + path * LABEL_STRIDE) % LABELS;
+}
+
+struct ibv_ah *mrd_ibv_remote_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote, uint32_t path)
+{
+    uint32_t index = ibv->port.entropy == MRD_IBV_BY_AH ? path : 0;
+    struct ibv_ah_attr attr = {
+        .is_global = 1,
+        .port_num = ibv->port.num,
+        .grh = {.sgid_index = (uint8_t)ibv->port.gid_index,
+                .hop_limit = MRD_IBV_HOP_LIMIT,
+                .traffic_class = MRD_ECN_ECT0},
+    };
+
+    if (remote->ah[index])
+        return remote->ah[index];
+    if (remote->failed_ns && now_ns() - remote->failed_ns < RETRY_NS) {
+        errno = EHOSTUNREACH;
+        return NULL;
+    }
+    memcpy(attr.grh.dgid.raw, remote->key.ip, sizeof(remote->key.ip));
+    if (ibv->port.entropy == MRD_IBV_BY_AH)
+        attr.grh.flow_label = mrd_ibv_flow_label(ibv, path);
+    errno = EIO;
+    remote->ah[index] = ibv_create_ah(ibv->pd, &attr);
+    remote->failed_ns = remote->ah[index] ? 0 : now_ns();
+    return remote->ah[index];
+}
+
+static bool is_v4(const struct mrd_addr *addr)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(addr->ip, prefix, sizeof(prefix)) == 0;
+}
+
+int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+    char text[MRD_ADDRESS_MAX];
+    struct mrd_ibv_remote *remote;
+
+    if (mrd_ibv_format_address(b, to, text, sizeof(text)))
+        text[0] = '\0';
+    if (is_v4(to) != ibv->port.v4) {
+        mrd_error_set("%s is %s, but GID %u of %s is %s: choose another GID at one end", text,
+                      ibv->port.v4 ? "IPv6" : "IPv4", ibv->port.gid_index, ibv->name,
+                      ibv->port.v4 ? "IPv4" : "IPv6");
+        return -EHOSTUNREACH;
+    }
+    remote = mrd_ibv_remote_for(ibv, to);
+    if (!remote) {
+        mrd_error_set("no room for an address handle to %s: all %u are in use", text,
+                      ibv->remotes.max);
+        return -ENOMEM;
+    }
+    /* Whoever asks for a handle has waited long enough since the last try. */
+    remote->failed_ns = 0;
+    if (!mrd_ibv_remote_ah(ibv, remote, 0)) {
+        mrd_error_set("%s has no way to %s: %s", ibv->name, text, strerror(errno));
+        return -EHOSTUNREACH;
+    }
+    return (int)ibv->payload_bytes;
+}

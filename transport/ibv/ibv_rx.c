@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receiving: datagrams are read where the device put them, and their slots posted again when the engine is done. */
+#include <assert.h>
+#include <string.h>
+
+#include "core/wire.h"
+#include "transport/ibv/ibv.h"
+
+enum {
+    POST_MAX = 64,
+    REPLY_AT = 29, /* of our header: 24 bits */
+    /* Where the lower header lies in the 40 bytes: an IPv4 one, right-aligned, or the GRH, which is an IPv6 one. */
+    V4_AT = 20,
+    V4_TOS_AT = V4_AT + 1,
+    V4_SOURCE_AT = V4_AT + 12,
+    V6_SOURCE_AT = 8,
+    PPM = 1000000,
+};
+
+static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
+{
+    return (uint64_t)ibv->rx_slots[index].generation << 32 | index;
+}
+
+/* Without a shared receive queue, packets arrive at the first queue pair, or where pairs are paths at all of them. */
+static uint32_t home_of(const struct mrd_ibv *ibv, uint32_t index)
+{
+    return !ibv->srq && ibv->port.entropy == MRD_IBV_BY_QPAIR ? index % ibv->num_qps : 0;
+}
+
+static int post_list(struct mrd_ibv *ibv, uint32_t home, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad)
+{
+    if (ibv->srq)
+        return ibv_post_srq_recv(ibv->srq, wr, bad);
+    return ibv_post_recv(ibv->qps[home].qp, wr, bad);
+}
+
+/* Post the last idle slots that share a queue; false: the device does not take all of them now. */
+static bool post_some(struct mrd_ibv *ibv)
+{
+    struct ibv_recv_wr wr[POST_MAX], *bad = NULL;
+    struct ibv_sge sge[POST_MAX];
+    uint32_t home = home_of(ibv, ibv->rx_idle[ibv->rx_num_idle - 1]);
+    unsigned n = 0, posted;
+
+    while (n < POST_MAX && n < ibv->rx_num_idle) {
+        uint32_t index = ibv->rx_idle[ibv->rx_num_idle - 1 - n];
+
+        if (home_of(ibv, index) != home)
+            break;
+        sge[n] = (struct ibv_sge){.addr = (uintptr_t)(ibv->memory + (size_t)ibv->rx_stride * index),
+                                  .length = MRD_IBV_GRH_BYTES + ibv->port.mtu,
+                                  .lkey = ibv->mr->lkey};
+        wr[n] =
+            (struct ibv_recv_wr){.wr_id = wr_id_of(ibv, index), .sg_list = &sge[n], .num_sge = 1};
+        if (n)
+            wr[n - 1].next = &wr[n];
+        n++;
+    }
+    posted = n;
+    if (post_list(ibv, home, wr, &bad))
+        posted = bad ? (unsigned)(bad - wr) : 0;
+    for (unsigned i = 0; i < posted; i++) {
+        struct mrd_ibv_rx_slot *slot = &ibv->rx_slots[(uint32_t)wr[i].wr_id];
+
+        slot->posted = true;
+        slot->qp = (uint16_t)home;
+    }
+    ibv->rx_num_idle -= posted;
+    return posted == n;
+}
+
+/* What the device does not take now stays idle until the next time. */
+void mrd_ibv_rx_post(struct mrd_ibv *ibv)
+{
+    while (ibv->rx_num_idle && post_some(ibv))
+        ;
+}
+
+static void retire(struct mrd_ibv *ibv, uint32_t index)
+{
+    ibv->rx_slots[index].posted = false;
+    ibv->rx_slots[index].generation++;
+    ibv->rx_idle[ibv->rx_num_idle++] = index;
+}
+
+void mrd_ibv_rx_forget(struct mrd_ibv *ibv, uint32_t qp)
+{
+    for (uint32_t i = 0; i < ibv->port.rx_slots; i++)
+        if (ibv->rx_slots[i].posted && ibv->rx_slots[i].qp == qp)
+            retire(ibv, i);
+}
+
+/* -------------------------------------------------------------------- arrivals */
+
+static void read_lower_header(const struct mrd_ibv *ibv, const uint8_t *grh,
+                              struct mrd_rx_packet *p)
+{
+    memset(&p->from, 0, sizeof(p->from));
+    if (ibv->port.v4) {
+        p->from.ip[10] = p->from.ip[11] = 0xff;
+        memcpy(p->from.ip + 12, grh + V4_SOURCE_AT, 4);
+        p->ecn = grh[V4_TOS_AT] & 3;
+    } else {
+        memcpy(p->from.ip, grh + V6_SOURCE_AT, 16);
+        p->ecn = (grh[1] >> 4) & 3; /* version, traffic class, flow label */
+    }
+}
+
+/* Where pairs of QPs are paths: a peer's further QPNs, told by those that its packets come from. */
+static void learn_qpn(struct mrd_ibv *ibv, const struct mrd_rx_packet *p)
+{
+    struct mrd_addr addr = p->from;
+    struct mrd_ibv_remote *remote;
+    struct mrd_wire_head head;
+
+    if (p->len < MRD_WIRE_BASE_BYTES)
+        return;
+    addr.port = (uint32_t)p->data[REPLY_AT] << 16 | (uint32_t)p->data[REPLY_AT + 1] << 8 |
+                p->data[REPLY_AT + 2];
+    if (addr.port == p->from.port || !(remote = mrd_ibv_remote_find(ibv, &addr)))
+        return;
+    for (uint32_t i = 0; i < remote->num_qpns; i++)
+        if (remote->qpn[i] == p->from.port)
+            return;
+    if (mrd_wire_get(p->data, p->len, &head) == MRD_WIRE_OK)
+        mrd_ibv_remote_learn(remote, p->from.port);
+}
+
+/* A completion's datagram into *p; false: it is none for the engine. */
+static bool take(struct mrd_ibv *ibv, const struct ibv_wc *wc, struct mrd_rx_packet *p)
+{
+    const uint8_t *data = ibv->memory + (size_t)ibv->rx_stride * (uint32_t)wc->wr_id;
+
+    if (wc->status != IBV_WC_SUCCESS || wc->byte_len < MRD_IBV_GRH_BYTES ||
+        !(wc->wc_flags & IBV_WC_GRH))
+        return false;
+    if (ibv->drop_ppm && mrd_rng_below(&ibv->rng, PPM) < ibv->drop_ppm)
+        return false;
+    read_lower_header(ibv, data, p);
+    p->from.port = wc->src_qp;
+    p->data = data + MRD_IBV_GRH_BYTES;
+    p->len = wc->byte_len - MRD_IBV_GRH_BYTES;
+    p->placed = 0;
+    p->placed_len = 0;
+    p->plan_index = 0;
+    memset(&p->to, 0, sizeof(p->to));
+    if (ibv->port.entropy == MRD_IBV_BY_QPAIR)
+        learn_qpn(ibv, p);
+    return true;
+}
+
+static unsigned poll_once(struct mrd_ibv *ibv, struct mrd_rx_packet *packets, unsigned max,
+                          bool *more)
+{
+    struct ibv_wc wc[POST_MAX];
+    unsigned room = max < POST_MAX ? max : POST_MAX, n = 0;
+    int found = ibv_poll_cq(ibv->recv_cq, (int)room, wc);
+
+    *more = found == (int)room;
+    for (int i = 0; i < found; i++) {
+        uint32_t index = (uint32_t)wc[i].wr_id;
+
+        if (wc[i].wr_id != wr_id_of(ibv, index))
+            continue; /* of before its queue pair was reset */
+        n += take(ibv, &wc[i], &packets[n]);
+        retire(ibv, index);
+    }
+    return n;
+}
+
+/* -------------------------------------------------------------------- sleeping */
+
+static void drain_events(struct mrd_ibv *ibv)
+{
+    struct ibv_cq *cq;
+    void *context;
+
+    while (ibv_get_cq_event(ibv->channel, &cq, &context) == 0)
+        ibv_ack_cq_events(cq, 1);
+}
+
+/* Ask for an event of the next completion, then look again: one may have come in between. */
+static unsigned arm(struct mrd_ibv *ibv, struct mrd_rx_packet *packets, unsigned max, bool *more)
+{
+    unsigned n;
+
+    if (ibv_req_notify_cq(ibv->recv_cq, 0) || ibv_req_notify_cq(ibv->send_cq, 0))
+        return 0;
+    n = poll_once(ibv, packets, max, more);
+    mrd_ibv_tx_poll(ibv);
+    atomic_store_explicit(&ibv->armed, n == 0, memory_order_relaxed);
+    atomic_store_explicit(&ibv->want_armed, false, memory_order_relaxed);
+    return n;
+}
+
+unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
+                          bool *more, mrd_plan_fn *plan, void *plan_arg)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+    bool armed = atomic_load_explicit(&ibv->armed, memory_order_relaxed);
+    unsigned n;
+
+    (void)plan;
+    (void)plan_arg;
+    n = poll_once(ibv, packets, max, more);
+    if (armed && (n || ibv->fd_used || atomic_load_explicit(&ibv->woken, memory_order_relaxed))) {
+        drain_events(ibv);
+        atomic_store_explicit(&ibv->woken, false, memory_order_relaxed);
+        atomic_store_explicit(&ibv->armed, false, memory_order_relaxed);
+        armed = false;
+    }
+    if (!n && !armed &&
+        (ibv->fd_used || atomic_load_explicit(&ibv->want_armed, memory_order_relaxed)))
+        n = arm(ibv, packets, max, more);
+    if (!n)
+        mrd_ibv_rx_post(ibv);
+    return n;
+}
+
+void mrd_ibv_rx_return(struct mrd_backend *b)
+{
+    mrd_ibv_rx_post(mrd_ibv_of(b));
+}
