@@ -20,6 +20,8 @@ USAGE
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/page.sh
+source tools/page.sh
 
 out=tools
 sim=''
@@ -151,35 +153,13 @@ measure_all()
 
 # ---------------------------------------------------------------------------------------------------- the page
 
-# The template as a jq program: its text is one string, what stands between {{ and }} an expression in it.
-page_program()
-{
-    cat tools/experiments.jq
-    jq -Rrs 'def quoted: tojson | .[1:-1];
-        split("{{") | "\"" + (.[0] | quoted) + ([.[1:][] | split("}}")
-            | if length == 2 then "\\(" + .[0] + ")" + (.[1] | quoted) else error("a {{ without its }}") end]
-            | add) + "\""' tools/experiments.md.in
-}
-
-# The last change of what is measured. The page itself comes later, and other files do not matter.
-engine_commit()
-{
-    git log -1 --format=%h -- core transport include 2>/dev/null || true
-}
-
 write_page()
 {
-    (cd "$scratch" && jq -cn 'reduce inputs as $run ({}; .[input_filename | rtrimstr(".json")] += [$run])' ./*.json |
-        jq -c 'with_entries(.key |= ltrimstr("./"))') >"$scratch/all"
-    # Of several by one name, which differ in the seed, the first.
-    jq -Rcn 'reduce (inputs | split("\t")) as [$name, $command] ({}; .[$name] //= $command)' "$scratch/commands" \
-        >"$scratch/commands.object"
-    page_program >"$scratch/page.jq"
-    jq -rn -f "$scratch/page.jq" --argjson quick $quick --slurpfile all "$scratch/all" \
-        --slurpfile commands "$scratch/commands.object" --argjson seeds "$seeds" --argjson flow_bytes $flow_bytes \
-        --arg commit "$(engine_commit)" \
-        --arg version "$("$sim" --version)" --arg gnuplot "$(gnuplot --version)" --arg jq "$(jq --version)" \
-        >"$scratch/EXPERIMENTS.md" || die 'the page cannot be written, or the figures do not support a claim of it'
+    page_write tools/experiments.md.in tools/experiments.jq "$scratch" EXPERIMENTS.md \
+        --argjson quick $quick --argjson seeds "$seeds" --argjson flow_bytes $flow_bytes \
+        --arg commit "$(page_commit core transport include)" \
+        --arg version "$("$sim" --version)" --arg gnuplot "$(gnuplot --version)" --arg jq "$(jq --version)" ||
+        die 'the page cannot be written, or the figures do not support a claim of it'
 }
 
 draw_pictures()

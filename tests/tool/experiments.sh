@@ -45,7 +45,7 @@ whole "$scratch/out/EXPERIMENTS.md"
 claim()
 {
     jq -rn --argjson quick "$1" --argjson all '[{}]' --argjson commands '[{}]' \
-        "$(cat "$tools/experiments.jq") claim($2; \"it is so\")" 2>&1
+        "$(cat "$tools/page.jq") claim($2; \"it is so\")" 2>&1
 }
 
 [[ $(claim false true) == '' ]] || fail 'a claim that holds leaves something behind'
