@@ -10,48 +10,11 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/perf_cli.h"
 #include "tools/perf/compare.h"
 #include "tools/perf/measure.h"
-#include "tools/perf/options.h"
 #include "tools/perf/report.h"
 #include "tools/perf/unsupported.h"
-
-enum { WORDS_MAX = 32 };
-
-static struct perf_options options;
-static char error[PERF_ERROR_BYTES];
-
-/* Parse a line as a shell without quotes would. */
-static int parse(const char *line)
-{
-    static char text[512];
-    char *argv[WORDS_MAX + 1] = {"mrd_perf"};
-    int argc = 1;
-
-    error[0] = '\0';
-    assert_true(strlen(line) < sizeof(text));
-    strcpy(text, line);
-    for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    return perf_options_parse(&options, argc, argv, error, sizeof(error));
-}
-
-static void good(const char *line)
-{
-    if (parse(line) != PERF_PARSE_RUN)
-        fail_msg("'%s': %s", line, error);
-}
-
-/* Refused, and the sentence names the cause. */
-static void bad(const char *line, const char *cause)
-{
-    int rc = parse(line);
-
-    if (rc >= 0)
-        fail_msg("'%s' was taken", line);
-    if (!strstr(error, cause))
-        fail_msg("'%s': '%s' does not say '%s'", line, error, cause);
-}
 
 static void perf_options_parse__defaults(void **state)
 {
@@ -183,7 +146,7 @@ static void perf_options_parse__bad_values(void **state)
     bad("write_bw --order all", "neither none nor msg");
     bad("write_bw --bind 1,2,3 --local", "--bind");
     bad("write_bw --interval 0", "--interval");
-    bad("write_bw --transport pigeon", "mrd-udp, raw-udp, tcp");
+    bad("write_bw --transport pigeon", "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp");
     bad("write_bw --seed x", "--seed");
 }
 
@@ -216,8 +179,8 @@ static void perf_options_parse__unsupported(void **state)
     bad("write_bw -b",
         "option -b (--bidirectional) of perftest is not supported: run a second mrd_perf");
     bad("write_bw -c RC", "--transport");
-    bad("write_bw -x 3", "--bind-address");
-    bad("write_bw -x", "--bind-address");
+    bad("write_bw -X 3", "--bind");
+    bad("write_bw -X", "--bind");
     for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
         char line[128], expected[160];
         snprintf(line, sizeof(line), "write_bw --%s%s", u->name, u->has_arg ? " 1" : "");
@@ -238,7 +201,7 @@ static void perf_unsupported__no_letter_twice(void **state)
     (void)state;
     for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
         if (u->letter)
-            assert_null(strchr("sntrqpdmIQaFhVD6", u->letter));
+            assert_null(strchr("sntrqpdixmIQaFhVD6", u->letter));
         for (const struct perf_unsupported *v = u + 1; v->name; v++) {
             assert_true(u->letter == 0 || u->letter != v->letter);
             assert_string_not_equal(u->name, v->name);

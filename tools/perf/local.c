@@ -108,6 +108,16 @@ static int reap(pid_t client, pid_t server)
     return client_code != PERF_EXIT_OK ? client_code : server_code;
 }
 
+/* The server's end differs in its device only. */
+static const struct perf_options *server_options(const struct perf_options *o)
+{
+    static struct perf_options server; /* large, and needed to the end */
+
+    server = *o;
+    strcpy(server.device, o->server_device);
+    return &server;
+}
+
 int perf_local_run(const struct perf_options *o)
 {
     const char *loopback = o->ipv6 ? "::1" : "127.0.0.1";
@@ -131,7 +141,7 @@ int perf_local_run(const struct perf_options *o)
     pid_t server = fork();
     if (server == 0) {
         settle_child(cpus[1], parent);
-        exit(perf_server_session(o, listener));
+        exit(perf_server_session(server_options(o), listener));
     }
     close(listener);
     pid_t client = server < 0 ? -1 : fork();

@@ -5,30 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
-
-static size_t round_up(size_t value, size_t to)
-{
-    return (value + to - 1) / to * to;
-}
-
-struct mrd_layout mrd_layout_of(const struct perf_params *p, uint32_t verify_slots)
-{
-    struct mrd_layout l = {.slots = 1,
-                           .slot_bytes = round_up(p->size_bytes ? p->size_bytes : 1, LINE_BYTES)};
-
-    if (verify_slots) {
-        l.slots = verify_slots;
-        l.total_bytes = round_up(l.slots * l.slot_bytes, PAGE_BYTES);
-        return l;
-    }
-    /* Latency tests poll one place. */
-    if (!perf_test_is_lat(p->test) && l.slot_bytes < PAGE_BYTES)
-        l.slots = (uint32_t)(PAGE_BYTES / l.slot_bytes);
-    l.region_bytes = round_up(l.slots * l.slot_bytes, PAGE_BYTES);
-    l.total_bytes = p->qps * l.region_bytes;
-    return l;
-}
+enum { PAGE_BYTES = 4096 };
 
 static int map(struct perf_run *run, size_t bytes, int access, uint8_t **buf, struct mrd_mr **mr)
 {
@@ -60,8 +37,8 @@ int mrd_bufs_open(struct perf_run *run)
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
 
-    m->tx = mrd_layout_of(p, p->verify ? p->slots : 0);
-    m->rx = mrd_layout_of(p, receive_slots(run));
+    m->tx = perf_layout_of(p, p->verify ? p->slots : 0);
+    m->rx = perf_layout_of(p, receive_slots(run));
     m->tx_bytes = m->tx.total_bytes;
     m->rx_bytes = m->rx.total_bytes;
     /* In bandwidth tests one direction carries at most credits. */

@@ -132,7 +132,7 @@ static void check_message(struct perf_run *run, const struct mrd_wc *wc)
     uint32_t slot = perf_test_is_write(run->params.test) ? (uint32_t)(n % m->rx.slots)
                                                          : qp * m->qps[qp].num_recvs + index;
 
-    perf_verifier_check(&m->verifier, n, qp, m->rx_buf + mrd_layout_offset(&m->rx, qp, slot),
+    perf_verifier_check(&m->verifier, n, qp, m->rx_buf + perf_layout_offset(&m->rx, qp, slot),
                         wc->byte_len);
 }
 

@@ -43,7 +43,7 @@ static void prepare(struct perf_run *run, uint64_t n)
 
     if (p->verify)
         perf_verify_fill(seed_of(run, run->server), n,
-                         m->tx_buf + mrd_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots)),
+                         m->tx_buf + perf_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots)),
                          p->size_bytes);
 }
 
@@ -51,7 +51,7 @@ static int post(struct perf_run *run, uint64_t n)
 {
     struct mrd_run *m = run->state;
     struct mrd_send_wr *wr = &m->wrs[0], *bad;
-    size_t offset = mrd_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots));
+    size_t offset = perf_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots));
 
     m->sges[0].addr = (uintptr_t)m->tx_buf + offset;
     wr->wr.rdma.remote_addr = m->remote_addr + offset;
@@ -118,7 +118,7 @@ static void check(struct perf_run *run, uint64_t n, const struct mrd_wc *wc)
     struct mrd_run *m = run->state;
     uint32_t slot =
         perf_test_is_write(run->params.test) ? (uint32_t)(n % m->rx.slots) : (uint32_t)wc->wr_id;
-    const uint8_t *message = m->rx_buf + mrd_layout_offset(&m->rx, 0, slot);
+    const uint8_t *message = m->rx_buf + perf_layout_offset(&m->rx, 0, slot);
 
     if (run->params.verify)
         perf_verifier_check(&m->verifier, perf_verifier_number(&m->verifier, ntohl(wc->imm_data)),

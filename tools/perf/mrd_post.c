@@ -51,7 +51,7 @@ static void put_recv(struct perf_run *run, uint32_t qp, uint32_t i, bool credits
         sge->addr = (uintptr_t)m->rx_buf + i * MRD_RUN_CREDIT_BYTES;
         sge->length = MRD_RUN_CREDIT_BYTES;
     } else {
-        sge->addr = (uintptr_t)m->rx_buf + mrd_layout_offset(&m->rx, qp, slot % m->rx.slots);
+        sge->addr = (uintptr_t)m->rx_buf + perf_layout_offset(&m->rx, qp, slot % m->rx.slots);
         sge->length = (uint32_t)run->params.size_bytes;
     }
     *wr = (struct mrd_recv_wr){
@@ -142,7 +142,7 @@ static void set_wr(struct perf_run *run, unsigned i, uint32_t qp, uint64_t n)
     struct mrd_run_qp *q = &m->qps[qp];
     struct mrd_send_wr *wr = &m->wrs[i];
     uint32_t slot = (uint32_t)(n % m->tx.slots);
-    size_t offset = mrd_layout_offset(&m->tx, qp, slot);
+    size_t offset = perf_layout_offset(&m->tx, qp, slot);
 
     m->sges[i].addr = (uintptr_t)m->tx_buf + offset;
     wr->wr_id = (uint64_t)qp << 32;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mrd-udp: the tests over the library, by its public API only.
+ * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
  * run_mrd.c opens, exchanges and reports; mrd_bufs.c says where messages lie; mrd_meet.c makes
  * contact; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests.
@@ -10,6 +10,8 @@
 
 #include <mrd/mrd.h>
 
+#include "tools/perf/ibv_device.h"
+#include "tools/perf/layout.h"
 #include "tools/perf/run.h"
 #include "tools/perf/verify.h"
 
@@ -19,17 +21,6 @@ enum {
     MRD_RUN_CREDITS = 64, /* receives for credits */
     MRD_RUN_CREDIT_BYTES = 8,
     MRD_RUN_QKEY = 0x6d7264, /* of all QPs: a stray sender of another test is refused */
-};
-
-/*
- * Messages lie at base + qp * region_bytes + slot * slot_bytes. Small ones go round within a page, large ones share
- * one place, as in perftest; verified ones each have a slot, which the QPs share.
- */
-struct mrd_layout {
-    uint32_t slots;
-    size_t slot_bytes;
-    size_t region_bytes; /* 0: the QPs share the slots */
-    size_t total_bytes;
 };
 
 struct mrd_run_qp {
@@ -50,12 +41,13 @@ struct mrd_run {
     struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */
     struct mrd_ah *ah;
     struct mrd_context_info info;
+    struct perf_ibv_port port; /* of an RDMA device */
     char peer_address[MRD_ADDRESS_MAX];
 
     uint8_t *tx_buf, *rx_buf;
     size_t tx_bytes, rx_bytes;
     struct mrd_mr *tx_mr, *rx_mr;
-    struct mrd_layout tx, rx; /* messages sent from here, and received here */
+    struct perf_layout tx, rx; /* messages sent from here, and received here */
     uint64_t remote_addr;
     uint32_t remote_rkey;
 
@@ -79,14 +71,9 @@ struct mrd_run {
 };
 
 /* mrd_bufs.c */
-struct mrd_layout mrd_layout_of(const struct perf_params *params, uint32_t verify_slots);
 /* Allocate and register both buffers. 0 or -errno with run->error. */
 int mrd_bufs_open(struct perf_run *run);
 void mrd_bufs_close(struct perf_run *run);
-static inline size_t mrd_layout_offset(const struct mrd_layout *l, uint32_t qp, uint32_t slot)
-{
-    return qp * l->region_bytes + slot * l->slot_bytes;
-}
 
 /* mrd_post.c */
 /* Receives that a QP of this end needs. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/perf/lists.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/options_check.h"
 #include "tools/perf/unsupported.h"
 
 enum {
@@ -30,11 +30,13 @@ enum {
     OPT_GBITS,
     OPT_JSON,
     OPT_JSON_FILE,
+    OPT_ENTROPY,
     OPT_UNSUPPORTED, /* plus the index */
     MAX_LONG_OPTIONS = 192,
+    GID_INDEX_MAX = 65535,
 };
 
-static const char short_options[] = "s:n:D:t:r:q:p:d:m:I:Q:aFh6V";
+static const char short_options[] = "s:n:D:t:r:q:p:d:i:x:m:I:Q:aFh6V";
 static const struct option long_options[] = {
     {"size", required_argument, NULL, 's'},
     {"iters", required_argument, NULL, 'n'},
@@ -45,6 +47,8 @@ static const struct option long_options[] = {
     {"port", required_argument, NULL, 'p'},
     {"ib-dev", required_argument, NULL, 'd'},
     {"device", required_argument, NULL, 'd'},
+    {"ib-port", required_argument, NULL, 'i'},
+    {"gid-index", required_argument, NULL, 'x'},
     {"mtu", required_argument, NULL, 'm'},
     {"inline_size", required_argument, NULL, 'I'},
     {"cq-mod", required_argument, NULL, 'Q'},
@@ -57,6 +61,7 @@ static const struct option long_options[] = {
     {"source-ports", required_argument, NULL, OPT_SOURCE_PORTS},
     {"spray", required_argument, NULL, OPT_SPRAY},
     {"cc", required_argument, NULL, OPT_CC},
+    {"entropy", required_argument, NULL, OPT_ENTROPY},
     {"order", required_argument, NULL, OPT_ORDER},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"drop", required_argument, NULL, OPT_DROP},
@@ -74,10 +79,9 @@ static const struct option long_options[] = {
     {"out_json_file", required_argument, NULL, OPT_JSON_FILE},
 };
 
-/* What is given, beyond the values: for conflicts that defaults would hide. */
 struct parse {
     struct perf_options *o;
-    bool size_given, transport_given, repeat_given;
+    struct perf_given given;
     char *error;
     size_t len;
 };
@@ -113,6 +117,27 @@ static int copy_text(const struct parse *p, const char *name, char *to, size_t l
     return 0;
 }
 
+/* A device, or with --local the server's and the client's. */
+static int take_device(struct parse *p)
+{
+    struct perf_options *o = p->o;
+    char *comma = strchr(optarg, ',');
+
+    p->given.two_devices = comma != NULL;
+    if (comma) {
+        *comma = '\0';
+        int rc = copy_text(p, "-d", o->server_device, sizeof(o->server_device));
+        *comma = ',';
+        if (rc)
+            return rc;
+        optarg = comma + 1;
+    }
+    int rc = copy_text(p, "-d", o->device, sizeof(o->device));
+    if (rc == 0 && !comma)
+        strcpy(o->server_device, o->device);
+    return rc;
+}
+
 static int take_perftest(struct parse *p, int opt)
 {
     struct perf_options *o = p->o;
@@ -122,7 +147,7 @@ static int take_perftest(struct parse *p, int opt)
 
     switch (opt) {
     case 's':
-        p->size_given = true;
+        p->given.size = true;
         if (perf_parse_size(optarg, &params->size_bytes) ||
             params->size_bytes > MRD_MESSAGE_BYTES_MAX)
             return wrong(p, "-s: '%s' is not a size within 0..1G", optarg);
@@ -146,7 +171,17 @@ static int take_perftest(struct parse *p, int opt)
             o->port = (uint16_t)value;
         return rc;
     case 'd':
-        return copy_text(p, "-d", o->device, sizeof(o->device));
+        return take_device(p);
+    case 'i':
+        rc = number_u32(p, "-i", 1, UINT8_MAX, &value);
+        if (rc == 0)
+            o->ib_port = (uint8_t)value;
+        return rc;
+    case 'x':
+        rc = number_u32(p, "-x", 0, GID_INDEX_MAX, &value);
+        if (rc == 0)
+            o->gid_index = (int)value;
+        return rc;
     case 'm':
         return number_u32(p, "-m", 64, PERF_MTU_MAX, &params->mtu);
     case 'I':
@@ -229,6 +264,8 @@ static int take_ours(struct parse *p, int opt)
         return copy_text(p, "--spray", params->spray, sizeof(params->spray));
     case OPT_CC:
         return copy_text(p, "--cc", params->cc, sizeof(params->cc));
+    case OPT_ENTROPY:
+        return copy_text(p, "--entropy", params->entropy, sizeof(params->entropy));
     case OPT_ORDER:
         return take_order(p);
     case OPT_VERIFY:
@@ -245,7 +282,7 @@ static int take_ours(struct parse *p, int opt)
     case OPT_INTERVAL:
         return number_u32(p, "--interval", 1, PERF_INTERVAL_MS_MAX, &params->interval_ms);
     case OPT_TRANSPORT:
-        p->transport_given = true;
+        p->given.transport = true;
         return copy_text(p, "--transport", params->transport, sizeof(params->transport));
     case OPT_TRANSPORTS:
         if (perf_parse_names(optarg, o->transports, &o->num_transports))
@@ -253,7 +290,7 @@ static int take_ours(struct parse *p, int opt)
                          PERF_TRANSPORTS_MAX);
         return 0;
     case OPT_REPEAT:
-        p->repeat_given = true;
+        p->given.repeat = true;
         rc = number_u32(p, "--repeat", 1, PERF_REPEAT_MAX, &value);
         if (rc == 0)
             o->repeat = value;
@@ -349,69 +386,6 @@ static int take_words(struct parse *p, int argc, char **argv)
     return 0;
 }
 
-static int check_roles(const struct parse *p)
-{
-    const struct perf_options *o = p->o;
-
-    if (o->local && o->host[0])
-        return wrong(p, "--local runs both ends here: leave out the host '%s'", o->host);
-    if (o->forever && (o->local || o->host[0]))
-        return wrong(p, "--forever is for the server: leave out --local and the host");
-    if (o->compare && !o->local && !o->host[0])
-        return wrong(p, "compare needs a host, or --local; the server is started as for any test");
-    if (o->num_cpus == 2 && !o->local)
-        return wrong(p, "--bind with two CPUs is for --local; one end has one CPU");
-    if (o->params.paths && o->num_source_ports && o->params.paths != o->num_source_ports)
-        return wrong(p,
-                     "--paths %u does not match the %u ports of --source-ports: leave out --paths",
-                     o->params.paths, o->num_source_ports);
-    if (p->size_given && o->all_sizes)
-        return wrong(p, "-a runs all sizes: leave out -s");
-    return 0;
-}
-
-static int check_compare(const struct parse *p)
-{
-    struct perf_options *o = p->o;
-    struct perf_params params = o->params;
-
-    if (!o->compare) {
-        if (o->num_transports || p->repeat_given)
-            return wrong(p, "--transports and --repeat belong to 'mrd_perf compare TEST'");
-        const struct perf_transport_ops *ops = perf_transport_find(params.transport);
-        if (ops && ops->raw && o->device[0])
-            return wrong(p, "-d names a device of mrd: %s has none", params.transport);
-        return 0;
-    }
-    if (p->transport_given)
-        return wrong(p, "compare takes --transports, a list, and not --transport");
-    if (o->all_sizes)
-        return wrong(p, "compare takes one size a run: use -s and not -a");
-    for (unsigned i = 0; i < o->num_transports; i++) {
-        strcpy(params.transport, o->transports[i]);
-        if (perf_params_check(&params, p->error, p->len))
-            return -EINVAL;
-        for (unsigned j = 0; j < i; j++) {
-            if (strcmp(o->transports[i], o->transports[j]) == 0)
-                return wrong(p, "--transports: %s is named twice", o->transports[i]);
-        }
-    }
-    return 0;
-}
-
-static void set_defaults(struct parse *p)
-{
-    struct perf_options *o = p->o;
-    static const char *const transports[] = {"mrd-udp", "raw-udp", "tcp"};
-
-    if (!p->size_given)
-        o->params.size_bytes = perf_test_is_lat(o->params.test) ? 2 : 65536;
-    if (o->compare && o->num_transports == 0) {
-        for (unsigned i = 0; i < 3; i++)
-            strcpy(o->transports[o->num_transports++], transports[i]);
-    }
-}
-
 int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error, size_t len)
 {
     struct parse p = {.o = o, .error = error, .len = len};
@@ -419,7 +393,12 @@ int perf_options_parse(struct perf_options *o, int argc, char **argv, char *erro
     struct option longs[MAX_LONG_OPTIONS];
     int opt;
 
-    *o = (struct perf_options){.port = MRD_DEFAULT_PORT, .repeat = 5, .cpus = {-1, -1}};
+    *o = (struct perf_options){
+        .port = MRD_DEFAULT_PORT,
+        .repeat = 5,
+        .cpus = {-1, -1},
+        .gid_index = -1,
+    };
     perf_params_init(&o->params);
     build_getopt(letters, longs);
     optind = 0; /* restart getopt, GNU style */
@@ -447,8 +426,8 @@ int perf_options_parse(struct perf_options *o, int argc, char **argv, char *erro
     }
     if (take_words(&p, argc, argv))
         return -EINVAL;
-    set_defaults(&p);
-    if (check_roles(&p) || perf_params_check(&o->params, error, len) || check_compare(&p))
+    perf_options_default(o, &p.given);
+    if (perf_options_check(o, &p.given, error, len))
         return -EINVAL;
     if (o->num_source_ports)
         o->params.paths = o->num_source_ports;

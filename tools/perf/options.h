@@ -24,8 +24,11 @@ struct perf_options {
     char host[PERF_HOST_BYTES]; /* empty: server */
     uint16_t port;
     bool local, forever, ipv6;
-    char device[32];                    /* empty: the first */
-    char bind_address[PERF_HOST_BYTES]; /* empty: any */
+    char device[PERF_DEVICE_BYTES];        /* empty: the transport's first */
+    char server_device[PERF_DEVICE_BYTES]; /* of --local's server */
+    int gid_index;                         /* of the RDMA device's port; -1: chosen */
+    uint8_t ib_port;                       /* 0: the first active one */
+    char bind_address[PERF_HOST_BYTES];    /* empty: any */
     uint16_t source_ports[PERF_PORTS_MAX];
     unsigned num_source_ports;
     int cpus[2]; /* client's, server's; -1: not pinned by --bind */
@@ -46,5 +49,8 @@ enum perf_parse {
 int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error,
                        size_t len);
 void perf_options_help(FILE *out);
+
+/* Does `device`, as -d names it, stand for an RDMA device? The others are "udp" and none. */
+bool perf_options_rdma_device(const char *device);
 
 #endif

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "tools/perf/ibv_device.h"
+#include "tools/perf/ibv_mtu.h"
 #include "tools/perf/transport.h"
 
 /* How much a bandwidth run moves unless -n or -D says: enough to measure, not more than a few seconds. */
@@ -169,12 +171,21 @@ static int check_together(const struct perf_params *p, char *error, size_t len)
                  perf_transport_names());
         return -EINVAL;
     }
+    if (ops->rdma && perf_ibv_missing()) {
+        snprintf(error, len, "transport '%s' is not offered: %s", p->transport, perf_ibv_missing());
+        return -EINVAL;
+    }
     if (perf_test_is_lat(p->test) && p->qps != 1) {
         snprintf(error, len, "latency tests use one QP: -q is for send_bw and write_bw");
         return -EINVAL;
     }
     if (ops->raw && p->size_bytes == 0) {
         snprintf(error, len, "%s cannot send messages of 0 bytes: use -s 1 or more", p->transport);
+        return -EINVAL;
+    }
+    if (p->mtu && ops->rdma && !perf_ibv_mtu_valid(p->mtu)) {
+        snprintf(error, len, "-m %u is no path MTU of %s: there is 256, 512, 1024, 2048, 4096",
+                 p->mtu, p->transport);
         return -EINVAL;
     }
     if (p->mtu % 64) {
@@ -188,6 +199,7 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
 {
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive", NULL};
     static const char *const ccs[] = {"nscc", "dctcp", "swift", "none", NULL};
+    static const char *const entropies[] = {"auto", "ah", "qp", "qpair", NULL};
     const struct {
         const char *what;
         uint64_t value, low, high;
@@ -200,7 +212,7 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
         {"tx depth", p->tx_depth, 0, PERF_DEPTH_MAX},
         {"rx depth", p->rx_depth, 0, PERF_DEPTH_MAX},
         {"number of QPs", p->qps, 1, PERF_QPS_MAX},
-        {"payload bytes a packet", p->mtu, 0, PERF_MTU_MAX},
+        {"MTU", p->mtu, 0, PERF_MTU_MAX},
         {"CQ moderation", p->cq_mod, 0, PERF_DEPTH_MAX},
         {"inline size", p->inline_bytes < 0 ? 0 : (uint64_t)p->inline_bytes, 0,
          MRD_INLINE_BYTES_MAX},
@@ -216,7 +228,8 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
             return rc;
     }
     if (check_name(p->spray, sprays, "spray policy", error, len) ||
-        check_name(p->cc, ccs, "congestion control", error, len))
+        check_name(p->cc, ccs, "congestion control", error, len) ||
+        check_name(p->entropy, entropies, "entropy", error, len))
         return -EINVAL;
     return check_together(p, error, len);
 }

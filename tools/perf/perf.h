@@ -23,6 +23,7 @@ enum perf_exit {
 enum {
     PERF_ERROR_BYTES = 512,
     PERF_NAME_BYTES = 16,
+    PERF_DEVICE_BYTES = 32,
     PERF_HOST_BYTES = 128,
     PERF_PORTS_MAX = 256,    /* source ports, and paths */
     PERF_TRANSPORTS_MAX = 8, /* of one comparison */
@@ -61,13 +62,14 @@ struct perf_params {
     uint32_t tx_depth;   /* 0: default; settled: messages outstanding a QP */
     uint32_t rx_depth;   /* 0: default; settled: receives posted a QP */
     uint32_t qps;
-    uint32_t mtu;                /* payload bytes a packet; 0: the mover's */
-    int32_t inline_bytes;        /* -1: default */
-    uint32_t cq_mod;             /* 0: default; settled: every cq_mod-th message is signaled */
-    uint32_t paths;              /* 0: the mover's */
-    char spray[PERF_NAME_BYTES]; /* empty: the library's default */
-    char cc[PERF_NAME_BYTES];    /* likewise */
-    bool ordered;                /* --order msg */
+    uint32_t mtu; /* payload bytes a packet; with an RDMA device its path MTU; 0: what fits */
+    int32_t inline_bytes;          /* -1: default */
+    uint32_t cq_mod;               /* 0: default; settled: every cq_mod-th message is signaled */
+    uint32_t paths;                /* 0: the mover's */
+    char spray[PERF_NAME_BYTES];   /* empty: the library's default */
+    char cc[PERF_NAME_BYTES];      /* likewise */
+    char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
+    bool ordered;                  /* --order msg */
     bool verify;
     uint32_t drop_ppm;
     uint64_t seed;

@@ -115,6 +115,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
 {
     static const char *const keys[] = {
         "seconds",
+        "packet_bytes",
         "paths",
         "spray",
         "cc",

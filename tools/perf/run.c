@@ -244,6 +244,26 @@ static int client_wait_findings(struct perf_run *run)
     return 0;
 }
 
+/* What the meter of this end says; a client has one where the receiving host cannot see what arrives. */
+static void put_meter(const struct perf_run *run, struct json_object *result)
+{
+    struct json_object *samples = json_object_new_array();
+    const struct perf_meter *m = &run->meter;
+
+    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
+    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
+    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
+    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
+    json_object_object_add(result, "received", json_object_new_uint64(run->received));
+    for (size_t i = 0; i < m->sampler.count; i++) {
+        struct json_object *pair = json_object_new_array();
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].total));
+        json_object_array_add(samples, pair);
+    }
+    json_object_object_add(result, "samples", samples);
+}
+
 static int client_test(struct perf_run *run)
 {
     run->start_ns = perf_now_ns();
@@ -260,6 +280,8 @@ static int client_test(struct perf_run *run)
         rc = client_wait_findings(run);
     }
     run->cpu_s = perf_cpu_s() - run->cpu_start_s;
+    if (rc == 0 && run->meter.first_ns)
+        put_meter(run, run->findings);
     const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
     if (text && run->verify_error[0] == '\0')
         snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
@@ -292,25 +314,12 @@ struct json_object *perf_run_client(struct perf_run *run)
 static struct json_object *make_findings(const struct perf_run *run)
 {
     struct json_object *result = perf_message("result");
-    struct json_object *samples = json_object_new_array();
-    const struct perf_meter *m = &run->meter;
 
-    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
-    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
-    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
-    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
-    json_object_object_add(result, "received", json_object_new_uint64(run->received));
-    json_object_object_add(result, "cpu_s", json_object_new_double(m->cpu_s));
+    put_meter(run, result);
+    json_object_object_add(result, "cpu_s", json_object_new_double(run->meter.cpu_s));
     if (run->verified >= 0)
         json_object_object_add(result, "verified", json_object_new_boolean(run->verified));
     json_object_object_add(result, "verify_error", json_object_new_string(run->verify_error));
-    for (size_t i = 0; i < m->sampler.count; i++) {
-        struct json_object *pair = json_object_new_array();
-        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
-        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].total));
-        json_object_array_add(samples, pair);
-    }
-    json_object_object_add(result, "samples", samples);
     return result;
 }
 

@@ -26,7 +26,7 @@ struct perf_run {
 
     bool peer_met; /* the other end is ready for the test */
 
-    /* Bandwidth: the receiver's. */
+    /* Bandwidth: the receiver's; where only the sender knows what arrived, the client's. */
     struct perf_meter meter;
     uint64_t received; /* messages */
     int verified;      /* 1, 0, -1: nothing to verify */

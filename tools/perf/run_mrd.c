@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/perf/ibv_mtu.h"
+#include "tools/perf/mrd_device.h"
 #include "tools/perf/net.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
@@ -37,77 +39,58 @@ static int find_counters(struct perf_run *run)
     return 0;
 }
 
-/* NULL: none of that name; their names are then in `known`. */
-static const struct mrd_device *device_named(struct mrd_device **list, const char *name,
-                                             char *known, size_t len)
-{
-    known[0] = '\0';
-    for (struct mrd_device **d = list; *d; d++) {
-        size_t used = strlen(known);
-        if (name[0] == '\0' || strcmp(name, mrd_get_device_name(*d)) == 0)
-            return *d;
-        snprintf(known + used, len - used, "%s%s", used ? ", " : "", mrd_get_device_name(*d));
-    }
-    return NULL;
-}
-
-static bool run_mrd_has_device(const char *name, char *known, size_t len)
-{
-    struct mrd_device **list = mrd_get_device_list(NULL);
-
-    known[0] = '\0';
-    if (!list)
-        return false;
-    bool found = device_named(list, name, known, len) != NULL;
-    mrd_free_device_list(list);
-    return found;
-}
-
-static struct mrd_context_attr context_attr(const struct perf_run *run)
+static struct mrd_context_attr context_attr(const struct perf_run *run,
+                                            const struct perf_mrd_device *device)
 {
     const struct perf_params *p = &run->params;
     const struct perf_options *o = run->options;
     bool own_ports =
         o->num_source_ports && !(o->local && run->server); /* two ends here cannot share them */
-
-    return (struct mrd_context_attr){
-        .address = run->control->local,
-        .port = run->server && !o->local ? o->port : 0,
-        .source_ports = own_ports ? o->source_ports : NULL,
-        .num_source_ports = own_ports ? o->num_source_ports : 0,
-        .paths = own_ports ? o->num_source_ports : p->paths,
-        .mtu = p->mtu,
+    struct mrd_context_attr attr = {
+        .paths = p->paths,
         .spray = p->spray[0] ? p->spray : NULL,
         .cc = p->cc[0] ? p->cc : NULL,
         .threading = MRD_THREADING_SINGLE, /* one thread, which polls all the time */
         .rx_drop_ppm = p->drop_ppm,
     };
+
+    if (run->ops->rdma) {
+        perf_mrd_rdma_attr(o, device, p->mtu, p->entropy, &attr);
+        return attr;
+    }
+    attr.address = run->control->local;
+    attr.port = run->server && !o->local ? o->port : 0;
+    attr.mtu = p->mtu;
+    if (own_ports) {
+        attr.source_ports = o->source_ports;
+        attr.num_source_ports = attr.paths = o->num_source_ports;
+    }
+    return attr;
 }
 
 static int open_context(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
-    struct mrd_context_attr attr = context_attr(run);
-    struct mrd_device **list = mrd_get_device_list(NULL);
-    char known[256];
-    int rc = 0;
+    struct perf_mrd_device device;
+    int rc =
+        perf_mrd_find_device(run->options, run->ops->rdma, &device, run->error, sizeof(run->error));
 
-    if (!list)
-        return mrd_call_failed(run, -errno, "mrd_get_device_list");
-    const struct mrd_device *device =
-        device_named(list, run->options->device, known, sizeof(known));
-    if (!device)
-        rc =
-            perf_run_fail(run, -ENODEV, "no device '%s'; there is %s", run->options->device, known);
-    else if ((m->ctx = mrd_open_device(device, &attr)) == NULL)
-        rc = mrd_call_failed(run, -errno, "cannot open the device");
-    mrd_free_device_list(list);
     if (rc)
         return rc;
+    m->port = device.port;
+    if (run->ops->rdma)
+        rc = perf_ibv_mtu_check(run->params.mtu, &device.port, run->error, sizeof(run->error));
+    if (rc)
+        return rc;
+    struct mrd_context_attr attr = context_attr(run, &device);
+    m->ctx = mrd_open_device(&device.device, &attr);
+    if (!m->ctx)
+        return mrd_call_failed(run, -errno, "cannot open the device");
     rc = mrd_query_context(m->ctx, &m->info, sizeof(m->info));
     if (rc)
         return mrd_call_failed(run, rc, "mrd_query_context");
-    m->packet_bytes = perf_net_payload(run->control->fd, m->info.mtu);
+    m->packet_bytes =
+        run->ops->rdma ? m->info.mtu : perf_net_payload(run->control->fd, m->info.mtu);
     m->pd = mrd_alloc_pd(m->ctx);
     return m->pd ? find_counters(run) : mrd_call_failed(run, -errno, "mrd_alloc_pd");
 }
@@ -204,6 +187,8 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
     if (mrd_query_address(m->ctx, address, sizeof(address)))
         address[0] = '\0'; /* the other end says what it misses */
     json_object_object_add(info, "address", json_object_new_string(address));
+    if (run->ops->rdma)
+        perf_ibv_mtu_tell(&m->port, info);
     json_object_object_add(info, "mover", json_object_new_string(m->ctx->device->transport));
     json_object_object_add(info, "udp_port", json_object_new_int(m->info.port));
     json_object_object_add(info, "packet_bytes", json_object_new_uint64(m->packet_bytes));
@@ -254,8 +239,12 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
     uint64_t packet_bytes, rkey;
-    int rc = take_address(run, info);
+    uint32_t mtu;
+    int rc = run->ops->rdma ? perf_ibv_mtu_hear(run, &m->port, info, &mtu) : 0;
 
+    if (rc)
+        return rc;
+    rc = take_address(run, info);
     if (rc == 0)
         rc = take_qpns(run, info);
     if (rc == 0 && (perf_json_get_u64(info, "packet_bytes", &packet_bytes) ||
@@ -329,6 +318,7 @@ static void run_mrd_stats(const struct perf_run *run, struct json_object *report
 
     json_object_object_add(report, "device",
                            json_object_new_string(mrd_get_device_name(m->ctx->device)));
+    json_object_object_add(report, "packet_bytes", json_object_new_uint64(m->packet_bytes));
     json_object_object_add(report, "paths", json_object_new_int((int)m->info.paths));
     json_object_object_add(report, "spray", json_object_new_string(m->info.spray));
     json_object_object_add(report, "cc", json_object_new_string(m->info.cc));
@@ -370,17 +360,11 @@ static void run_mrd_close(struct perf_run *run)
     free(m->counters);
 }
 
-const struct perf_transport_ops perf_mrd_ops = {
-    .name = "mrd-udp",
-    .state_bytes = sizeof(struct mrd_run),
-    .has_device = run_mrd_has_device,
-    .open = run_mrd_open,
-    .get_info = run_mrd_get_info,
-    .set_peer = run_mrd_set_peer,
-    .meet = mrd_meet,
-    .client = run_mrd_client,
-    .server = run_mrd_server,
-    .idle = mrd_bw_idle,
-    .stats = run_mrd_stats,
-    .close = run_mrd_close,
-};
+/* What both share; the device makes the difference. */
+#define RUN_MRD_OPS                                                                                \
+    .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open, .get_info = run_mrd_get_info,     \
+    .set_peer = run_mrd_set_peer, .meet = mrd_meet, .client = run_mrd_client,                      \
+    .server = run_mrd_server, .idle = mrd_bw_idle, .stats = run_mrd_stats, .close = run_mrd_close
+
+const struct perf_transport_ops perf_mrd_udp_ops = {.name = "mrd-udp", RUN_MRD_OPS};
+const struct perf_transport_ops perf_mrd_ibv_ops = {.name = "mrd-ibv", .rdma = true, RUN_MRD_OPS};

@@ -193,6 +193,7 @@ static void raw_stats(const struct perf_run *run, struct json_object *report)
         json_object_array_add(paths, path);
         packets += r->packets[i];
     }
+    json_object_object_add(report, "packet_bytes", json_object_new_uint64(r->payload_bytes));
     json_object_object_add(report, "paths", json_object_new_int((int)r->num_fds));
     json_object_object_add(report, "packets_sent", json_object_new_uint64(packets));
     json_object_object_add(report, "bytes_sent", json_object_new_uint64(r->bytes_sent));

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/perf/ibv_device.h"
+
 static const struct perf_transport_ops *const transports[] = {
-    &perf_mrd_ops,
-    &perf_raw_udp_ops,
-    &perf_tcp_ops,
+    &perf_mrd_udp_ops, &perf_mrd_ibv_ops, &perf_rc_ops,
+    &perf_raw_ud_ops,  &perf_raw_udp_ops, &perf_tcp_ops,
 };
 
 enum { NUM_TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
@@ -35,19 +36,14 @@ const char *perf_transport_names(void)
 
 int perf_transport_check_device(const struct perf_options *options, char *error, size_t len)
 {
-    char known[256] = "", all[512] = "";
+    char known[256] = "";
 
-    if (options->device[0] == '\0')
+    if (!perf_options_rdma_device(options->device) ||
+        perf_ibv_has_device(options->device, known, sizeof(known)))
         return 0;
-    for (unsigned i = 0; i < NUM_TRANSPORTS; i++) {
-        if (!transports[i]->has_device)
-            continue;
-        if (transports[i]->has_device(options->device, known, sizeof(known)))
-            return 0;
-        size_t used = strlen(all);
-        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", known);
-    }
-    snprintf(error, len, "-d: there is no device '%s'; there is %s", options->device,
-             all[0] ? all : "none");
+    const char *missing = perf_ibv_missing();
+    snprintf(error, len, "-d: there is no device '%s'; there is udp%s%s%s%s", options->device,
+             known[0] ? ", " : "", known, missing ? ", and no RDMA device: " : "",
+             missing ? missing : "");
     return -ENODEV;
 }

@@ -17,11 +17,10 @@
 
 struct perf_transport_ops {
     const char *name;
-    bool raw; /* no protocol of ours: nothing to verify, no device, policies do not apply */
+    bool raw;           /* nothing is verified, and each message has at least a byte */
+    bool rdma;          /* over the RDMA device of -d; -m is a path MTU */
     size_t state_bytes; /* zeroed memory for run->state */
 
-    /* Is there a device of that name? If not, `known` gets the names that there are. NULL: no devices. */
-    bool (*has_device)(const char *name, char *known, size_t len);
     int (*open)(struct perf_run *run);
     /* Add what the other end needs to know. */
     void (*get_info)(struct perf_run *run, struct json_object *info);
@@ -37,15 +36,18 @@ struct perf_transport_ops {
     void (*close)(struct perf_run *run);
 };
 
-extern const struct perf_transport_ops perf_mrd_ops;
+extern const struct perf_transport_ops perf_mrd_udp_ops;
+extern const struct perf_transport_ops perf_mrd_ibv_ops;
+extern const struct perf_transport_ops perf_rc_ops;
+extern const struct perf_transport_ops perf_raw_ud_ops;
 extern const struct perf_transport_ops perf_raw_udp_ops;
 extern const struct perf_transport_ops perf_tcp_ops;
 
 /* NULL: no such transport. */
 const struct perf_transport_ops *perf_transport_find(const char *name);
-/* Does -d name a device of any transport? 0, or -ENODEV with a sentence. */
+/* Is there a device as -d names it? 0, or -ENODEV with a sentence. */
 int perf_transport_check_device(const struct perf_options *options, char *error, size_t len);
-/* "mrd-udp, raw-udp, tcp" */
+/* "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp" */
 const char *perf_transport_names(void);
 
 #endif

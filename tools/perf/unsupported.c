@@ -11,8 +11,7 @@ static const char gpu_instead[] = "buffers are in host memory, which is the defa
 static const char rate_instead[] =
     "limit the rate outside, for example with 'tc qdisc ... tbf' (tools/fabric.sh does)";
 static const char crypto_instead[] = "contents are checked with --verify";
-static const char raweth_instead[] =
-    "use --transport raw-udp for unreliable packets, with --source-ports for their ports";
+static const char raweth_instead[] = "use --transport raw-udp or raw-ud for unreliable packets";
 static const char cm_instead[] = "both ends always agree over TCP, on the port of -p";
 static const char path_instead[] =
     "choose the address with --bind-address, and paths with --paths or --source-ports";
@@ -25,7 +24,7 @@ static const char mem_instead[] = "buffers are ordinary memory, -s sets their si
 const struct perf_unsupported perf_unsupported[] = {
     {'A', "atomic_type", YES, "use write_bw or write_lat, there is no atomic test"},
     {'b', "bidirectional", NO, "run a second mrd_perf the other way, with another -p"},
-    {'c', "connection", YES, "there are no connections to choose from; use --transport"},
+    {'c', "connection", YES, "use --transport: rc, raw-ud, or one of mrd's"},
     {'C', "report-cycles", NO, "times are microseconds; use --out_json for more digits"},
     {'e', "events", NO, "both ends poll; cpu_s_per_gb of --out_json tells what that costs"},
     {'X', "vector", YES, "both ends poll; use --bind to choose the cores"},
@@ -34,7 +33,6 @@ const struct perf_unsupported perf_unsupported[] = {
     {'M', "MGID", YES, "run one client for each receiver, there is no multicast"},
     {'H', "report-histogram", NO, hist_instead},
     {'U', "report-unsorted", NO, hist_instead},
-    {'i', "ib-port", YES, path_instead},
     {'l', "post_list", YES, list_instead},
     {0, "recv_post_list", YES, list_instead},
     {'L', "hop_limit", YES, "set the system's, for example sysctl net.ipv4.ip_default_ttl"},
@@ -50,12 +48,11 @@ const struct perf_unsupported perf_unsupported[] = {
     {'T', "tos", YES, tos_instead},
     {0, "tclass", YES, tos_instead},
     {'u', "qp-timeout", YES,
-     "timeouts follow the measured round trip time; a dead peer ends the run"},
+     "mrd's timeouts follow the measured round trip time; rc has 14, perftest's default"},
     {'W', "report-counters", YES,
      "use --out_json: packets_sent, packets_retransmitted and packets_spurious"},
     {'w', "limit_bw", YES, "compare bw_gbps of --out_json with the limit"},
     {'y', "limit_msgrate", YES, "compare msg_rate_mps of --out_json with the limit"},
-    {'x', "gid-index", YES, path_instead},
     {0, "pkey_index", YES, path_instead},
     {0, "dlid", YES, path_instead},
     {0, "force-link", YES, path_instead},
@@ -136,7 +133,7 @@ const struct perf_unsupported perf_unsupported[] = {
     {0, "raw_qos", NO, raweth_instead},
     {0, "raw_mcast", NO, raweth_instead},
     {0, "raw_ipv6", NO, "use -6"},
-    {0, "flow_label", YES, "use --source-ports, which is what ECMP hashes here"},
+    {0, "flow_label", YES, "use --paths and --entropy; rc leaves it 0"},
     {0, "tcp", NO, "use --transport tcp"},
     {0, "reply_every", YES, "use send_lat, where every message is answered"},
     {0, "vlan_en", NO, raweth_instead},

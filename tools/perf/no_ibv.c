@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Built in place of the files in verbs/ where libibverbs is missing: the RDMA transports have names, so
+ * that what is said of them is why they are not there.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tools/perf/ibv_device.h"
+#include "tools/perf/transport.h"
+
+const char *perf_ibv_missing(void)
+{
+    return "this mrd_perf was built without libibverbs (Debian: libibverbs-dev)";
+}
+
+bool perf_ibv_has_device(const char *name, char *known, size_t len)
+{
+    (void)name;
+    (void)len;
+    known[0] = '\0';
+    return false;
+}
+
+int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error,
+                       size_t len)
+{
+    (void)options;
+    (void)port;
+    snprintf(error, len, "%s", perf_ibv_missing());
+    return -ENODEV;
+}
+
+const struct perf_transport_ops perf_rc_ops = {.name = "rc", .rdma = true};
+const struct perf_transport_ops perf_raw_ud_ops = {.name = "raw-ud", .raw = true, .rdma = true};
