@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/verbs/ibv_common.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "tools/perf/ibv_mtu.h"
+#include "tools/perf/verbs/ibv_gid.h"
+
+enum {
+    HOP_LIMIT = 64,
+    FILL_BYTE = 0x5a,
+};
+
+int perf_ibv_failed(int rc, const char *what, char *error, size_t len)
+{
+    struct rlimit limit;
+
+    if (rc == 0)
+        rc = -EIO; /* not every verb sets errno */
+    snprintf(error, len, "%s: %s", what, strerror(-rc));
+    if ((rc != -ENOMEM && rc != -EPERM) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+        limit.rlim_cur == RLIM_INFINITY)
+        return rc;
+    snprintf(error, len,
+             "%s: %s; only %llu KiB of memory may be locked (RLIMIT_MEMLOCK): allow more, for "
+             "example with 'ulimit -l unlimited'",
+             what, strerror(-rc), (unsigned long long)limit.rlim_cur / 1024);
+    return rc;
+}
+
+static struct ibv_context *open_named(const char *name)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_context *ctx = NULL;
+
+    for (struct ibv_device **d = list; d && *d; d++) {
+        if (strcmp(ibv_get_device_name(*d), name) == 0) {
+            ctx = ibv_open_device(*d);
+            break;
+        }
+    }
+    if (list)
+        ibv_free_device_list(list);
+    return ctx;
+}
+
+static int choose_gid(struct perf_ibv *v, const struct ibv_port_attr *attr, int wanted, char *error,
+                      size_t len)
+{
+    const struct perf_ibv_gid_choice choice = {
+        .device = v->port.device,
+        .port = v->port.number,
+        .ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET,
+        .wanted = wanted,
+    };
+    int rc = perf_ibv_gid_choose(v->ctx, &choice, &v->gid_index, error, len);
+
+    if (rc)
+        return rc;
+    if (ibv_query_gid(v->ctx, v->port.number, (int)v->gid_index, &v->here.gid))
+        return perf_ibv_failed(-errno, "cannot read the port's GID", error, len);
+    v->here.lid = attr->lid;
+    v->global = choice.ethernet || wanted >= 0;
+    return 0;
+}
+
+int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32_t mtu, char *error,
+                  size_t len)
+{
+    struct ibv_port_attr attr;
+    int rc = perf_ibv_find_port(options, &v->port, error, len);
+
+    if (rc == 0)
+        rc = perf_ibv_mtu_check(mtu, &v->port, error, len);
+    if (rc)
+        return rc;
+    v->ctx = open_named(v->port.device);
+    if (!v->ctx) {
+        rc = errno ? -errno : -ENODEV;
+        snprintf(error, len, "cannot open the RDMA device %s: %s", v->port.device, strerror(-rc));
+        return rc;
+    }
+    if (ibv_query_port(v->ctx, v->port.number, &attr) || ibv_query_device(v->ctx, &v->limits))
+        return perf_ibv_failed(-errno, "cannot query the RDMA device", error, len);
+    rc = choose_gid(v, &attr, options->gid_index, error, len);
+    if (rc)
+        return rc;
+    v->pd = ibv_alloc_pd(v->ctx);
+    return v->pd ? 0 : perf_ibv_failed(-errno, "ibv_alloc_pd", error, len);
+}
+
+void perf_ibv_close(struct perf_ibv *v)
+{
+    if (v->pd)
+        ibv_dealloc_pd(v->pd);
+    if (v->ctx)
+        ibv_close_device(v->ctx);
+}
+
+void perf_ibv_format(const struct perf_ibv_place *place, char *text, size_t len)
+{
+    char gid[INET6_ADDRSTRLEN] = "?";
+
+    if (place->lid) {
+        snprintf(text, len, "LID %u", place->lid);
+        return;
+    }
+    inet_ntop(AF_INET6, place->gid.raw, gid, sizeof(gid));
+    snprintf(text, len, "%s", gid);
+}
+
+void perf_ibv_tell(const struct perf_ibv *v, struct json_object *info)
+{
+    char gid[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(AF_INET6, v->here.gid.raw, gid, sizeof(gid));
+    json_object_object_add(info, "gid", json_object_new_string(gid));
+    json_object_object_add(info, "lid", json_object_new_int(v->here.lid));
+    perf_ibv_mtu_tell(&v->port, info);
+}
+
+int perf_ibv_hear(struct perf_run *run, struct perf_ibv *v, struct json_object *info)
+{
+    const char *gid = perf_json_get_string(info, "gid");
+    uint64_t lid;
+
+    if (!gid || inet_pton(AF_INET6, gid, v->there.gid.raw) != 1 ||
+        perf_json_get_u64(info, "lid", &lid) || lid > UINT16_MAX)
+        return perf_run_fail(run, -EPROTO, "the other end does not tell its GID");
+    v->there.lid = (uint16_t)lid;
+    return perf_ibv_mtu_hear(run, &v->port, info, &v->mtu);
+}
+
+struct ibv_ah_attr perf_ibv_ah(const struct perf_ibv *v, const struct perf_ibv_place *place)
+{
+    struct ibv_ah_attr ah = {
+        .dlid = place->lid,
+        .port_num = v->port.number,
+        .is_global = v->global,
+    };
+
+    if (v->global)
+        ah.grh = (struct ibv_global_route){
+            .dgid = place->gid,
+            .sgid_index = (uint8_t)v->gid_index,
+            .hop_limit = HOP_LIMIT,
+        };
+    return ah;
+}
+
+enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes)
+{
+    switch (bytes) {
+    case 256:
+        return IBV_MTU_256;
+    case 512:
+        return IBV_MTU_512;
+    case 1024:
+        return IBV_MTU_1024;
+    case 2048:
+        return IBV_MTU_2048;
+    default:
+        return IBV_MTU_4096;
+    }
+}
+
+struct ibv_mr *perf_ibv_map(struct perf_ibv *v, size_t bytes, int access, char *error, size_t len)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+                   -1, 0);
+
+    if (p == MAP_FAILED) {
+        snprintf(error, len, "no memory for %zu bytes of messages: %s", bytes, strerror(errno));
+        return NULL;
+    }
+    memset(p, FILL_BYTE, bytes); /* pages of its own: the zero page would flatter the cache */
+    struct ibv_mr *mr = ibv_reg_mr(v->pd, p, bytes, access);
+    if (mr)
+        return mr;
+    perf_ibv_failed(-errno, "cannot register the messages' memory", error, len);
+    munmap(p, bytes);
+    return NULL;
+}
+
+void perf_ibv_unmap(struct ibv_mr *mr)
+{
+    void *p = mr->addr;
+    size_t bytes = mr->length;
+
+    ibv_dereg_mr(mr);
+    munmap(p, bytes);
+}
