@@ -73,20 +73,22 @@ int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port 
 {
     bool any = !perf_options_rdma_device(options->device), found = false, seen = false;
     struct ibv_device **list = ibv_get_device_list(NULL);
-    char known[256];
+    char known[256], why[PERF_ERROR_BYTES / 2];
 
     for (struct ibv_device **d = list; d && *d && !found; d++) {
         if (!any && strcmp(options->device, ibv_get_device_name(*d)) != 0)
             continue;
         seen = true;
-        found = take_port(*d, options->ib_port, port, error, len);
+        found = take_port(*d, options->ib_port, port, why, sizeof(why));
     }
     if (list)
         ibv_free_device_list(list);
     if (found)
         return 0;
-    if (seen)
+    if (seen) {
+        snprintf(error, len, "%s", why);
         return -ENETDOWN;
+    }
     if (any) {
         snprintf(error, len, "there is no RDMA device: 'rdma link' shows those of this machine");
         return -ENODEV;

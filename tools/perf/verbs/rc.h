@@ -18,6 +18,7 @@ enum {
     RC_CREDITS = 64, /* receives for credits, and twice as many as are on their way */
     RC_CREDIT_BYTES = 8,
     RC_SEND_DEPTH_MIN = 64, /* of latency tests, and for credits */
+    RC_SILENT_S = 10, /* Soft-RoCE takes a retry count of 7 for endless: someone has to give up */
 };
 
 /* What a completion is of: the upper byte of wr_id; below are the QP and the index of the receive. */
@@ -68,6 +69,7 @@ struct rc_run {
     bool with_imm;         /* each write ends with an immediate, so that the receiver sees it */
     bool takes_recvs;      /* messages consume receives at the receiver */
     uint64_t acked;        /* the client: messages that lie at the server */
+    uint64_t heard_ns;     /* the client: last completion */
 
     struct ibv_send_wr wrs[RC_BATCH];
     struct ibv_sge sges[RC_BATCH];
@@ -105,6 +107,8 @@ int rc_post_credit(struct perf_run *run);
 int rc_wc_failed(struct perf_run *run, const struct ibv_wc *wc);
 /* Poll up to `max` completions, none of which has failed: how many, or -errno. */
 int rc_poll(struct perf_run *run, int max, struct ibv_wc *wcs);
+/* The client: 0, or -ETIMEDOUT if nothing was completed for RC_SILENT_S. */
+int rc_check_silence(struct perf_run *run, uint64_t now_ns);
 
 int rc_bw_client(struct perf_run *run);
 int rc_bw_server(struct perf_run *run);

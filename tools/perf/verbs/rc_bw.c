@@ -89,10 +89,14 @@ static int client_poll(struct perf_run *run)
     for (int i = 0; i < n && rc == 0; i++)
         rc = client_take(run, &wcs[i]);
     uint64_t now_ns = perf_now_ns();
+    if (n > 0)
+        m->heard_ns = now_ns;
     if (!m->takes_recvs)
         perf_meter_update(&run->meter, now_ns, m->acked * run->params.size_bytes);
     if (n >= 0 && rc == 0)
         rc = perf_run_tick(run, now_ns, run->sent);
+    if (n == 0 && rc == 0)
+        rc = rc_check_silence(run, now_ns);
     return rc ? rc : n < 0 ? n : 0;
 }
 
@@ -115,6 +119,7 @@ int rc_bw_client(struct perf_run *run)
     struct rc_run *m = run->state;
     int rc = 0;
 
+    m->heard_ns = perf_now_ns();
     while (rc == 0 && !perf_run_over(run, run->sent, perf_now_ns())) {
         do {
             rc = post_some(run);

@@ -76,9 +76,12 @@ static int post(struct perf_run *run, struct pingpong *pp, uint64_t n)
     size_t offset = perf_layout_offset(&m->tx, 0, (uint32_t)(n % m->tx.slots));
 
     while (pp->signals >= SIGNALS_MAX) {
+        uint64_t now_ns = perf_now_ns();
         int rc = poll_once(run, pp);
         if (rc == 0)
-            rc = perf_run_tick(run, perf_now_ns(), run->sent);
+            rc = perf_run_tick(run, now_ns, run->sent);
+        if (rc == 0 && !run->server)
+            rc = rc_check_silence(run, now_ns);
         if (rc)
             return rc;
     }
@@ -116,7 +119,10 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t n)
         }
         if (idle % LOOK_EVERY)
             continue;
-        rc = perf_run_tick(run, perf_now_ns(), run->sent);
+        uint64_t now_ns = perf_now_ns();
+        rc = perf_run_tick(run, now_ns, run->sent);
+        if (rc == 0 && !run->server)
+            rc = rc_check_silence(run, now_ns);
         if (rc)
             return rc;
         if (run->peer_done)
@@ -179,6 +185,7 @@ static void conclude(struct perf_run *run, uint64_t exchanges)
 int rc_lat_client(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
+    struct rc_run *m = run->state;
     struct pingpong pp = {0};
     uint64_t n = 0;
 
@@ -189,6 +196,7 @@ int rc_lat_client(struct perf_run *run)
             run->start_ns = now_ns;
         if (n >= p->warmup && perf_run_over(run, run->sent, now_ns))
             break;
+        m->heard_ns = now_ns;
         int rc = exchange(run, &pp, n, n >= p->warmup);
         if (rc == 0)
             rc = perf_run_tick(run, now_ns, run->sent);

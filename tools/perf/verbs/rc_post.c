@@ -39,6 +39,20 @@ int rc_poll(struct perf_run *run, int max, struct ibv_wc *wcs)
     return n;
 }
 
+int rc_check_silence(struct perf_run *run, uint64_t now_ns)
+{
+    struct rc_run *m = run->state;
+    char name[64];
+
+    if (now_ns < m->heard_ns + RC_SILENT_S * PERF_SEC_NS)
+        return 0;
+    perf_ibv_format(&m->v.there, name, sizeof(name));
+    return perf_run_fail(run, -ETIMEDOUT,
+                         "nothing was acknowledged by %s (%s, QPN 0x%x) for %d s, and the device "
+                         "does not give up: is the peer's port up, is there a route?",
+                         run->control->peer, name, m->qps[0].there.qpn, RC_SILENT_S);
+}
+
 uint32_t rc_recvs_per_qp(const struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
