@@ -319,6 +319,43 @@ static void perf_compare_ratio__nulls(void **state)
     json_object_put(second);
 }
 
+/* A line a transport, a dash where there is nothing, and of zero a zero. */
+static void perf_compare_print__columns(void **state)
+{
+    static char text[2048];
+    struct json_object *medians = json_tokener_parse(
+        "[{\"transport\":\"mrd-ibv\",\"cpu_s_per_gb\":1.5,\"peer_bytes\":13309,"
+        "\"peer_bytes_user\":13309,\"peer_bytes_kernel\":0,\"peer_bytes_idle\":705,"
+        "\"ratio_to_first\":{\"bw_gbps\":1,\"lat_p50\":null}},"
+        "{\"transport\":\"raw-ud\",\"cpu_s_per_gb\":0.25,\"peer_bytes\":null,"
+        "\"ratio_to_first\":{\"bw_gbps\":1.75,\"lat_p50\":null}}]");
+    FILE *out = fmemopen(text, sizeof(text), "w");
+
+    (void)state;
+    assert_non_null(medians);
+    perf_compare_print(out, medians, false);
+    fclose(out);
+    const char *first = strstr(text, "\n  mrd-ibv "), *second = strstr(text, "\n  raw-ud ");
+    char name[16], ratio[16], cpu[16], peer[16], user[16], kernel[16], idle[16];
+    assert_true(first && second && first < second);
+    assert_int_equal(sscanf(first, "%15s %15s %15s %15s %15s %15s %15s", name, ratio, cpu, peer,
+                            user, kernel, idle),
+                     7);
+    assert_string_equal(ratio, "1.000");
+    assert_string_equal(cpu, "1.5000");
+    assert_string_equal(peer, "13309");
+    assert_string_equal(kernel, "0");
+    assert_string_equal(idle, "705");
+    assert_int_equal(sscanf(second, "%15s %15s %15s %15s %15s %15s %15s", name, ratio, cpu, peer,
+                            user, kernel, idle),
+                     7);
+    assert_string_equal(ratio, "1.750");
+    assert_string_equal(cpu, "0.2500");
+    assert_string_equal(peer, "-");
+    assert_string_equal(idle, "-");
+    json_object_put(medians);
+}
+
 /* ---------------------------------------------------------------- what is measured */
 
 /* Half of the round trips, by nearest rank. */
@@ -396,6 +433,7 @@ int main(void)
         cmocka_unit_test(perf_compare_median__each_key),
         cmocka_unit_test(perf_compare_median__verified),
         cmocka_unit_test(perf_compare_ratio__nulls),
+        cmocka_unit_test(perf_compare_print__columns),
         cmocka_unit_test(perf_latency_summary__percentiles),
         cmocka_unit_test(perf_meter_update__first_to_last),
         cmocka_unit_test(perf_meter_update__samples),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What mrd_perf makes of devices, ports and MTUs of RDMA. None need be there. */
+#include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +14,7 @@
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/ibv_mtu.h"
+#include "tools/perf/state.h"
 
 /* RDMA transports: taken where the program has them, else refused with the reason. */
 static void rdma_good(const char *line)
@@ -114,6 +117,53 @@ static void perf_options_parse__compare_rdma(void **state)
     bad("compare write_bw --transports tcp -x 1 host", "the list has none");
 }
 
+/* What a peer costs is about this end: of the transports named, or those of the device that keep anything. */
+static void perf_options_parse__state(void **state)
+{
+    (void)state;
+    good("state");
+    assert_true(options.state);
+    assert_int_equal(options.peers, 1000);
+    assert_int_equal(options.num_transports, 2);
+    assert_string_equal(options.transports[0], "mrd-udp");
+    assert_string_equal(options.transports[1], "tcp");
+    good("state --peers 64 tcp");
+    assert_int_equal(options.peers, 64);
+    assert_int_equal(options.num_transports, 1);
+    rdma_good("state -d rxe0 -t 128");
+    assert_string_equal(options.transports[0], "mrd-ibv");
+    assert_string_equal(options.transports[1], "rc");
+    rdma_good("state -d rxe0 rc mrd-udp");
+    bad("state raw-udp", "keeps nothing");
+    rdma_bad("state raw-ud -d rxe0", "keeps nothing");
+    bad("state pigeon", "pigeon");
+    bad("state tcp tcp", "twice");
+    bad("state --local", "this end alone");
+    bad("state --peers 9", "--peers");
+    bad("state tcp -d rxe0", "the list has none");
+    bad("write_bw --peers 100", "mrd_perf state");
+}
+
+/*
+ * User memory is this process's own and can be told exactly: sockets have none, a context grows. Kernel memory is the
+ * whole machine's, of which a test cannot say anything.
+ */
+static void perf_state_measure__tcp_and_mrd(void **state)
+{
+    struct perf_state_figures f;
+
+    (void)state;
+    good("state tcp");
+    assert_int_equal(perf_state_measure(&options, "tcp", 400, &f, error, sizeof(error)), 0);
+    assert_true(f.user < 1000);
+    assert_true(isnan(f.idle));
+    assert_int_equal(perf_state_measure(&options, "mrd-udp", 100, &f, error, sizeof(error)), 0);
+    assert_true(f.user > 1000 && f.user < 1e6);
+    assert_false(isnan(f.idle));
+    assert_int_equal(perf_state_measure(&options, "raw-udp", 100, &f, error, sizeof(error)),
+                     -ENOTSUP);
+}
+
 /* ---------------------------------------------------------------- path MTUs */
 
 static void perf_ibv_mtu_payload__fits_with_headers(void **state)
@@ -161,6 +211,8 @@ int main(void)
         cmocka_unit_test(perf_options_parse__device_conflicts),
         cmocka_unit_test(perf_options_parse__mtu),
         cmocka_unit_test(perf_options_parse__compare_rdma),
+        cmocka_unit_test(perf_options_parse__state),
+        cmocka_unit_test(perf_state_measure__tcp_and_mrd),
         cmocka_unit_test(perf_ibv_mtu_payload__fits_with_headers),
         cmocka_unit_test(perf_ibv_mtu_agree__table),
     };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/compare.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/perf/report.h"
 #include "tools/perf/run.h"
+#include "tools/perf/state.h"
 
 static const char *const median_keys[] = {
     "iterations",
@@ -111,17 +113,33 @@ void perf_compare_ratio(struct json_object *median, struct json_object *first)
     json_object_object_add(median, "ratio_to_first", ratios);
 }
 
-static void print_ratios(FILE *table, struct json_object *medians, bool lat)
+static void print_cell(FILE *table, int width, int digits, double value)
+{
+    if (isnan(value))
+        fprintf(table, " %*s", width, "-");
+    else
+        fprintf(table, " %*.*f", width, digits, value);
+}
+
+void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
 {
     struct json_object *first = json_object_array_get_idx(medians, 0);
     const char *key = lat ? "ratio_to_first.lat_p50" : "ratio_to_first.bw_gbps";
 
-    fprintf(table, "\n %s, ratio to %s:\n", lat ? "t_typical" : "BW average",
-            perf_json_get_string(first, "transport"));
+    fprintf(table, "\n %s, ratio to %s; CPU of both ends; memory a peer:\n",
+            lat ? "t_typical" : "BW average", perf_json_get_string(first, "transport"));
+    fprintf(table, " #%-9s %8s %11s %12s %12s %12s %12s\n", "transport", "ratio", "CPU[s/GB]",
+            "peer[bytes]", "user", "kernel", "idle");
     for (size_t i = 0; i < json_object_array_length(medians); i++) {
         struct json_object *median = json_object_array_get_idx(medians, i);
-        fprintf(table, "  %-9s %8.3f\n", perf_json_get_string(median, "transport"),
-                perf_report_number(median, key));
+        fprintf(table, "  %-9s", perf_json_get_string(median, "transport"));
+        print_cell(table, 8, 3, perf_report_number(median, key));
+        print_cell(table, 11, 4, perf_report_number(median, "cpu_s_per_gb"));
+        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes"));
+        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_user"));
+        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_kernel"));
+        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_idle"));
+        fprintf(table, "\n");
     }
 }
 
@@ -144,8 +162,22 @@ static struct json_object *run_once(const struct perf_options *o, struct perf_co
     return report;
 }
 
+/* Before the runs, which it would disturb. What cannot be measured is told, and no reason to stop. */
+static void measure_state(const struct perf_options *o, struct perf_state_figures *figures)
+{
+    char error[PERF_ERROR_BYTES];
+
+    for (unsigned t = 0; t < o->num_transports; t++) {
+        int rc = perf_state_measure(o, o->transports[t], PERF_STATE_PEERS_COMPARE, &figures[t],
+                                    error, sizeof(error));
+        if (rc && rc != -ENOTSUP)
+            fprintf(stderr, "mrd_perf: %s: memory a peer is not known: %s\n", o->transports[t],
+                    error);
+    }
+}
+
 static struct json_object *medians_of(const struct perf_options *o, struct json_object **reports,
-                                      FILE *table)
+                                      const struct perf_state_figures *figures, FILE *table)
 {
     bool lat = perf_test_is_lat(o->params.test);
     struct json_object *medians = json_object_new_array();
@@ -156,10 +188,11 @@ static struct json_object *medians_of(const struct perf_options *o, struct json_
         struct json_object *median = perf_compare_median(&reports[(size_t)t * o->repeat], o->repeat,
                                                          lat ? "lat_us.p50" : "bw_gbps");
         json_object_array_add(medians, median);
+        perf_state_to_json(&figures[t], median);
         perf_compare_ratio(median, json_object_array_get_idx(medians, 0));
         perf_table_row(table, median, o->gbits);
     }
-    print_ratios(table, medians, lat);
+    perf_compare_print(table, medians, lat);
     return medians;
 }
 
@@ -168,8 +201,11 @@ struct json_object *perf_compare(const struct perf_options *o, struct perf_contr
 {
     size_t count = (size_t)o->num_transports * o->repeat;
     struct json_object **reports = calloc(count, sizeof(struct json_object *));
+    struct perf_state_figures figures[PERF_TRANSPORTS_MAX];
     struct json_object *medians = NULL;
     bool failed = !reports;
+
+    measure_state(o, figures);
 
     for (unsigned turn = 0; turn < o->repeat && !failed; turn++) {
         for (unsigned t = 0; t < o->num_transports && !failed; t++) {
@@ -179,7 +215,7 @@ struct json_object *perf_compare(const struct perf_options *o, struct perf_contr
         }
     }
     if (!failed)
-        medians = medians_of(o, reports, table);
+        medians = medians_of(o, reports, figures, table);
     for (size_t i = 0; failed && reports && i < count; i++)
         json_object_put(reports[i]);
     free(reports);

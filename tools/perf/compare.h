@@ -22,5 +22,7 @@ struct json_object *perf_compare_median(struct json_object **reports, size_t cou
                                         const char *key);
 /* Add ratio_to_first to `median`. */
 void perf_compare_ratio(struct json_object *median, struct json_object *first);
+/* The second half of the table: ratios, and what the transports cost. "-" for null. */
+void perf_compare_print(FILE *table, struct json_object *medians, bool lat);
 
 #endif

@@ -9,6 +9,8 @@
 #include "tools/perf/local.h"
 #include "tools/perf/options.h"
 #include "tools/perf/session.h"
+#include "tools/perf/state.h"
+#include "tools/perf/transport.h"
 
 static int fail(enum perf_exit code, const char *error)
 {
@@ -44,6 +46,14 @@ static int serve(const struct perf_options *o)
     return perf_server_session(o, listener);
 }
 
+static int state(const struct perf_options *o)
+{
+    char error[PERF_ERROR_BYTES];
+
+    return perf_transport_check_device(o, error, sizeof(error)) ? fail(PERF_EXIT_USAGE, error)
+                                                                : perf_state_run(o);
+}
+
 int main(int argc, char **argv)
 {
     static struct perf_options o; /* large, and needed to the end */
@@ -66,6 +76,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* the other end's death is told by the call that fails */
     if (!o.quiet_cpufreq)
         warn_cpufreq();
+    if (o.state)
+        return state(&o);
     if (o.local)
         return perf_local_run(&o);
     if (o.num_cpus && perf_local_pin(o.cpus[0], error, sizeof(error)))

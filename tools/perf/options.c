@@ -31,6 +31,7 @@ enum {
     OPT_JSON,
     OPT_JSON_FILE,
     OPT_ENTROPY,
+    OPT_PEERS,
     OPT_UNSUPPORTED, /* plus the index */
     MAX_LONG_OPTIONS = 192,
     GID_INDEX_MAX = 65535,
@@ -73,6 +74,7 @@ static const struct option long_options[] = {
     {"transport", required_argument, NULL, OPT_TRANSPORT},
     {"transports", required_argument, NULL, OPT_TRANSPORTS},
     {"repeat", required_argument, NULL, OPT_REPEAT},
+    {"peers", required_argument, NULL, OPT_PEERS},
     {"forever", no_argument, NULL, OPT_FOREVER},
     {"report_gbits", no_argument, NULL, OPT_GBITS},
     {"out_json", no_argument, NULL, OPT_JSON},
@@ -264,6 +266,9 @@ static int take_ours(struct parse *p, int opt)
         return copy_text(p, "--spray", params->spray, sizeof(params->spray));
     case OPT_CC:
         return copy_text(p, "--cc", params->cc, sizeof(params->cc));
+    case OPT_PEERS:
+        p->given.peers = true;
+        return number_u32(p, "--peers", PERF_PEERS_MIN, PERF_PEERS_MAX, &o->peers);
     case OPT_ENTROPY:
         return copy_text(p, "--entropy", params->entropy, sizeof(params->entropy));
     case OPT_ORDER:
@@ -361,11 +366,28 @@ static int say_bad_option(const struct parse *p, int opt, const char *word)
     return wrong(p, "option %s is not known, or short for several", word);
 }
 
+static int take_transports(struct parse *p, int count, char **words)
+{
+    struct perf_options *o = p->o;
+
+    o->state = true;
+    if (count > PERF_TRANSPORTS_MAX)
+        return wrong(p, "state: at most %d transports", PERF_TRANSPORTS_MAX);
+    for (int i = 0; i < count; i++) {
+        if (words[i][0] == '\0' || strlen(words[i]) >= PERF_NAME_BYTES)
+            return wrong(p, "state: '%s' is not the name of a transport", words[i]);
+        strcpy(o->transports[o->num_transports++], words[i]);
+    }
+    return 0;
+}
+
 static int take_words(struct parse *p, int argc, char **argv)
 {
     struct perf_options *o = p->o;
     int i = optind;
 
+    if (i < argc && strcmp(argv[i], "state") == 0)
+        return take_transports(p, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "compare") == 0) {
         o->compare = true;
         i++;
@@ -398,6 +420,7 @@ int perf_options_parse(struct perf_options *o, int argc, char **argv, char *erro
         .repeat = 5,
         .cpus = {-1, -1},
         .gid_index = -1,
+        .peers = PERF_PEERS_DEFAULT,
     };
     perf_params_init(&o->params);
     build_getopt(letters, longs);

@@ -15,8 +15,10 @@
 struct perf_options {
     struct perf_params params; /* not settled: sizes come one by one with -a */
     bool compare;
+    bool state; /* no test: what a peer costs in memory */
+    uint32_t peers;
     bool all_sizes;
-    char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare */
+    char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;
     unsigned repeat;
 

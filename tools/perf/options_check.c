@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "tools/perf/ibv_device.h"
 #include "tools/perf/transport.h"
 
 struct check {
@@ -41,6 +42,17 @@ static void default_transports(struct perf_options *o)
         strcpy(o->transports[o->num_transports++], *names);
 }
 
+/* Of those that keep anything for a peer. */
+static void default_state(struct perf_options *o)
+{
+    static const char *const sockets[] = {"mrd-udp", "tcp", NULL};
+    static const char *const rdma[] = {"mrd-ibv", "rc", NULL};
+    const char *const *names = perf_options_rdma_device(o->device) ? rdma : sockets;
+
+    for (; *names; names++)
+        strcpy(o->transports[o->num_transports++], *names);
+}
+
 void perf_options_default(struct perf_options *o, const struct perf_given *given)
 {
     if (!given->size)
@@ -49,6 +61,8 @@ void perf_options_default(struct perf_options *o, const struct perf_given *given
         strcpy(o->params.transport, "mrd-ibv");
     if (o->compare && o->num_transports == 0)
         default_transports(o);
+    if (o->state && o->num_transports == 0)
+        default_state(o);
 }
 
 static int check_roles(const struct check *c)
@@ -72,6 +86,8 @@ static int check_roles(const struct check *c)
         return wrong(c,
                      "--paths %u does not match the %u ports of --source-ports: leave out --paths",
                      o->params.paths, o->num_source_ports);
+    if (c->given->peers)
+        return wrong(c, "--peers belongs to 'mrd_perf state'");
     if (c->given->size && o->all_sizes)
         return wrong(c, "-a runs all sizes: leave out -s");
     return 0;
@@ -144,11 +160,28 @@ static int check_compare(const struct check *c)
     return check_list(c);
 }
 
+static int check_state(const struct check *c)
+{
+    const struct perf_options *o = c->o;
+
+    if (o->local || o->forever || c->given->transport || c->given->two_devices)
+        return wrong(c, "state is about this end alone: it takes no host, no --local, no "
+                        "--transport and one device");
+    for (unsigned i = 0; i < o->num_transports; i++) {
+        const struct perf_transport_ops *ops = perf_transport_find(o->transports[i]);
+        if (ops && !ops->peer_state && !(ops->rdma && perf_ibv_missing()))
+            return wrong(c, "state: %s keeps nothing for a peer", ops->name);
+    }
+    return check_list(c);
+}
+
 int perf_options_check(const struct perf_options *o, const struct perf_given *given, char *error,
                        size_t len)
 {
     const struct check c = {.o = o, .given = given, .error = error, .len = len};
 
+    if (o->state)
+        return check_state(&c);
     if (check_roles(&c))
         return -EINVAL;
     /* Of a comparison each transport is checked with its own meaning of the parameters. */

@@ -9,7 +9,7 @@
 
 /* What is given, beyond the values: for conflicts that defaults would hide. */
 struct perf_given {
-    bool size, transport, repeat, two_devices;
+    bool size, transport, repeat, two_devices, peers;
 };
 
 /* Choose what was left open and depends on other options: the transport by the device, the size by the test. */

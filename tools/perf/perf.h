@@ -30,6 +30,9 @@ enum {
     PERF_REPEAT_MAX = 1000,
     PERF_DEPTH_MAX = 15000, /* perftest's limit, too */
     PERF_QPS_MAX = 1024,
+    PERF_PEERS_MIN = 10,
+    PERF_PEERS_MAX = 100 * 1000,
+    PERF_PEERS_DEFAULT = 1000,
     PERF_ITERATIONS_MIN = 5,
     PERF_MTU_MAX = 8192,
     PERF_INTERVAL_MS_MAX = 60 * 1000,

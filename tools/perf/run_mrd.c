@@ -364,7 +364,8 @@ static void run_mrd_close(struct perf_run *run)
 #define RUN_MRD_OPS                                                                                \
     .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open, .get_info = run_mrd_get_info,     \
     .set_peer = run_mrd_set_peer, .meet = mrd_meet, .client = run_mrd_client,                      \
-    .server = run_mrd_server, .idle = mrd_bw_idle, .stats = run_mrd_stats, .close = run_mrd_close
+    .server = run_mrd_server, .idle = mrd_bw_idle, .stats = run_mrd_stats, .close = run_mrd_close, \
+    .peer_state = perf_state_mrd
 
 const struct perf_transport_ops perf_mrd_udp_ops = {.name = "mrd-udp", RUN_MRD_OPS};
 const struct perf_transport_ops perf_mrd_ibv_ops = {.name = "mrd-ibv", .rdma = true, RUN_MRD_OPS};

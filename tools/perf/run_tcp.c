@@ -316,4 +316,5 @@ const struct perf_transport_ops perf_tcp_ops = {
     .server = tcp_server,
     .stats = tcp_stats,
     .close = tcp_close,
+    .peer_state = perf_state_tcp,
 };

@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 
 #include "tools/perf/run.h"
+#include "tools/perf/state.h"
 
 struct perf_transport_ops {
     const char *name;
@@ -34,6 +35,8 @@ struct perf_transport_ops {
     /* Set keys of the client's report that only the transport knows. */
     void (*stats)(const struct perf_run *run, struct json_object *report);
     void (*close)(struct perf_run *run);
+    /* Make the state that s->peers peers need, and leave it there; NULL: a peer needs none. */
+    int (*peer_state)(struct perf_state *s);
 };
 
 extern const struct perf_transport_ops perf_mrd_udp_ops;

@@ -9,6 +9,7 @@
 #define MRD_PERF_VERBS_RC_H
 
 #include "tools/perf/layout.h"
+#include "tools/perf/state.h"
 #include "tools/perf/verbs/ibv_common.h"
 #include "tools/perf/verify.h"
 
@@ -109,6 +110,9 @@ int rc_wc_failed(struct perf_run *run, const struct ibv_wc *wc);
 int rc_poll(struct perf_run *run, int max, struct ibv_wc *wcs);
 /* The client: 0, or -ETIMEDOUT if nothing was completed for RC_SILENT_S. */
 int rc_check_silence(struct perf_run *run, uint64_t now_ns);
+
+/* state_rc.c */
+int perf_state_rc(struct perf_state *s);
 
 int rc_bw_client(struct perf_run *run);
 int rc_bw_server(struct perf_run *run);

@@ -274,4 +274,5 @@ const struct perf_transport_ops perf_rc_ops = {
     .server = run_rc_server,
     .stats = run_rc_stats,
     .close = run_rc_close,
+    .peer_state = perf_state_rc,
 };

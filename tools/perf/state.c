@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/state.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/perf/report.h"
+#include "tools/perf/transport.h"
+
+enum { FEWER = 4 }; /* what the number of peers is divided by */
+
+/* What a child tells. */
+struct telling {
+    int rc;
+    uint32_t ends;
+    bool has_idle;
+    struct perf_memory before, mark, idle, after;
+    char error[PERF_ERROR_BYTES];
+};
+
+static void make(const struct perf_options *options, const struct perf_transport_ops *ops,
+                 uint32_t peers, uint32_t fewer, struct telling *t)
+{
+    static struct perf_state s;
+
+    s = (struct perf_state){
+        .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
+    perf_memory_settle();
+    t->rc = perf_memory_read(&t->before, t->error, sizeof(t->error));
+    if (t->rc)
+        return;
+    t->rc = ops->peer_state(&s);
+    if (t->rc == 0)
+        t->rc = perf_memory_read(&t->after, s.error, sizeof(s.error));
+    t->ends = s.ends;
+    t->has_idle = s.has_idle;
+    t->mark = s.mark;
+    t->idle = s.idle;
+    memcpy(t->error, s.error, sizeof(t->error));
+}
+
+int perf_state_mark(struct perf_state *s)
+{
+    return perf_memory_read(&s->mark, s->error, sizeof(s->error));
+}
+
+/* The answer is short: a pipe takes it at once. */
+static void __attribute__((noreturn))
+child(const struct perf_options *options, const struct perf_transport_ops *ops, uint32_t peers,
+      uint32_t fewer, int fd)
+{
+    static struct telling t;
+
+    make(options, ops, peers, fewer, &t);
+    _exit(write(fd, &t, sizeof(t)) == (ssize_t)sizeof(t) ? 0 : 1);
+}
+
+static int in_child(const struct perf_options *options, const struct perf_transport_ops *ops,
+                    uint32_t peers, uint32_t fewer, struct telling *t)
+{
+    int fds[2], status;
+
+    fflush(NULL); /* or the child writes it again */
+    if (pipe(fds))
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0)
+        child(options, ops, peers, fewer, fds[1]);
+    close(fds[1]);
+    ssize_t n = pid < 0 ? 0 : read(fds[0], t, sizeof(*t));
+    close(fds[0]);
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    if (n == (ssize_t)sizeof(*t))
+        return t->rc;
+    snprintf(t->error, sizeof(t->error), "the process that makes the peers died");
+    return -ECHILD;
+}
+
+/* What one more peer costs; noise may make next to nothing negative. */
+static double slope(int64_t many, int64_t few, uint32_t peers)
+{
+    return fmax(0, (double)(many - few) / peers);
+}
+
+int perf_state_measure(const struct perf_options *options, const char *transport, uint32_t peers,
+                       struct perf_state_figures *figures, char *error, size_t len)
+{
+    static struct telling many, few;
+    const struct perf_transport_ops *ops = perf_transport_find(transport);
+    uint32_t fewer = peers / FEWER;
+
+    *figures = (struct perf_state_figures){NAN, NAN, NAN};
+    if (!ops->peer_state) {
+        snprintf(error, len, "%s keeps nothing for a peer", transport);
+        return -ENOTSUP;
+    }
+    int rc = in_child(options, ops, fewer, fewer, &few);
+    snprintf(error, len, "%s", few.error);
+    if (rc == 0) {
+        rc = in_child(options, ops, peers, fewer, &many);
+        snprintf(error, len, "%s", many.error);
+    }
+    if (rc)
+        return rc;
+    uint32_t more = (peers - fewer) * many.ends;
+    figures->user = slope(many.after.user_bytes - many.before.user_bytes,
+                          few.after.user_bytes - few.before.user_bytes, more);
+    figures->kernel = slope(many.after.kernel_bytes, many.mark.kernel_bytes, more);
+    if (many.has_idle)
+        figures->idle = slope(many.idle.user_bytes - many.before.user_bytes,
+                              few.idle.user_bytes - few.before.user_bytes, more) +
+                        slope(many.idle.kernel_bytes, many.mark.kernel_bytes, more);
+    return 0;
+}
+
+void perf_state_to_json(const struct perf_state_figures *f, struct json_object *object)
+{
+    json_object_object_add(object, "peer_bytes", perf_json_number(round(f->user + f->kernel)));
+    json_object_object_add(object, "peer_bytes_user", perf_json_number(round(f->user)));
+    json_object_object_add(object, "peer_bytes_kernel", perf_json_number(round(f->kernel)));
+    json_object_object_add(object, "peer_bytes_idle", perf_json_number(round(f->idle)));
+}
+
+static void cell(FILE *out, double value)
+{
+    if (isnan(value))
+        fprintf(out, " %12s", "-");
+    else
+        fprintf(out, " %12.0f", value);
+}
+
+int perf_state_run(const struct perf_options *o)
+{
+    FILE *table = o->out_json ? stderr : stdout;
+    struct json_object *all = json_object_new_array();
+    char error[PERF_ERROR_BYTES];
+    int code = PERF_EXIT_OK;
+
+    fprintf(table, " #%-9s %9s %12s %12s %12s %12s\n", "transport", "#peers", "bytes/peer", "user",
+            "kernel", "idle");
+    for (unsigned i = 0; i < o->num_transports; i++) {
+        struct perf_state_figures f;
+        if (perf_state_measure(o, o->transports[i], o->peers, &f, error, sizeof(error))) {
+            fprintf(stderr, "mrd_perf: %s: %s\n", o->transports[i], error);
+            code = PERF_EXIT_FAILED;
+            continue;
+        }
+        fprintf(table, "  %-9s %9u", o->transports[i], o->peers);
+        cell(table, f.user + f.kernel);
+        cell(table, f.user);
+        cell(table, f.kernel);
+        cell(table, f.idle);
+        fprintf(table, "\n");
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "transport", json_object_new_string(o->transports[i]));
+        json_object_object_add(object, "peers", json_object_new_uint64(o->peers));
+        perf_state_to_json(&f, object);
+        json_object_array_add(all, object);
+    }
+    if (perf_report_write(o, all, error, sizeof(error))) {
+        fprintf(stderr, "mrd_perf: %s\n", error);
+        return PERF_EXIT_FAILED;
+    }
+    return code;
+}

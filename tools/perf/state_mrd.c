@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers of one context: addresses of this host at which nobody listens.
+ *
+ * A peer to which nothing is under way is an entry and an address handle. To get there, a few peers at a time are
+ * sent a message each, which fails when they turn out to be silent. One with a message under way has send state, too:
+ * for that all are sent a message at once, and the memory is read before the first is given up.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/perf/mrd_device.h"
+#include "tools/perf/state.h"
+#include "tools/perf/transport.h"
+
+enum {
+    AT_ONCE_MAX = 64,
+    SILENT_MS = 500,      /* until a peer is given up */
+    ACTIVE_MS = 50,       /* for the first packets of all to leave */
+    PATIENCE_S = 60,      /* for a few to fail */
+    DISCARD_PORT = 9,     /* nobody listens */
+    QPN_FIRST = 0xe00000, /* far above what is in use */
+    MESSAGE_BYTES = 64,
+};
+
+struct peers {
+    struct perf_state *s;
+    struct mrd_context *ctx;
+    struct mrd_pd *pd;
+    struct mrd_mr *mr;
+    struct mrd_ah **ahs;
+    char gid[MRD_ADDRESS_MAX]; /* of an RDMA device */
+    char message[MESSAGE_BYTES];
+};
+
+static int fail(struct peers *p, int rc, const char *what)
+{
+    snprintf(p->s->error, sizeof(p->s->error), "%s: %s", what, mrd_last_error());
+    return rc ? rc : -EIO;
+}
+
+static int open_context(struct peers *p)
+{
+    struct perf_state *s = p->s;
+    const struct perf_params *params = &s->options->params;
+    struct perf_mrd_device device;
+    struct mrd_context_attr attr = {
+        .paths = params->paths,
+        .mtu = s->ops->rdma ? 0 : params->mtu,
+        .max_peers = s->peers,
+        .max_flows = s->peers + AT_ONCE_MAX,
+        .peer_timeout_ns = SILENT_MS * PERF_MSEC_NS,
+        .progress = MRD_PROGRESS_MANUAL,
+        .threading = MRD_THREADING_SINGLE,
+    };
+    int rc = perf_mrd_find_device(s->options, s->ops->rdma, &device, s->error, sizeof(s->error));
+
+    if (rc)
+        return rc;
+    if (s->ops->rdma)
+        perf_mrd_rdma_attr(s->options, &device, params->mtu, params->entropy, &attr);
+    p->ctx = mrd_open_device(&device.device, &attr);
+    if (!p->ctx)
+        return fail(p, -errno, "cannot open the device");
+    rc = mrd_query_address(p->ctx, p->gid, sizeof(p->gid));
+    if (rc)
+        return fail(p, rc, "mrd_query_address");
+    p->gid[strcspn(p->gid, "/")] = '\0';
+    p->pd = mrd_alloc_pd(p->ctx);
+    p->mr = p->pd ? mrd_reg_mr(p->pd, p->message, sizeof(p->message), 0) : NULL;
+    return p->mr ? 0 : fail(p, -errno, "mrd_reg_mr");
+}
+
+static int make_ah(struct peers *p, uint32_t i)
+{
+    char address[2 * MRD_ADDRESS_MAX];
+
+    if (p->s->ops->rdma)
+        snprintf(address, sizeof(address), "%s/%u", p->gid, QPN_FIRST + i);
+    else
+        snprintf(address, sizeof(address), "127.%u.%u.%u:%u", 1 + (i >> 16), i >> 8 & 0xff,
+                 i & 0xff, DISCARD_PORT);
+    p->ahs[i] = mrd_create_ah(p->pd, address);
+    return p->ahs[i] ? 0 : fail(p, -errno, "mrd_create_ah");
+}
+
+/* A queue pair and its completion queue for so many messages; they live till the process ends. */
+static struct mrd_qp *make_qp(struct peers *p, uint32_t messages)
+{
+    struct mrd_cq *cq = mrd_create_cq(p->ctx, (int)messages + 1, NULL);
+    struct mrd_qp_init_attr attr = {
+        .send_cq = cq,
+        .recv_cq = cq,
+        .cap = {.max_send_wr = messages, .max_recv_wr = 1},
+    };
+
+    return cq ? mrd_create_qp(p->pd, &attr) : NULL;
+}
+
+static int send_one(struct peers *p, struct mrd_qp *qp, uint32_t i)
+{
+    struct mrd_sge sge = {
+        .addr = (uintptr_t)p->message, .length = sizeof(p->message), .lkey = p->mr->lkey};
+    struct mrd_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = MRD_WR_SEND,
+                                 .send_flags = MRD_SEND_SIGNALED,
+                                 .ud = {.ah = p->ahs[i], .remote_qpn = 1},
+                             };
+    int rc = mrd_post_send(qp, &wr, &bad);
+
+    return rc ? fail(p, rc, "mrd_post_send") : 0;
+}
+
+/* Until `count` messages have failed, as all do. */
+static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
+{
+    uint64_t until_ns = perf_now_ns() + PATIENCE_S * PERF_SEC_NS;
+    struct mrd_async_event event;
+    struct mrd_wc wc;
+
+    while (count) {
+        int n = mrd_poll_cq(qp->send_cq, 1, &wc);
+        if (n < 0)
+            return fail(p, n, "mrd_poll_cq");
+        count -= (uint32_t)n;
+        while (mrd_get_async_event(p->ctx, &event) == 0)
+            mrd_ack_async_event(&event);
+        if (perf_now_ns() > until_ns) {
+            snprintf(p->s->error, sizeof(p->s->error),
+                     "messages to silent peers did not fail within %d s", PATIENCE_S);
+            return -ETIMEDOUT;
+        }
+    }
+    return 0;
+}
+
+static int make_some(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_t count)
+{
+    int rc = 0;
+
+    for (uint32_t i = first; i < first + count && rc == 0; i++) {
+        rc = i == p->s->fewer ? perf_state_mark(p->s) : 0;
+        if (rc == 0)
+            rc = make_ah(p, i);
+        if (rc == 0)
+            rc = send_one(p, qp, i);
+    }
+    return rc ? rc : wait_failures(p, qp, count);
+}
+
+/* As many at once whatever their number is, for the send states that they share. */
+static int make_idle(struct peers *p)
+{
+    const struct perf_state *s = p->s;
+    uint32_t at_once = s->fewer < AT_ONCE_MAX ? s->fewer : AT_ONCE_MAX;
+    struct mrd_qp *qp = make_qp(p, at_once);
+    int rc = qp ? 0 : fail(p, -errno, "mrd_create_qp");
+
+    for (uint32_t i = 0; i < s->peers && rc == 0; i += at_once)
+        rc = make_some(p, qp, i, s->peers - i < at_once ? s->peers - i : at_once);
+    return rc;
+}
+
+static int make_active(struct peers *p)
+{
+    struct mrd_qp *qp = make_qp(p, p->s->peers);
+    int rc = qp ? 0 : fail(p, -errno, "mrd_create_qp");
+
+    for (uint32_t i = 0; i < p->s->peers && rc == 0; i++)
+        rc = send_one(p, qp, i);
+    for (uint64_t until_ns = perf_now_ns() + ACTIVE_MS * PERF_MSEC_NS;
+         rc == 0 && perf_now_ns() < until_ns;) {
+        int n = mrd_progress(p->ctx);
+        rc = n < 0 ? fail(p, n, "mrd_progress") : 0;
+    }
+    return rc;
+}
+
+int perf_state_mrd(struct perf_state *s)
+{
+    static struct peers p;
+    static struct mrd_ah *ahs[PERF_PEERS_MAX];
+
+    p = (struct peers){.s = s, .ahs = ahs};
+    int rc = open_context(&p);
+    if (rc == 0)
+        rc = make_idle(&p);
+    if (rc == 0)
+        rc = perf_memory_read(&s->idle, s->error, sizeof(s->error));
+    s->has_idle = rc == 0;
+    return rc ? rc : make_active(&p);
+}
