@@ -52,7 +52,8 @@ enum fake_ibv_kind {
     FAKE_IBV_RXE,
     FAKE_IBV_IRDMA,
     FAKE_IBV_BNXT_RE,
-    FAKE_IBV_EFA, /* no shared receive queue, 2 entries a list, 32 bytes inline */
+    /* No shared receive queue, 2 entries a list, 32 bytes inline, all_signaled, no_grh. */
+    FAKE_IBV_EFA,
     FAKE_IBV_IB,  /* a mlx5 on InfiniBand: a LID, GIDs of a subnet */
     FAKE_IBV_SIW, /* iWARP: no datagrams */
 };
@@ -76,6 +77,7 @@ struct fake_ibv_device {
     uint32_t max_inline;
     uint64_t memlock_bytes; /* most bytes of all MRs; 0: no limit */
     bool no_grh;            /* received datagrams have none: the 40 bytes are rubbish */
+    bool all_signaled;      /* takes no sends that ask for no completion, as efa */
     bool keeps_cqes;        /* completions of a destroyed QP stay in the queue, as with rxe */
     struct fake_ibv_port ports[FAKE_IBV_PORTS_MAX]; /* port 1 is ports[0] */
     struct fake_ibv_device_state *state;            /* the fake's own */
@@ -110,7 +112,8 @@ enum fake_ibv_pace {
 /* All zero: a good device. */
 struct fake_ibv_knobs {
     enum fake_ibv_pace pace;
-    unsigned post_takes; /* a call of ibv_post_send() takes so many, then ENOMEM; 0: all */
+    unsigned post_takes; /* a call of ibv_post_send() takes so many; 0: all */
+    int post_error;      /* and fails with this then; 0: ENOMEM */
     bool hold_cqes;      /* send completions wait for fake_ibv_release_cqes() */
     uint32_t late_ppm;   /* a QP's send completions stay away from a poll */
     bool shuffle_cqes;   /* completions overtake those of other QPs */

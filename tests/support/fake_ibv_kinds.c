@@ -110,7 +110,8 @@ struct fake_ibv_device *fake_ibv_add(enum fake_ibv_kind kind, const char *name)
         .port_rule = k->port_rule,
         .max_inline = k->max_inline,
         .keeps_cqes = kind == FAKE_IBV_RXE,
-        .no_grh = kind == FAKE_IBV_IB,
+        .no_grh = kind == FAKE_IBV_IB || kind == FAKE_IBV_EFA,
+        .all_signaled = kind == FAKE_IBV_EFA,
         .state = &fake.states[n],
     };
     if (name)

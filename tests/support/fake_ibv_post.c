@@ -121,6 +121,8 @@ static int send_check(const struct fake_qp *qp, const struct ibv_send_wr *wr)
         return EINVAL;
     if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
         return EINVAL;
+    if (qp->device->all_signaled && !qp->sq_sig_all && !(wr->send_flags & IBV_SEND_SIGNALED))
+        return EINVAL;
     for (int i = 0; i < wr->num_sge; i++)
         len += wr->sg_list[i].length;
     if (len > UINT32_MAX || ((wr->send_flags & IBV_SEND_INLINE) && len > qp->cap.max_inline_data))
@@ -170,7 +172,7 @@ int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
     for (; wr && !error; wr = wr->next) {
         error = send_check(qp, wr);
         if (!error && fake.knobs.post_takes && taken == fake.knobs.post_takes)
-            error = ENOMEM;
+            error = fake.knobs.post_error ? fake.knobs.post_error : ENOMEM;
         if (error)
             break;
         send_put(qp, wr);
