@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages over fake RDMA devices arrive intact, whatever the devices and the wire between them do. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_SEND_WITH_IMM, MRD_WR_RDMA_WRITE,
+                                             MRD_WR_RDMA_WRITE_WITH_IMM};
+enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
+
+/* All opcodes, sizes around each boundary. */
+static void transfer_all(struct fixture *f)
+{
+    static const uint32_t sizes[] = {0, 1, 8, 63, 64, 1000, 3999, 4000, 4001, 8192, 65537};
+
+    for (unsigned s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
+        for (unsigned o = 0; o < OPCODES; o++)
+            fixture_transfer(f, opcodes[o], sizes[s], 12);
+}
+
+/* ---------------------------------------------------------------------------------------- good devices */
+
+static void mrd_ibv__all_opcodes_and_sizes(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    transfer_all(f);
+    assert_int_equal(fake_ibv_fate_count(FAKE_IBV_DELIVERED), fake_ibv_num_packets());
+    assert_int_equal(fixture_counter(f->a.context, "retx_spurious"), 0);
+    fixture_end(f);
+}
+
+static void mrd_ibv__every_kind_of_device(void **state)
+{
+    static const enum fake_ibv_kind kinds[] = {FAKE_IBV_HNS, FAKE_IBV_MLX4, FAKE_IBV_RXE,
+                                               FAKE_IBV_IRDMA, FAKE_IBV_BNXT_RE};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct fixture *f = fixture_begin(kinds[i], NULL);
+
+        fixture_transfer(f, MRD_WR_SEND, 10000, 20);
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 8);
+        fixture_end(f);
+    }
+}
+
+static void mrd_ibv__every_mtu(void **state)
+{
+    (void)state;
+    for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
+        struct fixture *f = calloc(1, sizeof(*f));
+
+        fake_ibv_begin(1);
+        for (unsigned i = 0; i < 2; i++) {
+            f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+            f->device[i]->ports[0].attr.active_mtu = mtu;
+        }
+        fixture_open(&f->a, f->device[0]->name, NULL);
+        fixture_open(&f->b, f->device[1]->name, NULL);
+        f->a.ah = fixture_ah(&f->a, &f->b);
+        fixture_transfer(f, MRD_WR_SEND, 5000, 20);
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 20);
+        fixture_end(f);
+    }
+}
+
+/* The other end answers whoever wrote, over a handle made from the completion. */
+static void mrd_ibv__answer_from_wc(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    assert_int_equal(mrd_destroy_ah(f->b.ah), 0);
+    f->b.ah = NULL;
+    fixture_recv(&f->b, 0, 0, 100);
+    fixture_recv(&f->a, 1, 1000, 100);
+    fixture_fill(&f->a, 0, 100, 5);
+    assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, 0, 0, 100, 0), 0);
+    assert_true(fixture_run(f, 1, 1));
+    f->b.ah = mrd_create_ah_from_wc(f->b.pd, &f->b.wc[0]);
+    assert_non_null(f->b.ah);
+    assert_int_equal(fixture_post(&f->b, &f->a, MRD_WR_SEND, 0, 0, 100, 0), 0);
+    assert_true(fixture_run(f, 2, 2));
+    assert_true(fixture_holds(&f->a, 1000, 100, 5));
+    fixture_end(f);
+}
+
+/* Two contexts on one device. */
+static void mrd_ibv__two_contexts_on_one_device(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)state;
+    fake_ibv_begin(1);
+    f->device[0] = fake_ibv_add(FAKE_IBV_RXE, NULL);
+    fixture_open(&f->a, f->device[0]->name, NULL);
+    fixture_open(&f->b, f->device[0]->name, NULL);
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_transfer(f, MRD_WR_SEND, 20000, 30);
+    fixture_end(f);
+}
+
+/* The GRH of IPv6 is another header, at another place. */
+static void mrd_ibv__ipv6(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        fake_ibv_gid(f->device[i], 2, IBV_GID_TYPE_IB, NULL);
+        fake_ibv_gid(f->device[i], 3, IBV_GID_TYPE_ROCE_V2, i ? "2001:db8::2" : "2001:db8::1");
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_transfer(f, MRD_WR_SEND, 20000, 30);
+    assert_int_equal(fake_ibv_packet(0)->dgid.raw[0], 0x20);
+    fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
+    fixture_transfer(f, MRD_WR_SEND, 20000, 30);
+    assert_true(fixture_counter(f->b.context, "rx_ce") > 0);
+    fixture_end(f);
+}
+
+static void mrd_ibv__no_srq(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+
+    (void)state;
+    for (unsigned e = 0; e < 3; e++) {
+        struct mrd_context_attr attr = {.entropy = entropies[e]};
+        struct fixture *f = calloc(1, sizeof(*f));
+
+        fake_ibv_begin(1);
+        for (unsigned i = 0; i < 2; i++) {
+            f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+            f->device[i]->attr.max_srq = 0;
+            fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
+        }
+        f->a.ah = fixture_ah(&f->a, &f->b);
+        fixture_transfer(f, MRD_WR_SEND, 20000, 30);
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 50000, 30);
+        assert_int_equal(fake_ibv_calls("ibv_create_srq"), 0);
+        fixture_end(f);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- bad devices, bad wire */
+
+static const struct {
+    const char *name;
+    struct fake_ibv_knobs knobs;
+} rows[] = {
+    {"drops", {.drop_ppm = 20000}},
+    {"duplicates", {.dup_ppm = 100000}},
+    {"reorders", {.reorder_ppm = 200000}},
+    {"marks", {.ce_ppm = 100000}},
+    {"partial posts", {.post_takes = 3}},
+    {"one request a post", {.post_takes = 1}},
+    {"late completions", {.late_ppm = 700000}},
+    {"completions of QPs overtake", {.shuffle_cqes = true}},
+    {"QPs send in no order", {.shuffle_tx = true, .shuffle_srq = true}},
+    {"eager", {.pace = FAKE_IBV_EAGER}},
+    {"all of it",
+     {.drop_ppm = 10000,
+      .dup_ppm = 10000,
+      .reorder_ppm = 50000,
+      .ce_ppm = 10000,
+      .post_takes = 5,
+      .late_ppm = 500000,
+      .shuffle_cqes = true,
+      .shuffle_tx = true,
+      .shuffle_srq = true}},
+};
+
+static void mrd_ibv__survives(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+
+    (void)state;
+    for (unsigned e = 0; e < 3; e++) {
+        for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+            struct mrd_context_attr attr = {.entropy = entropies[e]};
+            struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
+
+            print_message("%s, %s\n", entropies[e], rows[r].name);
+            fake_ibv_set(&rows[r].knobs);
+            for (unsigned o = 0; o < OPCODES; o++) {
+                fixture_transfer(f, opcodes[o], 100, 100);
+                fixture_transfer(f, opcodes[o], 30000, 40);
+            }
+            fixture_end(f);
+        }
+    }
+}
+
+/* Datagrams that the receiver has no slot for are lost, and come again. */
+static void mrd_ibv__receive_queue_too_short(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        f->device[i]->attr.max_srq_wr = 64;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_transfer(f, MRD_WR_SEND, 100000, 40);
+    fixture_end(f);
+}
+
+static void mrd_ibv__ce_reaches_the_engine(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 20000, 10);
+    assert_int_equal(fixture_counter(f->b.context, "rx_ce"), 0);
+    fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
+    fixture_transfer(f, MRD_WR_SEND, 20000, 10);
+    assert_true(fixture_counter(f->b.context, "rx_ce") >= 50);
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- completions */
+
+/* A send is done when it is acked and the device has let go of it: neither alone will do. */
+static void mrd_ibv__acked_before_its_completion(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 100, 1); /* they know each other */
+    f->a.num_wc = f->b.num_wc = 0;
+    fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
+    fixture_recv(&f->b, 0, 0, 10000);
+    fixture_fill(&f->a, 0, 10000, 3);
+    assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, 0, 0, 10000, 0), 0);
+    assert_true(fixture_run(f, 0, 1));
+    fixture_pass(f, 50000000);
+    assert_true(fixture_counter(f->a.context, "rx_acks") > 0);
+    assert_int_equal(f->a.num_wc, 0);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+    assert_true(fixture_run(f, 1, 1));
+    fixture_end(f);
+}
+
+static bool lose_all;
+
+static enum fake_ibv_verdict judge_lose_all(void *arg, struct fake_ibv_packet *packet)
+{
+    (void)packet;
+    return *(const bool *)arg ? FAKE_IBV_DROP : FAKE_IBV_DELIVER;
+}
+
+static void mrd_ibv__completion_before_its_ack(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 100, 1);
+    f->a.num_wc = f->b.num_wc = 0;
+    lose_all = true;
+    fake_ibv_set_filter(judge_lose_all, &lose_all);
+    fixture_recv(&f->b, 0, 0, 10000);
+    assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, 0, 0, 10000, 0), 0);
+    fixture_pass(f, 50000000);
+    assert_true(fake_ibv_fate_count(FAKE_IBV_LOST) > 0);
+    assert_int_equal(f->a.num_wc, 0);
+    lose_all = false;
+    assert_true(fixture_run(f, 1, 1));
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- how they are sent */
+
+/* The device reads payload from the user's memory, under the key of the user's registration. */
+static void mrd_ibv__zero_copy(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+    unsigned pieces = 0;
+    uint64_t bytes = 0;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 1);
+    for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
+        const struct fake_ibv_packet *p = fake_ibv_packet(i);
+        uint64_t at = p->sge[1].addr - (uintptr_t)f->a.memory;
+
+        assert_in_range(p->num_sge, 1, 2);
+        if (p->num_sge < 2)
+            continue;
+        assert_true(at + p->sge[1].length <= 100000);
+        assert_int_not_equal(p->sge[1].lkey, p->sge[0].lkey);
+        assert_false(p->is_inline);
+        bytes += p->sge[1].length;
+        pieces++;
+    }
+    assert_true(pieces >= 100000 / 4000);
+    assert_true(bytes >= 99000); /* a tail may be staged */
+    fixture_end(f);
+}
+
+static void mrd_ibv__acks_are_inline(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+    unsigned acks = 0;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 4);
+    for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
+        const struct fake_ibv_packet *p = fake_ibv_packet(i);
+
+        if (p->device != f->device[1])
+            continue;
+        assert_true(p->is_inline || p->len > 256);
+        acks += p->is_inline;
+    }
+    assert_true(acks > 0);
+    fixture_end(f);
+}
+
+static void mrd_ibv__ect_and_hop_limit(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 10000, 4);
+    for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
+        assert_int_equal(fake_ibv_packet(i)->traffic_class, 2 /* ECT(0) */);
+        assert_int_equal(fake_ibv_packet(i)->hop_limit, 64);
+    }
+    fixture_end(f);
+}
+
+/* A device with one entry a list gets the whole datagram copied. */
+static void mrd_ibv__one_sge(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        f->device[i]->attr.max_sge = f->device[i]->attr.max_srq_sge = 1;
+        f->device[i]->max_inline = 0;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    transfer_all(f);
+    for (unsigned i = 0; i < fake_ibv_num_packets(); i++)
+        assert_false(fake_ibv_packet(i)->is_inline);
+    fixture_end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ibv__all_opcodes_and_sizes),
+        cmocka_unit_test(mrd_ibv__every_kind_of_device),
+        cmocka_unit_test(mrd_ibv__every_mtu),
+        cmocka_unit_test(mrd_ibv__answer_from_wc),
+        cmocka_unit_test(mrd_ibv__two_contexts_on_one_device),
+        cmocka_unit_test(mrd_ibv__ipv6),
+        cmocka_unit_test(mrd_ibv__no_srq),
+        cmocka_unit_test(mrd_ibv__survives),
+        cmocka_unit_test(mrd_ibv__receive_queue_too_short),
+        cmocka_unit_test(mrd_ibv__ce_reaches_the_engine),
+        cmocka_unit_test(mrd_ibv__acked_before_its_completion),
+        cmocka_unit_test(mrd_ibv__completion_before_its_ack),
+        cmocka_unit_test(mrd_ibv__zero_copy),
+        cmocka_unit_test(mrd_ibv__acks_are_inline),
+        cmocka_unit_test(mrd_ibv__ect_and_hop_limit),
+        cmocka_unit_test(mrd_ibv__one_sge),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
