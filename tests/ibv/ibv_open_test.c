@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening an RDMA device: which there are, which GID, what is refused and how it is said, and that nothing leaks. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct fake_ibv_device *device; /* "mlx5_0" */
+
+static int open_setup(void **state)
+{
+    (void)state;
+    fake_ibv_begin(1);
+    device = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+    return 0;
+}
+
+static int open_teardown(void **state)
+{
+    (void)state;
+    return fake_ibv_end() ? -1 : 0;
+}
+
+/* The GID that a context takes with these attributes, as its address says. */
+static void assert_gid(const struct mrd_context_attr *attr, const char *gid)
+{
+    struct mrd_context *context = fixture_open_context("mlx5_0", attr);
+    char address[MRD_ADDRESS_MAX];
+
+    if (!context)
+        fail_msg("%s", mrd_last_error());
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    *strchr(address, '/') = '\0';
+    assert_string_equal(address, gid);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- devices */
+
+/* "udp" comes first, RDMA devices that can send datagrams after it. */
+static void mrd_get_device_list__rdma(void **state)
+{
+    struct mrd_device **list;
+    int n;
+
+    (void)state;
+    fake_ibv_add(FAKE_IBV_RXE, "rxe0");
+    fake_ibv_add(FAKE_IBV_SIW, "siw0");
+    fake_ibv_add(FAKE_IBV_EFA, "rdmap0s6");
+    fake_ibv_add(FAKE_IBV_HNS, "a_name_that_is_longer_than_31_characters");
+    list = mrd_get_device_list(&n);
+    assert_non_null(list);
+    assert_int_equal(n, 4);
+    assert_string_equal(list[0]->name, "udp");
+    assert_string_equal(list[1]->name, "mlx5_0");
+    assert_string_equal(list[1]->transport, "ibv");
+    assert_string_equal(list[2]->name, "rxe0");
+    assert_string_equal(list[3]->name, "rdmap0s6");
+    assert_null(list[4]);
+    mrd_free_device_list(list);
+}
+
+static void mrd_get_device_list__no_rdma(void **state)
+{
+    struct mrd_device **list;
+    int n;
+
+    (void)state;
+    fake_ibv_fail("ibv_get_device_list", 1, ENOSYS);
+    list = mrd_get_device_list(&n);
+    assert_int_equal(n, 1);
+    mrd_free_device_list(list);
+    assert_int_equal(fake_ibv_end(), 0);
+    fake_ibv_begin(1);
+    list = mrd_get_device_list(&n);
+    assert_int_equal(n, 1);
+    mrd_free_device_list(list);
+}
+
+static void mrd_open_device__is_not_there(void **state)
+{
+    (void)state;
+    fixture_refused("mlx5_9", NULL, ENODEV, "no RDMA device mlx5_9");
+    fake_ibv_fail("ibv_open_device", 1, EACCES);
+    fixture_refused("mlx5_0", NULL, EACCES, "/dev/infiniband");
+    fake_ibv_fail("ibv_get_device_list", 1, ENOSYS);
+    fixture_refused("mlx5_0", NULL, ENODEV, "no RDMA device");
+}
+
+/* ---------------------------------------------------------------------------------------- GID */
+
+static void mrd_open_device__ipv4_gid_first(void **state)
+{
+    (void)state;
+    assert_gid(NULL, "::ffff:192.0.2.1");
+    fake_ibv_gid(device, 5, IBV_GID_TYPE_ROCE_V2, "2001:db8::5");
+    assert_gid(NULL, "::ffff:192.0.2.1");
+    fake_ibv_gid(device, 3, IBV_GID_TYPE_IB, NULL);
+    assert_gid(NULL, "2001:db8::5");
+    fake_ibv_gid(device, 5, IBV_GID_TYPE_IB, NULL);
+    assert_gid(NULL, "fe80::1");
+}
+
+static void mrd_open_device__gid_index(void **state)
+{
+    struct mrd_context_attr attr = {.gid_index = 1};
+
+    (void)state;
+    assert_gid(&attr, "fe80::1");
+    attr.gid_index = 2;
+    fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "not a RoCEv2 one");
+    attr.gid_index = 0;
+    attr.comp_mask = MRD_CONTEXT_ATTR_GID_INDEX;
+    fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "GID 0");
+    attr.gid_index = 12;
+    fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "no GID 12");
+    fake_ibv_gid(device, 3, IBV_GID_TYPE_IB, NULL);
+    attr.gid_index = 3;
+    fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "no GID 3");
+}
+
+static void mrd_open_device__gid_by_address(void **state)
+{
+    struct mrd_context_attr attr = {.address = "192.0.2.77"};
+
+    (void)state;
+    fake_ibv_gid(device, 5, IBV_GID_TYPE_ROCE_V2, "192.0.2.77");
+    assert_gid(&attr, "::ffff:192.0.2.77");
+    attr.address = "fe80::1";
+    assert_gid(&attr, "fe80::1");
+    attr.address = "192.0.2.78";
+    fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "192.0.2.78");
+    attr.address = "mlx5_0";
+    fixture_refused("mlx5_0", &attr, EINVAL, "not an IP address");
+}
+
+static void mrd_open_device__no_routable_gid(void **state)
+{
+    (void)state;
+    fake_ibv_gid(device, 1, IBV_GID_TYPE_IB, NULL);
+    fake_ibv_gid(device, 3, IBV_GID_TYPE_IB, NULL);
+    fixture_refused("mlx5_0", NULL, EADDRNOTAVAIL, "no RoCEv2 GID");
+}
+
+/* ---------------------------------------------------------------------------------------- port */
+
+static void mrd_open_device__port(void **state)
+{
+    struct mrd_context_attr attr = {.port_num = 2};
+
+    (void)state;
+    fixture_refused("mlx5_0", &attr, EINVAL, "no port 2");
+    attr.port_num = 1;
+    assert_gid(&attr, "::ffff:192.0.2.1");
+    /* 257 is not port 1. */
+    attr.port_num = 257;
+    fixture_refused("mlx5_0", &attr, EINVAL, "no port 257");
+    fake_ibv_port(device, 1, IBV_PORT_DOWN);
+    fixture_refused("mlx5_0", NULL, ENETDOWN, "not active but down");
+    fake_ibv_port(device, 1, IBV_PORT_ACTIVE);
+    device->ports[0].attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    fixture_refused("mlx5_0", NULL, EPROTONOSUPPORT, "InfiniBand");
+}
+
+static void mrd_open_device__second_port(void **state)
+{
+    struct mrd_context_attr attr = {.port_num = 2};
+
+    (void)state;
+    device->attr.phys_port_cnt = 2;
+    device->ports[1].gids[0] = device->ports[0].gids[3];
+    device->ports[1].gids[0].gid.raw[15] = 99;
+    device->ports[1].attr.gid_tbl_len = 1;
+    assert_gid(&attr, "::ffff:192.0.2.99");
+    assert_gid(NULL, "::ffff:192.0.2.1");
+}
+
+static void mrd_open_device__mtu(void **state)
+{
+    struct mrd_context_attr attr = {.mtu = 4096};
+
+    (void)state;
+    device->ports[0].attr.active_mtu = IBV_MTU_512;
+    fixture_refused("mlx5_0", NULL, EMSGSIZE, "MTU of 512 bytes");
+    device->ports[0].attr.active_mtu = IBV_MTU_4096;
+    fixture_refused("mlx5_0", &attr, EMSGSIZE, "at most 3968");
+    attr.mtu = 3968;
+    assert_gid(&attr, "::ffff:192.0.2.1");
+}
+
+/* ---------------------------------------------------------------------------------------- attributes, limits */
+
+static void mrd_open_device__attributes_of_udp(void **state)
+{
+    const uint16_t ports[] = {5000};
+    struct mrd_context_attr attr = {.port = 4793};
+
+    (void)state;
+    fixture_refused("mlx5_0", &attr, EINVAL, "port 4793");
+    attr = (struct mrd_context_attr){.source_ports = ports, .num_source_ports = 1};
+    fixture_refused("mlx5_0", &attr, EINVAL, "source_ports");
+    attr = (struct mrd_context_attr){.entropy = "quantum"};
+    fixture_refused("mlx5_0", &attr, EINVAL, "entropy \"quantum\"");
+}
+
+static void mrd_open_device__too_small_limits(void **state)
+{
+    static const struct {
+        size_t offset; /* of an int in struct ibv_device_attr */
+        int value;
+        const char *text;
+    } limits[] = {
+        {offsetof(struct ibv_device_attr, max_cqe), 32, "completion queues of at most 32"},
+        {offsetof(struct ibv_device_attr, max_srq_wr), 32, "receive queues of at most 32"},
+        {offsetof(struct ibv_device_attr, max_qp_wr), 8, "send queues of at most 8"},
+        {offsetof(struct ibv_device_attr, max_qp), 0, "queue pairs of at most 0"},
+    };
+    const struct ibv_device_attr good = device->attr;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        device->attr = good;
+        memcpy((char *)&device->attr + limits[i].offset, &limits[i].value, sizeof(int));
+        fixture_refused("mlx5_0", NULL, EOPNOTSUPP, limits[i].text);
+    }
+}
+
+/* Limits that bind without being too small are kept to: the fake enforces them. */
+static void mrd_open_device__tight_limits(void **state)
+{
+    struct mrd_context_attr attr = {.entropy = "qp"};
+    struct mrd_context_info info;
+    struct mrd_context *context;
+
+    (void)state;
+    device->attr.max_cqe = 64;
+    device->attr.max_srq_wr = 64;
+    device->attr.max_qp_wr = 16;
+    device->attr.max_qp = 5;
+    device->attr.max_sge = 1;
+    device->attr.max_srq_sge = 1;
+    device->max_inline = 0;
+    context = fixture_open_context("mlx5_0", &attr);
+    if (!context)
+        fail_msg("%s", mrd_last_error());
+    assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
+    assert_int_equal(info.paths, 5);
+    assert_int_equal(mrd_close_device(context), 0);
+    attr.paths = 6;
+    fixture_refused("mlx5_0", &attr, EINVAL, "5 queue pairs");
+}
+
+static void mrd_open_device__locked_memory(void **state)
+{
+    (void)state;
+    device->memlock_bytes = 65536;
+    fixture_refused("mlx5_0", NULL, ENOMEM, "memory for packets");
+}
+
+static void mrd_reg_mr__locked_memory(void **state)
+{
+    static uint8_t memory[1 << 20];
+    struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_mr *mr;
+
+    (void)state;
+    device->memlock_bytes = 1; /* what is registered already stays */
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_LOCAL_WRITE));
+    assert_int_equal(errno, ENOMEM);
+    assert_non_null(strstr(mrd_last_error(), "memory region (1048576 bytes)"));
+    device->memlock_bytes = 0;
+    /* The engine refuses what the device took: then the device is told. */
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
+    assert_int_equal(errno, EINVAL);
+    mr = mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_READ);
+    assert_non_null(mr);
+    assert_int_equal(mrd_dereg_mr(mr), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_query_context__of_the_port(void **state)
+{
+    struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
+    struct mrd_context_info info;
+
+    (void)state;
+    assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
+    assert_int_equal(info.paths, 32);
+    assert_int_equal(info.mtu, 3968);
+    assert_true(info.link_bps == 100000000000);
+    assert_int_equal(info.port, 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- failures */
+
+/* Whichever call fails, whenever it does: a sentence, an errno, and nothing is left. */
+static void mrd_open_device__any_call_fails(void **state)
+{
+    static const char *const calls[] = {
+        "ibv_open_device", "ibv_query_device", "ibv_query_port",          "ibv_query_gid_table",
+        "ibv_alloc_pd",    "ibv_reg_mr",       "ibv_create_comp_channel", "ibv_create_cq",
+        "ibv_create_srq",  "ibv_create_qp",    "ibv_modify_qp",
+    };
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+    unsigned failures = 0;
+
+    (void)state;
+    for (unsigned e = 0; e < 3; e++) {
+        for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+            for (unsigned nth = 1;; nth++) {
+                struct mrd_context_attr attr = {.entropy = entropies[e]};
+                struct mrd_context *context;
+
+                fake_ibv_fail(calls[i], nth, EPERM);
+                errno = 0;
+                context = fixture_open_context("mlx5_0", &attr);
+                if (fake_ibv_fail_none()) { /* it is not called so often */
+                    assert_non_null(context);
+                    assert_int_equal(mrd_close_device(context), 0);
+                    break;
+                }
+                if (context) {
+                    fail_msg("%s, %s, call %u: opened all the same", entropies[e], calls[i], nth);
+                } else {
+                    assert_int_not_equal(errno, 0);
+                    assert_true(strlen(mrd_last_error()) > 10);
+                    assert_non_null(strstr(mrd_last_error(), "mlx5_0"));
+                }
+                assert_int_equal(fake_ibv_objects(), 0);
+                failures++;
+            }
+        }
+    }
+    assert_true(failures > 100);
+}
+
+#define OPEN_TEST(f) cmocka_unit_test_setup_teardown(f, open_setup, open_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OPEN_TEST(mrd_get_device_list__rdma),          OPEN_TEST(mrd_get_device_list__no_rdma),
+        OPEN_TEST(mrd_open_device__is_not_there),      OPEN_TEST(mrd_open_device__ipv4_gid_first),
+        OPEN_TEST(mrd_open_device__gid_index),         OPEN_TEST(mrd_open_device__gid_by_address),
+        OPEN_TEST(mrd_open_device__no_routable_gid),   OPEN_TEST(mrd_open_device__port),
+        OPEN_TEST(mrd_open_device__second_port),       OPEN_TEST(mrd_open_device__mtu),
+        OPEN_TEST(mrd_open_device__attributes_of_udp), OPEN_TEST(mrd_open_device__too_small_limits),
+        OPEN_TEST(mrd_open_device__tight_limits),      OPEN_TEST(mrd_open_device__locked_memory),
+        OPEN_TEST(mrd_reg_mr__locked_memory),          OPEN_TEST(mrd_query_context__of_the_port),
+        OPEN_TEST(mrd_open_device__any_call_fails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
