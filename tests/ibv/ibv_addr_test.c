@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address strings of RDMA contexts. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct fake_ibv_device *device;
+
+static void open_one(struct fixture_end *end, const char *entropy)
+{
+    struct mrd_context_attr attr = {.entropy = entropy};
+
+    fake_ibv_begin(1);
+    device = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+    memset(end, 0, sizeof(*end));
+    fixture_open(end, "mlx5_0", &attr);
+}
+
+static void close_one(struct fixture_end *end)
+{
+    fixture_close(end);
+    assert_int_equal(fake_ibv_end(), 0);
+}
+
+/* What an address is written as; NULL: it is none, and the sentence has `text` in it. */
+struct row {
+    const char *in, *out, *text;
+};
+
+static void check_row(struct fixture_end *end, const struct row *row)
+{
+    struct mrd_ah *ah = mrd_create_ah(end->pd, row->in);
+    char text[MRD_ADDRESS_MAX];
+
+    if (!row->out) {
+        if (ah)
+            fail_msg("\"%s\" is taken for an address", row->in);
+        assert_int_equal(errno, EINVAL);
+        if (!strstr(mrd_last_error(), row->text))
+            fail_msg("\"%s\": %s", row->in, mrd_last_error());
+        return;
+    }
+    if (!ah)
+        fail_msg("\"%s\": %s", row->in, mrd_last_error());
+    assert_int_equal(mrd_query_ah(ah, text, sizeof(text)), 0);
+    assert_string_equal(text, row->out);
+    assert_int_equal(mrd_query_ah(ah, text, strlen(row->out)), -ENOSPC);
+    assert_int_equal(mrd_query_ah(ah, text, strlen(row->out) + 1), 0);
+    assert_int_equal(mrd_destroy_ah(ah), 0);
+}
+
+static void mrd_create_ah__strings(void **state)
+{
+    static const struct row rows[] = {
+        {"::ffff:10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
+        {"10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
+        {"::FFFF:0A00:0007/2", "::ffff:10.0.0.7/2", NULL},
+        {"0:0:0:0:0:ffff:a00:7/16777214", "::ffff:10.0.0.7/16777214", NULL},
+        {"10.0.0.7/017", "::ffff:10.0.0.7/17", NULL},
+        {"10.0.0.7/17,18,19", "::ffff:10.0.0.7/17", NULL}, /* further ones mean nothing here */
+        {"", NULL, "is not an address"},
+        {"/", NULL, "is not an address"},
+        {"/17", NULL, "is not an address"},
+        {"10.0.0.7", NULL, "lacks a QPN"},
+        {"::ffff:10.0.0.7", NULL, "lacks a QPN"},
+        {"10.0.0.7/", NULL, "is not an address"},
+        {"10.0.0.7/0", NULL, "is not an address"},
+        {"10.0.0.7/1", NULL, "is not an address"},
+        {"10.0.0.7/16777215", NULL, "is not an address"},
+        {"10.0.0.7/4294967313", NULL, "is not an address"},
+        {"10.0.0.7/18446744073709551633", NULL, "is not an address"},
+        {"10.0.0.7/-17", NULL, "is not an address"},
+        {"10.0.0.7/+17", NULL, "is not an address"},
+        {"10.0.0.7/ 17", NULL, "is not an address"},
+        {"10.0.0.7/17 ", NULL, "is not an address"},
+        {"10.0.0.7/0x11", NULL, "is not an address"},
+        {"10.0.0.7/17,", NULL, "is not an address"},
+        {"10.0.0.7/,17", NULL, "is not an address"},
+        {"10.0.0.7/17,,18", NULL, "is not an address"},
+        {"10.0.0.7/17,1", NULL, "is not an address"},
+        {"10.0.0.7/17/18", NULL, "is not an address"},
+        {"10.0.0/17", NULL, "is not an address"},
+        {"10.0.0.256/17", NULL, "is not an address"},
+        {"[::ffff:10.0.0.7]/17", NULL, "is not an address"},
+        {"::ffff:10.0.0.7%eth0/17", NULL, "is not an address"},
+        {"host.example/17", NULL, "is not an address"},
+        {"10.0.0.7:4793", NULL, "is not an address"},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/17", NULL,
+         "is not an address"},
+    };
+    struct fixture_end end;
+
+    (void)state;
+    open_one(&end, "ah");
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_row(&end, &rows[i]);
+    close_one(&end);
+}
+
+/* Where pairs of queue pairs are paths, further QPNs are kept and told; up to eight, each once. */
+static void mrd_create_ah__further_qpns(void **state)
+{
+    static const struct row rows[] = {
+        {"10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
+        {"10.0.0.7/17,18,19", "::ffff:10.0.0.7/17,18,19", NULL},
+        {"10.0.0.7/17", "::ffff:10.0.0.7/17,18,19", NULL}, /* it is known by now */
+        {"10.0.0.7/17,19,18,20", "::ffff:10.0.0.7/17,18,19,20", NULL},
+        {"10.0.0.7/18", "::ffff:10.0.0.7/18", NULL},
+        {"10.0.0.9/2,3,4,5,6,7,8,9,10,11", "::ffff:10.0.0.9/2,3,4,5,6,7,8,9", NULL},
+        {"10.0.0.9/12,3,", NULL, "is not an address"},
+        {"10.0.0.9/16777214,16777213,16777212,16777211,16777210,16777209,16777208,16777207",
+         "::ffff:10.0.0.9/16777214,16777213,16777212,16777211,16777210,16777209,16777208,16777207",
+         NULL},
+    };
+    struct fixture_end end;
+
+    (void)state;
+    open_one(&end, "qpair");
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        check_row(&end, &rows[i]);
+    close_one(&end);
+}
+
+/* Our own address names the first queue pair; where pairs are paths, all of them. */
+static void mrd_query_address__own(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+
+    (void)state;
+    for (unsigned e = 0; e < 3; e++) {
+        struct fixture_end end;
+        char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
+        int n;
+
+        open_one(&end, entropies[e]);
+        n = snprintf(expected, sizeof(expected), "::ffff:192.0.2.1/%u", fake_ibv_qpn(device, 0));
+        for (unsigned i = 1; e == 2 && i < 8; i++)
+            n += snprintf(expected + n, sizeof(expected) - (size_t)n, ",%u",
+                          fake_ibv_qpn(device, i));
+        assert_int_equal(mrd_query_address(end.context, address, sizeof(address)), 0);
+        assert_string_equal(address, expected);
+        close_one(&end);
+    }
+}
+
+/* The other family cannot be reached, whatever is spelled right. */
+static void mrd_create_ah__other_family(void **state)
+{
+    struct fixture_end end;
+
+    (void)state;
+    open_one(&end, "ah");
+    assert_null(mrd_create_ah(end.pd, "2001:db8::7/17"));
+    assert_int_equal(errno, EHOSTUNREACH);
+    assert_non_null(strstr(mrd_last_error(), "is IPv6, but GID 3 of mlx5_0 is IPv4"));
+    close_one(&end);
+}
+
+/* A device that cannot resolve the address says so at once, and again when asked again. */
+static void mrd_create_ah__no_way(void **state)
+{
+    struct fixture_end end;
+    struct mrd_ah *ah;
+
+    (void)state;
+    open_one(&end, "ah");
+    for (unsigned i = 0; i < 2; i++) {
+        fake_ibv_fail("ibv_create_ah", 1, ETIMEDOUT);
+        assert_null(mrd_create_ah(end.pd, "10.0.0.7/17"));
+        assert_int_equal(errno, EHOSTUNREACH);
+        assert_non_null(strstr(mrd_last_error(), "no way to ::ffff:10.0.0.7/17"));
+    }
+    ah = mrd_create_ah(end.pd, "10.0.0.7/17");
+    assert_non_null(ah);
+    assert_int_equal(mrd_destroy_ah(ah), 0);
+    close_one(&end);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_create_ah__strings), cmocka_unit_test(mrd_create_ah__further_qpns),
+        cmocka_unit_test(mrd_query_address__own), cmocka_unit_test(mrd_create_ah__other_family),
+        cmocka_unit_test(mrd_create_ah__no_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
