@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where a path's source port comes from: flow labels, queue pairs, or pairs of them. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Numbers seen, each once. */
+struct set {
+    uint64_t value[512];
+    unsigned count;
+};
+
+static void set_add(struct set *set, uint64_t value)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->value[i] == value)
+            return;
+    assert_true(set->count < 512);
+    set->value[set->count++] = value;
+}
+
+/* What the packets of a device had. */
+struct seen {
+    struct set ports, labels, src_qpns, dst_qpns, pairs;
+};
+
+static void look(struct seen *seen, const struct fake_ibv_device *device, unsigned from)
+{
+    memset(seen, 0, sizeof(*seen));
+    for (unsigned i = from; i < fake_ibv_num_packets(); i++) {
+        const struct fake_ibv_packet *p = fake_ibv_packet(i);
+
+        if (p->device != device)
+            continue;
+        set_add(&seen->ports, p->source_port);
+        set_add(&seen->labels, p->flow_label);
+        set_add(&seen->src_qpns, p->src_qpn);
+        set_add(&seen->dst_qpns, p->dst_qpn);
+        set_add(&seen->pairs, (uint64_t)p->src_qpn << 32 | p->dst_qpn);
+    }
+}
+
+/* The ports that the paths of a's peer are shown with. */
+static struct set ports_of_paths(struct fixture *f)
+{
+    struct mrd_peer_attr peer;
+    struct set ports = {.count = 0};
+
+    assert_int_equal(mrd_query_peer(f->a.ah, &peer, sizeof(peer)), 0);
+    for (uint32_t i = 0; i < peer.paths; i++) {
+        struct mrd_path_attr path;
+
+        assert_int_equal(mrd_query_path(f->a.ah, i, &path, sizeof(path)), 0);
+        set_add(&ports, path.port);
+    }
+    assert_int_equal(ports.count, peer.paths);
+    return ports;
+}
+
+static void some_traffic(struct fixture *f)
+{
+    for (unsigned i = 0; i < 4; i++)
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 10);
+}
+
+/* ---------------------------------------------------------------------------------------- flow labels */
+
+/* One queue pair, and for each path a label of its own, none of them 0, that makes a port of its own. */
+static void mrd_ibv_entropy__ah(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 64, .entropy = "ah"};
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
+    struct seen seen;
+    struct set ports;
+
+    (void)state;
+    some_traffic(f);
+    look(&seen, f->device[0], 0);
+    assert_int_equal(seen.src_qpns.count, 1);
+    assert_int_equal(seen.dst_qpns.count, 1);
+    assert_in_range(seen.ports.count, 60, 64);
+    assert_int_equal(seen.labels.count, seen.ports.count);
+    for (unsigned i = 0; i < seen.labels.count; i++)
+        assert_in_range(seen.labels.value[i], 1, 0xfffff);
+    ports = ports_of_paths(f);
+    assert_int_equal(ports.count, 64);
+    for (unsigned i = 0; i < seen.ports.count; i++)
+        set_add(&ports, seen.ports.value[i]);
+    assert_int_equal(ports.count, 64); /* what is shown is what is sent */
+    fixture_end(f);
+}
+
+/* The most paths there can be, over any label that the seed makes them start at. */
+static void mrd_ibv_entropy__ah_of_many_seeds(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        struct mrd_context_attr attr = {
+            .paths = 256, .seed = seed, .comp_mask = MRD_CONTEXT_ATTR_SEED, .entropy = "ah"};
+        struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
+        struct seen seen;
+
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 1000, 1);
+        look(&seen, f->device[0], 0);
+        assert_int_equal(ports_of_paths(f).count, 256);
+        for (unsigned i = 0; i < seen.labels.count; i++)
+            assert_int_not_equal(seen.labels.value[i], 0);
+        fixture_end(f);
+    }
+}
+
+/* A device that has no more handles loses those paths only, and the messages arrive. */
+static void mrd_ibv_entropy__too_few_handles(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        f->device[i]->attr.max_ah = 20;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_transfer(f, MRD_WR_SEND, 20000, 20);
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- queue pairs */
+
+static void mrd_ibv_entropy__qp(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 16, .entropy = "qp"};
+    struct fixture *f = fixture_begin(FAKE_IBV_RXE, &attr);
+    struct seen seen;
+
+    (void)state;
+    some_traffic(f);
+    look(&seen, f->device[0], 0);
+    assert_int_equal(seen.src_qpns.count, 16);
+    assert_int_equal(seen.dst_qpns.count, 1); /* the one in the address */
+    assert_int_equal(seen.ports.count, 16);
+    assert_int_equal(ports_of_paths(f).count, 16);
+    fixture_end(f);
+}
+
+/* Few queue pairs at each end make many paths. */
+static void mrd_ibv_entropy__qpair(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 64, .entropy = "qpair"};
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct seen seen;
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        f->device[i]->port_rule = FAKE_IBV_PORT_QPN_PAIR;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    some_traffic(f);
+    look(&seen, f->device[0], 0);
+    assert_int_equal(seen.src_qpns.count, 8);
+    assert_int_equal(seen.dst_qpns.count, 8);
+    assert_in_range(seen.pairs.count, 60, 64);
+    assert_in_range(seen.ports.count, 50, 64);
+    fixture_end(f);
+}
+
+/* Who was told the first QPN only learns the others from the packets that come from them. */
+static void mrd_ibv_entropy__qpns_are_learnt(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 64, .entropy = "qpair"};
+    struct fixture *f = calloc(1, sizeof(*f));
+    char address[MRD_ADDRESS_MAX];
+    struct seen seen;
+
+    (void)state;
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        f->device[i]->port_rule = FAKE_IBV_PORT_QPN_PAIR;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
+    }
+    assert_int_equal(mrd_query_address(f->b.context, address, sizeof(address)), 0);
+    *strchr(address, ',') = '\0';
+    f->a.ah = mrd_create_ah(f->a.pd, address);
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
+    assert_int_equal(fake_ibv_packet(0)->dst_qpn, fake_ibv_qpn(f->device[1], 0));
+    some_traffic(f);
+
+    unsigned before = fake_ibv_num_packets();
+
+    some_traffic(f);
+    look(&seen, f->device[0], before);
+    assert_int_equal(seen.dst_qpns.count, 8);
+    look(&seen, f->device[1], before);
+    assert_true(seen.dst_qpns.count > 1);
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- which of them */
+
+static void mrd_ibv_entropy__auto(void **state)
+{
+    static const struct {
+        enum fake_ibv_kind kind;
+        unsigned qps;
+    } rows[] = {
+        {FAKE_IBV_MLX5, 1},   {FAKE_IBV_HNS, 1},      {FAKE_IBV_MLX4, 32}, {FAKE_IBV_RXE, 32},
+        {FAKE_IBV_IRDMA, 32}, {FAKE_IBV_BNXT_RE, 32}, {FAKE_IBV_EFA, 8},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_context_attr attr = {.entropy = i % 2 ? "auto" : NULL};
+        struct fake_ibv_device *device;
+        struct mrd_context *context;
+
+        fake_ibv_begin(1);
+        device = fake_ibv_add(rows[i / 2].kind, "a_renamed_one");
+        context = fixture_open_context("a_renamed_one", &attr);
+        if (!context)
+            fail_msg("%s", mrd_last_error());
+        assert_int_not_equal(fake_ibv_qpn(device, rows[i / 2].qps - 1), 0);
+        assert_int_equal(fake_ibv_qpn(device, rows[i / 2].qps), 0);
+        assert_int_equal(mrd_close_device(context), 0);
+        assert_int_equal(fake_ibv_end(), 0);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- dead paths */
+
+struct blackhole {
+    const struct fake_ibv_device *device;
+    uint16_t port;
+    unsigned lost;
+};
+
+static enum fake_ibv_verdict judge(void *arg, struct fake_ibv_packet *packet)
+{
+    struct blackhole *hole = arg;
+
+    if (packet->device != hole->device || packet->source_port != hole->port)
+        return FAKE_IBV_DELIVER;
+    hole->lost++;
+    return FAKE_IBV_DROP;
+}
+
+/* A source port that leads nowhere is given up for a fresh one. */
+static void mrd_ibv_new_path__after_a_blackhole(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp"};
+
+    (void)state;
+    for (unsigned e = 0; e < 2; e++) {
+        struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
+        struct fixture *f = fixture_begin(e ? FAKE_IBV_RXE : FAKE_IBV_MLX5, &attr);
+        struct blackhole hole = {.device = f->device[0]};
+        struct seen seen;
+
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
+        look(&seen, f->device[0], 0);
+        hole.port = (uint16_t)seen.ports.value[3];
+        fake_ibv_set_filter(judge, &hole);
+        for (unsigned i = 0; i < 2000 && !fixture_counter(f->a.context, "paths_replaced"); i++) {
+            fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
+            fixture_pass(f, 1000000);
+        }
+        assert_true(hole.lost > 0);
+        assert_true(fixture_counter(f->a.context, "paths_replaced") > 0);
+
+        unsigned before = fake_ibv_num_packets();
+
+        some_traffic(f);
+        look(&seen, f->device[0], before);
+        for (unsigned i = 0; i < seen.ports.count; i++)
+            assert_int_not_equal(seen.ports.value[i], hole.port);
+        fixture_end(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ibv_entropy__ah),
+        cmocka_unit_test(mrd_ibv_entropy__ah_of_many_seeds),
+        cmocka_unit_test(mrd_ibv_entropy__too_few_handles),
+        cmocka_unit_test(mrd_ibv_entropy__qp),
+        cmocka_unit_test(mrd_ibv_entropy__qpair),
+        cmocka_unit_test(mrd_ibv_entropy__qpns_are_learnt),
+        cmocka_unit_test(mrd_ibv_entropy__auto),
+        cmocka_unit_test(mrd_ibv_new_path__after_a_blackhole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
