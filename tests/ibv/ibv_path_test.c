@@ -73,7 +73,7 @@ static void some_traffic(struct fixture *f)
 /* One queue pair, and for each path a label of its own, none of them 0, that makes a port of its own. */
 static void mrd_ibv_entropy__ah(void **state)
 {
-    struct mrd_context_attr attr = {.paths = 64, .entropy = "ah"};
+    struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "ah"};
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
     struct seen seen;
     struct set ports;
@@ -135,7 +135,7 @@ static void mrd_ibv_entropy__too_few_handles(void **state)
 
 static void mrd_ibv_entropy__qp(void **state)
 {
-    struct mrd_context_attr attr = {.paths = 16, .entropy = "qp"};
+    struct mrd_context_attr attr = {.paths = 16, .spray = "rr", .entropy = "qp"};
     struct fixture *f = fixture_begin(FAKE_IBV_RXE, &attr);
     struct seen seen;
 
@@ -152,7 +152,7 @@ static void mrd_ibv_entropy__qp(void **state)
 /* Few queue pairs at each end make many paths. */
 static void mrd_ibv_entropy__qpair(void **state)
 {
-    struct mrd_context_attr attr = {.paths = 64, .entropy = "qpair"};
+    struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
     struct fixture *f = calloc(1, sizeof(*f));
     struct seen seen;
 
@@ -176,7 +176,7 @@ static void mrd_ibv_entropy__qpair(void **state)
 /* Who was told the first QPN only learns the others from the packets that come from them. */
 static void mrd_ibv_entropy__qpns_are_learnt(void **state)
 {
-    struct mrd_context_attr attr = {.paths = 64, .entropy = "qpair"};
+    struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
     struct fixture *f = calloc(1, sizeof(*f));
     char address[MRD_ADDRESS_MAX];
     struct seen seen;

@@ -30,9 +30,11 @@ void fake_leave(void)
 int fake_enter(enum fake_call call)
 {
     fake_lock();
-    if (++fake.calls[call] != fake.fail_at[call])
-        return 0;
-    fake.fail_at[call] = 0;
+    if (fake.fail_at[call] != FAKE_ALL_FAIL) {
+        if (++fake.calls[call] != fake.fail_at[call])
+            return 0;
+        fake.fail_at[call] = 0;
+    }
     return fake.fail_error[call];
 }
 
@@ -149,6 +151,7 @@ void fake_ibv_set(const struct fake_ibv_knobs *knobs)
 {
     fake_lock();
     fake.knobs = *knobs;
+    fake.posted = 0;
     fake_leave();
 }
 
@@ -175,7 +178,7 @@ void fake_ibv_fail(const char *call, unsigned nth, int error)
     enum fake_call i = call_by_name(call);
 
     fake_lock();
-    fake.fail_at[i] = fake.calls[i] + nth;
+    fake.fail_at[i] = nth ? fake.calls[i] + nth : FAKE_ALL_FAIL;
     fake.fail_error[i] = error;
     fake_leave();
 }

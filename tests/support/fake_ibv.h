@@ -113,7 +113,8 @@ enum fake_ibv_pace {
 struct fake_ibv_knobs {
     enum fake_ibv_pace pace;
     unsigned post_takes; /* a call of ibv_post_send() takes so many; 0: all */
-    int post_error;      /* and fails with this then; 0: ENOMEM */
+    unsigned post_total; /* all calls together take so many from now on; 0: all */
+    int post_error;      /* they fail with this then; 0: ENOMEM */
     bool hold_cqes;      /* send completions wait for fake_ibv_release_cqes() */
     uint32_t late_ppm;   /* a QP's send completions stay away from a poll */
     bool shuffle_cqes;   /* completions overtake those of other QPs */
@@ -126,7 +127,7 @@ struct fake_ibv_knobs {
 void fake_ibv_set(const struct fake_ibv_knobs *knobs);
 
 /*
- * The nth call from now (1: the next) of a verb in FAKE_IBV_CALLS fails with `error`, once. ibv_poll_cq and
+ * The nth call from now (1: the next) of a verb in FAKE_IBV_CALLS fails with `error`, once; 0: all do. ibv_poll_cq and
  * ibv_get_*_event then return -1.
  */
 void fake_ibv_fail(const char *call, unsigned nth, int error);

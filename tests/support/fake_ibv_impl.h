@@ -10,6 +10,8 @@
 
 #include "tests/support/fake_ibv.h"
 
+#include <limits.h>
+
 #include "core/rng.h"
 
 /* The verbs that can be counted and made to fail. */
@@ -88,6 +90,7 @@ struct fake_handle {
 };
 
 enum { FAKE_EVENTS_MAX = 64 };
+#define FAKE_ALL_FAIL UINT_MAX /* of fail_at[] */
 
 struct fake_context {
     struct verbs_context v; /* its `context` is what users see */
@@ -211,6 +214,7 @@ struct fake {
     unsigned num_devices;
     struct mrd_rng rng;
     struct fake_ibv_knobs knobs;
+    unsigned posted; /* sends since they were set */
     fake_ibv_filter *filter;
     void *filter_arg;
     unsigned calls[FAKE_CALLS];

@@ -171,12 +171,14 @@ int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
         error = EINVAL;
     for (; wr && !error; wr = wr->next) {
         error = send_check(qp, wr);
-        if (!error && fake.knobs.post_takes && taken == fake.knobs.post_takes)
+        if (!error && ((fake.knobs.post_takes && taken == fake.knobs.post_takes) ||
+                       (fake.knobs.post_total && fake.posted == fake.knobs.post_total)))
             error = fake.knobs.post_error ? fake.knobs.post_error : ENOMEM;
         if (error)
             break;
         send_put(qp, wr);
         taken++;
+        fake.posted++;
         if (ibv->state == IBV_QPS_ERR) {
             struct fake_send *send = fake_send_at(qp, qp->sq_sent++);
 
