@@ -88,6 +88,18 @@ static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
     return (uint64_t)ibv->tx_slots[index].generation << 32 | index;
 }
 
+/*
+ * A post that failed half-way leaves packets at the end of the queue that no completion was asked for. Where no other
+ * is to come, nothing would ever tell of their end.
+ */
+static void revive_mute(struct mrd_ibv *ibv, uint32_t qp)
+{
+    const struct mrd_ibv_qp *q = &ibv->qps[qp];
+
+    if (q->num_posted && !q->num_signaled)
+        mrd_ibv_qp_revive(ibv, qp);
+}
+
 /* Completions of a queue pair come in the order of posting: all before this one are done as well. */
 static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
 {
@@ -98,8 +110,10 @@ static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
         return; /* of before the queue pair was reset */
     while (pop(ibv, &ibv->qps[qp]) != index)
         ;
-    if (wc->status == IBV_WC_SUCCESS)
+    if (wc->status == IBV_WC_SUCCESS) {
+        revive_mute(ibv, qp);
         return;
+    }
     mrd_log(MRD_LOG_WARN, "%s: a send on queue pair %u failed: %s", ibv->name,
             ibv->qps[qp].qp->qp_num, ibv_wc_status_str(wc->status));
     mrd_ibv_qp_revive(ibv, qp);
@@ -248,14 +262,11 @@ static unsigned post(struct mrd_ibv *ibv, uint32_t qp, struct run *run)
     taken = posted;
     if (!error)
         return taken;
-    if (error == ENOMEM || error == EAGAIN) {
-        /* Nothing that is posted would ever tell of its end. */
-        if (q->num_posted && !q->num_signaled)
-            mrd_ibv_qp_revive(ibv, qp);
-    } else {
+    if (error != ENOMEM && error != EAGAIN) {
         log_error(ibv, error);
         slot_done(ibv, (uint32_t)run->wr[taken++].wr_id);
     }
+    revive_mute(ibv, qp);
     for (unsigned i = taken; i < run->num; i++)
         slot_free(ibv, (uint32_t)run->wr[i].wr_id);
     return taken;
