@@ -195,6 +195,13 @@ static int ibv_fd(struct mrd_backend *b)
     return ibv->epoll_fd;
 }
 
+/* A device that is gone reads nothing any more, nor tells of what it read. */
+static void abandon(struct mrd_ibv *ibv)
+{
+    for (uint32_t i = 0; i < ibv->num_qps; i++)
+        mrd_ibv_tx_forget(ibv, &ibv->qps[i]);
+}
+
 static void revive(struct mrd_ibv *ibv, const struct ibv_qp *qp)
 {
     for (uint32_t i = 0; i < ibv->num_qps; i++)
@@ -214,6 +221,7 @@ static bool translate(struct mrd_ibv *ibv, const struct ibv_async_event *event,
         return event->element.port_num == ibv->port.num;
     case IBV_EVENT_DEVICE_FATAL:
         atomic_store_explicit(&ibv->gone, true, memory_order_relaxed);
+        abandon(ibv);
         *type = MRD_EVENT_DEVICE_FATAL;
         return true;
     case IBV_EVENT_QP_FATAL:
