@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What goes wrong at an RDMA device while it is used: queue pairs in error, a port or device that goes, failing calls. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "transport/context.h"
+
+#define MSEC_NS 1000000ull
+
+static struct fixture *open_pair(enum fake_ibv_kind kind, const char *entropy, bool srq)
+{
+    struct mrd_context_attr attr = {.entropy = entropy, .peer_timeout_ns = 500 * MSEC_NS};
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    fake_ibv_begin(1);
+    for (unsigned i = 0; i < 2; i++) {
+        f->device[i] = fake_ibv_add(kind, NULL);
+        if (!srq)
+            f->device[i]->attr.max_srq = 0;
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
+    }
+    f->a.ah = fixture_ah(&f->a, &f->b);
+    f->b.ah = fixture_ah(&f->b, &f->a);
+    return f;
+}
+
+/* Messages under way from a to b, none of them complete: `n` writes. */
+static void start_writes(struct fixture *f, unsigned n, uint32_t len)
+{
+    f->a.num_wc = f->b.num_wc = 0;
+    memset(f->b.memory, 0, FIXTURE_BYTES);
+    for (unsigned i = 0; i < n; i++) {
+        fixture_fill(&f->a, i * len, len, i);
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, i * len, len, 0), 0);
+    }
+}
+
+static void finish_writes(struct fixture *f, unsigned n, uint32_t len)
+{
+    assert_true(fixture_run(f, n, 0));
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(f->a.wc[i].status, MRD_WC_SUCCESS);
+        assert_true(fixture_holds(&f->b, i * len, len, i));
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- queue pairs in error */
+
+/* A queue pair that fails at either end is brought back, and what it held is sent again. */
+static void mrd_ibv_qp_revive__any_of_them(void **state)
+{
+    static const struct {
+        enum fake_ibv_kind kind;
+        const char *entropy;
+        bool srq;
+    } rows[] = {
+        {FAKE_IBV_MLX5, "ah", true},    {FAKE_IBV_MLX5, "ah", false},
+        {FAKE_IBV_RXE, "qp", true},     {FAKE_IBV_RXE, "qp", false},
+        {FAKE_IBV_MLX5, "qpair", true}, {FAKE_IBV_MLX5, "qpair", false},
+    };
+
+    (void)state;
+    for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        struct fixture *f = open_pair(rows[r].kind, rows[r].entropy, rows[r].srq);
+
+        fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+        for (unsigned round = 0; round < 12; round++) {
+            struct fake_ibv_device *device = f->device[round % 2];
+            uint32_t qpn = fake_ibv_qpn(device, round / 2);
+
+            start_writes(f, 30, 50000);
+            for (unsigned i = 0; i < 3; i++)
+                fixture_turn(f);
+            if (!qpn)
+                qpn = fake_ibv_qpn(device, 0);
+            assert_true(fake_ibv_break_qp(device, qpn));
+            finish_writes(f, 30, 50000);
+        }
+        assert_int_equal(fixture_counter(f->a.context, "peers_unreachable"), 0);
+        fixture_end(f);
+    }
+}
+
+/* A queue pair that cannot be brought back, the only one: the peer is unreachable, and closing still works. */
+static void mrd_ibv_qp_revive__fails(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    start_writes(f, 4, 50000);
+    fake_ibv_fail("ibv_modify_qp", 0, EIO);
+    assert_true(fake_ibv_break_qp(f->device[0], fake_ibv_qpn(f->device[0], 0)));
+    assert_true(fixture_run(f, 4, 0));
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(f->a.wc[i].status, MRD_WC_RETRY_EXC_ERR);
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- events */
+
+static bool next_event(struct fixture *f, struct mrd_async_event *event)
+{
+    for (unsigned i = 0; i < 5000; i++) {
+        fixture_turn(f);
+        if (!mrd_get_async_event(f->a.context, event)) {
+            mrd_ack_async_event(event);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The application is told, with our own address; traffic goes on when the port is back. */
+static void mrd_get_async_event__port(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct mrd_async_event event;
+    struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
+    char own[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_int_equal(mrd_query_address(f->a.context, own, sizeof(own)), 0);
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    fake_ibv_port(f->device[0], 1, IBV_PORT_DOWN);
+    start_writes(f, 4, 50000);
+    assert_true(next_event(f, &event));
+    assert_int_equal(event.event_type, MRD_EVENT_PORT_ERR);
+    assert_string_equal(event.address, own);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    fixture_pass(f, 20 * MSEC_NS);
+    assert_int_equal(f->a.num_wc, 0);
+    fake_ibv_port(f->device[0], 1, IBV_PORT_ACTIVE);
+    assert_true(next_event(f, &event));
+    assert_int_equal(event.event_type, MRD_EVENT_PORT_ACTIVE);
+    finish_writes(f, 4, 50000);
+    fixture_end(f);
+}
+
+/* Events that mean nothing to the application are not shown to it; nor those of another port. */
+static void mrd_get_async_event__others(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct mrd_async_event event;
+
+    (void)state;
+    fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 2);
+    fake_ibv_raise(f->device[0], IBV_EVENT_GID_CHANGE, 1);
+    fake_ibv_raise(f->device[0], IBV_EVENT_CLIENT_REREGISTER, 1);
+    fake_ibv_srq_limit(f->device[0]);
+    assert_false(next_event(f, &event));
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    fixture_end(f);
+}
+
+/* A device that is gone says so once; work ends in errors; closing works. */
+static void mrd_get_async_event__device_fatal(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct mrd_async_event event;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    start_writes(f, 4, 50000);
+    fake_ibv_fatal(f->device[0]);
+    assert_true(next_event(f, &event));
+    assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
+    assert_true(fixture_run(f, 4, 0));
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(f->a.wc[i].status, MRD_WC_RETRY_EXC_ERR);
+    while (next_event(f, &event))
+        assert_int_equal(event.event_type, MRD_EVENT_PEER_UNREACHABLE);
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- calls that fail */
+
+/* A post that the device will never take loses its packets; those before it in the list were posted. */
+static void mrd_ibv_tx_burst__post_fails(void **state)
+{
+    static const int errors[] = {EINVAL, EIO, EAGAIN, ENOMEM};
+
+    (void)state;
+    for (unsigned takes = 1; takes < 9; takes++) {
+        for (unsigned e = 0; e < 4; e++) {
+            struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+            fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+            start_writes(f, 10, 50000);
+            fake_ibv_set(&(struct fake_ibv_knobs){.post_takes = takes, .post_error = errors[e]});
+            fixture_pass(f, 2 * MSEC_NS);
+            fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+            finish_writes(f, 10, 50000);
+            fixture_end(f);
+        }
+    }
+}
+
+/*
+ * What a failed post left without a completion of its own: nothing is sent after it on that queue pair, and still it
+ * completes.
+ */
+static void mrd_ibv_tx_burst__last_of_a_list_fails(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_RXE, "qp", true);
+    const uint32_t payload = 3968;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    for (unsigned takes = 1; takes < 8; takes++) {
+        start_writes(f, 1, payload * 32);
+        fake_ibv_set(&(struct fake_ibv_knobs){.post_takes = takes, .post_error = EINVAL});
+        finish_writes(f, 1, payload * 32);
+    }
+    fixture_end(f);
+}
+
+static void mrd_ibv_tx_burst__no_handle(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        fake_ibv_fail("ibv_create_ah", 1 + i % 3, ETIMEDOUT);
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 50000, 4);
+    }
+    (void)fake_ibv_fail_none();
+    fixture_end(f);
+}
+
+static void mrd_ibv__polls_and_receives_fail(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        fake_ibv_fail("ibv_poll_cq", 1 + i, EIO);
+        fake_ibv_fail("ibv_post_srq_recv", 1 + i % 3, ENOMEM);
+        fixture_transfer(f, MRD_WR_SEND, 50000, 4);
+        (void)fake_ibv_fail_none();
+    }
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- memory */
+
+struct dereg {
+    struct fixture *f;
+    int result;
+};
+
+static void *dereg_thread(void *arg)
+{
+    struct dereg *d = arg;
+
+    d->result = mrd_dereg_mr(d->f->a.mr);
+    return NULL;
+}
+
+/* Deregistering waits until the device has let go of the memory. */
+static void mrd_dereg_mr__waits_for_the_device(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct dereg d = {.f = f, .result = 1};
+    pthread_t thread;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
+    start_writes(f, 1, 50000);
+    fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
+    for (unsigned i = 0; i < 3; i++)
+        fixture_turn(f);
+    assert_int_equal(pthread_create(&thread, NULL, dereg_thread, &d), 0);
+    usleep(50000);
+    assert_int_equal(fake_ibv_calls("ibv_dereg_mr"), 0);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+    pthread_join(thread, NULL);
+    assert_int_equal(d.result, 0);
+    f->a.mr = NULL;
+    assert_int_equal(fake_ibv_calls("ibv_dereg_mr"), 1);
+    assert_true(fixture_run(f, 1, 0));
+    fixture_end(f);
+}
+
+/* Only so long: then it is busy, and can be tried again. */
+static void mrd_dereg_mr__device_never_lets_go(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
+    start_writes(f, 1, 50000);
+    fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
+    fixture_turn(f);
+    assert_int_equal(mrd_dereg_mr(f->a.mr), -EBUSY);
+    assert_non_null(strstr(mrd_last_error(), "still reads"));
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+    finish_writes(f, 1, 50000);
+    fixture_end(f);
+}
+
+/* A post that failed half-way leaves packets without a completion of their own: deregistering ends all the same. */
+static void mrd_dereg_mr__after_a_partial_post(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_MANUAL});
+    start_writes(f, 1, 40000);
+    (void)mrd_progress(f->a.context);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_MANUAL, .post_total = 3});
+    assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, 1, 0, 40000, 0), 0);
+    (void)mrd_progress(f->a.context);
+    assert_true(mrd_context_impl(f->a.context)->outbox.partial > 0);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+    assert_int_equal(mrd_dereg_mr(f->a.mr), 0);
+    f->a.mr = NULL;
+    assert_true(fixture_run(f, 2, 0));
+    fixture_end(f);
+}
+
+/* ---------------------------------------------------------------------------------------- close, sleep */
+
+/* Whatever is under way: closing leaves nothing behind. */
+static void mrd_close_device__in_the_middle(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+
+    (void)state;
+    for (unsigned i = 0; i < 24; i++) {
+        struct fixture *f =
+            open_pair(i % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE, entropies[i % 3], i % 4);
+        struct fake_ibv_knobs knobs = {.hold_packets = i % 5 == 0, .drop_ppm = 10000};
+
+        fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+        fake_ibv_set(&knobs);
+        start_writes(f, 30, 50000);
+        for (unsigned turn = 0; turn < i; turn++)
+            fixture_turn(f);
+        if (i % 7 == 3)
+            fake_ibv_break_qp(f->device[0], fake_ibv_qpn(f->device[0], 0));
+        fixture_end(f);
+    }
+}
+
+/* The descriptor is readable when a packet came, and no packet is slept through. */
+static void mrd_context_fd__tells_of_packets(void **state)
+{
+    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+
+    (void)state;
+    fds[0].fd = mrd_context_fd(f->a.context);
+    fds[1].fd = mrd_context_fd(f->b.context);
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 1000, 4);
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
+    for (unsigned i = 0; i < 50; i++) {
+        unsigned slept = 0;
+
+        fixture_pass(f, MSEC_NS);
+        assert_int_equal(poll(fds, 2, 0), 0);
+        f->a.num_wc = 0;
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, 0, 0, 1000, 0), 0);
+        while (!f->a.num_wc) {
+            uint64_t a = mrd_next_timeout_ns(f->a.context), b = mrd_next_timeout_ns(f->b.context);
+            uint64_t least = a < b ? a : b;
+
+            if (poll(fds, 2, least == UINT64_MAX ? 1000 : (int)(least / MSEC_NS)) == 0)
+                slept++;
+            fixture_turn(f);
+        }
+        assert_true(slept < 100);
+    }
+    fixture_end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ibv_qp_revive__any_of_them),
+        cmocka_unit_test(mrd_ibv_qp_revive__fails),
+        cmocka_unit_test(mrd_get_async_event__port),
+        cmocka_unit_test(mrd_get_async_event__others),
+        cmocka_unit_test(mrd_get_async_event__device_fatal),
+        cmocka_unit_test(mrd_ibv_tx_burst__post_fails),
+        cmocka_unit_test(mrd_ibv_tx_burst__last_of_a_list_fails),
+        cmocka_unit_test(mrd_ibv_tx_burst__no_handle),
+        cmocka_unit_test(mrd_ibv__polls_and_receives_fail),
+        cmocka_unit_test(mrd_dereg_mr__waits_for_the_device),
+        cmocka_unit_test(mrd_dereg_mr__device_never_lets_go),
+        cmocka_unit_test(mrd_dereg_mr__after_a_partial_post),
+        cmocka_unit_test(mrd_close_device__in_the_middle),
+        cmocka_unit_test(mrd_context_fd__tells_of_packets),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
