@@ -179,8 +179,7 @@ struct ibv_ah *mrd_ibv_remote_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *rem
         return NULL;
     }
     memcpy(attr.grh.dgid.raw, remote->key.ip, sizeof(remote->key.ip));
-    if (ibv->port.entropy == MRD_IBV_BY_AH)
-        attr.grh.flow_label = mrd_ibv_flow_label(ibv, path);
+    attr.grh.flow_label = mrd_ibv_flow_label(ibv, index);
     errno = EIO;
     remote->ah[index] = ibv_create_ah(ibv->pd, &attr);
     remote->failed_ns = remote->ah[index] ? 0 : now_ns();
