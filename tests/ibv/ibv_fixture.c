@@ -12,6 +12,8 @@
 
 #include "tests/support/payload.h"
 
+enum mrd_progress fixture_progress = MRD_PROGRESS_MANUAL;
+
 /* ---------------------------------------------------------------------------------------- open, close */
 
 struct mrd_context *fixture_open_context(const char *name, const struct mrd_context_attr *attr)
@@ -20,7 +22,7 @@ struct mrd_context *fixture_open_context(const char *name, const struct mrd_cont
     struct mrd_context_attr own = attr ? *attr : (struct mrd_context_attr){0};
 
     strncpy(device.name, name, sizeof(device.name) - 1);
-    own.progress = MRD_PROGRESS_MANUAL;
+    own.progress = fixture_progress;
     return mrd_open_device(&device, &own);
 }
 
@@ -143,7 +145,7 @@ int fixture_post(struct fixture_end *from, const struct fixture_end *to, enum mr
     return mrd_post_send(from->qp, &wr, &bad);
 }
 
-static void end_turn(struct fixture_end *end)
+void fixture_turn_one(struct fixture_end *end)
 {
     int n;
 
@@ -158,8 +160,8 @@ static void end_turn(struct fixture_end *end)
 
 void fixture_turn(struct fixture *f)
 {
-    end_turn(&f->a);
-    end_turn(&f->b);
+    fixture_turn_one(&f->a);
+    fixture_turn_one(&f->b);
 }
 
 static uint64_t now_ns(void)

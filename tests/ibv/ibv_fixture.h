@@ -37,7 +37,10 @@ struct fixture {
     struct fixture_end a, b;
 };
 
-/* Both ends open and know each other. `attr` may be NULL; its progress is manual in any case. */
+/* Who makes progress in contexts opened from now on; manual unless a test sets it. */
+extern enum mrd_progress fixture_progress;
+
+/* Both ends open and know each other. `attr` may be NULL. */
 struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr);
 void fixture_end(struct fixture *f);
 
@@ -60,8 +63,9 @@ void fixture_recv(struct fixture_end *end, uint64_t wr_id, uint32_t offset, uint
 int fixture_post(struct fixture_end *from, const struct fixture_end *to, enum mrd_wr_opcode opcode,
                  uint64_t wr_id, uint32_t offset, uint32_t len, unsigned flags);
 
-/* One turn of both ends: poll completions, make progress. */
+/* One turn of both ends, or of one: poll completions, make progress. */
 void fixture_turn(struct fixture *f);
+void fixture_turn_one(struct fixture_end *end);
 /* Turns until the ends have so many completions each; false: that took too long. */
 bool fixture_run(struct fixture *f, unsigned a, unsigned b);
 /* Turns for so long. */

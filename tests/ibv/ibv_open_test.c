@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -257,9 +258,17 @@ static void mrd_open_device__tight_limits(void **state)
 
 static void mrd_open_device__locked_memory(void **state)
 {
+    struct rlimit before, low = {.rlim_cur = 65536};
+
     (void)state;
     device->memlock_bytes = 65536;
     fixture_refused("mlx5_0", NULL, ENOMEM, "memory for packets");
+    if (getrlimit(RLIMIT_MEMLOCK, &before)) /* the sentence tells of it where there is one */
+        return;
+    low.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &low), 0);
+    fixture_refused("mlx5_0", NULL, ENOMEM, "the limit of locked memory is 64 KiB");
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
 }
 
 static void mrd_reg_mr__locked_memory(void **state)

@@ -173,6 +173,23 @@ static void mrd_ibv_entropy__qpair(void **state)
     fixture_end(f);
 }
 
+/* Where the label decides nothing it is not 0 either: to some devices that means any port, for each packet anew. */
+static void mrd_ibv_entropy__never_label_0(void **state)
+{
+    static const char *const entropies[] = {"ah", "qp", "qpair"};
+
+    (void)state;
+    for (unsigned e = 0; e < 3; e++) {
+        struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
+        struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
+
+        fixture_transfer(f, MRD_WR_SEND, 50000, 10);
+        for (unsigned i = 0; i < fake_ibv_num_packets(); i++)
+            assert_int_not_equal(fake_ibv_packet(i)->flow_label, 0);
+        fixture_end(f);
+    }
+}
+
 /* Who was told the first QPN only learns the others from the packets that come from them. */
 static void mrd_ibv_entropy__qpns_are_learnt(void **state)
 {
@@ -294,6 +311,7 @@ int main(void)
         cmocka_unit_test(mrd_ibv_entropy__too_few_handles),
         cmocka_unit_test(mrd_ibv_entropy__qp),
         cmocka_unit_test(mrd_ibv_entropy__qpair),
+        cmocka_unit_test(mrd_ibv_entropy__never_label_0),
         cmocka_unit_test(mrd_ibv_entropy__qpns_are_learnt),
         cmocka_unit_test(mrd_ibv_entropy__auto),
         cmocka_unit_test(mrd_ibv_new_path__after_a_blackhole),

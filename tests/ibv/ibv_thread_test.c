@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RDMA contexts with progress threads: they sleep on the device's descriptors, and are woken by them. */
+#include "tests/ibv/ibv_fixture.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ASLEEP_US = 5000 }; /* a thread that has nothing to do sleeps by then */
+
+static struct fixture *open_threaded(enum fake_ibv_kind kind)
+{
+    struct fixture *f;
+
+    fixture_progress = MRD_PROGRESS_THREAD;
+    f = fixture_begin(kind, NULL);
+    fixture_progress = MRD_PROGRESS_MANUAL;
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
+    return f;
+}
+
+/* The target of writes is not called, and sleeps when each of them comes. */
+static void mrd_ibv_thread__passive_target(void **state)
+{
+    struct fixture *f = open_threaded(FAKE_IBV_MLX5);
+
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        usleep(ASLEEP_US);
+        fixture_fill(&f->a, 0, 20000, i);
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, 0, 20000, 0), 0);
+        while (f->a.num_wc <= i)
+            fixture_turn_one(&f->a);
+        assert_int_equal(f->a.wc[i].status, MRD_WC_SUCCESS);
+        assert_true(fixture_holds(&f->b, 0, 20000, i));
+    }
+    fixture_end(f);
+}
+
+/* Nobody is called: posting is all the application does. */
+static void mrd_ibv_thread__both_asleep(void **state)
+{
+    struct fixture *f = open_threaded(FAKE_IBV_RXE);
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        usleep(ASLEEP_US);
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, 0, 20000, 0), 0);
+        usleep(8 * ASLEEP_US);
+        fixture_turn_one(&f->a);
+        assert_int_equal(f->a.num_wc, i + 1);
+    }
+    fixture_end(f);
+}
+
+static void mrd_ibv_thread__transfers(void **state)
+{
+    static const struct fake_ibv_knobs knobs[] = {
+        {.pace = FAKE_IBV_EAGER},
+        {.pace = FAKE_IBV_EAGER, .drop_ppm = 10000, .reorder_ppm = 50000, .dup_ppm = 10000},
+        {.pace = FAKE_IBV_LAZY, .drop_ppm = 10000, .late_ppm = 500000, .post_takes = 3},
+    };
+
+    (void)state;
+    for (unsigned k = 0; k < 3; k++) {
+        struct fixture *f = open_threaded(k % 2 ? FAKE_IBV_RXE : FAKE_IBV_MLX5);
+
+        fake_ibv_set(&knobs[k]);
+        for (unsigned i = 0; i < 5; i++) {
+            fixture_transfer(f, MRD_WR_SEND, 30000, 50);
+            fixture_transfer(f, MRD_WR_RDMA_WRITE_WITH_IMM, 500, 100);
+        }
+        fixture_end(f);
+    }
+}
+
+/* A thread that sleeps hears of the port; a broken queue pair is brought back without anybody asking. */
+static void mrd_ibv_thread__events(void **state)
+{
+    struct fixture *f = open_threaded(FAKE_IBV_MLX5);
+    struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
+    struct mrd_async_event event;
+
+    (void)state;
+    usleep(ASLEEP_US);
+    fake_ibv_port(f->device[0], 1, IBV_PORT_DOWN);
+    assert_int_equal(poll(&fd, 1, 5000), 1);
+    assert_int_equal(mrd_get_async_event(f->a.context, &event), 0);
+    assert_int_equal(event.event_type, MRD_EVENT_PORT_ERR);
+    mrd_ack_async_event(&event);
+    fake_ibv_port(f->device[0], 1, IBV_PORT_ACTIVE);
+    assert_true(fake_ibv_break_qp(f->device[0], fake_ibv_qpn(f->device[0], 0)));
+    assert_true(fake_ibv_break_qp(f->device[1], fake_ibv_qpn(f->device[1], 0)));
+    fixture_transfer(f, MRD_WR_SEND, 30000, 50);
+    fake_ibv_fatal(f->device[0]);
+    for (unsigned i = 0; i < 2; i++) { /* the port's return is still to be told */
+        assert_int_equal(poll(&fd, 1, 5000), 1);
+        assert_int_equal(mrd_get_async_event(f->a.context, &event), 0);
+        mrd_ack_async_event(&event);
+    }
+    assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
+    fixture_end(f);
+}
+
+struct registrar {
+    struct fixture *f;
+    atomic_bool stop;
+    unsigned rounds;
+};
+
+static void *register_memory(void *arg)
+{
+    struct registrar *r = arg;
+    static uint8_t memory[65536];
+
+    while (!atomic_load(&r->stop)) {
+        struct mrd_mr *mr = mrd_reg_mr(r->f->a.pd, memory, sizeof(memory), MRD_ACCESS_LOCAL_WRITE);
+
+        if (!mr || mrd_dereg_mr(mr))
+            abort();
+        r->rounds++;
+    }
+    return NULL;
+}
+
+/* Memory comes and goes while messages do. */
+static void mrd_ibv_thread__registers_meanwhile(void **state)
+{
+    struct fixture *f = open_threaded(FAKE_IBV_MLX5);
+    struct registrar r = {.f = f};
+    pthread_t thread;
+
+    (void)state;
+    atomic_init(&r.stop, false);
+    assert_int_equal(pthread_create(&thread, NULL, register_memory, &r), 0);
+    for (unsigned i = 0; i < 20; i++)
+        fixture_transfer(f, MRD_WR_SEND, 30000, 50);
+    atomic_store(&r.stop, true);
+    pthread_join(thread, NULL);
+    assert_true(r.rounds > 0);
+    fixture_end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ibv_thread__passive_target),
+        cmocka_unit_test(mrd_ibv_thread__both_asleep),
+        cmocka_unit_test(mrd_ibv_thread__transfers),
+        cmocka_unit_test(mrd_ibv_thread__events),
+        cmocka_unit_test(mrd_ibv_thread__registers_meanwhile),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
