@@ -69,9 +69,10 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
+    /* Negative where a stall is counted from before the last asking: a post sends without looking for one. */
+    int64_t silent_ns = (int64_t)(mrd_engine_present(e) - tx->patience_ns);
 
-    return tx->unanswered >= MRD_PROBES_MIN &&
-           mrd_engine_present(e) - tx->patience_ns >= e->config.peer_timeout_ns;
+    return tx->unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)e->config.peer_timeout_ns;
 }
 
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
