@@ -17,9 +17,9 @@
 
 #define MSEC_NS 1000000ull
 
-static struct fixture *open_pair(enum fake_ibv_kind kind, const char *entropy, bool srq)
+static struct fixture *open_with(enum fake_ibv_kind kind, const struct mrd_context_attr *attr,
+                                 bool srq)
 {
-    struct mrd_context_attr attr = {.entropy = entropy, .peer_timeout_ns = 500 * MSEC_NS};
     struct fixture *f = calloc(1, sizeof(*f));
 
     fake_ibv_begin(1);
@@ -27,11 +27,23 @@ static struct fixture *open_pair(enum fake_ibv_kind kind, const char *entropy, b
         f->device[i] = fake_ibv_add(kind, NULL);
         if (!srq)
             f->device[i]->attr.max_srq = 0;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
+        fixture_open(i ? &f->b : &f->a, f->device[i]->name, attr);
     }
     f->a.ah = fixture_ah(&f->a, &f->b);
     f->b.ah = fixture_ah(&f->b, &f->a);
     return f;
+}
+
+static struct fixture *open_pair(enum fake_ibv_kind kind, const char *entropy, bool srq)
+{
+    return open_with(kind, &(struct mrd_context_attr){.entropy = entropy}, srq);
+}
+
+/* One that soon gives up a peer that does not answer. */
+static struct fixture *open_impatient(void)
+{
+    return open_with(FAKE_IBV_MLX5, &(struct mrd_context_attr){.peer_timeout_ns = 500 * MSEC_NS},
+                     true);
 }
 
 /* Messages under way from a to b, none of them complete: `n` writes. */
@@ -94,7 +106,7 @@ static void mrd_ibv_qp_revive__any_of_them(void **state)
 /* A queue pair that cannot be brought back, the only one: the peer is unreachable, and closing still works. */
 static void mrd_ibv_qp_revive__fails(void **state)
 {
-    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct fixture *f = open_impatient();
 
     (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
@@ -166,7 +178,7 @@ static void mrd_get_async_event__others(void **state)
 /* A device that is gone says so once; work ends in errors; closing works. */
 static void mrd_get_async_event__device_fatal(void **state)
 {
-    struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
+    struct fixture *f = open_impatient();
     struct mrd_async_event event;
 
     (void)state;

@@ -53,8 +53,9 @@ static void mrd_ibv_thread__both_asleep(void **state)
         usleep(ASLEEP_US);
         assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, 0, 20000, 0), 0);
         usleep(8 * ASLEEP_US);
-        fixture_turn_one(&f->a);
-        assert_int_equal(f->a.num_wc, i + 1);
+        while (f->a.num_wc <= i)
+            fixture_turn_one(&f->a);
+        assert_int_equal(f->a.wc[i].status, MRD_WC_SUCCESS);
     }
     fixture_end(f);
 }
@@ -111,7 +112,6 @@ static void mrd_ibv_thread__events(void **state)
 struct registrar {
     struct fixture *f;
     atomic_bool stop;
-    unsigned rounds;
 };
 
 static void *register_memory(void *arg)
@@ -119,13 +119,12 @@ static void *register_memory(void *arg)
     struct registrar *r = arg;
     static uint8_t memory[65536];
 
-    while (!atomic_load(&r->stop)) {
+    do {
         struct mrd_mr *mr = mrd_reg_mr(r->f->a.pd, memory, sizeof(memory), MRD_ACCESS_LOCAL_WRITE);
 
         if (!mr || mrd_dereg_mr(mr))
             abort();
-        r->rounds++;
-    }
+    } while (!atomic_load(&r->stop));
     return NULL;
 }
 
@@ -143,7 +142,6 @@ static void mrd_ibv_thread__registers_meanwhile(void **state)
         fixture_transfer(f, MRD_WR_SEND, 30000, 50);
     atomic_store(&r.stop, true);
     pthread_join(thread, NULL);
-    assert_true(r.rounds > 0);
     fixture_end(f);
 }
 
