@@ -342,6 +342,39 @@ static void sim_stop__time_away_is_not_the_peers_silence(void **state)
     forge_end(&tape);
 }
 
+/*
+ * Work posted at the end of a stall, before the queue was read: the stall is counted only after the
+ * asking, and must not count as a silence longer than any timeout.
+ */
+static void sim_stop__posting_before_reading_condemns_nobody(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(
+        &tape,
+        &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = 500 * MSEC_NS});
+    (void)state;
+
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_0, HOST_2);
+    sim_run(w, 1 * MSEC_NS);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(&tape, HOST_0, HOST_2, true);
+    sim_send(w, HOST_0, HOST_2, BYTES); /* something is due: there is a stall to be seen */
+    sim_run(w, 1 * MSEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    sim_run(w, 200 * MSEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 300 * MSEC_NS);
+    assert_int_equal(w->node[HOST_0].unreachable, 0);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(&tape, HOST_0, HOST_2, false);
+    sim_run_until_complete(w, 500 * MSEC_NS);
+
+    assert_int_equal(w->node[HOST_0].unreachable, 0);
+    forge_end(&tape);
+}
+
 /* SIGSTOP of 2 s on either side, in mid-message both ways. */
 static void sim_stop__two_seconds_on_either_side(void **state)
 {
@@ -382,6 +415,7 @@ int main(void)
         cmocka_unit_test(sim_stop__unread_acks_are_no_losses),
         cmocka_unit_test(sim_stop__does_not_slow_what_follows),
         cmocka_unit_test(sim_stop__time_away_is_not_the_peers_silence),
+        cmocka_unit_test(sim_stop__posting_before_reading_condemns_nobody),
         cmocka_unit_test(sim_stop__two_seconds_on_either_side),
     };
 
