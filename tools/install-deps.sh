@@ -13,6 +13,7 @@ usage: install-deps.sh [-n] GROUP...
   build   what the library and the tools are built with
   demo    what tools/demo.sh and tools/fabric.sh run
   test    what the tests need besides
+  vm      what tools/vmlab.sh runs, and the tests with RDMA devices
   ci      what .ci/run needs besides
 
   -n      only say what is missing
@@ -50,6 +51,16 @@ test  man-db          command -v man
 test  groff           command -v groff
 test  gnuplot-nox     command -v gnuplot
 test  jq              command -v jq
+vm    qemu-system-x86 command -v qemu-system-x86_64
+vm    busybox-static  static busybox
+vm    cpio            command -v cpio
+vm    kmod            command -v modprobe depmod
+vm    xz-utils        command -v xz
+vm    iproute2        command -v ip tc rdma
+vm    jq              command -v jq
+vm    ibverbs-providers provider rxe
+vm    ibverbs-utils   command -v ibv_devinfo ibv_rc_pingpong
+vm    perftest        command -v ib_write_bw
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
@@ -62,6 +73,17 @@ PATH+=:/usr/sbin:/sbin
 header()
 {
     [[ -e /usr/include/$1 || -e /usr/include/$(uname -m)-linux-gnu/$1 ]]
+}
+
+static()
+{
+    command -v "$1" >/dev/null && ! ldd "$(command -v "$1")" >/dev/null
+}
+
+# provider NAME: of libibverbs.
+provider()
+{
+    compgen -G "/usr/lib/*/libibverbs/lib$1-rdmav*.so" >/dev/null
 }
 
 # present KIND ARGUMENT...
