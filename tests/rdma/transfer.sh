@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# transfer.sh MRD_PERF: each test of mrd_perf, in both orders, of messages of many sizes, by every way to make paths.
+# Bytes are verified, so what is asserted is that they are.
+
+# shellcheck source=tests/rdma/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+readonly perf=$1
+
+on_devices "$@"
+serve_all "$perf"
+
+# several TEST ORDER BYTES:ITERATIONS...
+several()
+{
+    local bytes
+
+    for bytes in "${@:3}"; do
+        run_case "$1 of ${bytes%:*}, order $2" \
+            transfer "$perf" "$1" "${bytes%:*}" "${bytes#*:}" --order="$2"
+    done
+}
+
+several send_bw none 64:2000 4096:1000 1048576:8
+several write_bw none 64:2000 4096:1000 1048576:8
+several send_lat none 64:100 4096:100 1048576:5
+several write_lat none 64:100 4096:100 1048576:5
+several send_bw msg 64:2000 4096:1000 1048576:8
+several write_bw msg 4096:1000
+several send_lat msg 64:100
+several write_lat msg 1048576:5
+for entropy in qp ah qpair; do
+    run_case "entropy $entropy" transfer "$perf" write_bw 65536 100 --entropy $entropy
+done
+run_case 'many queue pairs' transfer "$perf" send_bw 4096 1000 -q 8
+finish
