@@ -3,14 +3,14 @@
 #
 # check.sh [CTEST OPTION...]: install what the tests need, build everything into build/, run all tests.
 #
-# What cannot run on this machine (no root, no namespaces) is skipped by ctest, and says why.
+# What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest, and says why.
 
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,6s/^# //p' "$0"; exit; }
 
-tools/install-deps.sh build demo test || echo 'going on without' >&2
+tools/install-deps.sh build demo test vm || echo 'going on without' >&2
 
 # A build directory keeps the generator it was made with.
 generator=()
