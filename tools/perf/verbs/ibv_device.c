@@ -41,7 +41,10 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
     struct ibv_port_attr attr;
 
     if (!ctx || ibv_query_device(ctx, &limits)) {
-        snprintf(why, len, "cannot open the RDMA device %s: %s", name, strerror(errno));
+        snprintf(
+            why, len,
+            "cannot open the RDMA device %s: %s; /dev/infiniband must be readable and writable",
+            name, strerror(errno));
         if (ctx)
             ibv_close_device(ctx);
         return false;
