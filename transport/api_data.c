@@ -12,7 +12,7 @@ enum {
     STEP_INTERVAL_NS = 20000,
 
     /* Whether the application answers what it polled. A slow answer counts 2, a prompt one -1. */
-    ANSWER_LATE_NS = 40000,
+    ANSWER_LATE_NS = 100000,
     SLOW_MAX = 8,
     SLOW_ENOUGH = 4,
 };
@@ -27,8 +27,11 @@ static void handed_out(struct mrd_context_impl *c)
     if (!c->backend->threaded)
         return;
     c->handed_out_ns = c->last_step_ns;
-    if (c->slow_answers >= SLOW_ENOUGH)
-        mrd_progress_flush(c, c->last_step_ns);
+    if (c->slow_answers < SLOW_ENOUGH)
+        return;
+    mrd_progress_flush(c, c->last_step_ns);
+    /* Sending may take longer than a prompt answer: that is not the application's time. */
+    c->handed_out_ns = mrd_context_now(c);
 }
 
 /* The application calls again. */

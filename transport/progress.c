@@ -66,9 +66,8 @@ static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
             c->ops->rx_burst(c->backend, c->rx_packets, MRD_RX_BATCH_MAX, &more, plan_segments, c);
 
         if (n) {
-            /* The first burst is as old as the step's clock reading, later ones are younger. */
-            if (i)
-                *now_ns = mrd_context_now(c);
+            /* Packets may be younger than the step's clock reading: we may not have run in between. */
+            *now_ns = mrd_context_now(c);
             mrd_engine_rx(c->engine, c->rx_packets, n, *now_ns);
             c->ops->rx_return(c->backend);
             total += n;
