@@ -84,7 +84,7 @@ struct mrd_context_attr {
     uint32_t num_source_ports;    /* entries of source_ports; sets `paths` if that is 0 */
     uint16_t port;     /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
     uint16_t port_num; /* RDMA: port of the device; default: 1 */
-    uint32_t paths;    /* entropy values to spray over; default: the mover's (32), most 256 */
+    uint32_t paths;    /* entropy values to spray over; default: the mover's (16 or 32), most 256 */
     uint32_t
         mtu; /* most payload bytes a packet, multiple of 64; default: what fits, at most 4096 */
     const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */

@@ -168,6 +168,14 @@ static void mrd_open_device__port(void **state)
     fixture_refused("mlx5_0", NULL, EPROTONOSUPPORT, "InfiniBand");
 }
 
+/* Without the lower header in front of a datagram nobody knows whom to answer. */
+static void mrd_open_device__efa(void **state)
+{
+    (void)state;
+    fake_ibv_add(FAKE_IBV_EFA, "rdmap0s6");
+    fixture_refused("rdmap0s6", NULL, EOPNOTSUPP, "do not tell their sender");
+}
+
 static void mrd_open_device__second_port(void **state)
 {
     struct mrd_context_attr attr = {.port_num = 2};
@@ -360,6 +368,7 @@ int main(void)
         OPEN_TEST(mrd_open_device__is_not_there),      OPEN_TEST(mrd_open_device__ipv4_gid_first),
         OPEN_TEST(mrd_open_device__gid_index),         OPEN_TEST(mrd_open_device__gid_by_address),
         OPEN_TEST(mrd_open_device__no_routable_gid),   OPEN_TEST(mrd_open_device__port),
+        OPEN_TEST(mrd_open_device__efa),
         OPEN_TEST(mrd_open_device__second_port),       OPEN_TEST(mrd_open_device__mtu),
         OPEN_TEST(mrd_open_device__attributes_of_udp), OPEN_TEST(mrd_open_device__too_small_limits),
         OPEN_TEST(mrd_open_device__tight_limits),      OPEN_TEST(mrd_open_device__locked_memory),

@@ -31,7 +31,11 @@ static uint64_t ibv_now_ns(struct mrd_backend *b)
 
 /* -------------------------------------------------------------------- open, close */
 
-/* What suits a kernel that does the device's work, and what suits hardware. */
+/*
+ * What suits a kernel that does the device's work, and what suits hardware. A kernel works in runs, between what else
+ * its processors have to do: a round trip is as long as what lies before it in those runs, and an ack costs as much as
+ * a packet of data.
+ */
 static void fill_mover(struct mrd_ibv *ibv)
 {
     struct mrd_mover *m = &ibv->base.mover;
@@ -39,13 +43,13 @@ static void fill_mover(struct mrd_ibv *ibv)
 
     *m = (struct mrd_mover){
         .link_bps = ibv->port.link_bps,
-        .rto_floor_ns = software ? 2000 * 1000 : 500 * 1000,
-        .base_rtt_ns = software ? 50 * 1000 : 0,
-        .ack_every = software ? 16 : 8,
-        .ack_delay_ns = software ? 100 * 1000 : 20 * 1000,
+        .rto_floor_ns = software ? 8000 * 1000 : 500 * 1000,
+        .base_rtt_ns = software ? 8000 * 1000 : 0,
+        .ack_every = software ? 32 : 8,
+        .ack_delay_ns = software ? 1000 * 1000 : 20 * 1000,
         .payload_bytes = ibv->payload_bytes,
         /* A run on a path is one post: a system call where software does the device's work. */
-        .quantum = software ? 8 : 1,
+        .quantum = software ? 32 : 1,
         .paths = ibv->num_paths,
         .tracker = 1024,
         .cwnd_cap_bytes = 512 << 10,

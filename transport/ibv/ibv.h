@@ -22,6 +22,7 @@
 
 enum {
     MRD_IBV_PATHS_DEFAULT = 32,
+    MRD_IBV_QPS_DEFAULT = 16, /* paths where each takes a QP: devices have caches for few of them */
     MRD_IBV_PATHS_MAX = 256,
     MRD_IBV_PATHS_GROWTH = 4, /* new_path() goes up to so many times the paths of the start */
     MRD_IBV_PAIR_QPS = 8,     /* QPs of an end where pairs of QPs are paths */
@@ -48,7 +49,7 @@ enum {
 enum mrd_ibv_entropy {
     MRD_IBV_BY_AH = 0, /* the AH's flow label becomes the source port */
     MRD_IBV_BY_QP,     /* the port follows from the local QPN */
-    MRD_IBV_BY_QPAIR,  /* both QPNs decide */
+    MRD_IBV_BY_QPAIR,  /* both QPNs decide; for devices that nobody looked at */
 };
 
 /* What was found out about the device when it was opened. */

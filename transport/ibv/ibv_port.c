@@ -255,8 +255,8 @@ static int query_port(struct mrd_ibv *ibv, const struct mrd_context_attr *attr,
 /* -------------------------------------------------------------------- habits and sizes */
 
 /*
- * mlx5 and hns make the source port of the AH's flow label; EFA hashes both QPNs; rdma_rxe, irdma, bnxt_re and mlx4
- * take the local QPN. Devices that nobody looked at are taken for these: several QPs hurt nowhere.
+ * mlx5 and hns make the source port of the AH's flow label; rdma_rxe, irdma, bnxt_re and mlx4 take the local QPN.
+ * Devices that nobody looked at are taken for these: several QPs hurt nowhere.
  */
 static enum mrd_ibv_entropy entropy_of(const struct ibv_device_attr *limits)
 {
@@ -265,8 +265,6 @@ static enum mrd_ibv_entropy entropy_of(const struct ibv_device_attr *limits)
         return limits->vendor_part_id >= PART_MLX5_FIRST ? MRD_IBV_BY_AH : MRD_IBV_BY_QP;
     case VENDOR_HUAWEI:
         return MRD_IBV_BY_AH;
-    case VENDOR_AMAZON:
-        return MRD_IBV_BY_QPAIR;
     default:
         return MRD_IBV_BY_QP;
     }
@@ -348,13 +346,27 @@ static int choose_paths(struct mrd_ibv *ibv, const struct mrd_context_attr *attr
         mrd_error_set("paths %u: %s has %u queue pairs", attr->paths, ibv->name, most);
         return -EINVAL;
     }
-    ibv->num_paths = attr->paths ? attr->paths : MRD_IBV_PATHS_DEFAULT;
+    ibv->num_paths =
+        ibv->port.entropy == MRD_IBV_BY_QP ? MRD_IBV_QPS_DEFAULT : MRD_IBV_PATHS_DEFAULT;
+    if (attr->paths)
+        ibv->num_paths = attr->paths;
     if (ibv->num_paths > most)
         ibv->num_paths = most;
     ibv->max_paths = ibv->num_paths * MRD_IBV_PATHS_GROWTH;
     if (ibv->port.entropy == MRD_IBV_BY_QP && ibv->max_paths > ibv->port.max_qps)
         ibv->max_paths = ibv->port.max_qps;
     return 0;
+}
+
+/* EFA's receives do not say who sent them: there is no GRH, and no way to answer. */
+static int check_vendor(const struct mrd_ibv *ibv, const struct ibv_device_attr *limits)
+{
+    if (limits->vendor_id != VENDOR_AMAZON)
+        return 0;
+    mrd_error_set(
+        "%s is an EFA device, whose datagrams do not tell their sender: mrd cannot use it",
+        ibv->name);
+    return -EOPNOTSUPP;
 }
 
 int mrd_ibv_port_open(struct mrd_ibv *ibv, const struct mrd_context_attr *attr)
@@ -369,8 +381,8 @@ int mrd_ibv_port_open(struct mrd_ibv *ibv, const struct mrd_context_attr *attr)
         return -EIO;
     }
     ibv->port.entropy = choose_entropy(attr->entropy, &limits);
-    if ((error = query_port(ibv, attr, &limits)) || (error = choose_sizes(ibv, &limits)) ||
-        (error = choose_payload(ibv, attr)))
+    if ((error = check_vendor(ibv, &limits)) || (error = query_port(ibv, attr, &limits)) ||
+        (error = choose_sizes(ibv, &limits)) || (error = choose_payload(ibv, attr)))
         return error;
     return choose_paths(ibv, attr);
 }
