@@ -16,6 +16,8 @@ def crossed($transport; $from; $to):
     row("path_" + $transport) | .at_s as $at
     | [.samples[] | select(.[0] - $at >= $from and .[0] - $at < $to)]
     | if length < 2 then 0 else (.[-1][1] + .[-1][2] - .[0][1] - .[0][2]) / (.[-1][0] - .[0][0]) end;
-def went_on($transport): crossed($transport; 1; 4) / crossed($transport; -1; 0);
+def went_on($transport):
+    crossed($transport; -1; 0) as $before
+    | if $before > 0 then crossed($transport; 1; 4) / $before else error("\($transport): nothing before the cut") end;
 def ended($transport): row("path_" + $transport).ended;
 def state($transport; figure): row("state_" + $transport) | figure;

@@ -117,6 +117,18 @@ busier()
         END { print (d0 >= d1 ? "p0" : "p1") }' "$1"
 }
 
+# Until data flows: to start takes seconds there.
+await_traffic()
+{
+    local tries
+
+    for ((tries = 0; tries < 60; tries++)); do
+        awk 'NF == 3 { if (!n++) start = $2 + $3; now = $2 + $3 } END { exit !(now - start > 1000000) }' "$1" && return
+        sleep 0.5
+    done
+    die 'no data flows'
+}
+
 measure_ecmp()
 {
     local transport sampler runner path
@@ -126,6 +138,7 @@ measure_ecmp()
         sampler=$!
         run "cut_$transport" $transport write_bw -m 1024 -s $size -t $depth -D "$cut_seconds" &
         runner=$!
+        await_traffic "$VMLAB_OUT/cut_$transport.samples"
         sleep "$cut_at"
         path=$(busier "$VMLAB_OUT/cut_$transport.samples")
         tc -n R1 qdisc add dev "$path" root netem loss 100%
@@ -180,8 +193,8 @@ write_page()
 
 set_sizes()
 {
-    repeat=5 seconds=2 exchanges=2000 peers=1000 cut_at=4 cut_seconds=10
-    [[ $quick == false ]] || repeat=1 seconds=1 exchanges=200 peers=50 cut_at=2 cut_seconds=4
+    repeat=5 seconds=2 exchanges=2000 peers=1000 cut_at=4 cut_seconds=12
+    [[ $quick == false ]] || repeat=1 seconds=1 exchanges=200 peers=50 cut_at=2 cut_seconds=6
 }
 
 out=tools perf='' quick=false keep='' from=''

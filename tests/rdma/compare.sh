@@ -20,7 +20,7 @@ done
 why=$("$root/tools/vmlab.sh" check 2>&1) || skip "no RDMA devices: $why"
 perf=$(realpath "$1")
 prepare
-"$root/tools/compare.sh" --quick -o page -p "$perf" >log 2>&1 || { tail -n 20 log; fail 'tools/compare.sh'; }
+"$root/tools/compare.sh" --quick -o "$scratch/page" -p "$perf" >log 2>&1 || { tail -n 20 log; fail 'tools/compare.sh'; }
 whole page/COMPARE.md
 for transport in raw-ud mrd-ibv rc; do
     grep -q "mrd_perf write_bw --transport $transport " page/COMPARE.md || fail "the page does not say how $transport ran"
