@@ -55,7 +55,7 @@ static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
     return (uint16_t)ev;
 }
 
-/* What any packet may have in all: with a path to each peer, an ack of many paths would outgrow a small MTU. */
+/* What any packet may have in all: an ack of many paths would outgrow a small MTU. */
 static uint32_t packet_room(const struct mrd_engine *e)
 {
     return e->config.mover.payload_bytes + MRD_HEAD_PEEK_BYTES;

@@ -14,6 +14,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "core/hash.h"
 #include "core/list.h"
@@ -154,6 +155,14 @@ struct mrd_ibv {
 static inline struct mrd_ibv *mrd_ibv_of(struct mrd_backend *b)
 {
     return (struct mrd_ibv *)(void *)b; /* base is the first field */
+}
+
+/* A GID that is an IPv4 address, mapped into IPv6. */
+static inline bool mrd_ibv_is_v4(const uint8_t gid[16])
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
 
 /* -------------------------------------------------------------------- ibv_port.c */

@@ -73,19 +73,12 @@ static int open_verbs(struct mrd_ibv *ibv)
 
 /* -------------------------------------------------------------------- GID */
 
-static bool is_v4(const union ibv_gid *gid)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(gid->raw, prefix, sizeof(prefix)) == 0;
-}
-
 /* RoCEv2 over an IPv4 address, over a routable IPv6 one, over a link-local one; 0: not RoCEv2. */
 static unsigned gid_rank(const struct ibv_gid_entry *entry)
 {
     if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
         return 0;
-    if (is_v4(&entry->gid))
+    if (mrd_ibv_is_v4(entry->gid.raw))
         return 3;
     return entry->gid.raw[0] == 0xfe && (entry->gid.raw[1] & 0xc0) == 0x80 ? 1 : 2;
 }
@@ -94,7 +87,7 @@ static void take_gid(struct mrd_ibv *ibv, const struct ibv_gid_entry *entry)
 {
     ibv->port.gid = entry->gid;
     ibv->port.gid_index = entry->gid_index;
-    ibv->port.v4 = is_v4(&entry->gid);
+    ibv->port.v4 = mrd_ibv_is_v4(entry->gid.raw);
 }
 
 static int gid_by_index(struct mrd_ibv *ibv, uint32_t index, bool roce)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "transport/ibv/ibv.h"
 
@@ -18,14 +17,6 @@ enum {
     LABEL_STRIDE = 5077,           /* prime to LABELS: neighbours differ in many bits */
 };
 #define RETRY_NS 100000000ull
-
-static uint64_t now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 int mrd_ibv_remotes_init(struct mrd_ibv *ibv, uint32_t max)
 {
@@ -174,7 +165,7 @@ struct ibv_ah *mrd_ibv_remote_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *rem
 
     if (remote->ah[index])
         return remote->ah[index];
-    if (remote->failed_ns && now_ns() - remote->failed_ns < RETRY_NS) {
+    if (remote->failed_ns && mrd_ibv_ops.now_ns(&ibv->base) - remote->failed_ns < RETRY_NS) {
         errno = EHOSTUNREACH;
         return NULL;
     }
@@ -182,15 +173,8 @@ struct ibv_ah *mrd_ibv_remote_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *rem
     attr.grh.flow_label = mrd_ibv_flow_label(ibv, index);
     errno = EIO;
     remote->ah[index] = ibv_create_ah(ibv->pd, &attr);
-    remote->failed_ns = remote->ah[index] ? 0 : now_ns();
+    remote->failed_ns = remote->ah[index] ? 0 : mrd_ibv_ops.now_ns(&ibv->base);
     return remote->ah[index];
-}
-
-static bool is_v4(const struct mrd_addr *addr)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(addr->ip, prefix, sizeof(prefix)) == 0;
 }
 
 int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
@@ -201,7 +185,7 @@ int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
 
     if (mrd_ibv_format_address(b, to, text, sizeof(text)))
         text[0] = '\0';
-    if (is_v4(to) != ibv->port.v4) {
+    if (mrd_ibv_is_v4(to->ip) != ibv->port.v4) {
         mrd_error_set("%s is %s, but GID %u of %s is %s: choose another GID at one end", text,
                       ibv->port.v4 ? "IPv6" : "IPv4", ibv->port.gid_index, ibv->name,
                       ibv->port.v4 ? "IPv4" : "IPv6");
