@@ -364,15 +364,23 @@ static void mrd_open_device__any_call_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        OPEN_TEST(mrd_get_device_list__rdma),          OPEN_TEST(mrd_get_device_list__no_rdma),
-        OPEN_TEST(mrd_open_device__is_not_there),      OPEN_TEST(mrd_open_device__ipv4_gid_first),
-        OPEN_TEST(mrd_open_device__gid_index),         OPEN_TEST(mrd_open_device__gid_by_address),
-        OPEN_TEST(mrd_open_device__no_routable_gid),   OPEN_TEST(mrd_open_device__port),
+        OPEN_TEST(mrd_get_device_list__rdma),
+        OPEN_TEST(mrd_get_device_list__no_rdma),
+        OPEN_TEST(mrd_open_device__is_not_there),
+        OPEN_TEST(mrd_open_device__ipv4_gid_first),
+        OPEN_TEST(mrd_open_device__gid_index),
+        OPEN_TEST(mrd_open_device__gid_by_address),
+        OPEN_TEST(mrd_open_device__no_routable_gid),
+        OPEN_TEST(mrd_open_device__port),
         OPEN_TEST(mrd_open_device__efa),
-        OPEN_TEST(mrd_open_device__second_port),       OPEN_TEST(mrd_open_device__mtu),
-        OPEN_TEST(mrd_open_device__attributes_of_udp), OPEN_TEST(mrd_open_device__too_small_limits),
-        OPEN_TEST(mrd_open_device__tight_limits),      OPEN_TEST(mrd_open_device__locked_memory),
-        OPEN_TEST(mrd_reg_mr__locked_memory),          OPEN_TEST(mrd_query_context__of_the_port),
+        OPEN_TEST(mrd_open_device__second_port),
+        OPEN_TEST(mrd_open_device__mtu),
+        OPEN_TEST(mrd_open_device__attributes_of_udp),
+        OPEN_TEST(mrd_open_device__too_small_limits),
+        OPEN_TEST(mrd_open_device__tight_limits),
+        OPEN_TEST(mrd_open_device__locked_memory),
+        OPEN_TEST(mrd_reg_mr__locked_memory),
+        OPEN_TEST(mrd_query_context__of_the_port),
         OPEN_TEST(mrd_open_device__any_call_fails),
     };
 
