@@ -93,10 +93,10 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->epoch_next = 1;
     e->qpn_next = MRD_QPN_FIRST;
     e->now = e->opened_ns = e->looked_ns = e->empty_ns = e->share_at_ns = now_ns;
-    e->due_ns = MRD_NEVER;
     mrd_list_init(&e->suspects);
     mrd_list_init(&e->qp_list);
     mrd_list_init(&e->ready);
+    mrd_list_init(&e->touched);
     if (!make_pools(e)) {
         mrd_engine_destroy(e);
         return NULL;
@@ -140,11 +140,38 @@ void mrd_engine_time(struct mrd_engine *e, uint64_t now_ns)
         e->now = now_ns;
 }
 
+/*
+ * Timers are set once a turn, not with each packet, and not before a packet that may leave now. As of when the peers
+ * were touched: what was due since is late, not due now.
+ */
+static void settle(struct mrd_engine *e)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(&e->touched)))
+        mrd_engine_rearm(e, mrd_container_of(n, struct mrd_peer, touched), e->touched_ns);
+}
+
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
 {
+    /* Before the call changes what deadlines follow from: they may prove a stall. */
+    if (now_ns > e->touched_ns + MRD_STALL_NS)
+        settle(e);
     mrd_engine_time(e, now_ns);
     e->call_seq++;
-    e->due_ns = e->heap_num ? e->heap[0]->timer_ns : MRD_NEVER;
+}
+
+void mrd_engine_touch(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    e->touched_ns = e->now;
+    if (mrd_list_empty(&peer->touched))
+        mrd_list_append(&e->touched, &peer->touched);
+}
+
+static uint64_t next_timer(struct mrd_engine *e)
+{
+    settle(e);
+    return e->heap_num ? e->heap[0]->timer_ns : MRD_NEVER;
 }
 
 /*
@@ -153,14 +180,17 @@ void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
  */
 void mrd_engine_look(struct mrd_engine *e)
 {
-    uint64_t expected = e->due_ns > e->looked_ns ? e->due_ns : e->looked_ns;
+    uint64_t due_ns, expected;
 
-    if (e->due_ns != MRD_NEVER && e->now > expected + MRD_STALL_NS) {
-        e->stats.stalls++;
-        e->absent_ns = e->now;
-        e->absent_sum_ns += e->now - expected;
-        if (e->now - expected > MRD_STALL_LONG_NS)
-            e->absent_long_ns = e->now;
+    if (e->now > e->looked_ns + MRD_STALL_NS && (due_ns = next_timer(e)) != MRD_NEVER) {
+        expected = due_ns > e->looked_ns ? due_ns : e->looked_ns;
+        if (e->now > expected + MRD_STALL_NS) {
+            e->stats.stalls++;
+            e->absent_ns = e->now;
+            e->absent_sum_ns += e->now - expected;
+            if (e->now - expected > MRD_STALL_LONG_NS)
+                e->absent_long_ns = e->now;
+        }
     }
     e->looked_ns = e->now;
 }
@@ -246,6 +276,7 @@ void mrd_engine_disarm(struct mrd_engine *e, struct mrd_peer *peer)
 void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_engine_time(e, now_ns);
+    settle(e);
     while (e->heap_num && e->heap[0]->timer_ns <= e->now) {
         struct mrd_peer *peer = e->heap[0];
 
@@ -255,13 +286,11 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
     }
 }
 
-uint64_t mrd_engine_deadline(const struct mrd_engine *e)
+uint64_t mrd_engine_deadline(struct mrd_engine *e)
 {
     if (!mrd_list_empty(&e->ready) || e->stateless_head != e->stateless_tail)
         return 0;
-    if (!e->heap_num)
-        return MRD_NEVER;
-    return e->heap[0]->timer_ns;
+    return next_timer(e);
 }
 
 void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer)

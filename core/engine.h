@@ -94,7 +94,7 @@ void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
 /* The mover could not send a packet of this peer because it does not fit: new packets get at most payload_bytes. */
 void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes);
 /* Absolute time of the next work without a packet; 0: now; UINT64_MAX: never. */
-uint64_t mrd_engine_deadline(const struct mrd_engine *e);
+uint64_t mrd_engine_deadline(struct mrd_engine *e);
 
 /* ---------------------------------------------------------------------------------------- objects (see mrd.h) */
 

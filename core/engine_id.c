@@ -121,6 +121,7 @@ static void evict(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_engine_disarm(e, peer);
     mrd_list_remove(&peer->ready);
     mrd_list_remove(&peer->suspect);
+    mrd_list_remove(&peer->touched);
     mrd_peer_remove(&e->peers, peer);
     e->stats.peers_evicted++;
     e->stats.peers--;

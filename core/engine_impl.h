@@ -50,7 +50,6 @@ struct mrd_engine {
 
     uint64_t now;             /* of the current call */
     uint64_t opened_ns;       /* now at create */
-    uint64_t due_ns;          /* next deadline as it was when this call began */
     uint64_t looked_ns;       /* when the receive queue was last looked at */
     uint64_t empty_ns;        /* when it was last seen empty: silence counts up to here */
     uint64_t absent_ns;       /* end of the last stall: RTT samples across it are void */
@@ -72,6 +71,8 @@ struct mrd_engine {
     struct mrd_node ready;  /* peers that may have something to send */
     struct mrd_peer **heap; /* timers, by peer->timer_ns */
     uint32_t heap_num;
+    struct mrd_node touched; /* peers whose timers are still to be set, as of touched_ns */
+    uint64_t touched_ns;
 
     struct mrd_stateless stateless[MRD_STATELESS_MAX];
     uint32_t stateless_head, stateless_tail;
@@ -125,6 +126,8 @@ void mrd_engine_ready(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer's timer fires at the latest at `at_ns`; it may fire earlier. */
 void mrd_engine_arm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t at_ns);
 void mrd_engine_disarm(struct mrd_engine *e, struct mrd_peer *peer);
+/* Its deadlines may have come nearer: its timer is set before deadlines are next looked at. */
+void mrd_engine_touch(struct mrd_engine *e, struct mrd_peer *peer);
 void mrd_engine_event(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 struct mrd_qp_impl *mrd_engine_qp(const struct mrd_engine *e, uint32_t qpn);
 /* psn_limit for a peer now: its share of the receive buffer. */
@@ -305,8 +308,8 @@ bool mrd_engine_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
 /* engine_timer.c */
 /* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */
 bool mrd_engine_full_window(const struct mrd_tx_half *tx);
-/* Compute and arm the peer's next deadline. */
-void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer);
+/* Compute and arm the peer's next deadline, as of now_ns. */
+void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns);
 void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer);
 
 #endif

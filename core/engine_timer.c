@@ -39,10 +39,10 @@ static bool without_grant(const struct mrd_tx_half *tx)
     return starved(tx) && (int32_t)(tx->psn_limit - tx->sent.una) < 2;
 }
 
-void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 {
     uint64_t at = MRD_NEVER;
-    const uint64_t soon = e->now + 1;
+    const uint64_t soon = now_ns + 1;
     const struct mrd_tx_half *tx = peer->tx;
 
 #define EARLIER(t) at = (t) < at ? (t) : at
@@ -59,7 +59,7 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer)
         else if (without_grant(tx))
             EARLIER(tx->ask_ns);
         else if (starved(tx))
-            EARLIER(e->now + STARVED_RETRY_NS);
+            EARLIER(now_ns + STARVED_RETRY_NS);
     }
 #undef EARLIER
     mrd_engine_arm(e, peer, at != MRD_NEVER && at < soon ? soon : at);
@@ -153,14 +153,14 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->rx && peer->rx->rcv.due_ns <= e->now)
         mrd_engine_ready(e, peer);
     if (e->empty_ns < e->looked_ns) { /* packets wait unread: nobody is judged before they are */
-        mrd_engine_rearm(e, peer);
+        mrd_engine_rearm(e, peer, e->now);
         return;
     }
     if (peer->rx && peer->rx->probe_at_ns <= e->now)
         fire_silence(e, peer);
     if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer->tx) != MRD_NEVER) {
         mrd_engine_unreachable(e, peer);
-        mrd_engine_rearm(e, peer);
+        mrd_engine_rearm(e, peer, e->now);
         return;
     }
     if (peer->tx && peer->tx->loss.rack_ns <= e->now)
@@ -176,5 +176,5 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->tx &&
         (starved(peer->tx) || (paced(peer->tx) && mrd_engine_pace_ns(peer->tx) <= e->now)))
         mrd_engine_ready(e, peer);
-    mrd_engine_rearm(e, peer);
+    mrd_engine_rearm(e, peer, e->now);
 }

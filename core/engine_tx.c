@@ -303,7 +303,7 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
             more = true;
         more |= peer->rx->rcv.now;
     }
-    mrd_engine_rearm(e, peer);
+    mrd_engine_touch(e, peer);
     return more || held || (peer->rx && peer->rx->rcv.wait_for_reply);
 }
 

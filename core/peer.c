@@ -98,6 +98,7 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
     peer->timer_ns = MRD_NEVER;
     mrd_list_init(&peer->ready);
     mrd_list_init(&peer->suspect);
+    mrd_list_init(&peer->touched);
     mrd_list_init(&peer->msgs);
     mrd_list_init(&peer->flows_tx);
     mrd_list_init(&peer->flows_rx);

@@ -125,6 +125,7 @@ struct mrd_peer {
     struct mrd_hash_node by_addr;
     struct mrd_node ready;   /* may have something to send */
     struct mrd_node suspect; /* acks came since its losses were judged */
+    struct mrd_node touched; /* its timer is to be set */
     struct mrd_node node;    /* on the engine's list of all */
     struct mrd_addr addr;    /* where it receives */
     struct mrd_addr local;   /* of ours that it addressed; answers leave from it */

@@ -320,6 +320,52 @@ static void mrd_engine_arm__earlier_wins(void **state)
     pair_end(p);
 }
 
+/* Timers are set late, but as of when they were begun: a stall counts from the first deadline on. */
+static void mrd_engine_touch__a_stall_begins_at_the_deadline(void **state)
+{
+    const uint64_t whole_ns = 2 * MRD_SEC;
+    struct pair *p = &pair;
+    uint64_t absent_ns[2];
+
+    (void)state;
+    for (unsigned posts = 1; posts <= 2; posts++) {
+        struct mrd_engine *e;
+
+        pair_begin(p);
+        e = p->end[0].e;
+        for (unsigned i = 0; i < posts; i++) {
+            pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD); /* does not wait for company */
+            assert_int_equal(pair_tx(p, 0), 1);
+            p->now += whole_ns / posts;
+        }
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+        assert_int_equal(e->stats.stalls, 1);
+        absent_ns[posts - 1] = e->absent_sum_ns;
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+    assert_in_range(absent_ns[0], whole_ns / 2 + 1, whole_ns - 1);
+    assert_int_equal(absent_ns[0], absent_ns[1]); /* a post is no look at the queue */
+}
+
+/* Without a turn in between, the caller is told when the first timer is due. */
+static void mrd_engine_touch__deadline_after_a_post(void **state)
+{
+    struct pair *p = &pair;
+    uint64_t deadline_ns;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    while (pair_tx(p, 0))
+        ;
+    deadline_ns = mrd_engine_deadline(p->end[0].e);
+    assert_in_range(deadline_ns, p->now + 1, p->now + MRD_SEC);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 /* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
 static void mrd_engine_deadline__never_when_idle(void **state)
 {
@@ -486,6 +532,8 @@ int main(void)
         cmocka_unit_test(mrd_engine_drained__rtt_across_a_stall_is_void),
         cmocka_unit_test(mrd_engine_arm__heap_keeps_the_order),
         cmocka_unit_test(mrd_engine_arm__earlier_wins),
+        cmocka_unit_test(mrd_engine_touch__a_stall_begins_at_the_deadline),
+        cmocka_unit_test(mrd_engine_touch__deadline_after_a_post),
         cmocka_unit_test(mrd_engine_deadline__never_when_idle),
         cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
         cmocka_unit_test(mrd_engine_grant__takes_turns),
