@@ -95,6 +95,11 @@ void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
 void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes);
 /* Absolute time of the next work without a packet; 0: now; UINT64_MAX: never. */
 uint64_t mrd_engine_deadline(struct mrd_engine *e);
+/*
+ * After mrd_engine_rx() that left nothing unread: there is nothing to send and nobody to judge yet, unless a timer is
+ * due. A caller with completions to hand out may leave the rest of its turn to its next call.
+ */
+bool mrd_engine_quiet(const struct mrd_engine *e);
 
 /* ---------------------------------------------------------------------------------------- objects (see mrd.h) */
 
@@ -109,6 +114,7 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
                                     void *cq_context, int *error);
 int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq);
 int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc);
+bool mrd_engine_cq_waits(const struct mrd_cq *cq);
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_qp_init_attr *attr, int *error);
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr,

@@ -138,6 +138,13 @@ int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mr
     return mrd_cq_take(mrd_cq_impl(cq), n, wc);
 }
 
+bool mrd_engine_cq_waits(const struct mrd_cq *cq)
+{
+    const struct mrd_cq_impl *impl = (const struct mrd_cq_impl *)(const void *)cq;
+
+    return impl->head != impl->tail;
+}
+
 static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
 {
     if (attr->comp_mask & ~(uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)

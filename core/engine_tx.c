@@ -307,6 +307,23 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
     return more || held || (peer->rx && peer->rx->rcv.wait_for_reply);
 }
 
+bool mrd_engine_quiet(const struct mrd_engine *e)
+{
+    const struct mrd_node *first = e->ready.next;
+    const struct mrd_peer *peer;
+    const struct mrd_tx_half *tx;
+
+    if (e->stateless_head != e->stateless_tail || e->fresh_path_wanted)
+        return false;
+    if (first == &e->ready)
+        return true;
+    if (first->next != &e->ready) /* rare, and not worth a walk */
+        return false;
+    peer = mrd_container_of(first, const struct mrd_peer, ready);
+    tx = peer->tx;
+    return (!tx || (nothing_left(tx) && !tx->sent.inflight.num)) && !ack_owed(e, peer);
+}
+
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
                        uint64_t now_ns)
 {

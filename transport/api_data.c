@@ -92,17 +92,20 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
  */
 static bool may_step_later(struct mrd_context_impl *c)
 {
-    return !c->thread.asleep && ++c->polls_since_step < POLLS_PER_STEP_MAX &&
+    return !c->thread.asleep && !c->half_turn && ++c->polls_since_step < POLLS_PER_STEP_MAX &&
            mrd_context_now(c) - c->last_step_ns < STEP_INTERVAL_NS;
 }
 
-static unsigned step(struct mrd_context_impl *c)
+/* A turn; `cq`: where the caller looks for completions, or NULL. */
+static unsigned step(struct mrd_context_impl *c, const struct mrd_cq *cq)
 {
     uint64_t now_ns = mrd_context_now(c);
 
     called_again(c, now_ns);
 
-    unsigned handled = mrd_progress_step(c, now_ns);
+    /* A thread that sleeps on the descriptors would have to wake for the rest of a turn. */
+    unsigned handled = cq && !c->thread.asleep ? mrd_progress_step_for(c, cq, now_ns)
+                                               : mrd_progress_step(c, now_ns);
 
     mrd_progress_lease(c, now_ns);
     /* Packets flow and the application handles them: else each would wake the thread inside the kernel as well. */
@@ -132,7 +135,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
     if (n < 0)
         return mrd_context_fail(c, n);
     if (!n || !may_step_later(c)) {
-        step(c);
+        step(c, n ? NULL : cq);
         if (n < num_entries) {
             int more = mrd_engine_poll_cq(c->engine, cq, num_entries - n, wc + n);
 
@@ -157,7 +160,7 @@ int mrd_progress(struct mrd_context *context)
     if (error)
         return error;
 
-    unsigned handled = step(c);
+    unsigned handled = step(c, NULL);
 
     mrd_context_leave(c);
     return (int)handled;

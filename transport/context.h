@@ -55,6 +55,7 @@ struct mrd_context_impl {
     uint64_t handed_out_ns; /* when the application last polled completions; 0: it called since */
     unsigned slow_answers;  /* grows when it does not call again soon after */
     bool rx_more;           /* the last step left packets at the mover */
+    bool half_turn;         /* the last step left deadlines to the next one */
     struct mrd_outbox outbox;
     struct mrd_event_ring events;
     struct mrd_progress_thread thread;

@@ -223,30 +223,62 @@ int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event 
     return 0;
 }
 
-unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
+/* The first half of a turn, at *now_ns, which goes on: what arrived. Packets. */
+static unsigned begin(struct mrd_context_impl *c, uint64_t *now_ns)
 {
-    mrd_engine_begin(c->engine, now_ns);
+    mrd_engine_begin(c->engine, *now_ns);
     if (c->outbox.unreaped)
-        reap(c, now_ns);
+        reap(c, *now_ns);
+    return receive(c, now_ns);
+}
 
-    unsigned handled = receive(c, &now_ns);
+static void turn_over(struct mrd_context_impl *c, uint64_t now_ns, bool whole)
+{
+    c->half_turn = !whole;
+    c->last_step_ns = now_ns;
+    c->polls_since_step = 0;
+}
+
+/* The second half: deadlines, and what is to be sent. Packets. */
+static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    unsigned sent;
 
     if (!c->rx_more)
         mrd_engine_drained(c->engine, now_ns);
     mrd_engine_expire(c->engine, now_ns);
     renew_paths(c, now_ns);
-    handled += mrd_progress_send(c, now_ns);
+    sent = mrd_progress_send(c, now_ns);
     collect_events(c);
-    c->last_step_ns = now_ns;
-    c->polls_since_step = 0;
-    return handled;
+    turn_over(c, now_ns, true);
+    return sent;
+}
+
+unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    unsigned received = begin(c, &now_ns);
+
+    return received + finish(c, now_ns);
+}
+
+unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq, uint64_t now_ns)
+{
+    bool owed = c->half_turn; /* or timers would wait for as long as messages come */
+    unsigned received = begin(c, &now_ns);
+
+    if (!owed && received && !c->rx_more && !c->outbox.count && mrd_engine_cq_waits(cq) &&
+        mrd_engine_quiet(c->engine)) {
+        turn_over(c, now_ns, false);
+        return received;
+    }
+    return received + finish(c, now_ns);
 }
 
 uint64_t mrd_progress_deadline(const struct mrd_context_impl *c)
 {
     uint64_t deadline = mrd_engine_deadline(c->engine);
 
-    if (c->rx_more)
+    if (c->rx_more || c->half_turn)
         return 0;
     /* Whatever is due, it cannot be sent before the mover took what is there. */
     return c->outbox.count ? c->outbox.retry_ns : deadline;

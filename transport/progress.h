@@ -16,6 +16,12 @@ void mrd_progress_fini(struct mrd_context_impl *c);
 
 /* One turn. Packets received and sent. */
 unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns);
+/*
+ * One turn; or half of one, if `cq` has a completion then and nothing is to be sent: the answer to a message should not
+ * wait for timers. The next call makes up for it.
+ */
+unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq,
+                               uint64_t now_ns);
 /* Send what may go now, after engine calls at now_ns that made work. Packets that the mover took. */
 unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns);
 /*

@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+#include "core/engine_impl.h"
+#include "transport/context.h"
+
 static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_SEND_WITH_IMM, MRD_WR_RDMA_WRITE,
                                              MRD_WR_RDMA_WRITE_WITH_IMM};
 enum { OPCODES = sizeof(opcodes) / sizeof(opcodes[0]) };
@@ -25,6 +28,59 @@ static void transfer_all(struct fixture *f)
 }
 
 /* ---------------------------------------------------------------------------------------- good devices */
+
+/*
+ * A poll hands a message out before it looks at deadlines, so that the answer need not wait for them; but not twice in
+ * a row, or they would wait for as long as messages come.
+ */
+static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+    const struct mrd_engine *engine = mrd_context_engine(f->b.context);
+    unsigned half = 0, whole = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        uint64_t judged_ns;
+
+        fixture_recv(&f->b, i, 0, 64);
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, i, 0, 64, 0), 0);
+        do {
+            struct mrd_wc wc;
+
+            judged_ns = engine->empty_ns;
+            if (mrd_poll_cq(f->b.cq, 1, &wc) == 1)
+                break;
+        } while (true);
+        if (engine->empty_ns == judged_ns) {
+            half++;
+            assert_int_equal(mrd_next_timeout_ns(f->b.context), 0);
+        } else {
+            whole++;
+        }
+        assert_true(fixture_run(f, i + 1, 0));
+    }
+    assert_true(half > 0);
+
+    /* Each of these polls finds a message. */
+    half = whole = 0;
+    for (unsigned i = 0; i < 20; i++)
+        fixture_recv(&f->b, i, 0, 64);
+    for (unsigned i = 0; i < 20; i++) {
+        uint64_t judged_ns = engine->empty_ns;
+        struct mrd_wc wc;
+
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, i, 0, 64, 0), 0);
+        fixture_turn_one(&f->a);
+        if (mrd_poll_cq(f->b.cq, 1, &wc) != 1)
+            continue;
+        half += engine->empty_ns == judged_ns;
+        whole += engine->empty_ns != judged_ns;
+    }
+    assert_true(whole >= half);
+    assert_true(fixture_run(f, 30, 0));
+    fixture_end(f);
+}
 
 static void mrd_ibv__all_opcodes_and_sizes(void **state)
 {
@@ -367,6 +423,7 @@ static void mrd_ibv__one_sge(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ibv__messages_come_before_deadlines_but_not_for_ever),
         cmocka_unit_test(mrd_ibv__all_opcodes_and_sizes),
         cmocka_unit_test(mrd_ibv__every_kind_of_device),
         cmocka_unit_test(mrd_ibv__every_mtu),

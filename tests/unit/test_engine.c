@@ -366,6 +366,54 @@ static void mrd_engine_touch__deadline_after_a_post(void **state)
     pair_end(p);
 }
 
+/* A whole message, whose ack waits for an answer, leaves nothing to do; its ack, what follows it and timers do. */
+static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *a, *b;
+
+    (void)state;
+    pair_begin(p);
+    a = p->end[0].e;
+    b = p->end[1].e;
+    pair_settle(p, p->now + 1);
+    assert_true(mrd_engine_quiet(a));
+    pair_post_recv(p, 1, 0, 64);
+    pair_post(p, 0, MRD_WR_SEND, 0, 64);
+    assert_false(mrd_engine_quiet(a)); /* a message to send */
+    pair_tx(p, 0);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(b, p->now);
+    pair_rx_one(p, 1, &p->end[1].inbox[0]);
+    assert_true(mrd_engine_quiet(b));
+    p->end[1].num_inbox = 0;
+    mrd_engine_begin(b, p->now);
+    assert_false(mrd_engine_quiet(b)); /* no answer came with the call: the ack goes now */
+    pair_tx(p, 1);
+
+    /* The ack, while another message is on its way: its losses would have to be judged. */
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 64, 64);
+    pair_tx(p, 0);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(a, p->now);
+    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    assert_false(mrd_engine_quiet(a));
+    pair_settle(p, p->now + MRD_SEC);
+    assert_true(mrd_engine_quiet(a));
+
+    /* The end of a long message is acked at once. */
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    pair_tx(p, 0);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(b, p->now);
+    for (unsigned i = 0; i < p->end[1].num_inbox; i++)
+        pair_rx_one(p, 1, &p->end[1].inbox[i]);
+    p->end[1].num_inbox = 0;
+    assert_false(mrd_engine_quiet(b));
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 /* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
 static void mrd_engine_deadline__never_when_idle(void **state)
 {
@@ -534,6 +582,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_arm__earlier_wins),
         cmocka_unit_test(mrd_engine_touch__a_stall_begins_at_the_deadline),
         cmocka_unit_test(mrd_engine_touch__deadline_after_a_post),
+        cmocka_unit_test(mrd_engine_quiet__only_with_nothing_to_send),
         cmocka_unit_test(mrd_engine_deadline__never_when_idle),
         cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
         cmocka_unit_test(mrd_engine_grant__takes_turns),
