@@ -8,6 +8,7 @@
 
 enum {
     POST_MAX = 64,
+    IDLE_FEW = 8,  /* slots: posted when nothing else is to be done, or with others */
     REPLY_AT = 29, /* of our header: 24 bits */
     /* Where the lower header lies in the 40 bytes: an IPv4 one, right-aligned, or the GRH, which is an IPv6 one. */
     V4_AT = 20,
@@ -221,5 +222,8 @@ unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, 
 
 void mrd_ibv_rx_return(struct mrd_backend *b)
 {
-    mrd_ibv_rx_post(mrd_ibv_of(b));
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+
+    if (ibv->rx_num_idle >= IDLE_FEW)
+        mrd_ibv_rx_post(ibv);
 }
