@@ -3,11 +3,11 @@
 
 #include <assert.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <xxh_x86dispatch.h> /* XXH3_64bits becomes the dispatching one: twice as fast on 4 KiB */
-#else
+
+#define XXH_INLINE_ALL
 #include <xxhash.h>
-#endif
+
+#include "core/check.h"
 
 /* The base header as it lies on the wire: bytes only, so it has no padding and no alignment. */
 struct base {
@@ -78,32 +78,16 @@ static inline uint8_t *field32(uint8_t *at, uint32_t v)
     return at + 4;
 }
 
-enum { XXH3_VECTOR_BYTES = 240 }; /* up to here XXH3 uses no vector loop */
+enum { XXH3_SHORT_BYTES = 240 }; /* up to here XXH3 uses no vector loop */
 
-/*
- * The library's AVX-512 loop returns without vzeroupper, after which each SSE instruction waits for the upper halves:
- * a tenth of the whole cost of a 4 KiB packet.
- */
-static void leave_vector_code(void)
+static uint32_t check(const void *data, size_t len)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx"))
-        __asm__ volatile("vzeroupper");
-#endif
-}
-
-static uint32_t xxh3(const void *data, size_t len)
-{
-    uint64_t hash = XXH3_64bits(data, len);
-
-    if (len > XXH3_VECTOR_BYTES)
-        leave_vector_code();
-    return (uint32_t)hash;
+    return len <= XXH3_SHORT_BYTES ? (uint32_t)XXH3_64bits(data, len) : mrd_check_long(data, len);
 }
 
 uint32_t mrd_wire_payload_check(const void *data, uint32_t len)
 {
-    return len ? xxh3(data, len) : 0;
+    return len ? check(data, len) : 0;
 }
 
 uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
@@ -259,7 +243,7 @@ void mrd_wire_seal(uint8_t *buf, const uint8_t *end)
 
     put16(b->head_len, (uint16_t)(end - buf));
     memset(b->head_check, 0, 4);
-    put32(b->head_check, xxh3(buf, (size_t)(end - buf)));
+    put32(b->head_check, check(buf, (size_t)(end - buf)));
 }
 
 /* The check covers the header with the check's own bytes zero: hash a copy of what is in front, then compare. */
@@ -270,7 +254,7 @@ static bool head_check_holds(const uint8_t *buf, uint32_t head_len)
 
     memcpy(copy, buf, head_len);
     memset(b->head_check, 0, 4);
-    return xxh3(copy, head_len) == get32(((const struct base *)(const void *)buf)->head_check);
+    return check(copy, head_len) == get32(((const struct base *)(const void *)buf)->head_check);
 }
 
 enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head)

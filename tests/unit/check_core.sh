@@ -34,6 +34,8 @@ awk '
     {
         if (from ~ /^engine/ || to == "pool.c" || to == "tune.c")
             return 1
+        if (from == "wire.c")
+            return to == "check.c"
         if (from == "loss.c")
             return to == "sent.c"
         if (from ~ /^spray/ && to == "path.c")
