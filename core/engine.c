@@ -288,7 +288,8 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 
 uint64_t mrd_engine_deadline(struct mrd_engine *e)
 {
-    if (!mrd_list_empty(&e->ready) || e->stateless_head != e->stateless_tail)
+    if (!mrd_list_empty(&e->ready) || e->stateless_head != e->stateless_tail ||
+        e->fresh_path_wanted)
         return 0;
     return next_timer(e);
 }
