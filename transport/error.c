@@ -38,8 +38,9 @@ void mrd_error_copy(const char *sentence, int error)
         return;
     }
 
-    size_t len = strnlen(sentence, SENTENCE_BYTES - 1);
-
+    size_t len = strlen(sentence);
+    if (len > SENTENCE_BYTES - 1)
+        len = SENTENCE_BYTES - 1;
     memcpy(last_error, sentence, len);
     last_error[len] = '\0';
 }
