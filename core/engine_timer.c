@@ -95,7 +95,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
             tx->timeout_cwnd = tx->cc.cwnd_bytes;
         }
         tx->cc.ops->timeout(&tx->cc, e->now);
-        tx->probes_due = 1;
+        tx->probes_due =
+            2; /* on two paths: where most are dead, one try in an RTO finds none for long */
     } else {
         tx->probes_due = full ? 2 : 1;
     }
@@ -145,6 +146,8 @@ static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
         rx->silence_ns = MRD_SILENCE_MAX_NS;
     rx->probe_at_ns = e->now + rx->silence_ns;
     tx->silence_probe = true;
+    /* The silence may be for want of our last ack, which died on its way. */
+    rx->rcv.now = rx->rcv.twice = true;
     mrd_engine_ready(e, peer);
 }
 

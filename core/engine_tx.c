@@ -11,6 +11,7 @@ uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid
                                   .base_rtt_ns =
                                       mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
                                   .avoid = avoid,
+                                  .blind = tx->loss.probes > 0,
                                   .rng = &e->rng,
                                   .tune = e->config.mover.tune};
 

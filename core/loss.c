@@ -198,7 +198,7 @@ bool mrd_loss_timed_out(const struct mrd_loss *l)
 
 /*
  * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay, linear; a small window:
- * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, linear twice, then doubling.
+ * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, doubling after every fourth.
  */
 uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
                           uint64_t rto_floor_ns)
@@ -208,9 +208,10 @@ uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packe
     uint64_t rto = mrd_loss_rto_ns(l, rto_floor_ns);
 
     if (l->probes >= t->tail_probes) {
-        uint32_t n = l->probes - mrd_tune_count(t->tail_probes);
+        uint32_t doublings =
+            (l->probes - mrd_tune_count(t->tail_probes)) / mrd_tune_count(t->rto_tries);
 
-        return l->last_send_ns + (n < 2 ? rto : rto << (n - 1 < 8 ? n - 1 : 8));
+        return l->last_send_ns + (rto << (doublings < 8 ? doublings : 8));
     }
     if (full) {
         uint64_t probe = max_u64(times(t->full_rtts, srtt), times(t->full_floors, rto_floor_ns));

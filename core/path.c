@@ -54,6 +54,7 @@ static void make_good(struct mrd_paths *paths, struct mrd_path *path)
         path->loss_ewma = paths->loss_avg;
         path->bad_packets = 0;
         path->wants_ev = 0;
+        paths->num_dead--;
     }
     path->state = MRD_PATH_GOOD;
     path->until_ns = 0;
@@ -111,7 +112,10 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq)
         path->pseq_acked[1] = pseq;
 }
 
-/* Mean share of loss of the other GOOD paths that carried packets; negative: there is none to compare with. */
+/*
+ * Mean share of loss of the other paths that carried packets and whose last one got through; negative: there is none
+ * to compare with. Those that failed last may be GOOD only because so many fail.
+ */
 static float mean_of_others(const struct mrd_paths *paths, uint32_t index)
 {
     float sum = 0;
@@ -120,7 +124,7 @@ static float mean_of_others(const struct mrd_paths *paths, uint32_t index)
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
 
-        if (i == index || path->state != MRD_PATH_GOOD || path->packets == 0)
+        if (i == index || path->state != MRD_PATH_GOOD || path->losses_row || path->packets == 0)
             continue;
         sum += path->loss_ewma;
         n++;
@@ -140,20 +144,33 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
     return mean >= 0 && path->loss_ewma > (float)paths->tune->dead_times_mean * mean;
 }
 
-/* Room for one more path that is out. One that has served its time but that nobody chose since counts as back. */
+/* At most half of those that are not dead may be out: what congestion loses must not end on the last path. */
+static bool has_room(const struct mrd_paths *paths)
+{
+    return paths->num_out - paths->num_dead < (paths->num - paths->num_dead) / 2;
+}
+
+/*
+ * Room for one more path that is out. Of those that have served their time and that nobody chose since, the one that is
+ * out for longest counts as back: a fixed order would bring the same few back for ever.
+ */
 static bool may_go_out(struct mrd_paths *paths, uint64_t now_ns)
 {
-    if (paths->num_out < paths->num / 2)
+    struct mrd_path *longest = NULL;
+
+    if (has_room(paths))
         return true;
     for (uint32_t i = 0; i < paths->num; i++) {
         struct mrd_path *path = &paths->path[i];
 
-        if (path->state == MRD_PATH_SUSPENDED && now_ns >= path->until_ns) {
-            make_good(paths, path);
-            return paths->num_out < paths->num / 2;
-        }
+        if (path->state == MRD_PATH_SUSPENDED && now_ns >= path->until_ns &&
+            (!longest || path->until_ns < longest->until_ns))
+            longest = path;
     }
-    return false;
+    if (!longest)
+        return false;
+    make_good(paths, longest);
+    return has_room(paths);
 }
 
 static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t base_rtt_ns,
@@ -195,6 +212,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
     suspend(paths, path, base_rtt_ns, now_ns);
     if (is_dead(paths, index)) {
         path->state = MRD_PATH_DEAD;
+        paths->num_dead++;
         path->wants_ev = 1;
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
     }

@@ -9,8 +9,8 @@
  *
  * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; an empty packet after that is the probe: an
  * ack makes it GOOD, a loss suspends it again. One that keeps failing while others do not becomes DEAD: it is replaced
- * by a fresh entropy value, or probed each second until a probe is acked. At most half of the paths are out at once,
- * so that uniform loss, or loss at the peer itself, kills nothing.
+ * by a fresh entropy value, or probed each second until a probe is acked. At most half of the paths that are not dead
+ * are out at once, so that uniform loss, or loss at the peer itself, kills nothing; where more fail, they take turns.
  */
 #ifndef MRD_CORE_PATH_H
 #define MRD_CORE_PATH_H
@@ -64,8 +64,9 @@ struct mrd_paths {
     struct mrd_path *path;      /* `num` of them, owned by the send half */
     struct mrd_path_load *load; /* the same */
     uint32_t num;
-    uint32_t num_out; /* not GOOD */
-    float q_avg_ns;   /* EWMA over all samples: what a path without a sample is taken to have */
+    uint32_t num_out;  /* not GOOD */
+    uint32_t num_dead; /* of these */
+    float q_avg_ns;    /* EWMA over all samples: what a path without a sample is taken to have */
     bool q_avg_valid;
     float loss_avg;    /* EWMA(1/512) of the share lost over all paths */
     uint64_t acked_ns; /* when a packet was last acked, on any path */

@@ -33,6 +33,8 @@ struct mrd_spray_args {
     uint64_t now_ns;
     uint64_t base_rtt_ns;
     int avoid; /* index that a retransmission was lost on, or -1: taken only if no other is usable */
+    bool
+        blind; /* nothing is acked: what was measured and what is outstanding tell nothing of paths */
     struct mrd_rng *rng;
     const struct mrd_tune *tune; /* constants of the policies */
 };

@@ -6,6 +6,9 @@
  * own making, so that senders cannot herd. `q`, the smoothed one-way queue delay that the peer's stamps tell, breaks
  * ties between paths of equal `out`: it is a round trip old, and senders that follow it alone all chase the same path
  * that was empty then (U = 0.05 base RTTs: 27% above the lone flow on a permutation, with 0.3: 10%).
+ *
+ * While nothing is acked, all usable paths are equal: the least `out` would be a dead path's whose few packets were
+ * given up, and working ones, whose acks died elsewhere, would never be tried.
  */
 #include <float.h>
 
@@ -47,8 +50,11 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
     (void)s;
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path_load *load = &paths->load[i];
-        float score_ns =
-            (float)(int32_t)load->out_packets * unit_ns + delay_ns(load, average_ns, fade, args);
+        float score_ns = 0;
+
+        if (!args->blind)
+            score_ns = (float)(int32_t)load->out_packets * unit_ns +
+                       delay_ns(load, average_ns, fade, args);
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(&paths->path[i]))
             continue;

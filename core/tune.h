@@ -130,6 +130,8 @@
     X(loss, step_life_rtts,     64,      "RTTs until a step is taken back")                        \
     X(loss, skew_life_rtts,     8,       "RTTs until a lateness is forgotten")                     \
     X(loss, tail_probes,        3,       "tail probes before the RTO")                             \
+    /* A timeout says something of the paths tried, not of the others: with most dead it takes several to get through. */ \
+    X(loss, rto_tries,          4,       "timeouts until the RTO doubles")                         \
     X(loss, full_rtts,          1.25,    "full window: probe so many RTTs after the last packet")  \
     X(loss, full_progress_rtts, 0.25,    "and so many RTTs after the last ack")                    \
     X(loss, full_floors,        1.0 / 8, "and not before so many RTO floors")                      \

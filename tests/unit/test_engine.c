@@ -414,6 +414,41 @@ static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
     pair_end(p);
 }
 
+/* The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack. */
+static void mrd_engine_fire__silence_repeats_the_ack(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_tx_half *tx;
+    uint64_t ack_sent_ns;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 2);
+    p->now += PAIR_HOP_NS;
+    p->end[1].num_inbox = 1; /* the second packet is lost, too */
+    pair_turn(p, 1);
+    p->now += MRD_MSEC;
+    pair_turn(p, 1);
+    assert_true(p->end[1].e->stats.tx_acks > 0);
+    p->end[0].num_inbox = 0;
+    ack_sent_ns = p->now;
+    while (!p->end[0].num_inbox && p->now < ack_sent_ns + 10 * MRD_SILENCE_MIN_NS) {
+        p->now += MRD_MSEC;
+        pair_turn(p, 1);
+    }
+    tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+    assert_int_equal(tx->sent.una, 0);
+    mrd_engine_begin(p->end[0].e, p->now);
+    for (unsigned i = 0; i < p->end[0].num_inbox; i++)
+        pair_rx_one(p, 0, &p->end[0].inbox[i]);
+    p->end[0].num_inbox = 0;
+    assert_int_equal(tx->sent.una, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[0].memory, p->end[1].memory, 2 * PAIR_PAYLOAD);
+    pair_end(p);
+}
+
 /* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
 static void mrd_engine_deadline__never_when_idle(void **state)
 {
@@ -583,6 +618,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_touch__a_stall_begins_at_the_deadline),
         cmocka_unit_test(mrd_engine_touch__deadline_after_a_post),
         cmocka_unit_test(mrd_engine_quiet__only_with_nothing_to_send),
+        cmocka_unit_test(mrd_engine_fire__silence_repeats_the_ack),
         cmocka_unit_test(mrd_engine_deadline__never_when_idle),
         cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
         cmocka_unit_test(mrd_engine_grant__takes_turns),

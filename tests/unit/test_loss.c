@@ -518,11 +518,12 @@ static void mrd_loss_tail_ns__table(void **state)
         {0, true, 10, 10000 + 500}, /* 1.25 SRTT, three times */
         {1, true, 10, 10000 + 500},
         {2, true, 10, 10000 + 500},
-        {3, true, 10, 40000 + 500}, /* then the RTO: twice, doubling, up to 256 times */
-        {4, true, 10, 40000 + 500},
-        {5, true, 10, 80000 + 1000},
-        {6, true, 10, 160000 + 2000},
-        {40, true, 10, (40000 + 500) * 256},
+        {3, true, 10, 40000 + 500}, /* then the RTO: four times, doubling, up to 256 times */
+        {6, true, 10, 40000 + 500},
+        {7, true, 10, 80000 + 1000},
+        {10, true, 10, 80000 + 1000},
+        {11, true, 10, 160000 + 2000},
+        {100, true, 10, (40000 + 500) * 256},
         {0, false, 8, 17000 + 500}, /* 2 SRTT + SRTT / cwnd, doubling */
         {1, false, 8, 34000 + 500},
         {2, false, 8, 68000 + 500},

@@ -247,6 +247,57 @@ static void mrd_path_lost__served_suspension_makes_room(void **state)
     assert_int_equal((f->path[0].state == MRD_PATH_GOOD) + (f->path[1].state == MRD_PATH_GOOD), 1);
 }
 
+/* The one that is out for longest comes back: in a fixed order those behind it never would. */
+static void mrd_path_lost__takes_turns(void **state)
+{
+    struct path_fixture *f = *state;
+    bool back[8] = {false};
+
+    begin(f, 8);
+    for (uint32_t i = 0; i < 4; i++)
+        lose_at(f, i, SEC_NS + i);
+    for (unsigned round = 1; round <= 8; round++) {
+        for (uint32_t i = 0; i < 8; i++)
+            back[i] |= f->path[i].state == MRD_PATH_GOOD;
+        for (uint32_t i = 0; i < 8; i++) {
+            if (f->path[i].state == MRD_PATH_GOOD) {
+                lose_at(f, i, SEC_NS + round * SEC_NS);
+                break;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_true(back[i]);
+    assert_int_equal(f->paths.num_out, 4);
+}
+
+/* Most paths are black holes: they die all the same, which makes room, and only those that work are left. */
+static void mrd_path_lost__most_paths_die(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    uint32_t out, dead;
+
+    begin(f, 16);
+    for (int i = 0; i < 40000; i++) {
+        uint32_t index = mrd_rng_below(&f->rng, 16);
+
+        now_ns += 1000;
+        if (!mrd_path_usable(&f->path[index], now_ns))
+            continue;
+        if (index < 12)
+            lose_at(f, index, now_ns);
+        else
+            ack_at(f, index, now_ns);
+    }
+    count_states(f, &out, &dead);
+    assert_int_equal(dead, 12);
+    assert_int_equal(out, 12);
+    assert_int_equal(f->paths.num_dead, 12);
+    lose_at(f, 15, now_ns);
+    assert_int_equal(f->path[15].state, MRD_PATH_SUSPENDED);
+}
+
 /*
  * Uniform loss of up to 20%: no path ever dies, and never more than half are out (trap: all paths judged dead). A path
  * that is not GOOD is offered a packet whenever it is usable.
@@ -541,6 +592,8 @@ int main(void)
         cmocka_unit_test(mrd_path_acked__ends_suspension),
         cmocka_unit_test(mrd_path_lost__at_most_half_out),
         cmocka_unit_test(mrd_path_lost__served_suspension_makes_room),
+        cmocka_unit_test(mrd_path_lost__takes_turns),
+        cmocka_unit_test(mrd_path_lost__most_paths_die),
         cmocka_unit_test(mrd_path_lost__uniform_loss_kills_no_path),
         cmocka_unit_test(mrd_path_lost__black_hole_dies_after_eight),
         cmocka_unit_test(mrd_path_lost__half_of_paths_dies_at_once),

@@ -304,6 +304,29 @@ static void adaptive_pick__ties_at_random(void **state)
     }
 }
 
+/* While nothing is acked, what is outstanding says nothing: the emptiest path may be a dead one. */
+static void adaptive_pick__blind_tries_all(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "adaptive", 8);
+    f->args.blind = true;
+    f->args.avoid = 7;
+    for (uint32_t i = 0; i < 8; i++) {
+        f->load[i].out_packets = i;
+        f->load[i].q_ns = (float)(1000 * i);
+    }
+    suspend_until(f, 0, 10 * f->args.now_ns);
+    for (int i = 0; i < 6000; i++)
+        pick(f);
+    for (uint32_t i = 0; i < 8; i++) {
+        if (i == 0 || i == 7)
+            assert_int_equal(f->picked[i], 0);
+        else
+            assert_in_range(f->picked[i], 850, 1150);
+    }
+}
+
 /* Before the first RTT sample the paths still fill evenly. */
 static void adaptive_pick__no_base_rtt(void **state)
 {
@@ -362,6 +385,7 @@ int main(void)
         cmocka_unit_test(reps_acked__bounded),
         cmocka_unit_test(adaptive_pick__least_out_then_delay),
         cmocka_unit_test(adaptive_pick__ties_at_random),
+        cmocka_unit_test(adaptive_pick__blind_tries_all),
         cmocka_unit_test(adaptive_pick__no_base_rtt),
         cmocka_unit_test(adaptive_pick__load_follows_speed),
     };
