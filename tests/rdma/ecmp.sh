@@ -72,33 +72,38 @@ wait_for_packets()
     fail "fewer than $1 packets were sent"
 }
 
-# path_0 SHARE: of its packets that get lost, both ways.
-path_0()
+# lose PATH SHARE: of its packets, both ways.
+lose()
 {
-    tc -n R1 qdisc replace dev p0 root netem loss "$1"
-    tc -n R2 qdisc replace dev p0 root netem loss "$1"
+    tc -n R1 qdisc replace dev "p$1" root netem loss "$2"
+    tc -n R2 qdisc replace dev "p$1" root netem loss "$2"
 }
 
+# The busier one: more than half of the queue pairs may go with it.
 path_dies()
 {
-    local running code=0 at_death lost
+    local running code=0 before at_death lost dead
 
-    path_0 0%
+    lose 0 0%
+    lose 1 0%
     count_paths
+    before=("${on_path[@]}")
     transfer "$perf" write_bw 65536 1500 &
     running=$!
     wait_for_packets 3000
-    path_0 100%
+    count_paths
+    dead=$((on_path[1] - before[1] > on_path[0] - before[0]))
+    lose $dead 100%
     count_paths
     at_death=("${on_path[@]}")
     wait $running || code=$?
     count_paths
-    lost=$(tc -n R2 -s qdisc show dev p0 | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p' | xargs)
-    path_0 0%
-    note "after its death $((on_path[0] - at_death[0])) and $((on_path[1] - at_death[1])), eaten ${lost:-0}"
+    lost=$(tc -n R2 -s qdisc show dev p$dead | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p' | xargs)
+    lose $dead 0%
+    note "path $dead died; after that $((on_path[0] - at_death[0])) and $((on_path[1] - at_death[1])), eaten ${lost:-0}"
     ((code == 0)) || fail 'the transfer did not survive'
     ((${lost:-0} > 0)) || fail 'the dead path had nothing to eat'
-    ((on_path[1] - at_death[1] > 3000)) || fail 'it died after the transfer'
+    ((on_path[1 - dead] - at_death[1 - dead] > 3000)) || fail 'it died after the transfer'
 }
 
 in_machine ecmp "$@"
