@@ -95,8 +95,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
             tx->timeout_cwnd = tx->cc.cwnd_bytes;
         }
         tx->cc.ops->timeout(&tx->cc, e->now);
-        tx->probes_due =
-            2; /* on two paths: where most are dead, one try in an RTO finds none for long */
+        /* On two paths: where most are dead, one try in an RTO finds none for long. */
+        tx->probes_due = 2;
     } else {
         tx->probes_due = full ? 2 : 1;
     }
