@@ -227,7 +227,8 @@ static void progress_thread__idle_costs_nothing(void **state)
         uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_before_ns;
 
         assert_int_equal(wakeups(f), wakeups_before);
-        assert_true(cpu_ns < 2 * MSEC_NS);
+        /* One that spins takes half a second, or its share of that; a sanitizer's own thread some milliseconds. */
+        assert_true(cpu_ns < 100 * MSEC_NS);
         exchange(f, round);
     }
 }
