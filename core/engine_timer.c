@@ -12,7 +12,7 @@ bool mrd_engine_full_window(const struct mrd_tx_half *tx)
 
 static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
-    if (!tx->sent.inflight.num && !tx->sent.lost.num)
+    if (!mrd_sent_oldest(&tx->sent))
         return MRD_NEVER;
     return mrd_loss_tail_ns(&tx->loss, mrd_engine_full_window(tx),
                             tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
@@ -28,7 +28,7 @@ static bool paced(const struct mrd_tx_half *tx)
 /* Work, but nothing in flight whose ack would wake it: a pool was empty. */
 static bool starved(const struct mrd_tx_half *tx)
 {
-    return !tx->sent.inflight.num && !tx->sent.lost.num &&
+    return !mrd_sent_oldest(&tx->sent) &&
            (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
             tx->aborts.next != &tx->aborts || tx->silence_probe);
 }

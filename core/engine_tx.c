@@ -161,6 +161,17 @@ static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_ou
     return true;
 }
 
+/* Refusals and ABORTs do not wait for the window: what keeps it shut may be a packet that waits for them. */
+static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    struct mrd_sents *s = &peer->tx->sent;
+
+    if (!s->lost_control.num)
+        return false;
+    again(e, peer, mrd_sent_get(s, s->lost_control.head), false, o);
+    return true;
+}
+
 static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -201,21 +212,18 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * The packet that was not sent for longest once more, to hear of the tail; probes are beyond the window. Not the lowest
- * PSN: that may be one whose ack waits for a refusal of ours further on, and the other way round at the peer.
+ * Send the packet again that was not sent for longest, in flight or lost, to hear of the tail; probes are beyond the
+ * window. Not the lowest PSN: its ack may wait for a refusal of ours further on, and the other way round at the peer.
  */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     uint64_t patience_ns = tx->patience_ns;
-    struct mrd_sent *rec = NULL;
+    struct mrd_sent *rec;
 
     if (!tx->probes_due)
         return false;
-    if (tx->sent.inflight.num)
-        rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
-    else if (tx->sent.lost.num)
-        rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
+    rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
         if (rec->state == MRD_SENT_INFLIGHT && mrd_loss_timed_out(&tx->loss))
             path_timed_out(e, tx, rec);
@@ -248,8 +256,8 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
 static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
 {
     return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
-           send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
-           mrd_engine_new_data(e, peer, o, held);
+           retransmit_control(e, peer, o) || send_probe(e, peer, o) || retransmit(e, peer, o) ||
+           send_silence_probe(e, peer, o) || mrd_engine_new_data(e, peer, o, held);
 }
 
 /* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
@@ -261,8 +269,9 @@ static bool must_ask(const struct mrd_tx_half *tx)
 
 static bool nothing_left(const struct mrd_tx_half *tx)
 {
-    return !tx->queued_bytes && !tx->sent.lost.num && !tx->copy_due && !tx->probes_due &&
-           !tx->silence_probe && mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts);
+    return !tx->queued_bytes && !tx->sent.lost.num && !tx->sent.lost_control.num && !tx->copy_due &&
+           !tx->probes_due && !tx->silence_probe && mrd_list_empty(&tx->refusals) &&
+           mrd_list_empty(&tx->aborts);
 }
 
 /*

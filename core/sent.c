@@ -120,6 +120,11 @@ static void path_remove(struct mrd_sents *s, struct mrd_path *path, struct mrd_s
     path->chained--;
 }
 
+static struct mrd_sent_chain *lost_chain(struct mrd_sents *s, const struct mrd_sent *rec)
+{
+    return mrd_sent_is_control(rec->kind) ? &s->lost_control : &s->lost;
+}
+
 static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
 {
     if (rec->state == MRD_SENT_INFLIGHT) {
@@ -127,7 +132,7 @@ static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_pa
         path_remove(s, &paths[rec->path], rec);
         s->inflight_bytes -= rec->bytes;
     } else if (rec->state == MRD_SENT_LOST) {
-        chain_remove(s, &s->lost, rec);
+        chain_remove(s, lost_chain(s, rec), rec);
     }
 }
 
@@ -152,7 +157,7 @@ void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *p
     assert(rec->state == MRD_SENT_INFLIGHT);
     leave_state(s, rec, paths);
     rec->state = MRD_SENT_LOST;
-    chain_append(s, &s->lost, rec);
+    chain_append(s, lost_chain(s, rec), rec);
 }
 
 void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
@@ -187,6 +192,20 @@ uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bi
     return bits & ~s->acked[(base & s->mask) >> 6];
 }
 
+struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s)
+{
+    const struct mrd_sent_chain *const chains[] = {&s->inflight, &s->lost, &s->lost_control};
+    struct mrd_sent *oldest = NULL;
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct mrd_sent *rec = chains[i]->num ? mrd_sent_get(s, chains[i]->head) : NULL;
+
+        if (rec && (!oldest || rec->tx_ns < oldest->tx_ns))
+            oldest = rec;
+    }
+    return oldest;
+}
+
 bool mrd_sent_audit(const struct mrd_sents *s)
 {
     uint64_t bytes = 0;
@@ -204,5 +223,6 @@ bool mrd_sent_audit(const struct mrd_sents *s)
         lost += rec->state == MRD_SENT_LOST;
         bytes += rec->state == MRD_SENT_INFLIGHT ? rec->bytes : 0;
     }
-    return bytes == s->inflight_bytes && inflight == s->inflight.num && lost == s->lost.num;
+    return bytes == s->inflight_bytes && inflight == s->inflight.num &&
+           lost == s->lost.num + s->lost_control.num;
 }

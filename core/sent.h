@@ -32,15 +32,21 @@ enum mrd_sent_kind {
     MRD_SENT_EMPTY = 0, /* carries nothing: a probe, or everything in it was cancelled */
     MRD_SENT_SEGMENT,   /* a piece of the message with id `id` */
     MRD_SENT_SMALL,     /* whole messages, chained from `small` */
+    /* Control: never waits for the congestion window. */
     MRD_SENT_REFUSAL,
     MRD_SENT_ABORT,
 };
+
+static inline bool mrd_sent_is_control(uint8_t kind)
+{
+    return kind >= MRD_SENT_REFUSAL;
+}
 
 struct mrd_sent {
     uint64_t tx_ns; /* last transmission */
     uint32_t psn;
     uint32_t pseq;       /* of the last transmission */
-    uint32_t next, prev; /* in the chain of records in flight, or of lost ones */
+    uint32_t next, prev; /* in one of the three chains below */
     uint32_t path_next, path_prev;
     uint16_t bytes;      /* datagram */
     uint16_t path;       /* index of the last transmission's */
@@ -72,7 +78,8 @@ struct mrd_sents {
     struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
     uint32_t mask;      /* tracker - 1 */
     uint32_t una, next; /* oldest PSN not acked; next PSN to be used */
-    struct mrd_sent_chain inflight, lost;
+    struct mrd_sent_chain inflight;
+    struct mrd_sent_chain lost, lost_control; /* to be sent again; `lost` waits for the window */
     uint64_t inflight_bytes;
     uint64_t acked[MRD_TRACKER_MAX / 64];
 };
@@ -92,6 +99,8 @@ void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *pa
 void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec);
 /* The PSNs of una + first .. that `bits` (64 from `base`) says acked and that were not known as acked. */
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits);
+/* The record that was not sent for longest, in flight or lost; NULL: there is none. */
+struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s);
 /* For tests: figures agree with the records. */
 bool mrd_sent_audit(const struct mrd_sents *s);
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
+#include "core/engine_impl.h"
+#include "tests/support/wiretap.h"
+#include "transport/context.h"
+
+/* The window of the only peer that the host sends to, in packets. */
+static void set_window(struct sim_world *w, uint32_t host, double packets)
+{
+    struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        peer->tx->cc.cwnd_bytes = packets * peer->tx->cc.config.packet_bytes;
+    }
+}
+
+/* A while with windows below one packet. */
+static void squeeze(struct sim_world *w, unsigned steps)
+{
+    for (unsigned step = 0; step < steps; step++) {
+        set_window(w, HOST_0, 0.2);
+        set_window(w, HOST_1, 0.2);
+        sim_run(w, 50 * USEC_NS);
+    }
+}
+
+/* What is in flight turns lost: a write that leaves later is acked. Then the windows close. */
+static void lose_both(struct sim_world *w)
+{
+    sim_run(w, 10 * USEC_NS);
+    set_window(w, HOST_0, 0.2); /* which puts tail probes off */
+    set_window(w, HOST_1, 0.2);
+    sim_run(w, 20 * USEC_NS);
+    set_window(w, HOST_0, 100);
+    set_window(w, HOST_1, 100);
+    for (uint32_t host = HOST_0; host <= HOST_1; host++)
+        sim_write(w, host, 1 - host, 4096);
+    squeeze(w, 1);
+}
+
+/*
+ * Each host has a packet that the other refused, and the first refusals are lost, while both windows are below one
+ * packet: each packet is acked only once its refusal got there.
+ */
+static void sim_refusal__two_that_were_lost(void **state)
+{
+    static const char *const cc[] = {"nscc", "dctcp", "swift"};
+    (void)state;
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct sim_world *w =
+            sim_world_create(&(struct sim_options){.seed = test_seed(), .cc = cc[i]});
+        struct wiretap *tap;
+        uint32_t bad[2];
+
+        for (uint32_t host = HOST_0; host <= HOST_1; host++)
+            sim_write(w, host, 1 - host, 64);
+        sim_run_until_complete(w, 10 * MSEC_NS);
+        tap = wiretap_open(w);
+        tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
+        for (uint32_t host = HOST_0; host <= HOST_1; host++)
+            bad[host] = sim_post(w, &(struct sim_post){.from = host,
+                                                       .to = 1 - host,
+                                                       .len = 64,
+                                                       .opcode = MRD_WR_RDMA_WRITE,
+                                                       .qpn_add = 1000});
+        lose_both(w);
+        tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = 0;
+        squeeze(w, 200);
+        for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+            test_check(w->options.seed, w->messages[bad[host]].sent, "%s: host %u waits", cc[i],
+                       host);
+            assert_int_equal(w->messages[bad[host]].status, MRD_WC_REM_INV_REQ_ERR);
+        }
+        wiretap_close(tap);
+        sim_world_destroy(w);
+    }
+}
+
+/* The same with ABORTs: flushed messages end although packets whose refusals are still lost keep the windows shut. */
+static void sim_abort__lost_while_the_window_is_shut(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .qps = 2, .order = MRD_ORDER_MSG});
+    struct wiretap *tap;
+    uint32_t flushed[2];
+    (void)state;
+
+    for (uint32_t host = HOST_0; host <= HOST_1; host++)
+        sim_write(w, host, 1 - host, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    tap = wiretap_open(w);
+    tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = WIRE_ALL;
+    for (uint32_t host = HOST_0; host <= HOST_1; host++)
+        flushed[host] = sim_post(w, &(struct sim_post){.from = host,
+                                                       .to = 1 - host,
+                                                       .qp = 1,
+                                                       .len = 64,
+                                                       .opcode = MRD_WR_SEND,
+                                                       .no_receive = true});
+    sim_run(w, 50 * USEC_NS); /* refused: they wait for receives */
+    tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+        sim_post(w, &(struct sim_post){.from = host,
+                                       .to = 1 - host,
+                                       .len = 64,
+                                       .opcode = MRD_WR_RDMA_WRITE,
+                                       .qpn_add = 1000});
+        assert_int_equal(mrd_modify_qp(w->node[host].qp[1], &attr, MRD_QP_STATE), 0);
+    }
+    lose_both(w);
+    tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = 0;
+    squeeze(w, 200);
+    assert_true(w->messages[flushed[0]].sent && w->messages[flushed[1]].sent);
+    tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = 0;
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_refusal__two_that_were_lost),
+        cmocka_unit_test(sim_abort__lost_while_the_window_is_shut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
