@@ -36,6 +36,7 @@ static bool make_pools(struct mrd_engine *e)
 
     return mrd_peers_init(&e->peers, e->allocator, c->max_peers, c->paths) &&
            mrd_pool_init(&e->txq_pool, e->allocator, sizeof(struct mrd_txq), c->max_flows) &&
+           mrd_pool_init(&e->want_pool, e->allocator, sizeof(struct mrd_want), c->max_flows) &&
            mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx),
                          c->max_flows) &&
            mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx),
@@ -43,8 +44,8 @@ static bool make_pools(struct mrd_engine *e)
            mrd_pool_init(&e->pend_pool, e->allocator, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusal_pool, e->allocator, sizeof(struct mrd_refusal), REFUSALS) &&
            mrd_mrs_init(&e->mrs, e->allocator) && make_hash(e, &e->qps, 1024) &&
-           make_hash(e, &e->txqs, c->max_flows) && make_hash(e, &e->flows_tx, c->max_flows) &&
-           make_hash(e, &e->flows_rx, c->max_flows) &&
+           make_hash(e, &e->txqs, c->max_flows) && make_hash(e, &e->wants, c->max_flows) &&
+           make_hash(e, &e->flows_tx, c->max_flows) && make_hash(e, &e->flows_rx, c->max_flows) &&
            (e->heap = mrd_engine_take(e, c->max_peers * sizeof(struct mrd_peer *)));
 }
 
@@ -119,6 +120,7 @@ void mrd_engine_destroy(struct mrd_engine *e)
         mrd_engine_give(e, e->heap, e->config.max_peers * sizeof(struct mrd_peer *));
     free_hash(e, &e->flows_rx);
     free_hash(e, &e->flows_tx);
+    free_hash(e, &e->wants);
     free_hash(e, &e->txqs);
     free_hash(e, &e->qps);
     if (e->mrs.allocator)
@@ -127,6 +129,7 @@ void mrd_engine_destroy(struct mrd_engine *e)
     mrd_pool_fini(&e->pend_pool);
     mrd_pool_fini(&e->flow_rx_pool);
     mrd_pool_fini(&e->flow_tx_pool);
+    mrd_pool_fini(&e->want_pool);
     mrd_pool_fini(&e->txq_pool);
     mrd_peers_fini(&e->peers);
     a.free(a.arg, e, sizeof(*e));
@@ -461,12 +464,13 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
-    uint32_t pages = 0, tx = 0, rx = 0;
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0;
 
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         rx += p->rx != NULL;
+        open += p->rx ? p->rx->slots.num_open : 0;
         if (!p->tx)
             continue;
         tx++;
@@ -487,6 +491,8 @@ const char *mrd_engine_audit(struct mrd_engine *e)
     }
     if (pages != e->peers.pages.used)
         return "pages of records leaked";
+    if (open != e->peers.slots.used)
+        return "records of open messages leaked";
     if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)
         return "halves leaked";
     for (struct mrd_node *n = e->qp_list.next; n != &e->qp_list; n = n->next) {

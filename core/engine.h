@@ -131,6 +131,8 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_sen
                          struct mrd_send_wr **bad_wr, uint64_t now_ns);
 int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_recv_wr *wr,
                          struct mrd_recv_wr **bad_wr);
+/* Receives were posted that a peer waits for: it should be told soon, by mrd_engine_tx(). */
+bool mrd_engine_says_ready(const struct mrd_engine *e);
 /* Objects that keep a context from closing. */
 unsigned mrd_engine_objects(const struct mrd_engine *e);
 /* A sentence about the last call that failed, for mrd_last_error(). */

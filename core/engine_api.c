@@ -209,7 +209,10 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
 static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
 {
     struct mrd_recv *recv;
+    struct mrd_node *n;
 
+    while ((n = mrd_list_first(&qp->wants)))
+        mrd_engine_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
             mrd_engine_cancel(e, &qp->msgs[i], status);
@@ -346,6 +349,7 @@ static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
 static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 {
     struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.send_cq);
+    struct mrd_txq *q = NULL;
     struct mrd_peer *peer;
     struct mrd_msg *msg;
     uint32_t length = 0;
@@ -364,9 +368,11 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
         return 0;
     }
     peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
-    if (peer)
+    if (peer) {
         mrd_engine_tx_half(e, peer); /* before numbering: numbers start with the space */
-    if (!peer || !mrd_engine_txq_reserve(e, peer, qp)) {
+        q = mrd_engine_txq(e, peer, qp->pub.qp_num, wr->ud.remote_qpn);
+    }
+    if (!q) {
         mrd_cq_unreserve(cq);
         return fail(e, -EAGAIN,
                     peer ? "the context's table of active flows is full (max_flows)"
@@ -380,6 +386,7 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
     }
     msg->peer = peer;
     msg->peer_id = peer->id;
+    msg->post_seq = e->msg_post_seq++;
     error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
     if (error) {
         mrd_cq_unreserve(cq);
@@ -391,7 +398,7 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
     if (msg->multi)
         msg->part_flags |= MRD_PART_MULTI;
     mrd_list_append(&peer->msgs, &msg->peer_node);
-    mrd_engine_enqueue(e, msg);
+    mrd_engine_enqueue(e, q, msg);
     return 0;
 }
 
@@ -441,6 +448,7 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
                         error == -ENOMEM ? "the receive queue is full"
                                          : "a receive that the queue pair cannot hold");
         }
+        mrd_engine_wants_met(e, qp);
     }
     return 0;
 }

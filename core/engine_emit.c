@@ -199,12 +199,12 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
                             uint8_t *at, struct mrd_tx_packet *p, uint32_t *payload_len,
                             uint32_t *check)
 {
-    struct mrd_tx_id *id = &peer->tx->ids[rec->id % MRD_MSG_SLOTS];
+    const struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
     struct mrd_msg *msg = id->msg;
     struct mrd_wire_part part;
 
-    /* Completed, cancelled or of an older attempt: an empty packet, which only carries the PSN. */
-    if (!msg || msg->attempt != rec->attempt || !mrd_engine_sendable(e, msg))
+    /* Completed, cancelled or refused: an empty packet, which only carries the PSN. */
+    if (!msg || !mrd_engine_sendable(e, msg))
         return at;
     mrd_msg_part(msg, rec->offset, rec->len, &part);
     number(msg, &part);
@@ -255,6 +255,15 @@ static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
     return at;
 }
 
+static uint8_t *put_ready(const struct mrd_engine *e, const struct mrd_sent *rec, uint8_t *at)
+{
+    const struct mrd_qp_impl *qp = mrd_engine_qp(e, rec->id);
+    struct mrd_wire_part part = {
+        .op = MRD_OP_READY, .src_qpn = rec->id, .receives = qp ? qp->num_posted : 0};
+
+    return mrd_wire_put_part(at, &part);
+}
+
 /*
  * Build and emit a record's packet on a path. `copy`: a second copy, of which the record takes no note. An ack rides
  * on packets of whole messages.
@@ -287,6 +296,8 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
         at = put_refusal(rec, at);
     else if (rec->kind == MRD_SENT_ABORT)
         at = put_aborts(rec, at);
+    else if (rec->kind == MRD_SENT_READY)
+        at = put_ready(e, rec, at);
     mrd_wire_set_payload_check(p->head, check);
     o->open_head = p->head;
     o->open_end = at;

@@ -103,7 +103,8 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
     const struct mrd_tx_half *tx = peer->tx;
 
     return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
-           tx->refusals.next == &tx->refusals && e->now - tx->active_ns >= idle_ns;
+           tx->refusals.next == &tx->refusals && peer->readies.next == &peer->readies &&
+           e->now - tx->active_ns >= idle_ns;
 }
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -208,8 +209,10 @@ void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_w
         mrd_engine_abandon(e, mrd_container_of(n, struct mrd_msg, peer_node), status);
     while ((n = mrd_list_first(&peer->flows_tx)))
         mrd_engine_flow_tx_free(e, mrd_container_of(n, struct mrd_flow_tx, peer_node));
+    while ((n = mrd_list_first(&tx->rnr)))
+        mrd_engine_txq_free(e, mrd_container_of(n, struct mrd_txq, rnr_node));
     while ((n = mrd_list_first(&tx->txqs)))
-        mrd_engine_txq_drop(e, mrd_container_of(n, struct mrd_txq, peer_node));
+        mrd_engine_txq_free(e, mrd_container_of(n, struct mrd_txq, peer_node));
     mrd_peer_tx_end(&e->peers, peer);
     while ((n = mrd_list_pop(&refusals))) {
         struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
@@ -227,10 +230,12 @@ void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx
 {
     struct mrd_node *n, *next;
 
-    for (uint32_t i = 0; peer->rx && i < MRD_MSG_SLOTS; i++)
-        if (peer->rx->slot[i].state == MRD_SLOT_OPEN)
-            mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_ABORTED,
-                                 MRD_WC_REM_ABORT_ERR);
+    while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open)))
+        mrd_engine_slot_fail(e, peer, mrd_container_of(n, struct mrd_slot, node), MRD_SLOT_CLOSED,
+                             MRD_WC_REM_ABORT_ERR);
+    mrd_list_splice(&peer->wants, &peer->readies);
+    while ((n = mrd_list_first(&peer->wants)))
+        mrd_engine_want_free(e, mrd_container_of(n, struct mrd_want, peer_node));
     while ((n = mrd_list_first(&peer->flows_rx)))
         mrd_engine_flow_rx_free(e, mrd_container_of(n, struct mrd_flow_rx, peer_node),
                                 MRD_WC_REM_ABORT_ERR);

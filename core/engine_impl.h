@@ -5,7 +5,8 @@
  * engine.c        create, clock, timer heap, ready list, events, figures
  * engine_api.c    objects and posting
  * engine_id.c     who is who: first contact, challenges, resets, spaces, eviction, unreachable peers
- * engine_msg.c    the life of a sent message: queue, completion, refusal, cancel, ABORT
+ * engine_queue.c  what waits to be sent: queues, messages that wait for receives, and who is told of receives
+ * engine_msg.c    the life of a sent message: completion, refusal, cancel, ABORT
  * engine_rx.c     received packets
  * engine_ack.c    received acks, and losses
  * engine_plan.c   straight receive
@@ -60,10 +61,12 @@ struct mrd_engine {
     uint32_t call_seq; /* counts mrd_engine_begin() */
     uint32_t post_seq; /* call_seq of the last post */
     uint32_t epoch_next, qpn_next;
+    uint32_t msg_post_seq; /* of the next message posted */
+    bool says_ready;       /* some peer is to be told of receives */
 
     struct mrd_peers peers;
-    struct mrd_hash qps, txqs, flows_tx, flows_rx;
-    struct mrd_pool txq_pool, flow_tx_pool, flow_rx_pool, pend_pool, refusal_pool;
+    struct mrd_hash qps, txqs, wants, flows_tx, flows_rx;
+    struct mrd_pool txq_pool, want_pool, flow_tx_pool, flow_rx_pool, pend_pool, refusal_pool;
     struct mrd_mrs mrs;
     struct mrd_node qp_list; /* live and dying queue pairs */
     uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs;
@@ -90,7 +93,6 @@ struct mrd_engine {
         uint32_t psn, epoch, src_inc, offset, id;
         const uint8_t *base; /* of the first segment's payload; the others follow it */
         uint16_t num, len;
-        uint8_t attempt;
     } plan;
     uint8_t scratch[MRD_PAYLOAD_BYTES_MAX +
                     MRD_WIRE_HEAD_BYTES_MAX]; /* a segment that came where another was predicted */
@@ -165,13 +167,36 @@ void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_w
 /* End the receive half: half-received messages fail. */
 void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx_state state);
 
-/* engine_msg.c */
-/* Queue for sending, the first time or a further attempt; after mrd_engine_txq_reserve(). */
-void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg);
-bool mrd_engine_txq_reserve(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
-void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq);
+/* engine_queue.c */
+/* The queue from a queue pair to one of the peer's, made if there is none; NULL: the context's table is full. */
+struct mrd_txq *mrd_engine_txq(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
+                               uint32_t remote_qpn);
+/* The next message to be sent; NULL: none. */
+struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q);
+/* Nothing to send: off the peer's list; and given back, unless messages wait for receives. */
+void mrd_engine_txq_rest(struct mrd_engine *e, struct mrd_txq *q);
+/* With what is left on it forgotten. */
+void mrd_engine_txq_free(struct mrd_engine *e, struct mrd_txq *q);
+/* A new message. Behind those that wait for receives, if it needs one. */
+void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg);
 /* Off its queue, state SENDING. */
 void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg);
+/* It was refused for want of a receive, and holds no id: it waits for its next attempt. */
+void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg);
+/* Those whose delay is over are tried, one of each queue. */
+void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer);
+/* The peer says that its queue pair has so many receives. */
+void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
+                         uint32_t receives);
+/* A message that needed a receive got one: others of its queue may, too. */
+void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg);
+/* At the target: the peer was refused; it is told when receives are posted. A hint: it may be left out. */
+void mrd_engine_want(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
+void mrd_engine_want_free(struct mrd_engine *e, struct mrd_want *want);
+/* Receives were posted: all who were refused are to be told. */
+void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp);
+
+/* engine_msg.c */
 /* A record was acked: what it carried got there. Releases the record. */
 void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec);
 /* The target refused part `index` of a record. */

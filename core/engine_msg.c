@@ -1,80 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a sent message: queue, completion, refusal, cancel, ABORT. */
+/* The life of a sent message: completion, refusal, cancel, ABORT. */
 #include <assert.h>
 #include <string.h>
 
 #include "core/engine_impl.h"
-
-enum {
-    QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN
-}; /* at least; queued_bytes is an estimate from below */
-
-/* ---------------------------------------------------------------------------------------- queues */
-
-static uint64_t txq_hash(const struct mrd_peer *peer, uint32_t qpn)
-{
-    return mrd_flow_hash(peer->id, qpn, 0);
-}
-
-static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
-                                uint32_t qpn)
-{
-    uint64_t hash = txq_hash(peer, qpn);
-
-    for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs, hash); n; n = n->next) {
-        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, by_key);
-
-        if (q->peer == peer && q->qpn == qpn)
-            return q;
-    }
-    return NULL;
-}
-
-bool mrd_engine_txq_reserve(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp)
-{
-    struct mrd_txq *q = txq_find(e, peer, qp->pub.qp_num);
-
-    if (q)
-        return true;
-    q = mrd_pool_alloc(&e->txq_pool);
-    if (!q)
-        return false;
-    q->peer = peer;
-    q->qpn = qp->pub.qp_num;
-    mrd_list_init(&q->msgs);
-    mrd_list_init(&q->peer_node);
-    mrd_list_append(&peer->tx->txqs, &q->peer_node);
-    mrd_hash_add(&e->txqs, &q->by_key, txq_hash(peer, q->qpn));
-    return true;
-}
-
-void mrd_engine_txq_drop(struct mrd_engine *e, struct mrd_txq *txq)
-{
-    assert(mrd_list_empty(&txq->msgs));
-    mrd_hash_del(&e->txqs, &txq->by_key);
-    mrd_list_remove(&txq->peer_node);
-    mrd_pool_release(&e->txq_pool, txq);
-}
-
-void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num);
-
-    assert(q);
-    msg->state = MRD_MSG_QUEUED;
-    mrd_list_append(&q->msgs, &msg->node);
-    msg->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;
-    mrd_engine_ready(e, msg->peer);
-}
-
-void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    assert(msg->state == MRD_MSG_QUEUED);
-    mrd_list_remove(&msg->node);
-    mrd_engine_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
-    msg->peer->tx->queued_bytes -= msg->length + QUEUED_OVERHEAD_BYTES;
-    msg->state = MRD_MSG_SENDING;
-}
 
 /* ---------------------------------------------------------------------------------------- flows */
 
@@ -210,9 +139,12 @@ void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
 
 /* ---------------------------------------------------------------------------------------- cancel */
 
-static struct mrd_tx_id *id_entry(const struct mrd_msg *msg)
+/* Nothing names its id any more: the slot is free for the next one. */
+static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
 {
-    return &msg->peer->tx->ids[msg->id % MRD_MSG_SLOTS];
+    id->msg = NULL;
+    mrd_ids_release(&msg->peer->tx->ids, id);
+    msg->has_id = false;
 }
 
 /* A cancelled message ends when nothing of it can still be placed: its packets and its ABORT are acked. */
@@ -221,9 +153,11 @@ static void cancelled_progress(struct mrd_engine *e, struct mrd_msg *msg)
     if (msg->state != MRD_MSG_CANCELLED || msg->abort_pending || msg->aborted || msg->in_chain)
         return;
     if (msg->has_id) {
-        if (id_entry(msg)->live)
+        struct mrd_tx_id *id = mrd_ids_find(&msg->peer->tx->ids, msg->id);
+
+        if (id->live)
             return;
-        id_entry(msg)->msg = NULL;
+        release_id(msg, id);
     }
     conclude(e, msg, (enum mrd_wc_status)msg->status);
 }
@@ -254,15 +188,6 @@ void mrd_engine_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_st
 
 /* ---------------------------------------------------------------------------------------- acked and refused */
 
-static void arm_retry(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_tx_half *tx = msg->peer->tx;
-
-    if (msg->rnr_until_ns < tx->rnr_next_ns)
-        tx->rnr_next_ns = msg->rnr_until_ns;
-    mrd_engine_arm(e, msg->peer, msg->rnr_until_ns > e->now ? msg->rnr_until_ns : e->now + 1);
-}
-
 static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
 {
     struct mrd_msg *msg;
@@ -271,33 +196,36 @@ static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
         rec->u.small = msg->chain;
         msg->chain = NULL;
         msg->in_chain = false;
-        if (msg->state == MRD_MSG_SENDING)
-            conclude(e, msg, MRD_WC_SUCCESS);
-        else
+        if (msg->state != MRD_MSG_SENDING) {
             cancelled_progress(e, msg);
+            continue;
+        }
+        mrd_engine_receive_found(e, msg);
+        conclude(e, msg, MRD_WC_SUCCESS);
     }
 }
 
 static void segment_acked(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_sent *rec)
 {
-    struct mrd_tx_id *id = &peer->tx->ids[rec->id % MRD_MSG_SLOTS];
+    struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
     struct mrd_msg *msg = id->msg;
 
-    assert(id->id == rec->id && id->live > 0);
+    assert(msg && id->live > 0);
     id->live--;
-    if (!msg)
-        return;
-    if ((msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) &&
-        rec->attempt == msg->attempt) {
+    if (msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) {
         msg->acked_bytes += rec->len;
-        if (msg->acked_bytes == msg->length) {
-            id->msg = NULL;
-            conclude(e, msg, MRD_WC_SUCCESS);
-        }
+        if (msg->acked_bytes < msg->length)
+            return;
+        release_id(msg, id);
+        mrd_engine_receive_found(e, msg);
+        conclude(e, msg, MRD_WC_SUCCESS);
         return;
     }
-    if (msg->state == MRD_MSG_RNR_WAIT && !id->live)
-        arm_retry(e, msg);
+    if (msg->state == MRD_MSG_RNR_WAIT && !id->live) {
+        release_id(msg, id);
+        mrd_engine_wait(e, msg);
+        return;
+    }
     cancelled_progress(e, msg);
 }
 
@@ -310,7 +238,7 @@ static void abort_acked(struct mrd_engine *e, struct mrd_sent *rec)
         msg->abort_chain = NULL;
         msg->aborted = false;
         if (msg->has_id)
-            id_entry(msg)->live--;
+            mrd_ids_find(&msg->peer->tx->ids, msg->id)->live--;
         cancelled_progress(e, msg);
     }
 }
@@ -319,6 +247,7 @@ void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct 
 {
     switch ((enum mrd_sent_kind)rec->kind) {
     case MRD_SENT_EMPTY:
+    case MRD_SENT_READY:
         break;
     case MRD_SENT_SMALL:
         small_acked(e, rec);
@@ -363,9 +292,10 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
     if (msg->rnr_left != MRD_RNR_RETRY_FOREVER)
         msg->rnr_left--;
     msg->state = MRD_MSG_RNR_WAIT;
-    msg->rnr_until_ns = e->now + (uint64_t)rnr_usec * MRD_USEC;
-    mrd_list_append(&msg->peer->tx->rnr, &msg->node);
-    arm_retry(e, msg);
+    msg->rnr_usec = rnr_usec;
+    /* What is left of it in flight may not meet the next attempt: first all of it is acked. */
+    if (!msg->has_id)
+        mrd_engine_wait(e, msg);
 }
 
 void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
@@ -375,13 +305,15 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     struct mrd_msg *msg = NULL;
 
     e->stats.rx_refusals++;
-    if (rec->kind == MRD_SENT_SMALL)
+    if (rec->kind == MRD_SENT_SMALL) {
         msg = mrd_msg_in_chain(rec->u.small, entry->index);
-    else if (rec->kind == MRD_SENT_SEGMENT && peer->tx->ids[rec->id % MRD_MSG_SLOTS].id == rec->id)
-        msg = peer->tx->ids[rec->id % MRD_MSG_SLOTS].msg;
-    /* Cancelled meanwhile, or a refusal of an attempt that is over. */
-    if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED) ||
-        (rec->kind == MRD_SENT_SEGMENT && rec->attempt != msg->attempt))
+    } else if (rec->kind == MRD_SENT_SEGMENT) {
+        const struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
+
+        msg = id ? id->msg : NULL;
+    }
+    /* Cancelled meanwhile, or a second refusal. */
+    if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED))
         return;
     if (msg->state == MRD_MSG_QUEUED)
         mrd_engine_dequeue(e, msg);
@@ -392,6 +324,6 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
-    /* A hard refusal has freed the message's place at the target; giving up has not. */
-    cancel_with(e, msg, status_of(entry->code), retry && (msg->has_id || msg->flow));
+    /* A hard refusal has freed the message's place in the order; giving up has not. */
+    cancel_with(e, msg, status_of(entry->code), retry && msg->flow);
 }

@@ -2,13 +2,6 @@
 /* New data: which message goes next, how much of it, and by which path. */
 #include "core/engine_impl.h"
 
-static bool id_free(const struct mrd_tx_half *tx, uint32_t id)
-{
-    const struct mrd_tx_id *entry = &tx->ids[id % MRD_MSG_SLOTS];
-
-    return !entry->live && !entry->msg;
-}
-
 static bool flow_open(const struct mrd_msg *msg)
 {
     const struct mrd_node *oldest;
@@ -23,7 +16,7 @@ static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
 {
     if (!flow_open(msg))
         return false;
-    return !msg->multi || msg->has_id || id_free(tx, msg->peer->msg_id_next);
+    return !msg->multi || msg->has_id || mrd_ids_available(&tx->ids);
 }
 
 /* What one packet of whole messages may hold, parts and payloads. */
@@ -35,11 +28,9 @@ static uint32_t small_room(const struct mrd_tx_half *tx)
 static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
 {
     const struct mrd_tx_half *tx = q->peer->tx;
-    struct mrd_node *n;
+    struct mrd_msg *msg;
 
-    while ((n = mrd_list_first(&q->msgs))) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
-
+    while ((msg = mrd_engine_txq_first(q))) {
         if (!mrd_engine_sendable(e, msg))
             continue;
         if (!msg->multi && mrd_engine_part_bytes(msg) + msg->length > small_room(tx)) {
@@ -58,17 +49,15 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     uint32_t left;
 
     if (!msg->has_id) {
-        msg->id = peer->msg_id_next++;
+        msg->id = mrd_ids_take(&tx->ids, msg)->id;
         msg->has_id = true;
-        tx->ids[msg->id % MRD_MSG_SLOTS] = (struct mrd_tx_id){.id = msg->id, .msg = msg};
     }
     left = msg->length - msg->next_offset;
     rec->kind = MRD_SENT_SEGMENT;
     rec->id = msg->id;
     rec->offset = msg->next_offset;
     rec->len = (uint16_t)(left < tx->payload_bytes ? left : tx->payload_bytes);
-    rec->attempt = msg->attempt;
-    tx->ids[msg->id % MRD_MSG_SLOTS].live++;
+    mrd_ids_find(&tx->ids, msg->id)->live++;
     msg->next_offset += rec->len;
     msg->started = true;
     if (msg->next_offset == msg->length)
@@ -105,8 +94,8 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
             tail = &msg->chain;
             *tail = NULL;
         }
-        if (mrd_list_empty(&q->msgs))
-            mrd_engine_txq_drop(e, q);
+        if (!mrd_engine_txq_first(q))
+            mrd_engine_txq_rest(e, q);
     }
 }
 
@@ -121,7 +110,7 @@ struct mrd_msg *mrd_engine_next_message(struct mrd_engine *e, struct mrd_tx_half
 
         next = n->next;
         if (!msg)
-            mrd_engine_txq_drop(e, q);
+            mrd_engine_txq_rest(e, q);
         else if (may_start(tx, msg))
             return msg;
     }

@@ -212,7 +212,7 @@ static void owed(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_rx_half *rx = peer->rx;
 
     rx->silence_ns = 0;
-    rx->probe_at_ns = rx->open_msgs ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
+    rx->probe_at_ns = rx->slots.num_open ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
     mrd_engine_arm(e, peer, rx->probe_at_ns);
 }
 
@@ -228,47 +228,51 @@ void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     struct bound b = slot_bound(slot);
     struct mrd_wc wc = recv_wc(peer, slot->op, slot->flags, 0, slot->imm, slot->src_qpn);
 
-    assert(slot->state == MRD_SLOT_OPEN);
-    slot->state = (uint8_t)state;
-    slot->recv = NULL;
-    peer->rx->open_msgs--;
+    mrd_slots_end(&peer->rx->slots, slot, state);
     wc.status = status;
     conclude(e, &b, &wc);
 }
 
-static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
-                          const struct mrd_wire_part *part, bool *old)
+/* The first packet of a message; *slot is its record if it was bound. */
+static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
+                          const struct mrd_wire_part *part, struct mrd_slot **slot)
 {
+    struct mrd_slots *slots = &peer->rx->slots;
+    struct mrd_slot *s = NULL;
     struct bound b;
+    bool old = false;
     uint8_t code;
 
-    if (slot->state ==
-        MRD_SLOT_OPEN) /* the sender took the slot for another: it gave this one up */
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
-    code = bind(e, peer, part, &b, old);
-    memset(slot, 0, sizeof(*slot));
-    slot->id = part->id;
-    slot->attempt = part->attempt;
-    slot->state = code ? MRD_SLOT_REFUSED : *old ? MRD_SLOT_DONE : MRD_SLOT_OPEN;
-    if (slot->state != MRD_SLOT_OPEN)
+    if (*slot) /* its sender began another message in its place: it gave this one up */
+        mrd_engine_slot_fail(e, peer, *slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+    *slot = NULL;
+    if (mrd_pool_share(slots->pool, slots->num_open))
+        s = mrd_slots_open(slots, part->id);
+    code = s ? bind(e, peer, part, &b, &old) : MRD_REFUSE_RESOURCES;
+    if (code || old) {
+        if (s)
+            mrd_slots_end(slots, s, MRD_SLOT_CLOSED);
+        else
+            mrd_slots_shut(slots, part->id);
         return code;
-    slot->op = part->op;
-    slot->flags = part->flags;
-    slot->total = part->total;
-    slot->src_qpn = part->src_qpn;
-    slot->dst_qpn = part->dst_qpn;
-    slot->rkey = part->rkey;
-    slot->addr = part->addr;
-    slot->imm = part->imm;
-    slot->qp = b.qp;
-    slot->recv = b.recv;
-    slot->flow = b.flow;
-    slot->pend = b.pend;
+    }
+    s->op = part->op;
+    s->flags = part->flags;
+    s->total = part->total;
+    s->src_qpn = part->src_qpn;
+    s->dst_qpn = part->dst_qpn;
+    s->rkey = part->rkey;
+    s->addr = part->addr;
+    s->imm = part->imm;
+    s->qp = b.qp;
+    s->recv = b.recv;
+    s->flow = b.flow;
+    s->pend = b.pend;
     if (b.flow) {
         b.pend->state = MRD_PEND_OPEN;
         mrd_flow_rx_insert(b.flow, b.pend);
     }
-    peer->rx->open_msgs++;
+    *slot = s;
     return TAKEN;
 }
 
@@ -298,9 +302,8 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
                              const struct mrd_wire_part *part, uint32_t psn, const uint8_t *payload,
                              enum mrd_place_end *end)
 {
-    struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
-    enum mrd_reasm_verdict verdict = mrd_reasm_judge(slot, part);
-    bool old = false;
+    struct mrd_slot *slot;
+    enum mrd_reasm_verdict verdict = mrd_slots_judge(&peer->rx->slots, part->id, &slot);
     uint8_t code;
 
     if (verdict == MRD_REASM_DROP)
@@ -308,21 +311,16 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
     if (part->offset > part->total || part->len > part->total - part->offset || !part->len)
         return MRD_REFUSE_INVALID;
     if (verdict == MRD_REASM_BEGIN) {
-        code = begin_slot(e, peer, slot, part, &old);
-        if (code || old)
+        code = begin_slot(e, peer, part, &slot);
+        if (!slot)
             return code;
     } else if (!mrd_reasm_agrees(slot, part)) {
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_REFUSED, MRD_WC_REM_ABORT_ERR);
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
         return MRD_REFUSE_INVALID;
-    }
-    if (verdict == MRD_REASM_RESTART) {
-        slot->attempt = part->attempt;
-        slot->got = slot->unit = 0;
-        slot->uneven = false;
     }
     if (!slot_memory_valid(e, slot)) {
         code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_REFUSED, MRD_WC_LOC_PROT_ERR);
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_LOC_PROT_ERR);
         owed(e, peer);
         return code;
     }
@@ -337,10 +335,9 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         struct mrd_wc wc =
             recv_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
 
-        slot->state = MRD_SLOT_DONE;
-        peer->rx->open_msgs--;
-        conclude(e, &b, &wc);
         *end = slot->total >= VERY_LONG_BYTES ? MRD_PLACE_END_VERY_LONG : MRD_PLACE_END_LONG;
+        mrd_slots_end(&peer->rx->slots, slot, MRD_SLOT_CLOSED);
+        conclude(e, &b, &wc);
     }
     owed(e, peer);
     return TAKEN;
@@ -351,17 +348,14 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
 static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
                        const struct mrd_wire_part *part)
 {
-    struct mrd_slot *slot = &peer->rx->slot[part->id % MRD_MSG_SLOTS];
+    struct mrd_slot *slot;
 
-    if (slot->state != MRD_SLOT_EMPTY && mrd_seq_before(part->id, slot->id))
+    if (mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_REASM_DROP)
         return;
-    if (slot->state == MRD_SLOT_DONE && slot->id == part->id)
-        return;
-    if (slot->state == MRD_SLOT_OPEN)
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_ABORTED, MRD_WC_REM_ABORT_ERR);
-    /* Also for an id never seen: its late packets must not start it. */
-    slot->state = MRD_SLOT_ABORTED;
-    slot->id = part->id;
+    if (slot)
+        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+    /* Also an id never seen: its late packets must not start it. */
+    mrd_slots_shut(&peer->rx->slots, part->id);
     owed(e, peer);
 }
 
@@ -421,7 +415,7 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
                    const struct mrd_wire_part *part, unsigned index, uint8_t code,
                    struct mrd_refusal **refusal)
 {
-    const struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
     struct mrd_refusal *r = *refusal;
     uint32_t usec = 0;
 
@@ -434,8 +428,10 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
         r->num = 0;
         r->rnr_usec = 0;
     }
-    if (code == MRD_REFUSE_RNR && qp)
+    if (code == MRD_REFUSE_RNR && qp) {
         usec = (uint32_t)(qp->rnr_timer_ns / MRD_USEC);
+        mrd_engine_want(e, peer, qp);
+    }
     if (code == MRD_REFUSE_RESOURCES)
         usec = RESOURCES_RETRY_USEC;
     r->rnr_usec = usec > r->rnr_usec ? usec : r->rnr_usec;
@@ -485,6 +481,9 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
         (void)mrd_wire_get_part(data, &at, head->head_len, &part);
         if (part.op == MRD_OP_REFUSAL) {
             place_refusal(e, peer, &part);
+        } else if (part.op == MRD_OP_READY) {
+            if (peer->tx)
+                mrd_engine_rx_ready(e, peer, part.src_qpn, part.receives);
         } else if (part.op == MRD_OP_ABORT) {
             place_abort(e, peer, &part);
         } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
@@ -509,9 +508,14 @@ void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp,
         struct mrd_node *f, *next;
 
         /* EMPTY: what still comes of the message begins it anew and is refused, so that its sender learns. */
-        for (uint32_t i = 0; peer->rx && i < MRD_MSG_SLOTS; i++)
-            if (peer->rx->slot[i].state == MRD_SLOT_OPEN && peer->rx->slot[i].qp == qp)
-                mrd_engine_slot_fail(e, peer, &peer->rx->slot[i], MRD_SLOT_EMPTY, status);
+        for (f = peer->rx ? peer->rx->slots.open.next : NULL; f && f != &peer->rx->slots.open;
+             f = next) {
+            struct mrd_slot *slot = mrd_container_of(f, struct mrd_slot, node);
+
+            next = f->next;
+            if (slot->qp == qp)
+                mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_EMPTY, status);
+        }
         for (f = peer->flows_rx.next; f != &peer->flows_rx; f = next) {
             struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
 

@@ -18,8 +18,7 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
         (*peer)->rx_epoch != head->epoch ||
         (head->dst_inc && head->dst_inc != e->config.incarnation))
         return NULL;
-    slot = &(*peer)->rx->slot[part->id % MRD_MSG_SLOTS];
-    if (slot->state != MRD_SLOT_OPEN || slot->id != part->id || slot->attempt != part->attempt ||
+    if (mrd_slots_judge(&(*peer)->rx->slots, part->id, &slot) != MRD_REASM_GO_ON ||
         !mrd_reasm_agrees(slot, part))
         return NULL;
     return slot;
@@ -82,7 +81,6 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     e->plan.src_inc = head.src_inc;
     e->plan.id = part.id;
     e->plan.offset = part.offset;
-    e->plan.attempt = part.attempt;
     e->plan.len = (uint16_t)len;
     e->plan.base = n ? plan->iov[0].iov_base : NULL;
     return n;
@@ -100,7 +98,7 @@ static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *h
            head->src_inc == e->plan.src_inc &&
            mrd_wire_get_part(packet->data, &at, head->head_len, &part) && at == head->head_len &&
            part.flags & MRD_PART_MULTI && part.op <= MRD_OP_WRITE && part.id == e->plan.id &&
-           part.attempt == e->plan.attempt && part.len == packet->placed_len &&
+           part.len == packet->placed_len &&
            part.offset == e->plan.offset + (uint32_t)packet->plan_index * e->plan.len;
 }
 

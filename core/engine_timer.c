@@ -26,17 +26,20 @@ static bool paced(const struct mrd_tx_half *tx)
 }
 
 /* Work, but nothing in flight whose ack would wake it: a pool was empty. */
-static bool starved(const struct mrd_tx_half *tx)
+static bool starved(const struct mrd_peer *peer)
 {
+    const struct mrd_tx_half *tx = peer->tx;
+
     return !mrd_sent_oldest(&tx->sent) &&
            (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
-            tx->aborts.next != &tx->aborts || tx->silence_probe);
+            tx->aborts.next != &tx->aborts || peer->readies.next != &peer->readies ||
+            tx->silence_probe);
 }
 
 /* The peer's buffer has no place for us now. Its ack to an empty packet tells when it has. */
-static bool without_grant(const struct mrd_tx_half *tx)
+static bool without_grant(const struct mrd_peer *peer)
 {
-    return starved(tx) && (int32_t)(tx->psn_limit - tx->sent.una) < 2;
+    return starved(peer) && (int32_t)(peer->tx->psn_limit - peer->tx->sent.una) < 2;
 }
 
 void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
@@ -56,9 +59,9 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_
         EARLIER(tx->rnr_next_ns);
         if (paced(tx))
             EARLIER(mrd_engine_pace_ns(tx));
-        else if (without_grant(tx))
+        else if (without_grant(peer))
             EARLIER(tx->ask_ns);
-        else if (starved(tx))
+        else if (starved(peer))
             EARLIER(now_ns + STARVED_RETRY_NS);
     }
 #undef EARLIER
@@ -103,36 +106,6 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_engine_ready(e, peer);
 }
 
-static void fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
-{
-    struct mrd_tx_half *tx = peer->tx;
-    struct mrd_node *n, *next;
-
-    tx->rnr_next_ns = MRD_NEVER;
-    for (n = tx->rnr.next; n != &tx->rnr; n = next) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
-
-        next = n->next;
-        /* A new attempt starts when the old one's packets are all acked: attempts never overlap. */
-        if (msg->has_id && tx->ids[msg->id % MRD_MSG_SLOTS].live)
-            continue;
-        if (msg->rnr_until_ns > e->now) {
-            if (msg->rnr_until_ns < tx->rnr_next_ns)
-                tx->rnr_next_ns = msg->rnr_until_ns;
-            continue;
-        }
-        if (!mrd_engine_txq_reserve(e, peer,
-                                    msg->qp)) { /* no queue to be had now: no attempt either */
-            msg->rnr_until_ns = tx->rnr_next_ns = e->now + MRD_MSEC;
-            continue;
-        }
-        mrd_list_remove(n);
-        msg->attempt++;
-        msg->next_offset = msg->acked_bytes = 0;
-        mrd_engine_enqueue(e, msg);
-    }
-}
-
 static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_rx_half *rx = peer->rx;
@@ -171,13 +144,12 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->tx && tail_ns(e, peer->tx) <= e->now)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr_next_ns <= e->now)
-        fire_rnr(e, peer);
-    if (peer->tx && without_grant(peer->tx) && peer->tx->ask_ns <= e->now) {
+        mrd_engine_fire_rnr(e, peer);
+    if (peer->tx && without_grant(peer) && peer->tx->ask_ns <= e->now) {
         peer->tx->ask_ns = e->now + GRANT_ASK_NS;
         peer->tx->silence_probe = true;
     }
-    if (peer->tx &&
-        (starved(peer->tx) || (paced(peer->tx) && mrd_engine_pace_ns(peer->tx) <= e->now)))
+    if (peer->tx && (starved(peer) || (paced(peer->tx) && mrd_engine_pace_ns(peer->tx) <= e->now)))
         mrd_engine_ready(e, peer);
     mrd_engine_rearm(e, peer, e->now);
 }

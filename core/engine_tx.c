@@ -109,7 +109,7 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         msg->abort_pending = false;
         msg->aborted = true;
         if (msg->has_id)
-            tx->ids[msg->id % MRD_MSG_SLOTS].live++;
+            mrd_ids_find(&tx->ids, msg->id)->live++;
         e->stats.tx_aborts++;
         *tail = msg;
         tail = &msg->abort_chain;
@@ -117,6 +117,33 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     }
     mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
+}
+
+/* To those that were refused for want of a receive, where there are some now. */
+static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    struct mrd_sent *rec;
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&peer->readies))) {
+        struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
+
+        if (!want->qp->num_posted) { /* used up already */
+            mrd_list_remove(&want->peer_node);
+            mrd_list_append(&peer->wants, &want->peer_node);
+            mrd_list_append(&want->qp->wants, &want->qp_node);
+            continue;
+        }
+        if (!control_record(e, peer, &rec, ABORT_EIGHTHS))
+            return false;
+        rec->kind = MRD_SENT_READY;
+        rec->id = want->qp->pub.qp_num;
+        mrd_engine_want_free(e, want);
+        e->stats.tx_readies++;
+        mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, peer->tx, -1), false, o);
+        return true;
+    }
+    return false;
 }
 
 /* ---------------------------------------------------------------------------------------- retransmission */
@@ -256,8 +283,9 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
 static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
 {
     return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
-           retransmit_control(e, peer, o) || send_probe(e, peer, o) || retransmit(e, peer, o) ||
-           send_silence_probe(e, peer, o) || mrd_engine_new_data(e, peer, o, held);
+           send_ready(e, peer, o) || retransmit_control(e, peer, o) || send_probe(e, peer, o) ||
+           retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
+           mrd_engine_new_data(e, peer, o, held);
 }
 
 /* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
@@ -267,11 +295,13 @@ static bool must_ask(const struct mrd_tx_half *tx)
            tx->sent.inflight.num == 1;
 }
 
-static bool nothing_left(const struct mrd_tx_half *tx)
+static bool nothing_left(const struct mrd_peer *peer)
 {
-    return !tx->queued_bytes && !tx->sent.lost.num && !tx->sent.lost_control.num && !tx->copy_due &&
-           !tx->probes_due && !tx->silence_probe && mrd_list_empty(&tx->refusals) &&
-           mrd_list_empty(&tx->aborts);
+    const struct mrd_tx_half *tx = peer->tx;
+
+    return mrd_list_empty(&peer->readies) && !tx->queued_bytes && !tx->sent.lost.num &&
+           !tx->sent.lost_control.num && !tx->copy_due && !tx->probes_due && !tx->silence_probe &&
+           mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts);
 }
 
 /*
@@ -280,14 +310,15 @@ static bool nothing_left(const struct mrd_tx_half *tx)
  */
 static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    const struct mrd_node *txq, *msg;
+    const struct mrd_msg *msg;
+    struct mrd_node *txq;
 
     if (!peer->rx || !ack_owed(e, peer))
         return false;
     if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv) || !(txq = mrd_list_first(&peer->tx->txqs)))
         return true;
-    msg = mrd_list_first(&mrd_container_of(txq, struct mrd_txq, peer_node)->msgs);
-    return !msg || mrd_container_of(msg, struct mrd_msg, node)->multi;
+    msg = mrd_engine_txq_first(mrd_container_of(txq, struct mrd_txq, peer_node));
+    return !msg || msg->multi;
 }
 
 /* true: there is more, or something waits for the next call. */
@@ -301,7 +332,7 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
         peer->tx->limited = false;
         while (o->num < o->max && !more)
             more = !one_packet(e, peer, o, &held);
-        if ((more || nothing_left(peer->tx)) && o->open_head && must_ask(peer->tx))
+        if ((more || nothing_left(peer)) && o->open_head && must_ask(peer->tx))
             mrd_out_request_ack(peer->tx, o);
         mrd_out_seal(o);
         more = !more;
@@ -331,7 +362,7 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
         return false;
     peer = mrd_container_of(first, const struct mrd_peer, ready);
     tx = peer->tx;
-    return (!tx || (nothing_left(tx) && !tx->sent.inflight.num)) && !ack_owed(e, peer);
+    return (!tx || (nothing_left(peer) && !tx->sent.inflight.num)) && !ack_owed(e, peer);
 }
 
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
@@ -341,6 +372,7 @@ unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsi
     struct mrd_node turn;
 
     mrd_engine_time(e, now_ns);
+    e->says_ready = false;
     mrd_engine_put_stateless(e, &o);
     mrd_list_init(&turn);
     mrd_list_splice(&turn, &e->ready);

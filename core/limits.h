@@ -9,8 +9,8 @@ enum {
     MRD_PATHS_MAX = 256,
     MRD_TRACKER_MIN = 256,
     MRD_TRACKER_MAX = 4096,
-    MRD_PARTS_MAX = 64, /* messages that share a packet; a refusal names them by index */
-    MRD_MSG_SLOTS = 64, /* messages of several packets in flight to a peer */
+    MRD_PARTS_MAX = 64,   /* messages that share a packet; a refusal names them by index */
+    MRD_MSG_SLOTS = 1024, /* messages of several packets in flight to a peer: power of two */
     /* Ordered messages of a flow between the oldest incomplete one and the newest. */
     MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 64,     /* records of sent packets that are allocated together */
@@ -18,6 +18,7 @@ enum {
     MRD_EVENTS_MAX = 256,   /* asynchronous events not yet taken; more are counted and dropped */
     MRD_ACK_DUPS_MAX = 4,   /* duplicates told in an ack */
     MRD_QPN_FIRST = 16,     /* smaller numbers are kept for later use */
+    MRD_RNR_DOUBLINGS = 6,  /* of the delay between attempts while no receive is posted */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,      /* retransmissions remembered to tell spurious ones */
 };

@@ -4,7 +4,8 @@
  *
  * A message of one packet is staged: it is copied into the packet, which it may share with others, and is chained to
  * that packet's record. A longer one is cut into segments that gather straight from the user's buffers; its records
- * name it by id, through the peer's table of ids, so that a record may outlive the message.
+ * name it by id, through the peer's table of ids, so that a record may outlive the message. Each attempt has an id of its
+ * own, which it gives back when its packets are acked.
  *
  * A message completes when its outcome is known and the mover has stopped reading its buffers.
  *
@@ -25,6 +26,7 @@
 struct mrd_peer;
 struct mrd_qp_impl;
 struct mrd_flow_tx;
+struct mrd_txq;
 
 enum mrd_msg_state {
     MRD_MSG_FREE = 0,
@@ -36,7 +38,7 @@ enum mrd_msg_state {
 };
 
 struct mrd_msg {
-    /* QUEUED: on the txq; RNR_WAIT: on the peer's list of those; FREE: the QP's list. */
+    /* QUEUED: on its queue; RNR_WAIT: likewise, once its packets are acked; FREE: the QP's list. */
     struct mrd_node node;
     struct mrd_node flow_node;   /* ordered: on the flow, in MSN order, until completed */
     struct mrd_node peer_node;   /* all live messages to a peer */
@@ -45,11 +47,11 @@ struct mrd_msg {
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer;
     struct mrd_flow_tx *flow; /* ordered mode */
+    struct mrd_txq *txq;      /* QUEUED, or waiting there */
     uint32_t peer_id;
     /* Packets whose bytes the mover still reads: it completes when there are none. */
     uint32_t reading;
     uint64_t wr_id;
-    uint64_t rnr_until_ns;
     uint64_t remote_addr;
     uint32_t rkey, qkey, dst_qpn, imm;
     uint32_t length;
@@ -59,7 +61,9 @@ struct mrd_msg {
     uint32_t msn, rsn;
     uint32_t psn;           /* SENDING and not multi: its packet */
     uint8_t op, part_flags; /* as on the wire */
-    uint8_t attempt;
+    uint32_t rnr_usec;      /* RNR_WAIT: the target's delay */
+    uint32_t post_seq;      /* order of posting, context-wide */
+    uint8_t attempt;        /* counts attempts, modulo 256 */
     uint8_t state;
     uint8_t status; /* enum mrd_wc_status that it will complete with */
     uint8_t vendor_err;

@@ -10,6 +10,8 @@ enum {
     INDEX_BITS = 20,
     PAGES_PER_PEER = 4,
     PAGES_SHARED = 1024,
+    SLOTS_PER_PEER = 16, /* messages of several packets that are open at their target */
+    SLOTS_SHARED = 2048,
 };
 
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
@@ -28,15 +30,19 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
                          sizeof(struct mrd_tx_half) +
-                             max_paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)),
+                             max_paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)) +
+                             MRD_MSG_SLOTS * sizeof(struct mrd_tx_id),
                          max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
            mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
-                         max_peers * PAGES_PER_PEER + PAGES_SHARED);
+                         max_peers * PAGES_PER_PEER + PAGES_SHARED) &&
+           mrd_pool_init(&peers->slots, allocator, sizeof(struct mrd_slot),
+                         max_peers * SLOTS_PER_PEER + SLOTS_SHARED);
 }
 
 void mrd_peers_fini(struct mrd_peers *peers)
 {
+    mrd_pool_fini(&peers->slots);
     mrd_pool_fini(&peers->pages);
     mrd_pool_fini(&peers->rx_halves);
     mrd_pool_fini(&peers->tx_halves);
@@ -102,6 +108,8 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
     mrd_list_init(&peer->msgs);
     mrd_list_init(&peer->flows_tx);
     mrd_list_init(&peer->flows_rx);
+    mrd_list_init(&peer->wants);
+    mrd_list_init(&peer->readies);
     mrd_list_append(&peers->all, &peer->node);
     mrd_hash_add(&peers->by_addr, &peer->by_addr, hash_addr(addr));
     return peer;
@@ -130,6 +138,8 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->refusals);
     mrd_list_init(&tx->aborts);
     mrd_list_init(&tx->rnr);
+    mrd_list_init(&tx->unqueued);
+    mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
     mrd_sent_init(&tx->sent, &peers->pages, tracker);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
@@ -152,6 +162,7 @@ struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *
     assert(rx && !peer->rx);
     memset(rx, 0, sizeof(*rx));
     mrd_rcv_init(&rx->rcv, tracker, limit);
+    mrd_slots_init(&rx->slots, &peers->slots);
     rx->probe_at_ns = MRD_NEVER;
     peer->rx = rx;
     peer->rx_state = MRD_RX_HELD;

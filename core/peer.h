@@ -19,6 +19,7 @@
 #include "core/cc.h"
 #include "core/flow.h"
 #include "core/hash.h"
+#include "core/ids.h"
 #include "core/list.h"
 #include "core/loss.h"
 #include "core/packet.h"
@@ -28,20 +29,29 @@
 #include "core/sent.h"
 #include "core/spray.h"
 
-/* Messages that a queue pair has for a peer and that still have something to be sent the first time. */
+/* Messages from a queue pair to one of a peer that have something to be sent, or wait for receives there. */
 struct mrd_txq {
     struct mrd_hash_node by_key;
-    struct mrd_node peer_node; /* round robin among the peer's */
-    struct mrd_node msgs;
+    struct mrd_node peer_node; /* with something to send: round robin among the peer's */
+    struct mrd_node rnr_node;  /* with messages that wait: on the send half's list of those */
+    struct mrd_node msgs;      /* not sent yet, or not all of them */
+    struct mrd_node retries;   /* to be sent once more, before msgs */
+    struct mrd_node
+        waiting; /* for receives, in the order posted; they hold nothing that others need */
     struct mrd_peer *peer;
-    uint32_t qpn;
+    uint32_t qpn, remote_qpn;
+    uint64_t rnr_at_ns;    /* when the next of those that wait is tried */
+    uint32_t rnr_usec;     /* the target's delay between attempts */
+    uint8_t rnr_doublings; /* of it */
 };
 
-/* What an id of a message of several packets stands for. Taken again when its predecessor by 64 is over. */
-struct mrd_tx_id {
-    uint32_t id;
-    uint32_t live;       /* records with this id, ABORT included, that are not released */
-    struct mrd_msg *msg; /* NULL: cancelled or completed, only records are left */
+/* A queue pair here refused the peer for want of a receive: tell it when there are some. */
+struct mrd_want {
+    struct mrd_hash_node by_key;
+    struct mrd_node qp_node;   /* on the queue pair's list, until receives are posted */
+    struct mrd_node peer_node; /* on the peer's list of all, or of those to be told */
+    struct mrd_peer *peer;
+    struct mrd_qp_impl *qp;
 };
 
 /* A refusal to be delivered: of up to MRD_PARTS_MAX parts of one received packet. */
@@ -87,7 +97,7 @@ struct mrd_tx_half {
     uint64_t last_timeout_ns; /* last RTO */
     double timeout_cwnd;      /* the window before it */
     uint64_t stall_seen_ns;   /* engine's absent_long_ns when `unanswered` was counted */
-    uint64_t rnr_next_ns;     /* not later than the first retry due; MRD_NEVER: none */
+    uint64_t rnr_next_ns;     /* not later than the first attempt due; MRD_NEVER: none */
     uint64_t queued_bytes;    /* of messages on txqs, headers included: is a packet full? */
 
     struct mrd_sents sent;
@@ -99,24 +109,25 @@ struct mrd_tx_half {
     struct mrd_node txqs;     /* with something to send, round robin */
     struct mrd_node refusals; /* to be sent */
     struct mrd_node aborts;   /* mrd_msg.node of messages whose ABORT is to be sent */
-    struct mrd_node rnr;      /* mrd_msg.node in RNR_WAIT */
-    struct mrd_tx_id ids[MRD_MSG_SLOTS];
+    struct mrd_node rnr;      /* mrd_txq.rnr_node: those with messages that wait for receives */
+    struct mrd_node unqueued; /* mrd_msg.node: refused, and there was no queue to wait in */
+    struct mrd_ids ids;
 
     bool delay_base_valid;
     uint32_t delay_base; /* first rx stamp - tx stamp: differences to it do not wrap */
 
-    struct mrd_path path[]; /* config.paths of them; behind them as many mrd_path_load */
+    struct mrd_path
+        path[]; /* config.paths of them; behind them as many mrd_path_load; then the ids */
 };
 
 struct mrd_rx_half {
-    uint32_t open_msgs;   /* slots that are OPEN */
     uint64_t silence_ns;  /* current interval between silence probes */
     uint64_t probe_at_ns; /* MRD_NEVER: nothing is owed */
     uint32_t call_seq;    /* API call in which wait_for_reply was set */
     uint32_t ack_path;    /* entropy value of the last ack */
     uint64_t share_seen;  /* period in which it counted as an active sender */
     struct mrd_rcv rcv;
-    struct mrd_slot slot[MRD_MSG_SLOTS];
+    struct mrd_slots slots;
 };
 
 enum mrd_rx_state { MRD_RX_NONE = 0, MRD_RX_HELD, MRD_RX_TOMB };
@@ -134,13 +145,13 @@ struct mrd_peer {
     uint8_t rx_state;        /* enum mrd_rx_state */
     uint8_t rx_life;         /* counts receive halves */
     uint32_t rx_inc, rx_epoch;
-    uint32_t msg_id_next; /* ids count on while the entry lives */
     uint64_t heard_ns;
     struct mrd_tx_half *tx;
     struct mrd_rx_half *rx; /* HELD only */
     struct mrd_node msgs;   /* all live messages to it, by mrd_msg.peer_node */
     struct mrd_node flows_tx, flows_rx;
-    uint32_t heap_index; /* in the timer heap; UINT32_MAX: not in it */
+    struct mrd_node wants, readies; /* mrd_want.peer_node: waiting for receives; to be told */
+    uint32_t heap_index;            /* in the timer heap; UINT32_MAX: not in it */
     uint64_t timer_ns;
 
     uint64_t packets_sent, packets_retransmitted, packets_spurious, packets_received;
@@ -149,7 +160,7 @@ struct mrd_peer {
 };
 
 struct mrd_peers {
-    struct mrd_pool entries, tx_halves, rx_halves, pages;
+    struct mrd_pool entries, tx_halves, rx_halves, pages, slots;
     struct mrd_hash by_addr;
     struct mrd_node all;
     const struct mrd_allocator *allocator;

@@ -29,9 +29,30 @@ void mrd_pool_fini(struct mrd_pool *pool);
 void *mrd_pool_alloc(struct mrd_pool *pool);
 void mrd_pool_release(struct mrd_pool *pool, void *item);
 
+/* Items by number, for those who keep small references. */
+static inline uint32_t mrd_pool_index(const struct mrd_pool *pool, const void *item)
+{
+    return (uint32_t)((size_t)((const char *)item - pool->items) / pool->item_bytes);
+}
+
+static inline void *mrd_pool_at(const struct mrd_pool *pool, uint32_t index)
+{
+    return pool->items + pool->item_bytes * index;
+}
+
 static inline uint32_t mrd_pool_free(const struct mrd_pool *pool)
 {
     return pool->num - pool->used;
+}
+
+/*
+ * May one of many users of a pool, who holds `mine` items, take one more? As long as more are free than it holds: then
+ * whatever others took, each newcomer finds some. (The dynamic threshold of shared packet buffers: Choudhury and Hahne,
+ * IEEE/ACM Transactions on Networking 6(2), 1998, with alpha 1.)
+ */
+static inline bool mrd_pool_share(const struct mrd_pool *pool, uint32_t mine)
+{
+    return mine < mrd_pool_free(pool);
 }
 
 #endif

@@ -54,6 +54,7 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     mrd_list_init(&qp->free_msgs);
     mrd_list_init(&qp->free_recvs);
     mrd_list_init(&qp->posted);
+    mrd_list_init(&qp->wants);
     mrd_list_init(&qp->node);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++) {
         struct mrd_msg *msg = &qp->msgs[i];
@@ -181,6 +182,7 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->state = MRD_MSG_QUEUED;
     msg->status = MRD_WC_SUCCESS;
     msg->flow = NULL;
+    msg->txq = NULL;
     msg->chain = msg->abort_chain = NULL;
     msg->reading = 0;
     msg->next_offset = msg->acked_bytes = 0;

@@ -1,23 +1,83 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/reasm.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/seq.h"
 #include "core/sge.h"
 
-enum mrd_reasm_verdict mrd_reasm_judge(const struct mrd_slot *slot,
-                                       const struct mrd_wire_part *part)
+enum { STATE_BITS = 2, STATE_MASK = (1 << STATE_BITS) - 1 };
+
+_Static_assert((int)MRD_MSG_SLOTS > (int)STATE_MASK,
+               "the bits of an id that its slot tells hold the state");
+
+static uint32_t closed_word(uint32_t id)
 {
-    if (slot->state == MRD_SLOT_EMPTY || mrd_seq_before(slot->id, part->id))
+    return (id & ~(uint32_t)(MRD_MSG_SLOTS - 1)) | MRD_SLOT_CLOSED;
+}
+
+void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool)
+{
+    memset(slots, 0, sizeof(*slots));
+    slots->pool = pool;
+    mrd_list_init(&slots->open);
+}
+
+enum mrd_reasm_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
+                                       struct mrd_slot **slot)
+{
+    uint32_t word = slots->word[id % MRD_MSG_SLOTS], known;
+
+    *slot = NULL;
+    switch ((enum mrd_slot_state)(word & STATE_MASK)) {
+    case MRD_SLOT_EMPTY:
         return MRD_REASM_BEGIN;
-    if (slot->id != part->id || slot->state == MRD_SLOT_DONE || slot->state == MRD_SLOT_ABORTED)
+    case MRD_SLOT_OPEN:
+        *slot = mrd_pool_at(slots->pool, word >> STATE_BITS);
+        if ((*slot)->id == id)
+            return MRD_REASM_GO_ON;
+        if (mrd_seq_before((*slot)->id, id))
+            return MRD_REASM_BEGIN;
+        *slot = NULL;
         return MRD_REASM_DROP;
-    if (part->attempt == slot->attempt)
-        return slot->state == MRD_SLOT_OPEN ? MRD_REASM_GO_ON : MRD_REASM_DROP;
-    if (mrd_seq8_before(part->attempt, slot->attempt))
-        return MRD_REASM_DROP;
-    return slot->state == MRD_SLOT_OPEN ? MRD_REASM_RESTART : MRD_REASM_BEGIN;
+    case MRD_SLOT_CLOSED:
+        break;
+    }
+    known = (word & ~(uint32_t)(MRD_MSG_SLOTS - 1)) | id % MRD_MSG_SLOTS;
+    return mrd_seq_before(known, id) ? MRD_REASM_BEGIN : MRD_REASM_DROP;
+}
+
+struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id)
+{
+    struct mrd_slot *slot = mrd_pool_alloc(slots->pool);
+
+    assert((slots->word[id % MRD_MSG_SLOTS] & STATE_MASK) != MRD_SLOT_OPEN);
+    if (!slot)
+        return NULL;
+    memset(slot, 0, sizeof(*slot));
+    slot->id = id;
+    mrd_list_append(&slots->open, &slot->node);
+    slots->num_open++;
+    slots->word[id % MRD_MSG_SLOTS] =
+        mrd_pool_index(slots->pool, slot) << STATE_BITS | MRD_SLOT_OPEN;
+    return slot;
+}
+
+void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot_state state)
+{
+    assert(state != MRD_SLOT_OPEN);
+    slots->word[slot->id % MRD_MSG_SLOTS] =
+        state == MRD_SLOT_CLOSED ? closed_word(slot->id) : (uint32_t)MRD_SLOT_EMPTY;
+    mrd_list_remove(&slot->node);
+    slots->num_open--;
+    mrd_pool_release(slots->pool, slot);
+}
+
+void mrd_slots_shut(struct mrd_slots *slots, uint32_t id)
+{
+    assert((slots->word[id % MRD_MSG_SLOTS] & STATE_MASK) != MRD_SLOT_OPEN);
+    slots->word[id % MRD_MSG_SLOTS] = closed_word(id);
 }
 
 bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part)

@@ -35,6 +35,7 @@ enum mrd_sent_kind {
     /* Control: never waits for the congestion window. */
     MRD_SENT_REFUSAL,
     MRD_SENT_ABORT,
+    MRD_SENT_READY, /* a queue pair, `id`, has receives again */
 };
 
 static inline bool mrd_sent_is_control(uint8_t kind)
@@ -52,12 +53,11 @@ struct mrd_sent {
     uint16_t path;       /* index of the last transmission's */
     uint8_t tx_count;    /* transmissions, saturated */
     uint8_t state, kind; /* enums above */
-    uint8_t attempt;     /* SEGMENT: of the message */
     uint8_t deliberate;  /* the last retransmission was a probe or a second copy, not a loss */
     uint8_t in_run;      /* it left right behind another on the same path: part of a burst */
     uint8_t by_order;    /* declared lost by order on its path */
     uint16_t len;        /* SEGMENT: payload bytes */
-    uint32_t id, offset; /* SEGMENT */
+    uint32_t id, offset; /* SEGMENT; READY: id is a queue pair's number */
     union {
         struct mrd_msg *small; /* SMALL, ABORT: chain of messages */
         struct mrd_refusal *refusal;

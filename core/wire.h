@@ -18,7 +18,7 @@
 #include "core/limits.h"
 
 enum {
-    MRD_WIRE_VERSION = 1,
+    MRD_WIRE_VERSION = 2,
     MRD_WIRE_BASE_BYTES = 40,
     MRD_WIRE_COOKIE_BYTES = 8,
     MRD_WIRE_ACKBLOCK_BYTES = 20,
@@ -57,6 +57,7 @@ enum mrd_wire_op {
     MRD_OP_VOID = 7, /* holds the place of a part that a retransmission leaves out */
     MRD_OP_REFUSAL = 8,
     MRD_OP_ABORT = 9,
+    MRD_OP_READY = 10, /* a queue pair that refused for want of a receive has some */
 };
 
 enum mrd_part_flags {
@@ -98,7 +99,11 @@ struct mrd_wire_head {
 struct mrd_wire_part {
     uint8_t op, flags, attempt;
     uint16_t len; /* payload bytes */
-    uint32_t dst_qpn, src_qpn;
+    union {
+        uint32_t dst_qpn;
+        uint32_t receives; /* READY: how many src_qpn has */
+    };
+    uint32_t src_qpn;
     uint32_t id, total, offset; /* without MRD_PART_MULTI: 0, len, 0 */
     uint32_t qkey;              /* SEND */
     uint32_t rkey;              /* WRITE */

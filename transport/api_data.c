@@ -80,9 +80,16 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
     }
     error = mrd_engine_post_recv(c->engine, qp, wr, bad_wr);
     if (error)
-        return mrd_context_fail(c, error);
+        mrd_error_copy(mrd_engine_error(c->engine), error);
+    /* Requests before the bad one are posted. */
+    if (mrd_engine_says_ready(c->engine)) {
+        uint64_t now_ns = mrd_context_now(c);
+
+        mrd_engine_begin(c->engine, now_ns);
+        mrd_progress_send(c, now_ns);
+    }
     mrd_context_leave(c);
-    return 0;
+    return error;
 }
 
 /*

@@ -21,6 +21,7 @@ enum wire_kind {
     WIRE_EMPTY,       /* DATA that carries nothing but its PSN */
     WIRE_REFUSAL,
     WIRE_ABORT,
+    WIRE_READY,
     WIRE_ACK,
     WIRE_RESET,
     WIRE_CHALLENGE,

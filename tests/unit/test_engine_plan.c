@@ -136,20 +136,19 @@ static void mrd_engine_rx_plan__not_beyond_the_message(void **state)
 
 static void mrd_engine_rx_plan__refuses_a_message_that_is_over(void **state)
 {
-    static const enum mrd_slot_state over[] = {MRD_SLOT_EMPTY, MRD_SLOT_REFUSED, MRD_SLOT_DONE,
-                                               MRD_SLOT_ABORTED};
     struct pair *p = &pair;
     struct mrd_rx_plan out;
-    struct mrd_slot *slot;
+    uint32_t *word, open;
 
     (void)state;
     begin(p);
-    slot = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slot[0];
-    for (size_t i = 0; i < 4; i++) {
-        slot->state = (uint8_t)over[i];
-        assert_int_equal(plan(p, 0, BURST, &out), 0);
-    }
-    slot->state = MRD_SLOT_OPEN;
+    word = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.word[0];
+    open = *word;
+    *word = MRD_SLOT_EMPTY;
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    *word = MRD_SLOT_CLOSED;
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    *word = open;
     assert_int_equal(plan(p, 0, BURST, &out), BURST);
     finish(p);
 }
@@ -214,7 +213,7 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
     finish(p);
 }
 
-/* Headers whose check holds and that are not of this message, this attempt, this space or this peer. */
+/* Headers whose check holds and that are not of this message, this space or this peer. */
 static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
 {
     static const struct {
@@ -230,7 +229,6 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
         {40, MRD_OP_SEND ^ MRD_OP_WRITE}, /* another operation */
         {40, MRD_OP_VOID ^ MRD_OP_WRITE},
         {40, MRD_PART_SOLICITED},
-        {41, 1},    /* attempt */
         {43, 4},    /* length: not what the segment holds */
         {47, 1},    /* target queue pair */
         {51, 1},    /* source queue pair */
@@ -293,7 +291,9 @@ static void mrd_engine_rx_plan__refuses_an_uneven_message(void **state)
 
     (void)state;
     begin(p);
-    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slot[0].uneven = true;
+    mrd_container_of(mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.open.next,
+                     struct mrd_slot, node)
+        ->uneven = true;
     assert_int_equal(plan(p, 0, BURST, &out), 0);
     finish(p);
 }

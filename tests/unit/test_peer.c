@@ -189,8 +189,8 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     assert_int_equal(tx->bound_inc, 0);
     for (uint32_t i = 0; i < PATHS; i++)
         assert_int_equal(tx->path[i].packets, 0);
-    for (uint32_t i = 0; i < MRD_MSG_SLOTS; i++)
-        assert_null(tx->ids[i].msg);
+    assert_int_equal(tx->ids.fresh, 0);
+    assert_int_equal(tx->ids.free, 0);
     end(&f);
 }
 
@@ -246,12 +246,12 @@ static void mrd_peer_rx_begin__counts_lives(void **state)
     mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
     life = peer->rx_life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
-    peer->rx->slot[3].state = MRD_SLOT_OPEN;
+    mrd_slots_shut(&peer->rx->slots, 3);
     mrd_peer_rx_end(&f.peers, peer, MRD_RX_NONE);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
     assert_int_not_equal(peer->rx_life, life);
     assert_int_equal(mrd_rcv_check(&peer->rx->rcv, 5), MRD_RCV_NEW);
-    assert_int_equal(peer->rx->slot[3].state, MRD_SLOT_EMPTY);
+    assert_int_equal(peer->rx->slots.word[3], MRD_SLOT_EMPTY);
     end(&f);
 }
 

@@ -8,46 +8,85 @@
 #include <cmocka.h>
 
 #include "core/reasm.h"
+#include "tests/unit/unit_alloc.h"
 
-static void mrd_reasm_judge__table(void **state)
+static struct mrd_slots slots;
+static struct mrd_pool pool;
+
+static void begin(struct unit_alloc *alloc, uint32_t records)
 {
-    static const struct {
-        uint8_t state;
-        int32_t id;      /* the part's, from the slot's */
-        uint8_t attempt; /* the slot's is 250 */
-        enum mrd_reasm_verdict verdict;
-    } table[] = {
-        {MRD_SLOT_EMPTY, 0, 250, MRD_REASM_BEGIN},
-        {MRD_SLOT_EMPTY, -64, 0, MRD_REASM_BEGIN},
-        {MRD_SLOT_OPEN, 0, 250, MRD_REASM_GO_ON},
-        {MRD_SLOT_OPEN, 0, 251, MRD_REASM_RESTART},
-        {MRD_SLOT_OPEN, 0, 3, MRD_REASM_RESTART}, /* attempts wrap */
-        {MRD_SLOT_OPEN, 0, 249, MRD_REASM_DROP},
-        {MRD_SLOT_OPEN, 64, 0, MRD_REASM_BEGIN}, /* a higher id takes the slot */
-        {MRD_SLOT_OPEN, -64, 251, MRD_REASM_DROP},
-        {MRD_SLOT_REFUSED, 0, 250, MRD_REASM_DROP}, /* the refused attempt's other packets */
-        {MRD_SLOT_REFUSED, 0, 251, MRD_REASM_BEGIN},
-        {MRD_SLOT_REFUSED, 0, 249, MRD_REASM_DROP},
-        {MRD_SLOT_REFUSED, 64, 0, MRD_REASM_BEGIN},
-        {MRD_SLOT_DONE, 0, 250, MRD_REASM_DROP},
-        {MRD_SLOT_DONE, 0, 251, MRD_REASM_DROP}, /* a late copy must not overwrite newer data */
-        {MRD_SLOT_DONE, 64, 0, MRD_REASM_BEGIN},
-        {MRD_SLOT_DONE, -64, 0, MRD_REASM_DROP},
-        {MRD_SLOT_ABORTED, 0, 250, MRD_REASM_DROP},
-        {MRD_SLOT_ABORTED, 0, 251, MRD_REASM_DROP},
-        {MRD_SLOT_ABORTED, 64, 0, MRD_REASM_BEGIN},
-    };
-    static const uint32_t ids[] = {100, 63, UINT32_MAX - 10}; /* ids wrap */
+    unit_alloc_init(alloc);
+    assert_true(mrd_pool_init(&pool, &alloc->ops, sizeof(struct mrd_slot), records));
+    mrd_slots_init(&slots, &pool);
+}
+
+static void end(struct unit_alloc *alloc)
+{
+    mrd_pool_fini(&pool);
+    assert_int_equal(alloc->live_bytes, 0);
+}
+
+static enum mrd_reasm_verdict judge(uint32_t id)
+{
+    struct mrd_slot *slot;
+
+    return mrd_slots_judge(&slots, id, &slot);
+}
+
+/* What a packet means to its place: by the state of the place and by which of the two ids is higher. */
+static void mrd_slots_judge__table(void **state)
+{
+    static const uint32_t ids[] = {MRD_MSG_SLOTS + 100, 63, UINT32_MAX - 10}; /* ids wrap */
+    struct unit_alloc alloc;
 
     (void)state;
-    for (size_t i = 0; i < 3 * sizeof(table) / sizeof(table[0]); i++) {
-        size_t k = i / 3;
-        struct mrd_slot slot = {.id = ids[i % 3], .state = table[k].state, .attempt = 250};
-        struct mrd_wire_part part = {.id = slot.id + (uint32_t)table[k].id,
-                                     .attempt = table[k].attempt};
+    for (size_t i = 0; i < 3; i++) {
+        const uint32_t id = ids[i], higher = id + MRD_MSG_SLOTS, lower = id - MRD_MSG_SLOTS;
+        struct mrd_slot *slot, *found;
 
-        assert_int_equal(mrd_reasm_judge(&slot, &part), table[k].verdict);
+        begin(&alloc, 4);
+        assert_int_equal(judge(id), MRD_REASM_BEGIN);
+        assert_int_equal(judge(lower), MRD_REASM_BEGIN);
+        slot = mrd_slots_open(&slots, id);
+        assert_int_equal(mrd_slots_judge(&slots, id, &found), MRD_REASM_GO_ON);
+        assert_ptr_equal(found, slot);
+        assert_int_equal(mrd_slots_judge(&slots, higher, &found), MRD_REASM_BEGIN);
+        assert_ptr_equal(found, slot); /* it has to be given up first */
+        assert_int_equal(mrd_slots_judge(&slots, lower, &found), MRD_REASM_DROP);
+        assert_null(found);
+        assert_int_equal(judge(id + 1), MRD_REASM_BEGIN);
+        assert_int_equal(slots.num_open, 1);
+
+        mrd_slots_end(&slots, slot, MRD_SLOT_CLOSED);
+        assert_int_equal(judge(id), MRD_REASM_DROP);
+        assert_int_equal(judge(lower), MRD_REASM_DROP);
+        assert_int_equal(judge(higher), MRD_REASM_BEGIN);
+        mrd_slots_shut(&slots, higher);
+        assert_int_equal(judge(higher), MRD_REASM_DROP);
+
+        slot = mrd_slots_open(&slots, higher + MRD_MSG_SLOTS);
+        mrd_slots_end(&slots, slot, MRD_SLOT_EMPTY);
+        assert_int_equal(judge(higher + MRD_MSG_SLOTS), MRD_REASM_BEGIN);
+        assert_int_equal(slots.num_open, 0);
+        assert_true(mrd_list_empty(&slots.open));
+        end(&alloc);
     }
+}
+
+static void mrd_slots_open__pool_exhausted(void **state)
+{
+    struct unit_alloc alloc;
+    struct mrd_slot *slot;
+
+    (void)state;
+    begin(&alloc, 1);
+    slot = mrd_slots_open(&slots, 5);
+    assert_non_null(slot);
+    assert_null(mrd_slots_open(&slots, 6));
+    assert_int_equal(judge(6), MRD_REASM_BEGIN);
+    mrd_slots_end(&slots, slot, MRD_SLOT_CLOSED);
+    assert_non_null(mrd_slots_open(&slots, 6));
+    end(&alloc);
 }
 
 static const struct mrd_slot write_slot = {.op = MRD_OP_WRITE,
@@ -234,7 +273,8 @@ static void mrd_reasm_scatter__over_entries_and_nowhere_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_reasm_judge__table),
+        cmocka_unit_test(mrd_slots_judge__table),
+        cmocka_unit_test(mrd_slots_open__pool_exhausted),
         cmocka_unit_test(mrd_reasm_agrees__every_field),
         cmocka_unit_test(mrd_reasm_agrees__send_has_no_rkey),
         cmocka_unit_test(mrd_reasm_agrees__inside_the_message),

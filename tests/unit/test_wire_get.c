@@ -79,26 +79,27 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
         uint32_t head_len;
         enum mrd_wire_error error;
     } table[] = {
-        {0x11, 0, 40, MRD_WIRE_OK},
+        {0x21, 0, 40, MRD_WIRE_OK},
         {0x01, 0, 40, MRD_WIRE_BAD_VERSION},
-        {0x21, 0, 40, MRD_WIRE_BAD_VERSION},
-        {0x10, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x15, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x1f, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x11, 0, 39, MRD_WIRE_BAD_LENGTH},
-        {0x11, MRD_WIRE_COOKIE, 47, MRD_WIRE_BAD_LENGTH},
-        {0x11, MRD_WIRE_COOKIE, 48, MRD_WIRE_OK},
-        {0x11, MRD_WIRE_ACKBLOCK, 59, MRD_WIRE_BAD_LENGTH},
-        {0x11, MRD_WIRE_ACKBLOCK, 60, MRD_WIRE_OK},
-        {0x11, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 67, MRD_WIRE_BAD_LENGTH},
-        {0x11, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 68, MRD_WIRE_OK},
-        {0x11, 0, MRD_WIRE_HEAD_BYTES_MAX, MRD_WIRE_OK},
-        {0x11, 0, MRD_WIRE_HEAD_BYTES_MAX + 1, MRD_WIRE_BAD_LENGTH},
-        {0x12, 0, 71, MRD_WIRE_BAD_LENGTH},
-        {0x12, 0, 72, MRD_WIRE_OK},
-        {0x12, MRD_WIRE_ACK_REQUEST, 72, MRD_WIRE_BAD_LENGTH},
-        {0x13, MRD_WIRE_FIRST_CONTACT, 40, MRD_WIRE_BAD_LENGTH},
-        {0x14, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
+        {0x11, 0, 40, MRD_WIRE_BAD_VERSION},
+        {0x31, 0, 40, MRD_WIRE_BAD_VERSION},
+        {0x20, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x25, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x2f, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x21, 0, 39, MRD_WIRE_BAD_LENGTH},
+        {0x21, MRD_WIRE_COOKIE, 47, MRD_WIRE_BAD_LENGTH},
+        {0x21, MRD_WIRE_COOKIE, 48, MRD_WIRE_OK},
+        {0x21, MRD_WIRE_ACKBLOCK, 59, MRD_WIRE_BAD_LENGTH},
+        {0x21, MRD_WIRE_ACKBLOCK, 60, MRD_WIRE_OK},
+        {0x21, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 67, MRD_WIRE_BAD_LENGTH},
+        {0x21, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 68, MRD_WIRE_OK},
+        {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX, MRD_WIRE_OK},
+        {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX + 1, MRD_WIRE_BAD_LENGTH},
+        {0x22, 0, 71, MRD_WIRE_BAD_LENGTH},
+        {0x22, 0, 72, MRD_WIRE_OK},
+        {0x22, MRD_WIRE_ACK_REQUEST, 72, MRD_WIRE_BAD_LENGTH},
+        {0x23, MRD_WIRE_FIRST_CONTACT, 40, MRD_WIRE_BAD_LENGTH},
+        {0x24, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
     };
 
     (void)state;
@@ -126,13 +127,14 @@ static void mrd_wire_get_part__rejects_unknown_operations(void **state)
         build_data(&f, 0, &part);
         assert_int_equal(mrd_wire_get_part(f.buf, &at, f.head_len + 8, &got),
                          op == MRD_OP_SEND || op == MRD_OP_WRITE || op == MRD_OP_VOID ||
-                             op == MRD_OP_REFUSAL || op == MRD_OP_ABORT);
+                             op == MRD_OP_REFUSAL || op == MRD_OP_ABORT || op == MRD_OP_READY);
     }
 }
 
 static void mrd_wire_get_part__rejects_truncation_at_each_length(void **state)
 {
-    static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_VOID, MRD_OP_ABORT};
+    static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_VOID, MRD_OP_ABORT,
+                                  MRD_OP_READY};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What waits to be sent: the queues of (queue pair, peer, remote queue pair).
+ *
+ * A message that was refused for want of a receive waits on its queue. It holds no id, no record and no place that
+ * another message needs, and what is posted behind it and needs a receive, too, waits with it. The target says when it
+ * has receives; should that get lost, one message of each queue is tried after a delay that doubles, and each that finds
+ * a receive lets two others go.
+ */
+#include <assert.h>
+
+#include "core/engine_impl.h"
+#include "core/seq.h"
+
+enum {
+    /* Of a message in queued_bytes: at least. The sum is an estimate from below. */
+    QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN,
+    FOLLOWERS = 2, /* let go by each message that found a receive */
+};
+
+#define RNR_GRID                                                                                   \
+    8 /* attempts are due at multiples of this part of their delay: one timer serves many queues */
+#define UNQUEUED_RETRY_NS MRD_MSEC
+
+static bool consumes(const struct mrd_msg *msg)
+{
+    return msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM;
+}
+
+/* ---------------------------------------------------------------------------------------- queues */
+
+static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                uint32_t qpn, uint32_t remote_qpn)
+{
+    uint64_t hash = mrd_flow_hash(peer->id, qpn, remote_qpn);
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs, hash); n; n = n->next) {
+        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, by_key);
+
+        if (q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn)
+            return q;
+    }
+    return NULL;
+}
+
+struct mrd_txq *mrd_engine_txq(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
+                               uint32_t remote_qpn)
+{
+    struct mrd_txq *q = txq_find(e, peer, qpn, remote_qpn);
+
+    if (q)
+        return q;
+    q = mrd_pool_alloc(&e->txq_pool);
+    if (!q)
+        return NULL;
+    q->peer = peer;
+    q->qpn = qpn;
+    q->remote_qpn = remote_qpn;
+    q->rnr_at_ns = MRD_NEVER;
+    q->rnr_usec = q->rnr_doublings = 0;
+    mrd_list_init(&q->msgs);
+    mrd_list_init(&q->retries);
+    mrd_list_init(&q->waiting);
+    mrd_list_init(&q->rnr_node);
+    mrd_list_init(&q->peer_node);
+    mrd_list_append(&peer->tx->txqs,
+                    &q->peer_node); /* also while empty: the next turn drops it then */
+    mrd_hash_add(&e->txqs, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
+    return q;
+}
+
+struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q)
+{
+    struct mrd_node *n = mrd_list_first(&q->retries);
+
+    if (!n)
+        n = mrd_list_first(&q->msgs);
+    return n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
+}
+
+void mrd_engine_txq_free(struct mrd_engine *e, struct mrd_txq *q)
+{
+    assert(!mrd_engine_txq_first(q) && mrd_list_empty(&q->waiting));
+    mrd_hash_del(&e->txqs, &q->by_key);
+    mrd_list_remove(&q->peer_node);
+    mrd_list_remove(&q->rnr_node);
+    mrd_pool_release(&e->txq_pool, q);
+}
+
+void mrd_engine_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
+{
+    assert(!mrd_engine_txq_first(q));
+    mrd_list_remove(&q->peer_node);
+    if (mrd_list_empty(&q->waiting))
+        mrd_engine_txq_free(e, q);
+}
+
+static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list,
+                  struct mrd_msg *msg)
+{
+    msg->state = MRD_MSG_QUEUED;
+    msg->txq = q;
+    mrd_list_append(list, &msg->node);
+    if (mrd_list_empty(&q->peer_node))
+        mrd_list_append(&q->peer->tx->txqs, &q->peer_node);
+    q->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;
+    mrd_engine_ready(e, q->peer);
+}
+
+void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    assert(msg->state == MRD_MSG_QUEUED);
+    mrd_list_remove(&msg->node);
+    msg->txq = NULL;
+    mrd_engine_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
+    msg->peer->tx->queued_bytes -= msg->length + QUEUED_OVERHEAD_BYTES;
+    msg->state = MRD_MSG_SENDING;
+}
+
+/* ---------------------------------------------------------------------------------------- for want of a receive */
+
+static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
+{
+    struct mrd_node *at = q->waiting.prev; /* mostly it belongs at the end */
+
+    while (at != &q->waiting &&
+           mrd_seq_before(msg->post_seq, mrd_container_of(at, struct mrd_msg, node)->post_seq))
+        at = at->prev;
+    mrd_list_remove(&msg->node);
+    mrd_list_insert_before(at->next, &msg->node);
+    msg->state = MRD_MSG_RNR_WAIT;
+    msg->txq = q;
+}
+
+/* The next attempt is due after the delay, rounded up. */
+static void arm(struct mrd_engine *e, struct mrd_txq *q)
+{
+    struct mrd_tx_half *tx = q->peer->tx;
+    uint64_t delay_ns = (q->rnr_usec * MRD_USEC << q->rnr_doublings) + 1;
+    uint64_t grid_ns = delay_ns / RNR_GRID + 1;
+
+    q->rnr_at_ns = (e->now + delay_ns + grid_ns - 1) / grid_ns * grid_ns;
+    if (mrd_list_empty(&q->rnr_node))
+        mrd_list_append(&tx->rnr, &q->rnr_node);
+    if (q->rnr_at_ns < tx->rnr_next_ns)
+        tx->rnr_next_ns = q->rnr_at_ns;
+    mrd_engine_arm(e, q->peer, q->rnr_at_ns);
+}
+
+void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg)
+{
+    if (mrd_list_empty(&q->waiting) || !consumes(msg)) {
+        queue(e, q, &q->msgs, msg);
+        return;
+    }
+    wait_on(q, msg);
+    mrd_engine_ready(e, q->peer);
+}
+
+void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    struct mrd_tx_half *tx = msg->peer->tx;
+    struct mrd_txq *q = mrd_engine_txq(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+
+    if (!q) {
+        mrd_list_remove(&msg->node);
+        mrd_list_append(&tx->unqueued, &msg->node);
+        if (e->now + UNQUEUED_RETRY_NS < tx->rnr_next_ns)
+            tx->rnr_next_ns = e->now + UNQUEUED_RETRY_NS;
+        mrd_engine_arm(e, msg->peer, e->now + UNQUEUED_RETRY_NS);
+        return;
+    }
+    if (mrd_list_empty(&q->rnr_node)) {
+        q->rnr_doublings = 0;
+        q->rnr_usec = msg->rnr_usec;
+        arm(e, q);
+    }
+    wait_on(q, msg);
+}
+
+/* The oldest of those that wait go to be sent. */
+static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t num)
+{
+    struct mrd_node *n;
+
+    while (num-- && (n = mrd_list_pop(&q->waiting))) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
+
+        if (msg->started)
+            msg->attempt++;
+        msg->next_offset = msg->acked_bytes = 0;
+        queue(e, q, &q->retries, msg);
+    }
+}
+
+/* Does it still wait for anything? Else it is as any other queue. */
+static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
+{
+    if (!mrd_list_empty(&q->waiting))
+        return true;
+    mrd_list_remove(&q->rnr_node);
+    q->rnr_at_ns = MRD_NEVER;
+    if (mrd_list_empty(&q->peer_node))
+        mrd_engine_txq_free(e, q);
+    return false;
+}
+
+static void requeue(struct mrd_engine *e, struct mrd_tx_half *tx)
+{
+    struct mrd_node all, *n;
+
+    mrd_list_init(&all);
+    mrd_list_splice(&all, &tx->unqueued);
+    while ((n = mrd_list_pop(&all)))
+        mrd_engine_wait(e, mrd_container_of(n, struct mrd_msg, node));
+}
+
+void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_node *n, *next;
+
+    tx->rnr_next_ns = MRD_NEVER;
+    requeue(e, tx);
+    for (n = tx->rnr.next; n != &tx->rnr; n = next) {
+        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
+
+        next = n->next;
+        if (q->rnr_at_ns > e->now) {
+            if (q->rnr_at_ns < tx->rnr_next_ns)
+                tx->rnr_next_ns = q->rnr_at_ns;
+            continue;
+        }
+        release(e, q, 1);
+        if (!still_waits(e, q))
+            continue;
+        if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
+            q->rnr_doublings++;
+        arm(e, q);
+    }
+}
+
+void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
+                         uint32_t receives)
+{
+    struct mrd_node *n, *next;
+
+    for (n = peer->tx->rnr.next; n != &peer->tx->rnr; n = next) {
+        struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
+
+        next = n->next;
+        if (q->remote_qpn != remote_qpn)
+            continue;
+        release(e, q, receives);
+        if (!still_waits(e, q))
+            continue;
+        q->rnr_doublings = 0;
+        arm(e, q);
+    }
+}
+
+void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)
+{
+    struct mrd_txq *q;
+
+    if (mrd_list_empty(&msg->peer->tx->rnr) || !consumes(msg))
+        return;
+    q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    if (!q || mrd_list_empty(&q->rnr_node))
+        return;
+    release(e, q, FOLLOWERS);
+    if (!still_waits(e, q))
+        return;
+    q->rnr_doublings = 0;
+    arm(e, q);
+}
+
+/* ---------------------------------------------------------------------------------------- who waits for receives here */
+
+static uint64_t want_hash(const struct mrd_peer *peer, const struct mrd_qp_impl *qp)
+{
+    return mrd_flow_hash(peer->id, qp->pub.qp_num, 0);
+}
+
+void mrd_engine_want(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp)
+{
+    struct mrd_want *want;
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->wants, want_hash(peer, qp)); n; n = n->next) {
+        want = mrd_container_of(n, struct mrd_want, by_key);
+        if (want->peer == peer && want->qp == qp)
+            return;
+    }
+    want = mrd_pool_alloc(&e->want_pool);
+    if (!want)
+        return;
+    want->peer = peer;
+    want->qp = qp;
+    mrd_list_append(&qp->wants, &want->qp_node);
+    mrd_list_append(&peer->wants, &want->peer_node);
+    mrd_hash_add(&e->wants, &want->by_key, want_hash(peer, qp));
+}
+
+void mrd_engine_want_free(struct mrd_engine *e, struct mrd_want *want)
+{
+    mrd_hash_del(&e->wants, &want->by_key);
+    mrd_list_remove(&want->qp_node);
+    mrd_list_remove(&want->peer_node);
+    mrd_pool_release(&e->want_pool, want);
+}
+
+bool mrd_engine_says_ready(const struct mrd_engine *e)
+{
+    return e->says_ready;
+}
+
+void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(&qp->wants))) {
+        struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
+        struct mrd_peer *peer = want->peer;
+
+        mrd_list_remove(&want->peer_node);
+        mrd_list_append(&peer->readies, &want->peer_node);
+        mrd_engine_tx_half(e,
+                           peer); /* may end the peer's receive half, and what it wants with it */
+        mrd_engine_ready(e, peer);
+        e->says_ready = true;
+    }
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receivers that are late, or never come: a message that waits for a receive holds nothing that others need.
+ *
+ * "Late" is 50 ms, which is longer than all delays between retries added up.
+ */
+#include "core/engine_impl.h"
+#include "tests/support/world.h"
+
+enum {
+    SEGMENTED_BYTES = 5000, /* two packets */
+    LATE_MS = 50,
+    DEPTH = 2048,
+};
+
+static struct sim_world *create(enum mrd_order order, uint32_t qps)
+{
+    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                  .order = order,
+                                                  .qps = qps,
+                                                  .send_wr = DEPTH,
+                                                  .recv_wr = DEPTH,
+                                                  .cqe = 4 * DEPTH,
+                                                  .no_receives = true});
+}
+
+static void send_many(struct sim_world *w, uint32_t qp, uint32_t num, uint32_t len)
+{
+    for (uint32_t i = 0; i < num; i++)
+        sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = len, .opcode = MRD_WR_SEND});
+}
+
+/* All arrive although the receives come late; soon after they came, and in order where that was asked for. */
+static void late(enum mrd_order order, uint32_t num, uint32_t len)
+{
+    struct sim_world *w = create(order, 1);
+
+    send_many(w, 0, num, len);
+    sim_run(w, LATE_MS * MSEC_NS);
+    assert_false(sim_is_complete(w));
+    sim_post_recvs(w, HOST_1, 0, num, len);
+    sim_run_until_complete(w, 5 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    if (order == MRD_ORDER_MSG)
+        assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
+    sim_world_destroy(w);
+}
+
+/* More messages of several packets than a target had slots. */
+static void sim_starving__more_messages_than_slots(void **state)
+{
+    (void)state;
+    late(MRD_ORDER_NONE, 64, SEGMENTED_BYTES);
+    late(MRD_ORDER_NONE, 65, SEGMENTED_BYTES);
+    late(MRD_ORDER_NONE, DEPTH, SEGMENTED_BYTES);
+    late(MRD_ORDER_MSG, 65, SEGMENTED_BYTES);
+    late(MRD_ORDER_MSG, DEPTH, SEGMENTED_BYTES);
+}
+
+/* More ordered messages than the window of MSNs is wide. */
+static void sim_starving__more_messages_than_the_window(void **state)
+{
+    (void)state;
+    late(MRD_ORDER_MSG, MRD_MSN_WINDOW, 8);
+    late(MRD_ORDER_MSG, MRD_MSN_WINDOW + 1, 8);
+    late(MRD_ORDER_MSG, DEPTH, 8);
+    late(MRD_ORDER_NONE, DEPTH, 8);
+}
+
+/* Many messages outstanding, few receives, which are posted again as they complete. */
+static void few_receives(enum mrd_order order, uint32_t loss_ppm)
+{
+    enum { MESSAGES = 4000, OUTSTANDING = 128, RECEIVES = 4, BYTES = 16 << 10 };
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .order = order,
+                                                                 .recv_wr = RECEIVES,
+                                                                 .loss_ppm = loss_ppm,
+                                                                 .no_receives = true});
+    uint32_t posted = 0, sent = 0, received = 0;
+    uint64_t begin_ns = mrd_sim_now(w->sim);
+
+    sim_post_recvs(w, HOST_1, 0, RECEIVES, BYTES);
+    while (received < MESSAGES) {
+        for (; posted < MESSAGES && posted - sent < OUTSTANDING; posted++)
+            send_many(w, 0, 1, BYTES);
+        sim_run(w, 2 * USEC_NS);
+        while (sent < posted && w->messages[sent].sent)
+            sent++;
+        while (received < w->node[HOST_1].deliveries) {
+            received++;
+            sim_post_recvs(w, HOST_1, 0, 1, BYTES);
+        }
+        test_check(w->options.seed, mrd_sim_now(w->sim) - begin_ns < 500 * MSEC_NS,
+                   "%u of %u messages after 500 ms", received, MESSAGES);
+    }
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
+static void sim_starving__few_receives(void **state)
+{
+    (void)state;
+    few_receives(MRD_ORDER_NONE, 0);
+    few_receives(MRD_ORDER_MSG, 0);
+    few_receives(MRD_ORDER_NONE, 10000);
+    few_receives(MRD_ORDER_MSG, 10000);
+}
+
+/* So many writes of several packets on QP 0, the last of them posted when the others were done: how long they took. */
+static uint64_t write_many(struct sim_world *w)
+{
+    uint64_t begin_ns = mrd_sim_now(w->sim);
+    uint32_t first = w->num_messages;
+
+    for (uint32_t round = 0; round < 10; round++) {
+        for (uint32_t i = 0; i < 100; i++)
+            sim_write(w, HOST_0, HOST_1, SEGMENTED_BYTES);
+        for (bool done = false; !done;) {
+            sim_run(w, USEC_NS);
+            done = true;
+            for (uint32_t i = first; i < w->num_messages; i++)
+                done = done && w->messages[i].sent;
+            test_check(w->options.seed, mrd_sim_now(w->sim) - begin_ns < 100 * MSEC_NS,
+                       "the writes of another queue pair stand still");
+        }
+    }
+    return mrd_sim_now(w->sim) - begin_ns;
+}
+
+/* Whatever number of messages starves, other queue pairs go on at full rate. */
+static void sim_starving__others_go_on(void **state)
+{
+    static const uint32_t starving[] = {1, 64, 2 * MRD_MSG_SLOTS};
+    (void)state;
+
+    for (unsigned i = 0; i < 3; i++) {
+        for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
+            struct sim_world *w = create(order, 2);
+            uint64_t alone_ns, beside_ns;
+
+            sim_write(w, HOST_0, HOST_1, 1 << 20);
+            sim_run_until_complete(w, 10 * MSEC_NS);
+            alone_ns = write_many(w);
+            send_many(w, 1, starving[i], SEGMENTED_BYTES);
+            sim_run(w, 10 * MSEC_NS);
+            beside_ns = write_many(w);
+            test_check(w->options.seed, beside_ns * 9 < alone_ns * 10,
+                       "%u starving messages: %llu ns in place of %llu", starving[i],
+                       (unsigned long long)beside_ns, (unsigned long long)alone_ns);
+            sim_post_recvs(w, HOST_1, 1, starving[i], SEGMENTED_BYTES);
+            sim_run_until_complete(w, 10 * MSEC_NS);
+            sim_world_destroy(w);
+        }
+    }
+}
+
+/* One long transfer does not keep short ones of another queue pair waiting for its end. */
+static void sim_starving__a_long_message_blocks_nobody(void **state)
+{
+    struct sim_world *w = create(MRD_ORDER_NONE, 2);
+    uint32_t longest;
+    (void)state;
+
+    longest = sim_post(
+        w,
+        &(struct sim_post){.to = HOST_1, .qp = 1, .len = 256 << 20, .opcode = MRD_WR_RDMA_WRITE});
+    write_many(w);
+    assert_false(w->messages[longest].sent);
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    sim_world_destroy(w);
+}
+
+/* The delay doubles with each attempt up to 64 times, so waiting costs little; and its end is told. */
+static void sim_starving__retries_become_rare(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
+        uint64_t refused;
+
+        send_many(w, 0, 100, SEGMENTED_BYTES);
+        sim_run(w, SEC_NS);
+        refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
+        /* 100 at first, 6 while the delay doubles, then one every 6.4 ms. */
+        test_check(w->options.seed, refused >= 100 + 6 + 100 && refused <= 100 + 6 + 160,
+                   "%llu refusals in a second", (unsigned long long)refused);
+        sim_post_recvs(w, HOST_1, 0, 100, SEGMENTED_BYTES);
+        sim_run_until_complete(w, MSEC_NS);
+        sim_world_destroy(w);
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_starving__more_messages_than_slots),
+        cmocka_unit_test(sim_starving__more_messages_than_the_window),
+        cmocka_unit_test(sim_starving__few_receives),
+        cmocka_unit_test(sim_starving__others_go_on),
+        cmocka_unit_test(sim_starving__a_long_message_blocks_nobody),
+        cmocka_unit_test(sim_starving__retries_become_rare),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

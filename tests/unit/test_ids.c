@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/ids.h"
+#include "core/limits.h"
+
+static struct mrd_tx_id entries[MRD_MSG_SLOTS];
+static int message;
+
+static struct mrd_tx_id *take(struct mrd_ids *ids)
+{
+    return mrd_ids_take(ids, (struct mrd_msg *)(void *)&message);
+}
+
+static void give(struct mrd_ids *ids, struct mrd_tx_id *entry)
+{
+    entry->msg = NULL;
+    mrd_ids_release(ids, entry);
+}
+
+/* All slots can be in use at once; entries are not touched before they are needed. */
+static void mrd_ids_take__all(void **state)
+{
+    struct mrd_ids ids;
+
+    (void)state;
+    memset(entries, 0xa5, sizeof(entries));
+    mrd_ids_init(&ids, entries);
+    for (uint32_t i = 0; i < MRD_MSG_SLOTS; i++) {
+        assert_true(mrd_ids_available(&ids));
+        assert_int_equal(take(&ids)->id, i);
+        assert_null(mrd_ids_find(&ids, i + 1));
+    }
+    assert_false(mrd_ids_available(&ids));
+    give(&ids, &entries[700]);
+    assert_true(mrd_ids_available(&ids));
+    assert_int_equal(take(&ids)->id, 700 + MRD_MSG_SLOTS);
+}
+
+/* A released slot is taken again under a higher id; the one before is not found any more. */
+static void mrd_ids_release__the_next_id_is_higher(void **state)
+{
+    struct mrd_ids ids;
+    struct mrd_tx_id *a, *b;
+
+    (void)state;
+    mrd_ids_init(&ids, entries);
+    a = take(&ids);
+    b = take(&ids);
+    assert_ptr_equal(mrd_ids_find(&ids, 0), a);
+    give(&ids, a);
+    assert_null(mrd_ids_find(&ids, 0));
+    assert_ptr_equal(mrd_ids_find(&ids, 1), b);
+    a = take(&ids);
+    assert_int_equal(a->id, MRD_MSG_SLOTS);
+    assert_null(mrd_ids_find(&ids, 0));
+    give(&ids, a);
+    give(&ids, b);
+    /* Those used last go first: few entries stay in the cache. */
+    assert_int_equal(take(&ids)->id, 1 + MRD_MSG_SLOTS);
+    assert_int_equal(take(&ids)->id, 2 * MRD_MSG_SLOTS);
+    assert_int_equal(take(&ids)->id, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ids_take__all),
+        cmocka_unit_test(mrd_ids_release__the_next_id_is_higher),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
