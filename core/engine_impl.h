@@ -307,16 +307,25 @@ static inline uint64_t mrd_engine_pace_ns(const struct mrd_tx_half *tx)
     return tx->sent_ns +
            mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes / tx->cc.cwnd_bytes);
 }
-enum { MRD_DATA_EIGHTHS = 3 }; /* of the tracker: data; the rest is for refusals and aborts */
+/*
+ * Shares of the tracker, in sixteenths. With C for what the peer may refuse, E for all that is no refusal, and T for the
+ * tracker, E + 2 (C - 1) < T: behind our oldest PSN there may be refusals of as many of the peer's packets from before
+ * its oldest one as from after it, and still its next refusal needs a PSN.
+ */
+enum {
+    MRD_PSN_DATA = 5,    /* C: data and ABORTs */
+    MRD_PSN_CONTROL = 6, /* E: and empty packets, READY */
+    MRD_PSN_REFUSALS = 16,
+};
 /* The spray policy's choice of a path, not `avoid` if it can; -1: none to avoid. */
 uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid);
 bool mrd_engine_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /*
- * Data keeps to half of the peer's grant. Control packets are small, and refusals must never lack room: a PSN of the
- * peer's may be waiting for each. They are bounded by the tracker alone.
+ * Is there a PSN left in a share of the tracker? Refusals must never lack one: a PSN of the peer's may be waiting for
+ * each.
  */
 bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx,
-                         uint32_t eighths);
+                         uint32_t sixteenths);
 /*
  * A path that is out and whose time has come: while there is data to send it is worth knowing whether it works again.
  * The probe is an empty packet, because what is lost on a dead path is missed for two round trips, or more at the end.

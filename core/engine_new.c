@@ -193,6 +193,14 @@ static bool hold_back(const struct mrd_engine *e, const struct mrd_tx_half *tx)
            tx->queued_bytes < tx->payload_bytes;
 }
 
+/* Data fills half of what the peer granted. Control packets are small, and need no grant. */
+static bool is_granted(const struct mrd_tx_half *tx)
+{
+    uint32_t una = tx->sent.una;
+
+    return (int32_t)(tx->sent.next - una) < (int32_t)(tx->psn_limit - una) / 2;
+}
+
 static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -202,8 +210,8 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     if (!msg)
         return false;
     tx->limited = true;
-    if (!mrd_engine_window_open(e, tx) || !mrd_engine_psn_room(e, tx, MRD_DATA_EIGHTHS) ||
-        wait_for_burst(e, tx, msg))
+    if (!mrd_engine_window_open(e, tx) || !mrd_engine_psn_room(e, tx, MRD_PSN_DATA) ||
+        !is_granted(tx) || wait_for_burst(e, tx, msg))
         return false;
     if (mrd_engine_probe_path(e, peer, o))
         return true;

@@ -3,8 +3,6 @@
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
-enum { ABORT_EIGHTHS = 4 };
-
 uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
 {
     struct mrd_spray_args args = {.now_ns = e->now,
@@ -40,22 +38,18 @@ bool mrd_engine_window_open(const struct mrd_engine *e, const struct mrd_tx_half
     return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
 }
 
-bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t eighths)
+bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                         uint32_t sixteenths)
 {
-    const struct mrd_sents *s = &tx->sent;
-    uint32_t used = s->next - s->una;
-
-    if (used >= e->config.mover.tracker / 8 * eighths)
-        return false;
-    return eighths != MRD_DATA_EIGHTHS || (int32_t)used < (int32_t)(tx->psn_limit - s->una) / 2;
+    return tx->sent.next - tx->sent.una < e->config.mover.tracker / 16 * sixteenths;
 }
 
 /* ---------------------------------------------------------------------------------------- control */
 
 static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent **rec,
-                           uint32_t eighths)
+                           uint32_t sixteenths)
 {
-    if (!mrd_engine_psn_room(e, peer->tx, eighths))
+    if (!mrd_engine_psn_room(e, peer->tx, sixteenths))
         return false;
     *rec = mrd_sent_add(&peer->tx->sent);
     return *rec != NULL;
@@ -69,7 +63,7 @@ bool mrd_engine_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct m
     for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
         if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->now))
             continue;
-        if (!control_record(e, peer, &rec, 8))
+        if (!control_record(e, peer, &rec, MRD_PSN_CONTROL))
             return false;
         rec->kind = MRD_SENT_EMPTY;
         e->stats.probes_path++;
@@ -84,7 +78,7 @@ static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (mrd_list_empty(&tx->refusals) || !control_record(e, peer, &rec, 8))
+    if (mrd_list_empty(&tx->refusals) || !control_record(e, peer, &rec, MRD_PSN_REFUSALS))
         return false;
     rec->kind = MRD_SENT_REFUSAL;
     rec->u.refusal = mrd_container_of(mrd_list_pop(&tx->refusals), struct mrd_refusal, node);
@@ -99,7 +93,7 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     struct mrd_msg **tail;
     struct mrd_node *n;
 
-    if (mrd_list_empty(&tx->aborts) || !control_record(e, peer, &rec, ABORT_EIGHTHS))
+    if (mrd_list_empty(&tx->aborts) || !control_record(e, peer, &rec, MRD_PSN_DATA))
         return false;
     rec->kind = MRD_SENT_ABORT;
     tail = &rec->u.small;
@@ -134,7 +128,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
             mrd_list_append(&want->qp->wants, &want->qp_node);
             continue;
         }
-        if (!control_record(e, peer, &rec, ABORT_EIGHTHS))
+        if (!control_record(e, peer, &rec, MRD_PSN_CONTROL))
             return false;
         rec->kind = MRD_SENT_READY;
         rec->id = want->qp->pub.qp_num;
@@ -269,7 +263,7 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx->silence_probe || !control_record(e, peer, &rec, 8))
+    if (!tx->silence_probe || !control_record(e, peer, &rec, MRD_PSN_CONTROL))
         return false;
     tx->silence_probe = false;
     rec->kind = MRD_SENT_EMPTY;

@@ -92,6 +92,7 @@ static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed()});
+    uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
     struct mrd_wire_head head;
     struct mrd_wire_part part;
     struct forge_state before;
@@ -105,8 +106,7 @@ static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
     head = forge_as(&tape, HOST_0, HOST_1);
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < 3; i++) {
-        static const uint32_t beyond[] = {1024, 100000, 0x7ffffffe};
-
+        const uint32_t beyond[] = {tracker, 100000, 0x7ffffffe};
         struct mrd_wire_head far = head;
 
         far.psn = head.psn + beyond[i];
@@ -145,7 +145,8 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     (void)state;
 
     e->config.mover.rx_buffer_bytes = 8 * UNIT;
-    for (uint32_t i = 0; i < 1050; i++) /* a space begins with a tracker's worth */
+    /* A space begins with a tracker's worth. */
+    for (uint32_t i = 0; i < e->config.mover.tracker + 30; i++)
         forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     head = forge_as(&tape, HOST_0, HOST_1);

@@ -51,7 +51,7 @@ static void fill_mover(struct mrd_ibv *ibv)
         /* A run on a path is one post: a system call where software does the device's work. */
         .quantum = software ? 32 : 1,
         .paths = ibv->num_paths,
-        .tracker = 1024,
+        .tracker = 2048,
         .cwnd_cap_bytes = 512 << 10,
         .cwnd_start_bytes = 64 << 10,
         /* Each datagram takes a slot, whatever its size. */
