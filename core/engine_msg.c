@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/engine_impl.h"
+#include "core/seq.h"
 
 /* ---------------------------------------------------------------------------------------- flows */
 
@@ -87,6 +88,21 @@ static void finish(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_qp_msg_free(qp, msg);
 }
 
+/*
+ * Ordered: what was acked may be held back at the target, for an earlier message. If that one found no queue pair, this
+ * one was never delivered.
+ */
+static void judge_delivery(struct mrd_msg *msg)
+{
+    const struct mrd_flow_tx *flow = msg->flow;
+
+    if (!flow->broken || msg->status != MRD_WC_SUCCESS ||
+        mrd_seq_before(msg->msn, flow->broken_msn))
+        return;
+    msg->status = MRD_WC_REM_INV_REQ_ERR;
+    msg->vendor_err = MRD_REFUSE_QPN;
+}
+
 /* Its outcome is known. In ordered mode it completes after those posted before it; always after it was read. */
 static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
@@ -102,7 +118,7 @@ static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
         msg = mrd_container_of(n, struct mrd_msg, flow_node);
         if (msg->state != MRD_MSG_DONE || msg->reading)
             break;
-        flow->msn_una = msg->msn + 1;
+        judge_delivery(msg);
         finish(e, msg);
     }
     mrd_engine_qp_reap(e, qp); /* frees the flow too */
@@ -111,10 +127,12 @@ static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
 void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_qp_impl *qp = msg->qp;
+    bool held_back = msg->state == MRD_MSG_DONE && msg->flow && msg->status == MRD_WC_SUCCESS;
 
     if (msg->state == MRD_MSG_QUEUED)
         mrd_engine_dequeue(e, msg);
-    if (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED)
+    /* Acked is not delivered where an earlier message was not: nobody will tell any more. */
+    if (held_back || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
     msg->state = MRD_MSG_DONE;
     mrd_list_remove(&msg->node);
@@ -298,6 +316,22 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
         mrd_engine_wait(e, msg);
 }
 
+static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
+{
+    if (!flow->broken || mrd_seq_before(msn, flow->broken_msn))
+        flow->broken_msn = msn;
+    flow->broken = true;
+}
+
+/* Its ABORT found no queue pair: so nothing behind it was delivered. */
+static void abort_refused(struct mrd_msg *msg, unsigned index)
+{
+    while (msg && index--)
+        msg = msg->abort_chain;
+    if (msg && msg->flow)
+        break_flow(msg->flow, msg->msn);
+}
+
 void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                         const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec)
 {
@@ -311,6 +345,8 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         const struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
 
         msg = id ? id->msg : NULL;
+    } else if (rec->kind == MRD_SENT_ABORT) {
+        abort_refused(rec->u.small, entry->index);
     }
     /* Cancelled meanwhile, or a second refusal. */
     if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED))
@@ -320,6 +356,8 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     if (rec->kind == MRD_SENT_SMALL)
         mrd_msg_unchain(&rec->u.small, msg);
     msg->vendor_err = entry->code;
+    if (entry->code == MRD_REFUSE_QPN && msg->flow)
+        break_flow(msg->flow, msg->msn);
     if (retry && msg->rnr_left) {
         wait_for_receiver(e, msg, rnr_usec);
         return;

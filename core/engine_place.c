@@ -359,8 +359,9 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
     owed(e, peer);
 }
 
-static void place_abort(struct mrd_engine *e, struct mrd_peer *peer,
-                        const struct mrd_wire_part *part)
+/* TAKEN, or QPN: an ordered message that its sender gave up, and nobody to tell; so nothing behind it is delivered. */
+static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
+                           const struct mrd_wire_part *part)
 {
     struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
     bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
@@ -369,11 +370,14 @@ static void place_abort(struct mrd_engine *e, struct mrd_peer *peer,
 
     if (part->flags & MRD_PART_MULTI)
         abort_slot(e, peer, part);
-    if (!(part->flags & MRD_PART_ORDERED) || !qp || qp->pub.state != MRD_QPS_RTS)
-        return;
+    if (!(part->flags & MRD_PART_ORDERED))
+        return TAKEN;
+    if (!qp || qp->pub.state != MRD_QPS_RTS)
+        return MRD_REFUSE_QPN;
     flow = mrd_engine_flow_of(e, peer, qp, part, &msn, &rsn);
     if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
         mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
+    return TAKEN;
 }
 
 /* ---------------------------------------------------------------------------------------- packets */
@@ -485,7 +489,7 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
             if (peer->tx)
                 mrd_engine_rx_ready(e, peer, part.src_qpn, part.receives);
         } else if (part.op == MRD_OP_ABORT) {
-            place_abort(e, peer, &part);
+            code = place_abort(e, peer, &part);
         } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
             code = place_segment(e, peer, &part, head->psn, payload, end);
         } else if (part.op != MRD_OP_VOID) {

@@ -28,8 +28,13 @@ struct mrd_flow_tx {
     struct mrd_peer *peer;
     uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* of the next message posted */
-    uint32_t msn_una;            /* oldest not completed */
-    struct mrd_node msgs;        /* mrd_msg.flow_node, MSN order */
+    /*
+     * The remote queue pair is gone or in error, as a refusal of broken_msn told: what comes from there on was not
+     * delivered, even if it was acked.
+     */
+    bool broken;
+    uint32_t broken_msn;
+    struct mrd_node msgs; /* mrd_msg.flow_node, MSN order */
 };
 
 enum mrd_pend_state {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered mode: SUCCESS means delivered. A message is acked when it came, but the target may hold it back for an earlier
+ * one; when that one can never be delivered, neither can this.
+ *
+ * In each scene the first of three messages is lost on its way, the others arrive and are acked.
+ */
+#include "tests/support/wiretap.h"
+
+enum { TIMEOUT_MS = 20, LATER = 2 };
+
+struct scene {
+    struct sim_world *w;
+    struct wiretap *tap;
+    uint32_t message[1 + LATER];
+};
+
+static bool is_first(void *arg, const struct wire_packet *p)
+{
+    const bool *lose = arg;
+
+    return *lose && p->kind == WIRE_MESSAGE && p->from == HOST_0 &&
+           p->part.flags & MRD_PART_ORDERED && p->part.msn == 0;
+}
+
+static bool lose_first;
+
+static struct scene begin(enum mrd_wr_opcode later)
+{
+    struct scene s = {
+        .w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                    .order = MRD_ORDER_MSG,
+                                                    .qps = 2,
+                                                    .peer_timeout_ns = TIMEOUT_MS * MSEC_NS})};
+
+    /* QP 1 makes the peers known to each other: first contact is not what this is about. */
+    sim_post(s.w, &(struct sim_post){.to = HOST_1, .qp = 1, .len = 8, .opcode = MRD_WR_RDMA_WRITE});
+    sim_run_until_complete(s.w, 10 * MSEC_NS);
+    s.tap = wiretap_open(s.w);
+    lose_first = true;
+    s.tap->rule = is_first;
+    s.tap->arg = &lose_first;
+    s.message[0] = sim_send(s.w, HOST_0, HOST_1, 100);
+    sim_run(s.w, 2 * USEC_NS); /* in a packet of its own */
+    for (uint32_t i = 1; i <= LATER; i++)
+        s.message[i] = sim_post(s.w, &(struct sim_post){.to = HOST_1, .len = 100, .opcode = later});
+    sim_run(s.w, 300 * USEC_NS);
+    for (uint32_t i = 0; i <= LATER; i++)
+        assert_false(s.w->messages[s.message[i]].sent || s.w->messages[s.message[i]].received);
+    return s;
+}
+
+/* All have failed, and no receive completed with success. */
+static void expect_failed(struct scene *s, enum mrd_wc_status status)
+{
+    for (uint32_t i = 0; i <= LATER; i++) {
+        const struct sim_message *m = &s->w->messages[s->message[i]];
+
+        test_check(s->w->options.seed, m->sent, "message %u is not complete", i);
+        test_check(s->w->options.seed, m->status == status, "message %u: %s", i,
+                   mrd_wc_status_str(m->status));
+        assert_false(m->received);
+    }
+    wiretap_close(s->tap);
+    sim_world_destroy(s->w);
+}
+
+static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_RDMA_WRITE,
+                                             MRD_WR_RDMA_WRITE_WITH_IMM};
+
+/* The peer is given up. */
+static void sim_delivered__peer_given_up(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct scene s = begin(opcodes[i]);
+
+        s.tap->drop[HOST_1][WIRE_ACK] = s.tap->drop[HOST_1][WIRE_EMPTY] = WIRE_ALL;
+        sim_run(s.w, 4 * TIMEOUT_MS * MSEC_NS);
+        expect_failed(&s, MRD_WC_RETRY_EXC_ERR);
+    }
+}
+
+/* The peer restarts. */
+static void sim_delivered__peer_restarted(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct scene s = begin(opcodes[i]);
+
+        sim_restart(s.w, HOST_1);
+        lose_first = false;
+        sim_run(s.w, 10 * MSEC_NS);
+        expect_failed(&s, MRD_WC_RETRY_EXC_ERR);
+    }
+}
+
+/* The peer's queue pair goes to error: the refusal of the first message speaks for the others. */
+static void sim_delivered__queue_pair_in_error(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct scene s = begin(opcodes[i]);
+        struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+        assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+        lose_first = false;
+        sim_run(s.w, 10 * MSEC_NS);
+        expect_failed(&s, MRD_WC_REM_INV_REQ_ERR);
+    }
+}
+
+/* The same, while the acks of the others are still on their way when the refusal comes. */
+static void sim_delivered__refusal_overtakes_the_acks(void **state)
+{
+    struct scene s;
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+    (void)state;
+
+    s = begin(MRD_WR_RDMA_WRITE);
+    s.message[1] = sim_write(s.w, HOST_0, HOST_1, 100);
+    s.tap->drop[HOST_1][WIRE_ACK] = 3;
+    sim_run(s.w, 6 * USEC_NS); /* it is there, its ack is not */
+    assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+    lose_first = false;
+    sim_run(s.w, 10 * MSEC_NS);
+    expect_failed(&s, MRD_WC_REM_INV_REQ_ERR);
+}
+
+/* The first is flushed here, so only its ABORT tells that the queue pair there is gone. */
+static void sim_delivered__abort_finds_no_queue_pair(void **state)
+{
+    struct scene s;
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+    (void)state;
+
+    s = begin(MRD_WR_RDMA_WRITE);
+    assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+    assert_int_equal(mrd_modify_qp(s.w->node[HOST_0].qp[0], &attr, MRD_QP_STATE), 0);
+    sim_run(s.w, 10 * MSEC_NS);
+    assert_int_equal(s.w->messages[s.message[0]].status, MRD_WC_WR_FLUSH_ERR);
+    for (uint32_t i = 1; i <= LATER; i++) {
+        assert_true(s.w->messages[s.message[i]].sent);
+        assert_int_not_equal(s.w->messages[s.message[i]].status, MRD_WC_SUCCESS);
+    }
+    wiretap_close(s.tap);
+    sim_world_destroy(s.w);
+}
+
+/* A first message that is refused for its own sake leaves its place: those behind it are delivered, and succeed. */
+static void sim_delivered__a_refused_message_leaves_its_place(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
+    uint32_t bad, good;
+    (void)state;
+
+    bad = sim_post(w, &(struct sim_post){
+                          .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    good = sim_send(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
+    assert_true(w->messages[good].received);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_delivered__peer_given_up),
+        cmocka_unit_test(sim_delivered__peer_restarted),
+        cmocka_unit_test(sim_delivered__queue_pair_in_error),
+        cmocka_unit_test(sim_delivered__refusal_overtakes_the_acks),
+        cmocka_unit_test(sim_delivered__abort_finds_no_queue_pair),
+        cmocka_unit_test(sim_delivered__a_refused_message_leaves_its_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
