@@ -6,6 +6,7 @@
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
+#include "transport/sized.h"
 
 #define ACCESS_MASK (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ)
 #define QP_MASK     ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
@@ -162,19 +163,27 @@ static int check_qp(const struct mrd_pd *pd, const struct mrd_qp_init_attr *attr
     return 0;
 }
 
-struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_attr *attr)
+struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *attr, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
-    int error = check_qp(pd, attr);
+    struct mrd_qp_init_attr asked;
+    int error = mrd_sized_read(&mrd_sized_qp_init_attr, &asked, attr, size);
 
+    if (!error)
+        error = check_qp(pd, &asked);
     if (!error)
         error = mrd_context_enter(c);
     if (error)
         return refused(error);
 
-    struct mrd_qp *qp = mrd_engine_create_qp(c->engine, pd, attr, &error);
+    struct mrd_qp *qp = mrd_engine_create_qp(c->engine, pd, &asked, &error);
 
     return made(c, qp, error);
+}
+
+struct mrd_qp *(mrd_create_qp)(struct mrd_pd *pd, struct mrd_qp_init_attr *attr)
+{
+    return mrd_create_qp_sized(pd, attr, mrd_sized_qp_init_attr.first_bytes);
 }
 
 int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask)

@@ -3,18 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/stats.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
+#include "transport/sized.h"
 
-/* Give a caller of another version the fields that both know; the rest of its struct is zero. */
-static void copy_sized(void *to, size_t to_bytes, const void *from, size_t from_bytes)
-{
-    size_t known = to_bytes < from_bytes ? to_bytes : from_bytes;
-
-    memcpy(to, from, known);
-    memset((char *)to + known, 0, to_bytes - known);
-}
+#define ONE_MORE(name, unit, what) +1
+enum { ENGINE_COUNTERS = 0 MRD_COUNTERS(ONE_MORE) };
 
 static int format(struct mrd_context_impl *c, const struct mrd_addr *addr, char *buf, size_t len)
 {
@@ -80,26 +76,36 @@ void mrd_ack_async_event(struct mrd_async_event *event)
 
 /* ---------------------------------------------------------------------------------------- figures */
 
-int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters, int max)
+int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *counters, int max,
+                             size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    struct mrd_counter found[ENGINE_COUNTERS];
+    int error = mrd_sized_check(&mrd_sized_counter, size);
 
+    if (!error)
+        error = mrd_context_enter(c);
     if (error)
         return error;
 
     const struct mrd_counter own[] = {
-        {"tx_burst_partial", "events", c->outbox.partial},
-        {"progress_thread_wakeups", "events",
-         atomic_load_explicit(&c->thread.wakeups, memory_order_relaxed)},
+        {.name = "tx_burst_partial", .unit = "events", .value = c->outbox.partial},
+        {.name = "progress_thread_wakeups",
+         .unit = "events",
+         .value = atomic_load_explicit(&c->thread.wakeups, memory_order_relaxed)},
     };
     const int num_own = (int)(sizeof(own) / sizeof(own[0]));
-    int n = mrd_engine_query_counters(c->engine, counters, max);
-
-    for (int i = 0; i < num_own && n + i < max; i++)
-        counters[n + i] = own[i];
+    mrd_engine_query_counters(c->engine, found, ENGINE_COUNTERS);
     mrd_context_leave(c);
-    return n + num_own;
+    for (int i = 0; i < ENGINE_COUNTERS + num_own && i < max; i++)
+        mrd_sized_write(&mrd_sized_counter, (char *)counters + (size_t)i * size, size,
+                        i < ENGINE_COUNTERS ? &found[i] : &own[i - ENGINE_COUNTERS]);
+    return ENGINE_COUNTERS + num_own;
+}
+
+int(mrd_query_counters)(struct mrd_context *context, struct mrd_counter *counters, int max)
+{
+    return mrd_query_counters_sized(context, counters, max, mrd_sized_counter.first_bytes);
 }
 
 /* Under the lock, which it drops. */
@@ -114,15 +120,17 @@ static int query_peer(struct mrd_context_impl *c, const struct mrd_addr *addr,
     error = format(c, addr, found.address, sizeof(found.address));
     mrd_context_leave(c);
     if (!error)
-        copy_sized(attr, size, &found, sizeof(found));
+        mrd_sized_write(&mrd_sized_peer_attr, attr, size, &found);
     return error;
 }
 
 int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_sized_check(&mrd_sized_peer_attr, size);
 
+    if (!error)
+        error = mrd_context_enter(c);
     return error ? error : query_peer(c, mrd_engine_ah_addr(ah), attr, size);
 }
 
@@ -130,9 +138,11 @@ int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_
                       size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_sized_check(&mrd_sized_peer_attr, size);
     struct mrd_addr addr;
 
+    if (!error)
+        error = mrd_context_enter(c);
     if (error)
         return error;
     error = mrd_engine_peer_addr(c->engine, peer_id, &addr);
@@ -147,9 +157,11 @@ int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_
 int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_sized_check(&mrd_sized_path_attr, size);
     struct mrd_path_attr found;
 
+    if (!error)
+        error = mrd_context_enter(c);
     if (error)
         return error;
     error = mrd_engine_query_path(c->engine, mrd_engine_ah_addr(ah), index, &found);
@@ -157,16 +169,18 @@ int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr
         return mrd_context_fail(c, error);
     found.port = c->ops->path_port(c->backend, found.port);
     mrd_context_leave(c);
-    copy_sized(attr, size, &found, sizeof(found));
+    mrd_sized_write(&mrd_sized_path_attr, attr, size, &found);
     return 0;
 }
 
 int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_sized_check(&mrd_sized_context_info, size);
     struct mrd_addr self;
 
+    if (!error)
+        error = mrd_context_enter(c);
     if (error)
         return error;
     error = c->ops->self_address(c->backend, &self);
@@ -186,6 +200,6 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
     strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);
     strncpy(found.cc, mrd_engine_cc_name(c->engine), sizeof(found.cc) - 1);
     mrd_context_leave(c);
-    copy_sized(info, size, &found, sizeof(found));
+    mrd_sized_write(&mrd_sized_context_info, info, size, &found);
     return 0;
 }

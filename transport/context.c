@@ -15,6 +15,7 @@
 #include "transport/error.h"
 #include "transport/progress.h"
 #include "transport/sim/sim_host.h"
+#include "transport/sized.h"
 
 enum {
     GIVE_WAY_SPINS = 512
@@ -303,14 +304,16 @@ fail:
     return NULL;
 }
 
-struct mrd_context *mrd_open_device(const struct mrd_device *device,
-                                    const struct mrd_context_attr *attr)
+struct mrd_context *mrd_open_device_sized(const struct mrd_device *device,
+                                          const struct mrd_context_attr *attr, size_t size)
 {
-    struct mrd_context_attr resolved;
+    struct mrd_context_attr asked = {0}, resolved;
     struct mrd_device first;
     struct mrd_context_impl *c = NULL;
-    int error = mrd_attr_resolve(attr, &resolved);
+    int error = attr ? mrd_sized_read(&mrd_sized_context_attr, &asked, attr, size) : 0;
 
+    if (!error)
+        error = mrd_attr_resolve(&asked, &resolved);
     if (error)
         goto out;
     if (!device) {
@@ -342,6 +345,12 @@ out:
     mrd_log(MRD_LOG_INFO, "%s: open, %u paths, %s, %s", c->context.device->name, c->paths,
             mrd_engine_spray_name(c->engine), mrd_engine_cc_name(c->engine));
     return &c->context;
+}
+
+struct mrd_context *(mrd_open_device)(const struct mrd_device *device,
+                                      const struct mrd_context_attr *attr)
+{
+    return mrd_open_device_sized(device, attr, mrd_sized_context_attr.first_bytes);
 }
 
 int mrd_close_device(struct mrd_context *context)

@@ -17,6 +17,12 @@
  * Completion contract: a signaled or failed work request gives exactly one completion, an unsignaled success none.
  * Posting reserves room in the completion queue, so a queue cannot overflow. A write's success means that its bytes
  * lie in the target's memory.
+ *
+ * Versions: a program may be compiled against an older or a newer header than the library's. Structs grow at their
+ * end only, and calls are told how long the caller's is: by an argument `size`, or by a macro of the call's name
+ * that passes sizeof to the call `..._sized`. A field that is set and that the library does not know is -EINVAL; one
+ * that the library does not fill is zero. A size below the first version's is -EINVAL. Bindings of other languages
+ * use the `_sized` calls: the functions behind the macros take the structs of version 0.1.
  */
 #ifndef MRD_MRD_H
 #define MRD_MRD_H
@@ -129,6 +135,10 @@ MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
  */
 MRD_EXPORT struct mrd_context *mrd_open_device(const struct mrd_device *device,
                                                const struct mrd_context_attr *attr);
+MRD_EXPORT struct mrd_context *mrd_open_device_sized(const struct mrd_device *device,
+                                                     const struct mrd_context_attr *attr,
+                                                     size_t size);
+#define mrd_open_device(...) mrd_open_device_sized(__VA_ARGS__, sizeof(struct mrd_context_attr))
 /* -EBUSY while objects of the context are left. Unacknowledged data to peers is not waited for. */
 MRD_EXPORT int mrd_close_device(struct mrd_context *context);
 
@@ -295,6 +305,10 @@ struct mrd_qp_attr {
 };
 
 MRD_EXPORT struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_attr *attr);
+MRD_EXPORT struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *attr,
+                                              size_t size);
+#define mrd_create_qp(...) mrd_create_qp_sized(__VA_ARGS__, sizeof(struct mrd_qp_init_attr))
+/* Of `attr` only the fields that attr_mask names are read. */
 MRD_EXPORT int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask);
 /* Outstanding work ends without completions; the peers are told. Completions already queued stay. */
 MRD_EXPORT int mrd_destroy_qp(struct mrd_qp *qp);
@@ -419,9 +433,15 @@ struct mrd_counter {
     uint64_t value;
 };
 
-/* Fill up to `max` counters of the context; the number there are. With max = 0 it only counts. */
+/*
+ * Fill up to `max` counters of the context, each `size` bytes after the one before; the number there are. With
+ * max = 0 it only counts.
+ */
 MRD_EXPORT int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters,
                                   int max);
+MRD_EXPORT int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *counters,
+                                        int max, size_t size);
+#define mrd_query_counters(...) mrd_query_counters_sized(__VA_ARGS__, sizeof(struct mrd_counter))
 
 /* One peer, seen from here. */
 struct mrd_peer_attr {

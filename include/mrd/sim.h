@@ -96,6 +96,8 @@ struct mrd_sim_attr {
 
 /* NULL with errno EINVAL, ENOMEM. */
 MRD_EXPORT struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr);
+MRD_EXPORT struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t size);
+#define mrd_sim_create(...) mrd_sim_create_sized(__VA_ARGS__, sizeof(struct mrd_sim_attr))
 /* Close all contexts first. */
 MRD_EXPORT void mrd_sim_destroy(struct mrd_sim *sim);
 /* Device of host 0 .. hosts-1; owned by the simulation. At most one open context a host at a time. */
@@ -136,6 +138,9 @@ struct mrd_sim_stats {
 };
 MRD_EXPORT int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
                                   struct mrd_sim_stats *stats);
+MRD_EXPORT int mrd_sim_link_stats_sized(const struct mrd_sim *sim, int from, int to, int link,
+                                        struct mrd_sim_stats *stats, size_t size);
+#define mrd_sim_link_stats(...) mrd_sim_link_stats_sized(__VA_ARGS__, sizeof(struct mrd_sim_stats))
 
 /*
  * All links by number, 0 .. mrd_sim_num_links() - 1. Names: "host3>leaf0", "leaf0>spine1" or "agg2>core5", with ".K"
@@ -146,6 +151,10 @@ MRD_EXPORT int mrd_sim_link_name(const struct mrd_sim *sim, uint32_t link, char 
 /* What a link is now and what it carried; either pointer may be NULL. */
 MRD_EXPORT int mrd_sim_query_link(const struct mrd_sim *sim, uint32_t link,
                                   struct mrd_sim_link *attr, struct mrd_sim_stats *stats);
+MRD_EXPORT int mrd_sim_query_link_sized(const struct mrd_sim *sim, uint32_t link,
+                                        struct mrd_sim_link *attr, struct mrd_sim_stats *stats,
+                                        size_t size);
+#define mrd_sim_query_link(...) mrd_sim_query_link_sized(__VA_ARGS__, sizeof(struct mrd_sim_stats))
 /* Packets lost end to end, by loss_ppb. */
 MRD_EXPORT uint64_t mrd_sim_lost(const struct mrd_sim *sim);
 /*

@@ -63,7 +63,8 @@ done
 # Counters of the engine, and of the context around it.
 counters=$(
     sed -nE 's/^ *X\(([a-z_]+), *"([a-z]+)".*/\1 \2/p' core/stats.h
-    sed -nE 's/^ *\{"([a-z_]+)", "([a-z]+)",.*/\1 \2/p' transport/api_query.c
+    tr '\n' ' ' <transport/api_query.c | grep -oE '\{\.name = "[a-z_]+", *\.unit = "[a-z]+"' |
+        sed -E 's/.*name = "([a-z_]+)".*unit = "([a-z]+)"/\1 \2/'
 )
 explained=$(sed -nE 's/^\.BR ([a-z_]+) " \(([a-z]+)\)"$/\1 \2/p' include/man/mrd.7)
 (($(wc -l <<<"$counters") > 40)) || fail "only these counters were found: $counters"

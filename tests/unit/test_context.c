@@ -107,6 +107,30 @@ static void mrd_open_device__bad_attributes(void **state)
     }
 }
 
+/* A field that only a later version has, and sizes that no version has. */
+static void mrd_open_device_sized__other_sizes(void **state)
+{
+    struct {
+        struct mrd_context_attr attr;
+        uint8_t tail[8];
+    } later = {.attr = {.address = "127.0.0.1"}};
+    struct mrd_context *context = mrd_open_device_sized(NULL, &later.attr, sizeof(later));
+
+    (void)state;
+    assert_non_null(context);
+    assert_int_equal(mrd_close_device(context), 0);
+    later.tail[7] = 1;
+    errno = 0;
+    assert_null(mrd_open_device_sized(NULL, &later.attr, sizeof(later)));
+    assert_int_equal(errno, EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "mrd_context_attr: byte "));
+    errno = 0;
+    assert_null(mrd_open_device_sized(NULL, &later.attr, 8));
+    assert_int_equal(errno, EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "mrd_context_attr of 8 bytes"));
+    assert_null(mrd_open_device_sized(NULL, &later.attr, SIZE_MAX));
+}
+
 static void mrd_open_device__environment_where_attr_is_default(void **state)
 {
     (void)state;
@@ -309,7 +333,7 @@ static void mrd_create_ah__address_and_back(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/* A caller built against an older or newer header gets what both know, and zeroes for the rest. */
+/* A caller built against a newer header gets zeroes for what the library does not know; no version is smaller. */
 static void mrd_query_context__other_sizes(void **state)
 {
     struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
@@ -328,9 +352,9 @@ static void mrd_query_context__other_sizes(void **state)
         assert_int_equal(larger.tail[i], 0);
 
     memset(&smaller, 0xee, sizeof(smaller));
-    assert_int_equal(mrd_query_context(context, &smaller, sizeof(smaller.paths)), 0);
-    assert_int_equal(smaller.paths, 2);
-    assert_int_equal(smaller.mtu, 0xeeeeeeee);
+    assert_int_equal(mrd_query_context(context, &smaller, 4), -EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "mrd_context_info of 4 bytes"));
+    assert_int_equal(smaller.paths, 0xeeeeeeee);
     assert_int_equal(mrd_close_device(context), 0);
 }
 
@@ -460,6 +484,7 @@ int main(void)
         cmocka_unit_test(mrd_get_device_list__udp_first_and_contexts_outlive_it),
         cmocka_unit_test(mrd_open_device__unknown_transport),
         cmocka_unit_test(mrd_open_device__bad_attributes),
+        cmocka_unit_test(mrd_open_device_sized__other_sizes),
         cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
         cmocka_unit_test(mrd_open_device__bad_environment),
         cmocka_unit_test(mrd_set_log__levels),

@@ -9,6 +9,7 @@
 
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
+#include "transport/sized.h"
 
 enum {
     HOSTS_DEFAULT = 2,
@@ -61,11 +62,15 @@ static int init_hosts(struct mrd_sim *sim, struct mrd_rng *rng)
     return 0;
 }
 
-struct mrd_sim *mrd_sim_create(const struct mrd_sim_attr *attr)
+struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t size)
 {
-    struct mrd_sim_attr filled = attr ? *attr : (struct mrd_sim_attr){0};
+    struct mrd_sim_attr filled = {0};
     struct mrd_rng rng;
 
+    if (attr && mrd_sized_read(&mrd_sized_sim_attr, &filled, attr, size) != 0) {
+        errno = EINVAL;
+        return NULL;
+    }
     if (fill_attr(&filled) != 0) {
         mrd_error_set("simulation: an attribute is out of range");
         errno = EINVAL;
@@ -104,6 +109,11 @@ fail:
         mrd_error_set("simulation: no memory");
     errno = -ret;
     return NULL;
+}
+
+struct mrd_sim *(mrd_sim_create)(const struct mrd_sim_attr *attr)
+{
+    return mrd_sim_create_sized(attr, mrd_sized_sim_attr.first_bytes);
 }
 
 void mrd_sim_destroy(struct mrd_sim *sim)
@@ -262,16 +272,23 @@ static void add_stats(struct mrd_sim *sim, uint32_t wire, void *arg)
     sum->bytes += stats->bytes;
 }
 
-int mrd_sim_link_stats(const struct mrd_sim *sim, int from, int to, int link,
-                       struct mrd_sim_stats *stats)
+int mrd_sim_link_stats_sized(const struct mrd_sim *sim, int from, int to, int link,
+                             struct mrd_sim_stats *stats, size_t size)
 {
+    struct mrd_sim_stats sum = {0};
     struct link_box box;
 
-    if (box_of(sim, from, to, link, &box) != 0)
+    if (mrd_sized_check(&mrd_sized_sim_stats, size) != 0 || box_of(sim, from, to, link, &box) != 0)
         return -EINVAL;
-    *stats = (struct mrd_sim_stats){0};
-    for_each_wire((struct mrd_sim *)(uintptr_t)sim, &box, add_stats, stats);
+    for_each_wire((struct mrd_sim *)(uintptr_t)sim, &box, add_stats, &sum);
+    mrd_sized_write(&mrd_sized_sim_stats, stats, size, &sum);
     return 0;
+}
+
+int(mrd_sim_link_stats)(const struct mrd_sim *sim, int from, int to, int link,
+                        struct mrd_sim_stats *stats)
+{
+    return mrd_sim_link_stats_sized(sim, from, to, link, stats, mrd_sized_sim_stats.first_bytes);
 }
 
 uint64_t mrd_sim_lost(const struct mrd_sim *sim)
@@ -290,16 +307,22 @@ int mrd_sim_link_name(const struct mrd_sim *sim, uint32_t link, char *name, size
                                         : -EINVAL;
 }
 
-int mrd_sim_query_link(const struct mrd_sim *sim, uint32_t link, struct mrd_sim_link *attr,
-                       struct mrd_sim_stats *stats)
+int mrd_sim_query_link_sized(const struct mrd_sim *sim, uint32_t link, struct mrd_sim_link *attr,
+                             struct mrd_sim_stats *stats, size_t size)
 {
-    if (link >= sim->fabric.num_wires)
+    if (mrd_sized_check(&mrd_sized_sim_stats, size) != 0 || link >= sim->fabric.num_wires)
         return -EINVAL;
     if (attr)
         *attr = sim->fabric.wires[link].attr;
     if (stats)
-        *stats = sim->fabric.wires[link].stats;
+        mrd_sized_write(&mrd_sized_sim_stats, stats, size, &sim->fabric.wires[link].stats);
     return 0;
+}
+
+int(mrd_sim_query_link)(const struct mrd_sim *sim, uint32_t link, struct mrd_sim_link *attr,
+                        struct mrd_sim_stats *stats)
+{
+    return mrd_sim_query_link_sized(sim, link, attr, stats, mrd_sized_sim_stats.first_bytes);
 }
 
 int mrd_sim_set_loss_mask(struct mrd_sim *sim, int from, int to, uint64_t mask)

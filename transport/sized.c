@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/sized.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "mrd/sim.h"
+#include "transport/error.h"
+
+/* A size above this is a mistake, perhaps of a binding that passes none: do not look for fields there. */
+enum { BYTES_MAX = 4096 };
+
+#define END_OF(type, field) (offsetof(struct type, field) + sizeof(((struct type *)0)->field))
+
+/* The structs that grow, and the last field of each in its first version, which has no padding behind it. */
+#define SIZED(name_, last_of_first)                                                                \
+    static_assert(END_OF(mrd_##name_, last_of_first) % _Alignof(struct mrd_##name_) == 0,          \
+                  "struct mrd_" #name_ " would grow into its padding");                            \
+    const struct mrd_sized mrd_sized_##name_ = {                                                   \
+        .name = "struct mrd_" #name_,                                                              \
+        .bytes = sizeof(struct mrd_##name_),                                                       \
+        .first_bytes = END_OF(mrd_##name_, last_of_first),                                         \
+    }
+
+SIZED(context_attr, entropy);
+SIZED(qp_init_attr, rnr_timer_ns);
+SIZED(counter, value);
+SIZED(peer_attr, address);
+SIZED(path_attr, min_rtt_ns);
+SIZED(context_info, reserved);
+SIZED(sim_attr, ack_priority);
+SIZED(sim_stats, bytes);
+
+/*
+ * The structs that callers fill or have filled, and that never change their size: arrays and lists of the data path,
+ * structs inside others, and those that have `reserved` to grow into. Not here: struct mrd_qp_attr, of which only what
+ * attr_mask names is read; structs that the library allocates; and structs that it passes to callbacks.
+ */
+#define FIXED(name, bytes_of_lp64)                                                                 \
+    static_assert(sizeof(void *) != 8 || sizeof(struct mrd_##name) == (bytes_of_lp64),             \
+                  "struct mrd_" #name " never changes its size")
+
+FIXED(device, 48);
+FIXED(wc, 64);
+FIXED(async_event, 168);
+FIXED(sge, 16);
+FIXED(send_wr, 88);
+FIXED(recv_wr, 32);
+FIXED(qp_cap, 20);
+FIXED(sim_link, 96);
+FIXED(sim_tier, 40);
+FIXED(sim_topology, 136);
+
+int mrd_sized_check(const struct mrd_sized *kind, size_t bytes)
+{
+    if (bytes < kind->first_bytes || bytes > BYTES_MAX) {
+        mrd_error_set("%s of %zu bytes: expected %zu, or more from a later version", kind->name,
+                      bytes, kind->first_bytes);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int mrd_sized_read(const struct mrd_sized *kind, void *to, const void *from, size_t from_bytes)
+{
+    size_t known_bytes = from_bytes < kind->bytes ? from_bytes : kind->bytes;
+    int error = mrd_sized_check(kind, from_bytes);
+
+    if (error)
+        return error;
+    for (size_t i = known_bytes; i < from_bytes; i++) {
+        if (((const uint8_t *)from)[i]) {
+            mrd_error_set("%s: byte %zu is set, of a field that this version (%s) does not have",
+                          kind->name, i, mrd_version());
+            return -EINVAL;
+        }
+    }
+    memset(to, 0, kind->bytes);
+    memcpy(to, from, known_bytes);
+    return 0;
+}
+
+void mrd_sized_write(const struct mrd_sized *kind, void *to, size_t to_bytes, const void *from)
+{
+    size_t known_bytes = to_bytes < kind->bytes ? to_bytes : kind->bytes;
+
+    memcpy(to, from, known_bytes);
+    memset((uint8_t *)to + known_bytes, 0, to_bytes - known_bytes);
+}
