@@ -26,12 +26,12 @@ struct mrd_rcv_path {
 };
 
 struct mrd_rcv {
-    uint32_t mask;    /* tracker - 1 */
-    uint32_t cum;     /* all below are received and reportable */
-    uint32_t highest; /* one past the highest received */
-    uint32_t limit;   /* psn_limit as last told: beyond it nothing is taken */
-    uint32_t num_held;
-    uint32_t serial; /* of the last ack */
+    uint32_t mask;     /* tracker - 1 */
+    uint32_t cum;      /* all below are received and reportable */
+    uint32_t highest;  /* one past the highest received */
+    uint32_t limit;    /* psn_limit as last told: beyond it nothing is taken */
+    uint32_t num_held; /* refused PSNs whose refusal is not acked */
+    uint32_t serial;   /* of the last ack */
     uint64_t received[MRD_TRACKER_MAX / 64], held[MRD_TRACKER_MAX / 64];
 
     uint32_t since_ack; /* packets since the last ack */

@@ -133,7 +133,7 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
     }
 }
 
-/* The ack is for our space and from whom we speak to; bind, and note that the peer lives. */
+/* The ack is for our space and from whom we speak to: bind. */
 static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
                                      uint32_t dst_inc, uint32_t epoch, uint32_t cum)
 {
@@ -146,9 +146,10 @@ static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer
     }
     tx->bound_inc = src_inc;
     tx->acked_once = true;
+    tx->hello = false;
     tx->has_cookie = false;
     tx->active_ns = e->now;
-    mrd_engine_heard(e, peer);
+    peer->heard_ns = e->now;
     return tx;
 }
 
@@ -284,6 +285,17 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_engine_ready(e, peer);
 }
 
+/*
+ * The peer says which of its own spaces are over. What is half here of such a one will never be whole. (We may have been
+ * stopped while it gave us up: nothing else would tell.)
+ */
+static void learn_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
+                             uint32_t live_epoch)
+{
+    if (peer->rx_state == MRD_RX_HELD && peer->rx_inc == src_inc && peer->rx_epoch < live_epoch)
+        mrd_engine_drop_rx(e, peer, MRD_RX_TOMB);
+}
+
 void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
                        const struct mrd_rx_packet *packet)
 {
@@ -294,6 +306,7 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     struct mrd_tx_half *tx;
     struct mrd_peer *peer;
     uint64_t inflight;
+    bool news;
 
     addr.port = head->reply;
     peer = mrd_peer_find(&e->peers, &addr);
@@ -305,8 +318,10 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     if (!tx)
         return;
     e->stats.rx_acks++;
+    learn_live_epoch(e, peer, head->src_inc, ack.live_epoch);
     inflight = tx->sent.inflight_bytes;
-    if (fresh(e, tx, ack.serial)) {
+    news = fresh(e, tx, ack.serial);
+    if (news) {
         tx->psn_limit = ack.psn_limit;
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
         echo_of(e, tx, &ack, &a);
@@ -318,6 +333,8 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     sum.echo_stamp = ack.echo_stamp;
     ack_through(e, peer, ack.cum, &sum);
     ack_slices(e, peer, &ack, &sum);
+    if (sum.packets || (news && (ack.num_dups || ack.flags & MRD_ACK_ECHO)))
+        mrd_engine_answered(e, peer);
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);
@@ -336,7 +353,8 @@ void mrd_engine_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
     if (!tx)
         return;
     inflight = tx->sent.inflight_bytes;
-    if (fresh(e, tx, head->ack_serial)) {
+    if (fresh(e, tx, head->ack_serial)) { /* one rides only if something came since the last */
+        mrd_engine_answered(e, peer);
         tx->psn_limit = head->ack_psn_limit;
         a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
         if (a.rtt_ns)

@@ -77,6 +77,7 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), packet_room(e), e->now);
     r->twice = false;
     r->now = once_more; /* no room for both: the second follows */
+    ack.live_epoch = peer->tx ? peer->tx->epoch : e->epoch_next;
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {
@@ -112,6 +113,7 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
         tx->epoch_ns = e->now;
     if (!tx->acked_once && e->now - tx->epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
         head->flags |= MRD_WIRE_FIRST_CONTACT;
+        head->patience_ns = e->config.peer_timeout_ns;
         if (tx->has_cookie) {
             head->flags |= MRD_WIRE_COOKIE;
             head->cookie = tx->cookie;

@@ -6,8 +6,18 @@
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
-void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_pend *pend)
+struct mrd_pend *mrd_engine_pend_take(struct mrd_engine *e, struct mrd_peer *peer)
 {
+    struct mrd_pend *pend = mrd_pool_alloc(&e->pend_pool);
+
+    if (pend)
+        peer->num_pends++;
+    return pend;
+}
+
+void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend)
+{
+    peer->num_pends--;
     mrd_pool_release(&e->pend_pool, pend);
 }
 
@@ -18,7 +28,7 @@ void mrd_engine_flow_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
     while ((pend = mrd_flow_rx_deliver(flow))) {
         if (pend->complete)
             mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
-        mrd_engine_pend_release(e, pend);
+        mrd_engine_pend_release(e, flow->peer, pend);
     }
 }
 
@@ -75,7 +85,7 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
 
         if (pend->recv)
             mrd_qp_recv_return(flow->qp, pend->recv);
-        mrd_engine_pend_release(e, pend);
+        mrd_engine_pend_release(e, flow->peer, pend);
     }
 }
 
@@ -110,7 +120,7 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
                 pend->wc.status = status;
             mrd_engine_recv_done(e, flow->qp, pend->recv, &pend->wc);
         }
-        mrd_engine_pend_release(e, pend);
+        mrd_engine_pend_release(e, flow->peer, pend);
     }
     /* Newest first: each goes to the front of its queue. */
     while (!mrd_list_empty(&flow->reserved)) {
@@ -119,26 +129,26 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
         mrd_list_remove(&pend->node);
         if (pend->recv)
             mrd_qp_recv_return(flow->qp, pend->recv);
-        mrd_engine_pend_release(e, pend);
+        mrd_engine_pend_release(e, flow->peer, pend);
     }
     mrd_hash_del(&e->flows_rx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_pool_release(&e->flow_rx_pool, flow);
 }
 
-void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_node *done)
+void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_node *done)
 {
     struct mrd_node *n;
 
     while ((n = mrd_list_pop(done)))
-        mrd_engine_pend_release(e, mrd_container_of(n, struct mrd_pend, node));
+        mrd_engine_pend_release(e, peer, mrd_container_of(n, struct mrd_pend, node));
 }
 
 /* The message will never be delivered: its places in MSN and RSN are free. Two pending records must be at hand. */
 void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
                           bool has_rsn, uint32_t rsn)
 {
-    struct mrd_pend *pend = mrd_pool_alloc(&e->pend_pool);
+    struct mrd_pend *pend = mrd_engine_pend_take(e, flow->peer);
     struct mrd_node done;
 
     assert(pend);
@@ -147,16 +157,16 @@ void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32
 
         if (reserved) {
             mrd_qp_recv_return(flow->qp, reserved->recv);
-            mrd_engine_pend_release(e, reserved);
+            mrd_engine_pend_release(e, flow->peer, reserved);
         }
     } else if (has_rsn) {
-        struct mrd_pend *gone = mrd_pool_alloc(&e->pend_pool);
+        struct mrd_pend *gone = mrd_engine_pend_take(e, flow->peer);
 
         assert(gone);
         mrd_flow_rx_gone_rsn(flow, gone, rsn);
         mrd_list_init(&done);
         mrd_flow_rx_skip_gone(flow, &done);
-        mrd_engine_pends_release(e, &done);
+        mrd_engine_pends_release(e, flow->peer, &done);
     }
     memset(pend, 0, sizeof(*pend));
     pend->msn = msn;

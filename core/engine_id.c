@@ -10,11 +10,11 @@
 
 #include "core/engine_impl.h"
 
-void mrd_engine_heard(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_engine_answered(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    peer->heard_ns = e->now;
     if (!peer->tx)
         return;
+    peer->given_up = false;
     peer->tx->unanswered = 0;
     peer->tx->patience_ns = mrd_engine_present(e);
 }
@@ -86,7 +86,10 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
 static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
-    uint64_t b = MRD_SEND_IDLE_LIFE_NS + e->config.peer_timeout_ns + 2 * MRD_PACKET_LIFE_NS;
+    uint64_t patience_ns = peer->rx_patience_ns > e->config.peer_timeout_ns
+                               ? peer->rx_patience_ns
+                               : e->config.peer_timeout_ns;
+    uint64_t b = MRD_SEND_IDLE_LIFE_NS + patience_ns + 2 * MRD_PACKET_LIFE_NS;
 
     return peer->rx_state != MRD_RX_NONE && e->empty_ns > peer->heard_ns + (a > b ? a : b);
 }
@@ -152,6 +155,31 @@ struct mrd_peer *mrd_engine_peer_for(struct mrd_engine *e, const struct mrd_addr
 
 /* ---------------------------------------------------------------------------------------- send halves */
 
+/* A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever answers first. */
+static void begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc)
+{
+    tx->epoch = e->epoch_next++;
+    tx->epoch_ns = MRD_NEVER;
+    tx->bound_inc = inc;
+    tx->knew_inc = inc != 0;
+    tx->opened_least_ns = INT64_MIN;
+    tx->opened_most_ns = INT64_MAX;
+    tx->psn_limit = e->config.mover.tracker / 4;
+}
+
+/*
+ * Does an empty packet go first? While we are young, both ends may have opened at the same time, and a challenge could not
+ * tell whether our epoch began before the peer did; and a peer that was given up may be down now and answer as another
+ * life. Else data goes at once.
+ */
+static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    if (peer->rx_state == MRD_RX_HELD)
+        return false;
+    return peer->given_up ||
+           (e->config.challenge_ns && e->now - e->opened_ns <= e->config.challenge_ns);
+}
+
 struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_mover *m = &e->config.mover;
@@ -169,16 +197,44 @@ struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *pe
         mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     expire_rx(e, peer);
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, m->tune, e->now);
-    tx->epoch = e->epoch_next++;
-    tx->bound_inc = peer->rx_state == MRD_RX_NONE ? 0 : peer->rx_inc;
+    /* Not to a life that a tombstone remembers: whoever answers now is another, or begins anew. */
+    begin_epoch(e, tx, peer->rx_state == MRD_RX_HELD ? peer->rx_inc : 0);
+    tx->hello = tx->silence_probe = begins_with_hello(e, peer);
     tx->active_ns = e->now;
     tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
-    tx->psn_limit = m->tracker / 4;
     cc.packet_bytes = tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes;
     mrd_cc_init(&tx->cc, e->cc, &cc);
     tx->spray.ops = e->spray;
     e->spray->init(&tx->spray, &tx->paths, &e->rng);
     return tx;
+}
+
+/* The epoch ends, and nothing but empty packets went out in it: all work goes on in the next one. */
+static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_pool *pages = tx->sent.pages;
+
+    if (!tx->hello || tx->renewals++ == MRD_RENEWALS_MAX)
+        return false;
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
+        struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+
+        if (rec && rec->state == MRD_SENT_INFLIGHT) {
+            assert(rec->kind == MRD_SENT_EMPTY);
+            mrd_path_forgot(&tx->paths, rec->path);
+            mrd_sent_lose(&tx->sent, rec, tx->path);
+        }
+    }
+    mrd_sent_fini(&tx->sent);
+    mrd_sent_init(&tx->sent, pages, e->config.mover.tracker);
+    mrd_loss_init(&tx->loss, e->config.mover.tune, e->now);
+    begin_epoch(e, tx, inc);
+    tx->ack_seen = tx->has_cookie = tx->copy_due = false;
+    tx->since_request = tx->request_psn = tx->probes_due = 0;
+    tx->silence_probe = true;
+    mrd_engine_ready(e, peer);
+    return true;
 }
 
 static void free_refusal(struct mrd_engine *e, struct mrd_refusal *r)
@@ -251,6 +307,7 @@ void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 {
     e->stats.peers_unreachable++;
     mrd_engine_event(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    peer->given_up = true;
     /* Both directions end: what the peer still sends into its space is answered by resets. */
     mrd_engine_drop_rx(e, peer, peer->rx_state == MRD_RX_NONE ? MRD_RX_NONE : MRD_RX_TOMB);
     mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
@@ -354,7 +411,9 @@ struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire
         send_reset(e, peer, head, packet);
         return NULL;
     }
-    mrd_engine_heard(e, peer);
+    peer->heard_ns = e->now;
+    if (fc)
+        peer->rx_patience_ns = head->patience_ns;
     if (!is_unknown(&packet->to)) {
         peer->local = packet->to;
         peer->local.port = 0;
@@ -373,11 +432,23 @@ static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head
     return mrd_peer_find(&e->peers, &addr);
 }
 
+/* The peer does not know our space any more: our work to it ends. Told only if anything was lost by that. */
+static void peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
+{
+    if (receives_lost || !mrd_list_empty(&peer->msgs)) {
+        e->stats.peers_restarted++;
+        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+    }
+    peer->given_up = true;
+    mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
 void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                          const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    bool dropped;
 
     if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->epoch ||
         (tx->bound_inc && tx->bound_inc != head->src_inc)) {
@@ -385,33 +456,40 @@ void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
         return;
     }
     e->stats.rx_resets++;
-    e->stats.peers_restarted++;
-    mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
-    if (peer->rx_state == MRD_RX_HELD && peer->rx_inc == head->src_inc &&
-        peer->rx_epoch < head->live_epoch)
+    dropped = peer->rx_state == MRD_RX_HELD && peer->rx_inc == head->src_inc &&
+              peer->rx_epoch < head->live_epoch;
+    if (dropped)
         mrd_engine_drop_rx(e, peer, MRD_RX_TOMB);
-    mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    if (!renew_epoch(e, peer, 0))
+        peer_restarted(e, peer, dropped);
 }
 
 /*
- * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells. An epoch
- * that began before may have been executed by an earlier life, and ends; one that began after is safe. In doubt (the
- * challenge was long on its way) nothing is done: the next one may tell, and the flag's life bounds the doubt.
+ * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells; all challenges
+ * of the epoch together. An epoch that began before may have been executed by an earlier life, and ends; one that began
+ * after is safe. In doubt (the challenges were long on their way) nothing is done: the next one may tell, and the flag's
+ * life bounds the doubt.
  */
 enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
 
-static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+static enum epoch_age compare_epoch(const struct mrd_engine *e, struct mrd_tx_half *tx,
                                     const struct mrd_wire_head *head)
 {
-    uint64_t up_ns = head->up_usec * MRD_USEC;
-    uint32_t flight = (uint32_t)(e->now / MRD_WIRE_STAMP_NS) - head->echo_stamp;
-    uint64_t age_ns = e->now - tx->epoch_ns;
-    uint64_t flight_ns = (uint64_t)flight * MRD_WIRE_STAMP_NS;
+    uint32_t flight = mrd_engine_stamp(e->now) - head->echo_stamp;
+    int64_t most_ns = (int64_t)(e->now - head->up_usec * MRD_USEC);
+    int64_t least_ns = most_ns - (int64_t)(flight * (uint64_t)MRD_WIRE_STAMP_NS + MRD_USEC);
 
-    if (age_ns < up_ns || head->up_usec == UINT32_MAX)
+    if (tx->knew_inc || tx->epoch_ns == MRD_NEVER || head->up_usec == UINT32_MAX)
         return EPOCH_YOUNGER;
-    return flight_ns <= age_ns && age_ns - flight_ns > up_ns + MRD_USEC ? EPOCH_OLDER
-                                                                        : EPOCH_IN_DOUBT;
+    if (most_ns < tx->opened_most_ns)
+        tx->opened_most_ns = most_ns;
+    /* A stamp from before the epoch is none of its packets'. */
+    if (least_ns > tx->opened_least_ns &&
+        (uint64_t)flight * MRD_WIRE_STAMP_NS <= e->now - tx->epoch_ns + MRD_WIRE_STAMP_NS)
+        tx->opened_least_ns = least_ns;
+    if ((int64_t)tx->epoch_ns > tx->opened_most_ns)
+        return EPOCH_YOUNGER;
+    return (int64_t)tx->epoch_ns < tx->opened_least_ns ? EPOCH_OLDER : EPOCH_IN_DOUBT;
 }
 
 /* The challenger executed nothing: bind to it and repeat everything with the cookie. */
@@ -430,21 +508,26 @@ void mrd_engine_rx_challenge(struct mrd_engine *e, const struct mrd_wire_head *h
         return; /* one of several, answered already */
     switch (compare_epoch(e, tx, head)) {
     case EPOCH_OLDER:
+        if (renew_epoch(e, peer, head->src_inc))
+            break;
         e->stats.rx_resets++;
-        e->stats.peers_restarted++;
-        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
-        mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+        peer_restarted(e, peer, false);
         return;
     case EPOCH_IN_DOUBT:
+        if (renew_epoch(e, peer, head->src_inc))
+            break;
         return;
     case EPOCH_YOUNGER:
         break;
     }
+    /* From here on the epoch is younger than the challenger, and what was held back may go. */
+    tx->hello = tx->silence_probe = false;
     e->stats.rx_challenges++;
     tx->bound_inc = head->src_inc;
     tx->cookie = head->cookie;
     tx->has_cookie = true;
-    mrd_engine_heard(e, peer);
+    peer->heard_ns = e->now;
+    mrd_engine_answered(e, peer);
     while (tx->sent.inflight.num) {
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
 

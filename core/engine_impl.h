@@ -148,8 +148,8 @@ static inline uint64_t mrd_engine_present(const struct mrd_engine *e)
 }
 
 /* engine_id.c */
-/* Something valid came from the peer. */
-void mrd_engine_heard(struct mrd_engine *e, struct mrd_peer *peer);
+/* The peer told something of packets of ours: they get there, and it answers. */
+void mrd_engine_answered(struct mrd_engine *e, struct mrd_peer *peer);
 /* The space that a DATA packet belongs to: the peer, with a receive half that holds it; or NULL: dealt with. */
 struct mrd_peer *mrd_engine_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                      const struct mrd_rx_packet *packet);
@@ -255,8 +255,10 @@ void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32
 /* What it holds completes with `status`; reserved receives go back to their queue. */
 void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
                              enum mrd_wc_status status);
-void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_pend *pend);
-void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_node *done);
+/* Pending records are counted for the peer that they are for. NULL: there is none. */
+struct mrd_pend *mrd_engine_pend_take(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend);
+void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_node *done);
 
 /* engine_ack.c */
 void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -340,6 +342,8 @@ bool mrd_engine_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
                          bool *held);
 
 /* engine_timer.c */
+/* Does it hold here what only the peer can release: half messages, what is held back or reserved, refused PSNs? */
+bool mrd_engine_is_owed(const struct mrd_peer *peer);
 /* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */
 bool mrd_engine_full_window(const struct mrd_tx_half *tx);
 /* Compute and arm the peer's next deadline, as of now_ns. */

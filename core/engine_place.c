@@ -73,6 +73,14 @@ static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
     return TAKEN;
 }
 
+/* Its share of the pending records has room for so many, beside those that ending a message may need. */
+static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num)
+{
+    uint32_t free = mrd_pool_free(&e->pend_pool);
+
+    return free >= num + REFUSAL_PENDS && peer->num_pends + num < free - num;
+}
+
 /* A receive for RSN: with all lower unbound ones, in order, or not at all. */
 static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn,
                            struct mrd_pend **pend)
@@ -82,17 +90,17 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
 
     if (need > flow->qp->num_posted)
         return MRD_REFUSE_RNR;
-    if (need + REFUSAL_PENDS > mrd_pool_free(&e->pend_pool))
+    if (!may_take_pends(e, flow->peer, need))
         return MRD_REFUSE_RESOURCES;
     mrd_list_init(&done);
     while (!mrd_seq_before(rsn, flow->rsn_next)) {
         mrd_flow_rx_skip_gone(flow, &done);
         if (mrd_seq_before(rsn, flow->rsn_next))
             break;
-        mrd_flow_rx_reserve(flow, mrd_pool_alloc(&e->pend_pool), mrd_qp_recv_take(flow->qp));
+        mrd_flow_rx_reserve(flow, mrd_engine_pend_take(e, flow->peer), mrd_qp_recv_take(flow->qp));
     }
     mrd_flow_rx_skip_gone(flow, &done);
-    mrd_engine_pends_release(e, &done);
+    mrd_engine_pends_release(e, flow->peer, &done);
     *pend = mrd_flow_rx_claim(flow, rsn);
     return *pend ? TAKEN : MRD_REFUSE_INVALID;
 }
@@ -104,7 +112,7 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
     uint8_t code;
 
     b->flow = mrd_engine_flow_of(e, peer, b->qp, part, &msn, &rsn);
-    if (!b->flow || mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS)
+    if (!b->flow || !may_take_pends(e, peer, 0))
         return MRD_REFUSE_RESOURCES;
     switch (mrd_flow_rx_judge(b->flow, msn, consumes(part), rsn)) {
     case MRD_MSN_OLD:
@@ -126,7 +134,7 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
             return code;
         b->recv = b->pend->recv;
     } else {
-        b->pend = mrd_pool_alloc(&e->pend_pool);
+        b->pend = mrd_engine_pend_take(e, peer);
     }
     memset(b->pend, 0, sizeof(*b->pend));
     mrd_list_init(&b->pend->node);
@@ -206,15 +214,6 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
 }
 
 /* ---------------------------------------------------------------------------------------- segments */
-
-static void owed(struct mrd_engine *e, struct mrd_peer *peer)
-{
-    struct mrd_rx_half *rx = peer->rx;
-
-    rx->silence_ns = 0;
-    rx->probe_at_ns = rx->slots.num_open ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
-    mrd_engine_arm(e, peer, rx->probe_at_ns);
-}
 
 static struct bound slot_bound(const struct mrd_slot *slot)
 {
@@ -321,7 +320,6 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
     if (!slot_memory_valid(e, slot)) {
         code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
         mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_LOC_PROT_ERR);
-        owed(e, peer);
         return code;
     }
     if (payload && slot->op == MRD_OP_SEND)
@@ -339,7 +337,6 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_slots_end(&peer->rx->slots, slot, MRD_SLOT_CLOSED);
         conclude(e, &b, &wc);
     }
-    owed(e, peer);
     return TAKEN;
 }
 
@@ -356,7 +353,6 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     /* Also an id never seen: its late packets must not start it. */
     mrd_slots_shut(&peer->rx->slots, part->id);
-    owed(e, peer);
 }
 
 /* TAKEN, or QPN: an ordered message that its sender gave up, and nobody to tell; so nothing behind it is delivered. */

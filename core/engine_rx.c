@@ -36,6 +36,16 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         mrd_engine_arm(e, peer, r->due_ns);
 }
 
+/* Whoever owes us is probed after a silence. */
+static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_rx_half *rx = peer->rx;
+
+    rx->silence_ns = 0;
+    rx->probe_at_ns = mrd_engine_is_owed(peer) ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
+    mrd_engine_arm(e, peer, rx->probe_at_ns);
+}
+
 static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
                    const struct mrd_rx_packet *packet, const uint8_t *payload, uint32_t payload_len)
 {
@@ -69,6 +79,7 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     peer->bytes_received += payload_len;
     mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
     mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, mrd_engine_stamp(e->now), e->now);
+    watch_silence(e, peer);
     owe_ack(e, peer, head, end, had_gap);
 }
 

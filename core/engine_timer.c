@@ -68,6 +68,24 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_
     mrd_engine_arm(e, peer, at != MRD_NEVER && at < soon ? soon : at);
 }
 
+bool mrd_engine_is_owed(const struct mrd_peer *peer)
+{
+    return peer->rx->slots.num_open || peer->num_pends || peer->rx->rcv.num_held;
+}
+
+/*
+ * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake but only its own, as
+ * long as it waits for us.
+ */
+static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t own_ns = e->config.peer_timeout_ns;
+
+    if (!peer->rx || peer->msgs.next != &peer->msgs)
+        return own_ns;
+    return peer->rx_patience_ns > own_ns ? peer->rx_patience_ns : own_ns;
+}
+
 /* Silent for the timeout although it was asked often enough since we ourselves last slept. */
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -75,7 +93,7 @@ static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *pe
     /* Negative where a stall is counted from before the last asking: a post sends without looking for one. */
     int64_t silent_ns = (int64_t)(mrd_engine_present(e) - tx->patience_ns);
 
-    return tx->unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)e->config.peer_timeout_ns;
+    return tx->unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)patience_ns(e, peer);
 }
 
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
@@ -106,19 +124,27 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_engine_ready(e, peer);
 }
 
+/*
+ * The peer owes us and is silent. What is in flight to it has timers of its own; else an empty packet asks.
+ */
 static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_rx_half *rx = peer->rx;
     struct mrd_tx_half *tx = mrd_engine_tx_half(e, peer);
+    struct mrd_rx_half *rx = peer->rx; /* may have expired only now */
     uint64_t least = 8 * tx->loss.srtt_ns;
 
+    if (!rx)
+        return;
+    rx->probe_at_ns = MRD_NEVER;
+    if (!mrd_engine_is_owed(peer))
+        return;
     rx->silence_ns = rx->silence_ns ? 2 * rx->silence_ns : MRD_SILENCE_MIN_NS;
     if (rx->silence_ns < least)
         rx->silence_ns = least;
     if (rx->silence_ns > MRD_SILENCE_MAX_NS)
         rx->silence_ns = MRD_SILENCE_MAX_NS;
     rx->probe_at_ns = e->now + rx->silence_ns;
-    tx->silence_probe = true;
+    tx->silence_probe = !mrd_sent_oldest(&tx->sent);
     /* The silence may be for want of our last ack, which died on its way. */
     rx->rcv.now = rx->rcv.twice = true;
     mrd_engine_ready(e, peer);

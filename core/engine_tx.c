@@ -274,8 +274,17 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
 
 /* ---------------------------------------------------------------------------------------- a peer, all peers */
 
+/* Until the peer's life is known, nothing goes that it may execute. */
+static bool first_contact(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    return send_copy(e, peer, o) || send_probe(e, peer, o) || retransmit(e, peer, o) ||
+           send_silence_probe(e, peer, o);
+}
+
 static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
 {
+    if (peer->tx->hello)
+        return first_contact(e, peer, o);
     return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
            send_ready(e, peer, o) || retransmit_control(e, peer, o) || send_probe(e, peer, o) ||
            retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||

@@ -19,6 +19,7 @@ enum {
     MRD_ACK_DUPS_MAX = 4,   /* duplicates told in an ack */
     MRD_QPN_FIRST = 16,     /* smaller numbers are kept for later use */
     MRD_RNR_DOUBLINGS = 6,  /* of the delay between attempts while no receive is posted */
+    MRD_RENEWALS_MAX = 8,   /* epochs that end before a first contact comes about */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,      /* retransmissions remembered to tell spurious ones */
 };

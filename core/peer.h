@@ -68,11 +68,17 @@ struct mrd_tx_half {
     uint32_t epoch;
     uint32_t bound_inc; /* incarnation that it speaks to; 0: not known yet */
     bool acked_once;    /* the first-contact flag is over */
-    bool ack_seen;      /* ack_serial is valid */
-    bool limited;       /* the window held it back at the last try */
+    bool knew_inc;      /* bound_inc was known when the epoch began: its life is older than that */
+    /* An empty packet went first, and all else waits for its answer: whatever becomes of the epoch, no work is lost. */
+    bool hello;
+    uint8_t renewals; /* epochs that ended while `hello` */
+    bool ack_seen;    /* ack_serial is valid */
+    bool limited;     /* the window held it back at the last try */
     uint64_t cookie;
     bool has_cookie;
-    uint64_t epoch_ns;  /* first packet; MRD_NEVER: none yet */
+    uint64_t epoch_ns; /* first packet; MRD_NEVER: none yet */
+    /* What challenges told of when the peer opened: not before, not after. */
+    int64_t opened_least_ns, opened_most_ns;
     uint64_t active_ns; /* last packet or ack */
     uint64_t ask_ns;    /* without a grant: when to ask for one */
     uint32_t ack_serial;
@@ -144,7 +150,10 @@ struct mrd_peer {
     uint32_t payload_bytes;  /* 0: the mover's */
     uint8_t rx_state;        /* enum mrd_rx_state */
     uint8_t rx_life;         /* counts receive halves */
+    bool given_up;           /* it was unreachable, or restarted, and did not answer since */
     uint32_t rx_inc, rx_epoch;
+    uint64_t rx_patience_ns; /* how long the sender of that space waits for acks */
+    uint32_t num_pends;      /* pending records that it holds */
     uint64_t heard_ns;
     struct mrd_tx_half *tx;
     struct mrd_rx_half *rx; /* HELD only */

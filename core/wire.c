@@ -16,14 +16,16 @@ struct base {
     uint8_t src_inc[4], dst_inc[4], epoch[4];
     uint8_t psn[4]; /* ACK: cumulative PSN; RESET: live epoch; CHALLENGE: time since open */
     uint8_t stamp[4];
-    uint8_t path_id[2], pseq[2]; /* CHALLENGE: stamp, path_id and pseq hold the cookie */
+    uint8_t path_id[2];
+    uint8_t
+        pseq[2]; /* FIRST_CONTACT: patience; CHALLENGE: stamp, path_id and pseq hold the cookie */
     uint8_t key_reply[4];
     uint8_t head_check[4], payload_check[4]; /* CHALLENGE: payload_check holds the echoed stamp */
 };
 _Static_assert(sizeof(struct base) == MRD_WIRE_BASE_BYTES, "base header");
 
 struct ack_body {
-    uint8_t serial[4], psn_limit[4];
+    uint8_t serial[4], psn_limit[4], live_epoch[4];
     uint8_t echo_psn[4], echo_stamp[4], echo_rx_stamp[4], echo_delay[4];
     uint8_t echo_path[2], flags, num_slices, num_paths, num_dups, ack_delay_usec[2];
 };
@@ -90,6 +92,24 @@ uint32_t mrd_wire_payload_check(const void *data, uint32_t len)
     return len ? check(data, len) : 0;
 }
 
+/* A time in 16 bits: 12 of mantissa, in milliseconds, shifted by 4 of exponent. Rounded up. */
+enum { PATIENCE_BITS = 12, PATIENCE_MASK = (1 << PATIENCE_BITS) - 1, PATIENCE_SHIFT_MAX = 15 };
+
+static uint16_t patience_code(uint64_t ns)
+{
+    uint64_t ms = ns / MRD_MSEC + (ns % MRD_MSEC != 0);
+    uint32_t shift = 0;
+
+    for (; ms > PATIENCE_MASK && shift < PATIENCE_SHIFT_MAX; shift++)
+        ms = (ms + 1) / 2;
+    return (uint16_t)(shift << PATIENCE_BITS | (ms < PATIENCE_MASK ? (uint32_t)ms : PATIENCE_MASK));
+}
+
+static uint64_t patience_ns(uint16_t code)
+{
+    return ((uint64_t)(code & PATIENCE_MASK) << (code >> PATIENCE_BITS)) * MRD_MSEC;
+}
+
 uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
 {
     struct base *b = (struct base *)(void *)buf;
@@ -110,7 +130,8 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
             put32(b->psn, head->live_epoch);
         put32(b->stamp, head->stamp);
         put16(b->path_id, head->path_id);
-        put16(b->pseq, head->pseq);
+        put16(b->pseq,
+              head->flags & MRD_WIRE_FIRST_CONTACT ? patience_code(head->patience_ns) : head->pseq);
         put32(b->payload_check, head->payload_check);
     }
     put32(b->key_reply, (uint32_t)head->key_id << 24 | (head->reply & 0xffffff));
@@ -199,6 +220,7 @@ uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack)
 
     put32(b->serial, ack->serial);
     put32(b->psn_limit, ack->psn_limit);
+    put32(b->live_epoch, ack->live_epoch);
     put32(b->echo_psn, ack->echo_psn);
     put32(b->echo_stamp, ack->echo_stamp);
     put32(b->echo_rx_stamp, ack->echo_rx_stamp);
@@ -295,11 +317,14 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     head->cookie = get64(b->stamp);
     head->path_id = get16(b->path_id);
     head->pseq = get16(b->pseq);
+    head->patience_ns = 0;
     head->key_id = b->key_reply[0];
     head->reply = get32(b->key_reply) & 0xffffff;
     head->payload_check = head->echo_stamp = get32(b->payload_check);
     if (head->type == MRD_WIRE_DATA) {
         head->cookie = 0;
+        if (head->flags & MRD_WIRE_FIRST_CONTACT)
+            head->patience_ns = patience_ns(head->pseq);
         if (head->flags & MRD_WIRE_COOKIE) {
             head->cookie = get64(at);
             at += MRD_WIRE_COOKIE_BYTES;
@@ -409,6 +434,7 @@ bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,
     ack->cum = head->psn;
     ack->serial = get32(b->serial);
     ack->psn_limit = get32(b->psn_limit);
+    ack->live_epoch = get32(b->live_epoch);
     ack->echo_psn = get32(b->echo_psn);
     ack->echo_stamp = get32(b->echo_stamp);
     ack->echo_rx_stamp = get32(b->echo_rx_stamp);

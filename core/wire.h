@@ -24,7 +24,7 @@ enum {
     MRD_WIRE_ACKBLOCK_BYTES = 20,
     MRD_WIRE_PART_BYTES_MIN = 12,
     MRD_WIRE_PART_BYTES_MAX = 48,
-    MRD_WIRE_ACK_BYTES = 72, /* fixed part, base included */
+    MRD_WIRE_ACK_BYTES = 76, /* fixed part, base included */
     MRD_WIRE_SLICE_BITS = 256,
     MRD_WIRE_SLICE_BYTES = 36,
     MRD_WIRE_PATH_BYTES = 12,
@@ -90,6 +90,8 @@ struct mrd_wire_head {
     uint32_t up_usec;    /* CHALLENGE: time since the challenger opened, saturated */
     uint32_t echo_stamp; /* CHALLENGE: of the packet that it answers */
     uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
+    uint64_t
+        patience_ns; /* FIRST_CONTACT: how long its sender waits for acks; rounded up by the wire */
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;
     uint16_t parts_at; /* offset of the first part */
@@ -139,6 +141,7 @@ struct mrd_wire_path {
 
 struct mrd_wire_ack {
     uint32_t serial, cum, psn_limit;
+    uint32_t live_epoch; /* the acker's own spaces below it are over */
     uint32_t echo_psn, echo_stamp, echo_rx_stamp, echo_delay; /* stamp units */
     uint16_t echo_path, ack_delay_usec;
     uint8_t flags, num_slices, num_paths, num_dups;

@@ -7,6 +7,7 @@ enum { BYTES = 100 };
 static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_ns)
 {
     return forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+                                                   .no_challenge = true,
                                                    .hosts = 4,
                                                    .rate_bps = 10000000000,
                                                    .recv_bytes = 1 << 20,
@@ -265,9 +266,11 @@ static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
 static void sim_receive_half__stays_under_pressure(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){
-                   .seed = test_seed(), .hosts = 4, .max_peers = 8, .peer_timeout_ns = 2 * SEC_NS});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+                                                                   .no_challenge = true,
+                                                                   .hosts = 4,
+                                                                   .max_peers = 8,
+                                                                   .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
     uint32_t late;
     (void)state;

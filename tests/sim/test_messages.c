@@ -80,7 +80,8 @@ static void sim_refusal__lost_is_no_success(void **state)
 /* Once the refusal was acked, the refused PSN is acked at once, not when a probe asks for it. */
 static void sim_refusal__acked_psn_is_reported_at_once(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
 
@@ -154,8 +155,11 @@ static void sim_refusal__copies_of_the_refused_packet_are_duplicates(void **stat
 /* rnr_retry retries and one attempt before them, each in full, then an error. */
 static void sim_rnr__retries_are_counted(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
-        .seed = test_seed(), .no_receives = true, .rnr_limited = true, .rnr_retry = 2});
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .no_challenge = true,
+                                                                 .no_receives = true,
+                                                                 .rnr_limited = true,
+                                                                 .rnr_retry = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t packets_of_attempt[4] = {0};
     (void)state;
@@ -179,8 +183,8 @@ static void sim_rnr__retries_are_counted(void **state)
 /* A new attempt begins when every packet of the old one was acked: they never overlap. */
 static void sim_rnr__attempts_do_not_overlap(void **state)
 {
-    struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_receives = true});
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .no_challenge = true, .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
 

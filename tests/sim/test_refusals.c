@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+/* SPD.qps = 3, .order = MRD_ORDER_MSG-License-Identifier: BSD-2-Clause */
 /* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
 #include "core/engine_impl.h"
 #include "tests/support/wiretap.h"
@@ -83,7 +83,7 @@ static void sim_refusal__two_that_were_lost(void **state)
 static void sim_abort__lost_while_the_window_is_shut(void **state)
 {
     struct sim_world *w = sim_world_create(
-        &(struct sim_options){.seed = test_seed(), .qps = 2, .order = MRD_ORDER_MSG});
+        &(struct sim_options){.seed = test_seed(), .qps = 3, .order = MRD_ORDER_MSG});
     struct wiretap *tap;
     uint32_t flushed[2];
     (void)state;
@@ -96,7 +96,7 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         flushed[host] = sim_post(w, &(struct sim_post){.from = host,
                                                        .to = 1 - host,
-                                                       .qp = 1,
+                                                       .qp = 1 + host,
                                                        .len = 64,
                                                        .opcode = MRD_WR_SEND,
                                                        .no_receive = true});
@@ -110,7 +110,7 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
                                        .len = 64,
                                        .opcode = MRD_WR_RDMA_WRITE,
                                        .qpn_add = 1000});
-        assert_int_equal(mrd_modify_qp(w->node[host].qp[1], &attr, MRD_QP_STATE), 0);
+        assert_int_equal(mrd_modify_qp(w->node[host].qp[1 + host], &attr, MRD_QP_STATE), 0);
     }
     lose_both(w);
     tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = 0;

@@ -119,20 +119,21 @@ void sim_open(struct sim_world *w, uint32_t host)
 
     assert_null(node->context);
     node->life++;
-    node->context =
-        mrd_open_device(mrd_sim_device(w->sim, host),
-                        &(struct mrd_context_attr){
-                            .comp_mask = MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_CHALLENGE,
-                            .paths = o->paths,
-                            .mtu = o->mtu,
-                            .spray = o->spray,
-                            .cc = o->cc,
-                            .max_peers = o->max_peers,
-                            .max_flows = o->max_flows,
-                            .peer_timeout_ns = o->peer_timeout_ns,
-                            .challenge_ns = o->challenge_ns,
-                            .seed = o->seed + host + 1000ull * node->life,
-                        });
+    node->context = mrd_open_device(
+        mrd_sim_device(w->sim, host),
+        &(struct mrd_context_attr){
+            .comp_mask = MRD_CONTEXT_ATTR_SEED |
+                         (o->no_challenge || o->challenge_ns ? MRD_CONTEXT_ATTR_CHALLENGE : 0u),
+            .paths = o->paths,
+            .mtu = o->mtu,
+            .spray = o->spray,
+            .cc = o->cc,
+            .max_peers = o->max_peers,
+            .max_flows = o->max_flows,
+            .peer_timeout_ns = o->peer_timeout_ns,
+            .challenge_ns = o->challenge_ns,
+            .seed = o->seed + host + 1000ull * node->life,
+        });
     test_check(o->seed, node->context, "open of host %u: %s", host, mrd_last_error());
     node->pd = mrd_alloc_pd(node->context);
     assert_non_null(node->pd);

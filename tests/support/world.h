@@ -41,7 +41,8 @@ struct sim_options {
     const char *spray, *cc;
     uint32_t mtu, max_peers, max_flows;
     uint64_t peer_timeout_ns;
-    uint64_t challenge_ns; /* [none] */
+    uint64_t challenge_ns; /* [the library's] */
+    bool no_challenge;     /* first contacts are never challenged, and carry data at once */
     enum mrd_order order;
     uint32_t send_wr, recv_wr, cqe; /* [256, 1024, 4096] */
     uint32_t send_sge, recv_sge;    /* [1, 1] */

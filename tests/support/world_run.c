@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "tests/support/payload.h"
 #include "tests/support/world.h"
 #include "transport/sim/sim_host.h"
@@ -113,7 +114,9 @@ int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *ind
                     (post->is_inline ? (unsigned)MRD_SEND_INLINE : 0u);
     wr.imm_data = htonl(w->num_messages);
     wr.ud.ah = from->ah[post->to];
-    wr.ud.remote_qpn = to->qp[post->qp]->qp_num + post->qpn_add;
+    /* While the host is closed: the number that its next life will give. */
+    wr.ud.remote_qpn =
+        (to->qp[post->qp] ? to->qp[post->qp]->qp_num : MRD_QPN_FIRST + post->qp) + post->qpn_add;
     wr.ud.remote_qkey = 0x1000 + post->qp + post->qkey_add;
     wr.wr_id = m.wr_id =
         ledger_post(&w->ledger, &(struct ledger_wr){.host = post->from,

@@ -14,13 +14,14 @@ static void mrd_wire_put_head__lays_bytes_out(void **state)
 {
     static const uint8_t expected[MRD_WIRE_BASE_BYTES] = {
         0x21, 0x02, 0,    40,   0x11, 0x11, 0x11, 0x12, 0x22, 0x22, 0x22, 0x23, 0x33, 0x33,
-        0x33, 0x34, 0xff, 0xff, 0xff, 0xfe, 0x44, 0x44, 0x44, 0x45, 0x55, 0x56, 0x66, 0x67,
+        0x33, 0x34, 0xff, 0xff, 0xff, 0xfe, 0x44, 0x44, 0x44, 0x45, 0x55, 0x56, 0x29, 0xc4,
         0,    0x77, 0x88, 0x99, 0,    0,    0,    0,    0x12, 0x34, 0x56, 0x78};
     struct mrd_wire_head head = data_head;
     struct frame f;
 
     (void)state;
     head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.patience_ns = 10000 * MRD_MSEC - 999; /* 2500 << 2 */
     finish(&f, mrd_wire_put_head(f.buf, &head), 0);
     memset(f.buf + 32, 0, 4); /* the check has tests of its own */
     assert_memory_equal(f.buf, expected, sizeof(expected));
@@ -48,7 +49,8 @@ static void mrd_wire_put_head__round_trip_of_data(void **state)
         assert_int_equal(got.psn, head.psn);
         assert_int_equal(got.stamp, head.stamp);
         assert_int_equal(got.path_id, head.path_id);
-        assert_int_equal(got.pseq, head.pseq);
+        if (!(flags & MRD_WIRE_FIRST_CONTACT))
+            assert_int_equal(got.pseq, head.pseq);
         assert_int_equal(got.reply, head.reply);
         assert_int_equal(got.payload_check, head.payload_check);
         assert_true(got.cookie == (flags & MRD_WIRE_COOKIE ? head.cookie : 0));
@@ -214,6 +216,35 @@ static void mrd_wire_put_refusal__round_trip(void **state)
     }
 }
 
+/* How long a sender waits: exact to a millisecond up to 4 s, then to one part in 2,000, and never told too short. */
+static void mrd_wire_put_head__patience(void **state)
+{
+    static const struct {
+        uint64_t ns, told_ns;
+    } table[] = {{0, 0},
+                 {1, MRD_MSEC},
+                 {MRD_MSEC, MRD_MSEC},
+                 {4095 * MRD_MSEC, 4095 * MRD_MSEC},
+                 {4095 * MRD_MSEC + 1, 4096 * MRD_MSEC},
+                 {8 * MRD_SEC, 8 * MRD_SEC},
+                 {8 * MRD_SEC + 1, 8002 * MRD_MSEC},
+                 {60 * MRD_SEC, 60 * MRD_SEC},
+                 {86400 * MRD_SEC, 86409216 * MRD_MSEC},
+                 {UINT64_MAX, (4095ull << 15) * MRD_MSEC}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_wire_head head = data_head, got;
+        struct frame f;
+
+        head.flags = MRD_WIRE_FIRST_CONTACT;
+        head.patience_ns = table[i].ns;
+        finish(&f, mrd_wire_put_head(f.buf, &head), 0);
+        assert_int_equal(mrd_wire_get(f.buf, f.len, &got), MRD_WIRE_OK);
+        assert_int_equal(got.patience_ns, table[i].told_ns);
+    }
+}
+
 static void mrd_wire_put_ack__round_trip_up_to_the_bounds(void **state)
 {
     static const uint8_t counts[][3] = {
@@ -227,10 +258,12 @@ static void mrd_wire_put_ack__round_trip_up_to_the_bounds(void **state)
         struct frame f;
 
         build_ack(&f, counts[i][0], counts[i][1], counts[i][2]);
-        assert_int_equal(f.len, 72 + 36 * counts[i][0] + 12 * counts[i][1] + 4 * counts[i][2]);
+        assert_int_equal(f.len, MRD_WIRE_ACK_BYTES + 36 * counts[i][0] + 12 * counts[i][1] +
+                                    4 * counts[i][2]);
         assert_int_equal(mrd_wire_get(f.buf, f.len, &head), MRD_WIRE_OK);
         assert_true(mrd_wire_get_ack(f.buf, &head, &ack));
         assert_int_equal(ack.cum, 4242);
+        assert_int_equal(ack.live_epoch, 77);
         assert_int_equal(ack.serial, 5);
         assert_int_equal(ack.psn_limit, 6);
         assert_int_equal(ack.echo_psn, 7);
@@ -310,6 +343,7 @@ int main(void)
         cmocka_unit_test(mrd_wire_put_part__header_of_one_part_fits_in_96_bytes),
         cmocka_unit_test(mrd_wire_put_part__header_of_64_parts_is_no_longer_than_the_bound),
         cmocka_unit_test(mrd_wire_put_refusal__round_trip),
+        cmocka_unit_test(mrd_wire_put_head__patience),
         cmocka_unit_test(mrd_wire_put_ack__round_trip_up_to_the_bounds),
         cmocka_unit_test(mrd_wire_part_bytes__table),
         cmocka_unit_test(mrd_wire_add_flags__keeps_the_others),

@@ -95,9 +95,9 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
         {0x21, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 68, MRD_WIRE_OK},
         {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX, MRD_WIRE_OK},
         {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX + 1, MRD_WIRE_BAD_LENGTH},
-        {0x22, 0, 71, MRD_WIRE_BAD_LENGTH},
-        {0x22, 0, 72, MRD_WIRE_OK},
-        {0x22, MRD_WIRE_ACK_REQUEST, 72, MRD_WIRE_BAD_LENGTH},
+        {0x22, 0, 75, MRD_WIRE_BAD_LENGTH},
+        {0x22, 0, 76, MRD_WIRE_OK},
+        {0x22, MRD_WIRE_ACK_REQUEST, 76, MRD_WIRE_BAD_LENGTH},
         {0x23, MRD_WIRE_FIRST_CONTACT, 40, MRD_WIRE_BAD_LENGTH},
         {0x24, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
     };
@@ -193,7 +193,7 @@ static void mrd_wire_get_part__walks_many(void **state)
 /* Counts beyond the arrays, and counts that do not add up to the length. */
 static void mrd_wire_get_ack__rejects_bad_counts(void **state)
 {
-    enum { AT_SLICES = 40 + 27 };
+    enum { AT_SLICES = 40 + 31 };
 
     (void)state;
     for (unsigned field = 0; field < 3; field++) {
@@ -221,9 +221,9 @@ static void mrd_wire_get_ack__rejects_more_than_the_bounds(void **state)
         uint8_t count;
         uint32_t bytes;
     } table[] = {
-        {67, MRD_WIRE_SLICES_MAX + 1, (MRD_WIRE_SLICES_MAX + 1) * MRD_WIRE_SLICE_BYTES},
-        {68, MRD_WIRE_ACK_PATHS_MAX + 1, (MRD_WIRE_ACK_PATHS_MAX + 1) * MRD_WIRE_PATH_BYTES},
-        {69, MRD_ACK_DUPS_MAX + 1, (MRD_ACK_DUPS_MAX + 1) * 4},
+        {71, MRD_WIRE_SLICES_MAX + 1, (MRD_WIRE_SLICES_MAX + 1) * MRD_WIRE_SLICE_BYTES},
+        {72, MRD_WIRE_ACK_PATHS_MAX + 1, (MRD_WIRE_ACK_PATHS_MAX + 1) * MRD_WIRE_PATH_BYTES},
+        {73, MRD_ACK_DUPS_MAX + 1, (MRD_ACK_DUPS_MAX + 1) * 4},
     };
 
     (void)state;

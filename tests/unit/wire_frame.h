@@ -86,6 +86,7 @@ static inline void build_ack(struct frame *f, uint8_t slices, uint8_t paths, uin
         .type = MRD_WIRE_ACK, .src_inc = 1, .dst_inc = 2, .epoch = 3, .psn = 4242};
     struct mrd_wire_ack ack = {.serial = 5,
                                .psn_limit = 6,
+                               .live_epoch = 77,
                                .echo_psn = 7,
                                .echo_stamp = 8,
                                .echo_rx_stamp = 9,
