@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered flows that end: CLOSE.
+ *
+ * An idle flow of the sender is closed by a reliable CLOSE(MSN). The target frees its record if it waits for just that
+ * MSN; when the CLOSE is acked and nothing was posted meanwhile, the sender frees its own. The next message begins
+ * again at MSN 0. Without a record the target begins one where msn_behind says that the sender's oldest message is.
+ * A packet is executed once, at any time after it was sent; so CLOSE, messages and acks overtake each other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/model/mc.h"
+
+enum { MSGS = 7, CLOSES = 2 };
+
+enum packet { NONE, SENT, TAKEN, ACKED };
+
+enum place {
+    NEW,
+    HELD, /* back, for earlier ones */
+    DELIVERED,
+    GONE,
+    LOST,
+};
+
+struct msg {
+    uint8_t data, abort; /* packets */
+    uint8_t msn, behind; /* as first sent */
+    uint8_t complete, cancelled;
+    uint8_t place;
+};
+
+struct close {
+    uint8_t state; /* of its packet */
+    uint8_t msn;
+    uint8_t passed; /* a message was posted after it */
+};
+
+struct state {
+    struct msg msg[MSGS]; /* in the order of posting */
+    uint8_t posted;
+    uint8_t tx, tx_next; /* the sender's record: exists, MSN of the next message */
+    uint8_t rx, rx_next; /* the target's */
+    struct close close[CLOSES];
+    uint8_t cancels;
+    uint8_t destroyed; /* the sender's queue pair */
+    uint8_t disorder;
+};
+
+struct rules {
+    uint8_t msgs;
+    uint8_t cancels;
+    bool destroy;
+    /* Holes. */
+    bool free_when_sent;   /* the sender frees its record when CLOSE is sent */
+    bool free_when_posted; /* when CLOSE is acked, whatever was posted meanwhile */
+    bool msn_only;         /* the target does not look at what it holds back */
+    bool two_closes;       /* a second CLOSE while one is on its way */
+    bool close_at_once;    /* CLOSE of a destroyed queue pair does not wait for ABORTs */
+};
+
+static void init(const void *rules, void *state)
+{
+    const struct rules *r = rules;
+    struct state *s = state;
+
+    s->cancels = r->cancels;
+}
+
+static bool idle(const struct state *s)
+{
+    for (unsigned i = 0; i < s->posted; i++)
+        if (!s->msg[i].complete)
+            return false;
+    return true;
+}
+
+/* The MSN of the oldest message of the flow that is not complete. */
+static uint8_t una_of(const struct state *s)
+{
+    for (unsigned i = 0; i < s->posted; i++)
+        if (!s->msg[i].complete)
+            return s->msg[i].msn;
+    return s->tx_next;
+}
+
+static uint8_t behind_of(const struct state *s, uint8_t msn)
+{
+    uint8_t una = una_of(s);
+
+    return (uint8_t)(msn > una ? msn - una : 0);
+}
+
+/* Messages complete in order. What is over keeps no numbers. */
+static void settle(struct state *s)
+{
+    for (unsigned i = 0; i < s->posted && (i == 0 || s->msg[i - 1].complete); i++) {
+        struct msg *m = &s->msg[i];
+
+        if (m->data == ACKED && (!m->cancelled || m->abort == ACKED))
+            m->complete = 1;
+        if (m->complete && (m->place == DELIVERED || m->place == LOST))
+            m->msn = m->behind = 0;
+    }
+}
+
+/* What waits in the record at this MSN, or NULL. */
+static struct msg *waiting(struct state *s, uint8_t msn)
+{
+    for (unsigned i = 0; i < s->posted; i++)
+        if ((s->msg[i].place == HELD || s->msg[i].place == GONE) && s->msg[i].msn == msn)
+            return &s->msg[i];
+    return NULL;
+}
+
+static void deliver(struct state *s)
+{
+    struct msg *m;
+
+    while ((m = waiting(s, s->rx_next))) {
+        for (struct msg *k = s->msg; k < m; k++)
+            if (k->place == NEW && !k->cancelled)
+                s->disorder = 1;
+        m->place = m->place == HELD ? DELIVERED : LOST;
+        s->rx_next++;
+    }
+}
+
+/* The target's record for a part of this MSN, caught up to what its sender still owes. */
+static void record_for(struct state *s, uint8_t msn, uint8_t behind)
+{
+    uint8_t una = (uint8_t)(msn - behind);
+
+    if (!s->rx) {
+        s->rx = 1;
+        s->rx_next = una;
+    }
+    deliver(s);
+    while (s->rx_next < una) {
+        s->rx_next++;
+        deliver(s);
+    }
+}
+
+static void free_rx(struct state *s)
+{
+    for (unsigned i = 0; i < s->posted; i++)
+        if (s->msg[i].place == HELD || s->msg[i].place == GONE)
+            s->msg[i].place = LOST;
+    s->rx = s->rx_next = 0;
+}
+
+static const char *arrive(struct state *s, unsigned i, uint8_t behind)
+{
+    struct msg *m = &s->msg[i];
+
+    m->data = TAKEN;
+    record_for(s, m->msn, behind);
+    if (m->place != NEW)
+        return "it has ended, dropped";
+    if (m->msn < s->rx_next) {
+        m->place = LOST;
+        return "old, dropped";
+    }
+    m->place = HELD;
+    deliver(s);
+    return m->place == HELD ? "held back" : "delivered";
+}
+
+static void arrive_abort(struct state *s, unsigned i)
+{
+    struct msg *m = &s->msg[i];
+
+    m->abort = TAKEN;
+    record_for(s, m->msn, m->behind);
+    if (m->place != NEW)
+        return;
+    m->place = m->msn < s->rx_next ? LOST : GONE;
+    deliver(s);
+}
+
+static void arrive_close(const struct rules *r, struct state *s, struct close *c)
+{
+    bool holds = false;
+
+    c->state = TAKEN;
+    for (unsigned i = 0; i < s->posted; i++)
+        holds = holds || s->msg[i].place == HELD || s->msg[i].place == GONE;
+    if (s->rx && s->rx_next == c->msn && (!holds || r->msn_only))
+        free_rx(s);
+}
+
+static void next_app(struct mc *mc, const struct rules *r, const struct state *old)
+{
+    struct state s = *old;
+    struct msg *m = &s.msg[s.posted];
+
+    if (s.posted < r->msgs && !s.destroyed) {
+        s.posted++;
+        s.tx = 1;
+        for (unsigned k = 0; k < CLOSES; k++)
+            s.close[k].passed = s.close[k].state != NONE;
+        m->data = SENT;
+        m->msn = s.tx_next++;
+        m->behind = behind_of(&s, m->msn);
+        mc_emit(mc, MC_FAULT, &s, "m%u is posted and sent: MSN %u, %u behind", old->posted, m->msn,
+                m->behind);
+    }
+    for (unsigned i = 0; i < old->posted; i++)
+        if (old->cancels && !old->msg[i].complete && !old->msg[i].cancelled) {
+            s = *old;
+            s.cancels--;
+            s.msg[i].cancelled = 1;
+            s.msg[i].abort = SENT;
+            mc_emit(mc, MC_FAULT, &s, "m%u is cancelled, its ABORT is sent", i);
+        }
+    if (r->destroy && !old->destroyed && old->posted) {
+        s = *old;
+        s.destroyed = 1;
+        for (unsigned i = 0; i < s.posted; i++)
+            if (!s.msg[i].complete && !s.msg[i].cancelled) {
+                s.msg[i].cancelled = 1;
+                s.msg[i].abort = SENT;
+            }
+        mc_emit(mc, MC_FAULT, &s, "the sender's queue pair is destroyed, ABORTs are sent");
+    }
+}
+
+static void next_message(struct mc *mc, const struct state *old, unsigned i)
+{
+    const struct msg *m = &old->msg[i];
+    struct state s = *old;
+    const char *what;
+
+    if (m->data == SENT) {
+        uint8_t behind_now = behind_of(old, m->msn);
+
+        what = arrive(&s, i, m->behind);
+        mc_emit(mc, MC_STEP, &s, "m%u (MSN %u, %u behind) arrives: %s", i, m->msn, m->behind, what);
+        s = *old;
+        what = arrive(&s, i, behind_now);
+        mc_emit(mc, MC_STEP, &s, "m%u (MSN %u, repeated, %u behind) arrives: %s", i, m->msn,
+                behind_now, what);
+    } else if (m->data == TAKEN) {
+        s.msg[i].data = ACKED;
+        settle(&s);
+        mc_emit(mc, MC_STEP, &s, "the ack of m%u arrives", i);
+    }
+    s = *old;
+    if (m->abort == SENT) {
+        arrive_abort(&s, i);
+        mc_emit(mc, MC_STEP, &s, "ABORT of m%u arrives", i);
+    } else if (m->abort == TAKEN) {
+        s.msg[i].abort = ACKED;
+        settle(&s);
+        mc_emit(mc, MC_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+    }
+}
+
+static void next_close(struct mc *mc, const struct rules *r, const struct state *old)
+{
+    unsigned on_way = 0;
+    bool told = false;
+    struct state s;
+
+    for (unsigned k = 0; k < CLOSES; k++) {
+        on_way += old->close[k].state != NONE;
+        told = told || (old->close[k].state != NONE && !old->close[k].passed);
+    }
+    for (unsigned k = 0; k < CLOSES; k++) {
+        struct close *c = &s.close[k];
+
+        s = *old;
+        if (c->state == NONE && old->tx && !told && (!on_way || r->two_closes) &&
+            (idle(old) || (r->close_at_once && old->destroyed))) {
+            *c = (struct close){.state = SENT, .msn = s.tx_next};
+            if (r->free_when_sent)
+                s.tx = s.tx_next = 0;
+            mc_emit(mc, MC_STEP, &s, "CLOSE(%u) is sent", c->msn);
+        } else if (c->state == SENT) {
+            arrive_close(r, &s, c);
+            mc_emit(mc, MC_STEP, &s, "CLOSE(%u) arrives%s", c->msn,
+                    old->rx && !s.rx ? ": the target's record is freed" : "");
+        } else if (c->state == TAKEN) {
+            if (s.tx && !r->free_when_sent && (!c->passed || r->free_when_posted))
+                s.tx = s.tx_next = 0;
+            *c = (struct close){.state = NONE};
+            mc_emit(mc, MC_STEP, &s, "the ack of CLOSE(%u) arrives%s", old->close[k].msn,
+                    s.tx ? "" : ": the sender's record is freed");
+        }
+    }
+}
+
+static void next(struct mc *mc, const void *rules, const void *state)
+{
+    const struct state *s = state;
+
+    next_app(mc, rules, s);
+    for (unsigned i = 0; i < s->posted; i++)
+        next_message(mc, s, i);
+    next_close(mc, rules, s);
+}
+
+static const char *bad(const void *rules, const void *state)
+{
+    const struct state *s = state;
+    (void)rules;
+
+    for (unsigned i = 0; i < s->posted; i++)
+        if (s->msg[i].complete && !s->msg[i].cancelled && s->msg[i].place != DELIVERED)
+            return "SUCCESS, not delivered";
+    return s->disorder ? "delivered before an earlier one" : NULL;
+}
+
+/* All is complete, and no record of the flow is left. */
+static bool goal(const void *rules, const void *state)
+{
+    const struct state *s = state;
+    (void)rules;
+
+    return idle(s) && !s->tx && !s->rx && s->close[0].state == NONE && s->close[1].state == NONE;
+}
+
+static void show(const void *rules, const void *state, FILE *to)
+{
+    static const char *const place[] = {"not there", "held back", "delivered", "gone", "lost"};
+    const struct state *s = state;
+    (void)rules;
+
+    for (unsigned i = 0; i < s->posted; i++)
+        fprintf(to, "m%u %s, target: %s; ", i,
+                !s->msg[i].complete   ? "under way"
+                : s->msg[i].cancelled ? "cancelled"
+                                      : "SUCCESS",
+                place[s->msg[i].place]);
+    fprintf(to, "sender's record: %s, next %u; target's: %s, next %u", s->tx ? "yes" : "no",
+            s->tx_next, s->rx ? "yes" : "no", s->rx_next);
+}
+
+static const struct mc_model model = {
+    .name = "close",
+    .state_bytes = sizeof(struct state),
+    .init = init,
+    .next = next,
+    .bad = bad,
+    .goal = goal,
+    .show = show,
+};
+
+static void close__holds(void **state)
+{
+    struct rules plain = {.msgs = 7};
+    struct rules cancels = {.msgs = 3, .cancels = 2};
+    struct rules destroyed = {.msgs = 3, .destroy = true};
+    (void)state;
+
+    mc_expect(&model, &plain, "seven messages", MC_HOLDS, NULL);
+    mc_expect(&model, &cancels, "two of three are cancelled", MC_HOLDS, NULL);
+    mc_expect(&model, &destroyed, "the queue pair is destroyed", MC_HOLDS, NULL);
+}
+
+static void close__freed_too_early(void **state)
+{
+    struct rules sent = {.msgs = 2, .free_when_sent = true};
+    struct rules posted = {.msgs = 4, .free_when_posted = true};
+    (void)state;
+
+    mc_expect(&model, &sent, "hole: the sender's record goes when CLOSE is sent", MC_BAD,
+              "SUCCESS, not delivered");
+    mc_expect(&model, &posted, "hole: the sender's record goes though more was posted", MC_BAD,
+              NULL);
+}
+
+static void close__held_back(void **state)
+{
+    struct rules r = {.msgs = 3, .msn_only = true};
+    (void)state;
+
+    mc_expect(&model, &r, "hole: a record goes with what it holds back", MC_BAD,
+              "SUCCESS, not delivered");
+}
+
+static void close__two(void **state)
+{
+    struct rules r = {.msgs = 5, .two_closes = true};
+    (void)state;
+
+    mc_expect(&model, &r, "hole: two CLOSEs on their way", MC_BAD, "SUCCESS, not delivered");
+}
+
+static void close__before_aborts(void **state)
+{
+    struct rules r = {.msgs = 2, .destroy = true, .close_at_once = true};
+    (void)state;
+
+    mc_expect(&model, &r, "hole: CLOSE does not wait for ABORTs", MC_STUCK, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(close__holds),         cmocka_unit_test(close__freed_too_early),
+        cmocka_unit_test(close__held_back),     cmocka_unit_test(close__two),
+        cmocka_unit_test(close__before_aborts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
