@@ -14,6 +14,7 @@ enum {
     CHUNK_STATES = 1 << 14,
     CHUNKS_MAX = 4096, /* 64 million states */
     TABLE_START = 1 << 16,
+    STEPS_ON = 8, /* printed beyond a state that is stuck */
 };
 
 static const size_t bytes_max = (size_t)3 << 30;
@@ -133,10 +134,27 @@ void mc_emit(struct mc *mc, enum mc_kind kind, const void *state, const char *la
         add_edge(mc, id);
 }
 
-/* The way to a state, one labelled step a line. Returns the number of steps. */
+/* One line: the step that leads from a state to the next one. */
+static void print_step(struct mc *mc, size_t number, uint32_t from, uint32_t next, FILE *to)
+{
+    fprintf(to, "  %3zu. ", number);
+    mc->to = to;
+    mc->wanted = state_of(mc, next);
+    mc->model->next(mc, mc->rules, state_of(mc, from));
+    mc->to = NULL;
+}
+
+static void print_state(struct mc *mc, uint32_t id, FILE *to)
+{
+    fprintf(to, "   then: ");
+    mc->model->show(mc->rules, state_of(mc, id), to);
+    fprintf(to, "\n");
+}
+
+/* The way to a state. Returns the number of steps. */
 static size_t print_way(struct mc *mc, uint32_t id, FILE *to)
 {
-    size_t steps = 0, n = 0;
+    size_t steps = 0;
     uint32_t *way;
 
     for (uint32_t i = id; i; i = mc->parent[i])
@@ -148,18 +166,35 @@ static size_t print_way(struct mc *mc, uint32_t id, FILE *to)
     for (uint32_t i = id, k = (uint32_t)steps; k; i = mc->parent[i])
         way[k--] = i;
     way[0] = 0;
-    mc->to = to;
-    for (n = 0; n < steps; n++) {
-        fprintf(to, "  %3zu. ", n + 1);
-        mc->wanted = state_of(mc, way[n + 1]);
-        mc->model->next(mc, mc->rules, state_of(mc, way[n]));
-    }
-    fprintf(to, "   at the end: ");
-    mc->model->show(mc->rules, state_of(mc, id), to);
-    fprintf(to, "\n");
-    mc->to = NULL;
+    for (size_t n = 0; n < steps; n++)
+        print_step(mc, n + 1, way[n], way[n + 1], to);
+    print_state(mc, id, to);
     free(way);
     return steps;
+}
+
+/* How it goes on from a stuck state, for the reader: any way over MC_STEPs to states not seen on it. */
+static void print_on(struct mc *mc, uint32_t id, size_t number, FILE *to)
+{
+    uint32_t way[STEPS_ON + 1] = {id}, n = 0;
+    bool moved = true;
+
+    while (moved && n < STEPS_ON) {
+        moved = false;
+        for (uint32_t k = mc->edge_at[way[n]]; k < mc->edge_at[way[n] + 1] && !moved; k++) {
+            moved = true;
+            for (uint32_t i = 0; i <= n; i++)
+                moved = moved && way[i] != mc->edge[k];
+            if (moved)
+                way[n + 1] = mc->edge[k];
+        }
+        if (moved) {
+            print_step(mc, ++number, way[n], way[n + 1], to);
+            n++;
+        }
+    }
+    if (n)
+        print_state(mc, way[n], to);
 }
 
 /*
@@ -261,6 +296,8 @@ struct mc_result mc_run(const struct mc_model *model, const void *rules, FILE *t
         result.verdict = MC_STUCK;
     if (found != UINT32_MAX)
         result.steps = print_way(mc, found, to);
+    if (result.verdict == MC_STUCK && to)
+        print_on(mc, found, result.steps, to);
     result.states = mc->num;
     result.transitions = mc->transitions;
     for (uint32_t c = 0; c < CHUNKS_MAX && mc->chunk[c]; c++)

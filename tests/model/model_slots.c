@@ -403,8 +403,13 @@ static void show(const void *rules, const void *state, FILE *to)
 
     for (unsigned i = 0; i < r->msgs; i++)
         fprintf(to, "m%u %s; ", i, phase[s->msg[i].phase]);
-    for (unsigned k = 0; k < SLOTS; k++)
-        fprintf(to, "slot %u: owner m%d, target %s; ", k, s->owner[k] - 1, slot[s->slot[k].state]);
+    for (unsigned k = 0; k < SLOTS; k++) {
+        if (s->owner[k])
+            fprintf(to, "slot %u is m%u's", k, s->owner[k] - 1u);
+        else
+            fprintf(to, "slot %u is free", k);
+        fprintf(to, ", %s at the target; ", slot[s->slot[k].state]);
+    }
 }
 
 static const struct mc_model model = {
