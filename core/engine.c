@@ -457,6 +457,20 @@ const char *mrd_engine_error(const struct mrd_engine *e)
     return e->error;
 }
 
+void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_engine_time(e, now_ns);
+    e->closing = true;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        if (!peer->rx || e->now - peer->heard_ns > MRD_FAREWELL_NS)
+            continue;
+        peer->rx->rcv.now = true;
+        mrd_engine_ready(e, peer);
+    }
+}
+
 unsigned mrd_engine_objects(const struct mrd_engine *e)
 {
     return e->num_pds + e->num_mrs + e->num_cqs + e->num_qps + e->num_ahs;

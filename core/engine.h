@@ -133,6 +133,11 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_rec
                          struct mrd_recv_wr **bad_wr);
 /* Receives were posted that a peer waits for: it should be told soon, by mrd_engine_tx(). */
 bool mrd_engine_says_ready(const struct mrd_engine *e);
+/*
+ * The context closes: its peers are told what was received, and that nothing more comes of it. The caller sends all that
+ * mrd_engine_tx() gives, and then destroys the engine.
+ */
+void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns);
 /* Objects that keep a context from closing. */
 unsigned mrd_engine_objects(const struct mrd_engine *e);
 /* A sentence about the last call that failed, for mrd_last_error(). */

@@ -338,6 +338,8 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);
+    if (ack.live_epoch == UINT32_MAX)
+        mrd_engine_life_over(e, peer);
     after_ack(e, peer);
 }
 

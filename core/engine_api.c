@@ -308,7 +308,8 @@ static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
 
-    if (peer)
+    /* An id may come again after thousands of peers; an address does not lie. */
+    if (peer && !memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)))
         return peer;
     peer = mrd_engine_peer_for(e, &ah->addr);
     if (!peer)
@@ -358,6 +359,8 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
 
     if (error)
         return fail(e, error, why);
+    if (wr->ud.ah->context != qp->pub.context)
+        return fail(e, -EINVAL, "the address handle belongs to another context");
     if (!(wr->send_flags & MRD_SEND_INLINE) &&
         mrd_mr_list(&e->mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge, 0) != MRD_MR_OK)
         return fail(e, -EINVAL, "an lkey does not cover its buffer");

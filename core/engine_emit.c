@@ -64,8 +64,8 @@ static uint32_t packet_room(const struct mrd_engine *e)
 void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
 {
     struct mrd_rcv *r = &peer->rx->rcv;
-    unsigned copies = r->twice && o->max - o->num > 1 ? 2 : 1;
-    bool once_more = r->twice && copies == 1;
+    unsigned wanted = e->closing ? MRD_FAREWELL_ACKS : r->twice ? 2 : 1;
+    unsigned copies = o->max - o->num < wanted ? o->max - o->num : wanted;
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
                                  .src_inc = e->config.incarnation,
                                  .dst_inc = peer->rx_inc,
@@ -76,8 +76,11 @@ void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 
     mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), packet_room(e), e->now);
     r->twice = false;
-    r->now = once_more; /* no room for both: the second follows */
-    ack.live_epoch = peer->tx ? peer->tx->epoch : e->epoch_next;
+    r->now = copies < wanted; /* no room for all: more follow */
+    if (e->closing)
+        ack.live_epoch = UINT32_MAX;
+    else
+        ack.live_epoch = peer->tx ? peer->tx->epoch : e->epoch_next;
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {

@@ -443,6 +443,11 @@ static void peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool rec
     mrd_engine_flush_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
+void mrd_engine_life_over(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    peer_restarted(e, peer, false);
+}
+
 void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                          const struct mrd_addr *from)
 {

@@ -63,6 +63,7 @@ struct mrd_engine {
     uint32_t epoch_next, qpn_next;
     uint32_t msg_post_seq; /* of the next message posted */
     bool says_ready;       /* some peer is to be told of receives */
+    bool closing;          /* nothing follows but the last acks */
 
     struct mrd_peers peers;
     struct mrd_hash qps, txqs, wants, flows_tx, flows_rx;
@@ -162,6 +163,8 @@ struct mrd_peer *mrd_engine_peer_for(struct mrd_engine *e, const struct mrd_addr
 /* A send half, begun now if there is none or the old one idled too long. */
 struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *peer);
 void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
+/* The peer closed: what it did not ack by now it never will. */
+void mrd_engine_life_over(struct mrd_engine *e, struct mrd_peer *peer);
 /* End the send half: its messages fail with `status`. */
 void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
 /* End the receive half: half-received messages fail. */

@@ -19,6 +19,7 @@ enum {
     MRD_ACK_DUPS_MAX = 4,   /* duplicates told in an ack */
     MRD_QPN_FIRST = 16,     /* smaller numbers are kept for later use */
     MRD_RNR_DOUBLINGS = 6,  /* of the delay between attempts while no receive is posted */
+    MRD_FAREWELL_ACKS = 4,  /* of a context that closes, to each peer, on different paths */
     MRD_RENEWALS_MAX = 8,   /* epochs that end before a first contact comes about */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,      /* retransmissions remembered to tell spurious ones */
@@ -42,5 +43,7 @@ enum {
 /* Least and most silence of a peer that owes us before it is probed. */
 #define MRD_SILENCE_MIN_NS (10 * MRD_MSEC)
 #define MRD_SILENCE_MAX_NS (1 * MRD_SEC)
+/* Who was not heard for so long knows what we received: else it would have asked. */
+#define MRD_FAREWELL_NS (1 * MRD_SEC)
 
 #endif

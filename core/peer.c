@@ -7,7 +7,6 @@
 #include "core/engine.h"
 
 enum {
-    INDEX_BITS = 20,
     PAGES_PER_PEER = 4,
     PAGES_SHARED = 1024,
     SLOTS_PER_PEER = 16, /* messages of several packets that are open at their target */
@@ -22,6 +21,9 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     memset(peers, 0, sizeof(*peers));
     peers->allocator = allocator;
     peers->max = max_peers;
+    /* The fewer peers, the longer until an id comes again. */
+    while (1u << peers->index_bits < max_peers)
+        peers->index_bits++;
     mrd_list_init(&peers->all);
     peers->by_addr.mask = buckets - 1;
     peers->by_addr.bucket =
@@ -76,7 +78,7 @@ struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_a
 
 struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id)
 {
-    uint32_t index = id & ((1u << INDEX_BITS) - 1);
+    uint32_t index = id & ((1u << peers->index_bits) - 1);
     struct mrd_peer *peer;
 
     if (index >= peers->entries.fresh)
@@ -95,9 +97,9 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
     index =
         (uint32_t)(((char *)peer - peers->entries.items) / (ptrdiff_t)peers->entries.item_bytes);
     memset(peer, 0, sizeof(*peer));
-    peers->generation += 1u << INDEX_BITS;
+    peers->generation += 1u << peers->index_bits;
     if (!peers->generation) /* an id is never 0 */
-        peers->generation += 1u << INDEX_BITS;
+        peers->generation += 1u << peers->index_bits;
     peer->id = peers->generation | index;
     peer->addr = *addr;
     peer->heap_index = UINT32_MAX;

@@ -173,7 +173,8 @@ struct mrd_peers {
     struct mrd_hash by_addr;
     struct mrd_node all;
     const struct mrd_allocator *allocator;
-    uint32_t max, generation;
+    uint32_t max, index_bits; /* of an id; the upper bits are a generation */
+    uint32_t generation;
 };
 
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,

@@ -18,8 +18,9 @@
 #include "transport/sized.h"
 
 enum {
-    GIVE_WAY_SPINS = 512
-}; /* some 20 us: a thread that sleeps on the lock wakes up in that time */
+    GIVE_WAY_SPINS = 512, /* some 20 us: a thread that sleeps on the lock wakes up in that time */
+    FAREWELL_TRIES_MAX = 10000,
+};
 
 /* ---------------------------------------------------------------------------------------- lock */
 
@@ -353,6 +354,21 @@ struct mrd_context *(mrd_open_device)(const struct mrd_device *device,
     return mrd_open_device_sized(device, attr, mrd_sized_context_attr.first_bytes);
 }
 
+/* Peers whose last ack was lost, or waits to ride on an answer, would never learn that their messages arrived. */
+static void farewell(struct mrd_context_impl *c)
+{
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    mrd_engine_farewell(c->engine, now_ns);
+    for (unsigned i = 0; i < FAREWELL_TRIES_MAX; i++) {
+        if (!mrd_progress_send(c, mrd_context_now(c)) && !c->outbox.count)
+            return;
+        if (c->outbox.count)
+            sched_yield(); /* the mover is full */
+    }
+}
+
 int mrd_close_device(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
@@ -371,11 +387,7 @@ int mrd_close_device(struct mrd_context *context)
     mrd_context_leave(c);
     mrd_thread_stop(c);
 
-    /* Alone now. An ack that waits to ride on an answer would leave the peer in doubt. */
-    uint64_t now_ns = mrd_context_now(c);
-
-    mrd_engine_begin(c->engine, now_ns);
-    mrd_progress_send(c, now_ns);
+    farewell(c); /* alone now */
     context_destroy(c);
     return 0;
 }

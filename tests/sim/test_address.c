@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages go to the address of their handle, and to nobody else. */
+#include <errno.h>
+
+#include "core/engine_impl.h"
+#include "tests/support/world.h"
+#include "transport/context.h"
+
+enum { EVICTABLE_S = 40 };
+
+static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
+{
+    struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+
+    assert_int_equal(e->peers.entries.used, 1);
+    return mrd_container_of(e->peers.all.next, struct mrd_peer, node);
+}
+
+/* Peer ids come again after many peers: a handle that remembers one must not follow it to a stranger. */
+static void sim_address__a_peer_id_that_comes_again(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
+    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    uint32_t id, message;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    id = only_peer(w, HOST_0)->id;
+    sim_run(w, EVICTABLE_S * SEC_NS);
+    e->peers.generation -= 1u << e->peers.index_bits; /* all others were given meanwhile */
+    sim_write(w, HOST_0, HOST_2, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    assert_int_equal(only_peer(w, HOST_0)->id, id);
+    sim_run(w, EVICTABLE_S * SEC_NS);
+    message = sim_write(w, HOST_0, HOST_1, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    assert_true(w->messages[message].equal);
+    assert_true(only_peer(w, HOST_0)->addr.port == 2); /* host 1's */
+    sim_world_destroy(w);
+}
+
+/* A handle of another context is no address here. */
+static void sim_address__handle_of_another_context(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    struct mrd_ah *own = w->node[HOST_0].ah[HOST_2];
+    uint32_t message;
+    (void)state;
+
+    w->node[HOST_0].ah[HOST_2] = w->node[HOST_1].ah[HOST_2];
+    assert_int_equal(
+        sim_try_post(w, &(struct sim_post){.to = HOST_2, .len = 64, .opcode = MRD_WR_RDMA_WRITE},
+                     &message),
+        -EINVAL);
+    assert_string_equal(mrd_last_error(), "the address handle belongs to another context");
+    w->node[HOST_0].ah[HOST_2] = own;
+    sim_write(w, HOST_0, HOST_2, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_address__a_peer_id_that_comes_again),
+        cmocka_unit_test(sim_address__handle_of_another_context),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
