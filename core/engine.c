@@ -478,12 +478,15 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
-    uint32_t pages = 0, tx = 0, rx = 0, open = 0;
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0;
 
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         rx += p->rx != NULL;
+        pends += p->num_pends;
+        refusals += p->num_refusals;
+        flows += p->num_flows_rx;
         open += p->rx ? p->rx->slots.num_open : 0;
         if (!p->tx)
             continue;
@@ -505,6 +508,9 @@ const char *mrd_engine_audit(struct mrd_engine *e)
     }
     if (pages != e->peers.pages.used)
         return "pages of records leaked";
+    if (pends != e->pend_pool.used || refusals != e->refusal_pool.used ||
+        flows != e->flow_rx_pool.used)
+        return "records of pending messages, refusals or flows differ from the peers' counts";
     if (open != e->peers.slots.used)
         return "records of open messages leaked";
     if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)

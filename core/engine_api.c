@@ -336,8 +336,11 @@ static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
 {
     struct mrd_flow_tx *flow = mrd_engine_flow_tx(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
 
-    if (!flow)
+    if (!flow) {
+        mrd_engine_reclaim(e);
         return fail(e, -EAGAIN, "the context's flow table is full (max_flows)");
+    }
+    mrd_list_remove(&flow->idle_node);
     msg->flow = flow;
     msg->msn = flow->msn_next++;
     msg->rsn = flow->rsn_next;

@@ -269,6 +269,17 @@ static uint8_t *put_ready(const struct mrd_engine *e, const struct mrd_sent *rec
     return mrd_wire_put_part(at, &part);
 }
 
+static uint8_t *put_close(const struct mrd_sent *rec, uint8_t *at)
+{
+    struct mrd_wire_part part = {.op = MRD_OP_CLOSE,
+                                 .flags = MRD_PART_ORDERED,
+                                 .dst_qpn = rec->u.flow->remote_qpn,
+                                 .src_qpn = rec->u.flow->qpn,
+                                 .msn = (uint16_t)rec->u.flow->close_msn};
+
+    return mrd_wire_put_part(at, &part);
+}
+
 /*
  * Build and emit a record's packet on a path. `copy`: a second copy, of which the record takes no note. An ack rides
  * on packets of whole messages.
@@ -303,6 +314,8 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
         at = put_aborts(rec, at);
     else if (rec->kind == MRD_SENT_READY)
         at = put_ready(e, rec, at);
+    else if (rec->kind == MRD_SENT_CLOSE)
+        at = put_close(rec, at);
     mrd_wire_set_payload_check(p->head, check);
     o->open_head = p->head;
     o->open_end = at;

@@ -46,6 +46,14 @@ static struct mrd_flow_rx *flow_find(const struct mrd_engine *e, const struct mr
     return NULL;
 }
 
+/* Within its share of max_flows. */
+static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint32_t used = e->flow_rx_pool.used, max = e->config.max_flows;
+
+    return used < max && peer->num_flows_rx < max - used;
+}
+
 /*
  * Messages make records up to max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
  * is used up, the next message tells how far its sender is.
@@ -55,11 +63,14 @@ static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer
 {
     struct mrd_flow_rx *flow;
 
-    if (part->op != MRD_OP_ABORT && e->flow_rx_pool.used >= e->config.max_flows)
+    if (part->op != MRD_OP_ABORT && !may_make(e, peer))
+        mrd_engine_reclaim(e);
+    if (part->op != MRD_OP_ABORT && !may_make(e, peer))
         return NULL;
     flow = mrd_pool_alloc(&e->flow_rx_pool);
     if (!flow)
         return NULL;
+    peer->num_flows_rx++;
     mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
                      (uint16_t)(part->rsn - part->rsn_behind));
     mrd_hash_add(&e->flows_rx, &flow->by_key,
@@ -75,7 +86,7 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
 
     mrd_engine_flow_deliver(e, flow);
     while (mrd_seq_before(flow->msn_next, msn) && !mrd_flow_rx_find(flow, flow->msn_next)) {
-        mrd_flow_rx_skip(flow);
+        mrd_flow_rx_skip(flow, msn);
         mrd_engine_flow_deliver(e, flow);
     }
     mrd_list_init(&done);
@@ -131,6 +142,7 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
             mrd_qp_recv_return(flow->qp, pend->recv);
         mrd_engine_pend_release(e, flow->peer, pend);
     }
+    flow->peer->num_flows_rx--;
     mrd_hash_del(&e->flows_rx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_pool_release(&e->flow_rx_pool, flow);
@@ -144,33 +156,56 @@ void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_peer *peer, struc
         mrd_engine_pend_release(e, peer, mrd_container_of(n, struct mrd_pend, node));
 }
 
-/* The message will never be delivered: its places in MSN and RSN are free. Two pending records must be at hand. */
+void mrd_engine_flow_closed(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                            const struct mrd_wire_part *part)
+{
+    struct mrd_flow_rx *flow = flow_find(e, peer, qp, part->src_qpn);
+
+    /* A message that was posted since has come, or is about to: the flow goes on. */
+    if (flow && (uint16_t)flow->msn_next == part->msn && mrd_flow_rx_idle(flow))
+        mrd_engine_flow_rx_free(e, flow, MRD_WC_SUCCESS);
+}
+
+uint32_t mrd_engine_flow_gone_needs(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                                    uint32_t rsn)
+{
+    return (msn != flow->msn_next) + (has_rsn && mrd_seq_before(flow->rsn_next, rsn));
+}
+
+/* What comes next in order just moves on; else records keep the places until their turn comes. */
 void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
                           bool has_rsn, uint32_t rsn)
 {
-    struct mrd_pend *pend = mrd_engine_pend_take(e, flow->peer);
+    struct mrd_pend *pend;
     struct mrd_node done;
 
-    assert(pend);
     if (has_rsn && mrd_seq_before(rsn, flow->rsn_next)) {
-        struct mrd_pend *reserved = mrd_flow_rx_claim(flow, rsn);
-
-        if (reserved) {
-            mrd_qp_recv_return(flow->qp, reserved->recv);
-            mrd_engine_pend_release(e, flow->peer, reserved);
+        pend = mrd_flow_rx_claim(flow, rsn);
+        if (pend) {
+            mrd_qp_recv_return(flow->qp, pend->recv);
+            mrd_engine_pend_release(e, flow->peer, pend);
         }
     } else if (has_rsn) {
-        struct mrd_pend *gone = mrd_engine_pend_take(e, flow->peer);
-
-        assert(gone);
-        mrd_flow_rx_gone_rsn(flow, gone, rsn);
+        if (rsn == flow->rsn_next) {
+            flow->rsn_next++;
+        } else {
+            pend = mrd_engine_pend_take(e, flow->peer);
+            assert(pend);
+            mrd_flow_rx_gone_rsn(flow, pend, rsn);
+        }
         mrd_list_init(&done);
         mrd_flow_rx_skip_gone(flow, &done);
         mrd_engine_pends_release(e, flow->peer, &done);
     }
-    memset(pend, 0, sizeof(*pend));
-    pend->msn = msn;
-    pend->state = MRD_PEND_GONE;
-    mrd_flow_rx_insert(flow, pend);
+    if (msn == flow->msn_next) {
+        flow->msn_next++;
+    } else {
+        pend = mrd_engine_pend_take(e, flow->peer);
+        assert(pend);
+        memset(pend, 0, sizeof(*pend));
+        pend->msn = msn;
+        pend->state = MRD_PEND_GONE;
+        mrd_flow_rx_insert(flow, pend);
+    }
     mrd_engine_flow_deliver(e, flow);
 }

@@ -107,7 +107,7 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
 
     return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
            tx->refusals.next == &tx->refusals && peer->readies.next == &peer->readies &&
-           e->now - tx->active_ns >= idle_ns;
+           tx->closes.next == &tx->closes && e->now - tx->active_ns >= idle_ns;
 }
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -237,9 +237,24 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     return true;
 }
 
-static void free_refusal(struct mrd_engine *e, struct mrd_refusal *r)
+void mrd_engine_refusal_free(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_refusal *r)
 {
+    peer->num_refusals--;
     mrd_pool_release(&e->refusal_pool, r);
+}
+
+void mrd_engine_reclaim(struct mrd_engine *e)
+{
+    if (e->reclaimed_ns && e->now - e->reclaimed_ns < MRD_RECLAIM_NS)
+        return;
+    e->reclaimed_ns = e->now;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        expire_rx(e, peer);
+        if (peer->tx)
+            mrd_engine_flows_close(e, peer, 0);
+    }
 }
 
 /* Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them, into `list`. */
@@ -274,7 +289,7 @@ void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_w
         struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
 
         if (!peer->rx || r->rx_life != peer->rx_life) {
-            free_refusal(e, r);
+            mrd_engine_refusal_free(e, peer, r);
             continue;
         }
         mrd_list_append(&mrd_engine_tx_half(e, peer)->refusals, &r->node);
@@ -298,7 +313,7 @@ void mrd_engine_drop_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_rx
     for (n = peer->tx ? peer->tx->refusals.next : NULL; n && n != &peer->tx->refusals; n = next) {
         next = n->next;
         mrd_list_remove(n);
-        free_refusal(e, mrd_container_of(n, struct mrd_refusal, node));
+        mrd_engine_refusal_free(e, peer, mrd_container_of(n, struct mrd_refusal, node));
     }
     mrd_peer_rx_end(&e->peers, peer, state);
 }

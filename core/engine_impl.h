@@ -63,6 +63,7 @@ struct mrd_engine {
     uint32_t epoch_next, qpn_next;
     uint32_t msg_post_seq; /* of the next message posted */
     bool says_ready;       /* some peer is to be told of receives */
+    uint64_t reclaimed_ns; /* when mrd_engine_reclaim() last looked */
     bool closing;          /* nothing follows but the last acks */
 
     struct mrd_peers peers;
@@ -165,6 +166,9 @@ struct mrd_tx_half *mrd_engine_tx_half(struct mrd_engine *e, struct mrd_peer *pe
 void mrd_engine_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer closed: what it did not ack by now it never will. */
 void mrd_engine_life_over(struct mrd_engine *e, struct mrd_peer *peer);
+/* A pool is empty: end what is over and was only not looked at. Not more often than every MRD_RECLAIM_NS. */
+void mrd_engine_reclaim(struct mrd_engine *e);
+void mrd_engine_refusal_free(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_refusal *r);
 /* End the send half: its messages fail with `status`. */
 void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
 /* End the receive half: half-received messages fail. */
@@ -213,6 +217,8 @@ void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp);
 struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
                                        uint32_t remote_qpn);
 void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow);
+/* The peer's flows that were idle for so long are to be closed. */
+void mrd_engine_flows_close(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns);
 
 /* engine_place.c */
 enum mrd_place_verdict {
@@ -252,7 +258,13 @@ struct mrd_flow_rx *mrd_engine_flow_of(struct mrd_engine *e, struct mrd_peer *pe
                                        uint32_t *msn, uint32_t *rsn);
 /* Complete what is in order. */
 void mrd_engine_flow_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow);
-/* The message will never be delivered: its places in MSN and RSN are free. Takes up to two pending records. */
+/* Its sender closes the flow: the record goes, unless it was used since. */
+void mrd_engine_flow_closed(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                            const struct mrd_wire_part *part);
+/* Pending records that mrd_engine_flow_gone() will take: 0 to 2; 0 if the message is the next one. */
+uint32_t mrd_engine_flow_gone_needs(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                                    uint32_t rsn);
+/* The message will never be delivered: its places in MSN and RSN are free. */
 void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
                           bool has_rsn, uint32_t rsn);
 /* What it holds completes with `status`; reserved receives go back to their queue. */

@@ -33,7 +33,48 @@ void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow)
     assert(mrd_list_empty(&flow->msgs));
     mrd_hash_del(&e->flows_tx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
+    mrd_list_remove(&flow->idle_node);
     mrd_pool_release(&e->flow_tx_pool, flow);
+}
+
+/*
+ * Without messages a flow is only two records, here and at the target: they go when it was idle for long, or at once when
+ * its queue pair is gone. One CLOSE at a time: the record goes when it was acked and nothing was posted meanwhile.
+ */
+static void flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow)
+{
+    struct mrd_tx_half *tx = flow->peer->tx;
+
+    if (!mrd_list_empty(&flow->msgs) || flow->closing)
+        return;
+    flow->idle_ns = e->now;
+    mrd_list_remove(&flow->idle_node);
+    mrd_list_append(flow->qp_gone ? &tx->closes : &tx->idle, &flow->idle_node);
+    mrd_engine_ready(e, flow->peer);
+}
+
+static void close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow)
+{
+    flow->closing = false;
+    if (mrd_list_empty(&flow->msgs) && flow->msn_next == flow->close_msn)
+        mrd_engine_flow_tx_free(e, flow);
+    else
+        flow_rest(e, flow);
+}
+
+void mrd_engine_flows_close(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&peer->tx->idle))) {
+        struct mrd_flow_tx *flow = mrd_container_of(n, struct mrd_flow_tx, idle_node);
+
+        if (e->now - flow->idle_ns < idle_ns)
+            return;
+        mrd_list_remove(n);
+        mrd_list_append(&peer->tx->closes, n);
+        mrd_engine_ready(e, peer);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------- completion */
@@ -52,8 +93,10 @@ void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp)
             struct mrd_flow_tx *flow = mrd_container_of(f, struct mrd_flow_tx, peer_node);
 
             next = f->next;
-            if (flow->qpn == qp->pub.qp_num)
-                mrd_engine_flow_tx_free(e, flow);
+            if (flow->qpn != qp->pub.qp_num)
+                continue;
+            flow->qp_gone = true;
+            flow_rest(e, flow);
         }
     }
     mrd_list_remove(&qp->node);
@@ -121,7 +164,9 @@ static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
         judge_delivery(msg);
         finish(e, msg);
     }
-    mrd_engine_qp_reap(e, qp); /* frees the flow too */
+    if (flow)
+        flow_rest(e, flow);
+    mrd_engine_qp_reap(e, qp);
 }
 
 void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
@@ -277,10 +322,13 @@ void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct 
         if (peer->rx && rec->u.refusal->rx_life == peer->rx_life &&
             mrd_rcv_unhold(&peer->rx->rcv, rec->u.refusal->psn))
             mrd_engine_ready(e, peer);
-        mrd_pool_release(&e->refusal_pool, rec->u.refusal);
+        mrd_engine_refusal_free(e, peer, rec->u.refusal);
         break;
     case MRD_SENT_ABORT:
         abort_acked(e, rec);
+        break;
+    case MRD_SENT_CLOSE:
+        close_acked(e, rec->u.flow);
         break;
     }
     mrd_sent_release(&peer->tx->sent, rec);
@@ -358,6 +406,9 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     msg->vendor_err = entry->code;
     if (entry->code == MRD_REFUSE_QPN && msg->flow)
         break_flow(msg->flow, msg->msn);
+    if (entry->code == MRD_REFUSE_RESOURCES)
+        mrd_engine_flows_close(e, peer,
+                               0); /* what we hold there and do not use may be what is missing */
     if (retry && msg->rnr_left) {
         wait_for_receiver(e, msg, rnr_usec);
         return;

@@ -53,7 +53,6 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         msg->has_id = true;
     }
     left = msg->length - msg->next_offset;
-    rec->kind = MRD_SENT_SEGMENT;
     rec->id = msg->id;
     rec->offset = msg->next_offset;
     rec->len = (uint16_t)(left < tx->payload_bytes ? left : tx->payload_bytes);
@@ -73,7 +72,6 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
     struct mrd_node *n, *next;
     uint8_t num = 0;
 
-    rec->kind = MRD_SENT_SMALL;
     for (n = tx->txqs.next; n != &tx->txqs; n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
         struct mrd_msg *msg;
@@ -215,7 +213,7 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
         return false;
     if (mrd_engine_probe_path(e, peer, o))
         return true;
-    rec = mrd_sent_add(&tx->sent);
+    rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);
     if (!rec)
         return false;
     tx->limited = false;

@@ -7,7 +7,7 @@
 #include "core/seq.h"
 #include "core/sge.h"
 
-enum { TAKEN = 0 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
+enum { TAKEN = 0, NO_ROOM = 255 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
 
 enum {
     REFUSAL_PENDS = 2, /* records that ending an ordered message may need */
@@ -355,7 +355,10 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
     mrd_slots_shut(&peer->rx->slots, part->id);
 }
 
-/* TAKEN, or QPN: an ordered message that its sender gave up, and nobody to tell; so nothing behind it is delivered. */
+/*
+ * TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered; NO_ROOM:
+ * its place in the order cannot be kept. An ABORT may be executed twice.
+ */
 static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part)
 {
@@ -371,9 +374,21 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
     if (!qp || qp->pub.state != MRD_QPS_RTS)
         return MRD_REFUSE_QPN;
     flow = mrd_engine_flow_of(e, peer, qp, part, &msn, &rsn);
-    if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
-        mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
+    if (!flow || mrd_flow_rx_judge(flow, msn, has_rsn, rsn) != MRD_MSN_NEW)
+        return TAKEN;
+    if (mrd_engine_flow_gone_needs(flow, msn, has_rsn, rsn) > mrd_pool_free(&e->pend_pool))
+        return NO_ROOM;
+    mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
     return TAKEN;
+}
+
+static void place_close(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_wire_part *part)
+{
+    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+
+    if (qp && part->flags & MRD_PART_ORDERED)
+        mrd_engine_flow_closed(e, peer, qp, part);
 }
 
 /* ---------------------------------------------------------------------------------------- packets */
@@ -421,6 +436,7 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
 
     if (!r) {
         r = *refusal = mrd_pool_alloc(&e->refusal_pool);
+        peer->num_refusals++;
         mrd_list_init(&r->node);
         r->epoch = head->epoch;
         r->psn = head->psn;
@@ -440,26 +456,76 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     count_refusal(e, code);
 }
 
-/* Everything parses, lengths add up, and what an ABORT may need is at hand: only then is anything done. */
-static enum mrd_place_verdict validate(const struct mrd_engine *e, const struct mrd_wire_head *head,
-                                       const uint8_t *data, uint32_t payload_len)
+/* The next receives of the queue pair hold a message of this length, each of the next `num`. */
+static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uint32_t num,
+                         uint32_t length)
 {
-    uint32_t at = head->parts_at, bytes = 0;
+    struct mrd_node *n = qp->posted.next;
+
+    if (qp->num_posted < num)
+        return false;
+    for (; num--; n = n->next) {
+        const struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
+
+        if (recv->length < length || mrd_mr_list(&e->mrs, qp->pub.pd, recv->sge, recv->num_sge,
+                                                 MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+            return false;
+    }
+    return true;
+}
+
+/* Will the part be taken for sure? `index`: so many before it may take receives, too. Ordered ones are not looked into. */
+static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                     uint32_t index)
+{
+    struct mrd_qp_impl *qp;
+    struct mrd_slot *slot;
+
+    if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE)
+        return part->op != MRD_OP_ABORT || !(part->flags & MRD_PART_ORDERED);
+    if (part->flags & MRD_PART_MULTI) {
+        switch (mrd_slots_judge(&peer->rx->slots, part->id, &slot)) {
+        case MRD_REASM_DROP:
+            return true;
+        case MRD_REASM_GO_ON:
+            return part->len && mrd_reasm_agrees(slot, part) && slot_memory_valid(e, slot);
+        case MRD_REASM_BEGIN:
+            break;
+        }
+        if (!part->len || part->offset > part->total || part->len > part->total - part->offset ||
+            !mrd_pool_share(peer->rx->slots.pool, peer->rx->slots.num_open))
+            return false;
+    }
+    qp = mrd_engine_qp(e, part->dst_qpn);
+    if (!qp || qp->pub.state != MRD_QPS_RTS || part->flags & MRD_PART_ORDERED ||
+        check_target(e, part, qp))
+        return false;
+    return !consumes(part) ||
+           has_receives(e, qp, index + 1, part->op == MRD_OP_SEND ? part->total : 0);
+}
+
+/* Everything parses and lengths add up, and if no refusal can be kept, none will be needed: only then is anything done. */
+static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *peer,
+                                       const struct mrd_wire_head *head, const uint8_t *data,
+                                       uint32_t payload_len)
+{
+    bool may_refuse = mrd_pool_share(&e->refusal_pool, peer->num_refusals), room = true;
+    uint32_t at = head->parts_at, bytes = 0, num = 0, aborts = 0;
     struct mrd_wire_part part;
-    unsigned num = 0;
 
     while (at < head->head_len) {
         if (!mrd_wire_get_part(data, &at, head->head_len, &part) || ++num > MRD_PARTS_MAX)
             return MRD_PLACE_MALFORMED;
         bytes += part.len;
-        if (part.flags & MRD_PART_MULTI && part.op != MRD_OP_ABORT && num > 1)
-            return MRD_PLACE_MALFORMED; /* a segment travels alone */
-        if (part.op == MRD_OP_ABORT && mrd_pool_free(&e->pend_pool) < REFUSAL_PENDS * num)
-            return MRD_PLACE_NO_ROOM;
+        aborts += part.op == MRD_OP_ABORT;
+        if ((part.flags & MRD_PART_MULTI && part.op != MRD_OP_ABORT && num > 1) ||
+            (aborts && aborts < num))
+            return MRD_PLACE_MALFORMED; /* a segment travels alone, ABORTs among themselves */
+        room = room && (may_refuse || is_taken(e, peer, &part, num - 1));
     }
     if (bytes != payload_len)
         return MRD_PLACE_MALFORMED;
-    return mrd_pool_free(&e->refusal_pool) ? MRD_PLACED : MRD_PLACE_NO_ROOM;
+    return room ? MRD_PLACED : MRD_PLACE_NO_ROOM;
 }
 
 enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
@@ -467,7 +533,7 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
                                         const uint8_t *payload, uint32_t payload_len,
                                         struct mrd_refusal **refusal, enum mrd_place_end *end)
 {
-    enum mrd_place_verdict verdict = validate(e, head, data, payload_len);
+    enum mrd_place_verdict verdict = validate(e, peer, head, data, payload_len);
     uint32_t at = head->parts_at;
     struct mrd_wire_part part;
 
@@ -486,11 +552,19 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
                 mrd_engine_rx_ready(e, peer, part.src_qpn, part.receives);
         } else if (part.op == MRD_OP_ABORT) {
             code = place_abort(e, peer, &part);
+        } else if (part.op == MRD_OP_CLOSE) {
+            place_close(e, peer, &part);
         } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
             code = place_segment(e, peer, &part, head->psn, payload, end);
         } else if (part.op != MRD_OP_VOID) {
             code = place_small(e, peer, &part, payload);
             *end = MRD_PLACE_END_SMALL;
+        }
+        if (code == NO_ROOM) {
+            if (*refusal)
+                mrd_engine_refusal_free(e, peer, *refusal);
+            *refusal = NULL;
+            return MRD_PLACE_NO_ROOM;
         }
         if (code)
             refuse(e, peer, head, &part, i, code, refusal);

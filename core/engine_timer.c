@@ -33,7 +33,7 @@ static bool starved(const struct mrd_peer *peer)
     return !mrd_sent_oldest(&tx->sent) &&
            (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
             tx->aborts.next != &tx->aborts || peer->readies.next != &peer->readies ||
-            tx->silence_probe);
+            tx->closes.next != &tx->closes || tx->silence_probe);
 }
 
 /* The peer's buffer has no place for us now. Its ack to an empty packet tells when it has. */
@@ -57,6 +57,9 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_
         EARLIER(tx->loss.rack_ns);
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr_next_ns);
+        if (tx->idle.next != &tx->idle)
+            EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
+                    MRD_FLOW_IDLE_NS);
         if (paced(tx))
             EARLIER(mrd_engine_pace_ns(tx));
         else if (without_grant(peer))
@@ -171,6 +174,8 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr_next_ns <= e->now)
         mrd_engine_fire_rnr(e, peer);
+    if (peer->tx)
+        mrd_engine_flows_close(e, peer, MRD_FLOW_IDLE_NS);
     if (peer->tx && without_grant(peer) && peer->tx->ask_ns <= e->now) {
         peer->tx->ask_ns = e->now + GRANT_ASK_NS;
         peer->tx->silence_probe = true;

@@ -46,12 +46,12 @@ bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *t
 
 /* ---------------------------------------------------------------------------------------- control */
 
-static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent **rec,
-                           uint32_t sixteenths)
+static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
+                           uint32_t sixteenths, struct mrd_sent **rec)
 {
     if (!mrd_engine_psn_room(e, peer->tx, sixteenths))
         return false;
-    *rec = mrd_sent_add(&peer->tx->sent);
+    *rec = mrd_sent_add(&peer->tx->sent, kind);
     return *rec != NULL;
 }
 
@@ -63,9 +63,8 @@ bool mrd_engine_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct m
     for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
         if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->now))
             continue;
-        if (!control_record(e, peer, &rec, MRD_PSN_CONTROL))
+        if (!control_record(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
             return false;
-        rec->kind = MRD_SENT_EMPTY;
         e->stats.probes_path++;
         mrd_engine_emit(e, peer, rec, i, false, o);
         return true;
@@ -78,9 +77,9 @@ static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (mrd_list_empty(&tx->refusals) || !control_record(e, peer, &rec, MRD_PSN_REFUSALS))
+    if (mrd_list_empty(&tx->refusals) ||
+        !control_record(e, peer, MRD_SENT_REFUSAL, MRD_PSN_REFUSALS, &rec))
         return false;
-    rec->kind = MRD_SENT_REFUSAL;
     rec->u.refusal = mrd_container_of(mrd_list_pop(&tx->refusals), struct mrd_refusal, node);
     mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
@@ -93,9 +92,8 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     struct mrd_msg **tail;
     struct mrd_node *n;
 
-    if (mrd_list_empty(&tx->aborts) || !control_record(e, peer, &rec, MRD_PSN_DATA))
+    if (mrd_list_empty(&tx->aborts) || !control_record(e, peer, MRD_SENT_ABORT, MRD_PSN_DATA, &rec))
         return false;
-    rec->kind = MRD_SENT_ABORT;
     tail = &rec->u.small;
     for (unsigned i = 0; i < MRD_PARTS_MAX / 4 && (n = mrd_list_pop(&tx->aborts)); i++) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
@@ -128,9 +126,8 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
             mrd_list_append(&want->qp->wants, &want->qp_node);
             continue;
         }
-        if (!control_record(e, peer, &rec, MRD_PSN_CONTROL))
+        if (!control_record(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
             return false;
-        rec->kind = MRD_SENT_READY;
         rec->id = want->qp->pub.qp_num;
         mrd_engine_want_free(e, want);
         e->stats.tx_readies++;
@@ -138,6 +135,23 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         return true;
     }
     return false;
+}
+
+/* Flows that were idle for long, or whose queue pair is gone: the target need not keep them. */
+static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec;
+
+    if (mrd_list_empty(&tx->closes) ||
+        !control_record(e, peer, MRD_SENT_CLOSE, MRD_PSN_CONTROL, &rec))
+        return false;
+    rec->u.flow = mrd_container_of(mrd_list_pop(&tx->closes), struct mrd_flow_tx, idle_node);
+    rec->u.flow->closing = true;
+    rec->u.flow->close_msn = rec->u.flow->msn_next;
+    e->stats.tx_closes++;
+    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
+    return true;
 }
 
 /* ---------------------------------------------------------------------------------------- retransmission */
@@ -263,10 +277,9 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx->silence_probe || !control_record(e, peer, &rec, MRD_PSN_CONTROL))
+    if (!tx->silence_probe || !control_record(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
         return false;
     tx->silence_probe = false;
-    rec->kind = MRD_SENT_EMPTY;
     e->stats.probes++;
     mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
     return true;
@@ -286,8 +299,8 @@ static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     if (peer->tx->hello)
         return first_contact(e, peer, o);
     return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
-           send_ready(e, peer, o) || retransmit_control(e, peer, o) || send_probe(e, peer, o) ||
-           retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
+           send_ready(e, peer, o) || send_close(e, peer, o) || retransmit_control(e, peer, o) ||
+           send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
            mrd_engine_new_data(e, peer, o, held);
 }
 
@@ -304,7 +317,8 @@ static bool nothing_left(const struct mrd_peer *peer)
 
     return mrd_list_empty(&peer->readies) && !tx->queued_bytes && !tx->sent.lost.num &&
            !tx->sent.lost_control.num && !tx->copy_due && !tx->probes_due && !tx->silence_probe &&
-           mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts);
+           mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts) &&
+           mrd_list_empty(&tx->closes);
 }
 
 /*

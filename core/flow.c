@@ -20,6 +20,7 @@ void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t 
     flow->qpn = qpn;
     flow->remote_qpn = remote_qpn;
     mrd_list_init(&flow->msgs);
+    mrd_list_init(&flow->idle_node);
     mrd_list_init(&flow->peer_node);
 }
 
@@ -155,9 +156,19 @@ void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_nod
         flow->rsn_next = rsn;
 }
 
-void mrd_flow_rx_skip(struct mrd_flow_rx *flow)
+void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn)
 {
-    flow->msn_next++;
+    struct mrd_node *n = mrd_list_first(&flow->pending);
+
+    if (n && mrd_seq_before(pend_of(n)->msn, msn))
+        msn = pend_of(n)->msn;
+    if (mrd_seq_before(flow->msn_next, msn))
+        flow->msn_next = msn;
+}
+
+bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow)
+{
+    return flow->pending.next == &flow->pending && flow->reserved.next == &flow->reserved;
 }
 
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)

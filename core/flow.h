@@ -34,7 +34,12 @@ struct mrd_flow_tx {
      */
     bool broken;
     uint32_t broken_msn;
-    struct mrd_node msgs; /* mrd_msg.flow_node, MSN order */
+    struct mrd_node msgs;      /* mrd_msg.flow_node, MSN order */
+    struct mrd_node idle_node; /* without messages: among those that are idle, or to be closed */
+    uint64_t idle_ns;          /* since when */
+    bool closing;              /* a CLOSE is on its way, and says: */
+    uint32_t close_msn;        /* no message below is owed */
+    bool qp_gone;              /* the queue pair was destroyed */
 };
 
 enum mrd_pend_state {
@@ -95,8 +100,10 @@ struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
 void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn);
 /* All RSNs below `rsn` are over: the records of those that were reserved or gone, oldest last, into `done`. */
 void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done);
-/* The message msn_next was given up before any of it came. */
-void mrd_flow_rx_skip(struct mrd_flow_rx *flow);
+/* Messages below `msn`, or the first that is here, were given up before any of them came. */
+void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn);
+/* Nothing of it waits here: it may be forgotten. */
+bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow);
 /* The next message in order that is FULL or GONE, off the list; NULL: none. */
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
 

@@ -35,6 +35,10 @@ enum {
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
 
+/* An ordered flow without messages for so long is closed. */
+#define MRD_FLOW_IDLE_NS (1 * MRD_SEC)
+/* Where a pool is empty, what can be had back is looked for no more often. */
+#define MRD_RECLAIM_NS (10 * MRD_MSEC)
 /* Longest wait of an end-of-message ack for an answer to ride on. */
 #define MRD_ACK_WITH_REPLY_NS (20 * MRD_USEC)
 /* So much later than the next deadline, a look at the receive queue is a stall. */

@@ -139,6 +139,8 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->txqs);
     mrd_list_init(&tx->refusals);
     mrd_list_init(&tx->aborts);
+    mrd_list_init(&tx->idle);
+    mrd_list_init(&tx->closes);
     mrd_list_init(&tx->rnr);
     mrd_list_init(&tx->unqueued);
     mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);

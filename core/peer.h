@@ -115,7 +115,9 @@ struct mrd_tx_half {
     struct mrd_node txqs;     /* with something to send, round robin */
     struct mrd_node refusals; /* to be sent */
     struct mrd_node aborts;   /* mrd_msg.node of messages whose ABORT is to be sent */
-    struct mrd_node rnr;      /* mrd_txq.rnr_node: those with messages that wait for receives */
+    struct mrd_node idle;   /* mrd_flow_tx.idle_node: flows without messages, longest idle first */
+    struct mrd_node closes; /* the same: whose end is to be told */
+    struct mrd_node rnr;    /* mrd_txq.rnr_node: those with messages that wait for receives */
     struct mrd_node unqueued; /* mrd_msg.node: refused, and there was no queue to wait in */
     struct mrd_ids ids;
 
@@ -153,7 +155,7 @@ struct mrd_peer {
     bool given_up;           /* it was unreachable, or restarted, and did not answer since */
     uint32_t rx_inc, rx_epoch;
     uint64_t rx_patience_ns; /* how long the sender of that space waits for acks */
-    uint32_t num_pends;      /* pending records that it holds */
+    uint32_t num_pends, num_refusals, num_flows_rx; /* records of shared pools that are for it */
     uint64_t heard_ns;
     struct mrd_tx_half *tx;
     struct mrd_rx_half *rx; /* HELD only */

@@ -15,6 +15,7 @@ static void page_drop(struct mrd_sents *s, uint32_t psn)
     if (s->page[i] && !s->page[i]->used && i != (s->next & s->mask) / MRD_SENT_PAGE) {
         mrd_pool_release(s->pages, s->page[i]);
         s->page[i] = NULL;
+        s->num_pages--;
     }
 }
 
@@ -38,18 +39,21 @@ void mrd_sent_fini(struct mrd_sents *s)
         if (s->page[i])
             mrd_pool_release(s->pages, s->page[i]);
     memset(s->page, 0, sizeof(s->page));
+    s->num_pages = 0;
 }
 
-struct mrd_sent *mrd_sent_add(struct mrd_sents *s)
+struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind)
 {
     struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
     struct mrd_sent *rec;
 
     assert(s->next - s->una <= s->mask);
     if (!*page) {
-        *page = mrd_pool_alloc(s->pages);
+        if (mrd_sent_is_control((uint8_t)kind) || mrd_pool_share(s->pages, s->num_pages))
+            *page = mrd_pool_alloc(s->pages);
         if (!*page)
             return NULL;
+        s->num_pages++;
         memset(*page, 0, sizeof(**page));
     }
     rec = &(*page)->rec[s->next % MRD_SENT_PAGE];
@@ -58,6 +62,7 @@ struct mrd_sent *mrd_sent_add(struct mrd_sents *s)
     memset(rec, 0, sizeof(*rec));
     rec->psn = s->next++;
     rec->state = MRD_SENT_NEW;
+    rec->kind = (uint8_t)kind;
     mrd_bit_clear(s->acked, s->mask, rec->psn);
     if (rec->psn % MRD_SENT_PAGE == 0)
         page_drop(s, rec->psn - 1);

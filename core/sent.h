@@ -36,6 +36,7 @@ enum mrd_sent_kind {
     MRD_SENT_REFUSAL,
     MRD_SENT_ABORT,
     MRD_SENT_READY, /* a queue pair, `id`, has receives again */
+    MRD_SENT_CLOSE, /* the end of an idle flow */
 };
 
 static inline bool mrd_sent_is_control(uint8_t kind)
@@ -61,6 +62,7 @@ struct mrd_sent {
     union {
         struct mrd_msg *small; /* SMALL, ABORT: chain of messages */
         struct mrd_refusal *refusal;
+        struct mrd_flow_tx *flow; /* CLOSE */
     } u;
 };
 
@@ -74,7 +76,8 @@ struct mrd_sent_chain {
 };
 
 struct mrd_sents {
-    struct mrd_pool *pages;
+    struct mrd_pool *pages; /* shared by all peers */
+    uint32_t num_pages;     /* of these, ours */
     struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
     uint32_t mask;      /* tracker - 1 */
     uint32_t una, next; /* oldest PSN not acked; next PSN to be used */
@@ -86,8 +89,11 @@ struct mrd_sents {
 
 void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker);
 void mrd_sent_fini(struct mrd_sents *s);
-/* The record of PSN s->next, zeroed, not in flight; NULL: the pool of pages is exhausted. */
-struct mrd_sent *mrd_sent_add(struct mrd_sents *s);
+/*
+ * The record of PSN s->next, zeroed but for its kind, not in flight; NULL: the pool of pages, or for what is not control
+ * our share of it, is exhausted.
+ */
+struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind);
 /* The live record of a PSN, or NULL. */
 struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
 /* It leaves (again) on a path whose PSEQ it got. */

@@ -18,6 +18,7 @@
     X(tx_resets,              "packets",  "resets sent")                                         \
     X(tx_challenges,          "packets",  "challenges sent")                                     \
     X(tx_refusals,            "messages", "refusals issued")                                     \
+    X(tx_closes,              "packets",  "idle flows of ordered messages closed at their target")    \
     X(tx_readies,             "packets",  "peers told of receives that they had been refused for") \
     X(tx_aborts,              "messages", "messages ended at their target by ABORT")             \
     X(tx_messages,            "messages", "sends and writes completed with success")             \

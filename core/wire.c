@@ -372,7 +372,7 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
     if (part->op == MRD_OP_REFUSAL)
         return get_refusal(p, at, head_len, part);
     if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE && part->op != MRD_OP_ABORT &&
-        part->op != MRD_OP_VOID && part->op != MRD_OP_READY)
+        part->op != MRD_OP_VOID && part->op != MRD_OP_READY && part->op != MRD_OP_CLOSE)
         return false;
     if (head_len - *at < mrd_wire_part_bytes(part->op, part->flags))
         return false;

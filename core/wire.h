@@ -58,6 +58,7 @@ enum mrd_wire_op {
     MRD_OP_REFUSAL = 8,
     MRD_OP_ABORT = 9,
     MRD_OP_READY = 10, /* a queue pair that refused for want of a receive has some */
+    MRD_OP_CLOSE = 11, /* a flow of ordered messages is idle */
 };
 
 enum mrd_part_flags {

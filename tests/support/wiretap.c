@@ -18,6 +18,7 @@ static enum wire_kind kind_of_data(const uint8_t *data, struct wire_packet *p)
             kind = part.op == MRD_OP_REFUSAL ? WIRE_REFUSAL
                    : part.op == MRD_OP_ABORT ? WIRE_ABORT
                    : part.op == MRD_OP_READY ? WIRE_READY
+                   : part.op == MRD_OP_CLOSE ? WIRE_CLOSE
                                              : WIRE_MESSAGE;
         }
     }

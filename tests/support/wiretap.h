@@ -22,6 +22,7 @@ enum wire_kind {
     WIRE_REFUSAL,
     WIRE_ABORT,
     WIRE_READY,
+    WIRE_CLOSE,
     WIRE_ACK,
     WIRE_RESET,
     WIRE_CHALLENGE,

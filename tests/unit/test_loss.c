@@ -52,7 +52,8 @@ static void begin_with_rtt(struct loss_fixture *f)
 
 static void send_at(struct loss_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)
 {
-    struct mrd_sent *rec = psn == f->s.next ? mrd_sent_add(&f->s) : mrd_sent_get(&f->s, psn);
+    struct mrd_sent *rec =
+        psn == f->s.next ? mrd_sent_add(&f->s, MRD_SENT_EMPTY) : mrd_sent_get(&f->s, psn);
 
     assert_non_null(rec);
     rec->bytes = 100;

@@ -205,7 +205,7 @@ static void mrd_peer_tx_end__gives_pages_back(void **state)
     peer = add(&f, 1);
     mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0);
     for (int i = 0; i < 100; i++)
-        assert_non_null(mrd_sent_add(&peer->tx->sent));
+        assert_non_null(mrd_sent_add(&peer->tx->sent, MRD_SENT_EMPTY));
     assert_int_equal(f.peers.pages.used, 2);
     mrd_peer_tx_end(&f.peers, peer);
     assert_null(peer->tx);

@@ -44,7 +44,7 @@ static void end(struct sent_fixture *f)
 
 static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t now_ns)
 {
-    struct mrd_sent *rec = mrd_sent_add(&f->s);
+    struct mrd_sent *rec = mrd_sent_add(&f->s, MRD_SENT_EMPTY);
 
     assert_non_null(rec);
     rec->bytes = BYTES;
@@ -104,7 +104,7 @@ static void mrd_sent_add__numbers_records_in_order(void **state)
     (void)state;
     begin(&f, PAGES, UINT32_MAX - 1);
     for (uint32_t i = 0; i < 5; i++) {
-        struct mrd_sent *rec = mrd_sent_add(&f.s);
+        struct mrd_sent *rec = mrd_sent_add(&f.s, MRD_SENT_EMPTY);
 
         assert_int_equal(rec->psn, UINT32_MAX - 1 + i);
         assert_int_equal(rec->state, MRD_SENT_NEW);
@@ -124,11 +124,11 @@ static void mrd_sent_add__null_when_pages_are_used_up(void **state)
     begin(&f, 1, 0);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
         send_at(&f, 0, i);
-    assert_null(mrd_sent_add(&f.s));
+    assert_null(mrd_sent_add(&f.s, MRD_SENT_EMPTY));
     assert_int_equal(f.s.next, MRD_SENT_PAGE);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
         ack(&f, i);
-    assert_int_equal(mrd_sent_add(&f.s)->psn, MRD_SENT_PAGE);
+    assert_int_equal(mrd_sent_add(&f.s, MRD_SENT_EMPTY)->psn, MRD_SENT_PAGE);
     end(&f);
 }
 

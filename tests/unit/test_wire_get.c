@@ -127,14 +127,15 @@ static void mrd_wire_get_part__rejects_unknown_operations(void **state)
         build_data(&f, 0, &part);
         assert_int_equal(mrd_wire_get_part(f.buf, &at, f.head_len + 8, &got),
                          op == MRD_OP_SEND || op == MRD_OP_WRITE || op == MRD_OP_VOID ||
-                             op == MRD_OP_REFUSAL || op == MRD_OP_ABORT || op == MRD_OP_READY);
+                             op == MRD_OP_REFUSAL || op == MRD_OP_ABORT || op == MRD_OP_READY ||
+                             op == MRD_OP_CLOSE);
     }
 }
 
 static void mrd_wire_get_part__rejects_truncation_at_each_length(void **state)
 {
-    static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_VOID, MRD_OP_ABORT,
-                                  MRD_OP_READY};
+    static const uint8_t ops[] = {MRD_OP_SEND,  MRD_OP_WRITE, MRD_OP_VOID,
+                                  MRD_OP_ABORT, MRD_OP_READY, MRD_OP_CLOSE};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {

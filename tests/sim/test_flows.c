@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records of ordered flows come and go: an idle flow is closed, at both ends, and nothing is skipped or delivered twice
+ * by that. And pools that peers share: whoever holds much leaves something for the others.
+ */
+#include <errno.h>
+
+#include "core/engine_impl.h"
+#include "tests/support/wiretap.h"
+#include "transport/context.h"
+
+static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
+{
+    return mrd_context_engine(w->node[host].context);
+}
+
+static struct mrd_qp *create_qp(struct sim_world *w, uint32_t host)
+{
+    struct sim_node *node = &w->node[host];
+    struct mrd_qp_init_attr attr = {.send_cq = node->cq,
+                                    .recv_cq = node->cq,
+                                    .cap = {.max_send_wr = 16, .max_recv_wr = 16},
+                                    .order = MRD_ORDER_MSG,
+                                    .qkey = 0x1000};
+    struct mrd_qp *qp = mrd_create_qp(node->pd, &attr);
+
+    assert_non_null(qp);
+    return qp;
+}
+
+/* A new ordered queue pair at the host, which sends a few messages and goes. The last may still be on its way. */
+static void use_once(struct sim_world *w, uint32_t host, bool wait)
+{
+    struct mrd_qp *old = w->node[host].qp[0];
+
+    w->node[host].qp[0] = create_qp(w, host);
+    for (unsigned i = 0; i < 3; i++)
+        sim_send(w, host, 1 - host, 100);
+    if (wait)
+        sim_run_until_complete(w, 100 * MSEC_NS);
+    else
+        sim_run(w, 3 * USEC_NS);
+    assert_int_equal(mrd_destroy_qp(w->node[host].qp[0]), 0);
+    if (!wait)
+        ledger_abandon(&w->ledger, host, w->node[host].life, w->node[host].qp[0]->qp_num);
+    w->node[host].qp[0] = old;
+}
+
+/* One queue pair after the other, many more than there may be flows: each finds room, at both ends. */
+static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
+{
+    (void)state;
+    for (unsigned remote = 0; remote < 2; remote++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                     .order = MRD_ORDER_MSG,
+                                                                     .loss_ppm = 20000,
+                                                                     .recv_bytes = 100,
+                                                                     .max_flows = 8});
+
+        for (unsigned i = 0; i < 100; i++) {
+            if (!remote) {
+                use_once(w, HOST_0, true);
+            } else { /* the queue pairs of the target come and go */
+                struct mrd_qp *old = w->node[HOST_1].qp[0];
+
+                w->node[HOST_1].qp[0] = create_qp(w, HOST_1);
+                sim_send(w, HOST_0, HOST_1, 100);
+                sim_run_until_complete(w, 100 * MSEC_NS);
+                assert_int_equal(mrd_destroy_qp(w->node[HOST_1].qp[0]), 0);
+                w->node[HOST_1].qp[0] = old;
+                sim_run(
+                    w,
+                    300 *
+                        MSEC_NS); /* more than 8 within the second that flows may idle are refused for now */
+            }
+        }
+        assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_resources"), 0);
+        sim_run(w, 2 * SEC_NS);
+        assert_int_equal(engine(w, HOST_0)->flow_tx_pool.used, 0);
+        assert_int_equal(engine(w, HOST_1)->flow_rx_pool.used, 0);
+        sim_world_destroy(w);
+    }
+}
+
+/* When the tables are full of idle flows, at either end, room is made in milliseconds, not when they were idle for long. */
+static void sim_flow__room_is_made_for_the_next(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 4, .qps = 8, .recv_bytes = 100});
+    uint32_t index;
+    (void)state;
+
+    for (uint32_t qp = 0; qp < 8; qp++) {
+        struct sim_post post = {.to = HOST_1, .qp = qp, .len = 100, .opcode = MRD_WR_RDMA_WRITE};
+
+        for (unsigned tries = 0; sim_try_post(w, &post, &index); tries++) {
+            assert_true(tries < 20);
+            sim_run(w, MSEC_NS);
+        }
+        sim_run_until_complete(w, 10 * MSEC_NS);
+    }
+    sim_world_destroy(w);
+}
+
+/*
+ * Messages are posted at all times around the end of idleness, with losses and reordering: none is skipped, delivered
+ * twice or out of order, and the records go in the end.
+ */
+static void sim_flow__posted_while_it_is_closed(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .order = MRD_ORDER_MSG,
+                                                                 .jitter_ns = 20000,
+                                                                 .loss_ppm = 100000,
+                                                                 .duplicate_ppm = 100000,
+                                                                 .recv_bytes = 100,
+                                                                 .send_wr = 2000});
+    (void)state;
+
+    for (unsigned i = 0; i < 200; i++) {
+        sim_run(w, SEC_NS - 100 * USEC_NS + (i * 7919 % 200) * USEC_NS);
+        for (unsigned k = 0; k <= i % 3; k++)
+            sim_send(w, HOST_0, HOST_1, 100);
+        if (i % 2)
+            sim_run_until_complete(w, SEC_NS);
+    }
+    sim_run_until_complete(w, SEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
+    assert_true(sim_counter(w, HOST_0, "tx_closes") > 50);
+    sim_run(w, 3 * SEC_NS);
+    assert_int_equal(engine(w, HOST_0)->flow_tx_pool.used, 0);
+    assert_int_equal(engine(w, HOST_1)->flow_rx_pool.used, 0);
+    sim_world_destroy(w);
+}
+
+/* The end of a flow says "5", and 5 is lost while 6 is here: the record must stay, for 6 waits in it. */
+static bool lose_late(void *arg, const struct wire_packet *p)
+{
+    const bool *lose = arg;
+
+    return *lose && p->kind == WIRE_MESSAGE && p->from == HOST_0 && p->part.msn == 1;
+}
+
+static void sim_flow__close_does_not_forget_what_waits(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG, .recv_bytes = 100});
+    struct wiretap *tap;
+    bool lose = true;
+    uint32_t at;
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    tap = wiretap_open(w);
+    tap->rule = lose_late;
+    tap->arg = &lose;
+    tap->drop[HOST_0][WIRE_CLOSE] = 1;
+    sim_run(w, SEC_NS + 10 * USEC_NS); /* the CLOSE left, and is lost */
+    at = tap->num;
+    while (!wiretap_count(tap, HOST_0, WIRE_CLOSE))
+        sim_run(w, USEC_NS);
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 2 * USEC_NS);
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 50 * MSEC_NS); /* the CLOSE came again */
+    assert_true(wiretap_count(tap, HOST_0, WIRE_CLOSE) > 1);
+    lose = false;
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
+    assert_int_equal(w->node[HOST_1].deliveries, 3);
+    (void)at;
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
+/* ----------------------------------------------------------------------------------- shares */
+
+static bool is_from_a_healthy_pair(void *arg, const struct wire_packet *p)
+{
+    (void)arg;
+    return p->from != HOST_0 || p->to == 15;
+}
+
+static bool to_the_dead(void *arg, const struct wire_packet *p)
+{
+    return !is_from_a_healthy_pair(arg, p);
+}
+
+/*
+ * 14 peers whose way back is dead send what has to be refused: the refusals for them are stuck. A healthy peer is served
+ * as if they were not there, whether it has to be refused or not.
+ */
+static void sim_share__of_refusals(void **state)
+{
+    enum { DEAD = 14, HEALTHY = 15, EACH = 200, REFUSALS = 128 };
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = 16,
+                                                                 .qps = 2,
+                                                                 .send_wr = EACH,
+                                                                 .cqe = 2 * EACH,
+                                                                 .recv_bytes = 100,
+                                                                 .peer_timeout_ns = 2 * SEC_NS});
+    struct wiretap *tap;
+    uint32_t bad;
+    (void)state;
+
+    for (uint32_t host = 1; host < 16; host++)
+        sim_write(w, host, HOST_0, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    engine(w, HOST_0)->refusal_pool.num = REFUSALS;
+    tap = wiretap_open(w);
+    tap->rule = to_the_dead;
+    for (uint32_t i = 0; i < EACH; i++) {
+        for (uint32_t host = 1; host <= DEAD; host++) /* each in a packet of its own */
+            sim_post(w, &(struct sim_post){.from = host,
+                                           .to = HOST_0,
+                                           .len = 4000,
+                                           .opcode = MRD_WR_RDMA_WRITE,
+                                           .qpn_add = 1000});
+    }
+    sim_run(w, 100 * MSEC_NS);
+    assert_true(engine(w, HOST_0)->refusal_pool.used > REFUSALS / 2);
+    for (unsigned i = 0; i < 100; i++) {
+        sim_send(w, HEALTHY, HOST_0, 100);
+        sim_post(
+            w,
+            &(struct sim_post){
+                .from = HEALTHY, .to = HOST_0, .qp = 1, .len = 9000, .opcode = MRD_WR_RDMA_WRITE});
+        bad = sim_post(w, &(struct sim_post){.from = HEALTHY,
+                                             .to = HOST_0,
+                                             .len = 100,
+                                             .opcode = MRD_WR_RDMA_WRITE,
+                                             .qpn_add = 1000});
+        sim_run(w, MSEC_NS);
+        assert_true(w->messages[bad].sent && w->messages[bad - 1].sent &&
+                    w->messages[bad - 2].sent);
+        assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
+        assert_int_equal(w->messages[bad - 1].status, MRD_WC_SUCCESS);
+        assert_int_equal(w->messages[bad - 2].status, MRD_WC_SUCCESS);
+    }
+    wiretap_close(tap);
+    sim_run(w, 5 * SEC_NS);
+    sim_world_destroy(w);
+}
+
+/* With no refusal to be had, what needs none is taken, and only what needs one is dropped. */
+static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .recv_bytes = 20000});
+    struct mrd_engine *e = engine(w, HOST_1);
+    uint32_t bad, num;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    num = e->refusal_pool.num;
+    e->refusal_pool.num = 0;
+    bad = sim_post(w, &(struct sim_post){
+                          .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    sim_run(w, MSEC_NS);
+    for (unsigned i = 0; i < 10; i++) {
+        sim_send(w, HOST_0, HOST_1, 100);
+        sim_send(w, HOST_0, HOST_1, 20000);
+        sim_write_imm(w, HOST_0, HOST_1, 100);
+        sim_write(w, HOST_0, HOST_1, 20000);
+        sim_run(w, MSEC_NS);
+    }
+    for (uint32_t i = 0; i < w->num_messages; i++)
+        assert_true(w->messages[i].sent == (i != bad));
+    assert_true(sim_counter(w, HOST_1, "rx_drop_resources") > 0);
+    e->refusal_pool.num = num;
+    sim_run_until_complete(w, SEC_NS);
+    assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_flow__of_queue_pairs_that_come_and_go),
+        cmocka_unit_test(sim_flow__room_is_made_for_the_next),
+        cmocka_unit_test(sim_flow__posted_while_it_is_closed),
+        cmocka_unit_test(sim_flow__close_does_not_forget_what_waits),
+        cmocka_unit_test(sim_share__of_refusals),
+        cmocka_unit_test(sim_share__only_what_needs_a_refusal_is_dropped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
