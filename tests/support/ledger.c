@@ -32,7 +32,14 @@ uint64_t ledger_post(struct ledger *ledger, const struct ledger_wr *wr)
     }
     ledger->wrs[ledger->num] = *wr;
     ledger->wrs[ledger->num].state = LEDGER_OPEN;
+    ledger->open[wr->queue][wr->signaled]++;
     return tag + ledger->num++;
+}
+
+static void leave_open(struct ledger *ledger, struct ledger_wr *wr, enum ledger_state state)
+{
+    wr->state = state;
+    ledger->open[wr->queue][wr->signaled]--;
 }
 
 static struct ledger_wr *find(const struct ledger *ledger, uint64_t wr_id)
@@ -53,7 +60,7 @@ void ledger_withdraw(struct ledger *ledger, uint64_t wr_id)
 
     assert_non_null(wr);
     test_check(ledger->seed, wr->state == LEDGER_OPEN, "a post failed, yet its request completed");
-    wr->state = LEDGER_WITHDRAWN;
+    leave_open(ledger, wr, LEDGER_WITHDRAWN);
 }
 
 static bool opcode_fits(const struct ledger_wr *wr, enum mrd_wc_opcode opcode)
@@ -91,7 +98,7 @@ const struct ledger_wr *ledger_complete(struct ledger *ledger, uint32_t host, ui
                "host %u: success of request %" PRIu64 ", which is unsignaled", host, number);
     test_check(seed, wc->status <= MRD_WC_GENERAL_ERR, "host %u: completion status %d", host,
                (int)wc->status);
-    wr->state = LEDGER_DONE;
+    leave_open(ledger, wr, LEDGER_DONE);
     wr->status = wc->status;
     return wr;
 }
@@ -103,22 +110,24 @@ void ledger_abandon(struct ledger *ledger, uint32_t host, uint32_t life, uint32_
 
         if (wr->state == LEDGER_OPEN && wr->host == host && wr->life == life &&
             (qp_num == 0 || wr->qp_num == qp_num))
-            wr->state = LEDGER_ABANDONED;
+            leave_open(ledger, wr, LEDGER_ABANDONED);
     }
 }
 
 uint32_t ledger_open(const struct ledger *ledger, enum ledger_queue queue, bool unsignaled_too,
                      const struct ledger_wr **first)
 {
-    uint32_t open = 0;
+    uint32_t open = ledger->open[queue][true];
 
-    for (uint32_t i = 0; i < ledger->num; i++) {
+    if (unsignaled_too)
+        open += ledger->open[queue][false];
+    for (uint32_t i = 0; open > 0 && first && i < ledger->num; i++) {
         const struct ledger_wr *wr = &ledger->wrs[i];
 
-        if (wr->state != LEDGER_OPEN || wr->queue != queue || !(wr->signaled || unsignaled_too))
-            continue;
-        if (open++ == 0 && first)
+        if (wr->state == LEDGER_OPEN && wr->queue == queue && (wr->signaled || unsignaled_too)) {
             *first = wr;
+            break;
+        }
     }
     return open;
 }

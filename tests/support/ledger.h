@@ -35,6 +35,7 @@ struct ledger_wr {
 struct ledger {
     struct ledger_wr *wrs; /* owned; wr_id is index + tag */
     uint32_t num, cap;
+    uint32_t open[2][2]; /* by queue and whether signaled: how many are OPEN */
     uint64_t seed;
 };
 
