@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The swarm (tests/support/swarm.h) over many seeds: MRD_SWARM_SEEDS of them, 240 by default;
- * MRD_TEST_SEED runs that one alone.
+ * The swarm (tests/support/swarm.h) over many seeds: MRD_SWARM_SEEDS of them, 600 by default;
+ * MRD_TEST_SEED runs that one alone, MRD_SWARM_ONCE only once. tests/swarm.sh runs more of them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/swarm.h"
 
-enum { SEEDS_DEFAULT = 240, SEED_FIRST = 1, SEED_REPEATED = 1000 };
+enum { SEEDS_DEFAULT = 600, SEED_FIRST = 1, SEED_REPEATED = 1000 };
 
 static unsigned num_seeds(void)
 {
@@ -66,5 +66,7 @@ int main(void)
         cmocka_unit_test(sim_swarm__deterministic),
     };
 
+    if (getenv("MRD_SWARM_ONCE"))
+        cmocka_set_test_filter("sim_swarm");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,11 @@
 
 #include "transport/sim/sim_host.h"
 
-#define HEAL_BUDGET_NS  (300 * SEC_NS)
-#define FLUSH_BUDGET_NS (60 * SEC_NS)
-#define QUIET_NS        (20 * MSEC_NS)
+#define QUIET_NS (20 * MSEC_NS)
 
 enum { STEP_NS = 2000, SETTLE_NS = 10000000 };
 
-static bool is_live(const struct swarm *s, uint32_t host)
+bool swarm_is_live(const struct swarm *s, uint32_t host)
 {
     return s->host[host].context && !s->host[host].resume_ns;
 }
@@ -21,13 +19,13 @@ static bool is_live(const struct swarm *s, uint32_t host)
 static uint64_t next_ns(struct swarm *s)
 {
     uint64_t at_ns = mrd_sim_next_event_ns(s->sim);
-    uint64_t undo_ns[2 + 2 * SWARM_HOSTS_MAX] = {s->hole_until_ns, s->partition_until_ns};
+    uint64_t undo_ns[1 + 2 * SWARM_HOSTS_MAX] = {s->cut.until_ns};
 
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
-        undo_ns[2 + 2 * host] = s->host[host].resume_ns;
-        undo_ns[3 + 2 * host] = s->host[host].reopen_ns;
+        undo_ns[1 + 2 * host] = s->host[host].resume_ns;
+        undo_ns[2 + 2 * host] = s->host[host].reopen_ns;
     }
-    for (unsigned i = 0; i < 2 + 2 * SWARM_HOSTS_MAX; i++) {
+    for (unsigned i = 0; i < 1 + 2 * SWARM_HOSTS_MAX; i++) {
         if (undo_ns[i] && undo_ns[i] < at_ns)
             at_ns = undo_ns[i];
     }
@@ -35,7 +33,7 @@ static uint64_t next_ns(struct swarm *s)
 }
 
 /* Until `end_ns`, with faults ending in their time; nobody polls. */
-static void pass_time(struct swarm *s, uint64_t end_ns)
+void swarm_pass_time(struct swarm *s, uint64_t end_ns)
 {
     while (mrd_sim_now(s->sim) < end_ns) {
         uint64_t at_ns = next_ns(s), least_ns = mrd_sim_now(s->sim) + 1;
@@ -46,66 +44,78 @@ static void pass_time(struct swarm *s, uint64_t end_ns)
     }
 }
 
+static void act(struct swarm *s, bool breaks)
+{
+    uint32_t host = swarm_below(s, s->config.sim.hosts);
+
+    swarm_pass_time(s, mrd_sim_now(s->sim) + swarm_below(s, s->config.pace_ns));
+    if (!swarm_is_live(s, host))
+        return;
+    if (swarm_chance(s, 700))
+        swarm_poll_host(s, host);
+    if (swarm_chance(s, 600))
+        swarm_post_receives(s, host);
+    for (uint32_t n = swarm_below(s, s->config.burst + 1); n > 0; n--)
+        swarm_post_message(s, host);
+    if (breaks)
+        swarm_act(s, host);
+}
+
 /* Faults on: nothing wrong may happen. */
 static void safety_phase(struct swarm *s)
 {
     /* Work posted within a packet's flight of a peer's open may be taken for older than it. */
-    pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
-    for (uint32_t i = 0; i < s->config.actions; i++) {
-        uint32_t host = swarm_below(s, s->config.sim.hosts);
-
-        pass_time(s, mrd_sim_now(s->sim) + swarm_below(s, s->config.pace_ns));
-        if (!is_live(s, host))
-            continue;
-        if (swarm_chance(s, 700))
-            swarm_poll_host(s, host);
-        if (swarm_chance(s, 600))
-            swarm_post_receives(s, host);
-        for (uint32_t n = swarm_below(s, 3); n > 0; n--)
-            swarm_post_message(s, host);
-        swarm_act(s, host);
-    }
+    swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
+    if (s->config.profile == SWARM_STARVED)
+        swarm_starve(s);
+    if (s->config.profile == SWARM_CLOSING)
+        swarm_close_early(s);
+    for (uint32_t i = 0; i < s->config.actions; i++)
+        act(s, true);
+    /* Some cuts last as long as they were meant to. */
+    if (!swarm_chance(s, 500))
+        return;
+    for (uint32_t i = 0; s->cut.until_ns > 0 && i < s->config.actions; i++)
+        act(s, false);
+    if (s->cut.until_ns > 0)
+        swarm_pass_time(s, s->cut.until_ns);
 }
 
-static void poll_all(struct swarm *s)
-{
-    for (uint32_t host = 0; host < s->config.sim.hosts; host++)
-        swarm_poll_host(s, host);
-}
-
-static void step_healed(struct swarm *s)
+void swarm_step(struct swarm *s)
 {
     uint64_t at_ns = mrd_sim_next_event_ns(s->sim), least_ns = mrd_sim_now(s->sim) + STEP_NS;
     uint64_t most_ns = mrd_sim_now(s->sim) + SEC_NS;
 
     at_ns = at_ns < least_ns ? least_ns : at_ns;
     mrd_sim_run_until(s->sim, at_ns < most_ns ? at_ns : most_ns);
-    poll_all(s);
+    swarm_poll_all(s);
 }
 
 /* Faults off and receives posted: all must complete, and all that succeeded must arrive. */
 static void completion_phase(struct swarm *s)
 {
-    uint64_t end_ns = mrd_sim_now(s->sim) + HEAL_BUDGET_NS;
+    uint64_t budget_ns = swarm_budget_ns(s), end_ns = mrd_sim_now(s->sim) + budget_ns;
 
     s->healing = true;
+    swarm_tell(s, "all faults end; budget %.1f ms", (double)budget_ns / 1e6);
     swarm_undo(s, true);
-    poll_all(s);
+    swarm_poll_all(s);
     while (!swarm_is_settled(s)) {
         if (mrd_sim_now(s->sim) >= end_ns) {
             swarm_describe_unsettled(s);
-            swarm_check(s, false, "not settled after the faults ended");
+            swarm_check(s, false, "not settled %.1f ms after the faults ended",
+                        (double)budget_ns / 1e6);
         }
         for (uint32_t host = 0; host < s->config.sim.hosts; host++)
             swarm_post_receives(s, host);
-        step_healed(s);
+        swarm_step(s);
     }
 }
 
 /* All QPs to the error state: every request still open completes. */
 static void flush_phase(struct swarm *s)
 {
-    uint64_t end_ns = mrd_sim_now(s->sim) + FLUSH_BUDGET_NS;
+    uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
 
     for (uint32_t i = 0; i < s->num_qps; i++) {
         if (!s->qp[i].qp || s->qp[i].error)
@@ -121,11 +131,11 @@ static void flush_phase(struct swarm *s)
                     "%u receives and %u sends are open after the flush",
                     ledger_open(&s->ledger, LEDGER_RECV, true, NULL),
                     ledger_open(&s->ledger, LEDGER_SEND, false, NULL));
-        step_healed(s);
+        swarm_step(s);
     }
     end_ns = mrd_sim_now(s->sim) + QUIET_NS;
     while (mrd_sim_now(s->sim) < end_ns)
-        step_healed(s);
+        swarm_step(s);
 }
 
 struct swarm_report swarm_run(uint64_t seed)
@@ -134,12 +144,14 @@ struct swarm_report swarm_run(uint64_t seed)
 
     assert_non_null(s);
     s->seed = seed;
+    s->tells = getenv("MRD_SWARM_TRACE") != NULL;
     mrd_rng_init(&s->rng, seed);
     ledger_init(&s->ledger, seed);
     swarm_draw(s);
     swarm_open_world(s);
     safety_phase(s);
     completion_phase(s);
+    swarm_aftermath(s);
     flush_phase(s);
     swarm_judge_end(s);
 

@@ -4,6 +4,10 @@
 
 #include "tests/support/swarm.h"
 
+#define LATE_MOST_NS (50 * MSEC_NS)
+
+enum { BUSY_POSTS = 6 };
+
 /* -------------------------------------------------------------------------------------- objects */
 
 static int draw_live_qp(struct swarm *s, uint32_t host)
@@ -17,7 +21,9 @@ static void flush_qp(struct swarm *s, uint32_t host)
 
     if (index < 0 || s->qp[index].error)
         return;
+    swarm_tell(s, "QP %d of host %u goes into the error state", index, host);
     s->qp[index].error = true;
+    s->host[host].cancelled = true;
     swarm_check(s,
                 mrd_modify_qp(s->qp[index].qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
                               MRD_QP_STATE) == 0,
@@ -32,6 +38,7 @@ static void replace_qp(struct swarm *s, uint32_t host)
     if (index < 0)
         return;
     /* Completions already queued stay; with none left, there must not be one any more. */
+    s->host[host].cancelled = true;
     swarm_poll_host(s, host);
     swarm_destroy_qp(s, (uint32_t)index);
     swarm_create_qp(s, host, s->qp[index].slot);
@@ -46,6 +53,7 @@ static void dereg_source(struct swarm *s, uint32_t host)
         if (!m->mr || s->qp[m->from_qp].host != host)
             continue;
         m->lost_mr = true;
+        s->host[host].cancelled = true;
         swarm_free_source(s, m, false);
         return;
     }
@@ -58,6 +66,7 @@ static void take_window(struct swarm *s, uint32_t host, uint32_t window)
         struct swarm_message *m = &s->message[i];
 
         if (m->target && s->qp[m->to_qp].host == host && m->window == window && !m->taken) {
+            m->placed = m->placed || swarm_holds(s, m, m->target);
             memset(m->target, SWARM_TAKEN, m->len);
             m->taken = true;
         }
@@ -81,11 +90,11 @@ static void dereg_receives(struct swarm *s, uint32_t host)
 {
     struct swarm_host *h = &s->host[host];
 
-    swarm_check(s, mrd_dereg_mr(h->recv_mr) == 0, "dereg_mr: %s", mrd_last_error());
-    swarm_poll_host(s, host); /* those that were complete before are judged by their bytes */
     for (uint32_t i = 0; i < s->num_qps; i++)
         s->qp[i].memory_gone |=
             s->qp[i].host == host && s->qp[i].life == h->life && s->qp[i].receives > 0;
+    swarm_check(s, mrd_dereg_mr(h->recv_mr) == 0, "dereg_mr: %s", mrd_last_error());
+    swarm_poll_host(s, host); /* those that were complete before are judged by their bytes */
     for (uint32_t i = 0; i < s->num_receives; i++) {
         struct swarm_receive *r = &s->receive[i];
 
@@ -114,10 +123,38 @@ static void dereg(struct swarm *s, uint32_t host)
     }
 }
 
-/* --------------------------------------------------------------------------------- hosts, links */
+/* ---------------------------------------------------------------------------------------- hosts */
+
+/* So that what comes next hits messages on their way. */
+static void make_busy(struct swarm *s, uint32_t host)
+{
+    if (!swarm_chance(s, s->config.busy))
+        return;
+    for (uint32_t n = swarm_below(s, BUSY_POSTS); n > 0; n--) {
+        uint32_t other = swarm_below(s, s->config.sim.hosts);
+
+        swarm_post_receives(s, host);
+        swarm_post_message(s, host);
+        if (swarm_is_live(s, other))
+            swarm_post_message(s, other);
+    }
+    swarm_pass_time(s, mrd_sim_now(s->sim) +
+                           swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
+}
 
 static void close_for_a_while(struct swarm *s, uint32_t host)
 {
+    make_busy(s, host);
+    if (!swarm_is_live(s, host))
+        return;
+    swarm_close_for_a_while(s, host);
+}
+
+void swarm_close_for_a_while(struct swarm *s, uint32_t host)
+{
+    swarm_tell(s, "host %u closes", host);
+    swarm_note_restart(s, host);
+    s->host[host].cancelled = true;
     swarm_close_host(s, host);
     for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
         take_window(s, host, i);
@@ -126,38 +163,187 @@ static void close_for_a_while(struct swarm *s, uint32_t host)
         mrd_sim_now(s->sim) + 1 + swarm_below(s, swarm_chance(s, 500) ? 2000000 : 2000000000);
 }
 
-/* Longer would be an error by right: first contact has two seconds. */
-static void stop_host(struct swarm *s, uint32_t host)
+static uint64_t draw_ns(struct swarm *s, uint64_t short_ns, uint64_t long_ns)
 {
-    uint64_t ns = swarm_chance(s, 800) ? swarm_below(s, 30000000) : swarm_below(s, 1200000000);
+    uint64_t most_ns = swarm_chance(s, s->config.longer) ? long_ns : short_ns;
 
-    mrd_sim_stop_host(s->sim, host, 1);
-    s->host[host].resume_ns = mrd_sim_now(s->sim) + 1 + ns;
+    return mrd_rng_u64(&s->rng) % most_ns + 1;
 }
 
-static void set_blackhole(struct swarm *s, int link, int blackhole)
+static void stop_host(struct swarm *s, uint32_t host)
 {
-    struct mrd_sim_link attr = s->healing ? s->config.healthy : s->config.sim.link;
+    make_busy(s, host);
 
-    attr.blackhole = blackhole;
-    assert_int_equal(mrd_sim_set_link(s->sim, -1, -1, link, &attr), 0);
+    uint64_t ns = draw_ns(s, 30 * MSEC_NS, s->config.stop_ns);
+    uint64_t now_ns = mrd_sim_now(s->sim);
+
+    swarm_tell(s, "host %u stops for %.3f ms", host, (double)ns / 1e6);
+    mrd_sim_stop_host(s->sim, host, 1);
+    s->host[host].stopped_ns = now_ns;
+    s->host[host].resume_ns = now_ns + ns;
+    for (uint32_t other = 0; other < s->config.sim.hosts; other++)
+        swarm_note_cut(s, host, other, ns);
+}
+
+static void resume_host(struct swarm *s, uint32_t host)
+{
+    struct swarm_host *h = &s->host[host];
+
+    for (uint32_t other = 0; other < s->config.sim.hosts; other++)
+        swarm_check_given_up(s, other, host, h->stopped_ns);
+    h->resume_ns = 0;
+    h->resumed_ns = mrd_sim_now(s->sim);
+    mrd_sim_stop_host(s->sim, host, 0);
+}
+
+/* ---------------------------------------------------------------------------------------- links */
+
+typedef void change_link(struct swarm *s, struct mrd_sim_link *link, uint64_t value);
+
+/* Each link of from -> to; SWARM_ANY: every one. */
+static void for_links(struct swarm *s, int from, int to, int link, change_link *change,
+                      uint64_t value)
+{
+    for (int a = 0; a < (int)s->config.sim.hosts; a++) {
+        for (int b = 0; b < (int)s->config.sim.hosts; b++) {
+            if ((from != SWARM_ANY && from != a) || (to != SWARM_ANY && to != b))
+                continue;
+            for (int i = 0; i < (int)s->config.sim.links; i++) {
+                struct mrd_sim_link attr;
+
+                if (link != SWARM_ANY && link != i)
+                    continue;
+                assert_int_equal(mrd_sim_get_link(s->sim, a, b, i, &attr), 0);
+                change(s, &attr, value);
+                assert_int_equal(mrd_sim_set_link(s->sim, a, b, i, &attr), 0);
+            }
+        }
+    }
+}
+
+static void set_blackhole(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
+{
+    (void)s;
+    link->blackhole = (int)value;
+}
+
+static void set_delay(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
+{
+    (void)s;
+    link->delay_ns = value;
+}
+
+static void heal_link(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
+{
+    uint64_t delay_ns = link->delay_ns;
+    (void)value;
+
+    *link = s->config.healthy;
+    link->delay_ns = delay_ns;
+}
+
+static void draw_link(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
+{
+    (void)value;
+    link->delay_ns = swarm_below(s, SWARM_PICK(s, 1000, 10000, SWARM_DELAY_MOST_NS));
+    if (swarm_chance(s, 400))
+        link->loss_ppm = 0;
+}
+
+void swarm_draw_delays(struct swarm *s)
+{
+    for_links(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, draw_link, 0);
+}
+
+static void change_delay(struct swarm *s)
+{
+    int from = (int)swarm_below(s, s->config.sim.hosts);
+    int to = (int)swarm_below(s, s->config.sim.hosts);
+    int link = (int)swarm_below(s, s->config.sim.links);
+
+    for_links(s, from, to, swarm_chance(s, 300) ? SWARM_ANY : link, set_delay,
+              swarm_below(s, SWARM_PICK(s, 1000, 30000, SWARM_DELAY_MOST_NS)));
+}
+
+/* Fewer paths than that may all lie on one dead link for long. */
+enum { PATHS_FEW = 2 };
+
+static void note_cut(struct swarm *s, uint64_t ns)
+{
+    const struct swarm_cut *cut = &s->cut;
+
+    for (uint32_t a = 0; a < s->config.sim.hosts; a++) {
+        for (uint32_t b = 0; b < s->config.sim.hosts; b++) {
+            uint32_t paths_a = s->config.host[a].paths, paths_b = s->config.host[b].paths;
+            bool few = (paths_a > 0 && paths_a <= PATHS_FEW) ||
+                       (paths_b > 0 && paths_b <= PATHS_FEW) || s->config.sim.links <= PATHS_FEW;
+
+            if ((cut->from != SWARM_ANY && cut->from != (int)a) ||
+                (cut->to != SWARM_ANY && cut->to != (int)b))
+                continue;
+            if ((cut->link == SWARM_ANY || few) && (a <= b || cut->from != SWARM_ANY))
+                swarm_note_cut(s, a, b, ns);
+        }
+    }
+}
+
+static void cut(struct swarm *s, int from, int to, int link, uint64_t ns)
+{
+    if (s->cut.until_ns)
+        return;
+    s->cut = (struct swarm_cut){.from = from,
+                                .to = to,
+                                .link = link,
+                                .since_ns = mrd_sim_now(s->sim),
+                                .until_ns = mrd_sim_now(s->sim) + ns};
+    swarm_tell(s, "links %d of %d > %d are dead for %.3f ms", link, from, to, (double)ns / 1e6);
+    for_links(s, from, to, link, set_blackhole, 1);
+    note_cut(s, ns);
 }
 
 static void open_hole(struct swarm *s)
 {
-    if (s->hole_until_ns || s->partition_until_ns || s->config.sim.links == 1)
+    if (s->config.sim.links == 1)
         return;
-    s->hole_until_ns =
-        mrd_sim_now(s->sim) + 1 + swarm_below(s, swarm_chance(s, 800) ? 5000000 : 500000000);
-    set_blackhole(s, (int)swarm_below(s, s->config.sim.links), 1);
+    cut(s, SWARM_ANY, SWARM_ANY, (int)swarm_below(s, s->config.sim.links),
+        draw_ns(s, 5 * MSEC_NS, 500 * MSEC_NS));
 }
 
-static void partition(struct swarm *s)
+static void partition(struct swarm *s, uint32_t host)
 {
-    if (s->hole_until_ns || s->partition_until_ns)
-        return;
-    s->partition_until_ns = mrd_sim_now(s->sim) + 1 + swarm_below(s, 400000000);
-    set_blackhole(s, -1, 1);
+    make_busy(s, host);
+    cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
+}
+
+/* One direction between two hosts dies; in a crowd the one from whom all receive. */
+static void cut_one_way(struct swarm *s, uint32_t host)
+{
+    uint32_t hosts = s->config.sim.hosts, from = swarm_below(s, hosts);
+    int to = (int)((from + 1 + swarm_below(s, hosts - 1)) % hosts);
+
+    if (s->config.profile == SWARM_CROWD) {
+        from = 0;
+        to = SWARM_ANY;
+    }
+    make_busy(s, swarm_is_live(s, from) ? from : host);
+    cut(s, (int)from, to, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
+}
+
+static void end_cut(struct swarm *s)
+{
+    struct swarm_cut ended = s->cut;
+
+    for (uint32_t a = 0; a < s->config.sim.hosts && ended.link == SWARM_ANY; a++) {
+        for (uint32_t b = 0; b < s->config.sim.hosts; b++) {
+            if (a == b || (ended.from != SWARM_ANY && ended.from != (int)a) ||
+                (ended.to != SWARM_ANY && ended.to != (int)b))
+                continue;
+            swarm_check_given_up(s, a, b, ended.since_ns);
+            swarm_check_given_up(s, b, a, ended.since_ns);
+        }
+    }
+    s->cut = (struct swarm_cut){0};
+    for_links(s, ended.from, ended.to, ended.link, set_blackhole, 0);
 }
 
 static bool is_due(uint64_t at_ns, uint64_t now_ns, bool now)
@@ -169,24 +355,23 @@ void swarm_undo(struct swarm *s, bool now)
 {
     uint64_t now_ns = mrd_sim_now(s->sim);
 
+    if (is_due(s->cut.until_ns, now_ns, now))
+        end_cut(s);
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
         struct swarm_host *h = &s->host[host];
 
-        if (is_due(h->resume_ns, now_ns, now)) {
-            h->resume_ns = 0;
-            mrd_sim_stop_host(s->sim, host, 0);
-        }
+        if (is_due(h->resume_ns, now_ns, now))
+            resume_host(s, host);
         if (is_due(h->reopen_ns, now_ns, now)) {
             h->reopen_ns = 0;
             swarm_open_host(s, host);
         }
     }
-    if (is_due(s->hole_until_ns, now_ns, now) || is_due(s->partition_until_ns, now_ns, now) ||
-        now) {
-        s->hole_until_ns = s->partition_until_ns = 0;
-        set_blackhole(s, -1, 0);
-    }
+    if (now)
+        for_links(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, heal_link, 0);
 }
+
+/* -------------------------------------------------------------------------------------- actions */
 
 /* A QP in the error state whose work is all complete makes room for another. */
 static void bury_flushed(struct swarm *s, uint32_t host)
@@ -216,7 +401,13 @@ void swarm_act(struct swarm *s, uint32_t host)
     if (swarm_chance(s, c->hole))
         open_hole(s);
     if (swarm_chance(s, c->partition))
-        partition(s);
+        partition(s, host);
+    if (swarm_chance(s, c->one_way))
+        cut_one_way(s, host);
+    if (swarm_chance(s, c->delay))
+        change_delay(s);
+    if (swarm_chance(s, c->late))
+        s->host[host].late_until_ns = mrd_sim_now(s->sim) + swarm_below(s, LATE_MOST_NS);
     if (swarm_chance(s, c->stop))
         stop_host(s, host);
     else if (swarm_chance(s, c->restart))

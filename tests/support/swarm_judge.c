@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What each completion may be, and what must be true of memory when it comes. */
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
 
-enum { POLL_BURST = 8, GUARD_BYTES = 64, UNSETTLED_TOLD = 4 };
+enum { POLL_BURST = 8, GUARD_BYTES = 64 };
 
 static uint32_t number_of(const struct swarm *s, const struct swarm_message *m)
 {
     return (uint32_t)(m - s->message);
 }
 
-static bool holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at)
+bool swarm_holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at)
 {
     return payload_mismatch(at, m->len, s->seed, number_of(s, m)) == m->len;
 }
@@ -56,7 +57,7 @@ static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
     case MRD_WC_REM_OP_ERR:
         return target_is_gone(s, m) || window_is_gone(s, m) || to->memory_gone;
     case MRD_WC_RETRY_EXC_ERR:
-        return s->config.trouble;
+        return swarm_is_excused(s, from->host, to->host);
     case MRD_WC_RNR_RETRY_EXC_ERR:
         return s->config.rnr_limited;
     default:
@@ -82,11 +83,17 @@ static void check_placed(struct swarm *s, struct swarm_message *m, const char *w
 
 static void judge_write(struct swarm *s, struct swarm_message *m)
 {
+    const struct swarm_qp *from = &s->qp[m->from_qp], *to = &s->qp[m->to_qp];
+
     if (m->status == MRD_WC_SUCCESS) {
         swarm_check(s, !m->late, "message %u: written after a later ordered message was delivered",
                     number_of(s, m));
         if (!m->taken)
             check_placed(s, m, "although the write succeeded");
+        swarm_check(s, m->placed,
+                    "message %u: the write succeeded, but was not in place before "
+                    "its memory was deregistered",
+                    number_of(s, m));
     }
     if (m->taken ||
         (m->opcode == MRD_WR_RDMA_WRITE_WITH_IMM && m->status == MRD_WC_SUCCESS && !m->received))
@@ -94,24 +101,68 @@ static void judge_write(struct swarm *s, struct swarm_message *m)
     /*
      * A flushed write places nothing afterwards; one to a peer that went missing may still arrive.
      */
-    if (m->status == MRD_WC_SUCCESS || !s->config.trouble)
+    if (m->status == MRD_WC_SUCCESS || !swarm_is_excused(s, from->host, to->host))
         take_target(m);
+}
+
+/*
+ * Ordered: completions come in the order posted. So unsignaled messages before one that succeeded
+ * have succeeded as well.
+ */
+static void judge_flow(struct swarm *s, struct swarm_message *m)
+{
+    uint32_t *completed = &s->completed[m->from_qp][m->to_qp];
+    uint32_t number = number_of(s, m);
+
+    /* What names no QP that exists is of a flow of its own. */
+    if (s->qp[m->from_qp].order != MRD_ORDER_MSG || m->flaw == SWARM_BAD_QPN)
+        return;
+    swarm_check(s, *completed <= number,
+                "the send of ordered message %u completed after that of %u", number,
+                *completed - 1);
+    if (m->status != MRD_WC_SUCCESS)
+        return;
+    for (uint32_t i = *completed; i < number; i++) {
+        struct swarm_message *earlier = &s->message[i];
+
+        if (earlier->from_qp != m->from_qp || earlier->to_qp != m->to_qp || earlier->sent ||
+            earlier->flaw == SWARM_BAD_QPN)
+            continue;
+        swarm_check(s, !earlier->signaled && earlier->flaw == SWARM_SOUND,
+                    "ordered message %u succeeded, and %u is not complete", number, i);
+        earlier->implied = true;
+    }
+    *completed = number + 1;
 }
 
 static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
 {
     struct swarm_message *m = &s->message[index];
+    const struct swarm_qp *to = &s->qp[m->to_qp];
 
+    swarm_tell(s, "send %u: %s", index, mrd_wc_status_str(wc->status));
     swarm_check(s, send_may_be(s, m, wc->status),
                 "message %u (opcode %d, %u bytes, flaw %d) from QP %u to QP %u: %s (vendor_err %u)",
                 index, (int)m->opcode, m->len, (int)m->flaw, m->from_qp, m->to_qp,
                 mrd_wc_status_str(wc->status), wc->vendor_err);
+    swarm_check(s, !m->implied, "message %u: %s, but a later ordered one succeeded", index,
+                mrd_wc_status_str(wc->status));
+    swarm_check(
+        s, wc->status != MRD_WC_RETRY_EXC_ERR || !m->received || s->config.profile != SWARM_CLOSING,
+        "message %u was received, no packet was ever lost, and its send failed", index);
     m->sent = true;
     m->status = wc->status;
     s->successes += wc->status == MRD_WC_SUCCESS;
     s->failures += wc->status != MRD_WC_SUCCESS;
     if (m->target)
         judge_write(s, m);
+    judge_flow(s, m);
+    if (wc->status == MRD_WC_SUCCESS && !to->qp)
+        swarm_check(s, swarm_arrived(s, m),
+                    "message %u succeeded; QP %u, its target, was destroyed without having it",
+                    index, m->to_qp);
+    if (wc->status == MRD_WC_RNR_RETRY_EXC_ERR)
+        s->host[s->qp[m->from_qp].host].cancelled = true;
     swarm_free_source(s, m, true);
 }
 
@@ -139,7 +190,7 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
     case MRD_WC_WR_FLUSH_ERR:
         return qp->error;
     case MRD_WC_REM_ABORT_ERR:
-        return s->config.cancels;
+        return s->config.bad_requests || s->config.dereg > 0 || swarm_may_abort(s, qp->host);
     default:
         return false;
     }
@@ -154,7 +205,7 @@ static struct swarm_message *match(struct swarm *s, const struct swarm_receive *
 
         if (m->to_qp == r->qp && m->opcode == MRD_WR_SEND && !m->received &&
             m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
-            s->qp[m->from_qp].num == wc->src_qp && holds(s, m, r->buf))
+            s->qp[m->from_qp].num == wc->src_qp && swarm_holds(s, m, r->buf))
             return m;
     }
     swarm_check(s, false, "QP %u received %u bytes that no message holds", r->qp, wc->byte_len);
@@ -178,7 +229,7 @@ static struct swarm_message *match_imm(struct swarm *s, const struct swarm_recei
                 "message %u arrived as another at QP %u", index, r->qp);
     swarm_check(s, !m->received, "message %u arrived twice", index);
     if (!m->target)
-        swarm_check(s, holds(s, m, r->buf), "message %u arrived with wrong bytes", index);
+        swarm_check(s, swarm_holds(s, m, r->buf), "message %u arrived with wrong bytes", index);
     return m;
 }
 
@@ -200,7 +251,7 @@ static void judge_order(struct swarm *s, const struct swarm_message *m)
         if (earlier->from_qp != m->from_qp || earlier->to_qp != m->to_qp || earlier->sent ||
             earlier->taken || earlier->opcode != MRD_WR_RDMA_WRITE)
             continue;
-        earlier->placed = holds(s, earlier, earlier->target);
+        earlier->placed = swarm_holds(s, earlier, earlier->target);
         earlier->late = !earlier->placed; /* which is right only if it fails */
     }
 }
@@ -217,11 +268,22 @@ static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct m
     r->taken = false;
     if (wc->status != MRD_WC_SUCCESS)
         return;
+    if (wc->wc_flags & MRD_WC_WITH_IMM) {
+        uint32_t number = ntohl(wc->imm_data);
+
+        swarm_check(s,
+                    number < s->num_messages && !s->message[number].received &&
+                        s->message[number].to_qp == r->qp,
+                    "QP %u received message %u", r->qp, number);
+        s->message[number].received = true;
+        return;
+    }
     for (uint32_t i = 0; i < s->num_messages; i++) {
         struct swarm_message *m = &s->message[i];
 
-        if (m->to_qp != r->qp || m->target || m->received || m->len != wc->byte_len ||
-            s->qp[m->from_qp].order != MRD_ORDER_MSG || s->qp[m->from_qp].num != wc->src_qp)
+        if (m->to_qp != r->qp || m->opcode != MRD_WR_SEND || m->received ||
+            m->len != wc->byte_len || s->qp[m->from_qp].order != MRD_ORDER_MSG ||
+            s->qp[m->from_qp].num != wc->src_qp)
             continue;
         m->received = true;
         return;
@@ -235,6 +297,8 @@ static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struc
     struct swarm_message *m =
         wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
 
+    s->qp[r->qp].owed += number_of(s, m) < s->drain_first;
+    swarm_tell(s, "message %u is received", number_of(s, m));
     m->received = true;
     judge_order(s, m);
     if (m->target && !m->taken) {
@@ -254,10 +318,14 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
     struct swarm_receive *r = &s->receive[index];
     struct swarm_qp *qp = &s->qp[r->qp];
 
+    qp->owed += wc->status != MRD_WC_SUCCESS && s->drain_first > 0;
+    if (wc->status != MRD_WC_SUCCESS)
+        swarm_tell(s, "a receive of QP %u: %s", r->qp, mrd_wc_status_str(wc->status));
     swarm_check(s, receive_may_be(s, qp, wc->status), "a receive of QP %u: %s", r->qp,
                 mrd_wc_status_str(wc->status));
     r->posted = false;
     qp->receives--;
+    s->host[r->host].unposted[s->host[r->host].num_unposted++] = index;
     if (r->taken && !(wc->status == MRD_WC_SUCCESS && wc->opcode == MRD_WC_RECV_RDMA_WITH_IMM)) {
         judge_taken(s, r, wc);
         return;
@@ -297,128 +365,21 @@ void swarm_poll_host(struct swarm *s, uint32_t host)
     while (poll_cq(s, host, h->send_cq) + poll_cq(s, host, h->recv_cq) > 0)
         continue;
     while (mrd_get_async_event(h->context, &event) == 0) {
-        swarm_check(s, s->config.trouble, "host %u: %s: %s", host,
-                    mrd_event_type_str(event.event_type), event.address);
+        uint32_t peer = (uint32_t)strtoul(event.address + strlen("sim:"), NULL, 10);
+
+        swarm_tell(s, "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
+        swarm_check(s,
+                    strncmp(event.address, "sim:", 4) == 0 && peer < s->config.sim.hosts &&
+                        swarm_is_excused(s, host, peer),
+                    "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
         mrd_ack_async_event(&event);
     }
 }
 
-/* -------------------------------------------------------------------------------------- the end */
-
-/* Is it known what became of the message, and did it arrive if it should? */
-static bool is_settled(struct swarm *s, struct swarm_message *m, const char **why)
+void swarm_poll_all(struct swarm *s)
 {
-    const struct ledger_wr *wr = ledger_get(&s->ledger, m->wr_id);
-    bool failed = m->sent && m->status != MRD_WC_SUCCESS;
-
-    if (failed || wr->state == LEDGER_ABANDONED)
-        return true;
-    *why = "a signaled send is not complete";
-    if (m->signaled && !m->sent)
-        return false;
-    /*
-     * An unsignaled send may have failed without a trace only if its target could not complete it.
-     */
-    if (target_is_gone(s, m) || (!m->sent && window_is_gone(s, m)) || s->qp[m->to_qp].memory_gone)
-        return true;
-    *why = "a send succeeded and was not received";
-    if (m->opcode != MRD_WR_RDMA_WRITE)
-        return m->received;
-    *why = "an unsignaled write neither failed nor is in place";
-    if (!m->sent && !m->taken)
-        m->placed = m->placed || holds(s, m, m->target);
-    return m->sent || m->taken || m->placed;
-}
-
-/*
- * Short messages without immediate data look alike: if one that succeeded seems not to have
- * arrived, one that looks the same and arrived without succeeding stands for it.
- */
-static bool has_double(struct swarm *s, struct swarm_message *m)
-{
-    if (m->opcode != MRD_WR_SEND || m->len >= 8)
-        return false;
-    for (uint32_t i = 0; i < s->num_messages; i++) {
-        struct swarm_message *other = &s->message[i];
-        bool failed = other->sent ? other->status != MRD_WC_SUCCESS
-                                  : ledger_get(&s->ledger, other->wr_id)->state == LEDGER_ABANDONED;
-
-        if (failed && other->received && other->opcode == MRD_WR_SEND && other->to_qp == m->to_qp &&
-            s->qp[other->from_qp].num == s->qp[m->from_qp].num && other->len == m->len) {
-            other->received = false;
-            m->received = true;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool swarm_is_settled(struct swarm *s)
-{
-    const char *why = NULL;
-
-    for (uint32_t i = 0; i < s->num_messages; i++) {
-        if (!is_settled(s, &s->message[i], &why) && !has_double(s, &s->message[i]))
-            return false;
-    }
-    return true;
-}
-
-void swarm_describe_unsettled(struct swarm *s)
-{
-    const char *why = NULL;
-
-    for (uint32_t i = 0, told = 0; i < s->num_messages && told < UNSETTLED_TOLD; i++) {
-        const struct swarm_message *m = &s->message[i];
-        const struct swarm_qp *from = &s->qp[m->from_qp], *to = &s->qp[m->to_qp];
-
-        if (is_settled(s, &s->message[i], &why))
-            continue;
-        told++;
-        print_error("  message %u (opcode %d, %u bytes, flaw %d%s%s) from host %u QP %u%s to host "
-                    "%u QP %u%s, "
-                    "which has %u receives: %s\n",
-                    i, (int)m->opcode, m->len, (int)m->flaw, m->signaled ? "" : ", unsignaled",
-                    from->order == MRD_ORDER_MSG ? ", ordered" : "", from->host, m->from_qp,
-                    from->error ? " (error)" : "", to->host, m->to_qp,
-                    !to->qp     ? " (destroyed)"
-                    : to->error ? " (error)"
-                                : "",
-                    to->receives, why);
-    }
-}
-
-static void judge_memory(struct swarm *s, struct swarm_message *m)
-{
-    if (!m->target)
-        return;
-    swarm_check(s, !m->late || m->sent || !m->placed,
-                "message %u: written after a later ordered message was delivered", number_of(s, m));
-    if (m->taken) {
-        swarm_check(s, payload_is_blank(m->target, m->len, SWARM_TAKEN),
-                    "message %u: its target changed after it was done with", number_of(s, m));
-    } else if (m->flaw != SWARM_SOUND) {
-        swarm_check(s, payload_is_blank(m->target, m->len, SWARM_BLANK),
-                    "message %u: written although it was refused", number_of(s, m));
-    } else if (!s->config.straight) {
-        size_t at =
-            payload_mismatch_partial(m->target, m->len, s->seed, number_of(s, m), SWARM_BLANK);
-
-        swarm_check(s, at == m->len, "message %u: byte %zu of its target is neither old nor new",
-                    number_of(s, m), at);
-    }
-    swarm_check(s, payload_is_blank(m->target + m->len, GUARD_BYTES, SWARM_BLANK),
-                "message %u: bytes behind its target were written", number_of(s, m));
-}
-
-void swarm_judge_end(struct swarm *s)
-{
-    for (uint32_t i = 0; i < s->num_messages; i++)
-        judge_memory(s, &s->message[i]);
-    for (uint32_t i = 0; i < s->num_receives; i++) {
-        const struct swarm_receive *r = &s->receive[i];
-
-        swarm_check(s, r->posted || payload_is_blank(r->buf, r->used_len, SWARM_USED),
-                    "host %u: a receive buffer changed after its completion", r->host);
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        if (swarm_is_live(s, host))
+            swarm_poll_host(s, host);
     }
 }

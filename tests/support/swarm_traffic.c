@@ -13,6 +13,7 @@ enum {
     SEND_PIECES_MAX = 4,
     RECV_PIECES_MAX = 3,
     INLINE_BYTES = 256,
+    SMALL_BYTES = 64,
     NAMED_BYTES = 8, /* shorter messages cannot be told by their bytes: most carry immediate data */
     MIB = 1 << 20,
 };
@@ -30,7 +31,9 @@ static uint32_t draw_len(struct swarm *s)
     uint32_t dice = swarm_below(s, 1000);
     uint32_t len;
 
-    if (dice < 60)
+    if (s->config.len_max > 0)
+        len = s->config.len_min + swarm_below(s, s->config.len_max - s->config.len_min + 1);
+    else if (dice < 60)
         len = 0;
     else if (dice < 450)
         len = 1 + swarm_below(s, 64);
@@ -74,10 +77,12 @@ static int draw_qp(struct swarm *s, uint32_t host)
 
 static void draw_message(struct swarm *s, struct swarm_message *m)
 {
-    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_SEND_WITH_IMM,
-                                                 MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM};
+    bool has_imm = s->config.numbered || swarm_chance(s, 500);
 
-    m->opcode = opcodes[swarm_below(s, 4)];
+    if (swarm_chance(s, s->config.sends))
+        m->opcode = has_imm ? MRD_WR_SEND_WITH_IMM : MRD_WR_SEND;
+    else
+        m->opcode = swarm_chance(s, 500) ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_RDMA_WRITE;
     m->len = draw_len(s);
     m->flaw = draw_flaw(s, m->opcode);
     m->signaled = swarm_chance(s, 850);
@@ -151,7 +156,8 @@ static void aim(struct swarm *s, struct swarm_message *m, struct mrd_send_wr *wr
 /* A full queue or table is no fault of anybody: what was drawn is forgotten. */
 static void check_refusal(struct swarm *s, const struct swarm_message *m, int ret)
 {
-    bool may_again = s->config.max_flows > 0 || s->config.max_peers > 0;
+    const struct swarm_host_config *host = &s->config.host[s->qp[m->from_qp].host];
+    bool may_again = host->max_flows > 0 || host->max_peers > 0;
 
     swarm_check(s, ret == -ENOMEM || (ret == -EAGAIN && may_again),
                 "post_send of %u bytes: %s (%d)", m->len, mrd_last_error(), ret);
@@ -168,25 +174,19 @@ static void settle_posted(struct swarm *s, struct swarm_message *m)
         s->qp[m->to_qp].oversized = true;
     if (m->is_inline)
         swarm_free_source(s, m, true);
+    s->posted_len += m->len;
     s->config.bytes_left -= m->len < s->config.bytes_left ? m->len : s->config.bytes_left;
     s->num_messages++;
 }
 
-void swarm_post_message(struct swarm *s, uint32_t host)
+/* Post what was drawn as the next message; 0 or what mrd_post_send() says. */
+static int post(struct swarm *s, struct swarm_message *m)
 {
-    uint32_t to = (host + 1 + swarm_below(s, s->config.sim.hosts - 1)) % s->config.sim.hosts;
-    int from_qp = draw_qp(s, host);
-    int to_qp = draw_qp(s, swarm_chance(s, 30) ? host : to);
-
-    if (from_qp < 0 || to_qp < 0 || s->qp[from_qp].error || s->num_messages == SWARM_MESSAGES_MAX)
-        return;
-
-    struct swarm_message *m = &s->message[s->num_messages];
+    const struct swarm_qp *from = &s->qp[m->from_qp];
     struct mrd_sge sges[SEND_PIECES_MAX];
     struct mrd_send_wr wr = {.sg_list = sges}, *bad_wr;
 
-    *m = (struct swarm_message){.from_qp = (uint32_t)from_qp, .to_qp = (uint32_t)to_qp};
-    draw_message(s, m);
+    m->posted_ns = mrd_sim_now(s->sim);
     make_source(s, m, s->num_messages);
     aim(s, m, &wr);
     wr.num_sge = (int)cut_source(s, m, sges);
@@ -195,23 +195,66 @@ void swarm_post_message(struct swarm *s, uint32_t host)
     wr.send_flags = (m->signaled ? (unsigned)MRD_SEND_SIGNALED : 0u) |
                     (m->is_inline ? (unsigned)MRD_SEND_INLINE : 0u) |
                     (swarm_chance(s, 100) ? (unsigned)MRD_SEND_SOLICITED : 0u);
-    wr.wr_id = m->wr_id = ledger_post(&s->ledger, &(struct ledger_wr){.host = host,
-                                                                      .life = s->host[host].life,
-                                                                      .qp_num = s->qp[from_qp].num,
+    wr.wr_id = m->wr_id = ledger_post(&s->ledger, &(struct ledger_wr){.host = from->host,
+                                                                      .life = from->life,
+                                                                      .qp_num = from->num,
                                                                       .object = s->num_messages,
                                                                       .queue = LEDGER_SEND,
                                                                       .opcode = m->opcode,
                                                                       .signaled = m->signaled});
 
-    int ret = mrd_post_send(s->qp[from_qp].qp, &wr, &bad_wr);
+    int ret = mrd_post_send(from->qp, &wr, &bad_wr);
 
+    swarm_tell(s, "message %u from host %u QP %u to host %u QP %u: opcode %d, %u bytes%s: %d",
+               s->num_messages, from->host, m->from_qp, s->qp[m->to_qp].host, m->to_qp,
+               (int)m->opcode, m->len, m->signaled ? "" : ", unsignaled", ret);
     if (ret == 0) {
         settle_posted(s, m);
-        return;
+        return 0;
     }
     ledger_withdraw(&s->ledger, wr.wr_id);
     check_refusal(s, m, ret);
     swarm_free_source(s, m, true);
+    return ret;
+}
+
+void swarm_post_message(struct swarm *s, uint32_t host)
+{
+    uint32_t to = (host + 1 + swarm_below(s, s->config.sim.hosts - 1)) % s->config.sim.hosts;
+
+    if (s->config.profile == SWARM_CROWD && host != 0)
+        to = 0;
+
+    int from_qp = draw_qp(s, host);
+    int to_qp = draw_qp(s, swarm_chance(s, 30) ? host : to);
+
+    if (from_qp < 0 || to_qp < 0 || s->qp[from_qp].error || s->num_messages >= s->config.messages)
+        return;
+
+    swarm_post_drawn(s, (uint32_t)from_qp, (uint32_t)to_qp);
+}
+
+int swarm_post_drawn(struct swarm *s, uint32_t from_qp, uint32_t to_qp)
+{
+    struct swarm_message *m = &s->message[s->num_messages];
+
+    assert_true(s->num_messages < SWARM_MESSAGES_MAX);
+    *m = (struct swarm_message){.from_qp = from_qp, .to_qp = to_qp};
+    draw_message(s, m);
+    return post(s, m);
+}
+
+int swarm_post_small(struct swarm *s, uint32_t from_qp, uint32_t to_qp)
+{
+    struct swarm_message *m = &s->message[s->num_messages];
+
+    assert_true(s->num_messages < SWARM_MESSAGES_MAX);
+    *m = (struct swarm_message){.from_qp = from_qp,
+                                .to_qp = to_qp,
+                                .opcode = MRD_WR_SEND_WITH_IMM,
+                                .len = swarm_below(s, SMALL_BYTES),
+                                .signaled = true};
+    return post(s, m);
 }
 
 /* ------------------------------------------------------------------------------------- receives */
@@ -223,13 +266,12 @@ void swarm_post_message(struct swarm *s, uint32_t host)
 static struct swarm_receive *take_buffer(struct swarm *s, uint32_t host)
 {
     struct swarm_host *h = &s->host[host];
-    uint32_t first = s->num_receives ? swarm_below(s, s->num_receives) : 0;
 
-    for (uint32_t i = 0; i < s->num_receives; i++) {
-        struct swarm_receive *r = &s->receive[(first + i) % s->num_receives];
+    if (h->num_unposted > 0) {
+        uint32_t at = swarm_below(s, h->num_unposted);
+        struct swarm_receive *r = &s->receive[h->unposted[at]];
 
-        if (r->host != host || r->posted)
-            continue;
+        h->unposted[at] = h->unposted[--h->num_unposted];
         swarm_check(s, payload_is_blank(r->buf, r->used_len, SWARM_USED),
                     "host %u: a receive buffer changed after its completion", host);
         memset(r->buf, SWARM_BLANK, r->used_len);
@@ -247,7 +289,7 @@ static struct swarm_receive *take_buffer(struct swarm *s, uint32_t host)
     return r;
 }
 
-static void post_receive(struct swarm *s, uint32_t index)
+void swarm_post_receive(struct swarm *s, uint32_t index)
 {
     struct swarm_qp *qp = &s->qp[index];
     struct swarm_host *h = &s->host[qp->host];
@@ -280,8 +322,9 @@ static void post_receive(struct swarm *s, uint32_t index)
 
     int ret = mrd_post_recv(qp->qp, &wr, &bad_wr);
 
-    swarm_check(s, ret == 0, "post_recv %u of %u: %s (%d)", qp->receives + 1, s->config.recv_depth,
+    swarm_check(s, ret == 0, "post_recv %u of %u: %s (%d)", qp->receives + 1, qp->depth,
                 mrd_last_error(), ret);
+    swarm_tell(s, "QP %u has %u receives", index, qp->receives + 1);
     qp->receives++;
 }
 
@@ -291,16 +334,17 @@ static void post_receive(struct swarm *s, uint32_t index)
  */
 void swarm_post_receives(struct swarm *s, uint32_t host)
 {
-    for (uint32_t slot = 0; slot < s->config.slots; slot++) {
+    if (!s->healing && mrd_sim_now(s->sim) < s->host[host].late_until_ns)
+        return;
+    for (uint32_t slot = 0; slot <= SWARM_SLOT_AFTER; slot++) {
         int index = s->host[host].qp[slot];
 
-        if (index < 0 || s->qp[index].error)
+        if (index < 0 || s->qp[index].error || (s->qp[index].starved && !s->healing))
             continue;
-        while (s->qp[index].receives < s->config.recv_depth &&
-               (s->healing || swarm_chance(s, 700))) {
+        while (s->qp[index].receives < s->qp[index].depth && (s->healing || swarm_chance(s, 700))) {
             uint32_t before = s->qp[index].receives;
 
-            post_receive(s, (uint32_t)index);
+            swarm_post_receive(s, (uint32_t)index);
             if (s->qp[index].receives == before)
                 break;
         }

@@ -9,9 +9,15 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-#define ARENA_BYTES (256ull << 20) /* address space; pages come when they are touched */
+#define ARENA_BYTES (64ull << 20) /* address space; pages come when they are touched */
 
-enum { MAX_SEND_SGE = 4, MAX_RECV_SGE = 3, INLINE_BYTES = 256, QKEY_BASE = 0x5000 };
+enum {
+    MAX_SEND_SGE = 4,
+    MAX_RECV_SGE = 3,
+    INLINE_BYTES = 256,
+    QKEY_BASE = 0x5000,
+    AFTER_DEPTH = 64, /* of the QP in SWARM_SLOT_AFTER */
+};
 
 static void *map(void)
 {
@@ -33,29 +39,36 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
     if (s->num_qps == SWARM_QPS_MAX)
         return;
 
+    bool is_after = slot == SWARM_SLOT_AFTER;
     struct swarm_qp *qp = &s->qp[s->num_qps];
     struct mrd_qp_init_attr attr = {
-        .comp_mask = c->rnr_limited ? MRD_QP_INIT_ATTR_RNR_RETRY : 0,
+        .comp_mask = c->rnr_limited && !is_after ? MRD_QP_INIT_ATTR_RNR_RETRY : 0,
         .send_cq = h->send_cq,
         .recv_cq = h->recv_cq,
-        .cap = {.max_send_wr = c->send_depth,
-                .max_recv_wr = c->recv_depth,
+        .cap = {.max_send_wr = is_after ? AFTER_DEPTH : c->send_depth,
+                .max_recv_wr = is_after ? AFTER_DEPTH : c->recv_depth,
                 .max_send_sge = MAX_SEND_SGE,
                 .max_recv_sge = MAX_RECV_SGE,
                 .max_inline_data = INLINE_BYTES},
-        .order = swarm_chance(s, 500) ? MRD_ORDER_MSG : MRD_ORDER_NONE,
+        .order = swarm_chance(s, is_after ? 0 : c->ordered) ? MRD_ORDER_MSG : MRD_ORDER_NONE,
         .qkey = QKEY_BASE + s->num_qps,
         .rnr_retry = c->rnr_limited ? swarm_below(s, 6) : 0,
     };
 
-    *qp = (struct swarm_qp){
-        .host = host, .life = h->life, .slot = slot, .qkey = attr.qkey, .order = attr.order};
+    *qp = (struct swarm_qp){.host = host,
+                            .life = h->life,
+                            .slot = slot,
+                            .qkey = attr.qkey,
+                            .order = attr.order,
+                            .depth = attr.cap.max_recv_wr};
     qp->qp = mrd_create_qp(h->pd, &attr);
     swarm_check(s, qp->qp, "create_qp: %s", mrd_last_error());
     qp->num = qp->qp->qp_num;
     for (uint32_t i = 0; i < s->num_qps; i++)
         swarm_check(s, s->qp[i].host != host || s->qp[i].life != h->life || s->qp[i].num != qp->num,
                     "QP number %u was used before", qp->num);
+    swarm_tell(s, "QP %u of host %u is created%s", s->num_qps, host,
+               qp->order == MRD_ORDER_MSG ? ", ordered" : "");
     h->qp[slot] = (int)s->num_qps++;
 }
 
@@ -107,6 +120,7 @@ static void abandon_receives(struct swarm *s, uint32_t qp)
         r->posted = r->taken = false;
         r->used_len = s->config.recv_bytes;
         memset(r->buf, SWARM_USED, r->used_len);
+        s->host[r->host].unposted[s->host[r->host].num_unposted++] = i;
     }
 }
 
@@ -114,6 +128,8 @@ void swarm_destroy_qp(struct swarm *s, uint32_t index)
 {
     struct swarm_qp *qp = &s->qp[index];
 
+    swarm_tell(s, "QP %u of host %u is destroyed", index, qp->host);
+    swarm_check_arrived(s, index);
     swarm_check(s, mrd_destroy_qp(qp->qp) == 0, "destroy_qp: %s", mrd_last_error());
     ledger_abandon(&s->ledger, qp->host, qp->life, qp->num);
     qp->qp = NULL;
@@ -126,12 +142,13 @@ void swarm_destroy_qp(struct swarm *s, uint32_t index)
 
 static struct mrd_context *open_context(struct swarm *s, uint32_t host)
 {
-    const struct swarm_config *c = &s->config;
+    const struct swarm_host_config *c = &s->config.host[host];
     struct mrd_context_attr attr = {
         .comp_mask =
             MRD_CONTEXT_ATTR_SEED | (c->challenge ? 0u : (unsigned)MRD_CONTEXT_ATTR_CHALLENGE),
+        .challenge_ns = c->challenge ? c->challenge_ns : 0,
         .paths = c->paths,
-        .mtu = c->mtu,
+        .mtu = s->config.mtu,
         .spray = c->spray,
         .cc = c->cc,
         .max_peers = c->max_peers,
@@ -161,12 +178,14 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     struct swarm_host *h = &s->host[host];
 
     h->life++;
+    swarm_tell(s, "host %u opens, life %u", host, h->life);
     h->context = open_context(s, host);
     swarm_check(s, h->context, "open of host %u: %s", host, mrd_last_error());
     h->pd = mrd_alloc_pd(h->context);
     h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
     /* Each QP has its share, so that the receives of one never keep those of another out. */
-    h->recv_cq = mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX), NULL);
+    h->recv_cq =
+        mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX + AFTER_DEPTH), NULL);
     h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, 0);
     h->recv_mr = mrd_reg_mr(h->pd, h->recv, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
     swarm_check(s, h->pd && h->send_cq && h->recv_cq && h->source_mr && h->recv_mr, "open: %s",
@@ -179,13 +198,15 @@ void swarm_open_host(struct swarm *s, uint32_t host)
         h->ah[to] = mrd_create_ah(h->pd, address);
         swarm_check(s, h->ah[to], "create_ah: %s", mrd_last_error());
     }
+    for (uint32_t slot = 0; slot <= SWARM_SLOT_AFTER; slot++)
+        h->qp[slot] = SWARM_NO_QP;
     for (uint32_t slot = 0; slot < c->slots; slot++)
         swarm_create_qp(s, host, slot);
 }
 
 static void destroy_qps(struct swarm *s, uint32_t host)
 {
-    for (uint32_t slot = 0; slot < s->config.slots; slot++) {
+    for (uint32_t slot = 0; slot <= SWARM_SLOT_AFTER; slot++) {
         if (s->host[host].qp[slot] != SWARM_NO_QP)
             swarm_destroy_qp(s, (uint32_t)s->host[host].qp[slot]);
     }
@@ -239,6 +260,8 @@ void swarm_open_world(struct swarm *s)
 
     s->sim = mrd_sim_create(&c->sim);
     assert_non_null(s->sim);
+    if (c->unequal_delays)
+        swarm_draw_delays(s);
     mrd_sim_set_tap(s->sim, digest_tap, s);
     mrd_sim_set_read_check(s->sim, true);
     if (c->straight) {
@@ -256,6 +279,10 @@ void swarm_open_world(struct swarm *s)
                                  swarm_chance(s, 500)
                                      ? (1ull << 32) * USEC_NS - swarm_below(s, 1 << 20)
                                      : mrd_rng_u64(&s->rng) >> 10);
+        h->unposted = calloc(SWARM_RECEIVES_MAX, sizeof(*h->unposted));
+        assert_non_null(h->unposted);
+        if (c->late_ns > 0 && swarm_chance(s, 700))
+            h->late_until_ns = swarm_below(s, (uint32_t)c->late_ns);
         h->source = map();
         h->recv = map();
         for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
@@ -286,6 +313,7 @@ void swarm_close_world(struct swarm *s)
     }
     mrd_sim_destroy(s->sim);
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        free(s->host[host].unposted);
         munmap(s->host[host].source, ARENA_BYTES);
         munmap(s->host[host].recv, ARENA_BYTES);
         for (uint32_t i = 0; i < SWARM_WINDOWS; i++)

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The profiles: what a seed changes of a world that has a little of everything, so that one kind of
+ * trouble comes often enough. Each keeps a seed cheap.
+ */
+#include "tests/support/swarm.h"
+
+#define KIB 1024u
+
+static void set_all(struct swarm *s, uint64_t timeout_ns, uint32_t max_peers, uint32_t max_flows)
+{
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
+        s->config.host[i].peer_timeout_ns = timeout_ns;
+        s->config.host[i].max_peers = max_peers;
+        s->config.host[i].max_flows = max_flows;
+    }
+}
+
+static void no_chaos(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    c->flush = c->destroy = c->dereg = c->restart = c->stop = c->hole = c->partition = 0;
+    c->one_way = c->delay = c->late = 0;
+    c->late_ns = 0;
+    c->bad_requests = c->rnr_limited = false;
+}
+
+static void clean_links(struct swarm *s)
+{
+    struct mrd_sim_link *link = &s->config.sim.link;
+
+    link->jitter_ns = 0;
+    link->loss_ppm = link->duplicate_ppm = link->corrupt_ppm = 0;
+}
+
+static void draw_depth(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    if (swarm_chance(s, 500))
+        clean_links(s);
+    set_all(s, 0, 0, 0);
+    c->slots = 1 + swarm_below(s, 2);
+    c->sim.hosts = swarm_chance(s, 800) ? 2 : 3;
+    c->mtu = SWARM_PICK(s, 256, 256, 1024);
+    if (c->sim.link.rate_bps < 10000000000ull)
+        c->sim.link.rate_bps = 10000000000ull;
+    c->numbered = true;
+    c->sends = SWARM_PICK(s, 900, 1000);
+    c->ordered = SWARM_PICK(s, 0, 0, 500, 1000);
+    c->bytes_left = 16 * KIB * KIB;
+    c->recv_depth = SWARM_PICK(s, 1, 4, 4, 32, 256);
+    c->messages = SWARM_PICK(s, 65, 130, 400, 1100, 1500, 3000);
+    if (swarm_chance(s, 600)) { /* of several packets */
+        c->len_min = c->mtu + 1;
+        c->len_max = c->mtu * SWARM_PICK(s, 2, 3, 8);
+    } else {
+        c->len_min = 1;
+        c->len_max = 64;
+    }
+    if (c->messages <= 400 && swarm_chance(s, 300))
+        c->len_min = c->len_max = 16 * KIB;
+    c->recv_bytes = c->len_max;
+    c->send_depth = SWARM_PICK(s, 64, 128, 4096);
+    c->send_cqe = c->send_depth;
+    c->actions = 100;
+    c->burst = 2 * c->messages / c->actions + 2;
+    c->pace_ns = SWARM_PICK(s, 500, 30000, 300000);
+    c->late_ns = swarm_chance(s, 700) ? 50 * MSEC_NS : 0;
+    c->late = swarm_chance(s, 300) ? 20 : 0;
+}
+
+static void draw_starved(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    if (swarm_chance(s, 700))
+        clean_links(s);
+    set_all(s, 0, 0, 0);
+    c->sim.hosts = 2 + swarm_below(s, 3);
+    c->slots = 2 + swarm_below(s, 2);
+    c->mtu = SWARM_PICK(s, 256, 1024, 4096);
+    c->recv_bytes = c->mtu * SWARM_PICK(s, 1, 2, 3);
+    c->send_depth = 2048;
+    c->send_cqe = 4096;
+    c->numbered = true;
+    c->messages = 2048;
+    c->actions = 60;
+    c->bytes_left = 8 * KIB * KIB;
+}
+
+static void draw_squeezed(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+    uint32_t flush = c->flush, destroy = c->destroy;
+
+    no_chaos(s);
+    set_all(s, 0, 0, 0);
+    c->flush = flush;
+    c->destroy = destroy;
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
+        if (swarm_chance(s, 800))
+            c->host[i].cc = swarm_chance(s, 500) ? "dctcp" : "swift";
+    }
+    c->sim.link.loss_ppm = SWARM_PICK(s, 50000, 200000, 300000);
+    c->sim.link.rate_bps = 1000000000ull * SWARM_PICK(s, 1, 10);
+    if (swarm_chance(s, 700)) { /* whatever waits at all is marked */
+        c->sim.link.ecn_min_bytes = 1;
+        c->sim.link.ecn_max_bytes = 2;
+    }
+    c->sim.hosts = 2 + swarm_below(s, 3);
+    c->mtu = SWARM_PICK(s, 256, 1024, 4096);
+    c->recv_depth = SWARM_PICK(s, 1, 1, 2, 8);
+    c->recv_bytes = 4 * KIB;
+    c->sends = 900;
+    c->send_depth = c->send_cqe = 64;
+    c->burst = 6;
+    c->late_ns = 50 * MSEC_NS;
+    c->late = swarm_chance(s, 300) ? 50 : 0;
+    c->bytes_left = 256 * KIB;
+    c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
+}
+
+/* Small messages over seconds: what takes long is the faults. */
+static void draw_slow(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+    static const uint32_t timeouts_ms[] = {300, 300, 500, 1000, 2000, 8000};
+
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++)
+        c->host[i].peer_timeout_ns =
+            (i > 0 && swarm_chance(s, 500) ? c->host[0].peer_timeout_ns / MSEC_NS
+                                           : swarm_pick(s, timeouts_ms, i == 0 ? 5 : 6)) *
+            MSEC_NS;
+    c->sim.link.loss_ppm %= 20001;
+    c->sim.link.corrupt_ppm %= 10001;
+    c->bytes_left = SWARM_PICK(s, 64, 1024) * KIB;
+    c->actions = 100;
+    c->burst = 4;
+    c->recv_bytes = SWARM_PICK(s, 256, 4 * KIB, 64 * KIB);
+    c->pace_ns = SWARM_PICK(s, 300000, 3000000, 30000000);
+    c->ordered = SWARM_PICK(s, 0, 500, 1000);
+    c->longer = 500;
+    c->busy = 800;
+}
+
+static void draw_one_way(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    draw_slow(s);
+    if (swarm_chance(s, 500))
+        clean_links(s);
+    c->one_way = 40;
+    c->stop = swarm_chance(s, 200) ? 10 : 0;
+    c->late = swarm_chance(s, 300) ? 20 : 0;
+    c->flush = swarm_chance(s, 200) ? 10 : 0;
+    c->destroy = swarm_chance(s, 200) ? 10 : 0;
+    c->cut_ns = SWARM_PICK(s, 200, 1000, 8000, 12000) * MSEC_NS;
+    c->pace_ns = SWARM_PICK(s, 3000000, 30000000, 100000000);
+}
+
+static void draw_stalled(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    draw_slow(s);
+    if (swarm_chance(s, 500))
+        clean_links(s);
+    c->stop = 30;
+    c->partition = swarm_chance(s, 500) ? 20 : 0;
+    c->late = swarm_chance(s, 300) ? 20 : 0;
+    c->stop_ns = SWARM_PICK(s, 500, 2000, 6000) * MSEC_NS;
+    c->cut_ns = SWARM_PICK(s, 500, 2000, 6000) * MSEC_NS;
+}
+
+static void draw_churn(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+    bool small_peers = swarm_chance(s, 200);
+
+    no_chaos(s);
+    c->sim.hosts = 2 + swarm_below(s, 7);
+    c->slots = SWARM_SLOTS_MAX;
+    c->ordered = 800;
+    c->destroy = 150;
+    c->flush = swarm_chance(s, 500) ? 30 : 0;
+    c->recv_bytes = SWARM_PICK(s, 256, 4 * KIB);
+    c->bytes_left = 512 * KIB;
+    c->pace_ns = SWARM_PICK(s, 30000, 300000, 20000000);
+    c->burst = 5;
+    c->actions = 300;
+    c->sim.link.loss_ppm %= 20001;
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
+        c->host[i].max_flows = SWARM_PICK(s, 2, 4, 8, 16);
+        c->host[i].max_peers = small_peers ? 2 + swarm_below(s, 6) : 0;
+    }
+}
+
+static void draw_restarts(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    draw_slow(s);
+    if (swarm_chance(s, 300))
+        set_all(s, 0, 0, 0);
+    c->sim.hosts = swarm_chance(s, 600) ? 2 : 3;
+    c->actions = 150;
+    c->restart = 40;
+    c->stop = swarm_chance(s, 400) ? 20 : 0;
+    c->partition = swarm_chance(s, 300) ? 20 : 0;
+    c->one_way = swarm_chance(s, 300) ? 20 : 0;
+    c->stop_ns = c->cut_ns = SWARM_PICK(s, 500, 2000, 4000) * MSEC_NS;
+    c->destroy = swarm_chance(s, 200) ? 10 : 0;
+}
+
+static void draw_closing(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    clean_links(s);
+    draw_slow(s);
+    clean_links(s);
+    set_all(s, 0, 0, 0);
+    c->sim.link.rate_bps = 1000000000ull * SWARM_PICK(s, 25, 100);
+    c->sim.link.queue_bytes = 4 * KIB * KIB;
+    c->sim.link.ecn_min_bytes = c->sim.link.ecn_max_bytes = 0;
+    c->unequal_delays = false;
+    c->sim.hosts = 2 + swarm_below(s, 2);
+    c->restart = 20;
+    c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
+    c->bytes_left = 512 * KIB;
+}
+
+/* Many hosts against the first one's pools; sometimes it hears all of them and reaches none. */
+static void draw_crowd(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    clean_links(s);
+    set_all(s, SWARM_PICK(s, 0, 300, 1000) * MSEC_NS, 0, 0);
+    c->sim.hosts = SWARM_PICK(s, 8, 16, 28, 28);
+    c->sim.links = 2;
+    c->slots = 1;
+    c->sim.link.rate_bps = 100000000000ull;
+    c->sim.link.delay_ns = 5000;
+    c->sim.link.queue_bytes = 1024 * KIB;
+    c->mtu = 256;
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
+        c->host[i].cc = "none";
+        c->host[i].max_flows = swarm_chance(s, 300) ? 16 : 0;
+    }
+    c->ordered = SWARM_PICK(s, 0, 500);
+    c->numbered = true;
+    c->sends = 1000;
+    c->len_min = 1;
+    c->len_max = SWARM_PICK(s, 64, 200, 500);
+    c->recv_bytes = c->len_max;
+    c->recv_depth = 2;
+    c->send_depth = c->send_cqe = 512;
+    c->messages = 6000;
+    c->burst = 160;
+    c->actions = 200;
+    c->pace_ns = SWARM_PICK(s, 3000, 30000);
+    c->bytes_left = 8 * KIB * KIB;
+    c->one_way = swarm_chance(s, 500) ? 20 : 0;
+    c->late_ns = swarm_chance(s, 500) ? 50 * MSEC_NS : 0;
+    c->cut_ns = 1500 * MSEC_NS;
+    c->longer = 1000;
+}
+
+static void draw_in_order(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    c->ordered = 1000;
+    c->sim.link.loss_ppm = SWARM_PICK(s, 20000, 100000, 200000);
+    if (swarm_chance(s, 500))
+        draw_slow(s);
+    c->sim.link.loss_ppm = SWARM_PICK(s, 20000, 100000, 200000);
+    c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
+    c->burst = 8;
+    c->bytes_left = 512 * KIB;
+    c->flush = swarm_chance(s, 500) ? 20 : 0;
+    c->destroy = swarm_chance(s, 500) ? 20 : 0;
+    c->restart = swarm_chance(s, 300) ? 20 : 0;
+    c->dereg = swarm_chance(s, 200) ? 15 : 0;
+    c->stop = swarm_chance(s, 300) ? 20 : 0;
+    c->stop_ns = 3000 * MSEC_NS;
+    c->busy = 800;
+}
+
+static const struct {
+    const char *name;
+    uint32_t weight; /* parts per thousand of the seeds */
+    void (*draw)(struct swarm *s);
+} profiles[SWARM_PROFILES] = {
+    [SWARM_MIXED] = {"mixed", 260, NULL},
+    [SWARM_DEPTH] = {"depth", 100, draw_depth},
+    [SWARM_STARVED] = {"starved", 80, draw_starved},
+    [SWARM_SQUEEZED] = {"squeezed", 80, draw_squeezed},
+    [SWARM_ONE_WAY] = {"one way", 90, draw_one_way},
+    [SWARM_STALLED] = {"stalled", 80, draw_stalled},
+    [SWARM_CHURN] = {"churn", 80, draw_churn},
+    [SWARM_RESTARTS] = {"restarts", 80, draw_restarts},
+    [SWARM_CLOSING] = {"closing", 50, draw_closing},
+    [SWARM_CROWD] = {"crowd", 20, draw_crowd},
+    [SWARM_IN_ORDER] = {"in order", 80, draw_in_order},
+};
+
+const char *swarm_profile_name(enum swarm_profile profile)
+{
+    return profiles[profile].name;
+}
+
+void swarm_draw_profile(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+    uint32_t dice = swarm_below(s, 1000);
+
+    while (c->profile + 1 < SWARM_PROFILES && dice >= profiles[c->profile].weight)
+        dice -= profiles[c->profile++].weight;
+    if (profiles[c->profile].draw)
+        profiles[c->profile].draw(s);
+}
