@@ -137,10 +137,12 @@ static void draw_slow(struct swarm *s)
             MSEC_NS;
     c->sim.link.loss_ppm %= 20001;
     c->sim.link.corrupt_ppm %= 10001;
-    c->bytes_left = SWARM_PICK(s, 64, 1024) * KIB;
+    c->bytes_left = SWARM_PICK(s, 64, 1024, 2048) * KIB;
     c->actions = 100;
     c->burst = 4;
-    c->recv_bytes = SWARM_PICK(s, 256, 4 * KIB, 64 * KIB);
+    c->mtu = SWARM_PICK(s, 256, 1024, 4096);
+    c->recv_bytes = SWARM_PICK(s, 256, 4 * KIB, 64 * KIB, 64 * KIB);
+    c->one_sided = swarm_chance(s, 400);
     c->pace_ns = SWARM_PICK(s, 300000, 3000000, 30000000);
     c->ordered = SWARM_PICK(s, 0, 500, 1000);
     c->longer = 500;
@@ -292,7 +294,8 @@ static void draw_in_order(struct swarm *s)
     c->bytes_left = 512 * KIB;
     c->flush = swarm_chance(s, 500) ? 20 : 0;
     c->destroy = swarm_chance(s, 500) ? 20 : 0;
-    c->restart = swarm_chance(s, 300) ? 20 : 0;
+    c->restart = swarm_chance(s, 500) ? 20 : 0;
+    c->one_sided = swarm_chance(s, 400);
     c->dereg = swarm_chance(s, 200) ? 15 : 0;
     c->stop = swarm_chance(s, 300) ? 20 : 0;
     c->stop_ns = 3000 * MSEC_NS;

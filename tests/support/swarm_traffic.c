@@ -222,6 +222,8 @@ void swarm_post_message(struct swarm *s, uint32_t host)
 {
     uint32_t to = (host + 1 + swarm_below(s, s->config.sim.hosts - 1)) % s->config.sim.hosts;
 
+    if (s->config.one_sided && host > 0)
+        return;
     if (s->config.profile == SWARM_CROWD && host != 0)
         to = 0;
 
