@@ -80,6 +80,7 @@ static void draw_starved(struct swarm *s)
     if (swarm_chance(s, 700))
         clean_links(s);
     set_all(s, 0, 0, 0);
+    c->unequal_delays = false; /* which cost windows so much that all else is slow, too */
     c->sim.hosts = 2 + swarm_below(s, 3);
     c->slots = 2 + swarm_below(s, 2);
     c->mtu = SWARM_PICK(s, 256, 1024, 4096);
