@@ -70,6 +70,8 @@ static void safety_phase(struct swarm *s)
         swarm_starve(s);
     if (s->config.profile == SWARM_CLOSING)
         swarm_close_early(s);
+    if (s->config.profile == SWARM_CROWD && swarm_chance(s, 500))
+        swarm_crowd(s);
     for (uint32_t i = 0; i < s->config.actions; i++)
         act(s, true);
     /* Some cuts last as long as they were meant to. */

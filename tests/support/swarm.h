@@ -141,6 +141,7 @@ struct swarm_host {
 /* Links that are dead for a while; link SWARM_ANY: in this direction all of them. */
 struct swarm_cut {
     int from, to, link;
+    int spared;                  /* a host whose links live all the same, or SWARM_ANY: none */
     uint64_t since_ns, until_ns; /* until 0: none */
 };
 
@@ -315,6 +316,9 @@ void swarm_describe_unsettled(struct swarm *s);
 void swarm_judge_end(struct swarm *s);
 /* A receiver closes as soon as it has what was sent to it. */
 void swarm_close_early(struct swarm *s);
+/* One host hears all and reaches only one of them, and has no receives. */
+void swarm_crowd(struct swarm *s);
+void swarm_cut_crowd(struct swarm *s, uint64_t ns);
 /* In a healed world: a QP without receives stops nobody else's traffic. */
 void swarm_starve(struct swarm *s);
 /* Everybody reaches everybody, and each receive still posted takes a message. */

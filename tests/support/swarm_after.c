@@ -227,3 +227,36 @@ void swarm_close_early(struct swarm *s)
         swarm_poll_all(s);
     }
 }
+
+/* ---------------------------------------------------------------------------------------- crowds */
+
+enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
+
+void swarm_crowd(struct swarm *s)
+{
+    uint32_t last = s->config.sim.hosts - 1, to = (uint32_t)s->host[0].qp[0];
+    uint64_t timeout_ns = swarm_timeout_ns(s, last);
+
+    /* Everybody is known, with a window and a grant, before the host falls silent. */
+    for (uint32_t i = 0; i < CROWD_WARM; i++) {
+        for (uint32_t host = 1; host <= last; host++)
+            swarm_post_drawn(s, (uint32_t)s->host[host].qp[0], to);
+        for (uint32_t step = 0; step < CROWD_WARM; step++) {
+            swarm_post_receives(s, 0);
+            swarm_pass_time(s, mrd_sim_now(s->sim) + 10 * USEC_NS);
+            swarm_poll_all(s);
+        }
+    }
+    s->qp[to].starved = true;
+    swarm_cut_crowd(s, 4 * timeout_ns);
+    for (uint32_t host = 1; host < last; host++) {
+        for (uint32_t i = 0; i < CROWD_POSTS && s->num_messages < SWARM_MESSAGES_MAX / 2; i++)
+            swarm_post_drawn(s, (uint32_t)s->host[host].qp[0], to);
+    }
+    swarm_pass_time(s, mrd_sim_now(s->sim) + 5 * MSEC_NS);
+    for (uint32_t i = 0; i < CROWD_WARM; i++)
+        swarm_post_drawn(s, (uint32_t)s->host[last].qp[0], to);
+    /* The one that is reached is refused, and told so: it must not find the host gone. */
+    swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * timeout_ns);
+    swarm_poll_all(s);
+}

@@ -278,7 +278,7 @@ static void note_cut(struct swarm *s, uint64_t ns)
             bool few = (paths_a > 0 && paths_a <= PATHS_FEW) ||
                        (paths_b > 0 && paths_b <= PATHS_FEW) || s->config.sim.links <= PATHS_FEW;
 
-            if ((cut->from != SWARM_ANY && cut->from != (int)a) ||
+            if ((cut->from != SWARM_ANY && cut->from != (int)a) || cut->spared == (int)b ||
                 (cut->to != SWARM_ANY && cut->to != (int)b))
                 continue;
             if ((cut->link == SWARM_ANY || few) && (a <= b || cut->from != SWARM_ANY))
@@ -287,17 +287,20 @@ static void note_cut(struct swarm *s, uint64_t ns)
     }
 }
 
-static void cut(struct swarm *s, int from, int to, int link, uint64_t ns)
+static void cut(struct swarm *s, int from, int to, int link, int spared, uint64_t ns)
 {
     if (s->cut.until_ns)
         return;
     s->cut = (struct swarm_cut){.from = from,
                                 .to = to,
                                 .link = link,
+                                .spared = spared,
                                 .since_ns = mrd_sim_now(s->sim),
                                 .until_ns = mrd_sim_now(s->sim) + ns};
     swarm_tell(s, "links %d of %d > %d are dead for %.3f ms", link, from, to, (double)ns / 1e6);
     for_links(s, from, to, link, set_blackhole, 1);
+    if (spared != SWARM_ANY)
+        for_links(s, from, spared, link, set_blackhole, 0);
     note_cut(s, ns);
 }
 
@@ -305,14 +308,14 @@ static void open_hole(struct swarm *s)
 {
     if (s->config.sim.links == 1)
         return;
-    cut(s, SWARM_ANY, SWARM_ANY, (int)swarm_below(s, s->config.sim.links),
+    cut(s, SWARM_ANY, SWARM_ANY, (int)swarm_below(s, s->config.sim.links), SWARM_ANY,
         draw_ns(s, 5 * MSEC_NS, 500 * MSEC_NS));
 }
 
 static void partition(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
-    cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
+    cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
 }
 
 /* One direction between two hosts dies; in a crowd the one from whom all receive. */
@@ -326,7 +329,12 @@ static void cut_one_way(struct swarm *s, uint32_t host)
         to = SWARM_ANY;
     }
     make_busy(s, swarm_is_live(s, from) ? from : host);
-    cut(s, (int)from, to, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
+    cut(s, (int)from, to, SWARM_ANY, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
+}
+
+void swarm_cut_crowd(struct swarm *s, uint64_t ns)
+{
+    cut(s, 0, SWARM_ANY, SWARM_ANY, (int)s->config.sim.hosts - 1, ns);
 }
 
 static void end_cut(struct swarm *s)
@@ -335,7 +343,8 @@ static void end_cut(struct swarm *s)
 
     for (uint32_t a = 0; a < s->config.sim.hosts && ended.link == SWARM_ANY; a++) {
         for (uint32_t b = 0; b < s->config.sim.hosts; b++) {
-            if (a == b || (ended.from != SWARM_ANY && ended.from != (int)a) ||
+            if (a == b || ended.spared == (int)b ||
+                (ended.from != SWARM_ANY && ended.from != (int)a) ||
                 (ended.to != SWARM_ANY && ended.to != (int)b))
                 continue;
             swarm_check_given_up(s, a, b, ended.since_ns);

@@ -238,6 +238,8 @@ static void draw_closing(struct swarm *s)
     c->unequal_delays = false;
     c->sim.hosts = 2 + swarm_below(s, 2);
     c->restart = 20;
+    /* A message that shares its packet with one that is refused is not acked before the refusal is. */
+    c->recv_depth = 32;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
     c->bytes_left = 512 * KIB;
 }
@@ -249,8 +251,8 @@ static void draw_crowd(struct swarm *s)
 
     no_chaos(s);
     clean_links(s);
-    set_all(s, SWARM_PICK(s, 0, 300, 1000) * MSEC_NS, 0, 0);
-    c->sim.hosts = SWARM_PICK(s, 8, 16, 28, 28);
+    set_all(s, SWARM_PICK(s, 300, 1000) * MSEC_NS, 0, 0);
+    c->sim.hosts = SWARM_PICK(s, 8, 16, 30, 30);
     c->sim.links = 2;
     c->slots = 1;
     c->sim.link.rate_bps = 100000000000ull;
@@ -269,11 +271,11 @@ static void draw_crowd(struct swarm *s)
     c->recv_bytes = c->len_max;
     c->recv_depth = 2;
     c->send_depth = c->send_cqe = 512;
-    c->messages = 6000;
+    c->messages = 8000;
     c->burst = 160;
     c->actions = 200;
     c->pace_ns = SWARM_PICK(s, 3000, 30000);
-    c->bytes_left = 8 * KIB * KIB;
+    c->bytes_left = 16 * KIB * KIB;
     c->one_way = swarm_chance(s, 500) ? 20 : 0;
     c->late_ns = swarm_chance(s, 500) ? 50 * MSEC_NS : 0;
     c->cut_ns = 1500 * MSEC_NS;
@@ -308,7 +310,7 @@ static const struct {
     uint32_t weight; /* parts per thousand of the seeds */
     void (*draw)(struct swarm *s);
 } profiles[SWARM_PROFILES] = {
-    [SWARM_MIXED] = {"mixed", 260, NULL},
+    [SWARM_MIXED] = {"mixed", 250, NULL},
     [SWARM_DEPTH] = {"depth", 100, draw_depth},
     [SWARM_STARVED] = {"starved", 80, draw_starved},
     [SWARM_SQUEEZED] = {"squeezed", 80, draw_squeezed},
@@ -317,7 +319,7 @@ static const struct {
     [SWARM_CHURN] = {"churn", 80, draw_churn},
     [SWARM_RESTARTS] = {"restarts", 80, draw_restarts},
     [SWARM_CLOSING] = {"closing", 50, draw_closing},
-    [SWARM_CROWD] = {"crowd", 20, draw_crowd},
+    [SWARM_CROWD] = {"crowd", 30, draw_crowd},
     [SWARM_IN_ORDER] = {"in order", 80, draw_in_order},
 };
 

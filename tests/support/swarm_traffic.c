@@ -343,7 +343,8 @@ void swarm_post_receives(struct swarm *s, uint32_t host)
 
         if (index < 0 || s->qp[index].error || (s->qp[index].starved && !s->healing))
             continue;
-        while (s->qp[index].receives < s->qp[index].depth && (s->healing || swarm_chance(s, 700))) {
+        while (s->qp[index].receives < s->qp[index].depth &&
+               (s->healing || s->config.profile == SWARM_CLOSING || swarm_chance(s, 700))) {
             uint32_t before = s->qp[index].receives;
 
             swarm_post_receive(s, (uint32_t)index);
