@@ -279,7 +279,7 @@ void mrd_engine_flush_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_w
     while ((n = mrd_list_first(&peer->msgs)))
         mrd_engine_abandon(e, mrd_container_of(n, struct mrd_msg, peer_node), status);
     while ((n = mrd_list_first(&peer->flows_tx)))
-        mrd_engine_flow_tx_free(e, mrd_container_of(n, struct mrd_flow_tx, peer_node));
+        mrd_engine_flow_tx_end(e, mrd_container_of(n, struct mrd_flow_tx, peer_node));
     while ((n = mrd_list_first(&tx->rnr)))
         mrd_engine_txq_free(e, mrd_container_of(n, struct mrd_txq, rnr_node));
     while ((n = mrd_list_first(&tx->txqs)))

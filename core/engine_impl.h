@@ -202,6 +202,8 @@ void mrd_engine_want(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_
 void mrd_engine_want_free(struct mrd_engine *e, struct mrd_want *want);
 /* Receives were posted: all who were refused are to be told. */
 void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* They were used up before the peer was told. */
+void mrd_engine_want_again(struct mrd_want *want);
 
 /* engine_msg.c */
 /* A record was acked: what it carried got there. Releases the record. */
@@ -216,7 +218,8 @@ void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
 void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp);
 struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
                                        uint32_t remote_qpn);
-void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow);
+/* All its messages are abandoned: they complete in order, as they are no longer read; then the record goes. */
+void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The peer's flows that were idle for so long are to be closed. */
 void mrd_engine_flows_close(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns);
 

@@ -28,7 +28,7 @@ struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *pe
     return flow;
 }
 
-void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow)
+static void flow_release(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     assert(mrd_list_empty(&flow->msgs));
     mrd_hash_del(&e->flows_tx, &flow->by_key);
@@ -43,10 +43,15 @@ void mrd_engine_flow_tx_free(struct mrd_engine *e, struct mrd_flow_tx *flow)
  */
 static void flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
-    struct mrd_tx_half *tx = flow->peer->tx;
+    struct mrd_tx_half *tx;
 
     if (!mrd_list_empty(&flow->msgs) || flow->closing)
         return;
+    if (!flow->peer) {
+        mrd_pool_release(&e->flow_tx_pool, flow);
+        return;
+    }
+    tx = flow->peer->tx;
     flow->idle_ns = e->now;
     mrd_list_remove(&flow->idle_node);
     mrd_list_append(flow->qp_gone ? &tx->closes : &tx->idle, &flow->idle_node);
@@ -57,7 +62,7 @@ static void close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     flow->closing = false;
     if (mrd_list_empty(&flow->msgs) && flow->msn_next == flow->close_msn)
-        mrd_engine_flow_tx_free(e, flow);
+        flow_release(e, flow);
     else
         flow_rest(e, flow);
 }
@@ -146,33 +151,59 @@ static void judge_delivery(struct mrd_msg *msg)
     msg->vendor_err = MRD_REFUSE_QPN;
 }
 
+/* Ordered: from this message on, those that are over and follow others that are over are settled. */
+static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
+{
+    struct mrd_node *n = &msg->flow_node;
+
+    if (n->prev != &flow->msgs && !mrd_container_of(n->prev, struct mrd_msg, flow_node)->settled)
+        return;
+    for (; n != &flow->msgs; n = n->next) {
+        msg = mrd_container_of(n, struct mrd_msg, flow_node);
+        if (msg->state != MRD_MSG_DONE)
+            return;
+        judge_delivery(msg);
+        msg->settled = true;
+    }
+}
+
+/* What is settled and not read any more completes, in the order posted. */
+static void finish_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&flow->msgs))) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, flow_node);
+
+        if (!msg->settled || msg->reading)
+            return;
+        finish(e, msg);
+    }
+    flow_rest(e, flow);
+}
+
 /* Its outcome is known. In ordered mode it completes after those posted before it; always after it was read. */
 static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_flow_tx *flow = msg->flow;
     struct mrd_qp_impl *qp = msg->qp;
-    struct mrd_node *n;
 
     msg->state = MRD_MSG_DONE;
     msg->status = (uint8_t)status;
     if (!flow && !msg->reading)
         finish(e, msg);
-    while (flow && (n = mrd_list_first(&flow->msgs))) {
-        msg = mrd_container_of(n, struct mrd_msg, flow_node);
-        if (msg->state != MRD_MSG_DONE || msg->reading)
-            break;
-        judge_delivery(msg);
-        finish(e, msg);
-    }
+    if (flow && !msg->settled)
+        settle(flow, msg);
     if (flow)
-        flow_rest(e, flow);
+        finish_flow(e, flow);
     mrd_engine_qp_reap(e, qp);
 }
 
 void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_qp_impl *qp = msg->qp;
-    bool held_back = msg->state == MRD_MSG_DONE && msg->flow && msg->status == MRD_WC_SUCCESS;
+    bool held_back =
+        msg->state == MRD_MSG_DONE && msg->flow && !msg->settled && msg->status == MRD_WC_SUCCESS;
 
     if (msg->state == MRD_MSG_QUEUED)
         mrd_engine_dequeue(e, msg);
@@ -180,14 +211,28 @@ void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     if (held_back || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
     msg->state = MRD_MSG_DONE;
+    msg->settled = true;
     mrd_list_remove(&msg->node);
     mrd_list_remove(&msg->peer_node);
-    mrd_list_remove(&msg->flow_node);
     msg->peer = NULL;
-    msg->flow = NULL;
-    if (!msg->reading)
+    if (!msg->flow && !msg->reading)
         finish(e, msg);
     mrd_engine_qp_reap(e, qp);
+}
+
+void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow)
+{
+    struct mrd_node *n = mrd_list_first(&flow->msgs);
+    struct mrd_qp_impl *qp = n ? mrd_container_of(n, struct mrd_msg, flow_node)->qp : NULL;
+
+    mrd_hash_del(&e->flows_tx, &flow->by_key);
+    mrd_list_remove(&flow->peer_node);
+    mrd_list_remove(&flow->idle_node);
+    flow->peer = NULL;
+    flow->closing = false;
+    finish_flow(e, flow);
+    if (qp)
+        mrd_engine_qp_reap(e, qp);
 }
 
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)

@@ -211,12 +211,14 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out
     if (!mrd_engine_window_open(e, tx) || !mrd_engine_psn_room(e, tx, MRD_PSN_DATA) ||
         !is_granted(tx) || wait_for_burst(e, tx, msg))
         return false;
-    if (mrd_engine_probe_path(e, peer, o))
+    if (!tx->path_probed && mrd_engine_probe_path(e, peer, o)) {
+        tx->path_probed = true; /* data next: a window below a packet has room for one of them */
         return true;
+    }
     rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);
     if (!rec)
         return false;
-    tx->limited = false;
+    tx->limited = tx->path_probed = false;
     rec->in_run = tx->quantum_left && tx->picked_ns == e->now;
     choose_path(e, tx, msg);
     if (msg->multi)

@@ -71,11 +71,14 @@ struct mrd_txq *mrd_engine_txq(struct mrd_engine *e, struct mrd_peer *peer, uint
 
 struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q)
 {
-    struct mrd_node *n = mrd_list_first(&q->retries);
+    struct mrd_node *n = mrd_list_first(&q->msgs);
+    struct mrd_msg *msg = n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
 
-    if (!n)
-        n = mrd_list_first(&q->msgs);
-    return n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
+    /* What has begun goes on: it may own the very receive that the others wait for. */
+    if (msg && msg->next_offset)
+        return msg;
+    n = mrd_list_first(&q->retries);
+    return n ? mrd_container_of(n, struct mrd_msg, node) : msg;
 }
 
 void mrd_engine_txq_free(struct mrd_engine *e, struct mrd_txq *q)
@@ -95,12 +98,27 @@ void mrd_engine_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
         mrd_engine_txq_free(e, q);
 }
 
+/* In the order of posting, but behind what has begun; mostly it belongs at the end. */
+static void insert(struct mrd_node *list, struct mrd_msg *msg)
+{
+    struct mrd_node *at = list->prev;
+
+    for (; at != list; at = at->prev) {
+        const struct mrd_msg *other = mrd_container_of(at, struct mrd_msg, node);
+
+        if (other->next_offset || mrd_seq_before(other->post_seq, msg->post_seq))
+            break;
+    }
+    mrd_list_remove(&msg->node);
+    mrd_list_insert_before(at->next, &msg->node);
+}
+
 static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list,
                   struct mrd_msg *msg)
 {
     msg->state = MRD_MSG_QUEUED;
     msg->txq = q;
-    mrd_list_append(list, &msg->node);
+    insert(list, msg);
     if (mrd_list_empty(&q->peer_node))
         mrd_list_append(&q->peer->tx->txqs, &q->peer_node);
     q->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;
@@ -121,13 +139,8 @@ void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 
 static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 {
-    struct mrd_node *at = q->waiting.prev; /* mostly it belongs at the end */
-
-    while (at != &q->waiting &&
-           mrd_seq_before(msg->post_seq, mrd_container_of(at, struct mrd_msg, node)->post_seq))
-        at = at->prev;
-    mrd_list_remove(&msg->node);
-    mrd_list_insert_before(at->next, &msg->node);
+    msg->next_offset = msg->acked_bytes = 0;
+    insert(&q->waiting, msg);
     msg->state = MRD_MSG_RNR_WAIT;
     msg->txq = q;
 }
@@ -171,24 +184,24 @@ void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
         return;
     }
     if (mrd_list_empty(&q->rnr_node)) {
-        q->rnr_doublings = 0;
+        q->rnr_doublings = msg->rnr_doublings;
         q->rnr_usec = msg->rnr_usec;
         arm(e, q);
     }
     wait_on(q, msg);
 }
 
-/* The oldest of those that wait go to be sent. */
-static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t num)
+/* The oldest of those that wait go to be sent. Refused again, they wait for their delay doubled so often. */
+static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t num, uint8_t doublings)
 {
     struct mrd_node *n;
 
-    while (num-- && (n = mrd_list_pop(&q->waiting))) {
+    while (num-- && (n = mrd_list_first(&q->waiting))) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
         if (msg->started)
             msg->attempt++;
-        msg->next_offset = msg->acked_bytes = 0;
+        msg->rnr_doublings = doublings;
         queue(e, q, &q->retries, msg);
     }
 }
@@ -231,12 +244,11 @@ void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
                 tx->rnr_next_ns = q->rnr_at_ns;
             continue;
         }
-        release(e, q, 1);
-        if (!still_waits(e, q))
-            continue;
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
-        arm(e, q);
+        release(e, q, 1, q->rnr_doublings);
+        if (still_waits(e, q))
+            arm(e, q);
     }
 }
 
@@ -251,7 +263,7 @@ void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         next = n->next;
         if (q->remote_qpn != remote_qpn)
             continue;
-        release(e, q, receives);
+        release(e, q, receives, 0);
         if (!still_waits(e, q))
             continue;
         q->rnr_doublings = 0;
@@ -268,7 +280,7 @@ void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)
     q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
-    release(e, q, FOLLOWERS);
+    release(e, q, FOLLOWERS, 0);
     if (!still_waits(e, q))
         return;
     q->rnr_doublings = 0;
@@ -296,7 +308,8 @@ void mrd_engine_want(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_
         return;
     want->peer = peer;
     want->qp = qp;
-    mrd_list_append(&qp->wants, &want->qp_node);
+    want->due = false;
+    mrd_list_prepend(&qp->wants, &want->qp_node);
     mrd_list_append(&peer->wants, &want->peer_node);
     mrd_hash_add(&e->wants, &want->by_key, want_hash(peer, qp));
 }
@@ -318,10 +331,15 @@ void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
     struct mrd_node *n;
 
-    while ((n = mrd_list_pop(&qp->wants))) {
+    while ((n = mrd_list_first(&qp->wants))) {
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
         struct mrd_peer *peer = want->peer;
 
+        if (want->due)
+            return;
+        want->due = true;
+        mrd_list_remove(n);
+        mrd_list_append(&qp->wants, n);
         mrd_list_remove(&want->peer_node);
         mrd_list_append(&peer->readies, &want->peer_node);
         mrd_engine_tx_half(e,
@@ -329,4 +347,13 @@ void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp)
         mrd_engine_ready(e, peer);
         e->says_ready = true;
     }
+}
+
+void mrd_engine_want_again(struct mrd_want *want)
+{
+    want->due = false;
+    mrd_list_remove(&want->qp_node);
+    mrd_list_prepend(&want->qp->wants, &want->qp_node);
+    mrd_list_remove(&want->peer_node);
+    mrd_list_append(&want->peer->wants, &want->peer_node);
 }

@@ -121,9 +121,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
 
         if (!want->qp->num_posted) { /* used up already */
-            mrd_list_remove(&want->peer_node);
-            mrd_list_append(&peer->wants, &want->peer_node);
-            mrd_list_append(&want->qp->wants, &want->qp_node);
+            mrd_engine_want_again(want);
             continue;
         }
         if (!control_record(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))

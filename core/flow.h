@@ -25,7 +25,7 @@ struct mrd_qp_impl;
 struct mrd_flow_tx {
     struct mrd_hash_node by_key;
     struct mrd_node peer_node;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer; /* NULL: the space is over, and its messages are only read to the end */
     uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* of the next message posted */
     /*

@@ -67,11 +67,13 @@ struct mrd_msg {
     uint8_t state;
     uint8_t status; /* enum mrd_wc_status that it will complete with */
     uint8_t vendor_err;
-    uint8_t rnr_left; /* retries left; 7: no limit */
+    uint8_t rnr_doublings; /* of the target's delay, when it is refused next */
+    uint8_t rnr_left;      /* retries left; 7: no limit */
     uint8_t num_sge;
     uint8_t part_index; /* in its packet's chain */
     bool multi, has_id, signaled, is_inline, in_chain;
     bool abort_pending, aborted; /* an ABORT waits to be sent; was sent and is not acked yet */
+    bool settled;                /* ordered: it is over, and so are all before it */
     bool started;                /* a packet of it was sent once: the target may know it */
     struct mrd_sge *sge;         /* num_sge entries, owned by the queue pair */
     uint8_t *inline_data;        /* likewise */

@@ -48,10 +48,11 @@ struct mrd_txq {
 /* A queue pair here refused the peer for want of a receive: tell it when there are some. */
 struct mrd_want {
     struct mrd_hash_node by_key;
-    struct mrd_node qp_node;   /* on the queue pair's list, until receives are posted */
+    struct mrd_node qp_node;   /* on the queue pair's list; those that are due at its end */
     struct mrd_node peer_node; /* on the peer's list of all, or of those to be told */
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;
+    bool due; /* there are receives: the peer is to be told */
 };
 
 /* A refusal to be delivered: of up to MRD_PARTS_MAX parts of one received packet. */
@@ -91,6 +92,7 @@ struct mrd_tx_half {
     uint32_t quantum_left;    /* packets that may still go on path_now */
     uint32_t path_now;
     uint64_t picked_ns; /* when path_now was chosen */
+    bool path_probed;   /* the probe of a path left since data did */
     bool copy_due;      /* a second copy of copy_psn follows on another path */
     uint32_t copy_psn;
     uint32_t probes_due; /* tail probes to be sent */

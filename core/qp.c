@@ -188,6 +188,8 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->next_offset = msg->acked_bytes = 0;
     msg->attempt = msg->vendor_err = 0;
     msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = false;
+    msg->settled = false;
+    msg->rnr_doublings = 0;
     msg->num_sge = 0;
     if (msg->is_inline) {
         uint8_t *at = msg->inline_data;

@@ -171,6 +171,25 @@ static void sim_starving__a_long_message_blocks_nobody(void **state)
     sim_world_destroy(w);
 }
 
+/* Of a message alone, likewise. */
+static void sim_starving__alone(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
+        uint64_t refused;
+
+        send_many(w, 0, 1, i ? 100 : SEGMENTED_BYTES);
+        sim_run(w, SEC_NS);
+        refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
+        test_check(w->options.seed, refused >= 100 && refused <= 170, "%llu refusals in a second",
+                   (unsigned long long)refused);
+        sim_post_recvs(w, HOST_1, 0, 1, SEGMENTED_BYTES);
+        sim_run_until_complete(w, MSEC_NS);
+        sim_world_destroy(w);
+    }
+    (void)state;
+}
+
 /* The delay doubles with each attempt up to 64 times, so waiting costs little; and its end is told. */
 static void sim_starving__retries_become_rare(void **state)
 {
@@ -200,6 +219,7 @@ int main(void)
         cmocka_unit_test(sim_starving__others_go_on),
         cmocka_unit_test(sim_starving__a_long_message_blocks_nobody),
         cmocka_unit_test(sim_starving__retries_become_rare),
+        cmocka_unit_test(sim_starving__alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -312,6 +312,8 @@ bool swarm_is_settled(struct swarm *s);
 /* The same of messages from `first` on. */
 bool swarm_is_settled_from(struct swarm *s, uint32_t first);
 void swarm_describe_unsettled(struct swarm *s);
+/* May the message arrive at the QP of this index? */
+bool swarm_is_for(const struct swarm *s, const struct swarm_message *m, uint32_t index);
 /* After all is complete: what succeeded arrived, what nobody may touch was not touched. */
 void swarm_judge_end(struct swarm *s);
 /* A receiver closes as soon as it has what was sent to it. */

@@ -24,8 +24,8 @@ static bool has_double(struct swarm *s, struct swarm_message *m)
         struct swarm_message *other = &s->message[i];
 
         if (other->received && !has_succeeded(other) && other->opcode == MRD_WR_SEND &&
-            other->to_qp == m->to_qp && s->qp[other->from_qp].num == s->qp[m->from_qp].num &&
-            other->len == m->len) {
+            swarm_is_for(s, other, m->to_qp) &&
+            s->qp[other->from_qp].num == s->qp[m->from_qp].num && other->len == m->len) {
             other->received = false;
             m->received = true;
             return true;

@@ -196,16 +196,29 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
     }
 }
 
+/*
+ * Its QP, or the one of that number in a later life of the host: what was not sent yet when the host was given up waits
+ * for whoever answers next (mrd(7), "The price of first contact").
+ */
+bool swarm_is_for(const struct swarm *s, const struct swarm_message *m, uint32_t index)
+{
+    const struct swarm_qp *to = &s->qp[m->to_qp], *at = &s->qp[index];
+
+    return m->to_qp == index || (to->host == at->host && to->num == at->num && at->life > to->life);
+}
+
 /* The message of a receive without immediate data, by its bytes. */
 static struct swarm_message *match(struct swarm *s, const struct swarm_receive *r,
                                    const struct mrd_wc *wc)
 {
-    for (uint32_t i = 0; i < s->num_messages; i++) {
-        struct swarm_message *m = &s->message[i];
+    for (uint32_t i = 0; i < 2 * s->num_messages; i++) {
+        bool later_life = i >= s->num_messages;
+        struct swarm_message *m = &s->message[i % s->num_messages];
 
-        if (m->to_qp == r->qp && m->opcode == MRD_WR_SEND && !m->received &&
-            m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
-            s->qp[m->from_qp].num == wc->src_qp && swarm_holds(s, m, r->buf))
+        if ((later_life ? swarm_is_for(s, m, r->qp) : m->to_qp == r->qp) &&
+            m->opcode == MRD_WR_SEND && !m->received && m->len == wc->byte_len &&
+            m->flaw == SWARM_SOUND && s->qp[m->from_qp].num == wc->src_qp &&
+            swarm_holds(s, m, r->buf))
             return m;
     }
     swarm_check(s, false, "QP %u received %u bytes that no message holds", r->qp, wc->byte_len);
@@ -222,7 +235,7 @@ static struct swarm_message *match_imm(struct swarm *s, const struct swarm_recei
     struct swarm_message *m = &s->message[index];
 
     swarm_check(s,
-                m->to_qp == r->qp && m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
+                swarm_is_for(s, m, r->qp) && m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
                     s->qp[m->from_qp].num == wc->src_qp &&
                     m->opcode == (wc->opcode == MRD_WC_RECV ? MRD_WR_SEND_WITH_IMM
                                                             : MRD_WR_RDMA_WRITE_WITH_IMM),
