@@ -28,6 +28,11 @@ const struct mrd_cc_ops *mrd_cc_find(const char *name)
     return NULL;
 }
 
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static double start_window(const struct mrd_cc_config *config)
 {
     const struct mrd_tune_cc *tune = &config->tune->cc;
@@ -74,7 +79,12 @@ uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    double bdp = cc->rate_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
+    double rtt_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+    double most_ns = (double)cc->config.base_rtt_max_ns;
+
+    if (cc->length_ns > rtt_ns)
+        rtt_ns = most_ns > 0 && cc->length_ns > most_ns ? greater(rtt_ns, most_ns) : cc->length_ns;
+    double bdp = cc->rate_bps * rtt_ns / 8e9;
 
     return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
 }
@@ -121,6 +131,7 @@ void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->round_packets += ack->counted_packets;
     cc->round_ce += ack->ce_packets;
     cc->round_acked += ack->acked_packets;
+    cc->round_bytes += ack->acked_bytes;
     if (cc->config.link_bps == 0)
         measure_rate(cc, ack);
 }
@@ -134,8 +145,17 @@ bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
     cc->ce_rtt = (double)cc->round_ce / (double)cc->round_packets;
     cc->ce_ewma += (cc->ce_rtt - cc->ce_ewma) * gain;
     double sent = (double)(cc->round_lost + cc->round_acked);
+    cc->losses_rtt = (uint32_t)cc->round_lost;
+    cc->loss_rtt = sent > 0 ? (double)cc->round_lost / sent : 0;
     if (sent > 0)
-        cc->loss_ewma += ((double)cc->round_lost / sent - cc->loss_ewma) * constants(cc)->loss_gain;
+        cc->loss_ewma += (cc->loss_rtt - cc->loss_ewma) * constants(cc)->loss_gain;
+    if (cc->undo.packets && --cc->undo.rounds == 0)
+        cc->undo.packets = 0;
+    cc->round_bps = 0;
+    if (cc->round_start_ns && ack->now_ns > cc->round_start_ns)
+        cc->round_bps = (double)cc->round_bytes * 8e9 / (double)(ack->now_ns - cc->round_start_ns);
+    cc->round_start_ns = ack->now_ns;
+    cc->round_bytes = 0;
     cc->round_packets = cc->round_ce = cc->round_acked = cc->round_lost = 0;
     cc->round_end_ns = ack->now_ns + (ack->srtt_ns > base_ns ? ack->srtt_ns : base_ns);
     return true;
@@ -194,6 +214,59 @@ void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
         min->cur_ns = sample_ns;
     cc->delay_ns = min->cur_ns < min->prev_ns ? min->cur_ns : min->prev_ns;
     cc->delay_valid = true;
+}
+
+double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    uint64_t least_ns = ack->rtt_min_ns, most_ns = cc->config.base_rtt_max_ns;
+    uint64_t queue_ns = ack->queue_ns;
+
+    if (!ack->queue_valid)
+        queue_ns = ack->rtt_ns > least_ns ? ack->rtt_ns - least_ns : 0;
+    double length_ns = (double)(ack->rtt_ns - (queue_ns < ack->rtt_ns ? queue_ns : 0));
+    if (cc->length_ns > 0)
+        cc->length_ns += (length_ns - cc->length_ns) * constants(cc)->length_gain;
+    else
+        cc->length_ns = length_ns;
+    /* A least RTT above the fabric's greatest has a queue in it. */
+    if (most_ns && least_ns > most_ns)
+        queue_ns += least_ns - most_ns;
+    return (double)queue_ns;
+}
+
+uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    uint64_t most_ns = cc->config.base_rtt_max_ns;
+
+    if (most_ns == 0)
+        return UINT64_MAX;
+    return most_ns > rtt_min_ns ? most_ns - rtt_min_ns : 0;
+}
+
+void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns)
+{
+    cc->failing_ns = now_ns;
+    cc->loss_delay_ns = 0;
+}
+
+void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets)
+{
+    if (cwnd_bytes >= cc->cwnd_bytes)
+        return;
+    cc->undo.cwnd_bytes = greater(cc->undo.packets ? cc->undo.cwnd_bytes : 0, cc->cwnd_bytes);
+    cc->undo.packets += packets;
+    cc->undo.rounds = mrd_tune_count(constants(cc)->undo_rtts);
+    cc->cwnd_bytes = cwnd_bytes;
+}
+
+void mrd_cc_found(struct mrd_cc *cc)
+{
+    if (cc->round_lost)
+        cc->round_lost--;
+    if (!cc->undo.packets || --cc->undo.packets)
+        return;
+    cc->cwnd_bytes = greater(cc->cwnd_bytes, cc->undo.cwnd_bytes);
+    cc->loss_delay_ns = 0;
 }
 
 void mrd_cc_halve(struct mrd_cc *cc)

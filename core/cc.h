@@ -57,6 +57,33 @@ struct mrd_cc_swift_state {
     uint32_t timeouts;      /* in a row */
 };
 
+/* What the policy wants of the paths: the engine does it after each ack. */
+enum mrd_cc_wish {
+    MRD_CC_WISH_NONE = 0,
+    MRD_CC_WISH_WATCH,          /* note from now on what delay each path has at least */
+    MRD_CC_WISH_LEARN,          /* that is its length, where it did not fall with the window */
+    MRD_CC_WISH_LEARN_UNMARKED, /* likewise, where no packet was marked */
+};
+
+/* Is the delay our queue? What nscc keeps of that question. */
+struct mrd_cc_watch {
+    uint8_t state, wish;
+    uint32_t rounds;            /* in this state */
+    uint32_t rest;              /* rounds until it is asked again at the cap */
+    double fall_ns;             /* by so much the delay falls if all of it was our queue */
+    double least_ns;            /* less is not worth it */
+    double ours_ns;             /* no more delay than that is asked about until `rest` is over */
+    double before_ns, after_ns; /* delay before the window was drained; least since */
+    double cwnd_bytes;          /* window to be restored */
+};
+
+/* Losses that cut the window, until it is known that they were losses. */
+struct mrd_cc_undo {
+    uint32_t packets;  /* that are to turn out as none; 0: nothing to undo */
+    uint32_t rounds;   /* until it is too late for that */
+    double cwnd_bytes; /* window before */
+};
+
 struct mrd_cc {
     const struct mrd_cc_ops *ops;
     struct mrd_cc_config config;
@@ -67,15 +94,25 @@ struct mrd_cc {
     bool delay_valid; /* there was a sample */
     double delay_ns;  /* rtt, of nscc less the least: a mean, or the least of a few samples */
     struct mrd_cc_delay_min delay_min;
-    double ce_rtt, ce_ewma; /* share of CE in the last RTT; EWMA(1/4) of it (dctcp: alpha) */
-    double loss_ewma;       /* EWMA(1/4) of the share lost in an RTT */
-    uint64_t round_end_ns;  /* end of the current RTT round */
+    double ce_rtt, ce_ewma;     /* share of CE in the last RTT; EWMA(1/4) of it (dctcp: alpha) */
+    uint32_t losses_rtt;        /* packets lost in the last RTT */
+    double loss_rtt, loss_ewma; /* share lost in the last RTT; EWMA(1/4) of it */
+    uint64_t round_end_ns;      /* end of the current RTT round */
     uint64_t round_packets, round_ce, round_acked, round_lost; /* in this round */
+    uint64_t round_bytes, round_start_ns;
+    double round_bps;                   /* delivered in the last round; 0: none was measured */
     uint64_t cut_ok_ns;                 /* no second cut by marks or delay before this time */
     uint64_t loss_end_ns, loss_packets; /* losses declared in the RTT that ends then */
     uint64_t loss_ok_ns; /* before this time losses are of packets sent before the last cut */
     double rate_bps;     /* greatest delivered rate lately, or link_bps; 0: unknown yet */
     struct mrd_cc_rate rate;
+    uint64_t
+        failing_ns; /* a path lost packets in a row then: it, not a queue, loses them; 0: none did */
+    uint32_t loss_delay_rounds; /* until that is forgotten */
+    double loss_delay_ns; /* the queue that losses come at in a network without marks; 0: unknown */
+    double length_ns;     /* mean RTT less queues; 0: no sample yet */
+    struct mrd_cc_watch watch;
+    struct mrd_cc_undo undo;
     struct mrd_cc_swift_state swift;
 };
 
@@ -85,6 +122,8 @@ struct mrd_cc_ack {
     uint32_t ce_packets;                 /* of counted_packets, those that came marked */
     uint32_t counted_packets;     /* what the peer counted since the last ack, over all paths */
     uint64_t rtt_ns;              /* sample, or 0 */
+    bool queue_valid;             /* it is known what of the sample is a queue: */
+    uint64_t queue_ns;            /* else all beyond the least RTT is taken for one */
     uint64_t srtt_ns, rtt_min_ns; /* 0 before the first sample */
     uint64_t inflight_bytes;      /* before this ack */
     bool limited;                 /* the window, not the application, held the sender back */
@@ -102,11 +141,19 @@ struct mrd_cc_ops {
 /* NULL if there is none of that name. name NULL: "nscc". */
 const struct mrd_cc_ops *mrd_cc_find(const char *name);
 
+/* How much longer than the least round trip a path of the fabric may be. */
+uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
+/* A path keeps losing what is sent on it. */
+void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
+/* A packet that was declared lost came. */
+void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
                  const struct mrd_cc_config *config);
 /* The base RTT in force: the measured minimum within the configured bounds; 0 before the first sample without a floor. */
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
-/* rate x base RTT; before anything is known, the start window / 1.5. */
+/*
+ * rate x RTT without queues, as the mean of all paths has it, late acks included; never less than rate x base RTT. Before anything is known, the start window / 1.5.
+ */
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 
 /* ---------------------------------------------------------------------------------------- for policies */
@@ -124,6 +171,10 @@ bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, u
                    uint64_t rtt_ns);
 /* delay_ns becomes the least of the last `samples` to twice as many samples. */
 void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
+/* The sample's part that is a queue; length_ns is up to date afterwards. Only with rtt_ns. */
+double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+/* A cut by loss: the window becomes `cwnd_bytes`, and gets back what it had if all these losses turn out to be none. */
+void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets);
 /* Half the window, as at an RTO, but not from above one packet to below. */
 void mrd_cc_halve(struct mrd_cc *cc);
 

@@ -13,7 +13,14 @@
  * + 0.15a an RTT always, so that flows come to equal shares. When at least 0.85 of the packets of an RTT and of the
  * recent ones came marked, all paths are hot: that is the last hop, an incast, and the window shrinks by 0.3 of that
  * share. A peer that never saw a mark takes d >= target for one: without it an incast in a network without ECN lives
- * by loss alone. Random loss says little where paths are many: only a quarter of a window lost in an RTT cuts.
+ * by loss alone; but such a cut goes no lower than a BDP unless losses come with it. Random loss says little where paths
+ * are many: only a quarter of a window lost in an RTT cuts. Where nothing ever marks, losses at a queue cut by their share
+ * (lost_round()).
+ *
+ * d is what the samples say of queues: not the length of a path beyond the least RTT, nor an ack that came late. Both
+ * are in the RTT that the BDP, and so a, the floor and the greatest window are measured by. Whether delay that stays is a
+ * queue of ours is found out by watch(): it is not where a fabric that marks does not mark it, nor where it stays when our
+ * window is so small for some RTTs that it makes none.
  *
  * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and delay is weaker
  * evidence. Three things then differ:
@@ -47,6 +54,17 @@ static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
                    constants(cc)->least_bdp_packets * cc->config.packet_bytes);
 }
 
+/*
+ * What growth is measured in. Where the rate is unknown, all flows have one unit at least: in that of its own little rate
+ * a flow would grow as slowly as it is slow.
+ */
+static double unit_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    double least = rate_known(cc) ? 0 : cc->start_bytes / cc->config.tune->cc.start_bdp;
+
+    return greater(bdp_bytes(cc, rtt_min_ns), least);
+}
+
 static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     if (!rate_known(cc) || rtt_min_ns == 0)
@@ -63,10 +81,9 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (ack->rtt_ns == 0)
         return;
-    uint64_t least_ns = ack->rtt_min_ns;
-    if (cc->config.base_rtt_max_ns && least_ns > cc->config.base_rtt_max_ns)
-        least_ns = cc->config.base_rtt_max_ns;
-    double sample_ns = ack->rtt_ns > least_ns ? (double)(ack->rtt_ns - least_ns) : 0;
+    double sample_ns = mrd_cc_queue_ns(cc, ack);
+    if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
+        cc->watch.after_ns = sample_ns;
     if (!rate_known(cc))
         mrd_cc_least_delay(cc, sample_ns, constants(cc)->delay_samples);
     else
@@ -77,9 +94,116 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 /* Below what a cut on delay without marks may not go. */
 static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    if (rate_known(cc) || cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
+    if (cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
         return 0;
+    if (rate_known(cc))
+        return bdp_bytes(cc, rtt_min_ns);
     return greater(cc->start_bytes, mrd_cc_bdp_bytes(cc, rtt_min_ns));
+}
+
+/* ---------------------------------------------------------------------------------------- is it our queue? */
+
+enum { WATCH_DOUBT = 0, WATCH_DRAIN, WATCH_LEAST };
+
+static void watch_state(struct mrd_cc *cc, uint8_t state)
+{
+    cc->watch.state = state;
+    cc->watch.rounds = 0;
+}
+
+/* What was taken for a queue of ours is the way's length from now on. */
+static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns)
+{
+    cc->watch.wish = (uint8_t)wish;
+    cc->watch.fall_ns = fall_ns;
+    cc->watch.least_ns = 0;
+    watch_state(cc, WATCH_DOUBT);
+}
+
+/*
+ * Our queue is drained: what does the delay do? What is delivered in a base RTT is in flight without a queue, however
+ * narrow the bottleneck is.
+ */
+static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    struct mrd_cc_watch *w = &cc->watch;
+    double least_bytes = constants(cc)->watch_packets * cc->config.packet_bytes;
+    double floor_bytes = cc->round_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
+
+    floor_bytes = greater(floor_bytes, least_bytes);
+    if (floor_bytes > cc->cwnd_bytes)
+        floor_bytes = cc->cwnd_bytes;
+    if (cc->round_bps == 0 || (w->rest && cc->delay_ns <= w->ours_ns))
+        return;
+    w->before_ns = cc->delay_ns;
+    w->cwnd_bytes = cc->cwnd_bytes;
+    w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
+    cc->cwnd_bytes = floor_bytes;
+    watch_state(cc, WATCH_DRAIN);
+}
+
+/* The next step of a window that is drained; a loss or a mark ends it: that is a queue. */
+static void drained_round(struct mrd_cc *cc)
+{
+    struct mrd_cc_watch *w = &cc->watch;
+
+    if (cc->loss_rtt > 0 || cc->ce_rtt > 0) {
+        watch_state(cc, WATCH_DOUBT);
+        return;
+    }
+    if (++w->rounds < constants(cc)->watch_drain_rtts)
+        return;
+    if (w->state == WATCH_DRAIN) {
+        w->wish = MRD_CC_WISH_WATCH;
+        w->after_ns = w->before_ns;
+        watch_state(cc, WATCH_LEAST);
+        return;
+    }
+    w->rest = 0;
+    if (w->after_ns < w->before_ns / 2) {
+        w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
+        w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
+    }
+    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns);
+    cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
+}
+
+/* At the end of an RTT. */
+static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    struct mrd_cc_watch *w = &cc->watch;
+    double worth_ns = tune->watch_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+    double floor_bytes = delay_floor_bytes(cc, rtt_min_ns);
+
+    w->rest -= w->rest > 0;
+    if (w->state != WATCH_DOUBT) {
+        drained_round(cc);
+        return;
+    }
+    if (cc->ce_seen) {
+        if (++w->rounds >= tune->unmarked_rtts)
+            learn(cc, MRD_CC_WISH_LEARN_UNMARKED, 0);
+        w->least_ns = tune->unmarked_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+        return;
+    }
+    if (cc->delay_ns < worth_ns || cc->loss_rtt > 0) {
+        w->rounds -= w->rounds > 0;
+        return;
+    }
+    if (w->rounds++ == 0)
+        w->wish = MRD_CC_WISH_WATCH;
+    if (cc->delay_ns >= target_ns && cc->cwnd_bytes * (1 - tune->watch_slack) <= floor_bytes) {
+        if (w->rounds > tune->watch_floor_rtts)
+            drain(cc, rtt_min_ns);
+    } else if (w->rounds > tune->watch_cap_rtts && rate_known(cc)) {
+        drain(cc, rtt_min_ns);
+    }
+}
+
+static bool drained(const struct mrd_cc *cc)
+{
+    return cc->watch.state != WATCH_DOUBT;
 }
 
 /*
@@ -107,8 +231,14 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     double packet = cc->config.packet_bytes;
     double times = constants(cc)->above_gain;
 
+    double below = constants(cc)->below_gain;
+
+    if (cc->loss_delay_ns > 0) {
+        target_ns = cc->loss_delay_ns;
+        below = constants(cc)->queue_loss_gain;
+    }
     if (cc->delay_ns < target_ns)
-        times = constants(cc)->below_gain * (target_ns - cc->delay_ns) / target_ns;
+        times = below * (target_ns - cc->delay_ns) / target_ns;
     /*
      * Never faster than slow start: one ack at a window below a packet stands for several RTT and would earn what all
      * of them would have, and a BDP from a base RTT that contains a queue would make one ack a burst.
@@ -117,10 +247,47 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     cc->cwnd_bytes += packets * (each < packet ? each : packet);
 }
 
-static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes)
+/*
+ * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much and
+ * half of that again, and grows slowly when the delay comes near to what it was. Without a queue they are random.
+ */
+static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
+{
+    uint64_t now_ns = ack->now_ns, rtt_min_ns = ack->rtt_min_ns, rtt_ns = ack->srtt_ns;
+    const struct mrd_tune_nscc *tune = constants(cc);
+    double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+    double share = cc->loss_rtt * tune->queue_loss_cut;
+
+    if (cc->loss_delay_ns > 0)
+        cc->loss_delay_ns += tune->queue_loss_rise * base_ns;
+    if (cc->loss_delay_ns > target_ns || !cc->loss_delay_rounds || !--cc->loss_delay_rounds)
+        cc->loss_delay_ns = 0;
+    if (cc->failing_ns &&
+        now_ns - cc->failing_ns < mrd_tune_ns(tune->queue_loss_life * (double)rtt_ns))
+        return;
+    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns ||
+        cc->delay_ns < tune->queue_loss_share * base_ns)
+        return;
+    if (cc->loss_delay_ns == 0 || cc->delay_ns < cc->loss_delay_ns)
+        cc->loss_delay_ns = cc->delay_ns;
+    cc->loss_delay_rounds = mrd_tune_count(tune->queue_loss_life);
+    if (share > 1 - tune->loss_factor)
+        share = 1 - tune->loss_factor;
+    mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
+    cc->slow_start = false;
+    /* What is declared lost until then left before. */
+    cc->loss_ok_ns = now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)rtt_ns);
+}
+
+static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes,
+                      double target_ns)
 {
     if (!mrd_cc_round(cc, ack, constants(cc)->ce_gain))
         return;
+    watch(cc, ack->rtt_min_ns, target_ns);
+    if (drained(cc))
+        return;
+    lost_round(cc, ack, target_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
     if (!cc->slow_start && mrd_cc_may_grow(cc, ack))
@@ -135,8 +302,8 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 
     mrd_cc_count(cc, ack);
     sample_delay(cc, ack);
-    double gain_bytes = constants(cc)->gain_bdp * bdp_bytes(cc, ack->rtt_min_ns);
-    end_round(cc, ack, gain_bytes);
+    double gain_bytes = constants(cc)->gain_bdp * unit_bytes(cc, ack->rtt_min_ns);
+    end_round(cc, ack, gain_bytes, target_ns);
 
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
     bool delay_is_mark = late && !cc->ce_seen;
@@ -145,7 +312,9 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         (ack->ce_packets && cc->delay_ns >= constants(cc)->slow_start_delay * target_ns))
         cc->slow_start = false;
 
-    if (cc->slow_start) {
+    if (drained(cc)) {
+        /* It is held until the least delay is known. */
+    } else if (cc->slow_start) {
         if (mrd_cc_may_grow(cc, ack))
             cc->cwnd_bytes += (double)ack->acked_packets * cc->config.packet_bytes;
     } else if (late && (ack->ce_packets || delay_is_mark)) {
@@ -167,9 +336,12 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
     if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Before the first sample there is no RTT to pace a window below one packet by. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
-        cc->cwnd_bytes = greater(cc->cwnd_bytes * constants(cc)->loss_factor, least);
+        mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);
         cc->slow_start = false;
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
+        if (!cc->ce_seen)
+            cc->loss_ok_ns = now_ns + mrd_tune_ns(constants(cc)->queue_loss_rtts *
+                                                  (double)(srtt_ns > base_ns ? srtt_ns : base_ns));
     }
     if ((double)cc->loss_packets >= constants(cc)->slow_start_losses)
         cc->slow_start = false;

@@ -27,6 +27,8 @@ static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     mrd_path_lost(&tx->paths, rec->path,
                   mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
     e->stats.paths_suspended += tx->paths.num_out > out;
+    if (tx->path[rec->path].losses_row > 2)
+        mrd_cc_path_fails(&tx->cc, e->now);
     e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
@@ -70,6 +72,13 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec)
     tx->timeout_ns = 0;
 }
 
+/* A packet that was declared lost on a path came after all: neither the path nor the window is to blame. */
+static void not_lost(struct mrd_peer *peer, uint32_t path)
+{
+    mrd_path_found(&peer->tx->paths, path);
+    mrd_cc_found(&peer->tx->cc);
+}
+
 /* What an ack of either form says of PSNs. */
 struct acked {
     uint32_t packets, bytes;
@@ -89,6 +98,13 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
                                sum->echo && psn == sum->echo_psn &&
                                    mrd_engine_stamp(rec->tx_ns) == sum->echo_stamp,
                                e->now);
+    if (rec->tx_count == 1)
+        mrd_path_age(&tx->path[rec->path], e->now - rec->tx_ns);
+    if (rec->state == MRD_SENT_LOST) {
+        if (rec->by_order)
+            mrd_path_order_spurious(&tx->paths, rec->path);
+        not_lost(peer, rec->path);
+    }
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
             mrd_path_acked(&tx->paths, rec->path, e->now);
@@ -169,7 +185,7 @@ static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
  * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet that left before our
  * last timeout and took much longer than others waited for a process, not for the network.
  */
-static uint64_t rtt_sample(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t stamp,
+static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
                            uint32_t delay)
 {
     uint32_t elapsed = mrd_engine_stamp(e->now) - stamp - delay;
@@ -177,9 +193,27 @@ static uint64_t rtt_sample(const struct mrd_engine *e, const struct mrd_tx_half 
 
     if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->absent_ns)
         return 0;
-    if (e->now - ns < tx->last_timeout_ns && ns > STALLED_SRTTS * tx->loss.srtt_ns)
+    if (e->now - ns < tx->last_timeout_ns && ns > STALLED_SRTTS * tx->loss.srtt_ns &&
+        mrd_loss_stalled(&tx->loss, e->now - ns, ns))
         return 0;
     return ns ? ns : 1;
+}
+
+/* What the congestion control wants to know of the paths, and found out. */
+static void grant_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
+{
+    bool unmarked = tx->cc.watch.wish == MRD_CC_WISH_LEARN_UNMARKED;
+    uint64_t rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
+    struct mrd_path_lesson lesson = {.rtt_min_ns = rtt_min_ns,
+                                     .most_ns = mrd_cc_longest_ns(&tx->cc, rtt_min_ns),
+                                     .fall_ns = (uint64_t)tx->cc.watch.fall_ns,
+                                     .least_ns = (uint64_t)tx->cc.watch.least_ns,
+                                     .unmarked = unmarked};
+
+    if (tx->cc.watch.wish != MRD_CC_WISH_WATCH)
+        mrd_path_learn(&tx->paths, &lesson, e->now);
+    if (tx->cc.watch.wish != MRD_CC_WISH_LEARN)
+        mrd_path_watch(&tx->paths);
 }
 
 static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a,
@@ -195,6 +229,9 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
     a->inflight_bytes = inflight;
     a->limited = tx->limited;
     tx->cc.ops->ack(&tx->cc, a);
+    if (tx->cc.watch.wish)
+        grant_wish(e, tx);
+    tx->cc.watch.wish = MRD_CC_WISH_NONE;
 }
 
 /*
@@ -238,9 +275,12 @@ static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct m
         tx->delay_base_valid = true;
         tx->delay_base = delay;
     }
-    mrd_path_sample(&tx->paths, index,
-                    (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS, a->rtt_ns,
-                    tx->loss.srtt_ns, e->now);
+    int64_t delay_ns = (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS;
+
+    mrd_path_sample(&tx->paths, index, delay_ns, a->rtt_ns, tx->loss.srtt_ns, e->now);
+    a->queue_ns =
+        mrd_path_queue_ns(&tx->paths, index, delay_ns, a->rtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
+    a->queue_valid = true;
     delays_of(e, tx, ack);
 }
 
@@ -273,6 +313,8 @@ static void spurious_of(struct mrd_engine *e, struct mrd_peer *peer, const struc
         peer->packets_spurious++;
         if (r->by_order)
             mrd_path_order_spurious(&peer->tx->paths, r->old_path);
+        mrd_path_age(&peer->tx->path[r->old_path], e->now - r->tx_ns);
+        not_lost(peer, r->old_path);
     }
 }
 

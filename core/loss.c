@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Samples that far apart may be of two stalls. */
+enum { STALLS_APART_RTTS = 16 };
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -45,6 +48,24 @@ void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns)
         l->min_at_ns = now_ns;
     }
     l->min_cur_ns = min_u64(l->min_cur_ns, rtt_ns);
+}
+
+bool mrd_loss_stalled(struct mrd_loss *l, uint64_t tx_ns, uint64_t rtt_ns)
+{
+    uint64_t gap_ns = tx_ns - l->late_tx_ns;
+
+    if (l->late_rtt_ns && (tx_ns < l->late_tx_ns || gap_ns < rtt_ns / 4))
+        return true; /* too close to tell */
+    if (l->late_rtt_ns && rtt_ns + gap_ns / 2 > l->late_rtt_ns && rtt_ns >= l->late_rtt_ns / 2 &&
+        rtt_ns / 2 <= l->late_rtt_ns && gap_ns < STALLS_APART_RTTS * l->late_rtt_ns) {
+        l->late_rtt_ns = 0;
+        l->srtt_ns = rtt_ns;
+        l->rttvar_ns = rtt_ns / 2;
+        return false;
+    }
+    l->late_tx_ns = tx_ns;
+    l->late_rtt_ns = rtt_ns;
+    return true;
 }
 
 uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l)
@@ -103,7 +124,7 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
  * Only a path that a packet of was acked can have one that two later ones overtook: the others were looked at before.
  */
 static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
-                                      const struct mrd_path *paths)
+                                      const struct mrd_path *paths, uint64_t now_ns)
 {
     for (uint32_t w = 0; w < MRD_PATHS_MAX / 64; w++) {
         for (; l->overtaken[w]; l->overtaken[w] &= l->overtaken[w] - 1) {
@@ -113,9 +134,46 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
             if (!p->chained || p->order_off)
                 continue;
             rec = mrd_sent_get(s, p->head);
-            if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0)
+            /* Not while it is no later than others of its path were: then they do not keep order that well. */
+            if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0 &&
+                now_ns - rec->tx_ns >= p->age_ns)
                 return rec;
         }
+    }
+    return NULL;
+}
+
+/*
+ * Some path's first packet in flight is old enough, unless that path takes longer than others. The paths that have packets
+ * in flight are found by walking their records, oldest first.
+ */
+static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
+                                     const struct mrd_path *paths, uint64_t patience_ns,
+                                     uint64_t now_ns)
+{
+    uint64_t seen[MRD_PATHS_MAX / 64] = {0};
+    uint32_t psn = s->inflight.head;
+
+    for (uint32_t i = 0; i < s->inflight.num; i++) {
+        struct mrd_sent *rec = mrd_sent_get(s, psn);
+        uint64_t bit = UINT64_C(1) << rec->path % 64;
+
+        psn = rec->next;
+        if (rec->tx_ns >= l->rack_tx_ns)
+            break;
+        if (now_ns - rec->tx_ns < patience_ns) {
+            l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + patience_ns);
+            break;
+        }
+        if (seen[rec->path / 64] & bit)
+            continue;
+        seen[rec->path / 64] |= bit;
+
+        uint64_t path_ns =
+            max_u64(patience_ns, times(l->tune->window_ages, paths[rec->path].age_ns));
+        if (now_ns - rec->tx_ns >= path_ns)
+            return rec;
+        l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + path_ns);
     }
     return NULL;
 }
@@ -144,7 +202,7 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     if (!s->inflight.num)
         return NULL;
     *cause = MRD_LOSS_BY_ORDER;
-    rec = lost_by_order(l, s, paths);
+    rec = lost_by_order(l, s, paths, now_ns);
     if (rec)
         return rec;
     *cause = MRD_LOSS_BY_RACK;
@@ -152,10 +210,11 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     if (rec->tx_ns >= l->rack_tx_ns)
         return NULL;
     /* RFC 8985, section 6.2, step 5: lost when now is past its transmission by the RTT and the window. */
-    if (now_ns - rec->tx_ns >= srtt_or_initial(l) + window)
-        return rec;
-    l->rack_ns = rec->tx_ns + srtt_or_initial(l) + window;
-    return NULL;
+    if (now_ns - rec->tx_ns < srtt_or_initial(l) + window) {
+        l->rack_ns = rec->tx_ns + srtt_or_initial(l) + window;
+        return NULL;
+    }
+    return lost_by_time(l, s, paths, srtt_or_initial(l) + window, now_ns);
 }
 
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path)
@@ -164,7 +223,8 @@ void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_p
                                                              .live = true,
                                                              .deliberate = rec->deliberate,
                                                              .by_order = rec->by_order,
-                                                             .old_path = old_path};
+                                                             .old_path = old_path,
+                                                             .tx_ns = rec->tx_ns};
 }
 
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns)

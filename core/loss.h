@@ -22,6 +22,7 @@ struct mrd_retx { /* a retransmission, until it is known whether it was needed *
     uint32_t psn;
     bool live, deliberate, by_order;
     uint16_t old_path; /* that the lost copy had taken */
+    uint64_t tx_ns;    /* when that copy left */
 };
 
 struct mrd_loss {
@@ -38,6 +39,7 @@ struct mrd_loss {
     uint64_t overtaken[MRD_PATHS_MAX / 64]; /* paths that a packet of was acked: to be looked at */
     uint32_t probes;                        /* tail probes and RTOs since the last progress */
     uint64_t last_send_ns, progress_ns;
+    uint64_t late_tx_ns, late_rtt_ns; /* a sample that looked like a stall's; 0: none */
     uint32_t peer_ack_delay_ns;
     struct mrd_retx log[MRD_RETX_LOG];
     uint32_t log_next;
@@ -46,6 +48,12 @@ struct mrd_loss {
 /* tune NULL: the defaults. */
 void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now_ns);
 void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns);
+/*
+ * A sample that began before a timeout and is much longer than others: was it a stall of the peer's? A stall is over at
+ * the same time for all packets, so those that left later took less. Where they take as long, the way has become longer:
+ * false, and the mean begins anew with it.
+ */
+bool mrd_loss_stalled(struct mrd_loss *l, uint64_t tx_ns, uint64_t rtt_ns);
 /* Windowed minimum; 0 before the first sample. */
 uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
 /*
@@ -58,7 +66,7 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
                                const struct mrd_path *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
-/* Remember that a record was retransmitted. */
+/* Remember that a record is about to be retransmitted. */
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path);
 /* The peer tells of a duplicate: the log's entry if that retransmission was needless and not meant, else NULL. */
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns);

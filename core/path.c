@@ -33,6 +33,7 @@ void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_p
     for (uint32_t i = 0; i < num; i++) {
         path[i].ev = (uint16_t)i;
         load[i].q_ns = MRD_PATH_NO_DELAY;
+        load[i].weight = 1;
         path[i].id = (uint16_t)i;
         path[i].state = MRD_PATH_GOOD;
         path[i].pseq_next = 1; /* above both of pseq_acked[] */
@@ -233,10 +234,13 @@ void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
 void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
+    bool off = ++path->spurious >= paths->tune->order_spurious;
 
-    path->spurious++;
-    if (path->spurious >= paths->tune->order_spurious)
-        path->order_off = 1;
+    /* One path may be two; where several do not keep order, none does. */
+    paths->num_disordered += path->spurious == 1;
+    path->order_off |= off;
+    for (uint32_t i = 0; paths->num_disordered > 1 && i < paths->num; i++)
+        paths->path[i].order_off = 1;
 }
 
 /* How much longer this packet took than the fastest of the last 16 RTT on any path: clocks drift, so it is windowed. */
@@ -267,12 +271,43 @@ static float queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srt
     return (float)((uint64_t)delay_ns - (uint64_t)least_ns);
 }
 
+/* Least way back of late. */
+static int64_t back_ns(const struct mrd_paths *paths)
+{
+    return paths->back_cur < paths->back_prev ? paths->back_cur : paths->back_prev;
+}
+
+static void note_back(struct mrd_paths *paths, int64_t back, bool new_half)
+{
+    if (!paths->back_valid)
+        paths->back_cur = paths->back_prev = back;
+    else if (new_half) {
+        paths->back_prev = paths->back_cur;
+        paths->back_cur = back;
+    }
+    if (back < paths->back_cur)
+        paths->back_cur = back;
+    paths->back_valid = true;
+}
+
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
     struct mrd_path_load *load = &paths->load[index];
-    float q_ns = queue_delay(paths, delay_ns, srtt_ns, now_ns);
+    uint64_t half_at_ns = paths->delay_min_at_ns;
+    float q_ns = queue_delay(paths, delay_ns - (int64_t)path->far_ns, srtt_ns, now_ns);
+
+    if (path->watch != paths->watch) {
+        path->watch = paths->watch;
+        path->least_ns = delay_ns;
+    } else if (delay_ns < path->least_ns) {
+        path->least_ns = delay_ns;
+    }
+    path->last_ns = delay_ns;
+    if (rtt_ns)
+        note_back(paths, (int64_t)(rtt_ns - (uint64_t)delay_ns),
+                  paths->delay_min_at_ns != half_at_ns);
 
     if (!paths->q_avg_valid) {
         paths->q_avg_ns = q_ns;
@@ -293,6 +328,124 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
         path->rtt_min_ns = rtt_ns;
 }
 
+/* What a packet took beyond the least round trip, its path's length included; the stamps are the peer's. */
+static int64_t excess_ns(const struct mrd_paths *paths, int64_t delay_ns, uint64_t rtt_min_ns)
+{
+    return (int64_t)((uint64_t)delay_ns + (uint64_t)back_ns(paths) - rtt_min_ns);
+}
+
+/*
+ * At equal rates a path has as many packets outstanding as it is long; and the longer paths are on the whole, the older
+ * is what their delays tell, and the less it may say against packets outstanding.
+ */
+static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
+{
+    float base_ns = (float)rtt_min_ns, mean_ns = 0;
+
+    for (uint32_t i = 0; i < paths->num; i++)
+        mean_ns += paths->path[i].far_ns / (float)paths->num;
+    mean_ns += base_ns;
+    for (uint32_t i = 0; i < paths->num; i++)
+        paths->load[i].weight =
+            mean_ns > base_ns ? mean_ns / base_ns * mean_ns / (base_ns + paths->path[i].far_ns) : 1;
+}
+
+uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
+                           uint64_t rtt_ns, uint64_t rtt_min_ns)
+{
+    struct mrd_path *path = &paths->path[index];
+    int64_t excess = excess_ns(paths, delay_ns, rtt_min_ns);
+
+    if (!paths->back_valid || rtt_ns < rtt_min_ns)
+        return 0;
+    if (excess < 0)
+        excess = 0;
+    if ((uint64_t)excess > rtt_ns - rtt_min_ns)
+        excess = (int64_t)(rtt_ns - rtt_min_ns);
+    if (path->far_ns > 0 && (float)excess < path->far_ns) {
+        bool is_much = (float)excess < path->far_ns * (1 - paths->gain.q);
+
+        path->far_ns = (float)excess;
+        if (is_much)
+            weigh(paths, rtt_min_ns);
+    }
+    return (uint64_t)excess - (uint64_t)path->far_ns;
+}
+
+void mrd_path_watch(struct mrd_paths *paths)
+{
+    for (uint32_t i = 0; i < paths->num; i++) {
+        struct mrd_path *path = &paths->path[i];
+
+        path->before_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
+        path->watch_ce = path->rx_ce;
+    }
+    paths->watch++;
+}
+
+static bool is_length(const struct mrd_paths *paths, uint32_t index,
+                      const struct mrd_path_lesson *lesson, uint64_t now_ns)
+{
+    const struct mrd_path *path = &paths->path[index];
+    uint64_t at_ns = paths->load[index].q_at_ns;
+
+    if (path->rx_ce != path->watch_ce)
+        return false;
+    if (path->watch == paths->watch) {
+        int64_t fell_ns = (int64_t)((uint64_t)path->before_ns - (uint64_t)path->least_ns);
+
+        return fell_ns <= (int64_t)(paths->tune->fall_share * (double)lesson->fall_ns);
+    }
+    /* Nobody chose it because of what it showed last. Is that too much, the next sample mends it. */
+    return !lesson->unmarked && at_ns &&
+           now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
+}
+
+void mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
+{
+    bool learnt = false;
+
+    for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
+        struct mrd_path *path = &paths->path[i];
+        int64_t least_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
+        int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
+        uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
+
+        if (far_ns > lesson->most_ns)
+            far_ns = lesson->most_ns;
+        if ((float)far_ns < path->far_ns + (float)lesson->least_ns ||
+            !is_length(paths, i, lesson, now_ns))
+            continue;
+        path->far_ns = (float)far_ns;
+        /* The queue that it was taken for. */
+        paths->load[i].q_ns = MRD_PATH_NO_DELAY;
+        learnt = true;
+    }
+    if (!learnt)
+        return;
+    paths->delay_min_valid = false;
+    weigh(paths, lesson->rtt_min_ns);
+}
+
+void mrd_path_found(struct mrd_paths *paths, uint32_t index)
+{
+    struct mrd_path *path = &paths->path[index];
+    float gain = paths->gain.loss, gain_avg = paths->gain.loss_avg;
+
+    if (path->lost)
+        path->lost--;
+    path->loss_ewma = (path->loss_ewma - gain) / (1 - gain);
+    if (path->loss_ewma < 0)
+        path->loss_ewma = 0;
+    paths->loss_avg = (paths->loss_avg - gain_avg) / (1 - gain_avg);
+    if (paths->loss_avg < 0)
+        paths->loss_avg = 0;
+    if (path->state == MRD_PATH_DEAD)
+        return;
+    path->losses_row = 0;
+    make_good(paths, path);
+}
+
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
@@ -311,7 +464,10 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint
     path->lost_ns = now_ns;
     path->packets = path->lost = path->ce = 0;
     path->rx_count = path->rx_ce = 0;
-    path->srtt_ns = path->rtt_min_ns = 0;
+    path->srtt_ns = path->rtt_min_ns = path->age_ns = 0;
+    path->far_ns = 0;
+    paths->load[index].weight = 1;
+    path->watch = paths->watch - 1;
 }
 
 void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)

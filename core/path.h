@@ -41,6 +41,14 @@ struct mrd_path {
     uint32_t rx_count, rx_ce; /* the peer's cumulative counts as last told */
     bool rx_ce_now;           /* the last ack told of new marks on it */
     uint64_t srtt_ns, rtt_min_ns;
+    uint64_t age_ns; /* from sent to acked: falls slowly from the greatest of late */
+    float far_ns; /* its length beyond the least round trip: no queue, so nothing to give way to */
+    uint32_t watch;   /* least_ns is of this watch */
+    int64_t least_ns; /* least one-way delay since the watch began */
+    int64_t
+        before_ns; /* what was known when it began: the least of the watch before, or the last one */
+    int64_t last_ns;   /* the last one */
+    uint32_t watch_ce; /* ce when it began */
 };
 
 /* Constants that every packet needs, of mrd_tune.path, as the arithmetic wants them. */
@@ -55,6 +63,7 @@ struct mrd_path_load {
     uint64_t q_at_ns;     /* when the last sample of its delay came */
     float q_ns;           /* EWMA of its one-way queue delay; MRD_PATH_NO_DELAY: no sample yet */
     uint32_t out_packets; /* sent on it last, neither acked nor lost */
+    float weight;         /* of a packet outstanding: a longer path holds more at the same rate */
 };
 
 #define MRD_PATH_NO_DELAY (-1.0f)
@@ -74,6 +83,11 @@ struct mrd_paths {
     int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
     bool delay_min_valid;
+    /* Least RTT - one-way delay in the same half windows: the way back, and what the clocks differ by. */
+    int64_t back_cur, back_prev;
+    bool back_valid;
+    uint32_t watch;          /* counts mrd_path_watch() */
+    uint32_t num_disordered; /* paths that a loss by order was spurious on */
     struct mrd_path_gains gain;
     const struct mrd_tune_path *tune; /* borrowed */
 };
@@ -95,11 +109,40 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
 /* A packet in flight was given up, or sent again elsewhere, without judging the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
-/* A loss by order on it was spurious; after a few, detection by order is switched off for it. */
+/* A loss by order on it was spurious; after a few, detection by order is switched off for it; on two paths, for all. */
 void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index);
 /* One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least delay: 16 RTT. */
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns);
+/*
+ * The queue that a packet of one-way delay `delay_ns` met, as its sample told: its delay, with the least way back of
+ * late, beyond the least round trip and its path's own length. So an ack that came late counts for nothing.
+ */
+uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
+                           uint64_t rtt_ns, uint64_t rtt_min_ns);
+/* From now on, note the least delay of each path. */
+void mrd_path_watch(struct mrd_paths *paths);
+/* What counts as a path's length. */
+struct mrd_path_lesson {
+    uint64_t rtt_min_ns;
+    uint64_t most_ns; /* no path is longer by more than that */
+    uint64_t
+        fall_ns; /* our queue was drained: what fell by a good part of that is a queue. 0: it was not */
+    uint64_t least_ns; /* no less than that is worth it */
+    bool unmarked;     /* only of paths that carried packets of which none was marked */
+};
+/*
+ * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A later sample that is
+ * less counts at once.
+ */
+void mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
+/* A packet was acked so long after it was sent on it. */
+static inline void mrd_path_age(struct mrd_path *path, uint64_t age_ns)
+{
+    path->age_ns = age_ns > path->age_ns ? age_ns : path->age_ns - (path->age_ns - age_ns) / 8;
+}
+/* A packet declared lost on it came: the loss is taken back, and a suspension by it. */
+void mrd_path_found(struct mrd_paths *paths, uint32_t index);
 /* New packets and retransmissions go on GOOD paths only. */
 static inline bool mrd_path_is_good(const struct mrd_path *path)
 {

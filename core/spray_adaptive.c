@@ -7,6 +7,9 @@
  * ties between paths of equal `out`: it is a round trip old, and senders that follow it alone all chase the same path
  * that was empty then (U = 0.05 base RTTs: 27% above the lone flow on a permutation, with 0.3: 10%).
  *
+ * A path that is longer than others holds more packets at the same rate: a packet on it weighs less, and its length is no
+ * part of `q` (path.h).
+ *
  * While nothing is acked, all usable paths are equal: the least `out` would be a dead path's whose few packets were
  * given up, and working ones, whose acks died elsewhere, would never be tried.
  */
@@ -53,7 +56,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
         float score_ns = 0;
 
         if (!args->blind)
-            score_ns = (float)(int32_t)load->out_packets * unit_ns +
+            score_ns = (float)(int32_t)load->out_packets * unit_ns * load->weight +
                        delay_ns(load, average_ns, fade, args);
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(&paths->path[i]))

@@ -29,6 +29,10 @@
     X(cc, base_rtt_guess_ns,  10000,    "ns: base RTT before the first sample")                    \
     X(cc, rate_rounds,        5,        "round trips: half window of the delivered rate")          \
     X(cc, loss_gain,          1.0 / 4,  "gain of the mean share of loss")                          \
+    /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */           \
+    X(cc, length_gain,        1.0 / 64, "gain of the mean RTT without queues")                     \
+    /* What came late came within some RTTs; a window of long ago says little. */                  \
+    X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
     X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
     X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
@@ -54,6 +58,27 @@
     X(nscc, least_bdp_packets, 4,        "packets: a BDP is taken as at least so many")            \
     X(nscc, loss_share,        1.0 / 4,  "of the window, lost in an RTT: a cut")                   \
     X(nscc, loss_factor,       0.7,      "factor of that cut")                                     \
+    /*                                                                                             \
+     * Delay that is no queue of ours. At a window of a BDP we have none, so what is left after    \
+     * some RTTs is the way's length, or a queue that others hold against us.                      \
+     */                                                                                            \
+    X(nscc, watch_floor_rtts,  4,        "RTTs at the floor until that is asked")                  \
+    X(nscc, watch_cap_rtts,    16,       "RTTs at the cap until our queue is drained for it")      \
+    X(nscc, watch_drain_rtts,  2,        "RTTs at a BDP until our queue is gone")                  \
+    X(nscc, watch_packets,     2,        "packets: least window that it is drained to")            \
+    X(nscc, watch_rest_rtts,   256,      "RTTs until it is asked again, if it was ours")           \
+    X(nscc, watch_slack,       0.2,      "share of the window: so near to the floor or the cap")   \
+    X(nscc, watch_share,       0.25,     "base RTTs: delay that is worth asking")                  \
+    /* Above the queue that a switch marks from. */                                                \
+    X(nscc, unmarked_share,    0.5,      "base RTTs: the same where queues are marked")            \
+    X(nscc, unmarked_rtts,     16,       "RTTs without a mark until then")                         \
+    /* Less is what single packets and bursts of ours do to each other. */                         \
+    X(nscc, queue_loss_share,  0.2,      "base RTTs: delay that makes losses those of a queue")    \
+    X(nscc, queue_loss_cut,    1,      "cut by them, times the share lost in the RTT")           \
+    X(nscc, queue_loss_rtts,   2,        "RTTs between such cuts")                                 \
+    X(nscc, queue_loss_gain,   2,        "a: growth until that delay, in place of below_gain")     \
+    X(nscc, queue_loss_life,   24,       "RTTs without such a loss until that delay is forgotten") \
+    X(nscc, queue_loss_rise,   1.0 / 64,  "base RTTs an RTT: until more delay is tried again")      \
     X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")
 
 #define MRD_TUNE_DCTCP(X)                                                                          \
@@ -111,6 +136,10 @@
     X(path, dead_row,          8,        "probes in a row that failed")                            \
     X(path, dead_packets,      256,      "packets with the share exceeded")                        \
     X(path, dead_probe_ns,     1e9,      "ns: between the probes of a dead path")                  \
+    /* A second's drift of clocks is more than a path's length. */                                 \
+    X(path, last_rtts,         256,      "least RTTs for which the last delay of a path is known") \
+    /* Half a fair share of two: what falls by that is shared with few. */                           \
+    X(path, fall_share,        0.25,     "of what our queue would fall by: a queue falls by that") \
     X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \
     X(path, loss_gain,         1.0 / 32, "gain of a path's mean share of loss")                    \
     X(path, loss_avg_gain,     1.0 / 512, "gain of that of all paths")                             \
@@ -125,6 +154,8 @@
     X(loss, rto_rttvars,        4,       "RTT variations in the RTO (RFC 6298)")                   \
     X(loss, window_min_rtts,    1.25,    "least RTTs: the window of loss by time, at least")       \
     X(loss, window_skews,       2,       "times the lateness seen: the same")                      \
+    /* Of a path that is longer than the others; RFC 8985 allows a quarter of an RTT for reordering. */ \
+    X(loss, window_ages,       1.25,    "times what a path's packets took of late, at least")      \
     X(loss, window_step_rtts,   0.25,    "RTTs: its growth by a needless retransmission")          \
     X(loss, steps_most,         16,      "such steps")                                             \
     X(loss, step_life_rtts,     64,      "RTTs until a step is taken back")                        \

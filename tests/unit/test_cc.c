@@ -125,13 +125,21 @@ static void mrd_cc_may_grow__application_limited(void **state)
     }
 }
 
-/* For an RTT after a cut by loss the acks are of packets sent before it. */
+/* For an RTT after a cut by loss the acks are of packets sent before it; two where losses are all that tells of queues. */
 static void mrd_cc_may_grow__not_right_after_loss(void **state)
 {
     struct cc_fixture *f = *state;
 
     begin(f, "nscc", &fabric);
     leave_slow_start(f, 40);
+    lose(f, 10);
+    acks(f, 19, 1.9);
+    assert_near(packets(f), 28, 1e-9);
+    acks(f, 2, 0.2);
+    assert_true(packets(f) > 28.1);
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    f->cc.ce_seen = true;
     lose(f, 10);
     acks(f, 9, 0.9);
     assert_near(packets(f), 28, 1e-9);
@@ -261,7 +269,10 @@ static void nscc_ack__creeps_above_target(void **state)
     assert_near(packets(f), 40 + 4 * 0.75 * (BDP_BYTES / 36.0 / PACKET) / 40, 1e-4);
 }
 
-/* Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT. */
+/*
+ * Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT. Without marks not below a
+ * BDP.
+ */
 static void nscc_ack__cuts_above_target(void **state)
 {
     struct cc_fixture *f = *state;
@@ -278,7 +289,10 @@ static void nscc_ack__cuts_above_target(void **state)
         acks(f, 8, 0.8);
         assert_near(packets(f), 26, 1e-6);
         acks(f, 2, 0.3);
-        assert_near(packets(f), 26 * 0.65, 1e-6);
+        if (marks)
+            assert_near(packets(f), 26 * 0.65, 1e-6);
+        else
+            assert_near(f->cc.cwnd_bytes, mrd_cc_bdp_bytes(&f->cc, BASE_NS), 1);
     }
 }
 
@@ -476,6 +490,98 @@ static void none_ack__constant(void **state)
     assert_near(f->cc.cwnd_bytes, 3.0 * BDP_BYTES, 1);
 }
 
+static const struct mrd_cc_config far_fabric = {
+    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
+
+/* What is no queue adds to the BDP; a fabric whose longest way is known bounds it. */
+static void mrd_cc_queue_ns__length_counts_in_bdp(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &far_fabric);
+    f->ack.rtt_ns = f->ack.srtt_ns = 5 * BASE_NS;
+    f->ack.queue_valid = true;
+    f->ack.queue_ns = BASE_NS;
+    acks(f, 1, 0);
+    assert_near(mrd_cc_bdp_bytes(&f->cc, BASE_NS), 4.0 * BDP_BYTES, 1);
+    begin(f, "nscc", &fabric);
+    f->ack.rtt_ns = 5 * BASE_NS;
+    f->ack.queue_valid = true;
+    acks(f, 1, 0);
+    assert_near(mrd_cc_bdp_bytes(&f->cc, BASE_NS), 1.5 * BDP_BYTES, 1);
+}
+
+/* Delay that stays when the window is at its floor: our queue is drained, the paths are asked, and the window comes back. */
+static void nscc_ack__asks_whether_it_is_our_queue(void **state)
+{
+    struct cc_fixture *f = *state;
+    unsigned watches = 0, lessons = 0;
+    double least = 1e9;
+
+    begin(f, "nscc", &far_fabric);
+    leave_slow_start(f, 60);
+    f->ack.rtt_ns = f->ack.srtt_ns = 8 * BASE_NS;
+    for (int i = 0; i < 40 && !lessons; i++) {
+        f->cc.watch.wish = MRD_CC_WISH_NONE;
+        acks(f, 1, 1);
+        watches += f->cc.watch.wish == MRD_CC_WISH_WATCH;
+        lessons += f->cc.watch.wish == MRD_CC_WISH_LEARN;
+        least = packets(f) < least ? packets(f) : least;
+    }
+    assert_int_equal(lessons, 1);
+    assert_true(watches >= 2);
+    assert_true(least < 5);
+    assert_true(f->cc.cwnd_bytes >= 0.9 * BDP_BYTES);
+}
+
+/* All that was declared lost came: the window is as it was. */
+static void mrd_cc_found__undoes_the_cut(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &fabric);
+    leave_slow_start(f, 40);
+    lose(f, 10);
+    assert_near(packets(f), 28, 1e-9);
+    for (int i = 0; i < 9; i++)
+        mrd_cc_found(&f->cc);
+    assert_near(packets(f), 28, 1e-9);
+    mrd_cc_found(&f->cc);
+    assert_near(packets(f), 40, 1e-9);
+    mrd_cc_found(&f->cc);
+    assert_near(packets(f), 40, 1e-9);
+}
+
+/* A few losses while there is a queue cut by their share where nothing marks; without a queue, or where a path fails, not. */
+static void nscc_ack__cuts_by_share_of_loss(void **state)
+{
+    static const struct {
+        uint64_t queue_ns;
+        bool marks, fails, cut;
+    } table[] = {{BASE_NS, false, false, true},
+                 {0, false, false, false},
+                 {BASE_NS, true, false, false},
+                 {BASE_NS, false, true, false}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &far_fabric);
+        leave_slow_start(f, 40);
+        f->cc.ce_seen = table[i].marks;
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 0;
+        f->ack.queue_valid = true;
+        f->ack.queue_ns = table[i].queue_ns;
+        f->ack.rtt_ns = f->ack.srtt_ns = BASE_NS + table[i].queue_ns;
+        acks(f, 20, 0.5);
+        lose(f, 4);
+        if (table[i].fails)
+            mrd_cc_path_fails(&f->cc, f->ack.now_ns);
+        acks(f, 1, 1);
+        assert_true(table[i].cut ? packets(f) < 39 : packets(f) >= 40);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +614,10 @@ int main(void)
         cmocka_unit_test(dctcp_ack__alpha),
         cmocka_unit_test(dctcp_lost__halves),
         cmocka_unit_test(none_ack__constant),
+        cmocka_unit_test(mrd_cc_queue_ns__length_counts_in_bdp),
+        cmocka_unit_test(nscc_ack__asks_whether_it_is_our_queue),
+        cmocka_unit_test(mrd_cc_found__undoes_the_cut),
+        cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -561,6 +561,47 @@ static void mrd_loss_tail_ns__after_progress(void **state)
     assert_int_equal(mrd_loss_tail_ns(&l, true, 10, 0), 132000);
 }
 
+/* A packet of a path whose packets take longer is not lost when others would be. */
+static void mrd_loss_next__longer_path_has_longer(void **state)
+{
+    static struct loss_fixture fixture;
+    struct loss_fixture *f = &fixture;
+    (void)state;
+
+    begin_with_rtt(f);
+    mrd_path_age(&f->path[PATH_B], 10 * RTT);
+    send_at(f, 0, PATH_A, 0);
+    send_at(f, 1, PATH_B, 0);
+    send_at(f, 2, PATH_A, 10);
+    ack_at(f, 2, RTT);
+    assert_int_equal(detect(f, 3 * RTT), 1);
+    assert_int_equal(f->lost[0], 0);
+    assert_int_equal(f->loss.rack_ns, 12 * RTT + RTT / 2);
+    assert_int_equal(detect(f, 12 * RTT), 0);
+    assert_int_equal(detect(f, 12 * RTT + RTT / 2), 1);
+    assert_int_equal(f->lost[0], 1);
+    end(f);
+}
+
+/* A stall ends for all at the same time; on a way that is longer all packets take as long. */
+static void mrd_loss_stalled__later_packets_take_as_long(void **state)
+{
+    static struct loss_fixture fixture;
+    struct loss_fixture *f = &fixture;
+    (void)state;
+
+    begin_with_rtt(f);
+    assert_true(mrd_loss_stalled(&f->loss, 0, 40 * RTT));
+    assert_true(mrd_loss_stalled(&f->loss, RTT, 39 * RTT));
+    assert_true(mrd_loss_stalled(&f->loss, 20 * RTT, 20 * RTT));
+    assert_int_equal(f->loss.srtt_ns, RTT);
+    assert_true(mrd_loss_stalled(&f->loss, 400 * RTT, 40 * RTT));
+    assert_true(mrd_loss_stalled(&f->loss, 405 * RTT, 40 * RTT));
+    assert_false(mrd_loss_stalled(&f->loss, 415 * RTT, 40 * RTT));
+    assert_int_equal(f->loss.srtt_ns, 40 * RTT);
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,6 +628,8 @@ int main(void)
         cmocka_unit_test(mrd_loss_rto_ns__table),
         cmocka_unit_test(mrd_loss_tail_ns__table),
         cmocka_unit_test(mrd_loss_tail_ns__after_progress),
+        cmocka_unit_test(mrd_loss_next__longer_path_has_longer),
+        cmocka_unit_test(mrd_loss_stalled__later_packets_take_as_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

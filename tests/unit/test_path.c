@@ -570,6 +570,132 @@ static void mrd_path_replace__id_wraps_to_index(void **state)
     }
 }
 
+/* Where two paths do not keep order, none does. */
+static void mrd_path_order_spurious__on_two_paths_for_all(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 4);
+    mrd_path_order_spurious(&f->paths, 0);
+    mrd_path_order_spurious(&f->paths, 0);
+    assert_false(f->path[0].order_off || f->path[3].order_off);
+    mrd_path_order_spurious(&f->paths, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(f->path[i].order_off);
+}
+
+/* The clocks differ by 1 us; the way there takes 4 us, the way back 6. */
+static uint64_t sample(struct path_fixture *f, uint32_t index, int64_t more_ns, uint64_t late_ns,
+                       uint64_t now_ns)
+{
+    uint64_t rtt_ns = BASE_NS + (uint64_t)more_ns + late_ns;
+    int64_t delay_ns = 5000 + more_ns;
+
+    mrd_path_sample(&f->paths, index, delay_ns, rtt_ns, BASE_NS, now_ns);
+    return mrd_path_queue_ns(&f->paths, index, delay_ns, rtt_ns, BASE_NS);
+}
+
+static void mrd_path_queue_ns__late_ack_is_no_queue(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 2);
+    assert_int_equal(sample(f, 0, 0, 0, 10), 0);
+    assert_int_equal(sample(f, 0, 0, 7000, 20), 0);
+    assert_int_equal(sample(f, 0, 3000, 7000, 30), 3000);
+    assert_int_equal(sample(f, 1, 3000, 0, 40), 3000);
+}
+
+static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = UINT64_MAX};
+
+/* A path that is longer has no queue, and holds more packets at the same rate. */
+static void mrd_path_learn__longer_path(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 2);
+    sample(f, 0, 0, 0, 10);
+    mrd_path_watch(&f->paths);
+    sample(f, 0, 500, 0, 20);
+    sample(f, 0, 0, 0, 30);
+    sample(f, 1, 31000, 0, 40);
+    sample(f, 1, 30000, 0, 50);
+    mrd_path_learn(&f->paths, &lesson, 60);
+    assert_int_equal((int)f->path[0].far_ns, 0);
+    assert_int_equal((int)f->path[1].far_ns, 30000);
+    assert_int_equal(sample(f, 1, 32000, 0, 70), 2000);
+    /* Four times as long: a quarter of the weight. */
+    assert_true(f->load[0].weight > 3.99f * f->load[1].weight);
+    assert_true(f->load[0].weight < 4.01f * f->load[1].weight);
+}
+
+static void mrd_path_learn__what_fell_or_was_marked_is_a_queue(void **state)
+{
+    struct path_fixture *f = *state;
+    struct mrd_path_lesson fell = lesson;
+
+    fell.fall_ns = 20000;
+    begin(f, 3);
+    mrd_path_watch(&f->paths);
+    for (uint32_t i = 0; i < 3; i++)
+        sample(f, i, i < 2 ? 30000 : 0, 0, 10);
+    mrd_path_watch(&f->paths);
+    sample(f, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
+    sample(f, 1, 29000, 0, 20);
+    sample(f, 2, 0, 0, 20);
+    mrd_path_learn(&f->paths, &fell, 30);
+    assert_int_equal((int)f->path[0].far_ns, 0);
+    assert_int_equal((int)f->path[1].far_ns, 29000);
+    mrd_path_watch(&f->paths);
+    sample(f, 0, 20000, 0, 40);
+    f->path[0].rx_ce++;
+    mrd_path_learn(&f->paths, &lesson, 50);
+    assert_int_equal((int)f->path[0].far_ns, 0);
+}
+
+static void mrd_path_learn__shorter_again(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 2);
+    sample(f, 0, 0, 0, 10);
+    mrd_path_watch(&f->paths);
+    sample(f, 1, 30000, 0, 20);
+    mrd_path_learn(&f->paths, &lesson, 30);
+    assert_int_equal(sample(f, 1, 5000, 0, 40), 0);
+    assert_int_equal((int)f->path[1].far_ns, 5000);
+    assert_int_equal(sample(f, 1, 8000, 0, 50), 3000);
+}
+
+/* A loss that was none leaves nothing behind. */
+static void mrd_path_found__takes_the_loss_back(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 4);
+    ack_at(f, 0, 10);
+    lose_at(f, 0, 20);
+    assert_int_equal(f->path[0].state, MRD_PATH_SUSPENDED);
+    mrd_path_found(&f->paths, 0);
+    assert_int_equal(f->path[0].state, MRD_PATH_GOOD);
+    assert_int_equal(f->path[0].losses_row, 0);
+    assert_int_equal(f->path[0].lost, 0);
+    assert_int_equal(f->paths.num_out, 0);
+    assert_true(f->path[0].loss_ewma < 1e-6f && f->paths.loss_avg < 1e-6f);
+}
+
+static void mrd_path_age__falls_slowly(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 1);
+    mrd_path_age(&f->path[0], 8000);
+    mrd_path_age(&f->path[0], 16000);
+    assert_int_equal(f->path[0].age_ns, 16000);
+    mrd_path_age(&f->path[0], 8000);
+    assert_int_equal(f->path[0].age_ns, 15000);
+}
+
 static int setup(void **state)
 {
     static struct path_fixture fixture;
@@ -602,10 +728,17 @@ int main(void)
         cmocka_unit_test(mrd_path_acked__dead_path_revived_by_probe_only),
         cmocka_unit_test(mrd_path_forgot__probe_may_be_sent_again),
         cmocka_unit_test(mrd_path_order_spurious__third_switches_off),
+        cmocka_unit_test(mrd_path_order_spurious__on_two_paths_for_all),
         cmocka_unit_test(mrd_path_sample__smooths_queue_delay),
         cmocka_unit_test(mrd_path_sample__least_delay_is_windowed),
         cmocka_unit_test(mrd_path_sample__clock_skew_is_no_queue),
         cmocka_unit_test(mrd_path_sample__hostile_stamps),
+        cmocka_unit_test(mrd_path_queue_ns__late_ack_is_no_queue),
+        cmocka_unit_test(mrd_path_learn__longer_path),
+        cmocka_unit_test(mrd_path_learn__what_fell_or_was_marked_is_a_queue),
+        cmocka_unit_test(mrd_path_learn__shorter_again),
+        cmocka_unit_test(mrd_path_found__takes_the_loss_back),
+        cmocka_unit_test(mrd_path_age__falls_slowly),
         cmocka_unit_test(mrd_path_replace__fresh_path_under_new_id),
         cmocka_unit_test(mrd_path_replace__id_wraps_to_index),
     };
