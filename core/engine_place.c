@@ -10,8 +10,8 @@
 enum { TAKEN = 0, NO_ROOM = 255 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
 
 enum {
-    REFUSAL_PENDS = 2, /* records that ending an ordered message may need */
-    RESOURCES_RETRY_USEC = 1000,
+    REFUSAL_PENDS = 2,           /* records that ending an ordered message may need */
+    RESOURCES_RETRY_USEC = 100,  /* the first; the sender doubles it */
     VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
 

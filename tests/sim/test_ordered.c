@@ -477,8 +477,8 @@ static void sim_flows__target_full_is_a_refusal(void **state)
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_resources"), 0);
     assert_int_equal(sim_counter(w, HOST_2, "retx_timeout"), 0);
 
-    fail_qp(w, HOST_1, 0); /* its flows make room */
-    sim_run_until_complete(w, 5 * MSEC_NS);
+    fail_qp(w, HOST_1, 0);                  /* its flows make room */
+    sim_run_until_complete(w, 8 * MSEC_NS); /* the longest delay, and a round trip */
     assert_true(received(w, waits));
     sim_world_destroy(w);
 }

@@ -174,7 +174,10 @@ void swarm_starve(struct swarm *s)
 
         swarm_post_drawn(s, back ? to : from, back ? from : to);
     }
+    /* The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. */
     end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
+             20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
+                 (s->posted_len / s->config.mtu + STARVED_OTHERS) +
              16 * s->posted_len * 8 * SEC_NS / s->config.healthy.rate_bps;
     while (!swarm_is_settled_from(s, first)) {
         if (mrd_sim_now(s->sim) >= end_ns) {

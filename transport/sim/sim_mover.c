@@ -19,7 +19,7 @@ enum {
     ACK_DELAY_NS_MIN = 1000,
     ACK_DELAY_NS_MAX = 50000, /* half the RTO floor */
     RTO_FLOOR_NS = 100000,
-    TRACKER = 2048,
+    TRACKER = 4096,
     TX_RETRY_NS = 100,
     SENT_FIRST = 64,
 };
