@@ -202,7 +202,8 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t num, uint8
         if (msg->started)
             msg->attempt++;
         msg->rnr_doublings = doublings;
-        queue(e, q, &q->retries, msg);
+        /* What was never sent keeps its place: it may be too far ahead in the order to go now. */
+        queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
     }
 }
 
