@@ -162,8 +162,6 @@ static void begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     tx->epoch_ns = MRD_NEVER;
     tx->bound_inc = inc;
     tx->knew_inc = inc != 0;
-    tx->opened_least_ns = INT64_MIN;
-    tx->opened_most_ns = INT64_MAX;
     tx->psn_limit = e->config.mover.tracker / 4;
 }
 
@@ -485,31 +483,24 @@ void mrd_engine_rx_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 }
 
 /*
- * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells; all challenges
- * of the epoch together. An epoch that began before may have been executed by an earlier life, and ends; one that began
- * after is safe. In doubt (the challenges were long on their way) nothing is done: the next one may tell, and the flag's
- * life bounds the doubt.
+ * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells. An epoch that
+ * began before may have been executed by an earlier life, and ends; one that began after is safe. In doubt (the challenge
+ * was long on its way) nothing is done: the next one may tell, and the flag's life bounds the doubt.
  */
 enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
 
-static enum epoch_age compare_epoch(const struct mrd_engine *e, struct mrd_tx_half *tx,
+static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                                     const struct mrd_wire_head *head)
 {
+    uint64_t up_ns = head->up_usec * MRD_USEC;
     uint32_t flight = mrd_engine_stamp(e->now) - head->echo_stamp;
-    int64_t most_ns = (int64_t)(e->now - head->up_usec * MRD_USEC);
-    int64_t least_ns = most_ns - (int64_t)(flight * (uint64_t)MRD_WIRE_STAMP_NS + MRD_USEC);
+    uint64_t age_ns = e->now - tx->epoch_ns;
+    uint64_t flight_ns = (uint64_t)flight * MRD_WIRE_STAMP_NS;
 
-    if (tx->knew_inc || tx->epoch_ns == MRD_NEVER || head->up_usec == UINT32_MAX)
+    if (tx->knew_inc || tx->epoch_ns == MRD_NEVER || age_ns < up_ns || head->up_usec == UINT32_MAX)
         return EPOCH_YOUNGER;
-    if (most_ns < tx->opened_most_ns)
-        tx->opened_most_ns = most_ns;
-    /* A stamp from before the epoch is none of its packets'. */
-    if (least_ns > tx->opened_least_ns &&
-        (uint64_t)flight * MRD_WIRE_STAMP_NS <= e->now - tx->epoch_ns + MRD_WIRE_STAMP_NS)
-        tx->opened_least_ns = least_ns;
-    if ((int64_t)tx->epoch_ns > tx->opened_most_ns)
-        return EPOCH_YOUNGER;
-    return (int64_t)tx->epoch_ns < tx->opened_least_ns ? EPOCH_OLDER : EPOCH_IN_DOUBT;
+    return flight_ns <= age_ns && age_ns - flight_ns > up_ns + MRD_USEC ? EPOCH_OLDER
+                                                                        : EPOCH_IN_DOUBT;
 }
 
 /* The challenger executed nothing: bind to it and repeat everything with the cookie. */

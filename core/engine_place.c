@@ -10,7 +10,8 @@
 enum { TAKEN = 0, NO_ROOM = 255 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
 
 enum {
-    REFUSAL_PENDS = 2,           /* records that ending an ordered message may need */
+    PENDS_FOR_NEXT =
+        32, /* pending records that only messages next in order take; ending one takes two at most */
     RESOURCES_RETRY_USEC = 100,  /* the first; the sender doubles it */
     VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
@@ -73,16 +74,20 @@ static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
     return TAKEN;
 }
 
-/* Its share of the pending records has room for so many, beside those that ending a message may need. */
-static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num)
+/*
+ * May the message take so many pending records? What is next in order may have any: all that is held back waits for it.
+ * For the others some are left over, and each peer has its share.
+ */
+static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
+                           bool next)
 {
     uint32_t free = mrd_pool_free(&e->pend_pool);
 
-    return free >= num + REFUSAL_PENDS && peer->num_pends + num < free - num;
+    return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->num_pends + num < free - num;
 }
 
 /* A receive for RSN: with all lower unbound ones, in order, or not at all. */
-static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn,
+static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn, bool next,
                            struct mrd_pend **pend)
 {
     uint32_t need = mrd_flow_rx_needs(flow, rsn);
@@ -90,7 +95,7 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
 
     if (need > flow->qp->num_posted)
         return MRD_REFUSE_RNR;
-    if (!may_take_pends(e, flow->peer, need))
+    if (!may_take_pends(e, flow->peer, need, next))
         return MRD_REFUSE_RESOURCES;
     mrd_list_init(&done);
     while (!mrd_seq_before(rsn, flow->rsn_next)) {
@@ -110,9 +115,10 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
 {
     uint32_t msn, rsn;
     uint8_t code;
+    bool next;
 
     b->flow = mrd_engine_flow_of(e, peer, b->qp, part, &msn, &rsn);
-    if (!b->flow || !may_take_pends(e, peer, 0))
+    if (!b->flow)
         return MRD_REFUSE_RESOURCES;
     switch (mrd_flow_rx_judge(b->flow, msn, consumes(part), rsn)) {
     case MRD_MSN_OLD:
@@ -123,13 +129,16 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
     case MRD_MSN_NEW:
         break;
     }
+    next = msn == b->flow->msn_next;
+    if (!may_take_pends(e, peer, consumes(part) ? 0 : 1, next))
+        return MRD_REFUSE_RESOURCES;
     code = check_target(e, part, b->qp);
     if (code) {
         mrd_engine_flow_gone(e, b->flow, msn, consumes(part), rsn);
         return code;
     }
     if (consumes(part)) {
-        code = bind_by_rsn(e, b->flow, rsn, &b->pend);
+        code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
         if (code)
             return code;
         b->recv = b->pend->recv;

@@ -77,9 +77,7 @@ struct mrd_tx_half {
     bool limited;     /* the window held it back at the last try */
     uint64_t cookie;
     bool has_cookie;
-    uint64_t epoch_ns; /* first packet; MRD_NEVER: none yet */
-    /* What challenges told of when the peer opened: not before, not after. */
-    int64_t opened_least_ns, opened_most_ns;
+    uint64_t epoch_ns;  /* first packet; MRD_NEVER: none yet */
     uint64_t active_ns; /* last packet or ack */
     uint64_t ask_ns;    /* without a grant: when to ask for one */
     uint32_t ack_serial;
