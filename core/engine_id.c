@@ -225,7 +225,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
         }
     }
     mrd_sent_fini(&tx->sent);
-    mrd_sent_init(&tx->sent, pages, e->config.mover.tracker);
+    mrd_sent_init(&tx->sent, pages, e->config.mover.tracker, e->peers.max);
     mrd_loss_init(&tx->loss, e->config.mover.tune, e->now);
     begin_epoch(e, tx, inc);
     tx->ack_seen = tx->has_cookie = tx->copy_due = false;

@@ -144,7 +144,7 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->rnr);
     mrd_list_init(&tx->unqueued);
     mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
-    mrd_sent_init(&tx->sent, &peers->pages, tracker);
+    mrd_sent_init(&tx->sent, &peers->pages, tracker, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;

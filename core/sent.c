@@ -13,6 +13,8 @@ static void page_drop(struct mrd_sents *s, uint32_t psn)
     uint32_t i = (psn & s->mask) / MRD_SENT_PAGE;
 
     if (s->page[i] && !s->page[i]->used && i != (s->next & s->mask) / MRD_SENT_PAGE) {
+        if (s->spare == s->page[i])
+            s->spare = NULL;
         mrd_pool_release(s->pages, s->page[i]);
         s->page[i] = NULL;
         s->num_pages--;
@@ -26,10 +28,12 @@ static struct mrd_sent *slot(const struct mrd_sents *s, uint32_t psn)
     return page ? &page->rec[psn % MRD_SENT_PAGE] : NULL;
 }
 
-void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker)
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker,
+                   uint32_t keep_free)
 {
     memset(s, 0, sizeof(*s));
     s->pages = pages;
+    s->keep_free = keep_free;
     s->mask = tracker - 1;
 }
 
@@ -40,25 +44,60 @@ void mrd_sent_fini(struct mrd_sents *s)
             mrd_pool_release(s->pages, s->page[i]);
     memset(s->page, 0, sizeof(s->page));
     s->num_pages = 0;
+    s->spare = NULL;
+}
+
+static bool has_share(const struct mrd_sents *s)
+{
+    uint32_t free = mrd_pool_free(s->pages);
+
+    return free > s->keep_free && s->num_pages < free - s->keep_free;
+}
+
+/*
+ * Refusals must get through whatever others hold: what pins the pages may be waiting for them. So each peer may have one
+ * page beyond its share, for packets that are never refused themselves, and so do not wait in turn.
+ */
+static bool may_use_spare(enum mrd_sent_kind kind)
+{
+    return kind == MRD_SENT_REFUSAL || kind == MRD_SENT_READY || kind == MRD_SENT_CLOSE;
+}
+
+/* The page of the next PSN; NULL: none for a packet of that kind. */
+static struct mrd_sent_page *next_page(struct mrd_sents *s, enum mrd_sent_kind kind)
+{
+    struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
+
+    if (*page && (*page != s->spare || may_use_spare(kind)))
+        return *page;
+    if (*page && has_share(s)) { /* as any other from now on */
+        s->spare = NULL;
+        return *page;
+    }
+    if (*page || (!has_share(s) && (!may_use_spare(kind) || s->spare)))
+        return NULL;
+    if (!has_share(s))
+        *page = s->spare = mrd_pool_alloc(s->pages);
+    else
+        *page = mrd_pool_alloc(s->pages);
+    if (*page) {
+        memset(*page, 0, sizeof(**page));
+        s->num_pages++;
+    }
+    return *page;
 }
 
 struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind)
 {
-    struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
+    struct mrd_sent_page *page = next_page(s, kind);
     struct mrd_sent *rec;
 
     assert(s->next - s->una <= s->mask);
-    if (!*page) {
-        if (mrd_sent_is_control((uint8_t)kind) || mrd_pool_share(s->pages, s->num_pages))
-            *page = mrd_pool_alloc(s->pages);
-        if (!*page)
-            return NULL;
-        s->num_pages++;
-        memset(*page, 0, sizeof(**page));
-    }
-    rec = &(*page)->rec[s->next % MRD_SENT_PAGE];
+    if (!page)
+        return NULL;
+    rec = &page->rec[s->next % MRD_SENT_PAGE];
     assert(rec->state == MRD_SENT_FREE);
-    (*page)->used++;
+    page->used++;
     memset(rec, 0, sizeof(*rec));
     rec->psn = s->next++;
     rec->state = MRD_SENT_NEW;

@@ -78,6 +78,8 @@ struct mrd_sent_chain {
 struct mrd_sents {
     struct mrd_pool *pages; /* shared by all peers */
     uint32_t num_pages;     /* of these, ours */
+    uint32_t keep_free; /* so many are kept: for one that each peer may take for control packets, */
+    struct mrd_sent_page *spare; /* this one, while it is taken */
     struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
     uint32_t mask;      /* tracker - 1 */
     uint32_t una, next; /* oldest PSN not acked; next PSN to be used */
@@ -87,11 +89,13 @@ struct mrd_sents {
     uint64_t acked[MRD_TRACKER_MAX / 64];
 };
 
-void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker);
+/* keep_free: as many as there may be users of the pool. */
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker,
+                   uint32_t keep_free);
 void mrd_sent_fini(struct mrd_sents *s);
 /*
- * The record of PSN s->next, zeroed but for its kind, not in flight; NULL: the pool of pages, or for what is not control
- * our share of it, is exhausted.
+ * The record of PSN s->next, zeroed but for its kind, not in flight; NULL: our share of the pool of pages is exhausted, for
+ * control packets our spare page as well.
  */
 struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind);
 /* The live record of a PSN, or NULL. */

@@ -122,10 +122,45 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
     sim_world_destroy(w);
 }
 
+/*
+ * Record pages are few, and pinned at all hosts by packets that wait for the others' refusals: each refusal finds one all
+ * the same.
+ */
+static void sim_refusal__finds_a_record(void **state)
+{
+    enum { HOSTS = 6, EACH = 400 };
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = HOSTS,
+                                                                 .loss_ppm = 20000,
+                                                                 .max_peers = HOSTS,
+                                                                 .send_wr = HOSTS * EACH,
+                                                                 .cqe = 2 * HOSTS * EACH});
+    (void)state;
+
+    for (uint32_t host = 0; host < HOSTS; host++)
+        mrd_context_engine(w->node[host].context)->peers.pages.num = 2 * HOSTS + 1;
+    for (uint32_t i = 0; i < EACH; i++) {
+        for (uint32_t pair = 0; pair < HOSTS * (HOSTS - 1); pair++) {
+            uint32_t from = pair / (HOSTS - 1);
+
+            sim_post(w, &(struct sim_post){.from = from,
+                                           .to = (from + 1 + pair % (HOSTS - 1)) % HOSTS,
+                                           .len = 4096,
+                                           .opcode = MRD_WR_RDMA_WRITE,
+                                           .qpn_add = 1000});
+        }
+    }
+    sim_run_until_complete(w, SEC_NS);
+    for (uint32_t i = 0; i < w->num_messages; i++)
+        assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
+    sim_world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_refusal__two_that_were_lost),
+        cmocka_unit_test(sim_refusal__finds_a_record),
         cmocka_unit_test(sim_abort__lost_while_the_window_is_shut),
     };
 

@@ -31,7 +31,7 @@ static void begin(struct loss_fixture *f)
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 8));
     mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
-    mrd_sent_init(&f->s, &f->pages, TRACKER);
+    mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
     mrd_loss_init(&f->loss, NULL, 0);
 }
 
