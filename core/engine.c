@@ -11,6 +11,7 @@ enum {
     PENDS_PER_FLOW = 4,
     PENDS_SHARED = 4096,
     REFUSALS = 8192,
+    QPS_MIN = 1024, /* buckets of queue pairs, at least */
     SHARE_PERIOD_MS = 20,
 };
 
@@ -40,10 +41,11 @@ static bool make_pools(struct mrd_engine *e)
            mrd_pool_init(&e->flow_tx_pool, e->allocator, sizeof(struct mrd_flow_tx),
                          c->max_flows) &&
            mrd_pool_init(&e->flow_rx_pool, e->allocator, sizeof(struct mrd_flow_rx),
-                         2 * c->max_flows) &&
+                         3 * c->max_flows) &&
            mrd_pool_init(&e->pend_pool, e->allocator, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusal_pool, e->allocator, sizeof(struct mrd_refusal), REFUSALS) &&
-           mrd_mrs_init(&e->mrs, e->allocator) && make_hash(e, &e->qps, 1024) &&
+           mrd_mrs_init(&e->mrs, e->allocator) &&
+           make_hash(e, &e->qps, c->max_flows > QPS_MIN ? c->max_flows : QPS_MIN) &&
            make_hash(e, &e->txqs, c->max_flows) && make_hash(e, &e->wants, c->max_flows) &&
            make_hash(e, &e->flows_tx, c->max_flows) && make_hash(e, &e->flows_rx, c->max_flows) &&
            (e->heap = mrd_engine_take(e, c->max_peers * sizeof(struct mrd_peer *)));

@@ -334,7 +334,7 @@ static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 
 static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_flow_tx *flow = mrd_engine_flow_tx(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    struct mrd_flow_tx *flow = mrd_engine_flow_tx(e, msg->peer, msg->qp, msg->dst_qpn);
 
     if (!flow) {
         mrd_engine_reclaim(e);

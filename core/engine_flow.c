@@ -46,16 +46,16 @@ static struct mrd_flow_rx *flow_find(const struct mrd_engine *e, const struct mr
     return NULL;
 }
 
-/* Within its share of max_flows. */
+/* A peer alone may have max_flows; all together twice as many. */
 static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    uint32_t used = e->flow_rx_pool.used, max = e->config.max_flows;
+    uint32_t used = e->flow_rx_pool.used, most = 2 * e->config.max_flows;
 
-    return used < max && peer->num_flows_rx < max - used;
+    return used < most && peer->num_flows_rx < most - used;
 }
 
 /*
- * Messages make records up to max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
+ * Messages make records up to twice max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
  * is used up, the next message tells how far its sender is.
  */
 static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer,

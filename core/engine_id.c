@@ -10,6 +10,8 @@
 
 #include "core/engine_impl.h"
 
+enum { FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA }; /* data fills half of it */
+
 void mrd_engine_answered(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
@@ -106,8 +108,8 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
     const struct mrd_tx_half *tx = peer->tx;
 
     return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
-           tx->refusals.next == &tx->refusals && peer->readies.next == &peer->readies &&
-           tx->closes.next == &tx->closes && e->now - tx->active_ns >= idle_ns;
+           tx->refusals.next == &tx->refusals && tx->closes.next == &tx->closes &&
+           e->now - tx->active_ns >= idle_ns;
 }
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -162,7 +164,9 @@ static void begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     tx->epoch_ns = MRD_NEVER;
     tx->bound_inc = inc;
     tx->knew_inc = inc != 0;
-    tx->psn_limit = e->config.mover.tracker / 4;
+    /* Of the peer's tracker nothing is known yet: what the smallest one's share of data allows. */
+    tx->psn_limit =
+        e->config.mover.tracker / 4 < FIRST_GRANT ? e->config.mover.tracker / 4 : FIRST_GRANT;
 }
 
 /*

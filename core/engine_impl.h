@@ -216,8 +216,8 @@ void mrd_engine_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_st
 /* It ends now, without telling the target. */
 void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
 void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp);
-struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
-                                       uint32_t remote_qpn);
+struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer,
+                                       struct mrd_qp_impl *qp, uint32_t remote_qpn);
 /* All its messages are abandoned: they complete in order, as they are no longer read; then the record goes. */
 void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The peer's flows that were idle for so long are to be closed. */

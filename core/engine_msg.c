@@ -8,9 +8,10 @@
 
 /* ---------------------------------------------------------------------------------------- flows */
 
-struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
-                                       uint32_t remote_qpn)
+struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer,
+                                       struct mrd_qp_impl *qp, uint32_t remote_qpn)
 {
+    uint32_t qpn = qp->pub.qp_num;
     uint64_t hash = mrd_flow_hash(peer->id, qpn, remote_qpn);
     struct mrd_flow_tx *flow;
 
@@ -25,6 +26,7 @@ struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *pe
     mrd_flow_tx_init(flow, peer, qpn, remote_qpn);
     mrd_hash_add(&e->flows_tx, &flow->by_key, hash);
     mrd_list_append(&peer->flows_tx, &flow->peer_node);
+    mrd_list_append(&qp->flows, &flow->qp_node);
     return flow;
 }
 
@@ -34,6 +36,7 @@ static void flow_release(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_hash_del(&e->flows_tx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_list_remove(&flow->idle_node);
+    mrd_list_remove(&flow->qp_node);
     mrd_pool_release(&e->flow_tx_pool, flow);
 }
 
@@ -86,23 +89,16 @@ void mrd_engine_flows_close(struct mrd_engine *e, struct mrd_peer *peer, uint64_
 
 void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
-    struct mrd_node *n, *next;
+    struct mrd_node *n;
 
     /* send_cq goes last in mrd_engine_destroy_qp(): until then the caller still walks the slots. */
     if (!qp->destroyed || qp->pub.send_cq || qp->live_msgs)
         return;
-    for (n = e->peers.all.next; n != &e->peers.all; n = n->next) {
-        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+    while ((n = mrd_list_pop(&qp->flows))) {
+        struct mrd_flow_tx *flow = mrd_container_of(n, struct mrd_flow_tx, qp_node);
 
-        for (struct mrd_node *f = peer->flows_tx.next; f != &peer->flows_tx; f = next) {
-            struct mrd_flow_tx *flow = mrd_container_of(f, struct mrd_flow_tx, peer_node);
-
-            next = f->next;
-            if (flow->qpn != qp->pub.qp_num)
-                continue;
-            flow->qp_gone = true;
-            flow_rest(e, flow);
-        }
+        flow->qp_gone = true;
+        flow_rest(e, flow);
     }
     mrd_list_remove(&qp->node);
     mrd_engine_give(e, qp, qp->bytes);
@@ -228,6 +224,7 @@ void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_hash_del(&e->flows_tx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_list_remove(&flow->idle_node);
+    mrd_list_remove(&flow->qp_node);
     flow->peer = NULL;
     flow->closing = false;
     finish_flow(e, flow);
@@ -400,7 +397,7 @@ static enum mrd_wc_status status_of(uint8_t code)
 
 static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_t rnr_usec)
 {
-    if (msg->rnr_left != MRD_RNR_RETRY_FOREVER)
+    if (msg->rnr_left != MRD_RNR_RETRY_FOREVER && !msg->hinted)
         msg->rnr_left--;
     msg->state = MRD_MSG_RNR_WAIT;
     msg->rnr_usec = rnr_usec;
@@ -454,7 +451,7 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     if (entry->code == MRD_REFUSE_RESOURCES)
         mrd_engine_flows_close(e, peer,
                                0); /* what we hold there and do not use may be what is missing */
-    if (retry && msg->rnr_left) {
+    if (retry && (msg->rnr_left || msg->hinted)) {
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }

@@ -2,6 +2,8 @@
 /* New data: which message goes next, how much of it, and by which path. */
 #include "core/engine_impl.h"
 
+enum { MISSES_MAX = 64 }; /* queues that are asked in vain for a message that fits into a packet */
+
 static bool flow_open(const struct mrd_msg *msg)
 {
     const struct mrd_node *oldest;
@@ -71,8 +73,10 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
     struct mrd_msg **tail = &rec->u.small;
     struct mrd_node *n, *next;
     uint8_t num = 0;
+    unsigned misses = 0;
 
-    for (n = tx->txqs.next; n != &tx->txqs; n = next) {
+    for (n = tx->txqs.next; n != &tx->txqs && num < MRD_PARTS_MAX && misses < MISSES_MAX;
+         n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
         struct mrd_msg *msg;
 
@@ -80,8 +84,10 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
         while (num < MRD_PARTS_MAX && (msg = txq_head(e, q))) {
             uint32_t bytes = mrd_engine_part_bytes(msg) + msg->length;
 
-            if (msg->multi || bytes > room || !flow_open(msg))
+            if (msg->multi || bytes > room || !flow_open(msg)) {
+                misses++;
                 break;
+            }
             mrd_engine_dequeue(e, msg);
             room -= bytes;
             msg->started = true;
@@ -97,20 +103,25 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
     }
 }
 
-/* Queues found empty are dropped. */
+/* Queues found empty are dropped; those that cannot send now go behind the others, so that they are not looked at again. */
 struct mrd_msg *mrd_engine_next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
-    struct mrd_node *n, *next;
+    const struct mrd_node *blocked = NULL;
+    struct mrd_node *n;
 
-    for (n = tx->txqs.next; n != &tx->txqs; n = next) {
+    while ((n = mrd_list_first(&tx->txqs)) && n != blocked) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
         struct mrd_msg *msg = txq_head(e, q);
 
-        next = n->next;
-        if (!msg)
+        if (!msg) {
             mrd_engine_txq_rest(e, q);
-        else if (may_start(tx, msg))
+            continue;
+        }
+        if (may_start(tx, msg))
             return msg;
+        blocked = blocked ? blocked : n;
+        mrd_list_remove(n);
+        mrd_list_append(&tx->txqs, n);
     }
     return NULL;
 }

@@ -15,12 +15,12 @@
 enum {
     /* Of a message in queued_bytes: at least. The sum is an estimate from below. */
     QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN,
-    FOLLOWERS = 2, /* let go by each message that found a receive */
+    FOLLOWERS = 2,    /* let go by each message that found a receive */
+    COMMON_TRIES = 4, /* at a time, of those without a queue of their own */
 };
 
 #define RNR_GRID                                                                                   \
     8 /* attempts are due at multiples of this part of their delay: one timer serves many queues */
-#define UNQUEUED_RETRY_NS MRD_MSEC
 
 static bool consumes(const struct mrd_msg *msg)
 {
@@ -28,6 +28,12 @@ static bool consumes(const struct mrd_msg *msg)
 }
 
 /* ---------------------------------------------------------------------------------------- queues */
+
+/* Of messages of many queue pairs, which take turns. */
+static bool is_common(const struct mrd_txq *q)
+{
+    return q == &q->peer->tx->common;
+}
 
 static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
                                 uint32_t qpn, uint32_t remote_qpn)
@@ -53,16 +59,7 @@ struct mrd_txq *mrd_engine_txq(struct mrd_engine *e, struct mrd_peer *peer, uint
     q = mrd_pool_alloc(&e->txq_pool);
     if (!q)
         return NULL;
-    q->peer = peer;
-    q->qpn = qpn;
-    q->remote_qpn = remote_qpn;
-    q->rnr_at_ns = MRD_NEVER;
-    q->rnr_usec = q->rnr_doublings = 0;
-    mrd_list_init(&q->msgs);
-    mrd_list_init(&q->retries);
-    mrd_list_init(&q->waiting);
-    mrd_list_init(&q->rnr_node);
-    mrd_list_init(&q->peer_node);
+    mrd_txq_init(q, peer, qpn, remote_qpn);
     mrd_list_append(&peer->tx->txqs,
                     &q->peer_node); /* also while empty: the next turn drops it then */
     mrd_hash_add(&e->txqs, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
@@ -84,9 +81,11 @@ struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q)
 void mrd_engine_txq_free(struct mrd_engine *e, struct mrd_txq *q)
 {
     assert(!mrd_engine_txq_first(q) && mrd_list_empty(&q->waiting));
-    mrd_hash_del(&e->txqs, &q->by_key);
     mrd_list_remove(&q->peer_node);
     mrd_list_remove(&q->rnr_node);
+    if (is_common(q))
+        return;
+    mrd_hash_del(&e->txqs, &q->by_key);
     mrd_pool_release(&e->txq_pool, q);
 }
 
@@ -98,11 +97,20 @@ void mrd_engine_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
         mrd_engine_txq_free(e, q);
 }
 
+static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
+{
+    const struct mrd_msg *first = mrd_container_of(list->next, const struct mrd_msg, node);
+
+    return !first->next_offset && mrd_seq_before(msg->post_seq, first->post_seq);
+}
+
 /* In the order of posting, but behind what has begun; mostly it belongs at the end. */
 static void insert(struct mrd_node *list, struct mrd_msg *msg)
 {
     struct mrd_node *at = list->prev;
 
+    if (at != list && before_all(list, msg))
+        at = list;
     for (; at != list; at = at->prev) {
         const struct mrd_msg *other = mrd_container_of(at, struct mrd_msg, node);
 
@@ -140,7 +148,12 @@ void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 {
     msg->next_offset = msg->acked_bytes = 0;
-    insert(&q->waiting, msg);
+    if (is_common(q)) {
+        mrd_list_remove(&msg->node);
+        mrd_list_append(&q->waiting, &msg->node);
+    } else {
+        insert(&q->waiting, msg);
+    }
     msg->state = MRD_MSG_RNR_WAIT;
     msg->txq = q;
 }
@@ -172,17 +185,10 @@ void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
 
 void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_tx_half *tx = msg->peer->tx;
     struct mrd_txq *q = mrd_engine_txq(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
 
-    if (!q) {
-        mrd_list_remove(&msg->node);
-        mrd_list_append(&tx->unqueued, &msg->node);
-        if (e->now + UNQUEUED_RETRY_NS < tx->rnr_next_ns)
-            tx->rnr_next_ns = e->now + UNQUEUED_RETRY_NS;
-        mrd_engine_arm(e, msg->peer, e->now + UNQUEUED_RETRY_NS);
-        return;
-    }
+    if (!q)
+        q = &msg->peer->tx->common;
     if (mrd_list_empty(&q->rnr_node)) {
         q->rnr_doublings = msg->rnr_doublings;
         q->rnr_usec = msg->rnr_usec;
@@ -191,19 +197,35 @@ void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
     wait_on(q, msg);
 }
 
-/* The oldest of those that wait go to be sent. Refused again, they wait for their delay doubled so often. */
-static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t num, uint8_t doublings)
+static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg,
+                        uint8_t doublings, bool hinted)
 {
-    struct mrd_node *n;
+    mrd_list_remove(&msg->node);
+    if (msg->started)
+        msg->attempt++;
+    msg->rnr_doublings = doublings;
+    msg->hinted = hinted;
+    /* What was never sent keeps its place: it may be too far ahead in the order to go now. */
+    queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
+}
 
-    while (num-- && (n = mrd_list_first(&q->waiting))) {
+/*
+ * The oldest of those that wait go to be sent, to that queue pair only if one is named. Refused again, they wait for their
+ * delay doubled so often. `hinted`: there may be receives; that they were used up already is no attempt that failed.
+ */
+static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn, uint32_t num,
+                    uint8_t doublings, bool hinted)
+{
+    struct mrd_node *n, *next;
+
+    for (n = q->waiting.next; num && n != &q->waiting; n = next) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
-        if (msg->started)
-            msg->attempt++;
-        msg->rnr_doublings = doublings;
-        /* What was never sent keeps its place: it may be too far ahead in the order to go now. */
-        queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
+        next = n->next;
+        if (remote_qpn && msg->dst_qpn != remote_qpn)
+            continue;
+        release_one(e, q, msg, doublings, hinted);
+        num--;
     }
 }
 
@@ -219,23 +241,12 @@ static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
     return false;
 }
 
-static void requeue(struct mrd_engine *e, struct mrd_tx_half *tx)
-{
-    struct mrd_node all, *n;
-
-    mrd_list_init(&all);
-    mrd_list_splice(&all, &tx->unqueued);
-    while ((n = mrd_list_pop(&all)))
-        mrd_engine_wait(e, mrd_container_of(n, struct mrd_msg, node));
-}
-
 void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_node *n, *next;
 
     tx->rnr_next_ns = MRD_NEVER;
-    requeue(e, tx);
     for (n = tx->rnr.next; n != &tx->rnr; n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
@@ -247,7 +258,7 @@ void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
         }
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
-        release(e, q, 1, q->rnr_doublings);
+        release(e, q, 0, is_common(q) ? COMMON_TRIES : 1, q->rnr_doublings, false);
         if (still_waits(e, q))
             arm(e, q);
     }
@@ -262,9 +273,9 @@ void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
         next = n->next;
-        if (q->remote_qpn != remote_qpn)
+        if (q->remote_qpn != remote_qpn && !is_common(q))
             continue;
-        release(e, q, receives, 0);
+        release(e, q, remote_qpn, receives, 0, true);
         if (!still_waits(e, q))
             continue;
         q->rnr_doublings = 0;
@@ -281,7 +292,7 @@ void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)
     q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
-    release(e, q, FOLLOWERS, 0);
+    release(e, q, 0, FOLLOWERS, 0, true);
     if (!still_waits(e, q))
         return;
     q->rnr_doublings = 0;
@@ -343,8 +354,6 @@ void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp)
         mrd_list_append(&qp->wants, n);
         mrd_list_remove(&want->peer_node);
         mrd_list_append(&peer->readies, &want->peer_node);
-        mrd_engine_tx_half(e,
-                           peer); /* may end the peer's receive half, and what it wants with it */
         mrd_engine_ready(e, peer);
         e->says_ready = true;
     }

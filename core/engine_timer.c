@@ -57,6 +57,8 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_
         EARLIER(tx->loss.rack_ns);
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr_next_ns);
+        if (tx->rnr.next != &tx->rnr)
+            EARLIER(tx->active_ns + MRD_WAITING_NS);
         if (tx->idle.next != &tx->idle)
             EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
                     MRD_FLOW_IDLE_NS);
@@ -174,6 +176,13 @@ void mrd_engine_fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr_next_ns <= e->now)
         mrd_engine_fire_rnr(e, peer);
+    /* Messages wait for receives, and nothing is sent meanwhile: is the peer there, and does it remember us? */
+    if (peer->tx && peer->tx->rnr.next != &peer->tx->rnr &&
+        e->now - peer->tx->active_ns >= MRD_WAITING_NS) {
+        peer->tx->active_ns = e->now;
+        peer->tx->silence_probe = true;
+        mrd_engine_ready(e, peer);
+    }
     if (peer->tx)
         mrd_engine_flows_close(e, peer, MRD_FLOW_IDLE_NS);
     if (peer->tx && without_grant(peer) && peer->tx->ask_ns <= e->now) {

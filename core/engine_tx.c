@@ -341,6 +341,8 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out 
 {
     bool held = false, more = false;
 
+    if (!mrd_list_empty(&peer->readies)) /* one that idled for long the peer may have forgotten */
+        mrd_engine_tx_half(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
         mrd_engine_put_ack(e, peer, o);
     if (peer->tx) {

@@ -21,6 +21,7 @@ void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t 
     flow->remote_qpn = remote_qpn;
     mrd_list_init(&flow->msgs);
     mrd_list_init(&flow->idle_node);
+    mrd_list_init(&flow->qp_node);
     mrd_list_init(&flow->peer_node);
 }
 

@@ -35,6 +35,7 @@ struct mrd_flow_tx {
     bool broken;
     uint32_t broken_msn;
     struct mrd_node msgs;      /* mrd_msg.flow_node, MSN order */
+    struct mrd_node qp_node;   /* on its queue pair's list */
     struct mrd_node idle_node; /* without messages: among those that are idle, or to be closed */
     uint64_t idle_ns;          /* since when */
     bool closing;              /* a CLOSE is on its way, and says: */

@@ -35,6 +35,8 @@ enum {
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
 
+/* Messages that only wait for receives: the peer is asked after so much silence of ours, before it forgets the space. */
+#define MRD_WAITING_NS (MRD_SEND_IDLE_LIFE_NS / 4)
 /* An ordered flow without messages for so long is closed. */
 #define MRD_FLOW_IDLE_NS (1 * MRD_SEC)
 /* Where a pool is empty, what can be had back is looked for no more often. */

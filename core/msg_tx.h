@@ -73,6 +73,7 @@ struct mrd_msg {
     uint8_t part_index; /* in its packet's chain */
     bool multi, has_id, signaled, is_inline, in_chain;
     bool abort_pending, aborted; /* an ABORT waits to be sent; was sent and is not acked yet */
+    bool hinted;                 /* this attempt was let go by a hint: failing costs no retry */
     bool settled;                /* ordered: it is over, and so are all before it */
     bool started;                /* a packet of it was sent once: the target may know it */
     struct mrd_sge *sge;         /* num_sge entries, owned by the queue pair */

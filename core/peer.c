@@ -126,6 +126,20 @@ void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
     mrd_pool_release(&peers->entries, peer);
 }
 
+void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn)
+{
+    memset(q, 0, sizeof(*q));
+    q->peer = peer;
+    q->qpn = qpn;
+    q->remote_qpn = remote_qpn;
+    q->rnr_at_ns = MRD_NEVER;
+    mrd_list_init(&q->msgs);
+    mrd_list_init(&q->retries);
+    mrd_list_init(&q->waiting);
+    mrd_list_init(&q->rnr_node);
+    mrd_list_init(&q->peer_node);
+}
+
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
                                       uint32_t num_paths, uint32_t tracker,
                                       const struct mrd_tune *tune, uint64_t now_ns)
@@ -142,7 +156,7 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->idle);
     mrd_list_init(&tx->closes);
     mrd_list_init(&tx->rnr);
-    mrd_list_init(&tx->unqueued);
+    mrd_txq_init(&tx->common, peer, 0, 0);
     mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
     mrd_sent_init(&tx->sent, &peers->pages, tracker, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);

@@ -118,7 +118,7 @@ struct mrd_tx_half {
     struct mrd_node idle;   /* mrd_flow_tx.idle_node: flows without messages, longest idle first */
     struct mrd_node closes; /* the same: whose end is to be told */
     struct mrd_node rnr;    /* mrd_txq.rnr_node: those with messages that wait for receives */
-    struct mrd_node unqueued; /* mrd_msg.node: refused, and there was no queue to wait in */
+    struct mrd_txq common;  /* where refused messages wait for which there is no queue to be had */
     struct mrd_ids ids;
 
     bool delay_base_valid;
@@ -178,6 +178,9 @@ struct mrd_peers {
     uint32_t max, index_bits; /* of an id; the upper bits are a generation */
     uint32_t generation;
 };
+
+/* An empty queue, on no list. */
+void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
 
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
                     uint32_t max_peers, uint32_t max_paths);

@@ -55,6 +55,7 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     mrd_list_init(&qp->free_recvs);
     mrd_list_init(&qp->posted);
     mrd_list_init(&qp->wants);
+    mrd_list_init(&qp->flows);
     mrd_list_init(&qp->node);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++) {
         struct mrd_msg *msg = &qp->msgs[i];
@@ -188,7 +189,7 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->next_offset = msg->acked_bytes = 0;
     msg->attempt = msg->vendor_err = 0;
     msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = false;
-    msg->settled = false;
+    msg->settled = msg->hinted = false;
     msg->rnr_doublings = 0;
     msg->num_sge = 0;
     if (msg->is_inline) {

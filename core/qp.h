@@ -41,6 +41,7 @@ struct mrd_qp_impl {
     struct mrd_recv *recvs;
     struct mrd_node free_recvs, posted;
     uint32_t num_posted;
+    struct mrd_node flows; /* mrd_flow_tx.qp_node */
     struct mrd_node wants; /* mrd_want.qp_node: peers that were refused for want of a receive */
     struct mrd_sge *sges;  /* of all slots */
     uint8_t *inline_data;

@@ -461,10 +461,12 @@ static void sim_flows__sender_full_is_eagain(void **state)
 static void sim_flows__target_full_is_a_refusal(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){
-        .seed = test_seed(), .hosts = 3, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
+        .seed = test_seed(), .hosts = 4, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
     (void)state;
 
     uint32_t first = send_qp(w, HOST_0, 0);
+
+    send_qp(w, HOST_3, 0); /* all peers together may have twice max_flows */
 
     sim_run_until_complete(w, 5 * MSEC_NS);
 

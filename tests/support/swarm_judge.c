@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/engine.h"
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
+#include "transport/context.h"
 
 enum { POLL_BURST = 8, GUARD_BYTES = 64 };
 
@@ -269,6 +271,16 @@ static void judge_order(struct swarm *s, const struct swarm_message *m)
     }
 }
 
+/* The host that a completion is from. */
+static uint32_t host_of(const struct swarm *s, uint32_t host, uint32_t peer_id)
+{
+    struct mrd_addr addr;
+
+    assert_int_equal(
+        mrd_engine_peer_addr(mrd_context_engine(s->host[host].context), peer_id, &addr), 0);
+    return addr.port - 1;
+}
+
 /*
  * The MR of a posted receive went. What is not complete then fails; only a message that was all
  * there, and waited for earlier ones of its flow, may still be told. Either way the memory is the
@@ -291,12 +303,14 @@ static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct m
         s->message[number].received = true;
         return;
     }
+    uint32_t from = host_of(s, s->qp[r->qp].host, wc->peer_id);
+
     for (uint32_t i = 0; i < s->num_messages; i++) {
         struct swarm_message *m = &s->message[i];
 
         if (m->to_qp != r->qp || m->opcode != MRD_WR_SEND || m->received ||
             m->len != wc->byte_len || s->qp[m->from_qp].order != MRD_ORDER_MSG ||
-            s->qp[m->from_qp].num != wc->src_qp)
+            s->qp[m->from_qp].num != wc->src_qp || s->qp[m->from_qp].host != from)
             continue;
         m->received = true;
         return;

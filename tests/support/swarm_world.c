@@ -9,7 +9,7 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-#define ARENA_BYTES (64ull << 20) /* address space; pages come when they are touched */
+#define ARENA_BYTES (1ull << 30) /* address space; pages come when they are touched */
 
 enum {
     MAX_SEND_SGE = 4,

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work that waits for long, while nothing is sent: the peer must not forget the space that it belongs to. */
+#include "core/engine_impl.h"
+#include "tests/support/world.h"
+
+static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)
+{
+    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                  .rnr_limited = true,
+                                                  .rnr_retry = rnr_retry,
+                                                  .rnr_timer_ns = rnr_timer_ns,
+                                                  .recv_bytes = 100,
+                                                  .no_receives = true});
+}
+
+/* Retries for ever, each after twice the delay, of which the greatest is longer than a space is remembered. */
+static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void **state)
+{
+    struct sim_world *w = create(MRD_RNR_RETRY_FOREVER, 500 * MSEC_NS);
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    for (unsigned i = 0; i < 100 && !w->messages[0].sent; i++)
+        sim_run(w, SEC_NS);
+    test_check(w->options.seed, !w->messages[0].sent, "failed after %llu ms, status %u",
+               (unsigned long long)(w->messages[0].sent_ns / MSEC_NS), w->messages[0].status);
+    sim_post_recvs(w, HOST_1, 0, 1, 100);
+    sim_run_until_complete(w, 100 * SEC_NS);
+    test_check(w->options.seed, w->messages[0].status == MRD_WC_SUCCESS, "status %u", w->messages[0].status);
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
+/*
+ * A peer was refused once for want of a receive, and gave up. Much later a receive is posted, and a message to that peer:
+ * READY must not go, and take the message with it, under an epoch that the peer forgot.
+ */
+static void sim_long_silence__ready_for_a_peer_that_was_silent_for_long(void **state)
+{
+    struct sim_world *w = create(0, 0);
+    uint32_t index;
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, SEC_NS);
+    assert_int_equal(w->messages[0].status, MRD_WC_RNR_RETRY_EXC_ERR);
+    sim_run(w, 30 * SEC_NS);
+    sim_post_recvs(w, HOST_0, 0, 1, 100);
+    sim_post_recvs(w, HOST_1, 0, 1, 100);
+    index = sim_send(w, HOST_1, HOST_0, 100);
+    sim_run_until_complete(w, SEC_NS);
+    test_check(w->options.seed, w->messages[index].status == MRD_WC_SUCCESS, "status %u, restarts %u",
+               w->messages[index].status, w->node[HOST_1].restarted);
+    assert_int_equal(w->node[HOST_1].restarted, 0);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_long_silence__a_message_that_waits_for_a_receive_for_long),
+        cmocka_unit_test(sim_long_silence__ready_for_a_peer_that_was_silent_for_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Limited retries and small tables: nobody fails, or waits for ever, because of hints or of others. */
+#include "core/engine_impl.h"
+#include "tests/support/world.h"
+#include "transport/context.h"
+
+static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
+{
+    return mrd_context_engine(w->node[host].context);
+}
+
+/*
+ * rnr_retry attempts, 100 ms between them: so long the receives may take. One comes every 50 us, and what they wake must
+ * not use up the retries of messages whose turn did not come.
+ */
+static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = hosts,
+                                                                 .rnr_limited = true,
+                                                                 .rnr_retry = rnr_retry,
+                                                                 .rnr_timer_ns = 100 * MSEC_NS,
+                                                                 .recv_bytes = 100,
+                                                                 .no_receives = true});
+    uint32_t num = 0, failed = 0;
+
+    for (uint32_t host = 1; host < hosts; host++)
+        for (uint32_t i = 0; i < per_host; i++, num++)
+            sim_send(w, host, HOST_0, 100);
+    sim_run(w, MSEC_NS);
+    for (uint32_t i = 0; i < num; i++) {
+        sim_post_recvs(w, HOST_0, 0, 1, 100);
+        sim_run(w, 50 * USEC_NS);
+    }
+    for (uint32_t i = 0; i < num; i++)
+        failed += w->messages[i].sent && w->messages[i].status != MRD_WC_SUCCESS;
+    test_check(w->options.seed, !failed, "%u of %u messages failed within %llu us, a retry takes 100000",
+               failed, num, (unsigned long long)(mrd_sim_now(w->sim) / USEC_NS));
+    sim_run_until_complete(w, 10 * SEC_NS);
+    sim_world_destroy(w);
+}
+
+static void sim_retries__retries_used_up_by_followers(void **state)
+{
+    (void)state;
+    limited(2, 32, 2);
+}
+
+static void sim_retries__retries_used_up_by_ready(void **state)
+{
+    (void)state;
+    limited(9, 1, 3);
+}
+
+/*
+ * A table of flows as large as both ends need: all get through, although all have messages outstanding all the time.
+ */
+static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .order = MRD_ORDER_MSG,
+                                                                 .qps = max_flows,
+                                                                 .max_flows = max_flows,
+                                                                 .rnr_limited = true,
+                                                                 .rnr_retry = rnr_retry,
+                                                                 .recv_bytes = 100});
+    uint32_t done[SIM_QPS_MAX] = {0}, last[SIM_QPS_MAX][2], failed = 0;
+
+    for (uint32_t qp = 0; qp < max_flows; qp++)
+        for (uint32_t i = 0; i < 2; i++)
+            last[qp][i] = sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+    for (uint32_t i = 0; i < 5000; i++) {
+        sim_run(w, 100 * USEC_NS);
+        for (uint32_t qp = 0; qp < max_flows; qp++) {
+            for (uint32_t k = 0; k < 2; k++) {
+                if (!w->messages[last[qp][k]].sent)
+                    continue;
+                done[qp] += w->messages[last[qp][k]].status == MRD_WC_SUCCESS;
+                failed += w->messages[last[qp][k]].status != MRD_WC_SUCCESS;
+                last[qp][k] = sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+            }
+        }
+    }
+    for (uint32_t qp = 0; qp < max_flows; qp++)
+        print_message("flow %u: %u\n", qp, done[qp]);
+    test_check(w->options.seed, !failed, "%u failed", failed);
+    for (uint32_t qp = 0; qp < max_flows; qp++)
+        test_check(w->options.seed, done[qp], "flow %u got nothing through in half a second; refused %llu times", qp,
+                   (unsigned long long)sim_counter(w, HOST_1, "rx_refuse_resources"));
+    sim_run_until_complete(w, SEC_NS);
+    sim_world_destroy(w);
+}
+
+static void sim_retries__all_flows_of_the_table_busy(void **state)
+{
+    (void)state;
+    busy_flows(8, 7);
+}
+
+static void sim_retries__all_flows_of_the_table_busy_limited(void **state)
+{
+    (void)state;
+    busy_flows(8, 6);
+}
+
+static struct mrd_txq *txq_of(struct mrd_engine *e)
+{
+    struct mrd_peer *peer = mrd_container_of(e->peers.all.next, struct mrd_peer, node);
+
+    return mrd_container_of(peer->tx->rnr.next, struct mrd_txq, rnr_node);
+}
+
+/*
+ * The table of send queues is used up by queues that starve: a message that was posted before, refused once, and has a
+ * receive now, gets through all the same.
+ */
+static void sim_retries__no_queue_to_wait_in(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .qps = 2,
+                                                                 .max_flows = 1,
+                                                                 .recv_bytes = 100,
+                                                                 .no_receives = true});
+    uint32_t index, late;
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    for (unsigned i = 0; i < 400; i++) { /* as soon as the first has left its queue */
+        struct sim_post post = {.to = HOST_1, .qp = 1, .len = 100, .opcode = MRD_WR_SEND};
+
+        if (!sim_try_post(w, &post, &index))
+            break;
+        sim_run(w, USEC_NS / 2);
+    }
+    assert_int_equal(w->num_messages, 2);
+    sim_run(w, MSEC_NS);
+    late = mrd_list_empty(&mrd_container_of(engine(w, HOST_0)->peers.all.next, struct mrd_peer, node)
+                               ->tx->common.waiting)
+               ? 2
+               : 0;
+    assert_int_equal(late, 0); /* one of the two found no queue to wait in */
+    late = engine(w, HOST_0)->txq_pool.used &&
+                   txq_of(engine(w, HOST_0))->qpn == w->node[HOST_0].qp[0]->qp_num
+               ? 1
+               : 0;
+    sim_post_recvs(w, HOST_1, late, 1, 100);
+    sim_run(w, 10 * SEC_NS);
+    test_check(w->options.seed, w->messages[late].sent, "a receive was there for 10 s");
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_retries__retries_used_up_by_followers),
+        cmocka_unit_test(sim_retries__retries_used_up_by_ready),
+        cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
+        cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
+        cmocka_unit_test(sim_retries__no_queue_to_wait_in),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
