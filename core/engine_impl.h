@@ -195,6 +195,11 @@ void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer says that its queue pair has so many receives. */
 void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
                          uint32_t receives);
+/*
+ * A message ended without a receive, for good: all that wait with it go at once. They learn the same within a round trip, or
+ * find receives that came meanwhile.
+ */
+void mrd_engine_wait_over(struct mrd_engine *e, const struct mrd_msg *msg);
 /* A message that needed a receive got one: others of its queue may, too. */
 void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg);
 /* At the target: the peer was refused; it is told when receives are posted. A hint: it may be left out. */

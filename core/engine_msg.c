@@ -401,6 +401,7 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
         msg->rnr_left--;
     msg->state = MRD_MSG_RNR_WAIT;
     msg->rnr_usec = rnr_usec;
+    msg->refused_ns = e->now;
     /* What is left of it in flight may not meet the next attempt: first all of it is acked. */
     if (!msg->has_id)
         mrd_engine_wait(e, msg);
@@ -455,6 +456,7 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
+    mrd_engine_wait_over(e, msg);
     /* A hard refusal has freed the message's place in the order; giving up has not. */
     cancel_with(e, msg, status_of(entry->code), retry && msg->flow);
 }

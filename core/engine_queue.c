@@ -183,20 +183,6 @@ void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
     mrd_engine_ready(e, q->peer);
 }
 
-void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_txq *q = mrd_engine_txq(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
-
-    if (!q)
-        q = &msg->peer->tx->common;
-    if (mrd_list_empty(&q->rnr_node)) {
-        q->rnr_doublings = msg->rnr_doublings;
-        q->rnr_usec = msg->rnr_usec;
-        arm(e, q);
-    }
-    wait_on(q, msg);
-}
-
 static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg,
                         uint8_t doublings, bool hinted)
 {
@@ -207,6 +193,18 @@ static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
     msg->hinted = hinted;
     /* What was never sent keeps its place: it may be too far ahead in the order to go now. */
     queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
+}
+
+/* Receives were announced after it was refused, or so shortly before that the refusal may have been overtaken. */
+static bool is_ready(const struct mrd_msg *msg)
+{
+    struct mrd_tx_half *tx = msg->peer->tx;
+
+    if (!tx->ready_ns || tx->ready_qpn != msg->dst_qpn ||
+        tx->ready_ns + tx->loss.srtt_ns < msg->refused_ns)
+        return false;
+    tx->ready_ns = 0; /* once */
+    return true;
 }
 
 /*
@@ -241,6 +239,24 @@ static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
     return false;
 }
 
+void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    struct mrd_txq *q = mrd_engine_txq(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+
+    if (!q)
+        q = &msg->peer->tx->common;
+    if (mrd_list_empty(&q->rnr_node)) {
+        q->rnr_doublings = msg->rnr_doublings;
+        q->rnr_usec = msg->rnr_usec;
+        arm(e, q);
+    }
+    wait_on(q, msg);
+    if (is_ready(msg)) {
+        release_one(e, q, msg, 0, true);
+        still_waits(e, q);
+    }
+}
+
 void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -269,6 +285,8 @@ void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
 {
     struct mrd_node *n, *next;
 
+    peer->tx->ready_qpn = remote_qpn;
+    peer->tx->ready_ns = e->now;
     for (n = peer->tx->rnr.next; n != &peer->tx->rnr; n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
@@ -281,6 +299,22 @@ void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         q->rnr_doublings = 0;
         arm(e, q);
     }
+}
+
+void mrd_engine_wait_over(struct mrd_engine *e, const struct mrd_msg *msg)
+{
+    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+
+    if (!q || mrd_list_empty(&q->rnr_node))
+        return;
+    for (struct mrd_node *n = q->waiting.next; n != &q->waiting; n = n->next) {
+        struct mrd_msg *other = mrd_container_of(n, struct mrd_msg, node);
+
+        if (other->rnr_left != MRD_RNR_RETRY_FOREVER)
+            other->rnr_left = 0;
+    }
+    release(e, q, 0, UINT32_MAX, 0, false);
+    still_waits(e, q);
 }
 
 void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)

@@ -62,6 +62,7 @@ struct mrd_msg {
     uint32_t psn;           /* SENDING and not multi: its packet */
     uint8_t op, part_flags; /* as on the wire */
     uint32_t rnr_usec;      /* RNR_WAIT: the target's delay */
+    uint64_t refused_ns;    /* and when it was refused */
     uint32_t post_seq;      /* order of posting, context-wide */
     uint8_t attempt;        /* counts attempts, modulo 256 */
     uint8_t state;

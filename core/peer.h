@@ -118,6 +118,8 @@ struct mrd_tx_half {
     struct mrd_node idle;   /* mrd_flow_tx.idle_node: flows without messages, longest idle first */
     struct mrd_node closes; /* the same: whose end is to be told */
     struct mrd_node rnr;    /* mrd_txq.rnr_node: those with messages that wait for receives */
+    uint32_t ready_qpn;     /* of the last READY that came, */
+    uint64_t ready_ns;      /* and when */
     struct mrd_txq common;  /* where refused messages wait for which there is no queue to be had */
     struct mrd_ids ids;
 

@@ -34,8 +34,9 @@ static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
     }
     for (uint32_t i = 0; i < num; i++)
         failed += w->messages[i].sent && w->messages[i].status != MRD_WC_SUCCESS;
-    test_check(w->options.seed, !failed, "%u of %u messages failed within %llu us, a retry takes 100000",
-               failed, num, (unsigned long long)(mrd_sim_now(w->sim) / USEC_NS));
+    test_check(w->options.seed, !failed,
+               "%u of %u messages failed within %llu us, a retry takes 100000", failed, num,
+               (unsigned long long)(mrd_sim_now(w->sim) / USEC_NS));
     sim_run_until_complete(w, 10 * SEC_NS);
     sim_world_destroy(w);
 }
@@ -68,7 +69,9 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 
     for (uint32_t qp = 0; qp < max_flows; qp++)
         for (uint32_t i = 0; i < 2; i++)
-            last[qp][i] = sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+            last[qp][i] =
+                sim_post(w, &(struct sim_post){
+                                .to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
     for (uint32_t i = 0; i < 5000; i++) {
         sim_run(w, 100 * USEC_NS);
         for (uint32_t qp = 0; qp < max_flows; qp++) {
@@ -77,7 +80,9 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
                     continue;
                 done[qp] += w->messages[last[qp][k]].status == MRD_WC_SUCCESS;
                 failed += w->messages[last[qp][k]].status != MRD_WC_SUCCESS;
-                last[qp][k] = sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+                last[qp][k] = sim_post(
+                    w, &(struct sim_post){
+                           .to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
             }
         }
     }
@@ -85,7 +90,8 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
         print_message("flow %u: %u\n", qp, done[qp]);
     test_check(w->options.seed, !failed, "%u failed", failed);
     for (uint32_t qp = 0; qp < max_flows; qp++)
-        test_check(w->options.seed, done[qp], "flow %u got nothing through in half a second; refused %llu times", qp,
+        test_check(w->options.seed, done[qp],
+                   "flow %u got nothing through in half a second; refused %llu times", qp,
                    (unsigned long long)sim_counter(w, HOST_1, "rx_refuse_resources"));
     sim_run_until_complete(w, SEC_NS);
     sim_world_destroy(w);
@@ -116,11 +122,8 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
  */
 static void sim_retries__no_queue_to_wait_in(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                                 .qps = 2,
-                                                                 .max_flows = 1,
-                                                                 .recv_bytes = 100,
-                                                                 .no_receives = true});
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .qps = 2, .max_flows = 1, .recv_bytes = 100, .no_receives = true});
     uint32_t index, late;
     (void)state;
 
@@ -134,10 +137,11 @@ static void sim_retries__no_queue_to_wait_in(void **state)
     }
     assert_int_equal(w->num_messages, 2);
     sim_run(w, MSEC_NS);
-    late = mrd_list_empty(&mrd_container_of(engine(w, HOST_0)->peers.all.next, struct mrd_peer, node)
-                               ->tx->common.waiting)
-               ? 2
-               : 0;
+    late =
+        mrd_list_empty(&mrd_container_of(engine(w, HOST_0)->peers.all.next, struct mrd_peer, node)
+                            ->tx->common.waiting)
+            ? 2
+            : 0;
     assert_int_equal(late, 0); /* one of the two found no queue to wait in */
     late = engine(w, HOST_0)->txq_pool.used &&
                    txq_of(engine(w, HOST_0))->qpn == w->node[HOST_0].qp[0]->qp_num
@@ -149,6 +153,79 @@ static void sim_retries__no_queue_to_wait_in(void **state)
     sim_world_destroy(w);
 }
 
+/* Messages that wait for receives of a queue pair that goes into error end soon, not one in 64 delays. */
+static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
+{
+    enum { MESSAGES = 1000 };
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .order = order,
+                                                                 .send_wr = MESSAGES,
+                                                                 .rnr_limited = true,
+                                                                 .rnr_retry = rnr_retry,
+                                                                 .recv_bytes = 100,
+                                                                 .no_receives = true});
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+    uint32_t open = 0;
+
+    for (uint32_t i = 0; i < 2; i++)
+        sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 20 * MSEC_NS);
+    for (uint32_t i = 2; i < MESSAGES; i++)
+        sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 20 * MSEC_NS);
+    if (dies)
+        assert_int_equal(mrd_modify_qp(w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+    sim_run(w, SEC_NS);
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        open += !w->messages[i].sent;
+    test_check(w->options.seed, !open, "%u of %u messages still wait after a second", open,
+               MESSAGES);
+    sim_world_destroy(w);
+}
+
+static void sim_retries__those_that_wait_for_a_dead_queue_pair(void **state)
+{
+    (void)state;
+    ends_soon(MRD_ORDER_NONE, true, MRD_RNR_RETRY_FOREVER);
+}
+
+static void sim_retries__those_that_wait_for_a_dead_queue_pair_in_order(void **state)
+{
+    (void)state;
+    ends_soon(MRD_ORDER_MSG, true, MRD_RNR_RETRY_FOREVER);
+}
+
+/* Of those whose retries are limited (6 of up to 6.4 ms each) none waits for the ends of all before it. */
+static void sim_retries__limited_retries_one_after_the_other(void **state)
+{
+    (void)state;
+    ends_soon(MRD_ORDER_NONE, false, 6);
+}
+
+/* The receive is posted just after a further refusal: what it tells must not be lost on the sender. */
+static void ready_early(uint32_t len)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .rnr_timer_ns = 10 * MSEC_NS, .recv_bytes = len, .no_receives = true});
+
+    sim_send(w, HOST_0, HOST_1, len);
+    while (sim_counter(w, HOST_1, "rx_refuse_rnr") < 8)
+        sim_run(w, USEC_NS);
+    sim_post_recvs(w, HOST_1, 0, 1, len);
+    sim_run(w, 20 * MSEC_NS);
+    test_check(w->options.seed, w->messages[0].sent,
+               "%u bytes: a receive is there for twice the delay, and the next try is 640 ms away",
+               len);
+    sim_world_destroy(w);
+}
+
+static void sim_retries__ready_while_the_attempt_ends(void **state)
+{
+    (void)state;
+    ready_early(100);
+    ready_early(5000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +234,10 @@ int main(void)
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
         cmocka_unit_test(sim_retries__no_queue_to_wait_in),
+        cmocka_unit_test(sim_retries__ready_while_the_attempt_ends),
+        cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair),
+        cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair_in_order),
+        cmocka_unit_test(sim_retries__limited_retries_one_after_the_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
