@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How long a peer's space is remembered, so that no late copy of its packets is executed again. */
+#include "tests/unit/engine_pair.h"
+
+enum { BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A first contact is executed; the frame, of which a copy may come late. */
+static struct pair_frame first_contact(struct pair *p)
+{
+    struct pair_frame first;
+    struct mrd_wc wc;
+
+    pair_begin(p);
+    pair_post_recv(p, 1, 0, BYTES);
+    pair_post_recv(p, 1, BYTES, BYTES);
+    pair_post(p, 0, MRD_WR_SEND, 0, BYTES);
+    pair_turn(p, 0);
+    first = p->end[1].inbox[0];
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 1, &wc), 1);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    return first;
+}
+
+/* After this all that was sent is dead. */
+static uint64_t dead_ns(const struct pair *p)
+{
+    return MRD_SEND_IDLE_LIFE_NS + p->config.peer_timeout_ns + 2 * MRD_PACKET_LIFE_NS + MRD_SEC;
+}
+
+/* The copy waited in the receive queue while we were stopped: our absence makes no space older. */
+static void mrd_engine_identify__a_stall_expires_no_space(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame first = first_contact(p);
+    struct mrd_wc wc;
+
+    (void)state;
+    p->now += 2 * dead_ns(p);
+    mrd_engine_begin(p->end[1].e, p->now);
+    pair_rx_one(p, 1, &first);
+    assert_int_equal(pair_poll(p, 1, &wc), 0);
+    assert_int_equal(p->end[1].e->stats.rx_duplicates, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* While we listen it is held for as long as a copy of its packets may live, and no longer. */
+static void mrd_engine_identify__silence_expires_a_space(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame first = first_contact(p);
+    uint64_t heard_ns = p->now;
+    struct mrd_wc wc;
+
+    (void)state;
+    p->now = heard_ns + dead_ns(p) - 2 * MRD_SEC;
+    mrd_engine_drained(p->end[1].e, p->now);
+    pair_rx_one(p, 1, &first);
+    assert_int_equal(pair_poll(p, 1, &wc), 0);
+    p->now += dead_ns(p);
+    mrd_engine_drained(p->end[1].e, p->now);
+    pair_rx_one(p, 1, &first);
+    assert_int_equal(pair_poll(p, 1, &wc), 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_identify__a_stall_expires_no_space),
+        cmocka_unit_test(mrd_engine_identify__silence_expires_a_space),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

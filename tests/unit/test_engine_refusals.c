@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Refusals outlive the send half that they were to go by, and the PSNs that they are about wait for them; but only those
+ * of the space in which they were made.
+ */
+#include "tests/unit/engine_pair.h"
+
+enum { TARGET = 0, SENDER = 1, BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_peer *only_peer(const struct pair *p, unsigned at)
+{
+    return mrd_container_of(p->end[at].e->peers.all.next, struct mrd_peer, node);
+}
+
+/* A write that the target will refuse: its queue pair takes none without a valid key. */
+static void post_bad(struct pair *p)
+{
+    uint32_t rkey = p->end[TARGET].mr->rkey;
+
+    p->end[TARGET].mr->rkey ^= 1;
+    pair_post(p, SENDER, MRD_WR_RDMA_WRITE, 0, BYTES);
+    p->end[TARGET].mr->rkey = rkey;
+}
+
+/* The two know each other, and no timer runs. */
+static void begin(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_begin(p);
+    for (unsigned i = 0; i < 2; i++)
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(p, p->now + MRD_SEC);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pair_poll(p, i, &wc), 1);
+}
+
+/* The other end forgot the space that `at` sends in, and nothing else. */
+static void reset(struct pair *p, unsigned at)
+{
+    struct mrd_wire_head head = {.type = MRD_WIRE_RESET,
+                                 .src_inc = 1000 + 1 - at,
+                                 .dst_inc = 1000 + at,
+                                 .epoch = only_peer(p, at)->tx->epoch,
+                                 .live_epoch = only_peer(p, 1 - at)->tx->epoch,
+                                 .reply = p->end[1 - at].addr.port};
+    struct pair_frame f;
+    uint8_t *end = mrd_wire_put_head(f.data, &head);
+
+    mrd_wire_seal(f.data, end);
+    f.len = (uint32_t)(end - f.data);
+    pair_rx_one(p, at, &f);
+    assert_int_equal(p->end[at].e->stats.rx_resets, 1);
+}
+
+/* All that the end has received but not read goes to it, and nothing leaves yet. */
+static void read_only(struct pair *p, unsigned at)
+{
+    for (unsigned i = 0; i < p->end[at].num_inbox; i++)
+        pair_rx_one(p, at, &p->end[at].inbox[i]);
+    p->end[at].num_inbox = 0;
+}
+
+static void expect_refused(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_settle(p, p->now + 100 * MRD_MSEC);
+    assert_int_equal(pair_poll(p, SENDER, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
+    pair_end(p);
+}
+
+/* The target's send half ends while a refusal waits in it: the next one takes it, and the sender learns. */
+static void mrd_engine_flush_tx__refusals_that_wait_move_on(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    begin(p);
+    post_bad(p);
+    pair_turn(p, SENDER);
+    read_only(p, TARGET);
+    assert_false(mrd_list_empty(&only_peer(p, TARGET)->tx->refusals));
+    reset(p, TARGET);
+    expect_refused(p);
+}
+
+/* The same with a refusal that was sent, and lost. */
+static void mrd_engine_flush_tx__refusals_in_flight_move_on(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    begin(p);
+    post_bad(p);
+    pair_turn(p, SENDER);
+    pair_turn(p, TARGET);
+    assert_true(mrd_list_empty(&only_peer(p, TARGET)->tx->refusals));
+    p->end[SENDER].num_inbox = 0;
+    reset(p, TARGET);
+    expect_refused(p);
+}
+
+/*
+ * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was refused as well: that one
+ * waits for its own refusal, whatever becomes of that.
+ */
+static void mrd_engine_record_done__refusal_of_an_earlier_space(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame ack;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(p);
+    reset(p, SENDER); /* so that the refused PSN is the first of its space, both times */
+    p->end[SENDER].e->stats.rx_resets = 0;
+    post_bad(p);
+    pair_turn(p, SENDER);
+    pair_turn(p, TARGET);
+    pair_turn(p, SENDER);
+    p->now += MRD_MSEC; /* the ack of the refusal need not wait for more packets */
+    pair_turn(p, SENDER);
+    assert_true(p->end[TARGET].num_inbox > 0);
+    ack = p->end[TARGET].inbox[p->end[TARGET].num_inbox - 1];
+    p->end[TARGET].num_inbox = 0;
+
+    reset(p, SENDER);
+    while (pair_poll(p, SENDER, &wc))
+        ;
+    post_bad(p);
+    pair_turn(p, SENDER);
+    pair_turn(p, TARGET);
+    assert_int_equal(p->end[TARGET].e->stats.tx_refusals, 2);
+    p->end[SENDER].num_inbox = 0; /* the second refusal is lost */
+    pair_rx_one(p, TARGET, &ack);
+    assert_int_equal(only_peer(p, TARGET)->rx->rcv.num_held, 1);
+    expect_refused(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_flush_tx__refusals_that_wait_move_on),
+        cmocka_unit_test(mrd_engine_flush_tx__refusals_in_flight_move_on),
+        cmocka_unit_test(mrd_engine_record_done__refusal_of_an_earlier_space),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Timeouts that were needless, and when a silent peer is given up. */
+#include "tests/unit/engine_pair.h"
+
+enum { PACKETS = 12, LEAD_NS = 1000 * 1000 };
+
+static struct pair pair; /* large, and begun anew by each test */
+static struct pair_frame sent[PACKETS];
+
+static struct mrd_peer *only_peer(const struct pair *p, unsigned at)
+{
+    return mrd_container_of(p->end[at].e->peers.all.next, struct mrd_peer, node);
+}
+
+static uint64_t deadline_ns(const struct pair *p)
+{
+    uint64_t at_ns = mrd_engine_deadline(p->end[0].e);
+
+    return at_ns > p->now ? at_ns : p->now; /* 0: it has something to do now */
+}
+
+/* To the sender's next deadline; what it sends is lost. */
+static void next_deadline(struct pair *p)
+{
+    p->now = deadline_ns(p);
+    pair_turn(p, 0);
+    p->end[1].num_inbox = 0;
+}
+
+/* PACKETS packets leave and are held up, in sent[], until the sender timed out. */
+static void time_out(struct pair *p)
+{
+    struct mrd_peer *peer;
+
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), PACKETS);
+    memcpy(sent, p->end[1].inbox, sizeof(sent));
+    p->end[1].num_inbox = 0;
+    peer = only_peer(p, 0);
+    while (!peer->timeouts)
+        next_deadline(p);
+}
+
+/* One of the packets that were held up comes, and its ack. */
+static void arrives(struct pair *p, unsigned packet)
+{
+    pair_rx_one(p, 1, &sent[packet]);
+    p->now += LEAD_NS; /* its ack need not wait for another packet */
+    pair_turn(p, 1);
+    assert_true(p->end[0].num_inbox > 0);
+    mrd_engine_begin(p->end[0].e, p->now);
+    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    p->end[0].num_inbox = 0;
+}
+
+/* The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the window is as before. */
+static void mrd_engine_rx_ack__needless_timeout_is_undone(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+    double before;
+
+    (void)state;
+    time_out(p);
+    tx = only_peer(p, 0)->tx;
+    before = tx->timeout_cwnd;
+    assert_true(tx->cc.cwnd_bytes < before);
+    arrives(p, PACKETS - 1);
+    assert_true(tx->cc.cwnd_bytes >= before);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* It is of one that was sent again: which copy came is not known, and the window stays small. */
+static void mrd_engine_rx_ack__timeout_of_a_repeated_packet_stays(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+    double before;
+
+    (void)state;
+    time_out(p);
+    tx = only_peer(p, 0)->tx;
+    before = tx->timeout_cwnd;
+    assert_true(tx->cc.cwnd_bytes < before);
+    arrives(p, 0);
+    assert_true(tx->cc.cwnd_bytes < before);
+    assert_int_equal(tx->timeout_ns, 0); /* judged, once and for all */
+    arrives(p, PACKETS - 1);
+    assert_true(tx->cc.cwnd_bytes < before);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+static uint64_t probes(const struct pair *p)
+{
+    return p->end[0].e->stats.retx_tail + p->end[0].e->stats.retx_timeout;
+}
+
+static void end_unreachable(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
+/* However short the timeout: only five unanswered probes tell that nobody is there. */
+static void mrd_engine_fire__five_probes_before_giving_up(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_config(p);
+    p->config.peer_timeout_ns = MRD_USEC;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_turn(p, 0);
+    while (!p->end[0].e->stats.peers_unreachable) {
+        assert_true(probes(p) <= MRD_PROBES_MIN);
+        next_deadline(p);
+    }
+    assert_int_equal(probes(p), MRD_PROBES_MIN);
+    p->end[1].num_inbox = 0;
+    end_unreachable(p);
+}
+
+/* After a long stall of our own the five are counted anew: answers to those before it may be lost. */
+static void mrd_engine_fire__five_probes_after_a_stall(void **state)
+{
+    struct pair *p = &pair;
+    uint64_t before, end_ns, gap_ns = 0;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    end_ns = p->now + p->config.peer_timeout_ns;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_turn(p, 0);
+    while (p->now + 2 * gap_ns < end_ns) { /* two more probes, and the timeout is over */
+        gap_ns = deadline_ns(p) - p->now;
+        next_deadline(p);
+    }
+    before = probes(p);
+    assert_true(before > MRD_PROBES_MIN && !p->end[0].e->stats.peers_unreachable);
+    p->now = deadline_ns(p) + MRD_SEC;
+    pair_turn(p, 0);
+    while (!p->end[0].e->stats.peers_unreachable)
+        next_deadline(p);
+    assert_true(probes(p) >= before + MRD_PROBES_MIN);
+    p->end[1].num_inbox = 0;
+    end_unreachable(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_rx_ack__needless_timeout_is_undone),
+        cmocka_unit_test(mrd_engine_rx_ack__timeout_of_a_repeated_packet_stays),
+        cmocka_unit_test(mrd_engine_fire__five_probes_before_giving_up),
+        cmocka_unit_test(mrd_engine_fire__five_probes_after_a_stall),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
