@@ -1,0 +1,327 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+usage()
+{
+    cat <<'USAGE'
+Does a test notice when a rule of core/ is broken? Makes small wrong changes of it, one at a time, and runs the unit and
+the simulated tests until one fails.
+
+usage: mutate.sh [--only NAME]... [--sample N --turn K] [--swarm] [--seeds N] [--jobs N] [--build DIRECTORY] [--list]
+
+  --only NAME        this one; may be given more than once (default: all)
+  --sample N         N of them, another N each turn: after all turns each had its own
+  --turn K           whose turn it is, any number (default: 0)
+  --swarm            only the swarm, and tell the first seed that fails
+  --seeds N          seeds of the swarm (default: 600)
+  --jobs N           so many at a time (default: the number of cores)
+  --build DIRECTORY  where to build; kept for the next time (default: build-mutate)
+  --list             only their names and the rules that they break
+  --help             this text
+
+tests/mutations/*.txt holds them; its README.md says how. Prints a line for each: the test that fails, or SURVIVES.
+Needs cmake, ninja and cmocka. Exit status: 0 if all were noticed, 1 if some survived, 2 if something is wrong: an
+option, a change that does not apply or compile, a test that fails without one.
+USAGE
+}
+
+die()
+{
+    printf 'mutate.sh: %s\n' "$*" >&2
+    exit 2
+}
+
+# ---------------------------------------------------------------------------------------- the list
+
+# parse FILE...: $scratch/list/0001/{name,rule,file,tests,old,new} and so on.
+parse()
+{
+    local line at=head dir='' n=0 where
+
+    for where; do
+        while IFS= read -r line || [[ -n $line ]]; do
+            case $at:$line in
+            old:'--- new') at=new ;;
+            new:'--- end') at=head ;;
+            old:* | new:*) printf '%s\n' "$line" >>"$dir/$at" ;;
+            head: | head:'#'*) ;;
+            head:'name '*)
+                printf -v dir '%s/list/%04d' "$scratch" $((++n))
+                mkdir -p "$dir"
+                : >"$dir/tests"
+                : >"$dir/new"
+                printf '%s\n' "${line#name }" >"$dir/name"
+                ;;
+            head:'rule '* | head:'file '* | head:'tests '*) printf '%s\n' "${line#* }" >"$dir/${line%% *}" ;;
+            head:'--- old') at=old ;;
+            *) die "$where: what is '$line'?" ;;
+            esac
+        done <"$where"
+        [[ $at == head ]] || die "$where: the last one has no end"
+    done
+    local twice
+    twice=$(cat "$scratch"/list/*/name | sort | uniq -d)
+    [[ -z $twice ]] || die "two are named $twice"
+}
+
+# apply DIRECTORY: the changed file on stdout; 1: the old text is not there exactly once.
+apply()
+{
+    local text old new before after
+
+    text=$'\n'$(<"$root/$(<"$1/file")")$'\n'
+    old=$'\n'$(<"$1/old")$'\n'
+    new=$(<"$1/new")
+    before=${text%%"$old"*} after=${text#*"$old"}
+    [[ $after != "$text" && $'\n'$after != *"$old"* ]] || return 1
+    printf '%s\n%s%s' "${before#$'\n'}" "${new:+$new$'\n'}" "$after"
+}
+
+# ---------------------------------------------------------------------------------------- building and running
+
+# Everything without a change; for each test its program, how it is linked, and its processor time in 1/100 s.
+build_all()
+{
+    local log=$scratch/build test ms status
+
+    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1 -DMRD_LTO=OFF \
+        -DMRD_TOOLS=OFF -DMRD_IBV=OFF -DMRD_TESTS=ON >"$log" 2>&1 || { cat "$log" >&2; die 'cmake'; }
+    mkdir -p "$build/mutate"
+    ninja -C "$build" -t targets all | sed -nE 's,^tests/(unit|sim)/(test_[a-z0-9_]*): C_EXECUTABLE.*,\1/\2,p' |
+        grep -vE '/test_(thread|perf|exp)_' >"$scratch/programs"
+    if ((swarm)); then
+        sed -i '/test_swarm$/!d' "$scratch/programs"
+    fi
+    [[ -s $scratch/programs ]] || die 'no tests: is cmocka there?'
+    sed 's,^,tests/,' "$scratch/programs" | xargs ninja -C "$build" >"$log" 2>&1 || { cat "$log" >&2; die 'ninja'; }
+    while IFS=/ read -r folder test; do
+        ninja -C "$build" -t commands "tests/$folder/$test" | tail -n 1 >"$build/mutate/$test.link"
+        [[ $build/mutate/$test.time -nt $build/tests/$folder/$test ]] || printf '%s\n' "$folder/$test"
+    done <"$scratch/programs" | xargs -r -P "$jobs" -n 1 bash -c 'measure "$1" || exit 255' mutate ||
+        die 'a test fails as it is'
+}
+
+# measure FOLDER/TEST
+measure()
+{
+    local test=${1#*/} status=0
+
+    limited 300 "$build/tests/$1" >"$scratch/$test.log" 2>&1 || status=$?
+    if ((status != 0 && status != 77)); then
+        cat "$scratch/$test.log" >&2
+        printf 'mutate.sh: %s fails as it is\n' "$test" >&2
+        return 1
+    fi
+    tail -n 1 "$scratch/$test.log" >"$build/mutate/$test.time"
+}
+
+# limited SECONDS PROGRAM: no longer than that, in processor time; the last line on stdout is what it took, in 1/100 s.
+limited()
+{
+    (
+        ulimit -c 0
+        ulimit -t "$1"
+        TIMEFORMAT='%U'
+        export MRD_SWARM_SEEDS=$seeds
+        time timeout -s KILL $((10 * $1)) "$2"
+    ) 2>&1
+}
+export -f limited measure
+
+# link TEST OBJECT PROGRAM: its own objects and the changed one go before the library.
+link()
+{
+    local command
+
+    command=$(<"$build/mutate/$1.link")
+    command=${command/ -o tests\/*([a-z])\/"$1" / "$2" -o "$3" }
+    (cd "$build" && eval "$command")
+}
+
+# how STATUS: in a word
+how()
+{
+    case $1 in
+    134) echo 'an assertion fails' ;;
+    137 | 152) echo 'hangs' ;;
+    139 | 136 | 135) echo 'crashes' ;;
+    *) echo 'fails' ;;
+    esac
+}
+
+# tests_of DIRECTORY: those that are named, that of the file, and all others, the shortest first and the swarm last.
+tests_of()
+{
+    local file test
+
+    file=$(<"$1/file")
+    {
+        tr ' ' '\n' <"$1/tests"
+        printf 'test_%s\n' "$(basename "$file" .c)"
+        for test in "$build"/mutate/*.time; do
+            printf '%s %s\n' "$(<"$test")" "$(basename "$test" .time)"
+        done | sort -n | cut -d ' ' -f 2 | grep -vx test_swarm
+        echo test_swarm
+    } | awk 'NF && !seen[$0]++' | while read -r test; do
+        [[ ! -e $build/mutate/$test.link ]] || printf '%s\n' "$test"
+    done
+}
+
+# one DIRECTORY: prints "killed NAME: by whom", "SURVIVES NAME: rule" or "error NAME: why".
+one()
+{
+    local dir=$1 name file work=$1/work test status seconds command
+
+    exec 2>/dev/null # the shell says there which signal ended a program; so does the status
+    shopt -s extglob
+    name=$(<"$dir/name")
+    file=$(<"$dir/file")
+    mkdir "$work"
+    command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/$(basename "$file").o" | tail -n 1)
+    command=${command%% -MD *}
+    if ! apply "$dir" >"$work/$(basename "$file")"; then
+        printf 'error %s: its old text is not in %s exactly once\n' "$name" "$file"
+        return
+    fi
+    if ! (cd "$work" && eval "$command -w -o changed.o -c '$(basename "$file")'") >"$work/log" 2>&1; then
+        printf 'error %s: it does not compile\n' "$name"
+        return
+    fi
+    if ((swarm)); then
+        one_swarm "$name" "$dir"
+    else
+        one_tests "$name" "$dir"
+    fi
+    rm -r "$work"
+}
+
+one_tests()
+{
+    local test status seconds
+
+    while read -r test; do
+        if ! link "$test" "$2/work/changed.o" "$2/work/$test" >"$2/work/log" 2>&1; then
+            printf 'error %s: %s cannot be linked\n' "$1" "$test"
+            return
+        fi
+        seconds=$(<"$build/mutate/$test.time")
+        status=0
+        limited $((10 + 5 * ${seconds%.*})) "$2/work/$test" >"$2/work/log" || status=$?
+        rm "$2/work/$test"
+        if ((status != 0 && status != 77)); then
+            printf 'killed %s: %s %s\n' "$1" "$test" "$(how $status)"
+            return
+        fi
+    done < <(tests_of "$2")
+    printf 'SURVIVES %s: %s\n' "$1" "$(<"$2/rule")"
+}
+
+# Each seed in a process of its own, so that one that crashes or hangs is known.
+one_swarm()
+{
+    local seed status
+
+    if ! link test_swarm "$2/work/changed.o" "$2/work/swarm" >"$2/work/log" 2>&1; then
+        printf 'error %s: test_swarm cannot be linked\n' "$1"
+        return
+    fi
+    for ((seed = 1; seed <= seeds; seed++)); do
+        status=0
+        MRD_SWARM_ONCE=1 MRD_TEST_SEED=$seed limited 30 "$2/work/swarm" >"$2/work/log" || status=$?
+        if ((status)); then
+            printf 'killed %s: seed %d %s\n' "$1" "$seed" "$(how $status)"
+            return
+        fi
+    done
+    printf 'SURVIVES %s: %s\n' "$1" "$(<"$2/rule")"
+}
+export -f apply link how tests_of one one_tests one_swarm
+
+# ---------------------------------------------------------------------------------------- options
+
+# number OPTION TEXT LEAST
+number()
+{
+    [[ $2 =~ ^[0-9]{1,9}$ ]] && ((10#$2 >= $3)) || die "$1 takes a number from $3 on, not '$2'"
+}
+
+only=() sample=0 turn=0 swarm=0 seeds=600 jobs=$(nproc) build=$root/build-mutate list=0
+
+options=$(getopt -n mutate.sh -o h -l only:,sample:,turn:,swarm,seeds:,jobs:,build:,list,help -- "$@") || exit 2
+eval set -- "$options"
+while [[ $1 != -- ]]; do
+    case $1 in
+    --only)
+        only+=("$2")
+        shift
+        ;;
+    --sample | --seeds | --jobs)
+        number "$1" "$2" 1
+        printf -v "${1#--}" '%d' "$((10#$2))"
+        shift
+        ;;
+    --turn)
+        number "$1" "$2" 0
+        turn=$((10#$2))
+        shift
+        ;;
+    --build)
+        build=$(realpath -m "$2")
+        shift
+        ;;
+    --swarm) swarm=1 ;;
+    --list) list=1 ;;
+    *)
+        usage
+        exit 0
+        ;;
+    esac
+    shift
+done
+shift
+only+=("$@") # --only NAME NAME...
+(($# == 0 || ${#only[@]} > $#)) || die "what is '$1'?"
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export root build scratch swarm seeds
+
+parse "$root"/tests/mutations/*.txt
+all=("$scratch"/list/*)
+chosen=()
+turns=$((sample ? (${#all[@]} + sample - 1) / sample : 1))
+for i in "${!all[@]}"; do
+    ((i % turns == turn % turns)) || continue
+    ((${#only[@]} == 0)) || printf '%s\n' "${only[@]}" | grep -qxF "$(<"${all[i]}/name")" || continue
+    chosen+=("${all[i]}")
+done
+for name in "${only[@]}"; do
+    grep -qxF "$name" "$scratch"/list/*/name || die "there is no $name"
+done
+if ((list)); then
+    for dir in "${chosen[@]}"; do
+        printf '%s: %s\n' "$(<"$dir/name")" "$(<"$dir/rule")"
+    done
+    exit
+fi
+for tool in cmake ninja; do
+    command -v $tool >/dev/null || die "no $tool"
+done
+build_all
+
+killed=0 survived=0 errors=0
+while read -r result line; do
+    case $result in
+    killed) ((++killed)) ;;
+    SURVIVES) ((++survived)) ;;
+    *) ((++errors)) ;;
+    esac
+    printf '%s %s\n' "$result" "$line"
+done < <(printf '%s\n' "${chosen[@]}" | xargs -P "$jobs" -n 1 bash -c 'one "$1"' mutate)
+printf '%d noticed, %d survived, %d in error\n' $killed $survived $errors
+((errors == 0 && killed + survived == ${#chosen[@]})) || exit 2
+((survived == 0))
