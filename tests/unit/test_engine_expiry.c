@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How long a peer's space is remembered, so that no late copy of its packets is executed again. */
+/* How long a peer and its space are remembered. */
+#include <errno.h>
+
 #include "tests/unit/engine_pair.h"
 
 enum { BYTES = 64 };
@@ -22,6 +24,17 @@ static struct pair_frame first_contact(struct pair *p)
     assert_int_equal(pair_poll(p, 1, &wc), 1);
     assert_int_equal(pair_poll(p, 0, &wc), 1);
     return first;
+}
+
+/* Post a write by the handle as it is; what the call says. */
+static int try_post(struct pair *p)
+{
+    struct mrd_send_wr wr = {.opcode = MRD_WR_RDMA_WRITE,
+                             .ud = {.ah = p->end[0].ah, .remote_qpn = p->end[1].qp->qp_num}};
+    struct mrd_send_wr *bad;
+
+    mrd_engine_begin(p->end[0].e, p->now);
+    return mrd_engine_post_send(p->end[0].e, p->end[0].qp, &wr, &bad, p->now);
 }
 
 /* After this all that was sent is dead. */
@@ -68,11 +81,44 @@ static void mrd_engine_identify__silence_expires_a_space(void **state)
     pair_end(p);
 }
 
+/* A full table: who has work, or did until lately, keeps its place; others go. */
+static void mrd_engine_peer_for__a_peer_with_work_keeps_its_place(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_addr address = {.port = 102};
+    struct mrd_ah *known, *stranger;
+    struct mrd_wc wc;
+    int error;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_peers = 1;
+    pair_open(p);
+    known = p->end[0].ah;
+    stranger = mrd_engine_create_ah(p->end[0].e, p->end[0].pd, &address, 0, &error);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    p->end[0].ah = stranger;
+    assert_int_equal(try_post(p), -EAGAIN);
+    pair_turn(p, 0);
+    assert_int_equal(try_post(p), -EAGAIN);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_int_equal(try_post(p), -EAGAIN);
+    p->now += 2 * dead_ns(p);
+    mrd_engine_drained(p->end[0].e, p->now);
+    assert_int_equal(try_post(p), 0);
+    assert_int_equal(mrd_engine_destroy_ah(p->end[0].e, stranger), 0);
+    p->end[0].ah = known;
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_identify__a_stall_expires_no_space),
         cmocka_unit_test(mrd_engine_identify__silence_expires_a_space),
+        cmocka_unit_test(mrd_engine_peer_for__a_peer_with_work_keeps_its_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory and queue pairs that went away: nothing is written there, and nothing completes there. */
+#include "tests/unit/engine_pair.h"
+
+enum { BYTES = 64, AT = 16 * PAIR_PAYLOAD };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A receive of memory that was deregistered: it takes no bytes and completes in error, and its sender learns. */
+static void receive_without_memory(uint32_t len)
+{
+    struct pair *p = &pair;
+    struct pair_end *b = &p->end[1];
+    struct mrd_mr *whole, *brief;
+    struct mrd_wc wc;
+    int error;
+
+    pair_begin(p);
+    whole = b->mr;
+    brief = mrd_engine_reg_mr(b->e, b->pd, b->memory, sizeof(b->memory), MRD_ACCESS_LOCAL_WRITE,
+                              &(struct mrd_mover_mr){0}, &error);
+    assert_non_null(brief);
+    b->mr = brief;
+    pair_post_recv(p, 1, AT, len);
+    b->mr = whole;
+    assert_int_equal(mrd_engine_dereg_mr(b->e, brief, p->now), 0);
+    memset(b->memory + AT, 0x77, len);
+    pair_post(p, 0, MRD_WR_SEND, 0, len);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 1, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_LOC_PROT_ERR);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_OP_ERR);
+    for (uint32_t i = 0; i < len; i++)
+        assert_int_equal(b->memory[AT + i], 0x77);
+    pair_end(p);
+}
+
+static void mrd_engine_place__receive_without_memory(void **state)
+{
+    (void)state;
+    receive_without_memory(BYTES);
+    receive_without_memory(3 * PAIR_PAYLOAD);
+}
+
+/* Sends that wait, that are half sent and that are in flight: with their queue pair goes their completion. */
+static void mrd_engine_destroy_qp__completes_nothing(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept;
+    struct mrd_wc wc;
+    int error;
+
+    (void)state;
+    pair_begin(p);
+    kept = p->end[0].qp;
+    for (unsigned sent = 0; sent < 2; sent++) {
+        struct mrd_qp_init_attr attr = {.send_cq = p->end[0].cq,
+                                        .recv_cq = p->end[0].cq,
+                                        .cap = {.max_send_wr = 16, .max_recv_wr = 1}};
+
+        p->end[0].qp = mrd_engine_create_qp(p->end[0].e, p->end[0].pd, &attr, &error);
+        assert_non_null(p->end[0].qp);
+        for (unsigned i = 0; i < 8; i++)
+            pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, i % 2 ? BYTES : 5 * PAIR_PAYLOAD);
+        pair_post_recv(p, 0, 0, BYTES);
+        if (sent)
+            pair_tx(p, 0);
+        assert_int_equal(mrd_engine_destroy_qp(p->end[0].e, p->end[0].qp, p->now), 0);
+        assert_int_equal(pair_poll(p, 0, &wc), 0);
+        pair_settle(p, p->now + MRD_SEC);
+        assert_int_equal(pair_poll(p, 0, &wc), 0);
+    }
+    p->end[0].qp = kept;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_place__receive_without_memory),
+        cmocka_unit_test(mrd_engine_destroy_qp__completes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
