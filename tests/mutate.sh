@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 set -euo pipefail
+export LC_ALL=C # text is bytes: faster
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -11,21 +12,21 @@ usage()
 Does a test notice when a rule of core/ is broken? Makes small wrong changes of it, one at a time, and runs the unit and
 the simulated tests until one fails.
 
-usage: mutate.sh [--only NAME]... [--sample N --turn K] [--swarm] [--seeds N] [--jobs N] [--build DIRECTORY] [--list]
+usage: mutate.sh [--only NAME...] [--sample N --turn K] [--swarm] [--seeds N] [--jobs N] [--build DIRECTORY] [--list]
 
-  --only NAME        this one; may be given more than once (default: all)
+  --only NAME...     only these (default: all)
   --sample N         N of them, another N each turn: after all turns each had its own
   --turn K           whose turn it is, any number (default: 0)
   --swarm            only the swarm, and tell the first seed that fails
   --seeds N          seeds of the swarm (default: 600)
   --jobs N           so many at a time (default: the number of cores)
   --build DIRECTORY  where to build; kept for the next time (default: build-mutate)
-  --list             only their names and the rules that they break
+  --list             only their names and the rules that they break, and whether each applies
   --help             this text
 
-tests/mutations/*.txt holds them; its README.md says how. Prints a line for each: the test that fails, or SURVIVES.
-Needs cmake, ninja and cmocka. Exit status: 0 if all were noticed, 1 if some survived, 2 if something is wrong: an
-option, a change that does not apply or compile, a test that fails without one.
+tests/mutations/*.txt holds them; README.md there says how. Prints a line for each: the test that fails, or SURVIVES.
+A test that hangs has noticed, too. Needs cmake, ninja and cmocka. Exit status: 0 if all were noticed, 1 if some
+survived, 2 if something is wrong: an option, a change that does not apply or compile, a test that fails without one.
 USAGE
 }
 
@@ -40,13 +41,13 @@ die()
 # parse FILE...: $scratch/list/0001/{name,rule,file,tests,old,new} and so on.
 parse()
 {
-    local line at=head dir='' n=0 where
+    local line at='head' dir='' n=0 where
 
     for where; do
         while IFS= read -r line || [[ -n $line ]]; do
             case $at:$line in
             old:'--- new') at=new ;;
-            new:'--- end') at=head ;;
+            new:'--- end') at='head' ;;
             old:* | new:*) printf '%s\n' "$line" >>"$dir/$at" ;;
             head: | head:'#'*) ;;
             head:'name '*)
@@ -71,14 +72,18 @@ parse()
 # apply DIRECTORY: the changed file on stdout; 1: the old text is not there exactly once.
 apply()
 {
-    local text old new before after
-
-    text=$'\n'$(<"$root/$(<"$1/file")")$'\n'
-    old=$'\n'$(<"$1/old")$'\n'
-    new=$(<"$1/new")
-    before=${text%%"$old"*} after=${text#*"$old"}
-    [[ $after != "$text" && $'\n'$after != *"$old"* ]] || return 1
-    printf '%s\n%s%s' "${before#$'\n'}" "${new:+$new$'\n'}" "$after"
+    awk 'BEGIN { RS = "\001"; ORS = "" }
+        FNR == 1 { whole[++n] = $0 }
+        END {
+            old = "\n" whole[1]
+            text = "\n" whole[2]
+            at = index(text, old)
+            if (!at || index(substr(text, at + 1), old))
+                exit 1
+            print substr(text, 2, at - 1)
+            print whole[3]
+            print substr(text, at + length(old))
+        }' "$1/old" "$root/$(<"$1/file")" "$1/new"
 }
 
 # ---------------------------------------------------------------------------------------- building and running
@@ -86,11 +91,12 @@ apply()
 # Everything without a change; for each test its program, how it is linked, and its processor time in 1/100 s.
 build_all()
 {
-    local log=$scratch/build test ms status
+    local log=$scratch/build folder test
 
     cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1 -DMRD_LTO=OFF \
         -DMRD_TOOLS=OFF -DMRD_IBV=OFF -DMRD_TESTS=ON >"$log" 2>&1 || { cat "$log" >&2; die 'cmake'; }
     mkdir -p "$build/mutate"
+    rm -f "$build"/mutate/*.link
     ninja -C "$build" -t targets all | sed -nE 's,^tests/(unit|sim)/(test_[a-z0-9_]*): C_EXECUTABLE.*,\1/\2,p' |
         grep -vE '/test_(thread|perf|exp)_' >"$scratch/programs"
     if ((swarm)); then
@@ -246,7 +252,7 @@ export -f apply link how tests_of one one_tests one_swarm
 # number OPTION TEXT LEAST
 number()
 {
-    [[ $2 =~ ^[0-9]{1,9}$ ]] && ((10#$2 >= $3)) || die "$1 takes a number from $3 on, not '$2'"
+    [[ $2 =~ ^[0-9]{1,9}$ && $((10#$2)) -ge $3 ]] || die "$1 takes a number from $3 on, not '$2'"
 }
 
 only=() sample=0 turn=0 swarm=0 seeds=600 jobs=$(nproc) build=$root/build-mutate list=0
@@ -283,8 +289,8 @@ while [[ $1 != -- ]]; do
     shift
 done
 shift
+(($# == 0 || ${#only[@]} > 0)) || die "what is '$1'?"
 only+=("$@") # --only NAME NAME...
-(($# == 0 || ${#only[@]} > $#)) || die "what is '$1'?"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -303,10 +309,14 @@ for name in "${only[@]}"; do
     grep -qxF "$name" "$scratch"/list/*/name || die "there is no $name"
 done
 if ((list)); then
+    status=0
     for dir in "${chosen[@]}"; do
         printf '%s: %s\n' "$(<"$dir/name")" "$(<"$dir/rule")"
+        apply "$dir" >/dev/null && continue
+        printf 'mutate.sh: the old text of %s is not in %s exactly once\n' "$(<"$dir/name")" "$(<"$dir/file")" >&2
+        status=2
     done
-    exit
+    exit $status
 fi
 for tool in cmake ninja; do
     command -v $tool >/dev/null || die "no $tool"
