@@ -113,12 +113,56 @@ static void mrd_engine_peer_for__a_peer_with_work_keeps_its_place(void **state)
     pair_end(p);
 }
 
+static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
+{
+    struct mrd_wire_head head;
+
+    assert_true(p->end[at].num_inbox > 0);
+    assert_int_equal(mrd_wire_get(p->end[at].inbox[0].data, p->end[at].inbox[0].len, &head),
+                     MRD_WIRE_OK);
+    return head;
+}
+
+/* A peer that was given up may be another life by now: what is sent to it next names nobody. */
+static void mrd_engine_tx_half__is_bound_to_no_tombstone(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 2; i++)
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(p, 0);
+    assert_int_equal(first_head(p, 1).dst_inc, 1001); /* one that is held is named */
+    while (!p->end[0].e->stats.peers_unreachable) {
+        p->end[1].num_inbox = 0;
+        p->now =
+            mrd_engine_deadline(p->end[0].e) > p->now ? mrd_engine_deadline(p->end[0].e) : p->now;
+        pair_turn(p, 0);
+    }
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    p->end[1].num_inbox = 0;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(p, 0);
+    assert_int_equal(first_head(p, 1).dst_inc, 0);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_identify__a_stall_expires_no_space),
         cmocka_unit_test(mrd_engine_identify__silence_expires_a_space),
         cmocka_unit_test(mrd_engine_peer_for__a_peer_with_work_keeps_its_place),
+        cmocka_unit_test(mrd_engine_tx_half__is_bound_to_no_tombstone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
