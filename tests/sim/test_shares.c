@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer takes of what all peers share only while it holds no more than is free. */
+#include "core/engine_impl.h"
+#include "tests/support/puppet.h"
+#include "transport/context.h"
+
+enum { PENDS = 64, FLOWS = 16, FLOW_QPN = 100, TRIES = 100 };
+
+/* An empty ordered WRITE: done in order, and without a receive. What it was refused with. */
+static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, uint16_t msn)
+{
+    puppet_part(p, psn,
+                &(struct mrd_wire_part){.op = MRD_OP_WRITE,
+                                        .flags = MRD_PART_ORDERED,
+                                        .dst_qpn = p->qp->qp_num,
+                                        .src_qpn = src_qpn,
+                                        .msn = msn,
+                                        .msn_behind = msn},
+                NULL);
+    return puppet_refused(p, psn);
+}
+
+/* A first message that does not come holds all others back: half of the records, and then they are refused. */
+static void sim_share__of_pending_records(void **state)
+{
+    struct puppet *p = puppet_create();
+    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    uint16_t msn = 1;
+    uint8_t code;
+    (void)state;
+
+    assert_int_equal(e->pend_pool.used, 0);
+    e->pend_pool.num = PENDS;
+    while (!(code = ordered_write(p, msn - 1, FLOW_QPN, msn)) && msn < TRIES)
+        msn++;
+    assert_int_equal(code, MRD_REFUSE_RESOURCES);
+    assert_in_range(e->pend_pool.used, PENDS / 2 - 2, PENDS / 2);
+    puppet_destroy(p);
+}
+
+/* Each message begins another flow: half of the records. */
+static void sim_share__of_flows(void **state)
+{
+    struct puppet *p = puppet_create();
+    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    uint32_t num = 0;
+    uint8_t code;
+    (void)state;
+
+    e->config.max_flows = FLOWS;
+    while (!(code = ordered_write(p, num, FLOW_QPN + num, 0)) && num < TRIES)
+        num++;
+    assert_int_equal(code, MRD_REFUSE_RESOURCES);
+    assert_int_equal(num, FLOWS / 2);
+    assert_int_equal(e->flow_rx_pool.used, FLOWS / 2);
+    puppet_destroy(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_share__of_pending_records),
+        cmocka_unit_test(sim_share__of_flows),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Pages of records are shared by peers: whoever has most of them leaves some to the others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/sent.h"
+#include "tests/unit/unit_alloc.h"
+
+enum { TRACKER = 1024, PAGES = 8 };
+
+/* Records of data that a peer gets, up to as many as half its tracker holds. */
+static uint32_t take(struct mrd_sents *s)
+{
+    uint32_t n = 0;
+
+    while (n < TRACKER / 2 && mrd_sent_add(s, MRD_SENT_SEGMENT))
+        n++;
+    return n;
+}
+
+/* No more than half of the pages go to one peer. The next finds some; control packets find one in any case. */
+static void mrd_sent_add__leaves_pages_to_others(void **state)
+{
+    struct unit_alloc alloc;
+    struct mrd_pool pages;
+    struct mrd_sents s[2];
+
+    (void)state;
+    unit_alloc_init(&alloc);
+    assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), PAGES));
+    mrd_sent_init(&s[0], &pages, TRACKER);
+    mrd_sent_init(&s[1], &pages, TRACKER);
+    assert_int_equal(take(&s[0]), PAGES / 2 * MRD_SENT_PAGE);
+    assert_int_equal(pages.used, PAGES / 2);
+    assert_true(take(&s[1]) >= PAGES / 4 * MRD_SENT_PAGE);
+    assert_true(mrd_pool_free(&pages) > 0);
+    assert_int_equal(take(&s[0]), 0);
+    assert_non_null(mrd_sent_add(&s[0], MRD_SENT_REFUSAL));
+    mrd_sent_fini(&s[0]);
+    mrd_sent_fini(&s[1]);
+    assert_int_equal(pages.used, 0);
+    mrd_pool_fini(&pages);
+    assert_int_equal(alloc.live_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_sent_add__leaves_pages_to_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
