@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What of a peer is an answer: acks that tell something of packets of ours, and nothing else. */
+#include "tests/unit/engine_pair.h"
+
+enum { BYTES = 64, STEP_NS = 50 * 1000 };
+
+#define TIMEOUT_NS (20 * MRD_MSEC) /* of the asking end; the other's is long */
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_wire_head head_of(const struct pair_frame *f)
+{
+    struct mrd_wire_head head;
+
+    assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+    return head;
+}
+
+/* The two have met, and no timer runs. */
+static void begin(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_begin(p);
+    p->end[0].e->config.peer_timeout_ns = TIMEOUT_NS;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+}
+
+/* What lies in the inbox is lost, but for packets of that type. */
+static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
+{
+    struct pair_end *end = &p->end[at];
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < end->num_inbox; i++) {
+        if (head_of(&end->inbox[i]).type == type)
+            end->inbox[kept++] = end->inbox[i];
+    }
+    end->num_inbox = kept;
+}
+
+/*
+ * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that we repeat it, an ack
+ * tells of the duplicate: the peer is there.
+ */
+static void mrd_engine_rx_ack__of_duplicates_is_an_answer(void **state)
+{
+    struct pair *p = &pair;
+    uint32_t rkey;
+    uint64_t end_ns;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(p);
+    rkey = p->end[1].mr->rkey;
+    p->end[1].mr->rkey ^= 1;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    p->end[1].mr->rkey = rkey;
+    for (end_ns = p->now + 5 * TIMEOUT_NS; p->now < end_ns; p->now += STEP_NS) {
+        pair_turn(p, 0);
+        pair_turn(p, 1);
+        lose_all_but(p, 0, MRD_WIRE_ACK);
+    }
+    assert_true(p->end[1].e->stats.rx_duplicates > MRD_PROBES_MIN);
+    assert_int_equal(p->end[0].e->stats.peers_unreachable, 0);
+    assert_int_equal(pair_poll(p, 0, &wc), 0);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
+    pair_end(p);
+}
+
+/* A new ack that tells nothing: no packet of ours, no duplicate, no echo. */
+static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial)
+{
+    struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
+                                 .src_inc = 1001,
+                                 .dst_inc = 1000,
+                                 .epoch = tx->epoch,
+                                 .psn = tx->sent.una,
+                                 .reply = 101};
+    struct mrd_wire_ack ack = {
+        .serial = serial, .cum = tx->sent.una, .psn_limit = tx->sent.una + 512};
+    struct pair_frame f;
+    uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(f.data, &head), &ack);
+
+    mrd_wire_seal(f.data, end);
+    f.len = (uint32_t)(end - f.data);
+    return f;
+}
+
+/* Our packets get nowhere, and such acks come all the time: the peer is given up as if it were silent. */
+static void mrd_engine_rx_ack__that_tells_nothing_is_no_answer(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    uint32_t serial = 1000;
+    uint64_t end_ns;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(p);
+    peer = mrd_container_of(p->end[0].e->peers.all.next, struct mrd_peer, node);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    for (end_ns = p->now + 3 * TIMEOUT_NS; p->now < end_ns && peer->tx; p->now += STEP_NS) {
+        p->end[0].inbox[0] = empty_ack(peer->tx, serial++);
+        p->end[0].num_inbox = 1;
+        pair_turn(p, 0);
+        p->end[1].num_inbox = 0;
+    }
+    assert_int_equal(p->end[0].e->stats.rx_drop_ack, 0);
+    assert_int_equal(p->end[0].e->stats.peers_unreachable, 1);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_rx_ack__of_duplicates_is_an_answer),
+        cmocka_unit_test(mrd_engine_rx_ack__that_tells_nothing_is_no_answer),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
