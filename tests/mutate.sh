@@ -188,12 +188,12 @@ one()
     file=$(<"$dir/file")
     mkdir "$work"
     command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/$(basename "$file").o" | tail -n 1)
-    command=${command%% -MD *}
+    command="${command%% -MD *} -w -Werror=implicit-function-declaration"
     if ! apply "$dir" >"$work/$(basename "$file")"; then
         printf 'error %s: its old text is not in %s exactly once\n' "$name" "$file"
         return
     fi
-    if ! (cd "$work" && eval "$command -w -o changed.o -c '$(basename "$file")'") >"$work/log" 2>&1; then
+    if ! (cd "$work" && eval "$command -o changed.o -c '$(basename "$file")'") >"$work/log" 2>&1; then
         printf 'error %s: it does not compile\n' "$name"
         return
     fi
