@@ -38,23 +38,29 @@ die()
 
 # ---------------------------------------------------------------------------------------- the list
 
-# parse FILE...: $scratch/list/0001/{name,rule,file,tests,old,new} and so on.
+# parse FILE...: $scratch/list/0001/{name,rule,file,tests,old1,new1,old2,new2} and so on.
 parse()
 {
-    local line at='head' dir='' n=0 where
+    local line at='head' dir='' n=0 change=0 where
 
     for where; do
         while IFS= read -r line || [[ -n $line ]]; do
             case $at:$line in
             old:'--- new') at=new ;;
             new:'--- end') at='head' ;;
-            old:* | new:*) printf '%s\n' "$line" >>"$dir/$at" ;;
+            new:'--- old')
+                at=old
+                ((++change))
+                : >"$dir/new$change"
+                ;;
+            old:* | new:*) printf '%s\n' "$line" >>"$dir/$at$change" ;;
             head: | head:'#'*) ;;
             head:'name '*)
                 printf -v dir '%s/list/%04d' "$scratch" $((++n))
                 mkdir -p "$dir"
                 : >"$dir/tests"
-                : >"$dir/new"
+                : >"$dir/new1"
+                change=1
                 printf '%s\n' "${line#name }" >"$dir/name"
                 ;;
             head:'rule '* | head:'file '* | head:'tests '*) printf '%s\n' "${line#* }" >"$dir/${line%% *}" ;;
@@ -69,21 +75,24 @@ parse()
     [[ -z $twice ]] || die "two are named $twice"
 }
 
-# apply DIRECTORY: the changed file on stdout; 1: the old text is not there exactly once.
+# apply DIRECTORY: the changed file on stdout; 1: an old text is not there exactly once.
 apply()
 {
-    awk 'BEGIN { RS = "\001"; ORS = "" }
-        FNR == 1 { whole[++n] = $0 }
+    awk -v dir="$1" 'BEGIN { RS = "\001"; ORS = "" }
+        NR == 1 { text = "\n" $0 }
+        { whole[FILENAME] = $0 }
         END {
-            old = "\n" whole[1]
-            text = "\n" whole[2]
-            at = index(text, old)
-            if (!at || index(substr(text, at + 1), old))
+            for (i = 1; dir "/old" i in whole; i++) {
+                old = "\n" whole[dir "/old" i]
+                at = index(text, old)
+                if (!at || index(substr(text, at + 1), old))
+                    exit 1
+                text = substr(text, 1, at) whole[dir "/new" i] substr(text, at + length(old))
+            }
+            if (i == 1)
                 exit 1
-            print substr(text, 2, at - 1)
-            print whole[3]
-            print substr(text, at + length(old))
-        }' "$1/old" "$root/$(<"$1/file")" "$1/new"
+            print substr(text, 2)
+        }' "$root/$(<"$1/file")" "$1"/old* "$1"/new*
 }
 
 # ---------------------------------------------------------------------------------------- building and running
