@@ -20,7 +20,10 @@ static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, u
     return puppet_refused(p, psn);
 }
 
-/* A first message that does not come holds all others back: half of the records, and then they are refused. */
+/*
+ * A first message that does not come holds all others back: half of the records, and then they are refused. When it comes
+ * it is taken, and gives them all back.
+ */
 static void sim_share__of_pending_records(void **state)
 {
     struct puppet *p = puppet_create();
@@ -35,6 +38,8 @@ static void sim_share__of_pending_records(void **state)
         msn++;
     assert_int_equal(code, MRD_REFUSE_RESOURCES);
     assert_in_range(e->pend_pool.used, PENDS / 2 - 2, PENDS / 2);
+    assert_int_equal(ordered_write(p, msn, FLOW_QPN, 0), 0);
+    assert_int_equal(e->pend_pool.used, 0);
     puppet_destroy(p);
 }
 
