@@ -4,7 +4,7 @@
 #include "tests/support/puppet.h"
 #include "transport/context.h"
 
-enum { PENDS = 64, FLOWS = 16, FLOW_QPN = 100, TRIES = 100 };
+enum { PENDS = 512, FLOWS = 16, FLOW_QPN = 100, TRIES = PENDS };
 
 /* An empty ordered WRITE: done in order, and without a receive. What it was refused with. */
 static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, uint16_t msn)

@@ -10,7 +10,7 @@
 #include "core/sent.h"
 #include "tests/unit/unit_alloc.h"
 
-enum { TRACKER = 1024, PAGES = 8 };
+enum { TRACKER = 1024, PAGES = 10, PEERS = 2 };
 
 /* Records of data that a peer gets, up to as many as half its tracker holds. */
 static uint32_t take(struct mrd_sents *s)
@@ -22,24 +22,25 @@ static uint32_t take(struct mrd_sents *s)
     return n;
 }
 
-/* No more than half of the pages go to one peer. The next finds some; control packets find one in any case. */
+/* No more than half of the pages go to one peer. The next finds some, and refusals find one in any case. */
 static void mrd_sent_add__leaves_pages_to_others(void **state)
 {
     struct unit_alloc alloc;
     struct mrd_pool pages;
-    struct mrd_sents s[2];
+    struct mrd_sents s[PEERS];
 
     (void)state;
     unit_alloc_init(&alloc);
     assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), PAGES));
-    mrd_sent_init(&s[0], &pages, TRACKER);
-    mrd_sent_init(&s[1], &pages, TRACKER);
-    assert_int_equal(take(&s[0]), PAGES / 2 * MRD_SENT_PAGE);
-    assert_int_equal(pages.used, PAGES / 2);
-    assert_true(take(&s[1]) >= PAGES / 4 * MRD_SENT_PAGE);
-    assert_true(mrd_pool_free(&pages) > 0);
-    assert_int_equal(take(&s[0]), 0);
-    assert_non_null(mrd_sent_add(&s[0], MRD_SENT_REFUSAL));
+    mrd_sent_init(&s[0], &pages, TRACKER, PEERS);
+    mrd_sent_init(&s[1], &pages, TRACKER, PEERS);
+    assert_int_equal(take(&s[0]), (PAGES - PEERS) / 2 * MRD_SENT_PAGE);
+    assert_int_equal(pages.used, (PAGES - PEERS) / 2);
+    assert_true(take(&s[1]) >= (PAGES - PEERS) / 4 * MRD_SENT_PAGE);
+    for (unsigned i = 0; i < PEERS; i++) {
+        assert_int_equal(take(&s[i]), 0);
+        assert_non_null(mrd_sent_add(&s[i], MRD_SENT_REFUSAL));
+    }
     mrd_sent_fini(&s[0]);
     mrd_sent_fini(&s[1]);
     assert_int_equal(pages.used, 0);
