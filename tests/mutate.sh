@@ -225,7 +225,7 @@ one_tests()
         fi
         seconds=$(<"$build/mutate/$test.time")
         status=0
-        limited $((10 + 5 * ${seconds%.*})) "$2/work/$test" >"$2/work/log" || status=$?
+        limited $((5 + 5 * ${seconds%.*})) "$2/work/$test" >"$2/work/log" || status=$?
         rm "$2/work/$test"
         if ((status != 0 && status != 77)); then
             printf 'killed %s: %s %s\n' "$1" "$test" "$(how $status)"
