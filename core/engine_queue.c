@@ -227,6 +227,20 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
     }
 }
 
+/* Those that wait, but for no receive: for room at the target. They do not stand in line with the others. */
+static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doublings)
+{
+    struct mrd_node *n, *next;
+
+    for (n = q->waiting.next; n != &q->waiting; n = next) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
+
+        next = n->next;
+        if (!consumes(msg))
+            release_one(e, q, msg, doublings, false);
+    }
+}
+
 /* Does it still wait for anything? Else it is as any other queue. */
 static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
 {
@@ -274,6 +288,7 @@ void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
         }
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
+        release_writes(e, q, q->rnr_doublings);
         release(e, q, 0, is_common(q) ? COMMON_TRIES : 1, q->rnr_doublings, false);
         if (still_waits(e, q))
             arm(e, q);

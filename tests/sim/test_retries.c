@@ -226,6 +226,31 @@ static void sim_retries__ready_while_the_attempt_ends(void **state)
     ready_early(5000);
 }
 
+/*
+ * A write that was refused once for want of memory waits in the queue where a message starves for want of a receive: the
+ * write needs none, and goes when there is memory.
+ */
+static void sim_retries__a_write_behind_one_that_starves(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .qps = 2, .recv_bytes = 100, .no_receives = true});
+    uint32_t write;
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 10 * MSEC_NS);
+    engine(w, HOST_1)->peers.slots.num = 2; /* a peer may have one message open */
+    for (uint32_t i = 0; i < 2; i++)
+        write = sim_post(
+            w, &(struct sim_post){
+                   .to = HOST_1, .qp = 1 - i, .len = 1 << 20, .opcode = MRD_WR_RDMA_WRITE});
+    sim_run(w, 10 * SEC_NS);
+    assert_true(sim_counter(w, HOST_1, "rx_refuse_resources") > 0);
+    assert_true(w->messages[1].sent);
+    test_check(w->options.seed, w->messages[write].sent, "the write did not go for 10 s");
+    sim_world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +259,7 @@ int main(void)
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
         cmocka_unit_test(sim_retries__no_queue_to_wait_in),
+        cmocka_unit_test(sim_retries__a_write_behind_one_that_starves),
         cmocka_unit_test(sim_retries__ready_while_the_attempt_ends),
         cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair),
         cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair_in_order),
