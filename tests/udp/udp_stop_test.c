@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A receiver whose process is stopped in the middle of a message, for longer than peers have patience. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "udp_process.h"
+
+enum {
+    MESSAGE_BYTES = 256 << 20, /* takes longer than it takes to stop its receiver */
+    FIRST_BYTES = 1 << 20,     /* when so much was sent, the message is under way */
+    AWAKE_S = 5,               /* less than it takes to forget an idle peer */
+    PATIENCE_S = 30,
+};
+
+static const struct mrd_context_attr attr = {.peer_timeout_ns = 500 * MSEC_NS};
+
+static void receive_one(int channel)
+{
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
+    struct node_name name;
+    struct mrd_wc wc;
+    struct node n;
+
+    node_open(&n, &attr, 1, 1, MESSAGE_BYTES);
+    node_receive(&n, 0, 0, 0, MESSAGE_BYTES);
+    name = node_name(&n);
+    process_tell(channel, &name, sizeof(name));
+    must(node_poll(&n, &wc, until_ns));
+    process_tell(channel, &wc.status, sizeof(wc.status));
+    node_close(&n);
+}
+
+/* Post, and return when a part of the message has gone out, which the receiver has acked in part. */
+static void begin(struct node *n, struct mrd_ah *to, uint32_t qpn, uint64_t until_ns)
+{
+    struct mrd_peer_attr peer = {0};
+
+    node_send(n, 0, to, qpn, 0, 0, MESSAGE_BYTES);
+    while (peer.bytes_sent < FIRST_BYTES || peer.bytes_sent == peer.inflight_bytes) {
+        must(clock_now_ns() < until_ns);
+        must(mrd_progress(n->context) >= 0);
+        if (mrd_query_peer(to, &peer, sizeof(peer)) != 0)
+            peer.bytes_sent = 0;
+    }
+}
+
+static void udp_stop__receiver_in_mid_message(void **state)
+{
+    struct process receiver;
+    enum mrd_wc_status status;
+    struct node_name name;
+    struct mrd_wc wc;
+    struct node n;
+
+    (void)state;
+    process_start(&receiver, receive_one, PATIENCE_S + 1);
+
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
+
+    node_open(&n, &attr, 1, 1, MESSAGE_BYTES);
+    must(process_hear(receiver.channel, &name, sizeof(name), until_ns));
+
+    struct mrd_ah *to = mrd_create_ah(n.pd, name.address);
+
+    must(to);
+    begin(&n, to, name.qpn[0], until_ns);
+    process_stop(&receiver);
+    must(node_poll(&n, &wc, until_ns)); /* the sender's patience is over */
+    must(wc.status == MRD_WC_RETRY_EXC_ERR);
+
+    process_continue(&receiver);
+    if (!process_hear(receiver.channel, &status, sizeof(status), clock_now_ns() + AWAKE_S * SEC_NS))
+        fail_msg("%d s after it went on, the receive of the stopped process is still posted",
+                 AWAKE_S);
+    must(status != MRD_WC_SUCCESS);
+    process_join(&receiver);
+    must(mrd_destroy_ah(to) == 0);
+    node_close(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(udp_stop__receiver_in_mid_message, process_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
