@@ -34,8 +34,7 @@ static void check(int ok, const char *what)
 
 static void open_host(struct host *h, struct mrd_sim *sim, uint32_t number)
 {
-    struct mrd_context_attr attr = {.comp_mask = MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_CHALLENGE,
-                                    .seed = 1 + number};
+    struct mrd_context_attr attr = {.seed = 1 + number};
 
     h->context = mrd_open_device(mrd_sim_device(sim, number), &attr);
     check(h->context != NULL, "open");
