@@ -19,7 +19,7 @@
 
 #include <mrd/mrd.h>
 
-enum { QKEY = 0x70696e67, LINGER_NS = 100000000 };
+enum { QKEY = 0x70696e67 };
 
 /* What an end tells the other; big-endian. */
 struct greeting {
@@ -302,9 +302,6 @@ static void play(const struct options *o)
     printf("%" PRIu32 " round trips by %s of %" PRIu32 " bytes, verified: %.2f us each\n",
            e.iterations, e.write ? "writes" : "sends", e.size,
            (double)(end_ns - start_ns) / 1e3 / e.iterations);
-    /* The server waits for the ack of its last answer. Should that be lost, be there to repeat it. */
-    while (now_ns() - end_ns < LINGER_NS)
-        poll_once(&e);
     end_close(&e);
 }
 
