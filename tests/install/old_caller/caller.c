@@ -269,7 +269,6 @@ int main(void)
     struct mrd_ah *ah = mrd_create_ah(a.pd, "sim:1");
 
     CHECK(ah);
-    mrd_sim_run_until(sim, STEP_NS); /* both are open for a while before the first packet */
     transfer(sim, &a, &b, ah);
     query_counters(a.context);
     query(&a, ah);
