@@ -11,7 +11,11 @@ enum {
 
 /* ---------------------------------------------------------------------------------------- losses */
 
-static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+/*
+ * true: it may be a queue's doing. What a path loses before anything got through since its last loss says something of that
+ * path: where many are dead, such losses would squeeze the window to nothing.
+ */
+static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                      enum mrd_loss_cause cause)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -40,6 +44,7 @@ static void one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     rec->deliberate = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, tx->path);
+    return tx->path[rec->path].losses_row < 2;
 }
 
 void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
@@ -47,16 +52,17 @@ void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_tx_half *tx = peer->tx;
     enum mrd_loss_cause cause;
     struct mrd_sent *rec;
-    uint32_t n = 0;
+    uint32_t n = 0, counted = 0;
 
     while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->now, &cause))) {
-        one_lost(e, peer, rec, cause);
+        counted += one_lost(e, peer, rec, cause);
         n++;
     }
-    if (!n)
-        return;
-    tx->cc.ops->lost(&tx->cc, n, e->now, tx->loss.srtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
-    mrd_engine_ready(e, peer);
+    if (counted)
+        tx->cc.ops->lost(&tx->cc, counted, e->now, tx->loss.srtt_ns,
+                         mrd_loss_rtt_min_ns(&tx->loss));
+    if (n)
+        mrd_engine_ready(e, peer);
 }
 
 /* ---------------------------------------------------------------------------------------- acks */
