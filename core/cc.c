@@ -243,6 +243,18 @@ uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return most_ns > rtt_min_ns ? most_ns - rtt_min_ns : 0;
 }
 
+void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
+{
+    double ns = (double)length_ns;
+
+    /* A window for a way that was much shorter says little: it is looked for anew. */
+    if (ns >= constants(cc)->anew_times * cc->length_ns)
+        cc->slow_start = true;
+    if (ns > cc->length_ns)
+        cc->length_ns = ns;
+    cc->delay_ns = 0;
+}
+
 void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns)
 {
     cc->failing_ns = now_ns;

@@ -145,6 +145,8 @@ const struct mrd_cc_ops *mrd_cc_find(const char *name);
 uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /* A path keeps losing what is sent on it. */
 void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
+/* Paths are longer than was thought: this is the mean RTT without queues. */
+void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
 /* A packet that was declared lost came. */
 void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,

@@ -68,11 +68,14 @@ void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * The first ack after an RTO tells whether it was one: a packet that was sent once, before it, had not been lost, and the
- * window gets back what it had (after F-RTO, RFC 5682). A row of timeouts counts as one.
+ * The first acks after an RTO tell whether it was one: a packet that was sent once, before it, had not been lost, and the
+ * window gets back what it had (after F-RTO, RFC 5682). A repeated one tells nothing unless it is known which copy came:
+ * the last. A row of timeouts counts as one.
  */
-static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec)
+static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bool last_copy)
 {
+    if (!last_copy)
+        return;
     if (rec->tx_count == 1 && rec->tx_ns < tx->timeout_ns && tx->cc.cwnd_bytes < tx->timeout_cwnd)
         tx->cc.cwnd_bytes = tx->timeout_cwnd;
     tx->timeout_ns = 0;
@@ -125,7 +128,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->in_run && rec->tx_count == 1)
         tx->run_losses = 0;
     if (tx->timeout_ns)
-        judge_timeout(tx, rec);
+        judge_timeout(tx, rec, last_copy);
     sum->packets++;
     sum->bytes += rec->bytes;
     mrd_sent_ack(&tx->sent, rec, tx->path);
@@ -216,8 +219,8 @@ static void grant_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
                                      .least_ns = (uint64_t)tx->cc.watch.least_ns,
                                      .unmarked = unmarked};
 
-    if (tx->cc.watch.wish != MRD_CC_WISH_WATCH)
-        mrd_path_learn(&tx->paths, &lesson, e->now);
+    if (tx->cc.watch.wish != MRD_CC_WISH_WATCH && mrd_path_learn(&tx->paths, &lesson, e->now))
+        mrd_cc_learnt(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
     if (tx->cc.watch.wish != MRD_CC_WISH_LEARN)
         mrd_path_watch(&tx->paths);
 }

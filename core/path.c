@@ -2,6 +2,7 @@
 #include "core/path.h"
 
 #include <assert.h>
+#include <float.h>
 #include <string.h>
 
 #define PROBE_UNDER_WAY UINT64_MAX
@@ -344,6 +345,7 @@ static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
 
     for (uint32_t i = 0; i < paths->num; i++)
         mean_ns += paths->path[i].far_ns / (float)paths->num;
+    paths->far_mean_ns = mean_ns;
     mean_ns += base_ns;
     for (uint32_t i = 0; i < paths->num; i++)
         paths->load[i].weight =
@@ -401,30 +403,55 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
 }
 
-void mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
+static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
 {
+    paths->path[index].far_ns = far_ns;
+    /* The queue that it was taken for. */
+    paths->load[index].q_ns = MRD_PATH_NO_DELAY;
+}
+
+/* As much as is worth it; 0: nothing, or it is no length. */
+static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
+                       const struct mrd_path_lesson *lesson, uint64_t now_ns)
+{
+    const struct mrd_path *path = &paths->path[index];
+    int64_t least_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
+    int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
+    uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
+
+    if (far_ns > lesson->most_ns)
+        far_ns = lesson->most_ns;
+    if ((float)far_ns < path->far_ns + (float)lesson->least_ns ||
+        !is_length(paths, index, lesson, now_ns))
+        return 0;
+    return (float)far_ns;
+}
+
+bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
+{
+    float least_ns = FLT_MAX; /* length of those that were watched */
     bool learnt = false;
 
     for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
-        struct mrd_path *path = &paths->path[i];
-        int64_t least_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
-        int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
-        uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
+        const struct mrd_path *path = &paths->path[i];
+        float far_ns = learnt_ns(paths, i, lesson, now_ns);
 
-        if (far_ns > lesson->most_ns)
-            far_ns = lesson->most_ns;
-        if ((float)far_ns < path->far_ns + (float)lesson->least_ns ||
-            !is_length(paths, i, lesson, now_ns))
-            continue;
-        path->far_ns = (float)far_ns;
-        /* The queue that it was taken for. */
-        paths->load[i].q_ns = MRD_PATH_NO_DELAY;
-        learnt = true;
+        if (far_ns > 0) {
+            set_length(paths, i, far_ns);
+            learnt = true;
+        }
+        if (path->watch == paths->watch && path->far_ns < least_ns)
+            least_ns = path->far_ns;
     }
     if (!learnt)
-        return;
+        return false;
+    for (uint32_t i = 0; least_ns < FLT_MAX && i < paths->num; i++) {
+        if (paths->path[i].watch != paths->watch && paths->path[i].far_ns < least_ns)
+            set_length(paths, i, least_ns);
+    }
     paths->delay_min_valid = false;
     weigh(paths, lesson->rtt_min_ns);
+    return true;
 }
 
 void mrd_path_found(struct mrd_paths *paths, uint32_t index)

@@ -87,6 +87,7 @@ struct mrd_paths {
     int64_t back_cur, back_prev;
     bool back_valid;
     uint32_t watch;          /* counts mrd_path_watch() */
+    float far_mean_ns;       /* of far_ns, as of the last lesson */
     uint32_t num_disordered; /* paths that a loss by order was spurious on */
     struct mrd_path_gains gain;
     const struct mrd_tune_path *tune; /* borrowed */
@@ -133,9 +134,10 @@ struct mrd_path_lesson {
 };
 /*
  * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A later sample that is
- * less counts at once.
+ * less counts at once. Of those that nothing is known of, the least length of the others, if not one of these fell. true:
+ * something was learnt.
  */
-void mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
+bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
 /* A packet was acked so long after it was sent on it. */
 static inline void mrd_path_age(struct mrd_path *path, uint64_t age_ns)
 {

@@ -31,6 +31,8 @@
     X(cc, loss_gain,          1.0 / 4,  "gain of the mean share of loss")                          \
     /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */           \
     X(cc, length_gain,        1.0 / 64, "gain of the mean RTT without queues")                     \
+    /* That many steps of slow start lead there. */                                                \
+    X(cc, anew_times,         2,        "a way so many times as long begins slow start anew")       \
     /* What came late came within some RTTs; a window of long ago says little. */                  \
     X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
