@@ -61,6 +61,7 @@ struct mrd_cc_swift_state {
 enum mrd_cc_wish {
     MRD_CC_WISH_NONE = 0,
     MRD_CC_WISH_WATCH,          /* note from now on what delay each path has at least */
+    MRD_CC_WISH_DRAIN,          /* note what each path had last: our queue is drained now */
     MRD_CC_WISH_LEARN,          /* that is its length, where it did not fall with the window */
     MRD_CC_WISH_LEARN_UNMARKED, /* likewise, where no packet was marked */
 };

@@ -139,6 +139,7 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     w->cwnd_bytes = cc->cwnd_bytes;
     w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
     cc->cwnd_bytes = floor_bytes;
+    w->wish = MRD_CC_WISH_DRAIN;
     watch_state(cc, WATCH_DRAIN);
 }
 

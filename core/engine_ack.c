@@ -219,6 +219,10 @@ static void grant_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
                                      .least_ns = (uint64_t)tx->cc.watch.least_ns,
                                      .unmarked = unmarked};
 
+    if (tx->cc.watch.wish == MRD_CC_WISH_DRAIN) {
+        mrd_path_drain(&tx->paths);
+        return;
+    }
     if (tx->cc.watch.wish != MRD_CC_WISH_WATCH && mrd_path_learn(&tx->paths, &lesson, e->now))
         mrd_cc_learnt(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
     if (tx->cc.watch.wish != MRD_CC_WISH_LEARN)

@@ -48,6 +48,7 @@ struct mrd_path {
     int64_t
         before_ns; /* what was known when it began: the least of the watch before, or the last one */
     int64_t last_ns;   /* the last one */
+    int64_t full_ns;   /* the last one before our queue was drained */
     uint32_t watch_ce; /* ce when it began */
 };
 
@@ -123,6 +124,8 @@ uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t dela
                            uint64_t rtt_ns, uint64_t rtt_min_ns);
 /* From now on, note the least delay of each path. */
 void mrd_path_watch(struct mrd_paths *paths);
+/* Our queue is drained from now on: note what each path had last. */
+void mrd_path_drain(struct mrd_paths *paths);
 /* What counts as a path's length. */
 struct mrd_path_lesson {
     uint64_t rtt_min_ns;
@@ -134,7 +137,7 @@ struct mrd_path_lesson {
 };
 /*
  * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A later sample that is
- * less counts at once. Of those that nothing is known of, the least length of the others, if not one of these fell. true:
+ * less counts at once. Of those that nothing is known of, the least length of the others, unless most of these fell: it was our queue. true:
  * something was learnt.
  */
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
