@@ -112,11 +112,11 @@ static void watch_state(struct mrd_cc *cc, uint8_t state)
 }
 
 /* What was taken for a queue of ours is the way's length from now on. */
-static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns)
+static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint64_t rtt_min_ns)
 {
     cc->watch.wish = (uint8_t)wish;
     cc->watch.fall_ns = fall_ns;
-    cc->watch.least_ns = 0;
+    cc->watch.least_ns = constants(cc)->lesson_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     watch_state(cc, WATCH_DOUBT);
 }
 
@@ -144,7 +144,7 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /* The next step of a window that is drained; a loss or a mark ends it: that is a queue. */
-static void drained_round(struct mrd_cc *cc)
+static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     struct mrd_cc_watch *w = &cc->watch;
 
@@ -165,7 +165,7 @@ static void drained_round(struct mrd_cc *cc)
         w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
         w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
     }
-    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns);
+    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
     cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
 }
 
@@ -179,13 +179,12 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
 
     w->rest -= w->rest > 0;
     if (w->state != WATCH_DOUBT) {
-        drained_round(cc);
+        drained_round(cc, rtt_min_ns);
         return;
     }
     if (cc->ce_seen) {
         if (++w->rounds >= tune->unmarked_rtts)
-            learn(cc, MRD_CC_WISH_LEARN_UNMARKED, 0);
-        w->least_ns = tune->unmarked_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+            learn(cc, MRD_CC_WISH_LEARN_UNMARKED, 0, rtt_min_ns);
         return;
     }
     if (cc->delay_ns < worth_ns || cc->loss_rtt > 0) {
@@ -257,7 +256,8 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     uint64_t now_ns = ack->now_ns, rtt_min_ns = ack->rtt_min_ns, rtt_ns = ack->srtt_ns;
     const struct mrd_tune_nscc *tune = constants(cc);
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
-    double share = cc->loss_rtt * tune->queue_loss_cut;
+    double whole = cc->loss_rtt / tune->queue_loss_whole;
+    double share = cc->loss_rtt * tune->queue_loss_cut * (whole < 1 ? whole : 1);
 
     if (cc->loss_delay_ns > 0)
         cc->loss_delay_ns += tune->queue_loss_rise * base_ns;

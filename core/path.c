@@ -400,22 +400,23 @@ static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int
     return fell_ns > (int64_t)(paths->tune->fall_share * (double)lesson->fall_ns);
 }
 
-/* Most of what was watched fell: so would the others have. */
-static bool most_fell(const struct mrd_paths *paths, const struct mrd_path_lesson *lesson)
+/* By so much did what was watched fall, at most: so would the others have. */
+static uint64_t most_fall_ns(const struct mrd_paths *paths)
 {
-    int more = 0;
+    int64_t most_ns = 0;
 
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
+        int64_t fell_ns = (int64_t)((uint64_t)path->full_ns - (uint64_t)path->least_ns);
 
-        if (path->watch == paths->watch)
-            more += fell(paths, path, path->full_ns, lesson) ? 1 : -1;
+        if (path->watch == paths->watch && fell_ns > most_ns)
+            most_ns = fell_ns;
     }
-    return more > 0;
+    return (uint64_t)most_ns;
 }
 
 static bool is_length(const struct mrd_paths *paths, uint32_t index,
-                      const struct mrd_path_lesson *lesson, bool ours, uint64_t now_ns)
+                      const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
     uint64_t at_ns = paths->load[index].q_at_ns;
@@ -425,7 +426,7 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
     if (path->watch == paths->watch)
         return !fell(paths, path, path->before_ns, lesson);
     /* Nobody chose it because of what it showed last. Is that too much, the next sample mends it. */
-    return !ours && !lesson->unmarked && at_ns &&
+    return !lesson->unmarked && at_ns &&
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
 }
 
@@ -438,17 +439,20 @@ static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
 
 /* As much as is worth it; 0: nothing, or it is no length. */
 static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
-                       const struct mrd_path_lesson *lesson, bool ours, uint64_t now_ns)
+                       const struct mrd_path_lesson *lesson, uint64_t ours_ns, uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
     int64_t least_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
     int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
+
+    if (path->watch != paths->watch)
+        far -= (int64_t)ours_ns;
     uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
 
     if (far_ns > lesson->most_ns)
         far_ns = lesson->most_ns;
     if ((float)far_ns < path->far_ns + (float)lesson->least_ns ||
-        !is_length(paths, index, lesson, ours, now_ns))
+        !is_length(paths, index, lesson, now_ns))
         return 0;
     return (float)far_ns;
 }
@@ -456,11 +460,12 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     float least_ns = FLT_MAX; /* length of those that were watched */
-    bool learnt = false, ours = most_fell(paths, lesson);
+    uint64_t ours_ns = most_fall_ns(paths);
+    bool learnt = false;
 
     for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
-        float far_ns = learnt_ns(paths, i, lesson, ours, now_ns);
+        float far_ns = learnt_ns(paths, i, lesson, ours_ns, now_ns);
 
         if (far_ns > 0) {
             set_length(paths, i, far_ns);
@@ -471,7 +476,7 @@ bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesso
     }
     if (!learnt)
         return false;
-    for (uint32_t i = 0; !ours && least_ns < FLT_MAX && i < paths->num; i++) {
+    for (uint32_t i = 0; least_ns < FLT_MAX && i < paths->num; i++) {
         if (paths->path[i].watch != paths->watch && paths->path[i].far_ns < least_ns)
             set_length(paths, i, least_ns);
     }

@@ -137,7 +137,7 @@ struct mrd_path_lesson {
 };
 /*
  * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A later sample that is
- * less counts at once. Of those that nothing is known of, the least length of the others, unless most of these fell: it was our queue. true:
+ * less counts at once. Of those that nothing is known of, the least length of the others. true:
  * something was learnt.
  */
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);

@@ -71,15 +71,17 @@
     X(nscc, watch_rest_rtts,   256,      "RTTs until it is asked again, if it was ours")           \
     X(nscc, watch_slack,       0.2,      "share of the window: so near to the floor or the cap")   \
     X(nscc, watch_share,       0.25,     "base RTTs: delay that is worth asking")                  \
-    /* Above the queue that a switch marks from. */                                                \
-    X(nscc, unmarked_share,    0.5,      "base RTTs: the same where queues are marked")            \
+    /* Above the queue that a switch marks from, and above what a short queue of ours leaves. */   \
+    X(nscc, lesson_share,      0.5,      "base RTTs: no less is taken for a path's length")        \
     X(nscc, unmarked_rtts,     16,       "RTTs without a mark until then")                         \
     /* Less is what single packets and bursts of ours do to each other. */                         \
-    X(nscc, queue_loss_share,  0.2,      "base RTTs: delay that makes losses those of a queue")    \
+    X(nscc, queue_loss_share,  0.1,      "base RTTs: delay that makes losses those of a queue")    \
     X(nscc, queue_loss_cut,    1,      "cut by them, times the share lost in the RTT")           \
+    /* One of many packets says little: where paths are several it is one of their queues. */        \
+    X(nscc, queue_loss_whole,  1.0 / 6,  "share lost in an RTT from which that cut is whole")       \
     X(nscc, queue_loss_rtts,   2,        "RTTs between such cuts")                                 \
-    X(nscc, queue_loss_gain,   2,        "a: growth until that delay, in place of below_gain")     \
-    X(nscc, queue_loss_life,   24,       "RTTs without such a loss until that delay is forgotten") \
+    X(nscc, queue_loss_gain,   1,        "a: growth until that delay, in place of below_gain")     \
+    X(nscc, queue_loss_life,   100,       "RTTs without such a loss until that delay is forgotten") \
     X(nscc, queue_loss_rise,   1.0 / 64,  "base RTTs an RTT: until more delay is tried again")      \
     X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")
 

@@ -574,7 +574,7 @@ static void nscc_ack__cuts_by_share_of_loss(void **state)
         f->ack.queue_ns = table[i].queue_ns;
         f->ack.rtt_ns = f->ack.srtt_ns = BASE_NS + table[i].queue_ns;
         acks(f, 20, 0.5);
-        lose(f, 4);
+        lose(f, 6);
         if (table[i].fails)
             mrd_cc_path_fails(&f->cc, f->ack.now_ns);
         acks(f, 1, 1);
