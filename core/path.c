@@ -400,19 +400,21 @@ static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int
     return fell_ns > (int64_t)(paths->tune->fall_share * (double)lesson->fall_ns);
 }
 
-/* By so much did what was watched fall, at most: so would the others have. */
-static uint64_t most_fall_ns(const struct mrd_paths *paths)
+/* By so much did what was watched fall in the mean: so would the others have. */
+static uint64_t mean_fall_ns(const struct mrd_paths *paths)
 {
-    int64_t most_ns = 0;
+    int64_t sum_ns = 0, num = 0;
 
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
         int64_t fell_ns = (int64_t)((uint64_t)path->full_ns - (uint64_t)path->least_ns);
 
-        if (path->watch == paths->watch && fell_ns > most_ns)
-            most_ns = fell_ns;
+        if (path->watch != paths->watch)
+            continue;
+        sum_ns += fell_ns > 0 ? fell_ns : 0;
+        num++;
     }
-    return (uint64_t)most_ns;
+    return num ? (uint64_t)(sum_ns / num) : 0;
 }
 
 static bool is_length(const struct mrd_paths *paths, uint32_t index,
@@ -460,7 +462,7 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     float least_ns = FLT_MAX; /* length of those that were watched */
-    uint64_t ours_ns = most_fall_ns(paths);
+    uint64_t ours_ns = mean_fall_ns(paths);
     bool learnt = false;
 
     for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
