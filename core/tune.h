@@ -75,7 +75,7 @@
     X(nscc, lesson_share,      0.5,      "base RTTs: no less is taken for a path's length")        \
     X(nscc, unmarked_rtts,     16,       "RTTs without a mark until then")                         \
     /* Less is what single packets and bursts of ours do to each other. */                         \
-    X(nscc, queue_loss_share,  0.1,      "base RTTs: delay that makes losses those of a queue")    \
+    X(nscc, queue_loss_share,  0.2,      "base RTTs: delay that makes losses those of a queue")    \
     X(nscc, queue_loss_cut,    1,      "cut by them, times the share lost in the RTT")           \
     /* One of many packets says little: where paths are several it is one of their queues. */        \
     X(nscc, queue_loss_whole,  1.0 / 6,  "share lost in an RTT from which that cut is whole")       \
