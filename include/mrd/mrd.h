@@ -97,8 +97,7 @@ struct mrd_context_attr {
     const char *cc;    /* "nscc" "dctcp" "swift" "none"; default: nscc */
     uint64_t link_bps; /* the link's rate if you know better than the mover; default: the mover's */
     uint32_t max_peers; /* peer table entries; default: 1024 */
-    uint32_t
-        max_flows; /* flows of ordered traffic, and send queues with work; default: 4096 */
+    uint32_t max_flows; /* flows of ordered traffic, and send queues with work; default: 4096 */
     uint64_t
         peer_timeout_ns; /* silence after which a peer with work outstanding is unreachable; default: 8 s */
     uint64_t challenge_ns; /* how long after open first contact costs a round trip; default: 4 s */

@@ -26,7 +26,8 @@ static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void *
                (unsigned long long)(w->messages[0].sent_ns / MSEC_NS), w->messages[0].status);
     sim_post_recvs(w, HOST_1, 0, 1, 100);
     sim_run_until_complete(w, 100 * SEC_NS);
-    test_check(w->options.seed, w->messages[0].status == MRD_WC_SUCCESS, "status %u", w->messages[0].status);
+    test_check(w->options.seed, w->messages[0].status == MRD_WC_SUCCESS, "status %u",
+               w->messages[0].status);
     assert_true(sim_payload_equal(w, HOST_1));
     sim_world_destroy(w);
 }
@@ -49,8 +50,8 @@ static void sim_long_silence__ready_for_a_peer_that_was_silent_for_long(void **s
     sim_post_recvs(w, HOST_1, 0, 1, 100);
     index = sim_send(w, HOST_1, HOST_0, 100);
     sim_run_until_complete(w, SEC_NS);
-    test_check(w->options.seed, w->messages[index].status == MRD_WC_SUCCESS, "status %u, restarts %u",
-               w->messages[index].status, w->node[HOST_1].restarted);
+    test_check(w->options.seed, w->messages[index].status == MRD_WC_SUCCESS,
+               "status %u, restarts %u", w->messages[index].status, w->node[HOST_1].restarted);
     assert_int_equal(w->node[HOST_1].restarted, 0);
     sim_world_destroy(w);
 }

@@ -35,10 +35,17 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
         done += w->messages[i].sent;
         failed += w->messages[i].sent && w->messages[i].status != MRD_WC_SUCCESS;
     }
-    test_check(w->options.seed, !failed, "trackers %u and %u: %u of %u messages failed, the last after %llu ms; unreachable %u %u, beyond the window %llu %llu", tracker0, tracker1, failed, w->num_messages, (unsigned long long)(w->messages[w->num_messages - 1].sent_ns / MSEC_NS), w->node[0].unreachable, w->node[1].unreachable, (unsigned long long)sim_counter(w, 0, "rx_drop_window"), (unsigned long long)sim_counter(w, 1, "rx_drop_window"));
+    test_check(w->options.seed, !failed,
+               "trackers %u and %u: %u of %u messages failed, the last after %llu ms; unreachable "
+               "%u %u, beyond the window %llu %llu",
+               tracker0, tracker1, failed, w->num_messages,
+               (unsigned long long)(w->messages[w->num_messages - 1].sent_ns / MSEC_NS),
+               w->node[0].unreachable, w->node[1].unreachable,
+               (unsigned long long)sim_counter(w, 0, "rx_drop_window"),
+               (unsigned long long)sim_counter(w, 1, "rx_drop_window"));
     test_check(w->options.seed, done == w->num_messages,
-               "trackers %u and %u: %u of %u messages done, 60 s after receives were posted", tracker0,
-               tracker1, done, w->num_messages);
+               "trackers %u and %u: %u of %u messages done, 60 s after receives were posted",
+               tracker0, tracker1, done, w->num_messages);
     assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
     sim_world_destroy(w);
 }
