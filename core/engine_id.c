@@ -462,6 +462,7 @@ static void peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool rec
 
 void mrd_engine_life_over(struct mrd_engine *e, struct mrd_peer *peer)
 {
+    peer->rx_patience_ns = 0; /* it waits for nothing any more */
     peer_restarted(e, peer, false);
 }
 
