@@ -11,11 +11,6 @@ static inline bool mrd_seq_before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-static inline bool mrd_seq8_before(uint8_t a, uint8_t b)
-{
-    return (int8_t)(uint8_t)(a - b) < 0;
-}
-
 static inline bool mrd_seq16_before(uint16_t a, uint16_t b)
 {
     return (int16_t)(uint16_t)(a - b) < 0;
