@@ -77,6 +77,13 @@ uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return rtt_min_ns > config->base_rtt_ns ? rtt_min_ns : config->base_rtt_ns;
 }
 
+static double rate_times(const struct mrd_cc *cc, double rtt_ns)
+{
+    double bdp = cc->rate_bps * rtt_ns / 8e9;
+
+    return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
+}
+
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     double rtt_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
@@ -84,9 +91,12 @@ double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
     if (cc->length_ns > rtt_ns)
         rtt_ns = most_ns > 0 && cc->length_ns > most_ns ? greater(rtt_ns, most_ns) : cc->length_ns;
-    double bdp = cc->rate_bps * rtt_ns / 8e9;
+    return rate_times(cc, rtt_ns);
+}
 
-    return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
+double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    return rate_times(cc, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns));
 }
 
 /*

@@ -155,9 +155,15 @@ void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
 /* The base RTT in force: the measured minimum within the configured bounds; 0 before the first sample without a floor. */
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
- * rate x RTT without queues, as the mean of all paths has it, late acks included; never less than rate x base RTT. Before anything is known, the start window / 1.5.
+ * rate x RTT without queues, as the mean of all paths has it, late acks included: so much may be in flight. Never less
+ * than rate x base RTT. Before anything is known, the start window / 1.5.
  */
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
+/*
+ * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be: a burst that keeps the
+ * host busy makes them late itself.
+ */
+double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 
 /* ---------------------------------------------------------------------------------------- for policies */
 

@@ -152,7 +152,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
         return 1;
     if (!msg->multi)
         return max;
-    packets = mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
+    packets = mrd_cc_base_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
               e->config.mover.tune->engine.quantum_rtts / tx->cc.config.packet_bytes;
     if (packets < 1)
         return 1;

@@ -5,6 +5,7 @@
  */
 #include "core/engine_impl.h"
 #include "tests/support/check.h"
+#include "tests/support/wiretap.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -256,6 +257,64 @@ static void sim_delay__late_acks(void **state)
     check_scenes("late acks", &scene, 1);
 }
 
+/* Mean packets that leave on one path at one time, of those from index `first` on. */
+static double mean_burst(const struct wiretap *tap, uint32_t first)
+{
+    const struct wire_packet *last = NULL;
+    uint32_t packets = 0, bursts = 0;
+
+    for (uint32_t i = first; i < tap->num; i++) {
+        const struct wire_packet *p = &tap->packets[i];
+
+        if (p->from != HOST_0 || p->kind != WIRE_MESSAGE)
+            continue;
+        bursts += !last || last->at_ns != p->at_ns || last->path != p->path;
+        packets++;
+        last = p;
+    }
+    return bursts ? (double)packets / bursts : 0;
+}
+
+/*
+ * A burst is measured by the base RTT: by late acks it would grow, and on a host that is late because it is busy with
+ * bursts, it would grow without end.
+ */
+static void sim_delay__late_acks_leave_bursts_short(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .links = LINKS,
+                                                                 .paths = PATHS,
+                                                                 .rate_bps = 1000000000,
+                                                                 .delay_ns = LINK_DELAY_NS});
+    struct wiretap *tap = wiretap_open(w);
+    struct pump pump;
+    uint32_t first;
+
+    (void)state;
+    like_sockets(w);
+    pump_start(&pump, w, HOST_0, HOST_1);
+    run_one(&pump, 20 * MSEC_NS);
+    first = tap->num;
+    run_one(&pump, 20 * MSEC_NS);
+
+    double before = mean_burst(tap, first);
+
+    for (int i = 0; i < LINKS; i++)
+        delay(w, HOST_1, HOST_0, i, LINK_DELAY_NS, 400 * USEC_NS);
+    run_one(&pump, 50 * MSEC_NS);
+    first = tap->num;
+    run_one(&pump, 20 * MSEC_NS);
+
+    double after = mean_burst(tap, first);
+
+    /* A base RTT of 50 us at 4 Gb/s is 6 packets; a burst is half of that, the rate being measured from above. */
+    test_check(test_seed(), before > 1 && after <= 4,
+               "bursts of %.2f packets, with late acks of %.2f", before, after);
+    pump_stop(&pump);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
 /* ---------------------------------------------------------------------------------------- no marks */
 
 /* The bottleneck is half as fast as the sender's link, its queue is short, and nothing is marked. */
@@ -345,6 +404,7 @@ int main(void)
         cmocka_unit_test(sim_delay__three_of_four_longer),
         cmocka_unit_test(sim_delay__one_of_four_longer),
         cmocka_unit_test(sim_delay__late_acks),
+        cmocka_unit_test(sim_delay__late_acks_leave_bursts_short),
         cmocka_unit_test(sim_no_marks__narrow_link),
         cmocka_unit_test(sim_no_marks__late_joiner),
     };
