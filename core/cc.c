@@ -77,26 +77,36 @@ uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return rtt_min_ns > config->base_rtt_ns ? rtt_min_ns : config->base_rtt_ns;
 }
 
-static double rate_times(const struct mrd_cc *cc, double rtt_ns)
-{
-    double bdp = cc->rate_bps * rtt_ns / 8e9;
-
-    return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
-}
-
-double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+static double length_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     double rtt_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double most_ns = (double)cc->config.base_rtt_max_ns;
 
     if (cc->length_ns > rtt_ns)
         rtt_ns = most_ns > 0 && cc->length_ns > most_ns ? greater(rtt_ns, most_ns) : cc->length_ns;
-    return rate_times(cc, rtt_ns);
+    return rtt_ns;
+}
+
+static double rate_times(const struct mrd_cc *cc, double rate_bps, double rtt_ns)
+{
+    double bdp = rate_bps * rtt_ns / 8e9;
+
+    return bdp > 0 ? bdp : cc->start_bytes / constants(cc)->start_bdp;
+}
+
+double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    return rate_times(cc, cc->rate_bps, length_ns(cc, rtt_min_ns));
+}
+
+double mrd_cc_measured_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    return rate_times(cc, cc->measured_bps, length_ns(cc, rtt_min_ns));
 }
 
 double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    return rate_times(cc, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns));
+    return rate_times(cc, cc->rate_bps, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns));
 }
 
 /*
@@ -128,7 +138,9 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         rate->cur_bps = 0;
         rate->rounds = 0;
     }
-    cc->rate_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
+    cc->measured_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
+    if (cc->config.link_bps == 0)
+        cc->rate_bps = cc->measured_bps;
     rate->bytes = 0;
     rate->limited = false;
     rate->start_ns = ack->now_ns;
@@ -142,8 +154,7 @@ void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->round_ce += ack->ce_packets;
     cc->round_acked += ack->acked_packets;
     cc->round_bytes += ack->acked_bytes;
-    if (cc->config.link_bps == 0)
-        measure_rate(cc, ack);
+    measure_rate(cc, ack);
 }
 
 bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
@@ -156,6 +167,7 @@ bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
     cc->ce_ewma += (cc->ce_rtt - cc->ce_ewma) * gain;
     double sent = (double)(cc->round_lost + cc->round_acked);
     cc->losses_rtt = (uint32_t)cc->round_lost;
+    cc->sent_rtt = sent;
     cc->loss_rtt = sent > 0 ? (double)cc->round_lost / sent : 0;
     if (sent > 0)
         cc->loss_ewma += (cc->loss_rtt - cc->loss_ewma) * constants(cc)->loss_gain;
@@ -263,6 +275,8 @@ void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
     if (ns > cc->length_ns)
         cc->length_ns = ns;
     cc->delay_ns = 0;
+    if (cc->watch.after_ns >= cc->watch.before_ns / 2)
+        cc->watch.rest = 0; /* there may be more to learn */
 }
 
 void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns)
@@ -289,6 +303,13 @@ void mrd_cc_found(struct mrd_cc *cc)
         return;
     cc->cwnd_bytes = greater(cc->cwnd_bytes, cc->undo.cwnd_bytes);
     cc->loss_delay_ns = 0;
+}
+
+void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                     uint64_t rtt_min_ns)
+{
+    if (cc->elastic.gain > 0)
+        cc->ops->lost(cc, packets, now_ns, srtt_ns, rtt_min_ns);
 }
 
 void mrd_cc_halve(struct mrd_cc *cc)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/elastic.h"
 #include "core/tune.h"
 
 struct mrd_cc_ops;
@@ -78,6 +79,11 @@ struct mrd_cc_watch {
     double cwnd_bytes;          /* window to be restored */
 };
 
+/* Packets of late, and losses among them: [1] where there was a queue, [0] where there was none. */
+struct mrd_cc_queue_losses {
+    double sent[2], lost[2];
+};
+
 /* Losses that cut the window, until it is known that they were losses. */
 struct mrd_cc_undo {
     uint32_t packets;  /* that are to turn out as none; 0: nothing to undo */
@@ -97,6 +103,7 @@ struct mrd_cc {
     struct mrd_cc_delay_min delay_min;
     double ce_rtt, ce_ewma;     /* share of CE in the last RTT; EWMA(1/4) of it (dctcp: alpha) */
     uint32_t losses_rtt;        /* packets lost in the last RTT */
+    double sent_rtt;            /* packets whose fate the last RTT told */
     double loss_rtt, loss_ewma; /* share lost in the last RTT; EWMA(1/4) of it */
     uint64_t round_end_ns;      /* end of the current RTT round */
     uint64_t round_packets, round_ce, round_acked, round_lost; /* in this round */
@@ -105,15 +112,18 @@ struct mrd_cc {
     uint64_t cut_ok_ns;                 /* no second cut by marks or delay before this time */
     uint64_t loss_end_ns, loss_packets; /* losses declared in the RTT that ends then */
     uint64_t loss_ok_ns; /* before this time losses are of packets sent before the last cut */
+    double measured_bps; /* greatest delivered rate lately; 0: unknown yet */
     double rate_bps;     /* greatest delivered rate lately, or link_bps; 0: unknown yet */
     struct mrd_cc_rate rate;
     uint64_t
         failing_ns; /* a path lost packets in a row then: it, not a queue, loses them; 0: none did */
     uint32_t loss_delay_rounds; /* until that is forgotten */
     double loss_delay_ns; /* the queue that losses come at in a network without marks; 0: unknown */
-    double length_ns;     /* mean RTT less queues; 0: no sample yet */
+    struct mrd_cc_queue_losses queue_losses;
+    double length_ns; /* mean RTT less queues; 0: no sample yet */
     struct mrd_cc_watch watch;
     struct mrd_cc_undo undo;
+    struct mrd_elastic elastic;
     struct mrd_cc_swift_state swift;
 };
 
@@ -148,6 +158,12 @@ uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
 /* Paths are longer than was thought: this is the mean RTT without queues. */
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
+/*
+ * Packets were lost, as the tail probes show that brought them. They are losses (RFC 8985, section 7.4.2), but count only
+ * where losses follow the window: who has one packet in a queue that others keep full would be cut to nothing.
+ */
+void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                     uint64_t rtt_min_ns);
 /* A packet that was declared lost came. */
 void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
@@ -159,6 +175,8 @@ uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
  * than rate x base RTT. Before anything is known, the start window / 1.5.
  */
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
+/* Likewise by the rate that was measured, where another is known as well. */
+double mrd_cc_measured_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
  * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be: a burst that keeps the
  * host busy makes them late itself.

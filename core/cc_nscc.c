@@ -15,7 +15,7 @@
  * share. A peer that never saw a mark takes d >= target for one: without it an incast in a network without ECN lives
  * by loss alone; but such a cut goes no lower than a BDP unless losses come with it. Random loss says little where paths
  * are many: only a quarter of a window lost in an RTT cuts. Where nothing ever marks, losses at a queue cut by their share
- * (lost_round()).
+ * (lost_round()), and tell what the queue holds; losses without one are tested (elastic.h).
  *
  * d is what the samples say of queues: not the length of a path beyond the least RTT, nor an ack that came late. Both
  * are in the RTT that the BDP, and so a, the floor and the greatest window are measured by. Whether delay that stays is a
@@ -96,6 +96,8 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     if (cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
         return 0;
+    if (cc->loss_delay_ns > 0)
+        return mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
     if (rate_known(cc))
         return bdp_bytes(cc, rtt_min_ns);
     return greater(cc->start_bytes, mrd_cc_bdp_bytes(cc, rtt_min_ns));
@@ -160,11 +162,9 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
         watch_state(cc, WATCH_LEAST);
         return;
     }
-    w->rest = 0;
-    if (w->after_ns < w->before_ns / 2) {
-        w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
-        w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
-    }
+    /* Unless something is learnt. */
+    w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
+    w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
     learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
     cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
 }
@@ -233,6 +233,8 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 
     double below = constants(cc)->below_gain;
 
+    if (cc->elastic.testing || cc->elastic.gain > 0)
+        return; /* by the round */
     if (cc->loss_delay_ns > 0) {
         target_ns = cc->loss_delay_ns;
         below = constants(cc)->queue_loss_gain;
@@ -248,6 +250,25 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 }
 
 /*
+ * Losses that come as often where there is no queue are not of one. Where the link's rate is known even a queue that is
+ * too short to show may be full.
+ */
+static bool losses_are_random(struct mrd_cc *cc, bool queue)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    struct mrd_cc_queue_losses *q = &cc->queue_losses;
+
+    for (int i = 0; i < 2; i++) {
+        q->sent[i] -= q->sent[i] * tune->queue_loss_fades;
+        q->lost[i] -= q->lost[i] * tune->queue_loss_fades;
+    }
+    q->sent[queue] += cc->sent_rtt;
+    q->lost[queue] += cc->losses_rtt;
+    return !rate_known(cc) && q->lost[0] >= tune->queue_loss_packets &&
+           q->lost[0] * q->sent[1] >= tune->queue_loss_as_often * q->lost[1] * q->sent[0];
+}
+
+/*
  * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much and
  * half of that again, and grows slowly when the delay comes near to what it was. Without a queue they are random.
  */
@@ -258,7 +279,12 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double whole = cc->loss_rtt / tune->queue_loss_whole;
     double share = cc->loss_rtt * tune->queue_loss_cut * (whole < 1 ? whole : 1);
+    bool queue = cc->delay_ns >= tune->queue_loss_share * base_ns;
 
+    if (losses_are_random(cc, queue)) {
+        cc->loss_delay_ns = 0;
+        return;
+    }
     if (cc->loss_delay_ns > 0)
         cc->loss_delay_ns += tune->queue_loss_rise * base_ns;
     if (cc->loss_delay_ns > target_ns || !cc->loss_delay_rounds || !--cc->loss_delay_rounds)
@@ -266,8 +292,7 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     if (cc->failing_ns &&
         now_ns - cc->failing_ns < mrd_tune_ns(tune->queue_loss_life * (double)rtt_ns))
         return;
-    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns ||
-        cc->delay_ns < tune->queue_loss_share * base_ns)
+    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns || !queue)
         return;
     if (cc->loss_delay_ns == 0 || cc->delay_ns < cc->loss_delay_ns)
         cc->loss_delay_ns = cc->delay_ns;
@@ -280,6 +305,37 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     cc->loss_ok_ns = now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)rtt_ns);
 }
 
+/*
+ * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the window
+ * would keep a flow as small as it is beside greater ones.
+ */
+static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    struct mrd_elastic *x = &cc->elastic;
+    double base_ns = (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
+
+    if (cc->ce_seen || rate_known(cc))
+        return;
+    if (cc->loss_delay_ns > 0 || cc->delay_ns >= constants(cc)->queue_loss_share * base_ns) {
+        mrd_elastic_reset(x);
+        return;
+    }
+    switch (mrd_elastic_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
+                              cc->cwnd_bytes)) {
+    case MRD_ELASTIC_CUT:
+        cc->cwnd_bytes *= x->factor;
+        cc->slow_start = false;
+        break;
+    case MRD_ELASTIC_RESTORE:
+        cc->cwnd_bytes = greater(cc->cwnd_bytes, x->cwnd_bytes);
+        break;
+    case MRD_ELASTIC_NONE:
+        if (!x->testing && !x->wait && mrd_cc_may_grow(cc, ack))
+            cc->cwnd_bytes *= 1 + x->gain;
+        break;
+    }
+}
+
 static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes,
                       double target_ns)
 {
@@ -289,9 +345,11 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     if (drained(cc))
         return;
     lost_round(cc, ack, target_ns);
+    elastic_round(cc, ack);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
-    if (!cc->slow_start && mrd_cc_may_grow(cc, ack))
+    if (!cc->slow_start && cc->elastic.gain == 0 && !cc->elastic.testing &&
+        mrd_cc_may_grow(cc, ack))
         cc->cwnd_bytes += constants(cc)->fair_gain * gain_bytes;
     if (cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->incast_share)
         cc->cwnd_bytes *= 1 - constants(cc)->incast_cut * cc->ce_ewma;
@@ -306,6 +364,10 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     double gain_bytes = constants(cc)->gain_bdp * unit_bytes(cc, ack->rtt_min_ns);
     end_round(cc, ack, gain_bytes, target_ns);
 
+    /* More than the queue holds is never seen. */
+    if (!rate_known(cc) && cc->loss_delay_ns > 0 &&
+        target_ns > constants(cc)->queue_loss_target * cc->loss_delay_ns)
+        target_ns = constants(cc)->queue_loss_target * cc->loss_delay_ns;
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
     bool delay_is_mark = late && !cc->ce_seen;
     bool full = cc->cwnd_bytes >= most_bytes(cc, ack->rtt_min_ns);
@@ -332,7 +394,11 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double packet = cc->config.packet_bytes;
-    double needed = greater(1, cc->cwnd_bytes / packet * constants(cc)->loss_share);
+    double sent = cc->cwnd_bytes / packet;
+
+    if (cc->elastic.gain > 0)
+        sent = greater(sent, cc->sent_rtt);
+    double needed = greater(1, sent * constants(cc)->loss_share);
 
     if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Before the first sample there is no RTT to pace a window below one packet by. */

@@ -41,7 +41,7 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
         tx->run_losses = 0;
         tx->single_until_ns = e->now + MRD_SEC;
     }
-    rec->deliberate = false;
+    rec->deliberate = rec->probed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, tx->path);
     return tx->path[rec->path].losses_row < 2;
@@ -91,9 +91,20 @@ static void not_lost(struct mrd_peer *peer, uint32_t path)
 /* What an ack of either form says of PSNs. */
 struct acked {
     uint32_t packets, bytes;
-    bool echo; /* the ack names one transmission: */
+    uint32_t repaired; /* packets that a tail probe brought, and not their first copy */
+    bool echo;         /* the ack names one transmission: */
     uint32_t echo_psn, echo_stamp;
+    const struct mrd_wire_ack *ack; /* what came twice; NULL: nothing did */
 };
+
+static bool came_twice(const struct acked *sum, uint32_t psn)
+{
+    for (unsigned i = 0; sum->ack && i < sum->ack->num_dups; i++) {
+        if (sum->ack->dup[i] == psn)
+            return true;
+    }
+    return false;
+}
 
 static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
 {
@@ -116,6 +127,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     }
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
+            sum->repaired += rec->probed && !came_twice(sum, psn);
             mrd_path_acked(&tx->paths, rec->path, e->now);
             if (rec->tx_count == 1) /* of a repeated packet it is not known which copy this was */
                 mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
@@ -383,6 +395,7 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
         counts_of(tx, &ack, &a);
         spurious_of(e, peer, &ack);
     }
+    sum.ack = &ack;
     sum.echo = ack.flags & MRD_ACK_ECHO;
     sum.echo_psn = ack.echo_psn;
     sum.echo_stamp = ack.echo_stamp;
@@ -393,6 +406,9 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);
+    if (sum.repaired)
+        mrd_cc_repaired(&tx->cc, sum.repaired, e->now, tx->loss.srtt_ns,
+                        mrd_loss_rtt_min_ns(&tx->loss));
     if (ack.live_epoch == UINT32_MAX)
         mrd_engine_life_over(e, peer);
     after_ack(e, peer);

@@ -258,6 +258,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         return false;
     rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
+        rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
         if (rec->state == MRD_SENT_INFLIGHT && mrd_loss_timed_out(&tx->loss))
             path_timed_out(e, tx, rec);
         count_probe(e, peer);

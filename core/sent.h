@@ -57,6 +57,8 @@ struct mrd_sent {
     uint8_t deliberate;  /* the last retransmission was a probe or a second copy, not a loss */
     uint8_t in_run;      /* it left right behind another on the same path: part of a burst */
     uint8_t by_order;    /* declared lost by order on its path */
+    uint8_t
+        probed; /* in flight, and sent again as a tail probe: if only that copy comes, the other was lost */
     uint16_t len;        /* SEGMENT: payload bytes */
     uint32_t id, offset; /* SEGMENT; READY: id is a queue pair's number */
     union {

@@ -37,6 +37,12 @@ static float delay_ns(const struct mrd_path_load *load, float average_ns, float 
     return weight > 0 ? average_ns + (load->q_ns - average_ns) * weight : average_ns;
 }
 
+/* Delays that differ by less than noise are equal: else the few paths that seem a little shorter would carry all. */
+static float steps(float ns, float noise_ns)
+{
+    return noise_ns > 0 && ns < 1e9f ? (float)(int64_t)(ns / noise_ns) * noise_ns : ns;
+}
+
 static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths,
                               const struct mrd_spray_args *args)
 {
@@ -45,6 +51,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
     /* Before the first RTT sample there is no delay either, and any unit will do. */
     float unit_ns = args->base_rtt_ns ? (float)tune->unit_rtts * base_ns : 1;
     float fade = args->base_rtt_ns ? 1 / ((float)tune->fade_rtts * base_ns) : 1;
+    float noise_ns = (float)tune->noise_rtts * base_ns;
     float average_ns = paths->q_avg_ns;
     float best_ns = FLT_MAX;
     uint16_t tied[MRD_PATHS_MAX];
@@ -57,7 +64,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
 
         if (!args->blind)
             score_ns = (float)(int32_t)load->out_packets * unit_ns * load->weight +
-                       delay_ns(load, average_ns, fade, args);
+                       steps(delay_ns(load, average_ns, fade, args), noise_ns);
 
         if (score_ns > best_ns || (int)i == args->avoid || !mrd_path_is_good(&paths->path[i]))
             continue;

@@ -81,9 +81,30 @@
     X(nscc, queue_loss_whole,  1.0 / 6,  "share lost in an RTT from which that cut is whole")       \
     X(nscc, queue_loss_rtts,   2,        "RTTs between such cuts")                                 \
     X(nscc, queue_loss_gain,   1,        "a: growth until that delay, in place of below_gain")     \
+    X(nscc, queue_loss_fades,  1.0 / 256, "of what was lost, that is forgotten in an RTT")         \
+    X(nscc, queue_loss_packets, 16,       "packets lost without a queue, from which it is asked:")  \
+    X(nscc, queue_loss_as_often, 0.5,    "of the share lost with a queue: it is not the queue")    \
+    X(nscc, queue_loss_target, 0.8,      "of that delay: the target")                              \
     X(nscc, queue_loss_life,   100,       "RTTs without such a loss until that delay is forgotten") \
     X(nscc, queue_loss_rise,   1.0 / 64,  "base RTTs an RTT: until more delay is tried again")      \
     X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")
+
+#define MRD_TUNE_ELASTIC(X)                                                                        \
+    X(elastic, ignored_share,   0.01, "share of loss that is never looked into")                   \
+    X(elastic, usual_times,     2,    "times the usual share: likewise")                           \
+    X(elastic, usual_fades,     1.0 / 4096, "of it, that is forgotten in an RTT")                  \
+    X(elastic, alarm_packets,   8,    "packets lost beyond that: the window is cut for a test")    \
+    X(elastic, limited_packets, 2,    "the same where losses follow the window")                   \
+    X(elastic, margin,          0.05, "cut below what seems to get through")                       \
+    X(elastic, factor_least,    0.1,  "greatest cut")                                              \
+    X(elastic, wait_rtts,       2,    "RTTs until losses are of packets sent after a cut")         \
+    X(elastic, test_packets,    24,   "packets that a test would lose if the share stayed")        \
+    X(elastic, falls_to,        0.3,  "of that share: the losses follow the window")               \
+    X(elastic, steps,           4,    "cuts of a test until they do not")                          \
+    X(elastic, cuts,            8,    "cuts until that is tested again")                           \
+    X(elastic, gain,            0.01, "of the window: growth an RTT after such a cut")             \
+    X(elastic, gain_rises,      1.014, "times that in each RTT without one")                       \
+    X(elastic, gain_most,       0.25, "growth from which it is as usual again")
 
 #define MRD_TUNE_DCTCP(X)                                                                          \
     /* RFC 8257 */                                                                                 \
@@ -115,6 +136,7 @@
     X(none, window_bytes, 16 << 20, "bytes: the window where nothing bounds it")
 
 #define MRD_TUNE_ADAPTIVE(X)                                                                       \
+    X(adaptive, noise_rtts, 0.02, "base RTTs: delays that differ by less are equal")               \
     X(adaptive, unit_rtts, 0.3, "base RTTs: U, what a packet of our own counts against a delay")   \
     /*                                                                                             \
      * A path that once looked bad is not chosen, hence not sampled, and would look bad for ever.  \
@@ -183,6 +205,7 @@
 #define MRD_TUNE(X)                                                                                \
     MRD_TUNE_CC(X)                                                                                 \
     MRD_TUNE_NSCC(X)                                                                               \
+    MRD_TUNE_ELASTIC(X)                                                                            \
     MRD_TUNE_DCTCP(X)                                                                              \
     MRD_TUNE_SWIFT(X)                                                                              \
     MRD_TUNE_NONE(X)                                                                               \
@@ -198,6 +221,9 @@ struct mrd_tune_cc {
 };
 struct mrd_tune_nscc {
     MRD_TUNE_NSCC(X)
+};
+struct mrd_tune_elastic {
+    MRD_TUNE_ELASTIC(X)
 };
 struct mrd_tune_dctcp {
     MRD_TUNE_DCTCP(X)
@@ -225,6 +251,7 @@ struct mrd_tune_engine {
 struct mrd_tune {
     struct mrd_tune_cc cc;
     struct mrd_tune_nscc nscc;
+    struct mrd_tune_elastic elastic;
     struct mrd_tune_dctcp dctcp;
     struct mrd_tune_swift swift;
     struct mrd_tune_none none;

@@ -5,143 +5,30 @@
  */
 #include "core/engine_impl.h"
 #include "tests/support/check.h"
+#include "tests/support/pump.h"
 #include "tests/support/wiretap.h"
-#include "tests/support/world.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
 enum {
     LINKS = 4,
     PATHS = 16,
-    MESSAGE_BYTES = 64 << 10,
-    MESSAGES = 63, /* in flight at a time */
     LINK_DELAY_NS = 5000,
     BASE_RTT_NS = 2 * LINK_DELAY_NS,
-    POLL_NS = 1000,
-    POLL_BURST = 64,
     WARM_UP_NS = 3 * MSEC_NS,
     MEASURE_NS = 3 * MSEC_NS,
 };
 #define LINK_BPS 25000000000
 
-/* A sender that always has messages waiting. */
-struct pump {
-    struct sim_world *w;
-    uint32_t from, to;
-    uint8_t *source, *target;
-    uint32_t posted, done;
-    bool over; /* no more of them */
-};
-
-static void pump_start(struct pump *p, struct sim_world *w, uint32_t from, uint32_t to)
+static struct sim_world *world(uint64_t seed, uint64_t ecn_bytes)
 {
-    *p = (struct pump){.w = w, .from = from, .to = to};
-    p->source = w->node[from].arena + w->node[from].arena_used;
-    p->target = w->node[to].arena + w->node[to].arena_used;
-    w->node[from].arena_used += MESSAGE_BYTES;
-    w->node[to].arena_used += MESSAGE_BYTES;
-}
-
-static void pump_post(struct pump *p)
-{
-    struct sim_node *from = &p->w->node[p->from], *to = &p->w->node[p->to];
-    struct mrd_sge sge = {(uintptr_t)p->source, MESSAGE_BYTES, from->mr->lkey};
-    struct mrd_send_wr wr = {.opcode = MRD_WR_RDMA_WRITE,
-                             .sg_list = &sge,
-                             .num_sge = 1,
-                             .send_flags = MRD_SEND_SIGNALED};
-    struct mrd_send_wr *bad_wr;
-
-    wr.wr.rdma.remote_addr = (uintptr_t)p->target;
-    wr.wr.rdma.rkey = to->mr->rkey;
-    wr.ud.ah = from->ah[p->to];
-    wr.ud.remote_qpn = to->qp[0]->qp_num;
-    wr.ud.remote_qkey = 0x1000;
-    test_check(test_seed(), mrd_post_send(from->qp[0], &wr, &bad_wr) == 0, "post: %s",
-               mrd_last_error());
-    p->posted++;
-}
-
-static void pump_turn(struct pump *p)
-{
-    struct mrd_wc wc[POLL_BURST];
-    int n = mrd_poll_cq(p->w->node[p->from].cq, POLL_BURST, wc);
-
-    assert_true(n >= 0);
-    for (int i = 0; i < n; i++)
-        assert_int_equal(wc[i].status, MRD_WC_SUCCESS);
-    p->done += (uint32_t)n;
-    while (!p->over && p->posted - p->done < MESSAGES)
-        pump_post(p);
-}
-
-/* Let so much time pass; the rates in Gb/s of what was completed meanwhile. */
-static void run(struct pump *pumps, uint32_t num, uint64_t ns, double *gbps)
-{
-    struct sim_world *w = pumps[0].w;
-    uint64_t end_ns = mrd_sim_now(w->sim) + ns;
-    uint32_t done[SIM_HOSTS_MAX];
-
-    for (uint32_t i = 0; i < num; i++)
-        done[i] = pumps[i].done;
-    while (mrd_sim_now(w->sim) < end_ns) {
-        for (uint32_t i = 0; i < num; i++)
-            pump_turn(&pumps[i]);
-        for (uint32_t host = 0; host < w->options.hosts; host++) {
-            struct mrd_wc wc;
-
-            assert_true(mrd_poll_cq(w->node[host].cq, 0, &wc) == 0);
-        }
-        mrd_sim_run_until(w->sim, mrd_sim_now(w->sim) + POLL_NS);
-    }
-    for (uint32_t i = 0; i < num && gbps; i++)
-        gbps[i] = (double)(pumps[i].done - done[i]) * MESSAGE_BYTES * 8 / (double)ns;
-}
-
-/* What is in flight ends, so that the world can. */
-static void pump_stop(struct pump *p)
-{
-    p->over = true;
-    for (int i = 0; i < 10000 && p->posted != p->done; i++)
-        run(p, 1, 100 * USEC_NS, NULL);
-    assert_int_equal(p->posted, p->done);
-}
-
-static double run_one(struct pump *pump, uint64_t ns)
-{
-    double gbps;
-
-    run(pump, 1, ns, &gbps);
-    return gbps;
-}
-
-static struct sim_world *world(uint64_t ecn_bytes)
-{
-    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+    return sim_world_create(&(struct sim_options){.seed = seed,
                                                   .links = LINKS,
                                                   .paths = PATHS,
                                                   .rate_bps = LINK_BPS,
                                                   .delay_ns = LINK_DELAY_NS,
                                                   .ecn_min_bytes = ecn_bytes / 4,
                                                   .ecn_max_bytes = ecn_bytes});
-}
-
-/* As the mover of sockets has it: the rate unknown, acks rare. Before anything is sent. */
-static void like_sockets(struct sim_world *w)
-{
-    for (uint32_t host = 0; host < w->options.hosts; host++) {
-        struct mrd_mover *mover = &mrd_context_engine(w->node[host].context)->config.mover;
-
-        mover->link_bps = 0;
-        mover->rto_floor_ns = 2 * MSEC_NS;
-        mover->base_rtt_ns = 50 * USEC_NS;
-        mover->base_rtt_max_ns = 0;
-        mover->ack_every = 30;
-        mover->ack_delay_ns = 100 * USEC_NS;
-        mover->quantum = 15;
-        mover->cwnd_cap_bytes = 512 << 10;
-        mover->cwnd_start_bytes = 64 << 10;
-    }
 }
 
 static void delay(struct sim_world *w, int from, int to, int link, uint64_t ns, uint64_t jitter_ns)
@@ -170,44 +57,47 @@ struct scene {
     double spurious; /* retransmissions, at most that share of the packets */
 };
 
-static void check_scene(const char *name, const struct scene *scene, uint64_t ecn_bytes)
+/* The rate after, of that before. */
+static double check_scene(const char *name, const struct scene *scene, uint64_t seed,
+                          uint64_t ecn_bytes)
 {
-    struct sim_world *w = world(ecn_bytes);
+    struct sim_world *w = world(seed, ecn_bytes);
     uint64_t rtt_ns = BASE_RTT_NS + scene->there_ns + scene->back_ns + scene->back_jitter_ns;
     struct pump pump;
 
     pump_start(&pump, w, HOST_0, HOST_1);
-    run_one(&pump, WARM_UP_NS);
+    pump_run_one(&pump, WARM_UP_NS);
 
-    double before = run_one(&pump, MEASURE_NS);
+    double before = pump_run_one(&pump, MEASURE_NS);
 
     for (int i = scene->first; i < LINKS; i++) {
         delay(w, HOST_0, HOST_1, i, LINK_DELAY_NS + scene->there_ns, 0);
         delay(w, HOST_1, HOST_0, i, LINK_DELAY_NS + scene->back_ns, scene->back_jitter_ns);
     }
-    run_one(&pump, 50 * rtt_ns);
+    pump_run_one(&pump, 50 * rtt_ns);
 
-    double after = run_one(&pump, 50 * rtt_ns);
+    double after = pump_run_one(&pump, 50 * rtt_ns);
     uint64_t spurious = sim_counter(w, HOST_0, "retx_spurious");
 
-    test_check(test_seed(), after >= scene->least * before,
+    test_check(seed, after >= scene->least * before,
                "%s, %llu us longer, ecn %llu: %.2f Gb/s, before %.2f", name,
                (unsigned long long)(rtt_ns - BASE_RTT_NS) / 1000, (unsigned long long)ecn_bytes,
                after, before);
-    test_check(test_seed(), dead_paths(w) == 0, "%s: %u paths are dead", name, dead_paths(w));
-    test_check(test_seed(),
+    test_check(seed, dead_paths(w) == 0, "%s: %u paths are dead", name, dead_paths(w));
+    test_check(seed,
                (double)spurious < scene->spurious * (double)sim_counter(w, HOST_0, "tx_packets"),
                "%s: %llu spurious retransmissions", name, (unsigned long long)spurious);
     pump_stop(&pump);
     sim_world_destroy(w);
+    return after / before;
 }
 
 /* With and without switches that mark. */
 static void check_scenes(const char *name, const struct scene *scenes, size_t num)
 {
     for (size_t i = 0; i < num; i++) {
-        check_scene(name, &scenes[i], 0);
-        check_scene(name, &scenes[i], 80000);
+        check_scene(name, &scenes[i], test_seed(), 0);
+        check_scene(name, &scenes[i], test_seed(), 80000);
     }
 }
 
@@ -224,16 +114,35 @@ static void sim_delay__all_paths_longer(void **state)
     check_scenes("all", scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
+/*
+ * How fast the lengths are learnt depends on which packets are under way when the window is drained: where nothing marks,
+ * the mean over some seeds tells, and each that nothing collapses.
+ */
 static void sim_delay__three_of_four_longer(void **state)
 {
-    static const struct scene scenes[] = {
+    enum { SEEDS = 4 };
+    static const struct scene marked[] = {
         {20 * USEC_NS, 0, 0, 1, 0.8, 0.003},  {20 * USEC_NS, 20 * USEC_NS, 0, 1, 0.8, 0.003},
         {50 * USEC_NS, 0, 0, 1, 0.8, 0.003},  {50 * USEC_NS, 50 * USEC_NS, 0, 1, 0.8, 0.003},
         {200 * USEC_NS, 0, 0, 1, 0.8, 0.003}, {200 * USEC_NS, 200 * USEC_NS, 0, 1, 0.8, 0.003},
     };
+    const size_t num = sizeof(marked) / sizeof(marked[0]);
+    double sum = 0;
 
     (void)state;
-    check_scenes("three of four", scenes, sizeof(scenes) / sizeof(scenes[0]));
+    for (size_t i = 0; i < num; i++) {
+        struct scene unmarked = marked[i];
+
+        unmarked.least = 0.4;
+        check_scene("three of four", &marked[i], test_seed(), 80000);
+        for (uint64_t k = 0; k < SEEDS; k++) {
+            double left = check_scene("three of four", &unmarked, test_seed() + k, 0);
+
+            sum += left < 1 ? left : 1;
+        }
+    }
+    test_check(test_seed(), sum >= 0.8 * SEEDS * (double)num, "three of four: %.3f is left",
+               sum / (SEEDS * (double)num));
 }
 
 /* What is not acked as soon as on other paths is not lost. */
@@ -291,19 +200,19 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
     uint32_t first;
 
     (void)state;
-    like_sockets(w);
+    sim_like_sockets(w);
     pump_start(&pump, w, HOST_0, HOST_1);
-    run_one(&pump, 20 * MSEC_NS);
+    pump_run_one(&pump, 20 * MSEC_NS);
     first = tap->num;
-    run_one(&pump, 20 * MSEC_NS);
+    pump_run_one(&pump, 20 * MSEC_NS);
 
     double before = mean_burst(tap, first);
 
     for (int i = 0; i < LINKS; i++)
         delay(w, HOST_1, HOST_0, i, LINK_DELAY_NS, 400 * USEC_NS);
-    run_one(&pump, 50 * MSEC_NS);
+    pump_run_one(&pump, 50 * MSEC_NS);
     first = tap->num;
-    run_one(&pump, 20 * MSEC_NS);
+    pump_run_one(&pump, 20 * MSEC_NS);
 
     double after = mean_burst(tap, first);
 
@@ -323,7 +232,7 @@ static void sim_no_marks__narrow_link(void **state)
     static const struct {
         uint64_t queue_bytes;
         double drops, goodput; /* at most, at least */
-    } table[] = {{10000, 0.1, 0.77}, {20000, 0.05, 0.9}, {40000, 0.05, 0.95}};
+    } table[] = {{10000, 0.07, 0.77}, {20000, 0.05, 0.9}, {40000, 0.05, 0.95}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -341,10 +250,10 @@ static void sim_no_marks__narrow_link(void **state)
         link.queue_bytes = table[i].queue_bytes;
         assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
         pump_start(&pump, w, HOST_0, HOST_1);
-        run_one(&pump, WARM_UP_NS);
+        pump_run_one(&pump, WARM_UP_NS);
         assert_int_equal(mrd_sim_link_stats(w->sim, HOST_0, HOST_1, 0, &start), 0);
 
-        double goodput = run_one(&pump, 20 * MSEC_NS) * 1e9 / (double)link.rate_bps;
+        double goodput = pump_run_one(&pump, 20 * MSEC_NS) * 1e9 / (double)link.rate_bps;
 
         assert_int_equal(mrd_sim_link_stats(w->sim, HOST_0, HOST_1, 0, &end), 0);
 
@@ -382,14 +291,14 @@ static void sim_no_marks__late_joiner(void **state)
         double gbps[2];
 
         if (table[i].sockets)
-            like_sockets(w);
+            sim_like_sockets(w);
         pump_start(&pumps[0], w, HOST_0, HOST_2);
         pump_start(&pumps[1], w, HOST_1, HOST_2);
-        run(pumps, 1, 20 * MSEC_NS, NULL);
-        run(pumps, 2, 200 * MSEC_NS, NULL);
-        run(pumps, 2, 100 * MSEC_NS, gbps);
+        pump_run(pumps, 1, 20 * MSEC_NS, NULL);
+        pump_run(pumps, 2, 200 * MSEC_NS, NULL);
+        pump_run(pumps, 2, 100 * MSEC_NS, gbps);
         for (int k = 0; k < 2; k++)
-            test_check(test_seed(), gbps[k] * 2e9 / (double)rate_bps >= 0.3,
+            test_check(test_seed(), gbps[k] * 2e9 / (double)rate_bps >= 0.35,
                        "scene %zu: flow %d has %.3f Gb/s", i, k, gbps[k]);
         pump_stop(&pumps[0]);
         pump_stop(&pumps[1]);

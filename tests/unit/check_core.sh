@@ -44,6 +44,8 @@ awk '
             return to ~ /^spray_/ && symbol ~ /^mrd_spray_/
         if (from == "cc.c")
             return to ~ /^cc_/ && symbol ~ /^mrd_cc_/
+        if (from ~ /^cc_/ && to == "elastic.c")
+            return 1
         if (from ~ /^(spray|cc)_/)
             return to == substr(from, 1, index(from, "_") - 1) ".c"
         if (from == "peer.c")

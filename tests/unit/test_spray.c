@@ -263,15 +263,15 @@ static void reps_acked__bounded(void **state)
 
 static void adaptive_pick__least_out_then_delay(void **state)
 {
-    /* U is 3000 ns here; q_ns below 0: no sample, so the average of 1000. */
+    /* U is 3000 ns here, the noise 200 ns; q_ns below 0: no sample, so the average of 1000. */
     static const struct {
         uint32_t out[4];
         float q_ns[4];
         uint32_t expect;
     } table[] = {
         {{3, 2, 1, 2}, {0, 0, 0, 0}, 2},           {{1, 1, 1, 1}, {500, 400, 300, 600}, 2},
-        {{0, 1, 1, 1}, {2900, 0, 0, 0}, 0},        {{0, 1, 1, 1}, {3100, 50, 70, 90}, 1},
-        {{1, 1, 1, 1}, {1100, 1200, 1300, -1}, 3}, {{1, 1, 1, 1}, {1100, 900, 1300, -1}, 1},
+        {{0, 1, 1, 1}, {2900, 0, 0, 0}, 0},        {{0, 1, 1, 1}, {3300, 50, 270, 490}, 1},
+        {{1, 1, 1, 1}, {1300, 1400, 1500, -1}, 3}, {{1, 1, 1, 1}, {1100, 900, 1300, -1}, 1},
     };
     struct spray_fixture *f = *state;
 

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Do losses follow the window? Against a policer, against random loss, and against both. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/elastic.h"
+#include "core/rng.h"
+
+/* A window in packets, sent once a round; what is more than the policer lets through is lost, and a share of the rest. */
+struct network {
+    struct mrd_elastic x;
+    struct mrd_rng rng;
+    double cwnd, most; /* window, and what the policer lets through in a round; 0: all */
+    uint32_t lost_ppm; /* random loss */
+    double grows;      /* times the window in a round in which nothing holds it, up to: */
+    double cap;
+    double sent, lost; /* since the beginning */
+    uint32_t cuts, restores;
+};
+
+static void network_run(struct network *n, uint32_t rounds)
+{
+    const struct mrd_tune_elastic *tune = &mrd_tune_default.elastic;
+
+    for (uint32_t i = 0; i < rounds; i++) {
+        uint32_t sent = (uint32_t)n->cwnd > 0 ? (uint32_t)n->cwnd : 1, lost = 0;
+
+        if (n->most > 0 && sent > n->most)
+            lost = sent - (uint32_t)n->most;
+        for (uint32_t k = lost; k < sent; k++)
+            lost += mrd_rng_below(&n->rng, 1000000) < n->lost_ppm;
+        n->sent += sent;
+        n->lost += lost;
+        switch (mrd_elastic_round(&n->x, tune, sent, lost, n->cwnd)) {
+        case MRD_ELASTIC_CUT:
+            n->cwnd *= n->x.factor;
+            n->cuts++;
+            break;
+        case MRD_ELASTIC_RESTORE:
+            n->cwnd = n->x.cwnd_bytes;
+            n->restores++;
+            break;
+        case MRD_ELASTIC_NONE:
+            if (!n->x.testing && !n->x.wait)
+                n->cwnd *= n->x.gain > 0 ? 1 + n->x.gain : n->grows;
+            if (n->cwnd > n->cap)
+                n->cwnd = n->cap;
+            break;
+        }
+    }
+}
+
+static struct network network(double cwnd, double most, uint32_t lost_ppm, double grows)
+{
+    struct network n = {
+        .cwnd = cwnd, .most = most, .lost_ppm = lost_ppm, .grows = grows, .cap = 1e6};
+
+    mrd_rng_init(&n.rng, 1);
+    return n;
+}
+
+static void elastic_policer__window_stays_near_its_rate(void **state)
+{
+    static const double most[] = {5, 20, 100, 1000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+        struct network n = network(10 * most[i], most[i], 0, 1.25);
+
+        network_run(&n, 300);
+        assert_true(n.x.gain > 0);
+        n.sent = n.lost = 0;
+        network_run(&n, 5000);
+        assert_true(n.lost < 0.05 * n.sent);
+        assert_true(n.sent > 0.8 * 5000 * most[i]);
+    }
+}
+
+/* A cut does not change random loss: the window gets back what it had, and the share is not looked into again soon. */
+static void elastic_random__window_is_restored(void **state)
+{
+    static const uint32_t ppm[] = {15000, 50000, 100000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
+        struct network n = network(64, 0, ppm[i], 1.05);
+
+        n.cap = 64;
+
+        network_run(&n, 10000);
+        assert_true(n.restores >= 1);
+        assert_true(n.x.gain == 0);
+        assert_true(n.sent > 0.9 * 10000 * 64);
+    }
+}
+
+static void elastic_little_loss__is_never_looked_into(void **state)
+{
+    struct network n = network(64, 0, 3000, 1);
+
+    (void)state;
+    network_run(&n, 10000);
+    assert_int_equal(n.cuts, 0);
+}
+
+/* The rate of the policer rises: slow growth becomes faster, and ends. */
+static void elastic_policer_goes__grows_as_usual(void **state)
+{
+    struct network n = network(100, 20, 0, 1.25);
+
+    (void)state;
+    network_run(&n, 1000);
+    assert_true(n.x.gain > 0);
+    n.most = 0;
+    network_run(&n, 400);
+    assert_true(n.x.gain == 0);
+    assert_true(n.cwnd > 200);
+}
+
+static void elastic_policer_and_random__stays_near_its_rate(void **state)
+{
+    struct network n = network(1000, 100, 20000, 1.25);
+
+    (void)state;
+    network_run(&n, 300);
+    n.sent = n.lost = 0;
+    network_run(&n, 10000);
+    assert_true(n.lost < 0.15 * n.sent);
+    assert_true(n.sent > 0.6 * 10000 * 100);
+}
+
+static void elastic_reset__ends_a_test(void **state)
+{
+    struct network n = network(1000, 100, 0, 1.25);
+
+    (void)state;
+    while (!n.x.testing)
+        network_run(&n, 1);
+    mrd_elastic_reset(&n.x);
+    assert_false(n.x.testing);
+    assert_true(n.x.gain == 0 && n.x.excess == 0 && n.x.wait == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elastic_policer__window_stays_near_its_rate),
+        cmocka_unit_test(elastic_random__window_is_restored),
+        cmocka_unit_test(elastic_little_loss__is_never_looked_into),
+        cmocka_unit_test(elastic_policer_goes__grows_as_usual),
+        cmocka_unit_test(elastic_policer_and_random__stays_near_its_rate),
+        cmocka_unit_test(elastic_reset__ends_a_test),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
