@@ -159,10 +159,16 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
     if (m->target)
         judge_write(s, m);
     judge_flow(s, m);
-    if (wc->status == MRD_WC_SUCCESS && !to->qp)
-        swarm_check(s, swarm_arrived(s, m),
-                    "message %u succeeded; QP %u, its target, was destroyed without having it",
-                    index, m->to_qp);
+    if (wc->status == MRD_WC_SUCCESS && !to->qp) {
+        /* A later life may have it, and may not have been asked yet. */
+        if (!swarm_arrived(s, m) && swarm_is_live(s, to->host))
+            swarm_poll_host(s, to->host);
+        swarm_check(
+            s, swarm_arrived(s, m),
+            "message %u (opcode %d, %u bytes) succeeded; QP %u, its target, was destroyed without "
+            "having it",
+            index, (int)m->opcode, m->len, m->to_qp);
+    }
     if (wc->status == MRD_WC_RNR_RETRY_EXC_ERR)
         s->host[s->qp[m->from_qp].host].cancelled = true;
     swarm_free_source(s, m, true);
@@ -236,12 +242,16 @@ static struct swarm_message *match_imm(struct swarm *s, const struct swarm_recei
 
     struct swarm_message *m = &s->message[index];
 
-    swarm_check(s,
-                swarm_is_for(s, m, r->qp) && m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
-                    s->qp[m->from_qp].num == wc->src_qp &&
-                    m->opcode == (wc->opcode == MRD_WC_RECV ? MRD_WR_SEND_WITH_IMM
-                                                            : MRD_WR_RDMA_WRITE_WITH_IMM),
-                "message %u arrived as another at QP %u", index, r->qp);
+    swarm_check(
+        s,
+        swarm_is_for(s, m, r->qp) && m->len == wc->byte_len && m->flaw == SWARM_SOUND &&
+            s->qp[m->from_qp].num == wc->src_qp &&
+            m->opcode ==
+                (wc->opcode == MRD_WC_RECV ? MRD_WR_SEND_WITH_IMM : MRD_WR_RDMA_WRITE_WITH_IMM),
+        "message %u (opcode %d, %u bytes, flaw %d, from QP %u to QP %u) arrived at QP %u as "
+        "another: opcode %d, %u bytes, from QP number %u",
+        index, (int)m->opcode, m->len, (int)m->flaw, m->from_qp, m->to_qp, r->qp, (int)wc->opcode,
+        wc->byte_len, wc->src_qp);
     swarm_check(s, !m->received, "message %u arrived twice", index);
     if (!m->target)
         swarm_check(s, swarm_holds(s, m, r->buf), "message %u arrived with wrong bytes", index);

@@ -16,6 +16,7 @@ enum {
     SMALL_BYTES = 64,
     NAMED_BYTES = 8, /* shorter messages cannot be told by their bytes: most carry immediate data */
     MIB = 1 << 20,
+    WRONG_QKEY = 1 << 20, /* of no queue pair */
 };
 
 static size_t padded(size_t len)
@@ -140,7 +141,7 @@ static void aim(struct swarm *s, struct swarm_message *m, struct mrd_send_wr *wr
 
     wr->ud.ah = s->host[s->qp[m->from_qp].host].ah[to->host];
     wr->ud.remote_qpn = to->num + (m->flaw == SWARM_BAD_QPN ? 100000 : 0);
-    wr->ud.remote_qkey = to->qkey + (m->flaw == SWARM_BAD_QKEY);
+    wr->ud.remote_qkey = to->qkey ^ (m->flaw == SWARM_BAD_QKEY ? WRONG_QKEY : 0);
     if (!is_write(m->opcode))
         return;
 
