@@ -159,8 +159,8 @@ void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
 /* Paths are longer than was thought: this is the mean RTT without queues. */
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
 /*
- * Packets were lost, as the tail probes show that brought them. They are losses (RFC 8985, section 7.4.2), but count only
- * where losses follow the window: who has one packet in a queue that others keep full would be cut to nothing.
+ * Packets were lost, as the tail probes show that brought them. They are losses (RFC 8985, section 7.4.2), but count
+ * only where losses follow the window: who has one packet in a queue that others keep full would be cut to nothing.
  */
 void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                      uint64_t rtt_min_ns);
@@ -178,8 +178,8 @@ double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /* Likewise by the rate that was measured, where another is known as well. */
 double mrd_cc_measured_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
- * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be: a burst that keeps the
- * host busy makes them late itself.
+ * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be: a burst that keeps
+ * the host busy makes them late itself.
  */
 double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 

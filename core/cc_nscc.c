@@ -306,8 +306,8 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
 }
 
 /*
- * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the window
- * would keep a flow as small as it is beside greater ones.
+ * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the
+ * window would keep a flow as small as it is beside greater ones.
  */
 static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {

@@ -3,10 +3,11 @@
  * Do losses follow the window? Those of a policer do, and of a queue too short to show as delay; those of a bad cable, or
  * of a bottleneck where our share is small, do not, and a cut would only cost.
  *
- * Each round trip's packets are told by mrd_elastic_round(). Losses beyond the usual share add up (CUSUM: Page, "Continuous
- * inspection schemes", 1954); when they are too many the window is to be cut, and held until so many packets are known
- * that the same share of them would be told from half of it. Fell it to half, the losses follow the window: for a while the
- * window grows slowly, and is cut without another test. Otherwise it gets back what it had, and that share is usual.
+ * Each round trip's packets are told by mrd_elastic_round(). Losses beyond the usual share add up (CUSUM: Page,
+ * "Continuous inspection schemes", 1954). When they are too many the window is to be cut, and held until so many packets
+ * are known that the same share of them would be clearly told from a third of it. Fell it to a third, the losses follow
+ * the window: it grows by percents, and is cut without another test for some times. If not it is cut again, a few times;
+ * then it gets back what it had before the test, and that share is usual.
  * (After the policer detection of BBR, draft-cardwell-iccrg-bbr-congestion-control, which looks at the delivered rate of
  * two lossy intervals; here the cut is the test.)
  */

@@ -196,6 +196,34 @@ static void sim_restart__next_life_is_reached(void **state)
     }
 }
 
+/* The new life speaks: what was sent to the old one fails at that, though no packet of ours comes through that is reset. */
+static void sim_restart__news_of_it_fails_what_was_sent(void **state)
+{
+    struct sim_world *w =
+        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t sent, received;
+    (void)state;
+
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_send(w, HOST_1, HOST_0, 100);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
+    sent = sim_send(w, HOST_0, HOST_1, 100);
+    sim_run(w, 20 * USEC_NS);
+    tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL; /* it cannot say that it closes */
+    sim_restart(w, HOST_1);
+    tap->drop[HOST_1][WIRE_ACK] = 0;
+    received = sim_send(w, HOST_1, HOST_0, 100);
+    sim_run(w, 5 * MSEC_NS);
+    assert_true(w->messages[received].received);
+    assert_true(w->messages[sent].sent);
+    assert_int_equal(w->messages[sent].status, MRD_WC_RETRY_EXC_ERR);
+    tap->drop[HOST_0][WIRE_MESSAGE] = 0;
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
 /* ----------------------------------------------------------------------------------- one direction */
 
 /* Nothing of ours arrives, but the peer's packets do: it is out of reach all the same, after the timeout. */
@@ -283,6 +311,7 @@ int main(void)
         cmocka_unit_test(sim_dead_peer__gives_back_what_it_reserved),
         cmocka_unit_test(sim_stopped__receive_ends),
         cmocka_unit_test(sim_restart__next_life_is_reached),
+        cmocka_unit_test(sim_restart__news_of_it_fails_what_was_sent),
         cmocka_unit_test(sim_reachable__means_that_our_packets_are_acked),
         cmocka_unit_test(sim_patience__of_the_sender_counts),
     };
