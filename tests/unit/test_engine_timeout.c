@@ -93,6 +93,45 @@ static void mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
     pair_end(p);
 }
 
+/* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
+static void mrd_engine_rx_ack__timeout_that_was_needed_stays(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+    double before, cut;
+
+    (void)state;
+    time_out(p);
+    tx = only_peer(p, 0)->tx;
+    before = tx->timeout_cwnd;
+    cut = tx->cc.cwnd_bytes;
+    assert_true(cut < before);
+    p->now = deadline_ns(p);
+    pair_turn(p, 0);
+    assert_true(p->end[1].num_inbox > 0);
+    sent[0] = p->end[1].inbox[0];
+    p->end[1].num_inbox = 0;
+    arrives(p, 0);
+    assert_true(tx->cc.cwnd_bytes < before);
+    assert_true(tx->timeout_ns == 0); /* judged */
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Nothing else tells of a path that swallows all: the one of the last try is out. */
+static void mrd_engine_fire__timeout_suspects_the_path(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    time_out(p);
+    tx = only_peer(p, 0)->tx;
+    assert_true(tx->paths.num_out > 0);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 static uint64_t probes(const struct pair *p)
 {
     return p->end[0].e->stats.retx_tail + p->end[0].e->stats.retx_timeout;
@@ -162,6 +201,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx_ack__needless_timeout_is_undone),
         cmocka_unit_test(mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits),
+        cmocka_unit_test(mrd_engine_rx_ack__timeout_that_was_needed_stays),
+        cmocka_unit_test(mrd_engine_fire__timeout_suspects_the_path),
         cmocka_unit_test(mrd_engine_fire__five_probes_before_giving_up),
         cmocka_unit_test(mrd_engine_fire__five_probes_after_a_stall),
     };
