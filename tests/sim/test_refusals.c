@@ -1,4 +1,4 @@
-/* SPD.qps = 3, .order = MRD_ORDER_MSG-License-Identifier: BSD-2-Clause */
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
 #include "core/engine_impl.h"
 #include "tests/support/wiretap.h"
