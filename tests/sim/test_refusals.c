@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
+#include <string.h>
+
 #include "core/engine_impl.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
@@ -77,6 +79,56 @@ static void sim_refusal__two_that_were_lost(void **state)
         wiretap_close(tap);
         sim_world_destroy(w);
     }
+}
+
+/* A lost refusal leaves at once, though the window is below one packet and a packet is in flight. */
+static void sim_refusal__lost_while_the_window_is_shut(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct wiretap *tap;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    struct mrd_sent *refusal = NULL;
+    uint32_t bad;
+    (void)state;
+
+    for (uint32_t host = HOST_0; host <= HOST_1; host++)
+        sim_write(w, host, 1 - host, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    tap = wiretap_open(w);
+    tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
+    tap->drop[HOST_1][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_MESSAGE] = WIRE_ALL;
+    bad = sim_post(
+        w,
+        &(struct sim_post){
+            .from = HOST_0, .to = HOST_1, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
+    sim_run(w, 8 * USEC_NS);
+    sim_write(w, HOST_1, HOST_0, 64);
+    sim_run(w, 2 * USEC_NS);
+    e = mrd_context_engine(w->node[HOST_1].context);
+    peer = mrd_container_of(e->peers.all.next, struct mrd_peer, node);
+    for (uint32_t psn = peer->tx->sent.una; psn != peer->tx->sent.next; psn++) {
+        struct mrd_sent *rec = mrd_sent_get(&peer->tx->sent, psn);
+
+        if (rec && rec->kind == MRD_SENT_REFUSAL && rec->state == MRD_SENT_INFLIGHT)
+            refusal = rec;
+    }
+    assert_non_null(refusal);
+    assert_true(peer->tx->sent.inflight.num >= 2);
+    mrd_path_forgot(&peer->tx->paths, refusal->path);
+    mrd_sent_lose(&peer->tx->sent, refusal, peer->tx->path);
+    set_window(w, HOST_1, 0.2);
+    mrd_engine_ready(e, peer);
+
+    uint32_t refusals = wiretap_count(tap, HOST_1, WIRE_REFUSAL);
+
+    sim_run(w, 1 * USEC_NS);
+    assert_int_equal(wiretap_count(tap, HOST_1, WIRE_REFUSAL), refusals + 1);
+    memset(tap->drop, 0, sizeof(tap->drop));
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
+    wiretap_close(tap);
+    sim_world_destroy(w);
 }
 
 /* The same with ABORTs: flushed messages end although packets whose refusals are still lost keep the windows shut. */
@@ -161,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_refusal__two_that_were_lost),
         cmocka_unit_test(sim_refusal__finds_a_record),
+        cmocka_unit_test(sim_refusal__lost_while_the_window_is_shut),
         cmocka_unit_test(sim_abort__lost_while_the_window_is_shut),
     };
 

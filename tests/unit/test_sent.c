@@ -253,6 +253,23 @@ static void mrd_sent_lose__waits_in_the_order_of_losses(void **state)
     end(&f);
 }
 
+static void mrd_sent_oldest__of_those_in_flight_and_lost(void **state)
+{
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    assert_null(mrd_sent_oldest(&f.s));
+    for (uint32_t i = 0; i < 3; i++)
+        send_at(&f, 0, i);
+    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 0);
+    mrd_sent_lose(&f.s, mrd_sent_get(&f.s, 0), f.path);
+    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 0);
+    again_at(&f, 0, 1, 9);
+    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 1);
+    end(&f);
+}
+
 static void mrd_sent_ack__una_passes_what_is_acked(void **state)
 {
     const uint32_t first = UINT32_MAX - 2;
@@ -484,6 +501,7 @@ int main(void)
         cmocka_unit_test(mrd_sent_transmit__counts_bytes_once),
         cmocka_unit_test(mrd_sent_transmit__count_saturates),
         cmocka_unit_test(mrd_sent_lose__waits_in_the_order_of_losses),
+        cmocka_unit_test(mrd_sent_oldest__of_those_in_flight_and_lost),
         cmocka_unit_test(mrd_sent_ack__una_passes_what_is_acked),
         cmocka_unit_test(mrd_sent_ack__of_a_lost_packet),
         cmocka_unit_test(mrd_sent_release__record_stays_until_then),
