@@ -210,6 +210,33 @@ static void sim_starving__retries_become_rare(void **state)
     (void)state;
 }
 
+/* Who waits is told of receives, and does not wait for the end of the delay; and is told once. */
+static void sim_starving__is_told_of_receives(void **state)
+{
+    enum { MESSAGES = 10, TIMER_MS = 20 };
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_world *w =
+            sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                   .order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE,
+                                                   .rnr_timer_ns = TIMER_MS * MSEC_NS,
+                                                   .no_receives = true});
+        uint64_t readies;
+
+        send_many(w, 0, MESSAGES, SEGMENTED_BYTES);
+        sim_run(w, TIMER_MS / 2 * MSEC_NS);
+        sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
+        sim_run_until_complete(w, 200 * USEC_NS);
+        readies = sim_counter(w, HOST_1, "tx_readies");
+        assert_true(readies > 0);
+        sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
+        sim_run(w, MSEC_NS);
+        assert_int_equal(sim_counter(w, HOST_1, "tx_readies"), readies);
+        sim_world_destroy(w);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +247,7 @@ int main(void)
         cmocka_unit_test(sim_starving__a_long_message_blocks_nobody),
         cmocka_unit_test(sim_starving__retries_become_rare),
         cmocka_unit_test(sim_starving__alone),
+        cmocka_unit_test(sim_starving__is_told_of_receives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
