@@ -361,6 +361,51 @@ static void mrd_engine_rx__moves_what_has_another_psn(void **state)
     pair_end(p);
 }
 
+/* Its part's id or its offset becomes another. */
+static void change_part(unsigned which, bool id)
+{
+    uint8_t *data = burst[which].data;
+    struct mrd_wire_part before, after;
+    struct mrd_wire_head head;
+    uint32_t at;
+
+    assert_int_equal(mrd_wire_get(data, burst[which].len, &head), MRD_WIRE_OK);
+    at = head.parts_at;
+    assert_true(mrd_wire_get_part(data, &at, head_len, &before));
+    for (uint32_t i = head.parts_at; i < head_len; i++) {
+        data[i] ^= 1;
+        at = head.parts_at;
+        if (mrd_wire_get_part(data, &at, head_len, &after) && at == head_len &&
+            (after.id != before.id) == id && (after.offset != before.offset) == !id &&
+            after.len == before.len && after.op == before.op && after.flags == before.flags) {
+            reseal(which);
+            return;
+        }
+        data[i] ^= 1;
+    }
+    fail_msg("no byte of the header changes that");
+}
+
+/* The predicted number on a segment of another message, or of another place. */
+static void mrd_engine_rx__moves_what_is_of_another_place(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    for (unsigned id = 0; id < 2; id++) {
+        begin(p);
+        assert_int_equal(plan(p, 0, 2, &out), 2);
+        change_part(1, id);
+        receive(p, &out, 0, 0);
+        receive(p, &out, 1, 1);
+        assert_int_equal(p->end[1].e->stats.rx_straight, 1);
+        assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
 /* In place, and broken on its way: not received, so that its retransmission is. */
 static void mrd_engine_rx__placed_payload_is_checked(void **state)
 {
@@ -416,6 +461,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx_plan__refuses_deregistered_memory),
         cmocka_unit_test(mrd_engine_rx__moves_what_was_not_predicted),
         cmocka_unit_test(mrd_engine_rx__moves_what_has_another_psn),
+        cmocka_unit_test(mrd_engine_rx__moves_what_is_of_another_place),
         cmocka_unit_test(mrd_engine_rx__placed_payload_is_checked),
         cmocka_unit_test(mrd_engine_rx__placed_without_a_plan),
     };
