@@ -131,6 +131,43 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
     sim_world_destroy(w);
 }
 
+/* Data leaves PSNs to refusals: with as many unacked as data may use, what comes is refused at once. */
+static void sim_refusal__finds_a_psn(void **state)
+{
+    enum { WRITES = 3000, WRITE_BYTES = 2100 };
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .cc = "none", .send_wr = 4096, .cqe = 8192});
+    struct wiretap *tap;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    uint32_t bad;
+    (void)state;
+
+    for (uint32_t host = HOST_0; host <= HOST_1; host++)
+        sim_write(w, host, 1 - host, 64);
+    sim_run_until_complete(w, 10 * MSEC_NS);
+    tap = wiretap_open(w);
+    tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
+    for (uint32_t i = 0; i < WRITES; i++)
+        sim_write(w, HOST_0, HOST_1, WRITE_BYTES);
+    set_window(w, HOST_0, WRITES);
+    sim_run(w, 400 * USEC_NS);
+    e = mrd_context_engine(w->node[HOST_0].context);
+    peer = mrd_container_of(e->peers.all.next, struct mrd_peer, node);
+    assert_int_equal(peer->tx->sent.next - peer->tx->sent.una, e->config.mover.tracker / 16 * 5);
+    bad = sim_post(
+        w,
+        &(struct sim_post){
+            .from = HOST_1, .to = HOST_0, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
+    sim_run(w, 50 * USEC_NS);
+    assert_true(wiretap_count(tap, HOST_0, WIRE_REFUSAL) > 0);
+    memset(tap->drop, 0, sizeof(tap->drop));
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
 /* The same with ABORTs: flushed messages end although packets whose refusals are still lost keep the windows shut. */
 static void sim_abort__lost_while_the_window_is_shut(void **state)
 {
@@ -214,6 +251,7 @@ int main(void)
         cmocka_unit_test(sim_refusal__two_that_were_lost),
         cmocka_unit_test(sim_refusal__finds_a_record),
         cmocka_unit_test(sim_refusal__lost_while_the_window_is_shut),
+        cmocka_unit_test(sim_refusal__finds_a_psn),
         cmocka_unit_test(sim_abort__lost_while_the_window_is_shut),
     };
 
