@@ -206,11 +206,13 @@ static void abandon(struct mrd_ibv *ibv)
         mrd_ibv_tx_forget(ibv, &ibv->qps[i]);
 }
 
+/* Its completions are taken off: its slots may be posted again at once, and the completion queue has room for no more. */
 static void revive(struct mrd_ibv *ibv, const struct ibv_qp *qp)
 {
     for (uint32_t i = 0; i < ibv->num_qps; i++)
         if (ibv->qps[i].qp == qp)
             mrd_ibv_qp_revive(ibv, i);
+    mrd_ibv_tx_poll(ibv);
 }
 
 /* What an event of the device means for the application: true, or false: nothing. */
