@@ -154,12 +154,14 @@ static void model_sockets__fill_link(void **state)
          4e9 * 50e-6 / 8},
         /* Stands still for 1 ms in 10, for 4 in 14. */
         {{.rate_bps = 30e9, .base_ns = 15000, .stall_every_ns = 10 * MSEC_NS, .stall_ns = MSEC_NS},
-         0.85, START},
+         0.85,
+         START},
         {{.rate_bps = 30e9,
           .base_ns = 15000,
           .stall_every_ns = 10 * MSEC_NS,
           .stall_ns = 4 * MSEC_NS},
-         0.55, START},
+         0.55,
+         START},
     };
     struct model *m = *state;
 
@@ -170,8 +172,7 @@ static void model_sockets__fill_link(void **state)
         o.seed = 1;
         assert_true(run(m, &o, "nscc", &sockets, 1, 0, 5 * MSEC_NS, 50 * MSEC_NS) >=
                     table[i].least);
-        assert_true(m->flow[0].cwnd_least_bytes >=
-                    table[i].cwnd_least_bytes - 1);
+        assert_true(m->flow[0].cwnd_least_bytes >= table[i].cwnd_least_bytes - 1);
     }
 }
 
