@@ -314,9 +314,9 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     struct mrd_elastic *x = &cc->elastic;
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
 
-    if (cc->ce_seen || rate_known(cc))
-        return;
-    if (cc->loss_delay_ns > 0 || cc->delay_ns >= constants(cc)->queue_loss_share * base_ns) {
+    /* A test or slow growth under way ends as well: nothing else would end it. */
+    if (cc->ce_seen || rate_known(cc) || cc->loss_delay_ns > 0 ||
+        cc->delay_ns >= constants(cc)->queue_loss_share * base_ns) {
         mrd_elastic_reset(x);
         return;
     }

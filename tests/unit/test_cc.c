@@ -457,6 +457,29 @@ static void dctcp_ack__alpha(void **state)
     assert_near(packets(f), 50 * 0.95 + 10 / 47.5, 0.05);
 }
 
+/* The window is held while it is tested whether losses follow it. A network that marks ends the test: it grows again. */
+static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
+{
+    struct cc_fixture *f = *state;
+    double held;
+
+    begin(f, "nscc", &sockets);
+    f->ack.srtt_ns = f->ack.rtt_ns = f->ack.rtt_min_ns = 50000;
+    leave_slow_start(f, 40);
+    for (unsigned i = 0; i < 50 && !f->cc.elastic.testing; i++) {
+        acks(f, 10, 1.1);
+        lose(f, 3);
+    }
+    assert_true(f->cc.elastic.testing);
+    held = packets(f);
+    f->ack.ce_packets = 1;
+    acks(f, 1, 0.1);
+    f->ack.ce_packets = 0;
+    acks(f, 50, 5);
+    assert_false(f->cc.elastic.testing);
+    assert_true(packets(f) > 1.1 * held);
+}
+
 static void dctcp_lost__halves(void **state)
 {
     struct cc_fixture *f = *state;
@@ -612,6 +635,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__late_wakeups_do_not_cut),
         cmocka_unit_test(nscc_ack__delay_alone_leaves_start_window),
         cmocka_unit_test(dctcp_ack__alpha),
+        cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
         cmocka_unit_test(dctcp_lost__halves),
         cmocka_unit_test(none_ack__constant),
         cmocka_unit_test(mrd_cc_queue_ns__length_counts_in_bdp),
