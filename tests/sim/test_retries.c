@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Limited retries and small tables: nobody fails, or waits for ever, because of hints or of others. */
 #include "core/engine_impl.h"
-#include "tests/support/world.h"
+#include "tests/support/wiretap.h"
 #include "transport/context.h"
 
 static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
@@ -251,6 +251,45 @@ static void sim_retries__a_write_behind_one_that_starves(void **state)
     sim_world_destroy(w);
 }
 
+/*
+ * A message of many packets owns the only receive. The window is below a packet, so that each time there is room for one,
+ * the retry of the message that waits for that receive is due as well: it must not go first.
+ */
+static void sim_retries__what_has_begun_goes_on(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .cc = "none",
+                                                                 .rnr_timer_ns = USEC_NS,
+                                                                 .recv_bytes = 20000,
+                                                                 .no_receives = true});
+    struct wiretap *tap = wiretap_open(w);
+    uint32_t small, large;
+    struct mrd_peer *peer;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, MSEC_NS);
+    peer = mrd_container_of(engine(w, HOST_0)->peers.all.next, struct mrd_peer, node);
+    peer->tx->cc.config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
+    sim_post_recvs(w, HOST_1, 0, 1, 20000);
+    tap->drop[HOST_0][WIRE_MESSAGE] = 1;
+    small = sim_send(w, HOST_0, HOST_1, 4000);
+    sim_run(w, USEC_NS);
+    peer->tx->cc.cwnd_bytes = peer->tx->cc.config.packet_bytes;
+    large = sim_send(w, HOST_0, HOST_1, 20000);
+    sim_run(w, 10 * USEC_NS);
+    peer->tx->cc.cwnd_bytes = 0.05 * peer->tx->cc.config.packet_bytes;
+    for (uint32_t i = 0; i < 300 && !w->messages[large].sent; i++)
+        sim_run(w, 10 * USEC_NS);
+    assert_true(sim_counter(w, HOST_1, "rx_refuse_rnr") > 0);
+    assert_false(w->messages[small].sent);
+    test_check(w->options.seed, w->messages[large].sent, "it waits for the retries of another");
+    sim_post_recvs(w, HOST_1, 0, 1, 4000);
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    wiretap_close(tap);
+    sim_world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +298,7 @@ int main(void)
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
         cmocka_unit_test(sim_retries__no_queue_to_wait_in),
+        cmocka_unit_test(sim_retries__what_has_begun_goes_on),
         cmocka_unit_test(sim_retries__a_write_behind_one_that_starves),
         cmocka_unit_test(sim_retries__ready_while_the_attempt_ends),
         cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair),

@@ -210,7 +210,7 @@ static void sim_starving__retries_become_rare(void **state)
     (void)state;
 }
 
-/* Who waits is told of receives, and does not wait for the end of the delay; and is told once. */
+/* Who waits is told of receives, and does not wait for the end of the delay; and is told once each time it waits. */
 static void sim_starving__is_told_of_receives(void **state)
 {
     enum { MESSAGES = 10, TIMER_MS = 20 };
@@ -232,6 +232,11 @@ static void sim_starving__is_told_of_receives(void **state)
         sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
         sim_run(w, MSEC_NS);
         assert_int_equal(sim_counter(w, HOST_1, "tx_readies"), readies);
+        send_many(w, 0, 2 * MESSAGES, SEGMENTED_BYTES);
+        sim_run(w, TIMER_MS / 2 * MSEC_NS);
+        sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
+        sim_run_until_complete(w, 200 * USEC_NS);
+        assert_true(sim_counter(w, HOST_1, "tx_readies") > readies);
         sim_world_destroy(w);
     }
     (void)state;
