@@ -308,7 +308,9 @@ void mrd_cc_found(struct mrd_cc *cc)
 void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                      uint64_t rtt_min_ns)
 {
-    if (cc->elastic.gain > 0)
+    if (cc->elastic.testing)
+        cc->round_lost += packets;
+    else if (cc->elastic.gain > 0)
         cc->ops->lost(cc, packets, now_ns, srtt_ns, rtt_min_ns);
 }
 

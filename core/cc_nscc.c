@@ -306,6 +306,20 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
 }
 
 /*
+ * What got through lately gets through again, and a cut need go no lower: a burst of losses and an outage leave that as it
+ * was. 0: unknown, since a test has to show a difference, and a rate measured with a packet an RTT says nothing.
+ */
+static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    const struct mrd_tune_elastic *tune = &cc->config.tune->elastic;
+    double bytes = mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
+
+    if (cc->elastic.testing || cc->cwnd_bytes < tune->rate_packets * cc->config.packet_bytes)
+        return 0;
+    return (1 - tune->margin) * (bytes < cc->cwnd_bytes ? bytes : cc->cwnd_bytes);
+}
+
+/*
  * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the
  * window would keep a flow as small as it is beside greater ones.
  */
@@ -323,7 +337,8 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     switch (mrd_elastic_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
                               cc->cwnd_bytes)) {
     case MRD_ELASTIC_CUT:
-        cc->cwnd_bytes *= x->factor;
+        cc->cwnd_bytes =
+            greater(cc->cwnd_bytes * x->factor, got_through_bytes(cc, ack->rtt_min_ns));
         cc->slow_start = false;
         break;
     case MRD_ELASTIC_RESTORE:
@@ -331,7 +346,7 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         break;
     case MRD_ELASTIC_NONE:
         if (!x->testing && !x->wait && mrd_cc_may_grow(cc, ack))
-            cc->cwnd_bytes *= 1 + x->gain;
+            cc->cwnd_bytes *= 1 + x->growth;
         break;
     }
 }
@@ -400,6 +415,9 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         sent = greater(sent, cc->sent_rtt);
     double needed = greater(1, sent * constants(cc)->loss_share);
 
+    /* The share that is being tested is no news. */
+    if (cc->elastic.testing && cc->elastic.steps)
+        needed = greater(needed, 2 * cc->elastic.share * sent);
     if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Before the first sample there is no RTT to pace a window below one packet by. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
@@ -420,7 +438,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     (void)now_ns;
     cc->slow_start = false;
     mrd_cc_halve(cc);
-    cc->elastic.cwnd_bytes = cc->cwnd_bytes;
+    mrd_elastic_reset(&cc->elastic); /* an outage, it seems: a policer lets something through */
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {

@@ -8,7 +8,7 @@ static double greater(double a, double b)
 
 static void count_anew(struct mrd_elastic *x)
 {
-    x->excess = x->sent = x->lost = 0;
+    x->excess = x->sent = x->lost = x->rounds = x->lossy = 0;
 }
 
 static void end_test(struct mrd_elastic *x)
@@ -24,28 +24,55 @@ void mrd_elastic_reset(struct mrd_elastic *x)
     end_test(x);
 }
 
-/* `times` the share: where it rose from nothing, twice its mean is what is lost now. */
+/*
+ * To less than what got through when so much of it was lost: where it rose from nothing, twice its mean is what is lost
+ * now; and in a test the cut must show.
+ */
 static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                double times)
+                                double lost, double sent)
 {
-    x->share = x->lost / x->sent;
-    x->factor = greater(1 - tune->margin - times * x->share, tune->factor_least);
+    x->share = lost / sent;
+    x->factor = greater(1 - tune->margin - 2 * x->share, tune->factor_least);
     x->wait = mrd_tune_count(tune->wait_rtts);
     count_anew(x);
     return MRD_ELASTIC_CUT;
 }
 
+/*
+ * A test begins with a look at what is lost at one window: the packets that raised the alarm did so because many of them
+ * were lost, and of the next ones fewer would be whatever the window.
+ */
 static enum mrd_elastic_act alarm(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
                                   double cwnd_bytes)
 {
-    x->testing = x->gain == 0 || ++x->cuts > mrd_tune_count(tune->cuts);
+    bool limited = x->gain > 0;
+
+    x->testing = !limited || ++x->cuts > mrd_tune_count(tune->cuts);
     if (x->testing) {
         x->cwnd_bytes = cwnd_bytes;
-        x->steps = 1;
-    } else {
-        x->gain = tune->gain;
+        x->steps = 0;
     }
-    return cut(x, tune, 2);
+    if (limited) {
+        x->gain = tune->gain;
+        return cut(x, tune, x->recent_lost, x->recent_sent);
+    }
+    count_anew(x);
+    return MRD_ELASTIC_NONE;
+}
+
+static enum mrd_elastic_act look(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
+                                 double ignored)
+{
+    if (x->rounds < tune->look_rounds ||
+        (x->lost < tune->test_packets && x->rounds < tune->test_rounds))
+        return MRD_ELASTIC_NONE;
+    if (x->lost <= ignored * x->sent) {
+        x->cuts = 0;
+        end_test(x);
+        return MRD_ELASTIC_NONE;
+    }
+    x->steps = 1;
+    return cut(x, tune, x->lost, x->sent);
 }
 
 /* So many packets came that the same share of them would tell. Did it fall with the window? */
@@ -53,7 +80,9 @@ static enum mrd_elastic_act judge(struct mrd_elastic *x, const struct mrd_tune_e
 {
     double expected = x->share * x->sent;
 
-    if (expected < tune->test_packets)
+    /* A burst of losses is one event, however many packets it takes. */
+    if (x->rounds < tune->test_rounds ||
+        (expected < tune->test_packets && x->rounds < tune->test_rounds_most))
         return MRD_ELASTIC_NONE;
     if (x->lost <= expected * tune->falls_to) {
         x->gain = tune->gain;
@@ -62,7 +91,7 @@ static enum mrd_elastic_act judge(struct mrd_elastic *x, const struct mrd_tune_e
         return MRD_ELASTIC_NONE;
     }
     if (++x->steps <= mrd_tune_count(tune->steps))
-        return cut(x, tune, 1);
+        return cut(x, tune, x->lost, x->sent);
     x->usual = x->lost / x->sent;
     mrd_elastic_reset(x);
     return MRD_ELASTIC_RESTORE;
@@ -74,21 +103,29 @@ enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_t
     double ignored = greater(tune->ignored_share, tune->usual_times * x->usual);
 
     x->usual -= x->usual * tune->usual_fades;
+    x->recent_sent += sent - x->recent_sent * tune->recent_fades;
+    x->recent_lost += lost - x->recent_lost * tune->recent_fades;
     if (x->wait) {
         x->wait--;
         return MRD_ELASTIC_NONE;
     }
     x->sent += sent;
     x->lost += lost;
+    x->rounds += sent > 0;
+    x->lossy += lost > 0;
     if (x->testing)
-        return judge(x, tune);
-    x->gain *= tune->gain_rises;
+        return x->steps == 0 ? look(x, tune, ignored) : judge(x, tune);
+    double few = sent < tune->gain_packets ? sent / tune->gain_packets : 1;
+
+    x->growth = x->gain * few;
+    x->gain *= 1 + few * (tune->gain_rises - 1);
     if (x->gain > tune->gain_most)
         x->gain = 0;
     x->excess += lost - ignored * sent;
     if (x->excess <= 0)
         count_anew(x);
-    if (x->excess < (x->gain > 0 ? tune->limited_packets : tune->alarm_packets))
+    if (x->excess < (x->gain > 0 ? tune->limited_packets : tune->alarm_packets) ||
+        (x->gain == 0 && x->lossy < tune->alarm_rounds))
         return MRD_ELASTIC_NONE;
     return alarm(x, tune, cwnd_bytes);
 }

@@ -4,10 +4,11 @@
  * of a bottleneck where our share is small, do not, and a cut would only cost.
  *
  * Each round trip's packets are told by mrd_elastic_round(). Losses beyond the usual share add up (CUSUM: Page,
- * "Continuous inspection schemes", 1954). When they are too many the window is to be cut, and held until so many packets
- * are known that the same share of them would be clearly told from a third of it. Fell it to a third, the losses follow
- * the window: it grows by percents, and is cut without another test for some times. If not it is cut again, a few times;
- * then it gets back what it had before the test, and that share is usual.
+ * "Continuous inspection schemes", 1954). When they are too many, and not all of one burst, a test looks at the share that
+ * is lost for some round trips. If it is not small the window is cut, and held until so many packets are known that the
+ * same share of them would be clearly told from a third of it, and for so long that bursts would have come. Fell it to a
+ * third, the losses follow the window: it grows by percents, and is cut without another test for some times. If not it is
+ * cut again, a few times; then it gets back what it had before the test, and that share is usual.
  * (After the policer detection of BBR, draft-cardwell-iccrg-bbr-congestion-control, which looks at the delivered rate of
  * two lossy intervals; here the cut is the test.)
  */
@@ -26,16 +27,19 @@ enum mrd_elastic_act {
 };
 
 struct mrd_elastic {
-    bool testing;      /* the window is held */
-    uint32_t steps;    /* cuts of this test */
-    uint32_t wait;     /* rounds until losses are of packets sent after the cut */
-    uint32_t cuts;     /* since the last test */
-    double gain;       /* of the window, what it may grow by in an RTT; 0: as usual */
-    double excess;     /* packets lost beyond the usual share */
-    double sent, lost; /* packets since `excess` left zero, or since the test's last cut */
-    double share;      /* lost before that cut */
-    double usual;      /* lost whatever the window was */
-    double cwnd_bytes; /* before the test */
+    bool testing;         /* the window is held */
+    uint32_t steps;       /* cuts of this test */
+    uint32_t wait;        /* rounds until losses are of packets sent after the cut */
+    uint32_t cuts;        /* since the last test */
+    double gain;          /* of the window, what it may grow by in an RTT; 0: as usual */
+    double growth;        /* of the window in this RTT */
+    double excess;        /* packets lost beyond the usual share */
+    double sent, lost;    /* packets since `excess` left zero, or since the test's last cut */
+    double rounds, lossy; /* round trips since then, and those of them that lost something */
+    double recent_sent, recent_lost; /* packets of the last round trips */
+    double share;                    /* lost before that cut */
+    double usual;                    /* lost whatever the window was */
+    double cwnd_bytes;               /* before the test */
     double factor;
 };
 

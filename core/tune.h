@@ -94,15 +94,22 @@
     X(elastic, usual_times,     2,    "times the usual share: likewise")                           \
     X(elastic, usual_fades,     1.0 / 4096, "of it, that is forgotten in an RTT")                  \
     X(elastic, alarm_packets,   8,    "packets lost beyond that: the window is cut for a test")    \
+    X(elastic, alarm_rounds,    3,    "and RTTs that lost some of them: a burst is no policer")      \
     X(elastic, limited_packets, 2,    "the same where losses follow the window")                   \
+    X(elastic, recent_fades,    1.0 / 16, "of the packets of late, that is forgotten in an RTT")   \
+    X(elastic, rate_packets,    8,    "packets: least window that tells what gets through")        \
     X(elastic, margin,          0.05, "cut below what seems to get through")                       \
     X(elastic, factor_least,    0.1,  "greatest cut")                                              \
     X(elastic, wait_rtts,       2,    "RTTs until losses are of packets sent after a cut")         \
     X(elastic, test_packets,    24,   "packets that a test would lose if the share stayed")        \
+    X(elastic, look_rounds,     16,   "RTTs that a test looks at before its first cut, at least")    \
+    X(elastic, test_rounds,     64,   "RTTs after a cut, at least: bursts come seldom")              \
+    X(elastic, test_rounds_most, 256, "RTTs after which it is judged by the packets that there are") \
     X(elastic, falls_to,        0.3,  "of that share: the losses follow the window")               \
     X(elastic, steps,           4,    "cuts of a test until they do not")                          \
     X(elastic, cuts,            8,    "cuts until that is tested again")                           \
     X(elastic, gain,            0.01, "of the window: growth an RTT after such a cut")             \
+    X(elastic, gain_packets,    4,    "packets an RTT: with fewer it grows slower, as they are a probe each") \
     X(elastic, gain_rises,      1.014, "times that in each RTT without one")                       \
     X(elastic, gain_most,       0.25, "growth from which it is as usual again")
 

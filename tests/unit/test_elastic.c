@@ -14,9 +14,10 @@
 struct network {
     struct mrd_elastic x;
     struct mrd_rng rng;
-    double cwnd, most; /* window, and what the policer lets through in a round; 0: all */
-    uint32_t lost_ppm; /* random loss */
-    double grows;      /* times the window in a round in which nothing holds it, up to: */
+    double cwnd, most;     /* window, and what the policer lets through in a round; 0: all */
+    uint32_t lost_ppm;     /* random loss */
+    uint32_t outage_every; /* rounds: all of one is lost; 0: never */
+    double grows;          /* times the window in a round in which nothing holds it, up to: */
     double cap;
     double sent, lost; /* since the beginning */
     uint32_t cuts, restores;
@@ -33,6 +34,8 @@ static void network_run(struct network *n, uint32_t rounds)
             lost = sent - (uint32_t)n->most;
         for (uint32_t k = lost; k < sent; k++)
             lost += mrd_rng_below(&n->rng, 1000000) < n->lost_ppm;
+        if (n->outage_every && i % n->outage_every == 0)
+            lost = sent;
         n->sent += sent;
         n->lost += lost;
         switch (mrd_elastic_round(&n->x, tune, sent, lost, n->cwnd)) {
@@ -46,7 +49,7 @@ static void network_run(struct network *n, uint32_t rounds)
             break;
         case MRD_ELASTIC_NONE:
             if (!n->x.testing && !n->x.wait)
-                n->cwnd *= n->x.gain > 0 ? 1 + n->x.gain : n->grows;
+                n->cwnd *= n->x.gain > 0 ? 1 + n->x.growth : n->grows;
             if (n->cwnd > n->cap)
                 n->cwnd = n->cap;
             break;
@@ -133,6 +136,23 @@ static void elastic_policer_and_random__stays_near_its_rate(void **state)
     assert_true(n.sent > 0.6 * 10000 * 100);
 }
 
+/* All that is lost in a while is lost at once: one event, which tells nothing of the window. */
+static void elastic_outages__window_stays(void **state)
+{
+    (void)state;
+    for (uint32_t every = 10; every <= 1000; every *= 10) {
+        struct network n = network(400, 0, 0, 1.02);
+
+        n.cap = 400;
+        n.outage_every = every;
+        network_run(&n, 1000);
+        for (int i = 0; i < 20; i++) {
+            network_run(&n, 100);
+            assert_true(n.cwnd >= 40);
+        }
+    }
+}
+
 static void elastic_reset__ends_a_test(void **state)
 {
     struct network n = network(1000, 100, 0, 1.25);
@@ -153,6 +173,7 @@ int main(void)
         cmocka_unit_test(elastic_little_loss__is_never_looked_into),
         cmocka_unit_test(elastic_policer_goes__grows_as_usual),
         cmocka_unit_test(elastic_policer_and_random__stays_near_its_rate),
+        cmocka_unit_test(elastic_outages__window_stays),
         cmocka_unit_test(elastic_reset__ends_a_test),
     };
 

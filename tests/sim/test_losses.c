@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Losses that are neither a queue's nor a policer's take no more of the rate than they must; and those of a policer that
+ * several hosts share starve none. Hosts that always have something to send, with what the mover of sockets sets.
+ */
+#include "tests/support/check.h"
+#include "tests/support/pump.h"
+
+enum { LINKS = 4, PATHS = 16, PAYLOAD_BYTES = 1408 };
+
+static struct sim_world *world(uint64_t delay_ns, uint64_t rate_bps, uint32_t links)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .links = links,
+                                                                 .paths = PATHS,
+                                                                 .mtu = PAYLOAD_BYTES,
+                                                                 .rate_bps = rate_bps,
+                                                                 .delay_ns = delay_ns});
+
+    sim_like_sockets(w);
+    return w;
+}
+
+static void change(struct sim_world *w, int from, int to, uint32_t links,
+                   void (*how)(struct mrd_sim_link *link, uint64_t value), uint64_t value)
+{
+    struct mrd_sim_link link;
+
+    for (uint32_t i = 0; i < links; i++) {
+        assert_int_equal(mrd_sim_get_link(w->sim, from, to, (int)i, &link), 0);
+        how(&link, value);
+        assert_int_equal(mrd_sim_set_link(w->sim, from, to, (int)i, &link), 0);
+    }
+}
+
+/* The mean is the same, 2 %: bursts of 10 packets, in which all are lost. */
+static void bursts(struct mrd_sim_link *link, uint64_t enter_ppm)
+{
+    link->burst_enter_ppm = (uint32_t)enter_ppm;
+    link->burst_leave_ppm = enter_ppm ? 100000 : 0;
+    link->burst_loss_ppm = enter_ppm ? 1000000 : 0;
+}
+
+static void random_loss(struct mrd_sim_link *link, uint64_t ppm)
+{
+    link->loss_ppm = (uint32_t)ppm;
+}
+
+static void flaps(struct mrd_sim_link *link, uint64_t period_ns)
+{
+    link->flap_period_ns = period_ns;
+    link->flap_down_ns = period_ns / 10;
+}
+
+/* No queue of ours: the greatest window bounds the rate. */
+static void sim_losses__bursts_of_loss_rate_stays(void **state)
+{
+    struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
+    struct pump pump;
+
+    (void)state;
+    pump_start(&pump, w, HOST_0, HOST_1);
+    pump_run_one(&pump, 50 * MSEC_NS);
+
+    double before = pump_run_one(&pump, 50 * MSEC_NS);
+
+    change(w, HOST_0, HOST_1, LINKS, bursts, 2000);
+    pump_run_one(&pump, 300 * MSEC_NS);
+
+    double after = pump_run_one(&pump, 300 * MSEC_NS);
+
+    test_check(test_seed(), after >= 0.5 * before, "bursts of loss, 2 %%: %.3f Gb/s, before %.3f",
+               after, before);
+    pump_stop(&pump);
+    sim_world_destroy(w);
+}
+
+/* Losses are over: so is what they did, within 250 round trips, also where a test was under way. */
+static void sim_losses__bursts_of_loss_a_test_ends(void **state)
+{
+    double least = 1e9, before = 0;
+
+    (void)state;
+    for (uint64_t k = 0; k < 4; k++) {
+        struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
+        struct pump pump;
+
+        pump_start(&pump, w, HOST_0, HOST_1);
+        pump_run_one(&pump, 50 * MSEC_NS);
+        before = pump_run_one(&pump, 50 * MSEC_NS);
+        change(w, HOST_0, HOST_1, LINKS, bursts, 2000);
+        pump_run_one(&pump, (200 + 70 * k) * MSEC_NS);
+        change(w, HOST_0, HOST_1, LINKS, bursts, 0);
+        pump_run_one(&pump, 50 * MSEC_NS);
+
+        double after = pump_run_one(&pump, 50 * MSEC_NS);
+
+        least = after < least ? after : least;
+        pump_stop(&pump);
+        sim_world_destroy(w);
+    }
+    test_check(test_seed(), least >= 0.25 * before,
+               "50 ms after the last loss: %.3f Gb/s, before %.3f", least, before);
+}
+
+static void sim_losses__random_loss_rate_stays(void **state)
+{
+    static const struct {
+        uint64_t ppm;
+        double least;
+    } table[] = {{50000, 0.6}, {120000, 0.5}, {200000, 0.25}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
+        struct pump pump;
+
+        pump_start(&pump, w, HOST_0, HOST_1);
+        pump_run_one(&pump, 50 * MSEC_NS);
+
+        double before = pump_run_one(&pump, 50 * MSEC_NS);
+
+        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        pump_run_one(&pump, 300 * MSEC_NS);
+
+        double after = pump_run_one(&pump, 300 * MSEC_NS);
+
+        test_check(test_seed(), after >= table[i].least * before,
+                   "random loss of %llu ppm: %.3f Gb/s, before %.3f",
+                   (unsigned long long)table[i].ppm, after, before);
+        pump_stop(&pump);
+        sim_world_destroy(w);
+    }
+}
+
+/* Down for 1 ms of each 10 ms: all of a window is lost at once. */
+static void sim_losses__flapping_link_rate_stays(void **state)
+{
+    struct sim_world *w = world(100 * USEC_NS, 25000000000, 1);
+    struct pump pump;
+
+    (void)state;
+    pump_start(&pump, w, HOST_0, HOST_1);
+    pump_run_one(&pump, 50 * MSEC_NS);
+
+    double before = pump_run_one(&pump, 50 * MSEC_NS);
+
+    change(w, HOST_0, HOST_1, 1, flaps, 10 * MSEC_NS);
+    pump_run_one(&pump, 200 * MSEC_NS);
+
+    double after = pump_run_one(&pump, 200 * MSEC_NS);
+
+    test_check(test_seed(), after >= 0.4 * before, "flapping: %.3f Gb/s, before %.3f", after,
+               before);
+    pump_stop(&pump);
+    sim_world_destroy(w);
+}
+
+/* ---------------------------------------------------------------------------------------- one policer, three hosts */
+
+#define POLICED_BPS  2000000000.0
+#define BUCKET_BYTES 30000.0
+
+struct policer {
+    const struct sim_world *w;
+    double tokens;
+    uint64_t at_ns;
+};
+
+static enum mrd_sim_verdict police(void *arg, struct mrd_sim_datagram *datagram)
+{
+    struct policer *p = arg;
+    uint64_t now_ns = mrd_sim_now(p->w->sim);
+
+    if (datagram->from == HOST_3)
+        return MRD_SIM_PASS;
+    p->tokens += POLICED_BPS / 8e9 * (double)(now_ns - p->at_ns);
+    p->at_ns = now_ns;
+    if (p->tokens > BUCKET_BYTES)
+        p->tokens = BUCKET_BYTES;
+    if (p->tokens < datagram->len)
+        return MRD_SIM_DROP;
+    p->tokens -= datagram->len;
+    return MRD_SIM_PASS;
+}
+
+static void sim_losses__shared_policer_nobody_starves(void **state)
+{
+    enum { FLOWS = 3, SEEDS = 3 };
+
+    (void)state;
+    for (uint64_t k = 0; k < SEEDS; k++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed() + k,
+                                                                     .hosts = FLOWS + 1,
+                                                                     .links = LINKS,
+                                                                     .paths = PATHS,
+                                                                     .mtu = PAYLOAD_BYTES,
+                                                                     .rate_bps = 25000000000,
+                                                                     .delay_ns = 5000});
+        struct policer policer = {.w = w, .tokens = BUCKET_BYTES};
+        struct pump pumps[FLOWS];
+        double gbps[FLOWS];
+
+        sim_like_sockets(w);
+        mrd_sim_set_tap(w->sim, police, &policer);
+        for (uint32_t i = 0; i < FLOWS; i++)
+            pump_start(&pumps[i], w, i, HOST_3);
+        pump_run(pumps, 1, 200 * MSEC_NS, NULL);
+        pump_run(pumps, FLOWS, 200 * MSEC_NS, NULL);
+        pump_run(pumps, FLOWS, 400 * MSEC_NS, gbps);
+        for (uint32_t i = 0; i < FLOWS; i++)
+            test_check(test_seed() + k, gbps[i] * 1e9 >= 0.35 * POLICED_BPS / FLOWS,
+                       "flow %u of %.3f %.3f %.3f Gb/s starves", i, gbps[0], gbps[1], gbps[2]);
+        for (uint32_t i = 0; i < FLOWS; i++)
+            pump_stop(&pumps[i]);
+        sim_world_destroy(w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_losses__bursts_of_loss_rate_stays),
+        cmocka_unit_test(sim_losses__bursts_of_loss_a_test_ends),
+        cmocka_unit_test(sim_losses__random_loss_rate_stays),
+        cmocka_unit_test(sim_losses__flapping_link_rate_stays),
+        cmocka_unit_test(sim_losses__shared_policer_nobody_starves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
