@@ -82,6 +82,9 @@ struct mrd_cc_watch {
 /* Packets of late, and losses among them: [1] where there was a queue, [0] where there was none. */
 struct mrd_cc_queue_losses {
     double sent[2], lost[2];
+    double delay_ns;                /* at the end of the last RTT */
+    double least_ns, least_prev_ns; /* delay since `rounds` began, and in those before */
+    uint32_t rounds;
 };
 
 /* Losses that cut the window, until it is known that they were losses. */

@@ -23,12 +23,14 @@
  * window is so small for some RTTs that it makes none.
  *
  * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and delay is weaker
- * evidence. Three things then differ:
+ * evidence. Four things then differ:
  *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late wakeup is not
  *    (on that signal the controller did as well as on the mean);
- *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What is thought safe to send knowing nothing stays
- *    safe, and the rate measured stays possible; else jitter that does not depend on the window would drive it to
- *    nothing. Marks, and loss above an eighth, take it lower;
+ *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What is thought safe to send
+ *    knowing nothing stays safe, and the rate measured stays possible; else jitter that does not depend on the window
+ *    would drive it to nothing. Marks, losses at a queue, and loss above an eighth, take it lower;
+ *  - losses at a queue cut by a quarter at least, about as TCP's do, which may be beside us. By their share alone TCP was
+ *    starved; with a target below the delay that they came at, we were;
  *  - the window is not held below 3 measured BDP: only a growing window can find a greater rate.
  */
 #include "core/cc.h"
@@ -165,8 +167,8 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
     /* Unless something is learnt. */
     w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
     w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
-    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
     cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
+    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
 }
 
 /* At the end of an RTT. */
@@ -250,6 +252,31 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 }
 
 /*
+ * The delay of the queue that may have dropped what is known to be lost at the end of this RTT; 0: there was none. What
+ * left an RTT ago met the queue of then. Delay that is the same all the time is the way's: a queue that drops is not
+ * always full.
+ */
+static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    struct mrd_cc_queue_losses *q = &cc->queue_losses;
+    double delay_ns = greater(cc->delay_ns, q->delay_ns), least_ns;
+
+    q->delay_ns = cc->delay_ns;
+    if (q->rounds++ >= mrd_tune_count(tune->queue_loss_least_rtts)) {
+        q->least_prev_ns = q->least_ns;
+        q->least_ns = cc->delay_ns;
+        q->rounds = 0;
+    }
+    if (cc->delay_ns < q->least_ns)
+        q->least_ns = cc->delay_ns;
+    least_ns = q->least_ns < q->least_prev_ns ? q->least_ns : q->least_prev_ns;
+    if (!rate_known(cc) && delay_ns - least_ns < tune->queue_loss_varies * base_ns)
+        return 0;
+    return delay_ns >= tune->queue_loss_share * base_ns ? delay_ns : 0;
+}
+
+/*
  * Losses that come as often where there is no queue are not of one. Where the link's rate is known even a queue that is
  * too short to show may be full.
  */
@@ -269,19 +296,19 @@ static bool losses_are_random(struct mrd_cc *cc, bool queue)
 }
 
 /*
- * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much and
- * half of that again, and grows slowly when the delay comes near to what it was. Without a queue they are random.
+ * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much; where
+ * the rate is known it grows slowly when the delay comes near to what it was. Without a queue they are random.
  */
-static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
+static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
+                       double queue_ns)
 {
     uint64_t now_ns = ack->now_ns, rtt_min_ns = ack->rtt_min_ns, rtt_ns = ack->srtt_ns;
     const struct mrd_tune_nscc *tune = constants(cc);
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double whole = cc->loss_rtt / tune->queue_loss_whole;
     double share = cc->loss_rtt * tune->queue_loss_cut * (whole < 1 ? whole : 1);
-    bool queue = cc->delay_ns >= tune->queue_loss_share * base_ns;
 
-    if (losses_are_random(cc, queue)) {
+    if (losses_are_random(cc, queue_ns > 0)) {
         cc->loss_delay_ns = 0;
         return;
     }
@@ -292,11 +319,13 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     if (cc->failing_ns &&
         now_ns - cc->failing_ns < mrd_tune_ns(tune->queue_loss_life * (double)rtt_ns))
         return;
-    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns || !queue)
+    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns || queue_ns == 0)
         return;
-    if (cc->loss_delay_ns == 0 || cc->delay_ns < cc->loss_delay_ns)
-        cc->loss_delay_ns = cc->delay_ns;
+    if (rate_known(cc) && (cc->loss_delay_ns == 0 || queue_ns < cc->loss_delay_ns))
+        cc->loss_delay_ns = queue_ns;
     cc->loss_delay_rounds = mrd_tune_count(tune->queue_loss_life);
+    if (!rate_known(cc) && share < tune->queue_loss_least)
+        share = tune->queue_loss_least;
     if (share > 1 - tune->loss_factor)
         share = 1 - tune->loss_factor;
     mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
@@ -323,14 +352,12 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
  * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the
  * window would keep a flow as small as it is beside greater ones.
  */
-static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
 {
     struct mrd_elastic *x = &cc->elastic;
-    double base_ns = (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
 
     /* A test or slow growth under way ends as well: nothing else would end it. */
-    if (cc->ce_seen || rate_known(cc) || cc->loss_delay_ns > 0 ||
-        cc->delay_ns >= constants(cc)->queue_loss_share * base_ns) {
+    if (cc->ce_seen || rate_known(cc) || queue_ns > 0) {
         mrd_elastic_reset(x);
         return;
     }
@@ -359,8 +386,11 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     watch(cc, ack->rtt_min_ns, target_ns);
     if (drained(cc))
         return;
-    lost_round(cc, ack, target_ns);
-    elastic_round(cc, ack);
+
+    double queue_ns = dropping_queue_ns(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
+
+    lost_round(cc, ack, target_ns, queue_ns);
+    elastic_round(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
     if (!cc->slow_start && cc->elastic.gain == 0 && !cc->elastic.testing &&
@@ -377,15 +407,13 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     mrd_cc_count(cc, ack);
     sample_delay(cc, ack);
     double gain_bytes = constants(cc)->gain_bdp * unit_bytes(cc, ack->rtt_min_ns);
+
     end_round(cc, ack, gain_bytes, target_ns);
 
-    /* More than the queue holds is never seen. */
-    if (!rate_known(cc) && cc->loss_delay_ns > 0 &&
-        target_ns > constants(cc)->queue_loss_target * cc->loss_delay_ns)
-        target_ns = constants(cc)->queue_loss_target * cc->loss_delay_ns;
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
     bool delay_is_mark = late && !cc->ce_seen;
     bool full = cc->cwnd_bytes >= most_bytes(cc, ack->rtt_min_ns);
+    double packet = cc->config.packet_bytes;
     if (full || delay_is_mark ||
         (ack->ce_packets && cc->delay_ns >= constants(cc)->slow_start_delay * target_ns))
         cc->slow_start = false;
@@ -394,7 +422,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         /* It is held until the least delay is known. */
     } else if (cc->slow_start) {
         if (mrd_cc_may_grow(cc, ack))
-            cc->cwnd_bytes += (double)ack->acked_packets * cc->config.packet_bytes;
+            cc->cwnd_bytes += ack->acked_packets * packet;
     } else if (late && (ack->ce_packets || delay_is_mark)) {
         cut(cc, ack, target_ns);
     } else if (mrd_cc_may_grow(cc, ack)) {

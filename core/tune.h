@@ -76,6 +76,8 @@
     X(nscc, unmarked_rtts,     16,       "RTTs without a mark until then")                         \
     /* Less is what single packets and bursts of ours do to each other. */                         \
     X(nscc, queue_loss_share,  0.2,      "base RTTs: delay that makes losses those of a queue")    \
+    X(nscc, queue_loss_varies, 0.05,     "base RTTs: delay that varies by less is not of such a queue")  \
+    X(nscc, queue_loss_least_rtts, 64,   "RTTs: half window of the least delay, for that")            \
     X(nscc, queue_loss_cut,    1,      "cut by them, times the share lost in the RTT")           \
     /* One of many packets says little: where paths are several it is one of their queues. */        \
     X(nscc, queue_loss_whole,  1.0 / 6,  "share lost in an RTT from which that cut is whole")       \
@@ -84,7 +86,7 @@
     X(nscc, queue_loss_fades,  1.0 / 256, "of what was lost, that is forgotten in an RTT")         \
     X(nscc, queue_loss_packets, 16,       "packets lost without a queue, from which it is asked:")  \
     X(nscc, queue_loss_as_often, 0.5,    "of the share lost with a queue: it is not the queue")    \
-    X(nscc, queue_loss_target, 0.8,      "of that delay: the target")                              \
+    X(nscc, queue_loss_least,  0.25,     "cut by them, at least, beside flows of TCP: rate unknown")  \
     X(nscc, queue_loss_life,   100,       "RTTs without such a loss until that delay is forgotten") \
     X(nscc, queue_loss_rise,   1.0 / 64,  "base RTTs an RTT: until more delay is tried again")      \
     X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")

@@ -17,6 +17,7 @@ enum {
     BASE_RTT_NS = 2 * LINK_DELAY_NS,
     WARM_UP_NS = 3 * MSEC_NS,
     MEASURE_NS = 3 * MSEC_NS,
+    JOINED_NS = 2000 * MSEC_NS,
 };
 #define LINK_BPS 25000000000
 
@@ -290,7 +291,7 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
     pump_start(&pumps[0], w, HOST_0, HOST_2);
     pump_start(&pumps[1], w, HOST_1, HOST_2);
     pump_run(pumps, 1, 20 * MSEC_NS, NULL);
-    pump_run(pumps, 2, 200 * MSEC_NS, NULL);
+    pump_run(pumps, 2, JOINED_NS, NULL);
     pump_run(pumps, 2, 100 * MSEC_NS, gbps);
     for (int k = 0; k < 2; k++)
         test_check(seed, gbps[k] * 2e9 / (double)scene->rate_bps >= 0.35,

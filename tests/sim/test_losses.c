@@ -52,6 +52,11 @@ static void flaps(struct mrd_sim_link *link, uint64_t period_ns)
     link->flap_down_ns = period_ns / 10;
 }
 
+static void delay(struct mrd_sim_link *link, uint64_t ns)
+{
+    link->delay_ns = ns;
+}
+
 /* No queue of ours: the greatest window bounds the rate. */
 static void sim_losses__bursts_of_loss_rate_stays(void **state)
 {
@@ -156,6 +161,37 @@ static void sim_losses__flapping_link_rate_stays(void **state)
     sim_world_destroy(w);
 }
 
+/* Random loss, and then a longer way: what is taken for a queue is the way's length, and does not drop. */
+static void sim_losses__longer_way_and_little_loss_rate_stays(void **state)
+{
+    static const struct {
+        uint64_t delay_ns, ppm;
+        double least_gbps;
+    } table[] = {{45 * USEC_NS, 1000, 30}, {45 * USEC_NS, 10000, 30}, {100 * USEC_NS, 1000, 14}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct sim_world *w = world(25 * USEC_NS, 25000000000, LINKS);
+        struct pump pump;
+
+        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        pump_start(&pump, w, HOST_0, HOST_1);
+        pump_run_one(&pump, 200 * MSEC_NS);
+        change(w, HOST_0, HOST_1, LINKS, delay, table[i].delay_ns);
+        change(w, HOST_1, HOST_0, LINKS, delay, table[i].delay_ns);
+        pump_run_one(&pump, 200 * MSEC_NS);
+
+        double after = pump_run_one(&pump, 200 * MSEC_NS);
+
+        test_check(test_seed(), after >= table[i].least_gbps,
+                   "RTT of 50 us becomes %llu us, loss of %llu ppm: %.3f Gb/s",
+                   (unsigned long long)table[i].delay_ns * 2 / 1000,
+                   (unsigned long long)table[i].ppm, after);
+        pump_stop(&pump);
+        sim_world_destroy(w);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------- one policer, three hosts */
 
 #define POLICED_BPS  2000000000.0
@@ -224,6 +260,7 @@ int main(void)
         cmocka_unit_test(sim_losses__bursts_of_loss_a_test_ends),
         cmocka_unit_test(sim_losses__random_loss_rate_stays),
         cmocka_unit_test(sim_losses__flapping_link_rate_stays),
+        cmocka_unit_test(sim_losses__longer_way_and_little_loss_rate_stays),
         cmocka_unit_test(sim_losses__shared_policer_nobody_starves),
     };
 

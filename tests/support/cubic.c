@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/support/cubic.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/packet.h"
+#include "tests/support/check.h"
+#include "transport/sim/sim_host.h"
+#include "transport/sim/sim_world.h"
+
+enum {
+    RING = 1 << 16, /* transmissions that are remembered; more than any window here */
+    OVERTAKEN = 3,
+    ACK_BYTES = 66 + 32,
+    HEADER_BYTES = 66 + 32, /* Ethernet, IPv4, TCP with timestamps */
+};
+#define INITIAL_WINDOW 10.0
+#define C              0.4
+#define BETA           0.7
+#define RENO_ALPHA     (3 * (1 - BETA) / (1 + BETA))
+#define RTO_NS         200000000.0
+
+/* Transmissions are numbered; an ack names the one that it answers. What was lost goes again under the next number. */
+struct cubic_packet {
+    uint64_t number;
+    bool is_ack;
+};
+
+struct cubic {
+    struct mrd_sim *sim;
+    struct mrd_sim_model source, sink;
+    uint32_t from, to, mss;
+    uint64_t delivered_packets;
+
+    uint64_t first, next,
+        acked_next; /* oldest in flight, next number, one after the highest acked */
+    uint32_t inflight;
+    bool acked[RING];
+    uint64_t sent_ns[RING];
+
+    double window, threshold, max_window, reno_window;
+    double k_s; /* from the epoch's begin until the window is max_window again */
+    uint64_t epoch_ns, recover, rto_at_ns;
+    double srtt_ns;
+};
+
+static void send_packet(struct cubic *c, bool is_ack, uint64_t number)
+{
+    struct cubic_packet content = {number, is_ack};
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&c->sim->packets, sizeof(content));
+
+    assert_non_null(packet);
+    memcpy(packet->data, &content, sizeof(content));
+    packet->to = is_ack ? c->from : c->to;
+    packet->path = 0;
+    packet->ecn = MRD_ECN_NOT_ECT;
+    packet->wire_bytes = is_ack ? ACK_BYTES : c->mss + HEADER_BYTES;
+    packet->urgent = false;
+    mrd_sim_host_send(&c->sim->hosts[is_ack ? c->to : c->from], packet);
+}
+
+static void arm(struct cubic *c)
+{
+    c->rto_at_ns = c->sim->now_ns + (uint64_t)(RTO_NS + c->srtt_ns);
+    mrd_sim_host_wake(&c->sim->hosts[c->from], c->rto_at_ns);
+}
+
+static void fill(struct cubic *c)
+{
+    while (c->inflight + 1 <= c->window && c->next - c->first < RING) {
+        c->acked[c->next % RING] = false;
+        c->sent_ns[c->next % RING] = c->sim->now_ns;
+        send_packet(c, false, c->next++);
+        c->inflight++;
+    }
+    arm(c);
+}
+
+/* ---------------------------------------------------------------------------------------- the window */
+
+static void grow(struct cubic *c)
+{
+    double t, target;
+
+    if (c->window < c->threshold) {
+        c->window++;
+        return;
+    }
+    t = ((double)(c->sim->now_ns - c->epoch_ns) + c->srtt_ns) / 1e9;
+    target = C * pow(t - c->k_s, 3) + c->max_window;
+    target = target > 1.5 * c->window ? 1.5 * c->window : target;
+    c->reno_window += (c->reno_window < c->max_window ? RENO_ALPHA : 1) / c->window;
+    if (target > c->window)
+        c->window += (target - c->window) / c->window;
+    if (c->reno_window > c->window)
+        c->window = c->reno_window;
+}
+
+static void begin_epoch(struct cubic *c)
+{
+    c->epoch_ns = c->sim->now_ns;
+    c->k_s = cbrt((c->max_window - c->window) / C);
+    c->reno_window = c->window;
+}
+
+/* Once a window. */
+static void reduce(struct cubic *c, uint64_t lost)
+{
+    if (lost < c->recover)
+        return;
+    c->recover = c->next;
+    c->max_window = c->window < c->max_window ? c->window * (1 + BETA) / 2 : c->window;
+    c->window = fmax(c->window * BETA, 2);
+    c->threshold = c->window;
+    begin_epoch(c);
+}
+
+/* ---------------------------------------------------------------------------------------- both ends */
+
+static void lose_overtaken(struct cubic *c)
+{
+    for (; c->first < c->next; c->first++) {
+        if (c->acked[c->first % RING])
+            continue;
+        if (c->first + OVERTAKEN >= c->acked_next)
+            return;
+        c->inflight--;
+        reduce(c, c->first);
+    }
+}
+
+static void on_ack(struct cubic *c, uint64_t number)
+{
+    double rtt_ns;
+
+    if (number < c->first || c->acked[number % RING])
+        return; /* of what a timeout gave up */
+    rtt_ns = (double)(c->sim->now_ns - c->sent_ns[number % RING]);
+    c->srtt_ns = c->srtt_ns > 0 ? c->srtt_ns + (rtt_ns - c->srtt_ns) / 8 : rtt_ns;
+    c->acked[number % RING] = true;
+    c->inflight--;
+    if (number >= c->acked_next)
+        c->acked_next = number + 1;
+    if (number >= c->recover)
+        grow(c);
+    lose_overtaken(c);
+    fill(c);
+}
+
+static void source_receive(void *arg, struct mrd_sim_packet *packet)
+{
+    struct cubic *c = arg;
+    struct cubic_packet content;
+
+    memcpy(&content, packet->data, sizeof(content));
+    mrd_sim_packet_release(&c->sim->packets, packet);
+    on_ack(c, content.number);
+}
+
+static void sink_receive(void *arg, struct mrd_sim_packet *packet)
+{
+    struct cubic *c = arg;
+    struct cubic_packet content;
+
+    memcpy(&content, packet->data, sizeof(content));
+    mrd_sim_packet_release(&c->sim->packets, packet);
+    c->delivered_packets++;
+    send_packet(c, true, content.number);
+}
+
+static void source_timer(void *arg)
+{
+    struct cubic *c = arg;
+
+    if (c->sim->now_ns < c->rto_at_ns)
+        return;
+    reduce(c, c->next);
+    c->first = c->next;
+    c->inflight = 0;
+    c->window = 1;
+    fill(c);
+}
+
+static void sink_timer(void *arg)
+{
+    (void)arg;
+}
+
+struct cubic *cubic_start(struct mrd_sim *sim, uint32_t from, uint32_t to, uint32_t mss)
+{
+    struct cubic *c = calloc(1, sizeof(*c));
+
+    assert_non_null(c);
+    c->sim = sim;
+    c->source = (struct mrd_sim_model){source_receive, source_timer, c};
+    c->sink = (struct mrd_sim_model){sink_receive, sink_timer, c};
+    c->from = from;
+    c->to = to;
+    c->mss = mss;
+    c->window = INITIAL_WINDOW;
+    c->threshold = INFINITY;
+    mrd_sim_host_attach_model(&sim->hosts[from], &c->source);
+    mrd_sim_host_attach_model(&sim->hosts[to], &c->sink);
+    fill(c);
+    return c;
+}
+
+void cubic_stop(struct cubic *c)
+{
+    mrd_sim_host_attach_model(&c->sim->hosts[c->from], NULL);
+    mrd_sim_host_attach_model(&c->sim->hosts[c->to], NULL);
+    free(c);
+}
+
+uint64_t cubic_delivered_bytes(const struct cubic *c)
+{
+    return c->delivered_packets * c->mss;
+}
