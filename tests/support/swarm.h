@@ -9,7 +9,7 @@
  * swarm_config.c draw the world, swarm_world.c opens and destroys what is in it, swarm_traffic.c
  * posts, swarm_chaos.c breaks, swarm_excuse.c knows which errors that explains, swarm_judge.c
  * decides what each completion may be, swarm_end.c what must be true in the end, swarm_after.c
- * tries the healed world, swarm.c is the plot.
+ * tries the healed world, swarm_scene.c plays what chance would not, swarm.c is the plot.
  */
 #ifndef MRD_TESTS_SUPPORT_SWARM_H
 #define MRD_TESTS_SUPPORT_SWARM_H

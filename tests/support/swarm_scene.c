@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What some profiles begin or end with: a course of events that chance alone would hardly ever take. */
+#include "tests/support/swarm.h"
+#include "transport/sim/sim_host.h"
+
+/* Work posted within a packet's flight of a peer's open may be taken for older than it. */
+#define SETTLE_NS (10 * MSEC_NS)
+#define STARVE_NS (200 * MSEC_NS)
+
+enum { RTTS = 50, STARVED_OTHERS = 32 };
+
+/* ----------------------------------------------------------------------------------- starvation */
+
+void swarm_starve(struct swarm *s)
+{
+    uint32_t victim = (uint32_t)s->host[1].qp[0], hungry = (uint32_t)s->host[0].qp[0];
+    uint32_t num = SWARM_PICK(s, 1, 2, 65, 200, 1100), first = 0;
+    uint64_t end_ns = mrd_sim_now(s->sim) + swarm_below(s, 5 * MSEC_NS);
+
+    s->qp[victim].starved = true;
+    for (uint32_t i = 0; i < num; i++)
+        swarm_post_drawn(s, hungry, victim);
+    while (mrd_sim_now(s->sim) < end_ns)
+        swarm_step(s);
+    first = s->num_messages;
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++)
+        swarm_post_receives(s, host);
+    for (uint32_t i = 0; i < STARVED_OTHERS; i++) {
+        bool back = swarm_chance(s, 300);
+        uint32_t other = swarm_below(s, s->config.sim.hosts);
+        uint32_t from = (uint32_t)s->host[other == 1 ? 0 : other].qp[1];
+        uint32_t to = (uint32_t)s->host[1].qp[1];
+
+        swarm_post_drawn(s, back ? to : from, back ? from : to);
+    }
+    /* The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. */
+    end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
+             20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
+                 (s->posted_len / s->config.mtu + STARVED_OTHERS) +
+             16 * s->posted_len * 8 * SEC_NS / s->config.healthy.rate_bps;
+    while (!swarm_is_settled_from(s, first)) {
+        if (mrd_sim_now(s->sim) >= end_ns) {
+            swarm_describe_unsettled(s);
+            swarm_check(s, false, "messages from %u on wait for a QP without receives", first);
+        }
+        for (uint32_t host = 0; host < s->config.sim.hosts; host++)
+            swarm_post_receives(s, host);
+        swarm_step(s);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- closing */
+
+enum { CLOSINGS = 8, CLOSING_POSTS = 4, CLOSING_STEPS = 400 };
+
+static uint32_t count_received(const struct swarm *s)
+{
+    uint32_t received = 0;
+
+    for (uint32_t i = 0; i < s->num_messages; i++)
+        received += s->message[i].received;
+    return received;
+}
+
+void swarm_close_early(struct swarm *s)
+{
+    for (uint32_t i = 0; i < CLOSINGS; i++) {
+        uint32_t to = swarm_below(s, s->config.sim.hosts);
+        uint32_t from = (to + 1) % s->config.sim.hosts, before = count_received(s), posted = 0;
+
+        swarm_post_receives(s, to);
+        for (uint32_t n = 1 + swarm_below(s, CLOSING_POSTS); n > 0; n--) {
+            uint32_t slot = swarm_below(s, s->config.slots);
+
+            posted += swarm_post_drawn(s, (uint32_t)s->host[from].qp[slot],
+                                       (uint32_t)s->host[to].qp[slot]) == 0;
+        }
+        /* Only the receiver polls. */
+        for (uint32_t step = 0; step < CLOSING_STEPS; step++) {
+            uint64_t at_ns = mrd_sim_next_event_ns(s->sim), now_ns = mrd_sim_now(s->sim);
+
+            swarm_pass_time(s, at_ns < now_ns + USEC_NS ? at_ns : now_ns + USEC_NS);
+            swarm_poll_host(s, to);
+            if (count_received(s) >= before + (swarm_chance(s, 500) ? 1 : posted))
+                break;
+        }
+        swarm_close_for_a_while(s, to);
+        swarm_pass_time(s, s->host[to].reopen_ns + SETTLE_NS);
+        swarm_poll_all(s);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- crowds */
+
+enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
+
+void swarm_crowd(struct swarm *s)
+{
+    uint32_t last = s->config.sim.hosts - 1, to = (uint32_t)s->host[0].qp[0];
+    uint64_t timeout_ns = swarm_timeout_ns(s, last);
+
+    /* Everybody is known, with a window and a grant, before the host falls silent. */
+    for (uint32_t i = 0; i < CROWD_WARM; i++) {
+        for (uint32_t host = 1; host <= last; host++)
+            swarm_post_drawn(s, (uint32_t)s->host[host].qp[0], to);
+        for (uint32_t step = 0; step < CROWD_WARM; step++) {
+            swarm_post_receives(s, 0);
+            swarm_pass_time(s, mrd_sim_now(s->sim) + 10 * USEC_NS);
+            swarm_poll_all(s);
+        }
+    }
+    s->qp[to].starved = true;
+    swarm_cut_crowd(s, 4 * timeout_ns);
+    for (uint32_t host = 1; host < last; host++) {
+        for (uint32_t i = 0; i < CROWD_POSTS && s->num_messages < SWARM_MESSAGES_MAX / 2; i++)
+            swarm_post_drawn(s, (uint32_t)s->host[host].qp[0], to);
+    }
+    swarm_pass_time(s, mrd_sim_now(s->sim) + 5 * MSEC_NS);
+    for (uint32_t i = 0; i < CROWD_WARM; i++)
+        swarm_post_drawn(s, (uint32_t)s->host[last].qp[0], to);
+    /* The one that is reached is refused, and told so: it must not find the host gone. */
+    swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * timeout_ns);
+    swarm_poll_all(s);
+}
