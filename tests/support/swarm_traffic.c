@@ -17,6 +17,7 @@ enum {
     NAMED_BYTES = 8, /* shorter messages cannot be told by their bytes: most carry immediate data */
     MIB = 1 << 20,
     WRONG_QKEY = 1 << 20, /* of no queue pair */
+    FOREIGN = 20,         /* requests with a handle of another context: parts per thousand */
 };
 
 static size_t padded(size_t len)
@@ -180,6 +181,24 @@ static void settle_posted(struct swarm *s, struct swarm_message *m)
     s->num_messages++;
 }
 
+/* A handle of another host's context leads nowhere from here, though it is of the right address. */
+static void try_foreign_handle(struct swarm *s, const struct swarm_message *m,
+                               struct mrd_send_wr wr)
+{
+    const struct swarm_qp *from = &s->qp[m->from_qp];
+    const struct swarm_host *other = &s->host[swarm_below(s, s->config.sim.hosts)];
+    struct mrd_send_wr *bad_wr;
+
+    if (!other->context || other == &s->host[from->host])
+        return;
+    wr.ud.ah = other->ah[s->qp[m->to_qp].host];
+
+    int ret = mrd_post_send(from->qp, &wr, &bad_wr);
+
+    swarm_check(s, ret == -EINVAL, "post_send to a handle of another context: %s (%d)",
+                mrd_last_error(), ret);
+}
+
 /* Post what was drawn as the next message; 0 or what mrd_post_send() says. */
 static int post(struct swarm *s, struct swarm_message *m)
 {
@@ -203,6 +222,9 @@ static int post(struct swarm *s, struct swarm_message *m)
                                                                       .queue = LEDGER_SEND,
                                                                       .opcode = m->opcode,
                                                                       .signaled = m->signaled});
+
+    if (s->config.bad_requests && swarm_chance(s, FOREIGN))
+        try_foreign_handle(s, m, wr);
 
     int ret = mrd_post_send(from->qp, &wr, &bad_wr);
 
