@@ -91,6 +91,12 @@ static void draw_starved(struct swarm *s)
     c->messages = 2048;
     c->actions = 60;
     c->bytes_left = 8 * KIB * KIB;
+    if (swarm_chance(s, 300)) { /* more ordered flows starve than the target has records for */
+        c->sim.hosts = 3 + swarm_below(s, 2);
+        c->slots = SWARM_SLOTS_MAX;
+        c->ordered = 1000;
+        c->host[1].max_flows = 2 + swarm_below(s, 2);
+    }
 }
 
 static void draw_squeezed(struct swarm *s)

@@ -11,28 +11,49 @@ enum { RTTS = 50, STARVED_OTHERS = 32 };
 
 /* ----------------------------------------------------------------------------------- starvation */
 
+/* Where records of flows are few the one who starves may hold its share of them, and only the others go on. */
+static bool starves_many(const struct swarm *s)
+{
+    return s->config.host[1].max_flows > 0;
+}
+
+static void post_hungry(struct swarm *s, uint32_t num)
+{
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t to = starves_many(s) ? swarm_below(s, 2) * 2 : 0;
+        uint32_t from = starves_many(s) ? swarm_below(s, s->config.slots) : 0;
+
+        swarm_post_drawn(s, (uint32_t)s->host[0].qp[from], (uint32_t)s->host[1].qp[to]);
+    }
+}
+
+/* Who is not starved: a message to the same host, or from it. */
+static void post_other(struct swarm *s)
+{
+    bool back = swarm_chance(s, 300);
+    uint32_t least = starves_many(s) ? 2 : 0;
+    uint32_t other = least + swarm_below(s, s->config.sim.hosts - least);
+    uint32_t from = (uint32_t)s->host[other == 1 ? 0 : other].qp[1];
+    uint32_t to = (uint32_t)s->host[1].qp[1];
+
+    swarm_post_drawn(s, back ? to : from, back ? from : to);
+}
+
 void swarm_starve(struct swarm *s)
 {
-    uint32_t victim = (uint32_t)s->host[1].qp[0], hungry = (uint32_t)s->host[0].qp[0];
     uint32_t num = SWARM_PICK(s, 1, 2, 65, 200, 1100), first = 0;
     uint64_t end_ns = mrd_sim_now(s->sim) + swarm_below(s, 5 * MSEC_NS);
 
-    s->qp[victim].starved = true;
-    for (uint32_t i = 0; i < num; i++)
-        swarm_post_drawn(s, hungry, victim);
+    for (uint32_t slot = 0; slot < s->config.slots; slot += 2)
+        s->qp[s->host[1].qp[slot]].starved = slot == 0 || starves_many(s);
+    post_hungry(s, num);
     while (mrd_sim_now(s->sim) < end_ns)
         swarm_step(s);
     first = s->num_messages;
     for (uint32_t host = 0; host < s->config.sim.hosts; host++)
         swarm_post_receives(s, host);
-    for (uint32_t i = 0; i < STARVED_OTHERS; i++) {
-        bool back = swarm_chance(s, 300);
-        uint32_t other = swarm_below(s, s->config.sim.hosts);
-        uint32_t from = (uint32_t)s->host[other == 1 ? 0 : other].qp[1];
-        uint32_t to = (uint32_t)s->host[1].qp[1];
-
-        swarm_post_drawn(s, back ? to : from, back ? from : to);
-    }
+    for (uint32_t i = 0; i < STARVED_OTHERS; i++)
+        post_other(s);
     /* The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. */
     end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
              20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
