@@ -61,6 +61,15 @@ static void act(struct swarm *s, bool breaks)
         swarm_act(s, host);
 }
 
+/* Some cuts last as long as they were meant to. */
+static void outlast_cut(struct swarm *s)
+{
+    for (uint32_t i = 0; s->cut.until_ns > 0 && i < s->config.actions; i++)
+        act(s, false);
+    if (s->cut.until_ns > 0)
+        swarm_pass_time(s, s->cut.until_ns);
+}
+
 /* Faults on: nothing wrong may happen. */
 static void safety_phase(struct swarm *s)
 {
@@ -74,13 +83,10 @@ static void safety_phase(struct swarm *s)
         swarm_crowd(s);
     for (uint32_t i = 0; i < s->config.actions; i++)
         act(s, true);
-    /* Some cuts last as long as they were meant to. */
-    if (!swarm_chance(s, 500))
-        return;
-    for (uint32_t i = 0; s->cut.until_ns > 0 && i < s->config.actions; i++)
-        act(s, false);
-    if (s->cut.until_ns > 0)
-        swarm_pass_time(s, s->cut.until_ns);
+    if (swarm_chance(s, 500))
+        outlast_cut(s);
+    if (swarm_chance(s, s->config.last))
+        swarm_last_fault(s);
 }
 
 void swarm_step(struct swarm *s)

@@ -95,6 +95,7 @@ struct swarm_config {
     uint32_t flush, destroy, dereg, restart, stop, hole, partition, one_way, delay, late;
     uint32_t longer; /* of stops and cuts, those of the long kind */
     uint32_t busy;   /* of stops, cuts and restarts, those that come amid traffic */
+    uint32_t last;   /* of seeds: parts per thousand that end with a fault and nothing after it */
     bool bad_requests;
 };
 
@@ -216,6 +217,7 @@ struct swarm {
     struct swarm_pair pair[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     bool tells; /* what happens, on stderr: MRD_SWARM_TRACE */
     bool healing;
+    bool ends_with_fault; /* the last thing before that was one, and none was told of it since */
     uint32_t drain_first; /* receives are being drained by messages from this one on; 0: no */
     uint64_t posted_len;  /* of all messages */
     uint32_t settled;     /* messages below that are */
@@ -274,6 +276,8 @@ void swarm_pass_time(struct swarm *s, uint64_t end_ns);
 void swarm_draw_delays(struct swarm *s);
 void swarm_act(struct swarm *s, uint32_t host);
 void swarm_close_for_a_while(struct swarm *s, uint32_t host);
+/* Amid traffic, the last of it. */
+void swarm_last_fault(struct swarm *s);
 /* Undo what is due; all of it when `now`. */
 void swarm_undo(struct swarm *s, bool now);
 bool swarm_is_live(const struct swarm *s, uint32_t host);
@@ -291,6 +295,7 @@ bool swarm_may_abort(const struct swarm *s, uint32_t host);
 /* A host's peer table cannot hold all hosts. */
 bool swarm_is_crowded(const struct swarm *s);
 uint64_t swarm_timeout_ns(const struct swarm *s, uint32_t host);
+uint64_t swarm_timeout_most_ns(const struct swarm *s);
 uint64_t swarm_rtt_ns(const struct swarm *s);
 /* All that was posted is to be over within that time, once nothing fails any more. */
 uint64_t swarm_budget_ns(const struct swarm *s);

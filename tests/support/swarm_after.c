@@ -8,7 +8,7 @@
 /* Work posted within a packet's flight of a peer's open may be taken for older than it. */
 #define SETTLE_NS (10 * MSEC_NS)
 /* Everybody knows everybody: nothing but round trips, and losses of a queue that is full. */
-#define HELLO_NS  (100 * MSEC_NS)
+#define HELLO_NS (100 * MSEC_NS)
 
 enum { RTTS = 50 };
 
@@ -141,6 +141,9 @@ void swarm_aftermath(struct swarm *s)
     }
     swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     drain_receives(s);
+    /* Who was about to give a peer up when the faults ended does so by then: messages could find that out too late. */
+    if (s->ends_with_fault)
+        swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * swarm_timeout_most_ns(s));
     /* In one direction first: what comes the other way could help. */
     memcpy(pair, s->pair, sizeof(pair));
     meet_again(s, swarm_chance(s, 500) ? UP : DOWN, budget_ns, third_ns);

@@ -2,9 +2,13 @@
 /* What the swarm breaks, and how it is undone. */
 #include <string.h>
 
+#include "core/engine_impl.h"
 #include "tests/support/swarm.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
 
 #define LATE_MOST_NS (50 * MSEC_NS)
+#define LAST_STEP_NS (10 * MSEC_NS)
 
 enum { BUSY_POSTS = 6 };
 
@@ -170,11 +174,8 @@ static uint64_t draw_ns(struct swarm *s, uint64_t short_ns, uint64_t long_ns)
     return mrd_rng_u64(&s->rng) % most_ns + 1;
 }
 
-static void stop_host(struct swarm *s, uint32_t host)
+static void stop_for(struct swarm *s, uint32_t host, uint64_t ns)
 {
-    make_busy(s, host);
-
-    uint64_t ns = draw_ns(s, 30 * MSEC_NS, s->config.stop_ns);
     uint64_t now_ns = mrd_sim_now(s->sim);
 
     swarm_tell(s, "host %u stops for %.3f ms", host, (double)ns / 1e6);
@@ -183,6 +184,12 @@ static void stop_host(struct swarm *s, uint32_t host)
     s->host[host].resume_ns = now_ns + ns;
     for (uint32_t other = 0; other < s->config.sim.hosts; other++)
         swarm_note_cut(s, host, other, ns);
+}
+
+static void stop_host(struct swarm *s, uint32_t host)
+{
+    make_busy(s, host);
+    stop_for(s, host, draw_ns(s, 30 * MSEC_NS, s->config.stop_ns));
 }
 
 static void resume_host(struct swarm *s, uint32_t host)
@@ -421,4 +428,88 @@ void swarm_act(struct swarm *s, uint32_t host)
         stop_host(s, host);
     else if (swarm_chance(s, c->restart))
         close_for_a_while(s, host);
+}
+
+/* ----------------------------------------------------------------------------------- the last fault */
+
+enum {
+    LAST_POSTS = 24,
+    LAST_LEN = 128 << 10,
+    LAST_BYTES = LAST_POSTS * LAST_LEN,
+    LAST_EVENTS = 2000
+};
+
+static bool is_over(const struct swarm *s)
+{
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        if (s->host[host].resume_ns > 0 || s->host[host].reopen_ns > 0)
+            return false;
+    }
+    return s->cut.until_ns == 0;
+}
+
+static void pass_faults(struct swarm *s)
+{
+    while (!is_over(s)) {
+        swarm_pass_time(s, mrd_sim_now(s->sim) + LAST_STEP_NS);
+        swarm_poll_all(s);
+    }
+}
+
+/* Is a message half here; or, `held_back`, are all that are here whole, and wait for an earlier one? */
+static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
+{
+    const struct mrd_engine *e = mrd_context_engine(s->host[host].context);
+
+    return held_back ? e->pend_pool.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
+}
+
+/* Messages of one host; whom the first of them is half-way to, or any other host. */
+static uint32_t make_last_busy(struct swarm *s, uint32_t from)
+{
+    uint32_t hosts = s->config.sim.hosts, to = (from + 1 + swarm_below(s, hosts - 1)) % hosts;
+    bool held_back = swarm_chance(s, 500);
+
+    for (uint32_t other = 0; other < hosts; other++)
+        swarm_post_receives(s, other);
+    s->config.bytes_left = LAST_BYTES; /* for messages of several packets */
+    s->config.len_min = 1;
+    s->config.len_max = SWARM_PICK(s, 2000, 32000, LAST_LEN);
+    for (uint32_t n = 1 + swarm_below(s, LAST_POSTS); n > 0; n--)
+        swarm_post_message(s, from);
+    for (uint32_t step = swarm_below(s, LAST_EVENTS); step > 0; step--) {
+        uint64_t at_ns = mrd_sim_next_event_ns(s->sim), most_ns = mrd_sim_now(s->sim) + USEC_NS;
+
+        swarm_pass_time(s, at_ns < most_ns ? at_ns : most_ns);
+        for (uint32_t other = 0; other < hosts; other++) {
+            if (other != from && is_half_way(s, other, held_back) && swarm_chance(s, 200))
+                return other;
+        }
+    }
+    return to;
+}
+
+/*
+ * One fault more, and when it is over nobody sends anything: whoever is owed something must find out by himself what
+ * became of it. It lasts for about as long as the sender waits.
+ */
+void swarm_last_fault(struct swarm *s)
+{
+    uint32_t from = s->config.one_sided ? 0 : swarm_below(s, s->config.sim.hosts);
+    uint64_t timeout_ns = swarm_timeout_ns(s, from);
+    uint64_t ns = timeout_ns / 2 + mrd_rng_u64(&s->rng) % (5 * timeout_ns / 2);
+    uint32_t dice = swarm_below(s, s->config.restart > 0 ? 4 : 3), to;
+
+    s->ends_with_fault = true;
+    pass_faults(s);
+    to = make_last_busy(s, from);
+    if (dice == 0)
+        cut(s, (int)from, (int)to, SWARM_ANY, SWARM_ANY, ns);
+    else if (dice == 1)
+        cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, SWARM_ANY, ns);
+    else if (dice == 2)
+        stop_for(s, to, ns);
+    else
+        swarm_close_for_a_while(s, from);
+    pass_faults(s);
 }

@@ -105,7 +105,7 @@ uint64_t swarm_rtt_ns(const struct swarm *s)
            s->config.sim.tx_done_delay_ns + 100 * USEC_NS;
 }
 
-static uint64_t timeout_most_ns(const struct swarm *s)
+uint64_t swarm_timeout_most_ns(const struct swarm *s)
 {
     uint64_t ns = 0;
 
@@ -136,7 +136,7 @@ uint64_t swarm_budget_ns(const struct swarm *s)
     uint64_t rtt_ns = swarm_rtt_ns(s);
     uint64_t packets = s->num_messages + s->posted_len / (c->mtu ? c->mtu : 4096);
     uint64_t bytes = s->posted_len + packets * HEADER_BYTES;
-    uint64_t ns = TIMEOUTS * timeout_most_ns(s) + RTTS * rtt_ns + 2 * FIRST_CONTACT_NS;
+    uint64_t ns = TIMEOUTS * swarm_timeout_most_ns(s) + RTTS * rtt_ns + 2 * FIRST_CONTACT_NS;
 
     ns += TRANSFERS * bytes * 8 * SEC_NS / c->healthy.rate_bps;
     /* In turns of as many as there are receives. */

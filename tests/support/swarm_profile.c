@@ -154,6 +154,7 @@ static void draw_slow(struct swarm *s)
     c->ordered = SWARM_PICK(s, 0, 500, 1000);
     c->longer = 500;
     c->busy = 800;
+    c->last = 500;
 }
 
 static void draw_one_way(struct swarm *s)
@@ -244,6 +245,7 @@ static void draw_closing(struct swarm *s)
     c->unequal_delays = false;
     c->sim.hosts = 2 + swarm_below(s, 2);
     c->restart = 20;
+    c->last = 0;
     /* A message that shares its packet with one that is refused is not acked before the refusal is. */
     c->recv_depth = 32;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
@@ -309,6 +311,7 @@ static void draw_in_order(struct swarm *s)
     c->stop = swarm_chance(s, 300) ? 20 : 0;
     c->stop_ns = 3000 * MSEC_NS;
     c->busy = 800;
+    c->last = 800;
 }
 
 static const struct {
