@@ -240,6 +240,12 @@ static void set_delay(struct swarm *s, struct mrd_sim_link *link, uint64_t value
     link->delay_ns = value;
 }
 
+static void set_loss(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
+{
+    (void)s;
+    link->loss_ppm = (uint32_t)value;
+}
+
 static void heal_link(struct swarm *s, struct mrd_sim_link *link, uint64_t value)
 {
     uint64_t delay_ns = link->delay_ns;
@@ -434,6 +440,8 @@ void swarm_act(struct swarm *s, uint32_t host)
 
 enum {
     LAST_POSTS = 24,
+    LAST_LOSS_PPM = 300000,
+    LAST_SMALL = 2000,
     LAST_LEN = 128 << 10,
     LAST_BYTES = LAST_POSTS * LAST_LEN,
     LAST_EVENTS = 2000
@@ -464,29 +472,51 @@ static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
     return held_back ? e->pend_pool.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
 }
 
-/* Messages of one host; whom the first of them is half-way to, or any other host. */
-static uint32_t make_last_busy(struct swarm *s, uint32_t from)
+/* A queue pair of the host that can send, an ordered one if there is any and `ordered`. */
+static int draw_sender(struct swarm *s, uint32_t host, bool ordered)
 {
-    uint32_t hosts = s->config.sim.hosts, to = (from + 1 + swarm_below(s, hosts - 1)) % hosts;
+    int drawn = draw_live_qp(s, host);
+
+    for (uint32_t slot = 0; ordered && slot < s->config.slots; slot++) {
+        int index = s->host[host].qp[slot];
+
+        if (index >= 0 && !s->qp[index].error && s->qp[index].order == MRD_ORDER_MSG)
+            drawn = index;
+    }
+    return drawn >= 0 && !s->qp[drawn].error ? drawn : SWARM_NO_QP;
+}
+
+/* What is to be held back follows what was lost: the network is about to fail. */
+static void draw_last_messages(struct swarm *s, uint32_t from, uint32_t to, bool held_back)
+{
+    int from_qp = draw_sender(s, from, held_back), to_qp = draw_live_qp(s, to);
+
+    s->config.bytes_left = LAST_BYTES;
+    s->config.len_min = 1;
+    s->config.len_max = held_back ? LAST_SMALL : SWARM_PICK(s, LAST_SMALL, 32000, LAST_LEN);
+    s->config.sends = held_back ? 1000 : s->config.sends; /* what takes a receive */
+    if (held_back)
+        for_links(s, (int)from, (int)to, SWARM_ANY, set_loss, LAST_LOSS_PPM);
+    if (from_qp < 0 || to_qp < 0)
+        return;
+    for (uint32_t n = 1 + swarm_below(s, LAST_POSTS); n > 0; n--)
+        swarm_post_drawn(s, (uint32_t)from_qp, (uint32_t)to_qp);
+}
+
+/* Messages of one host to another, until, most of the time, one of them is half-way. */
+static void make_last_busy(struct swarm *s, uint32_t from, uint32_t to)
+{
     bool held_back = swarm_chance(s, 500);
 
-    for (uint32_t other = 0; other < hosts; other++)
-        swarm_post_receives(s, other);
-    s->config.bytes_left = LAST_BYTES; /* for messages of several packets */
-    s->config.len_min = 1;
-    s->config.len_max = SWARM_PICK(s, 2000, 32000, LAST_LEN);
-    for (uint32_t n = 1 + swarm_below(s, LAST_POSTS); n > 0; n--)
-        swarm_post_message(s, from);
-    for (uint32_t step = swarm_below(s, LAST_EVENTS); step > 0; step--) {
+    swarm_post_receives(s, to);
+    draw_last_messages(s, from, to, held_back);
+    for (uint32_t step = 0; step < LAST_EVENTS; step++) {
         uint64_t at_ns = mrd_sim_next_event_ns(s->sim), most_ns = mrd_sim_now(s->sim) + USEC_NS;
 
         swarm_pass_time(s, at_ns < most_ns ? at_ns : most_ns);
-        for (uint32_t other = 0; other < hosts; other++) {
-            if (other != from && is_half_way(s, other, held_back) && swarm_chance(s, 200))
-                return other;
-        }
+        if (is_half_way(s, to, held_back) && swarm_chance(s, 300))
+            return;
     }
-    return to;
 }
 
 /*
@@ -498,11 +528,12 @@ void swarm_last_fault(struct swarm *s)
     uint32_t from = s->config.one_sided ? 0 : swarm_below(s, s->config.sim.hosts);
     uint64_t timeout_ns = swarm_timeout_ns(s, from);
     uint64_t ns = timeout_ns / 2 + mrd_rng_u64(&s->rng) % (5 * timeout_ns / 2);
-    uint32_t dice = swarm_below(s, s->config.restart > 0 ? 4 : 3), to;
+    uint32_t to = (from + 1 + swarm_below(s, s->config.sim.hosts - 1)) % s->config.sim.hosts;
+    uint32_t dice = swarm_below(s, s->config.restart > 0 ? 4 : 3);
 
     s->ends_with_fault = true;
     pass_faults(s);
-    to = make_last_busy(s, from);
+    make_last_busy(s, from, to);
     if (dice == 0)
         cut(s, (int)from, (int)to, SWARM_ANY, SWARM_ANY, ns);
     else if (dice == 1)
