@@ -81,6 +81,8 @@ static void safety_phase(struct swarm *s)
         swarm_close_early(s);
     if (s->config.profile == SWARM_CROWD && swarm_chance(s, 500))
         swarm_crowd(s);
+    if (s->config.profile == SWARM_QUIET)
+        swarm_quiet(s);
     for (uint32_t i = 0; i < s->config.actions; i++)
         act(s, true);
     if (swarm_chance(s, 500))

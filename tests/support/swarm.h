@@ -52,6 +52,7 @@ enum swarm_profile {
     SWARM_CLOSING,   /* nothing is ever lost, and receivers close once they have what they want */
     SWARM_CROWD,     /* many hosts share one */
     SWARM_IN_ORDER,  /* ordered flows only, losses and destruction */
+    SWARM_QUIET,     /* long silences, in which others restart or are forgotten */
     SWARM_PROFILES
 };
 
@@ -326,6 +327,10 @@ void swarm_close_early(struct swarm *s);
 /* One host hears all and reaches only one of them, and has no receives. */
 void swarm_crowd(struct swarm *s);
 void swarm_cut_crowd(struct swarm *s, uint64_t ns);
+/* A host that was given up restarts while nobody talks to it. */
+void swarm_quiet(struct swarm *s);
+/* Nobody hears of this host. */
+void swarm_cut_off(struct swarm *s, uint32_t host, uint64_t ns);
 /* In a healed world: a QP without receives stops nobody else's traffic. */
 void swarm_starve(struct swarm *s);
 /* Everybody reaches everybody, and each receive still posted takes a message. */

@@ -350,6 +350,11 @@ void swarm_cut_crowd(struct swarm *s, uint64_t ns)
     cut(s, 0, SWARM_ANY, SWARM_ANY, (int)s->config.sim.hosts - 1, ns);
 }
 
+void swarm_cut_off(struct swarm *s, uint32_t host, uint64_t ns)
+{
+    cut(s, (int)host, SWARM_ANY, SWARM_ANY, SWARM_ANY, ns);
+}
+
 static void end_cut(struct swarm *s)
 {
     struct swarm_cut ended = s->cut;

@@ -314,12 +314,27 @@ static void draw_in_order(struct swarm *s)
     c->last = 800;
 }
 
+static void draw_quiet(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    no_chaos(s);
+    draw_slow(s);
+    c->sim.hosts = 2 + swarm_below(s, 2);
+    c->sim.link.loss_ppm %= 5001;
+    c->restart = 20;
+    c->actions = 20;
+    c->slots = 1;
+    c->last = 0;
+    set_all(s, SWARM_PICK(s, 300, 500, 1000, 2000) * MSEC_NS, 0, 0);
+}
+
 static const struct {
     const char *name;
     uint32_t weight; /* parts per thousand of the seeds */
     void (*draw)(struct swarm *s);
 } profiles[SWARM_PROFILES] = {
-    [SWARM_MIXED] = {"mixed", 250, NULL},
+    [SWARM_MIXED] = {"mixed", 210, NULL},
     [SWARM_DEPTH] = {"depth", 100, draw_depth},
     [SWARM_STARVED] = {"starved", 80, draw_starved},
     [SWARM_SQUEEZED] = {"squeezed", 80, draw_squeezed},
@@ -330,6 +345,7 @@ static const struct {
     [SWARM_CLOSING] = {"closing", 50, draw_closing},
     [SWARM_CROWD] = {"crowd", 30, draw_crowd},
     [SWARM_IN_ORDER] = {"in order", 80, draw_in_order},
+    [SWARM_QUIET] = {"quiet", 40, draw_quiet},
 };
 
 const char *swarm_profile_name(enum swarm_profile profile)

@@ -143,3 +143,67 @@ void swarm_crowd(struct swarm *s)
     swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * timeout_ns);
     swarm_poll_all(s);
 }
+
+/* ------------------------------------------------------------------------------------- quiet ends */
+
+#define QUIET_LEAST_NS (9 * SEC_NS) /* a send half is not used any more */
+#define QUIET_MOST_NS  (14 * SEC_NS)
+
+enum { QUIET_TALK = 3 };
+
+/* One message, with receives for it; what became of it. */
+static enum mrd_wc_status tell_one(struct swarm *s, uint32_t from, uint32_t to)
+{
+    uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
+    uint32_t number = s->num_messages;
+
+    swarm_post_receives(s, to);
+    swarm_check(
+        s, swarm_post_small(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) == 0,
+        "nothing is posted, and there is no room: %s", mrd_last_error());
+    while (!s->message[number].sent) {
+        swarm_check(s, mrd_sim_now(s->sim) < end_ns, "message %u does not end", number);
+        swarm_post_receives(s, to);
+        swarm_step(s);
+    }
+    return s->message[number].status;
+}
+
+/*
+ * A host gives another one up, finds it again, and then is silent for so long that it begins anew. Meanwhile the other one
+ * restarts, and does not say so. What is posted next must get through: it is for whoever answers.
+ */
+static void restart_unnoticed(struct swarm *s, uint32_t from, uint32_t to)
+{
+    uint64_t timeout_ns = swarm_timeout_ns(s, from), end_ns;
+
+    for (uint32_t i = 0; i < QUIET_TALK; i++) {
+        tell_one(s, from, to);
+        tell_one(s, to, from);
+    }
+    swarm_cut_off(s, from, 4 * timeout_ns);
+    tell_one(s, from, to);
+    while (s->cut.until_ns > 0)
+        swarm_pass_time(s, s->cut.until_ns);
+    for (uint32_t i = 0; i < QUIET_TALK; i++)
+        tell_one(s, from, to);
+    end_ns = mrd_sim_now(s->sim) + QUIET_LEAST_NS +
+             mrd_rng_u64(&s->rng) % (QUIET_MOST_NS - QUIET_LEAST_NS);
+    swarm_pass_time(s, mrd_sim_now(s->sim) + swarm_below(s, 2 * SEC_NS) + SEC_NS);
+    swarm_close_for_a_while(s, to);
+    swarm_pass_time(s, s->host[to].reopen_ns + SETTLE_NS);
+    if (mrd_sim_now(s->sim) < end_ns)
+        swarm_pass_time(s, end_ns);
+    enum mrd_wc_status status = tell_one(s, from, to);
+
+    swarm_check(s, status == MRD_WC_SUCCESS,
+                "host %u was silent for long, host %u restarted long ago, and a message fails: %s",
+                from, to, mrd_wc_status_str(status));
+}
+
+void swarm_quiet(struct swarm *s)
+{
+    uint32_t from = swarm_below(s, s->config.sim.hosts);
+
+    restart_unnoticed(s, from, (from + 1) % s->config.sim.hosts);
+}
