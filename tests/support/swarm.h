@@ -98,6 +98,7 @@ struct swarm_config {
     uint32_t busy;   /* of stops, cuts and restarts, those that come amid traffic */
     uint32_t last;   /* of seeds: parts per thousand that end with a fault and nothing after it */
     bool bad_requests;
+    uint32_t flawed; /* of the messages then: parts per thousand */
 };
 
 /* A QP, dead or alive. */

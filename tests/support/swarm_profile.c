@@ -129,6 +129,19 @@ static void draw_squeezed(struct swarm *s)
     c->late = swarm_chance(s, 300) ? 50 : 0;
     c->bytes_left = 256 * KIB;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
+    if (swarm_chance(s, 600)) { /* a refusal for every other one, whatever the others wait for */
+        c->bad_requests = true;
+        c->flawed = 500;
+        c->sim.hosts = 2;
+        c->burst = SWARM_PICK(s, 6, 24);
+        c->pace_ns = SWARM_PICK(s, 30000, 300000, 3000000);
+    }
+    if (swarm_chance(s, 500)) { /* losses come together: of a round trip at a time */
+        c->partition = 150;
+        c->longer = 1000;
+        c->busy = 1000;
+        c->cut_ns = SWARM_PICK(s, 20, 100, 500) * USEC_NS;
+    }
 }
 
 /* Small messages over seconds: what takes long is the faults. */

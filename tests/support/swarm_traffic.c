@@ -60,7 +60,7 @@ static bool is_write(enum mrd_wr_opcode opcode)
 /* A flaw that fits the opcode, if the seed has bad requests at all. */
 static enum swarm_flaw draw_flaw(struct swarm *s, enum mrd_wr_opcode opcode)
 {
-    if (!s->config.bad_requests || swarm_chance(s, 900))
+    if (!s->config.bad_requests || !swarm_chance(s, s->config.flawed))
         return SWARM_SOUND;
     if (swarm_chance(s, 300))
         return SWARM_BAD_QPN;
