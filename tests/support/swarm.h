@@ -86,6 +86,7 @@ struct swarm_config {
     uint32_t burst;            /* most of them an action */
     uint32_t sends;            /* of all messages, not writes: parts per thousand */
     uint32_t len_min, len_max; /* 0, 0: of all sizes */
+    uint32_t own;              /* of all messages, to the own host: parts per thousand */
     bool one_sided;            /* only the first host sends */
     bool numbered;             /* each message carries immediate data */
     uint64_t bytes_left;       /* budget of all messages together */

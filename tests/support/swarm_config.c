@@ -107,6 +107,7 @@ static void draw_chaos(struct swarm *s)
     c->bytes_left = SWARM_PICK(s, 64, 1024, 6 * 1024) * KIB;
     c->bad_requests = swarm_chance(s, 300);
     c->flawed = 100;
+    c->own = 30;
     c->late_ns = swarm_chance(s, 150) ? 50 * MSEC_NS : 0;
     c->cut_ns = 400 * MSEC_NS;
     c->stop_ns = 1200 * MSEC_NS;

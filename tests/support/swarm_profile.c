@@ -99,6 +99,28 @@ static void draw_starved(struct swarm *s)
     }
 }
 
+/* Many refusals, mostly to the own host: where both directions have one window a refusal can wait for its own packet. */
+static void draw_refused(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++)
+        c->host[i].cc = "swift";
+    c->sim.hosts = 2;
+    c->sim.link.loss_ppm = SWARM_PICK(s, 200000, 300000);
+    c->sim.link.rate_bps = 10000000000ull;
+    c->own = 700;
+    c->bad_requests = true;
+    c->flawed = 500;
+    c->pace_ns = SWARM_PICK(s, 30000, 300000);
+    if (swarm_chance(s, 500))
+        return;
+    c->partition = 150; /* losses come together, of a round trip at a time */
+    c->longer = 1000;
+    c->busy = 1000;
+    c->cut_ns = SWARM_PICK(s, 20, 100, 500) * USEC_NS;
+}
+
 static void draw_squeezed(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
@@ -129,19 +151,8 @@ static void draw_squeezed(struct swarm *s)
     c->late = swarm_chance(s, 300) ? 50 : 0;
     c->bytes_left = 256 * KIB;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
-    if (swarm_chance(s, 600)) { /* a refusal for every other one, whatever the others wait for */
-        c->bad_requests = true;
-        c->flawed = 500;
-        c->sim.hosts = 2;
-        c->burst = SWARM_PICK(s, 6, 24);
-        c->pace_ns = SWARM_PICK(s, 30000, 300000, 3000000);
-    }
-    if (swarm_chance(s, 500)) { /* losses come together: of a round trip at a time */
-        c->partition = 150;
-        c->longer = 1000;
-        c->busy = 1000;
-        c->cut_ns = SWARM_PICK(s, 20, 100, 500) * USEC_NS;
-    }
+    if (swarm_chance(s, 500))
+        draw_refused(s);
 }
 
 /* Small messages over seconds: what takes long is the faults. */

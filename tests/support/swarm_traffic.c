@@ -251,7 +251,7 @@ void swarm_post_message(struct swarm *s, uint32_t host)
         to = 0;
 
     int from_qp = draw_qp(s, host);
-    int to_qp = draw_qp(s, swarm_chance(s, 30) ? host : to);
+    int to_qp = draw_qp(s, swarm_chance(s, s->config.own) ? host : to);
 
     if (from_qp < 0 || to_qp < 0 || s->qp[from_qp].error || s->num_messages >= s->config.messages)
         return;
