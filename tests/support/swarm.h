@@ -77,10 +77,11 @@ struct swarm_config {
     uint32_t recv_bytes; /* room of each receive */
     uint32_t recv_depth; /* receives a QP */
     uint32_t send_cqe, send_depth;
-    uint32_t ordered; /* QPs, parts per thousand */
-    bool rnr_limited; /* some QPs give up on a target without receives */
-    bool straight;    /* receive in bursts, in place */
-    bool own_buffers; /* each message has memory and an MR of its own, freed once it is complete */
+    uint32_t ordered;  /* QPs, parts per thousand */
+    uint32_t refusals; /* the pool that peers share; 0: as large as it is */
+    bool rnr_limited;  /* some QPs give up on a target without receives */
+    bool straight;     /* receive in bursts, in place */
+    bool own_buffers;  /* each message has memory and an MR of its own, freed once it is complete */
     uint32_t actions;
     uint32_t messages;         /* most of them */
     uint32_t burst;            /* most of them an action */

@@ -286,7 +286,11 @@ static void draw_crowd(struct swarm *s)
     set_all(s, SWARM_PICK(s, 300, 1000) * MSEC_NS, 0, 0);
     c->sim.hosts = SWARM_PICK(s, 8, 16, 30, 30);
     c->sim.links = 2;
-    c->slots = 1;
+    c->slots = 1 + swarm_below(s, 2);
+    if (swarm_chance(s, 500)) { /* each takes half of what is left: for a few of them */
+        c->sim.hosts = 8;
+        c->refusals = 256;
+    }
     c->sim.link.rate_bps = 100000000000ull;
     c->sim.link.delay_ns = 5000;
     c->sim.link.queue_bytes = 1024 * KIB;

@@ -115,6 +115,24 @@ void swarm_close_early(struct swarm *s)
 
 enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
 
+/* A message each way between two who reach each other, whatever is stuck between the others. */
+static void talk_in_crowd(struct swarm *s, uint32_t last, uint64_t budget_ns)
+{
+    uint64_t end_ns = mrd_sim_now(s->sim) + budget_ns;
+    uint32_t first = s->num_messages;
+
+    swarm_post_small(s, (uint32_t)s->host[last].qp[1], (uint32_t)s->host[0].qp[1]);
+    swarm_post_small(s, (uint32_t)s->host[0].qp[1], (uint32_t)s->host[last].qp[1]);
+    while (!swarm_is_settled_from(s, first)) {
+        swarm_check(s, mrd_sim_now(s->sim) < end_ns,
+                    "hosts 0 and %u reach each other, and wait for those that do not", last);
+        swarm_post_receives(s, 0);
+        swarm_post_receives(s, last);
+        swarm_pass_time(s, mrd_sim_now(s->sim) + MSEC_NS);
+        swarm_poll_all(s);
+    }
+}
+
 void swarm_crowd(struct swarm *s)
 {
     uint32_t last = s->config.sim.hosts - 1, to = (uint32_t)s->host[0].qp[0];
@@ -139,6 +157,8 @@ void swarm_crowd(struct swarm *s)
     swarm_pass_time(s, mrd_sim_now(s->sim) + 5 * MSEC_NS);
     for (uint32_t i = 0; i < CROWD_WARM; i++)
         swarm_post_drawn(s, (uint32_t)s->host[last].qp[0], to);
+    if (s->config.slots > 1)
+        talk_in_crowd(s, last, timeout_ns / 2);
     /* The one that is reached is refused, and told so: it must not find the host gone. */
     swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * timeout_ns);
     swarm_poll_all(s);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/engine_impl.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -160,6 +161,13 @@ static struct mrd_context *open_context(struct swarm *s, uint32_t host)
     return mrd_open_device(mrd_sim_device(s->sim, host), &attr);
 }
 
+/* As if many more peers held the rest of what they share. */
+static void shrink_pools(const struct swarm *s, const struct swarm_host *h)
+{
+    if (s->config.refusals > 0)
+        mrd_context_engine(h->context)->refusal_pool.num = s->config.refusals;
+}
+
 static void open_windows(struct swarm *s, struct swarm_host *h)
 {
     for (uint32_t i = 0; i < SWARM_WINDOWS; i++) {
@@ -181,6 +189,7 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     swarm_tell(s, "host %u opens, life %u", host, h->life);
     h->context = open_context(s, host);
     swarm_check(s, h->context, "open of host %u: %s", host, mrd_last_error());
+    shrink_pools(s, h);
     h->pd = mrd_alloc_pd(h->context);
     h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
     /* Each QP has its share, so that the receives of one never keep those of another out. */
