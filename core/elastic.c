@@ -125,7 +125,7 @@ enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_t
     if (x->excess <= 0)
         count_anew(x);
     if (x->excess < (x->gain > 0 ? tune->limited_packets : tune->alarm_packets) ||
-        (x->gain == 0 && x->lossy < tune->alarm_rounds))
+        x->lossy < (x->gain > 0 ? tune->limited_rounds : tune->alarm_rounds))
         return MRD_ELASTIC_NONE;
     return alarm(x, tune, cwnd_bytes);
 }

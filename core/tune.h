@@ -98,6 +98,7 @@
     X(elastic, alarm_packets,   8,    "packets lost beyond that: the window is cut for a test")    \
     X(elastic, alarm_rounds,    3,    "and RTTs that lost some of them: a burst is no policer")      \
     X(elastic, limited_packets, 2,    "the same where losses follow the window")                   \
+    X(elastic, limited_rounds,  2,    "and RTTs that lost some, likewise")                            \
     X(elastic, recent_fades,    1.0 / 16, "of the packets of late, that is forgotten in an RTT")   \
     X(elastic, rate_packets,    8,    "packets: least window that tells what gets through")        \
     X(elastic, margin,          0.05, "cut below what seems to get through")                       \
