@@ -113,7 +113,7 @@ waste()
 
 kill_spine()
 {
-    wait_for_packets 20000
+    wait_for_packets 60000
     victim=$(spine_without_tcp)
     [[ -n $victim ]] || fail 'the control connection uses every spine'
     fabric blackhole all "$victim" on
