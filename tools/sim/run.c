@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SLICE_NS = 20000, NS_PER_S = 1000000000 };
+/* SETTLE_NS: what is under way when the last flow ends arrives too, and is counted. */
+enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };
 
 static uint64_t wall_start_ns;
 
@@ -211,5 +212,7 @@ int simx_run_all(struct simx_run *run, char *error, size_t len)
         snprintf(error, len, "a flow could not be started: %s", mrd_last_error());
         return run->error;
     }
+    if (is_over(run))
+        mrd_sim_run_until(run->sim, mrd_sim_now(run->sim) + SETTLE_NS);
     return 0;
 }
