@@ -267,6 +267,7 @@ uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
 {
+    uint32_t again = mrd_tune_count(cc->config.tune->nscc.watch_again_rtts);
     double ns = (double)length_ns;
 
     /* A window for a way that was much shorter says little: it is looked for anew. */
@@ -275,8 +276,11 @@ void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
     if (ns > cc->length_ns)
         cc->length_ns = ns;
     cc->delay_ns = 0;
+    /* There may be more to learn. */
     if (cc->watch.after_ns >= cc->watch.before_ns / 2)
-        cc->watch.rest = 0; /* there may be more to learn */
+        cc->watch.rest = 0;
+    else if (cc->watch.rest > again)
+        cc->watch.rest = again;
 }
 
 void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns)

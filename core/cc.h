@@ -72,6 +72,8 @@ struct mrd_cc_watch {
     uint8_t state, wish;
     uint32_t rounds;            /* in this state */
     uint32_t rest;              /* rounds until it is asked again at the cap */
+    uint32_t pause;             /* rounds until it may be drained again */
+    double lately;              /* times that it was drained in the last `rest` rounds, about */
     double fall_ns;             /* by so much the delay falls if all of it was our queue */
     double least_ns;            /* less is not worth it */
     double ours_ns;             /* no more delay than that is asked about until `rest` is over */

@@ -105,6 +105,15 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return greater(cc->start_bytes, mrd_cc_bdp_bytes(cc, rtt_min_ns));
 }
 
+/*
+ * What a loss took below the floor grows again, whatever the delay is. Not where the rate is known: many hosts that send
+ * to one would never be below their share of its queue.
+ */
+static bool delay_holds(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    return rate_known(cc) || cc->cwnd_bytes >= delay_floor_bytes(cc, rtt_min_ns);
+}
+
 /* ---------------------------------------------------------------------------------------- is it our queue? */
 
 enum { WATCH_DOUBT = 0, WATCH_DRAIN, WATCH_LEAST };
@@ -134,11 +143,11 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     double least_bytes = constants(cc)->watch_packets * cc->config.packet_bytes;
     double floor_bytes = cc->round_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
 
+    if (cc->round_bps == 0 || w->pause || (w->rest && cc->delay_ns <= w->ours_ns))
+        return;
     floor_bytes = greater(floor_bytes, least_bytes);
     if (floor_bytes > cc->cwnd_bytes)
         floor_bytes = cc->cwnd_bytes;
-    if (cc->round_bps == 0 || (w->rest && cc->delay_ns <= w->ours_ns))
-        return;
     w->before_ns = cc->delay_ns;
     w->cwnd_bytes = cc->cwnd_bytes;
     w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
@@ -147,13 +156,25 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     watch_state(cc, WATCH_DRAIN);
 }
 
+/* The window is as it was. Beside a flow that fills the queue anew each time we would drain ours for ever, which costs. */
+static void refill(struct mrd_cc *cc)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    struct mrd_cc_watch *w = &cc->watch;
+
+    cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
+    w->lately++;
+    w->pause = mrd_tune_count(greater(0, tune->watch_pause_rtts * (w->lately - tune->watch_free)));
+    watch_state(cc, WATCH_DOUBT);
+}
+
 /* The next step of a window that is drained; a loss or a mark ends it: that is a queue. */
 static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     struct mrd_cc_watch *w = &cc->watch;
 
     if (cc->loss_rtt > 0 || cc->ce_rtt > 0) {
-        watch_state(cc, WATCH_DOUBT);
+        refill(cc);
         return;
     }
     if (++w->rounds < constants(cc)->watch_drain_rtts)
@@ -167,8 +188,17 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
     /* Unless something is learnt. */
     w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
     w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
-    cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
+    refill(cc);
     learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
+}
+
+/* Its cap holds the window, or may. Delay does not, so a queue of ours would stay that others take for the way's length. */
+static bool held_by_cap(const struct mrd_cc *cc)
+{
+    double slack = constants(cc)->watch_slack;
+    uint32_t cap = cc->config.cwnd_cap_bytes;
+
+    return rate_known(cc) || (cap != 0 && cc->cwnd_bytes * (1 + slack) >= cap);
 }
 
 /* At the end of an RTT. */
@@ -180,6 +210,8 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
     double floor_bytes = delay_floor_bytes(cc, rtt_min_ns);
 
     w->rest -= w->rest > 0;
+    w->pause -= w->pause > 0;
+    w->lately *= tune->watch_rest_rtts / (tune->watch_rest_rtts + 1);
     if (w->state != WATCH_DOUBT) {
         drained_round(cc, rtt_min_ns);
         return;
@@ -198,7 +230,7 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
     if (cc->delay_ns >= target_ns && cc->cwnd_bytes * (1 - tune->watch_slack) <= floor_bytes) {
         if (w->rounds > tune->watch_floor_rtts)
             drain(cc, rtt_min_ns);
-    } else if (w->rounds > tune->watch_cap_rtts && rate_known(cc)) {
+    } else if (w->rounds > tune->watch_cap_rtts && held_by_cap(cc)) {
         drain(cc, rtt_min_ns);
     }
 }
@@ -423,7 +455,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     } else if (cc->slow_start) {
         if (mrd_cc_may_grow(cc, ack))
             cc->cwnd_bytes += ack->acked_packets * packet;
-    } else if (late && (ack->ce_packets || delay_is_mark)) {
+    } else if (late && (ack->ce_packets || (delay_is_mark && delay_holds(cc, ack->rtt_min_ns)))) {
         cut(cc, ack, target_ns);
     } else if (mrd_cc_may_grow(cc, ack)) {
         double marked = ack->counted_packets ? (double)ack->ce_packets / ack->counted_packets : 0;

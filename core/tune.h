@@ -32,7 +32,7 @@
     /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */           \
     X(cc, length_gain,        1.0 / 64, "gain of the mean RTT without queues")                     \
     /* That many steps of slow start lead there. */                                                \
-    X(cc, anew_times,         2,        "a way so many times as long begins slow start anew")       \
+    X(cc, anew_times,         2,        "a way so many times as long begins slow start anew")      \
     /* What came late came within some RTTs; a window of long ago says little. */                  \
     X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
@@ -40,81 +40,84 @@
     X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
 
 #define MRD_TUNE_NSCC(X)                                                                           \
-    X(nscc, target_rtts,       2.25,     "base RTTs: delay target")                                \
-    X(nscc, gain_bdp,          1.0 / 36, "BDP: a, the unit of the gains")                          \
-    X(nscc, below_gain,        8,        "a: no CE, delay below the target")                       \
-    X(nscc, above_gain,        0.75,     "a: no CE, delay above the target")                       \
-    X(nscc, fair_gain,         0.15,     "a: always, per RTT")                                     \
-    X(nscc, cut_gain,          0.8,      "CE, delay above the target: times the excess")           \
-    X(nscc, cut_least,         0.5,      "least factor of that cut")                               \
-    X(nscc, cut_rtts,          1,        "RTTs between such cuts, at least")                       \
-    X(nscc, delay_gain,        1.0 / 8,  "gain of the mean delay")                                 \
-    X(nscc, delay_samples,     4,        "samples: half window of the least delay")                \
-    X(nscc, incast_share,      0.85,     "share of CE: all paths are hot")                         \
-    X(nscc, incast_cut,        0.3,      "cut then, times the share of CE")                        \
-    X(nscc, ce_gain,           1.0 / 4,  "gain of the mean share of CE")                           \
-    X(nscc, slow_start_delay,  0.5,      "targets: CE and more delay end slow start")              \
-    X(nscc, slow_start_losses, 2,        "packets lost in an RTT end slow start")                  \
-    X(nscc, most_bdp,          3,        "BDP: greatest window")                                   \
+    X(nscc, target_rtts,        2.25,     "base RTTs: delay target")                               \
+    X(nscc, gain_bdp,           1.0 / 36, "BDP: a, the unit of the gains")                         \
+    X(nscc, below_gain,         8,        "a: no CE, delay below the target")                      \
+    X(nscc, above_gain,         0.75,     "a: no CE, delay above the target")                      \
+    X(nscc, fair_gain,          0.15,     "a: always, per RTT")                                    \
+    X(nscc, cut_gain,           0.8,      "CE, delay above the target: times the excess")          \
+    X(nscc, cut_least,          0.5,      "least factor of that cut")                              \
+    X(nscc, cut_rtts,           1,        "RTTs between such cuts, at least")                      \
+    X(nscc, delay_gain,         1.0 / 8,  "gain of the mean delay")                                \
+    X(nscc, delay_samples,      4,        "samples: half window of the least delay")               \
+    X(nscc, incast_share,       0.85,     "share of CE: all paths are hot")                        \
+    X(nscc, incast_cut,         0.3,      "cut then, times the share of CE")                       \
+    X(nscc, ce_gain,            1.0 / 4,  "gain of the mean share of CE")                          \
+    X(nscc, slow_start_delay,   0.5,      "targets: CE and more delay end slow start")             \
+    X(nscc, slow_start_losses,  2,        "packets lost in an RTT end slow start")                 \
+    X(nscc, most_bdp,           3,        "BDP: greatest window")                                  \
     /* Coalesced acks need that much room. */                                                      \
-    X(nscc, least_bdp_packets, 4,        "packets: a BDP is taken as at least so many")            \
-    X(nscc, loss_share,        1.0 / 4,  "of the window, lost in an RTT: a cut")                   \
-    X(nscc, loss_factor,       0.7,      "factor of that cut")                                     \
+    X(nscc, least_bdp_packets,  4,        "packets: a BDP is taken as at least so many")           \
+    X(nscc, loss_share,         1.0 / 4,  "of the window, lost in an RTT: a cut")                  \
+    X(nscc, loss_factor,        0.7,      "factor of that cut")                                    \
     /*                                                                                             \
      * Delay that is no queue of ours. At a window of a BDP we have none, so what is left after    \
      * some RTTs is the way's length, or a queue that others hold against us.                      \
      */                                                                                            \
-    X(nscc, watch_floor_rtts,  4,        "RTTs at the floor until that is asked")                  \
-    X(nscc, watch_cap_rtts,    16,       "RTTs at the cap until our queue is drained for it")      \
-    X(nscc, watch_drain_rtts,  2,        "RTTs at a BDP until our queue is gone")                  \
-    X(nscc, watch_packets,     2,        "packets: least window that it is drained to")            \
-    X(nscc, watch_rest_rtts,   256,      "RTTs until it is asked again, if it was ours")           \
-    X(nscc, watch_slack,       0.2,      "share of the window: so near to the floor or the cap")   \
-    X(nscc, watch_share,       0.25,     "base RTTs: delay that is worth asking")                  \
+    X(nscc, watch_floor_rtts,   4,        "RTTs at the floor until that is asked")                 \
+    X(nscc, watch_cap_rtts,     16,       "RTTs at the cap until our queue is drained for it")     \
+    X(nscc, watch_drain_rtts,   2,        "RTTs at a BDP until our queue is gone")                 \
+    X(nscc, watch_packets,      2,        "packets: least window that it is drained to")           \
+    X(nscc, watch_rest_rtts,    256,      "RTTs until it is asked again, if it was ours")          \
+    X(nscc, watch_again_rtts,   16,       "RTTs until then, if some of it was the way's length")   \
+    X(nscc, watch_pause_rtts,   32,       "RTTs between drains, for each lately beyond")           \
+    X(nscc, watch_free,         2,        "so many of them")                                       \
+    X(nscc, watch_slack,        0.2,      "share of the window: so near to the floor or the cap")  \
+    X(nscc, watch_share,        0.25,     "base RTTs: delay that is worth asking")                 \
     /* Above the queue that a switch marks from, and above what a short queue of ours leaves. */   \
-    X(nscc, lesson_share,      0.5,      "base RTTs: no less is taken for a path's length")        \
-    X(nscc, unmarked_rtts,     16,       "RTTs without a mark until then")                         \
+    X(nscc, lesson_share,       0.5,      "base RTTs: no less is taken for a path's length")       \
+    X(nscc, unmarked_rtts,      16,       "RTTs without a mark until then")                        \
     /* Less is what single packets and bursts of ours do to each other. */                         \
-    X(nscc, queue_loss_share,  0.2,      "base RTTs: delay that makes losses those of a queue")    \
-    X(nscc, queue_loss_varies, 0.05,     "base RTTs: delay that varies by less is not of such a queue")  \
-    X(nscc, queue_loss_least_rtts, 64,   "RTTs: half window of the least delay, for that")            \
-    X(nscc, queue_loss_cut,    1,      "cut by them, times the share lost in the RTT")           \
+    X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
+    X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
+    X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \
+    X(nscc, queue_loss_cut,     1,        "cut by them, times the share lost in the RTT")          \
     /* One of many packets says little: where paths are several it is one of their queues. */        \
-    X(nscc, queue_loss_whole,  1.0 / 6,  "share lost in an RTT from which that cut is whole")       \
-    X(nscc, queue_loss_rtts,   2,        "RTTs between such cuts")                                 \
-    X(nscc, queue_loss_gain,   1,        "a: growth until that delay, in place of below_gain")     \
-    X(nscc, queue_loss_fades,  1.0 / 256, "of what was lost, that is forgotten in an RTT")         \
-    X(nscc, queue_loss_packets, 16,       "packets lost without a queue, from which it is asked:")  \
-    X(nscc, queue_loss_as_often, 0.5,    "of the share lost with a queue: it is not the queue")    \
-    X(nscc, queue_loss_least,  0.25,     "cut by them, at least, beside flows of TCP: rate unknown")  \
-    X(nscc, queue_loss_life,   100,       "RTTs without such a loss until that delay is forgotten") \
-    X(nscc, queue_loss_rise,   1.0 / 64,  "base RTTs an RTT: until more delay is tried again")      \
-    X(nscc, floor_loss_share,  1.0 / 8,  "above this share of loss a cut by delay has no floor")
+    X(nscc, queue_loss_whole,   1.0 / 6,  "share lost in an RTT from which that cut is whole")     \
+    X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
+    X(nscc, queue_loss_gain,    1,        "a: growth until that delay, in place of below_gain")    \
+    X(nscc, queue_loss_fades,   1.0 / 256, "of what was lost, that is forgotten in an RTT")        \
+    X(nscc, queue_loss_packets, 16,       "packets lost without a queue, from which it is asked:") \
+    X(nscc, queue_loss_as_often, 0.5,     "of the share lost with a queue: it is not the queue")   \
+    X(nscc, queue_loss_least,   0.25,     "cut by them, at least, where the rate is unknown")      \
+    X(nscc, queue_loss_life,    100,      "RTTs without one until that delay is forgotten")        \
+    X(nscc, queue_loss_rise,    1.0 / 64, "base RTTs an RTT: until more delay is tried again")     \
+    X(nscc, floor_loss_share,   1.0 / 8,  "above this share of loss a cut by delay has no floor")
 
 #define MRD_TUNE_ELASTIC(X)                                                                        \
-    X(elastic, ignored_share,   0.01, "share of loss that is never looked into")                   \
-    X(elastic, usual_times,     2,    "times the usual share: likewise")                           \
+    X(elastic, ignored_share,   0.01,     "share of loss that is never looked into")               \
+    X(elastic, usual_times,     2,        "times the usual share: likewise")                       \
     X(elastic, usual_fades,     1.0 / 4096, "of it, that is forgotten in an RTT")                  \
-    X(elastic, alarm_packets,   8,    "packets lost beyond that: the window is cut for a test")    \
-    X(elastic, alarm_rounds,    3,    "and RTTs that lost some of them: a burst is no policer")      \
-    X(elastic, limited_packets, 2,    "the same where losses follow the window")                   \
-    X(elastic, limited_rounds,  2,    "and RTTs that lost some, likewise")                            \
+    X(elastic, alarm_packets,   8,        "packets lost beyond that: the window is cut for a test")\
+    X(elastic, alarm_rounds,    3,        "and RTTs that lost some of them: a burst is no policer")\
+    X(elastic, limited_packets, 2,        "the same where losses follow the window")               \
+    X(elastic, limited_rounds,  2,        "and RTTs that lost some, likewise")                     \
     X(elastic, recent_fades,    1.0 / 16, "of the packets of late, that is forgotten in an RTT")   \
-    X(elastic, rate_packets,    8,    "packets: least window that tells what gets through")        \
-    X(elastic, margin,          0.05, "cut below what seems to get through")                       \
-    X(elastic, factor_least,    0.1,  "greatest cut")                                              \
-    X(elastic, wait_rtts,       2,    "RTTs until losses are of packets sent after a cut")         \
-    X(elastic, test_packets,    24,   "packets that a test would lose if the share stayed")        \
-    X(elastic, look_rounds,     16,   "RTTs that a test looks at before its first cut, at least")    \
-    X(elastic, test_rounds,     64,   "RTTs after a cut, at least: bursts come seldom")              \
-    X(elastic, test_rounds_most, 256, "RTTs after which it is judged by the packets that there are") \
-    X(elastic, falls_to,        0.3,  "of that share: the losses follow the window")               \
-    X(elastic, steps,           4,    "cuts of a test until they do not")                          \
-    X(elastic, cuts,            8,    "cuts until that is tested again")                           \
-    X(elastic, gain,            0.01, "of the window: growth an RTT after such a cut")             \
-    X(elastic, gain_packets,    4,    "packets an RTT: with fewer it grows slower, as they are a probe each") \
-    X(elastic, gain_rises,      1.014, "times that in each RTT without one")                       \
-    X(elastic, gain_most,       0.25, "growth from which it is as usual again")
+    X(elastic, rate_packets,    8,        "packets: least window that tells what gets through")    \
+    X(elastic, margin,          0.05,     "cut below what seems to get through")                   \
+    X(elastic, factor_least,    0.1,      "greatest cut")                                          \
+    X(elastic, wait_rtts,       2,        "RTTs until losses are of packets sent after a cut")     \
+    X(elastic, test_packets,    24,       "packets that a test would lose if the share stayed")    \
+    X(elastic, look_rounds,     16,       "RTTs that a test looks at before its first cut, at least")\
+    X(elastic, test_rounds,     64,       "RTTs after a cut, at least: bursts come seldom")        \
+    X(elastic, test_rounds_most, 256,     "RTTs after which it is judged by the packets that there are")\
+    X(elastic, falls_to,        0.3,      "of that share: the losses follow the window")           \
+    X(elastic, steps,           4,        "cuts of a test until they do not")                      \
+    X(elastic, cuts,            8,        "cuts until that is tested again")                       \
+    X(elastic, gain,            0.01,     "of the window: growth an RTT after such a cut")         \
+    X(elastic, gain_packets,    4,        "packets an RTT: with fewer it grows slower, as they are a probe each")\
+    X(elastic, gain_rises,      1.014,    "times that in each RTT without one")                    \
+    X(elastic, gain_most,       0.25,     "growth from which it is as usual again")
 
 #define MRD_TUNE_DCTCP(X)                                                                          \
     /* RFC 8257 */                                                                                 \

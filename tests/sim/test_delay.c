@@ -134,7 +134,7 @@ static void sim_delay__three_of_four_longer(void **state)
     for (size_t i = 0; i < num; i++) {
         struct scene unmarked = marked[i];
 
-        unmarked.least = 0.4;
+        unmarked.least = unmarked.back_ns ? 0.4 : 0.8;
         check_scene("three of four", &marked[i], test_seed(), 80000);
         for (uint64_t k = 0; k < SEEDS; k++) {
             double left = check_scene("three of four", &unmarked, test_seed() + k, 0);
@@ -307,14 +307,26 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
 static void sim_no_marks__late_joiner(void **state)
 {
     static const struct joiner_scene scenes[] = {
-        {10000000000, 100000, 1000, false}, {10000000000, 1 << 20, 1000, true},
-        {25000000000, 1 << 20, 5000, true}, {1000000000, 1 << 20, 5000, false},
+        {10000000000, 100000, 1000, false},
+        {25000000000, 1 << 20, 5000, true},
+        {1000000000, 1 << 20, 5000, false},
         {1000000000, 1 << 20, 5000, true},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         check_joiner(&scenes[i], test_seed());
+}
+
+/* What the one took for the way's length was the queue of the other, and that one's window is at its cap. */
+static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
+{
+    enum { SEEDS = 6 };
+    static const struct joiner_scene scene = {10000000000, 1 << 20, 1000, true};
+
+    (void)state;
+    for (uint64_t k = 0; k < SEEDS; k++)
+        check_joiner(&scene, test_seed() + k);
 }
 
 /* The target of the delay is more than the queue holds: who keeps that full loses less than who comes late. */
@@ -338,6 +350,7 @@ int main(void)
         cmocka_unit_test(sim_delay__late_acks_leave_bursts_short),
         cmocka_unit_test(sim_no_marks__narrow_link),
         cmocka_unit_test(sim_no_marks__late_joiner),
+        cmocka_unit_test(sim_no_marks__late_joiner_at_a_deep_queue),
         cmocka_unit_test(sim_no_marks__late_joiner_at_a_short_queue),
     };
 

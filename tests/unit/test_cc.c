@@ -413,7 +413,7 @@ static void nscc_ack__late_wakeups_do_not_cut(void **state)
     for (int i = 0; i < 2000; i++) {
         double before = f->cc.cwnd_bytes;
 
-        f->ack.rtt_ns = i % 4 ? 2 * MSEC_NS : 30000;
+        f->ack.rtt_ns = i % 4 ? 2 * MSEC_NS : 15000;
         acks(f, 1, 0.3);
         assert_true(f->cc.cwnd_bytes >= before);
     }
@@ -557,6 +557,109 @@ static void nscc_ack__asks_whether_it_is_our_queue(void **state)
     assert_true(f->cc.cwnd_bytes >= 0.9 * BDP_BYTES);
 }
 
+/* Of 1,000 round trips, those with a drained window. */
+static unsigned drained_rounds(struct cc_fixture *f, uint64_t rtt_ns)
+{
+    unsigned drained = 0;
+
+    f->ack.rtt_ns = f->ack.srtt_ns = rtt_ns;
+    for (int i = 0; i < 1000; i++) {
+        f->cc.watch.wish = MRD_CC_WISH_NONE;
+        f->cc.watch.rest = 0; /* as if there were more delay each time */
+        acks(f, 1, 1.1);
+        drained += f->cc.watch.state != 0;
+    }
+    return drained;
+}
+
+/* A queue that another flow fills anew each time: a drained window is a rare loss. */
+static void nscc_ack__drains_seldom_in_vain(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    leave_slow_start(f, 20);
+    acks(f, 1, 1);
+
+    unsigned drained = drained_rounds(f, MSEC_NS);
+
+    assert_true(drained > 0 && drained < 80);
+}
+
+/* Unknown rate: a window at its cap is not looked at by what the delay does, so it asks as well. */
+static void nscc_ack__asks_at_the_cap(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (int at_cap = 0; at_cap < 2; at_cap++) {
+        begin(f, "nscc", &sockets);
+        f->ack.rtt_min_ns = 50000;
+        leave_slow_start(f, (at_cap ? 0.9 : 0.5) * CAP / PACKET);
+        f->ack.limited = false; /* it does not grow */
+        f->ack.inflight_bytes = 0;
+        assert_true(at_cap ? drained_rounds(f, 80000) > 0 : drained_rounds(f, 80000) == 0);
+    }
+}
+
+/* Part of the delay was the way's length. The rest of it may be as well: that is not left for long. */
+static void mrd_cc_learnt__asks_again_soon(void **state)
+{
+    struct cc_fixture *f = *state;
+    static const struct {
+        double after_ns;
+        uint32_t rest;
+    } table[] = {{900, 0}, {100, 16}};
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &far_fabric);
+        leave_slow_start(f, 40);
+        acks(f, 1, 1);
+        f->cc.watch =
+            (struct mrd_cc_watch){.rest = 256, .before_ns = 1000, .after_ns = table[i].after_ns};
+        mrd_cc_learnt(&f->cc, 10000);
+        assert_int_equal(f->cc.watch.rest, table[i].rest);
+        assert_near(f->cc.length_ns, 10000, 1e-9);
+        assert_near(f->cc.delay_ns, 0, 1e-9);
+        assert_false(f->cc.slow_start);
+    }
+    mrd_cc_learnt(&f->cc, 100000);
+    assert_true(f->cc.slow_start);
+}
+
+/* A loss ends it when our queue is drained. The window is what it was, or what the loss leaves of it. */
+static void nscc_ack__a_loss_ends_the_drain(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    leave_slow_start(f, 20);
+    acks(f, 1, 1);
+    f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
+    for (int i = 0; i < 100 && f->cc.watch.state == 0; i++)
+        acks(f, 1, 1.1);
+    assert_true(f->cc.watch.state != 0 && packets(f) < 5);
+    lose(f, 1);
+    acks(f, 2, 2.2);
+    assert_int_equal(f->cc.watch.state, 0);
+    assert_true(f->cc.cwnd_bytes >= 0.7 * START);
+}
+
+/* Unknown rate: what a loss took below the start window comes back, though the delay is as long as before. */
+static void nscc_ack__delay_does_not_hold_below_the_start_window(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    leave_slow_start(f, 20);
+    acks(f, 1, 1);
+    f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
+    f->cc.watch.pause = 1000;
+    acks(f, 40, 10);
+    leave_slow_start(f, START / PACKET / 2.0);
+    acks(f, 160, 40);
+    assert_true(f->cc.cwnd_bytes > 0.95 * START);
+}
+
 /* All that was declared lost came: the window is as it was. */
 static void mrd_cc_found__undoes_the_cut(void **state)
 {
@@ -640,6 +743,11 @@ int main(void)
         cmocka_unit_test(none_ack__constant),
         cmocka_unit_test(mrd_cc_queue_ns__length_counts_in_bdp),
         cmocka_unit_test(nscc_ack__asks_whether_it_is_our_queue),
+        cmocka_unit_test(nscc_ack__drains_seldom_in_vain),
+        cmocka_unit_test(nscc_ack__asks_at_the_cap),
+        cmocka_unit_test(mrd_cc_learnt__asks_again_soon),
+        cmocka_unit_test(nscc_ack__a_loss_ends_the_drain),
+        cmocka_unit_test(nscc_ack__delay_does_not_hold_below_the_start_window),
         cmocka_unit_test(mrd_cc_found__undoes_the_cut),
         cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
     };
