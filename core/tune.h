@@ -210,7 +210,7 @@
 
 #define MRD_TUNE_ENGINE(X)                                                                         \
     /* Else a small window would be sent and acked as a whole, each end idle in turn. */           \
-    X(engine, requests_per_window, 4,   "acks asked for in a window, at least")                    \
+    X(engine, requests_per_window, 5,   "acks asked for in a window, at least")                    \
     /* A burst waits for room no longer than that. */                                              \
     X(engine, bursts_per_window,   4,   "bursts in a window, at least")                            \
     X(engine, quantum_rtts,        0.5, "base RTTs: longest quantum of a long message")
