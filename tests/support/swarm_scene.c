@@ -54,9 +54,12 @@ void swarm_starve(struct swarm *s)
         swarm_post_receives(s, host);
     for (uint32_t i = 0; i < STARVED_OTHERS; i++)
         post_other(s);
-    /* The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. */
+    /*
+     * The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. A quarter
+     * of them is lost there and a quarter of the acks back, so each is sent twice, and after each it is a starved one's turn.
+     */
     end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
-             20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
+             2 * 2 * 20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
                  (s->posted_len / s->config.mtu + STARVED_OTHERS) +
              16 * s->posted_len * 8 * SEC_NS / s->config.healthy.rate_bps;
     while (!swarm_is_settled_from(s, first)) {
