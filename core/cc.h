@@ -81,9 +81,8 @@ struct mrd_cc_watch {
     double cwnd_bytes;          /* window to be restored */
 };
 
-/* Packets of late, and losses among them: [1] where there was a queue, [0] where there was none. */
+/* The queue that may have dropped what is known to be lost now. */
 struct mrd_cc_queue_losses {
-    double sent[2], lost[2];
     double delay_ns;                /* at the end of the last RTT */
     double least_ns, least_prev_ns; /* delay since `rounds` began, and in those before */
     uint32_t rounds;

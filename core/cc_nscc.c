@@ -309,25 +309,6 @@ static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
 }
 
 /*
- * Losses that come as often where there is no queue are not of one. Where the link's rate is known even a queue that is
- * too short to show may be full.
- */
-static bool losses_are_random(struct mrd_cc *cc, bool queue)
-{
-    const struct mrd_tune_nscc *tune = constants(cc);
-    struct mrd_cc_queue_losses *q = &cc->queue_losses;
-
-    for (int i = 0; i < 2; i++) {
-        q->sent[i] -= q->sent[i] * tune->queue_loss_fades;
-        q->lost[i] -= q->lost[i] * tune->queue_loss_fades;
-    }
-    q->sent[queue] += cc->sent_rtt;
-    q->lost[queue] += cc->losses_rtt;
-    return !rate_known(cc) && q->lost[0] >= tune->queue_loss_packets &&
-           q->lost[0] * q->sent[1] >= tune->queue_loss_as_often * q->lost[1] * q->sent[0];
-}
-
-/*
  * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much; where
  * the rate is known it grows slowly when the delay comes near to what it was. Without a queue they are random.
  */
@@ -340,10 +321,6 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
     double whole = cc->loss_rtt / tune->queue_loss_whole;
     double share = cc->loss_rtt * tune->queue_loss_cut * (whole < 1 ? whole : 1);
 
-    if (losses_are_random(cc, queue_ns > 0)) {
-        cc->loss_delay_ns = 0;
-        return;
-    }
     if (cc->loss_delay_ns > 0)
         cc->loss_delay_ns += tune->queue_loss_rise * base_ns;
     if (cc->loss_delay_ns > target_ns || !cc->loss_delay_rounds || !--cc->loss_delay_rounds)
@@ -482,7 +459,9 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         /* Before the first sample there is no RTT to pace a window below one packet by. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
         mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);
-        cc->elastic.cwnd_bytes = cc->cwnd_bytes; /* a test that ends later does not undo it */
+        cc->elastic.cwnd_bytes =
+            cc->cwnd_bytes; /* a test or a drain that ends later does not undo it */
+        cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
         cc->slow_start = false;
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
         if (!cc->ce_seen)
@@ -498,6 +477,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     (void)now_ns;
     cc->slow_start = false;
     mrd_cc_halve(cc);
+    cc->watch.cwnd_bytes *= cc->config.tune->cc.timeout_factor;
     mrd_elastic_reset(&cc->elastic); /* an outage, it seems: a policer lets something through */
 }
 

@@ -86,9 +86,6 @@
     X(nscc, queue_loss_whole,   1.0 / 6,  "share lost in an RTT from which that cut is whole")     \
     X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
     X(nscc, queue_loss_gain,    1,        "a: growth until that delay, in place of below_gain")    \
-    X(nscc, queue_loss_fades,   1.0 / 256, "of what was lost, that is forgotten in an RTT")        \
-    X(nscc, queue_loss_packets, 16,       "packets lost without a queue, from which it is asked:") \
-    X(nscc, queue_loss_as_often, 0.5,     "of the share lost with a queue: it is not the queue")   \
     X(nscc, queue_loss_least,   0.25,     "cut by them, at least, where the rate is unknown")      \
     X(nscc, queue_loss_life,    100,      "RTTs without one until that delay is forgotten")        \
     X(nscc, queue_loss_rise,    1.0 / 64, "base RTTs an RTT: until more delay is tried again")     \

@@ -626,22 +626,26 @@ static void mrd_cc_learnt__asks_again_soon(void **state)
     assert_true(f->cc.slow_start);
 }
 
-/* A loss ends it when our queue is drained. The window is what it was, or what the loss leaves of it. */
+/* A loss ends it when our queue is drained. The window is what it was, or what the loss or a timeout leaves of it. */
 static void nscc_ack__a_loss_ends_the_drain(void **state)
 {
     struct cc_fixture *f = *state;
 
-    begin(f, "nscc", &sockets);
-    leave_slow_start(f, 20);
-    acks(f, 1, 1);
-    f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
-    for (int i = 0; i < 100 && f->cc.watch.state == 0; i++)
-        acks(f, 1, 1.1);
-    assert_true(f->cc.watch.state != 0 && packets(f) < 5);
-    lose(f, 1);
-    acks(f, 2, 2.2);
-    assert_int_equal(f->cc.watch.state, 0);
-    assert_true(f->cc.cwnd_bytes >= 0.7 * START);
+    for (int timeout = 0; timeout < 2; timeout++) {
+        begin(f, "nscc", &sockets);
+        leave_slow_start(f, 20);
+        acks(f, 1, 1);
+        f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
+        for (int i = 0; i < 100 && f->cc.watch.state == 0; i++)
+            acks(f, 1, 1.1);
+        assert_true(f->cc.watch.state != 0 && packets(f) < 5);
+        if (timeout)
+            f->cc.ops->timeout(&f->cc, f->ack.now_ns);
+        lose(f, 1);
+        acks(f, 2, 2.2);
+        assert_int_equal(f->cc.watch.state, 0);
+        assert_true(timeout ? f->cc.cwnd_bytes < 0.6 * START : f->cc.cwnd_bytes >= 0.7 * START);
+    }
 }
 
 /* Unknown rate: what a loss took below the start window comes back, though the delay is as long as before. */
