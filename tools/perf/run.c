@@ -364,6 +364,9 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
         perf_meter_stop(&run->meter);
         rc = say(run, make_findings(run));
     }
+    /* If this end left earlier, the client's transport would have forgotten what its paths were like. */
+    if (rc == 0)
+        run->report = expect(run, "report");
     end_run(run, rc);
     return rc;
 }

@@ -42,6 +42,7 @@ struct perf_run {
     struct perf_sampler
         resent; /* retransmissions over time; samples only where the transport knows them */
     struct json_object *findings; /* the server's */
+    struct json_object *report;   /* the client's message at the server; the caller puts it */
     bool live_shown;
     const char *label; /* of the live line; NULL: the transport */
 

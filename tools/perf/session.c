@@ -236,10 +236,6 @@ static int answer(struct visit *v, struct json_object *message)
         json_object_object_add(reply, "now_ns", json_object_new_uint64(perf_now_ns()));
         return perf_control_send(&v->control, reply);
     }
-    if (perf_message_is(message, "report")) {
-        show_report(v, message);
-        return 0;
-    }
     if (perf_message_is(message, "alive"))
         return 0; /* the last one of a run that is over */
     if (perf_message_is(message, "bye"))
@@ -253,6 +249,9 @@ static int answer(struct visit *v, struct json_object *message)
         complain(run.error);
     if (rc)
         v->code = PERF_EXIT_FAILED;
+    if (run.report)
+        show_report(v, run.report);
+    json_object_put(run.report);
     return rc;
 }
 
