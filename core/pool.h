@@ -48,8 +48,8 @@ static inline uint32_t mrd_pool_free(const struct mrd_pool *pool)
 /*
  * May one of many users of a pool, who holds `mine` items, take one more? As long as more are free than it holds: the
  * first takes half of all, the next half of what is left, so that newcomers find some until about log2(num) took what they
- * could. (The dynamic threshold of shared packet buffers: Choudhury and Hahne,
- * IEEE/ACM Transactions on Networking 6(2), 1998, with alpha 1.)
+ * could. (The dynamic threshold of shared packet buffers: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2),
+ * 1998, with alpha 1.)
  */
 static inline bool mrd_pool_share(const struct mrd_pool *pool, uint32_t mine)
 {

@@ -70,8 +70,8 @@
     X(nscc, watch_packets,      2,        "packets: least window that it is drained to")           \
     X(nscc, watch_rest_rtts,    256,      "RTTs until it is asked again, if it was ours")          \
     X(nscc, watch_again_rtts,   16,       "RTTs until then, if some of it was the way's length")   \
-    X(nscc, watch_pause_rtts,   32,       "RTTs between drains, for each lately beyond")           \
-    X(nscc, watch_free,         2,        "so many of them")                                       \
+    X(nscc, watch_pause_rtts,   32,       "RTTs to the next drain, per drain lately but the")      \
+    X(nscc, watch_free,         2,        "first of them, which cost no wait")                     \
     X(nscc, watch_slack,        0.2,      "share of the window: so near to the floor or the cap")  \
     X(nscc, watch_share,        0.25,     "base RTTs: delay that is worth asking")                 \
     /* Above the queue that a switch marks from, and above what a short queue of ours leaves. */   \
