@@ -90,6 +90,7 @@ int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *co
 
     const struct mrd_counter own[] = {
         {.name = "tx_burst_partial", .unit = "events", .value = c->outbox.partial},
+        {.name = "tx_drop_old", .unit = "packets", .value = c->outbox.old},
         {.name = "progress_thread_wakeups",
          .unit = "events",
          .value = atomic_load_explicit(&c->thread.wakeups, memory_order_relaxed)},

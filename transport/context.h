@@ -28,8 +28,10 @@ struct mrd_outbox {
     unsigned batch;    /* a multiple of the mover's quantum, so that no run is cut in two */
     uint8_t *heads;    /* head memory of all packets */
     uint64_t retry_ns; /* when to offer what is left again; UINT64_MAX: nothing is left */
+    uint64_t built_ns; /* when the engine made the packets */
     uint64_t unreaped; /* cookies that a mover that does not copy holds */
     uint64_t partial;  /* bursts that were not taken whole */
+    uint64_t old;      /* packets thrown away: they waited here for too long */
 };
 
 /* Events taken from the engine, for which async_fd is readable. Free-running; the lock guards them. */

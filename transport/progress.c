@@ -16,7 +16,8 @@ enum {
     NEW_PATHS_MAX = 8,    /* a step: each binds a socket */
     TX_RETRY_NS = 10000,  /* after a mover took less than all */
 };
-#define QUIESCE_NS 1000000000ull
+#define QUIESCE_NS     1000000000ull
+#define OUTBOX_LIFE_NS (MRD_PACKET_LIFE_NS / 2)
 
 int mrd_progress_init(struct mrd_context_impl *c)
 {
@@ -95,6 +96,29 @@ static void reap(struct mrd_context_impl *c, uint64_t now_ns)
     } while (n == MRD_TX_BATCH_MAX);
 }
 
+/*
+ * A packet's life begins when the engine makes it. What waited here while the process was stopped may be older than the
+ * space that it belongs to is remembered, and would be executed once more. It counts as lost on its way.
+ */
+static void throw_old_away(struct mrd_context_impl *c)
+{
+    struct mrd_outbox *out = &c->outbox;
+    uint64_t now_ns;
+
+    if (!out->count)
+        return;
+    now_ns = mrd_context_now(c);
+    if (now_ns - out->built_ns < OUTBOX_LIFE_NS)
+        return;
+    for (unsigned i = out->first; i < out->count; i++) {
+        if (out->packets[i].cookie != MRD_TX_COOKIE_NONE)
+            mrd_engine_tx_done(c->engine, out->packets[i].cookie, now_ns);
+    }
+    out->old += out->count - out->first;
+    out->first = out->count = 0;
+    out->retry_ns = UINT64_MAX;
+}
+
 /* Offer what the outbox holds. Packets taken; some may be left. */
 static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
 {
@@ -128,6 +152,7 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
     struct mrd_outbox *out = &c->outbox;
     unsigned total = 0;
 
+    throw_old_away(c);
     for (unsigned i = 0; i < TX_BATCHES_MAX; i++) {
         bool last = false;
 
@@ -135,6 +160,7 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
             /* A batch takes long enough that the stamps of the next one want a new reading. */
             if (total)
                 now_ns = mrd_context_now(c);
+            out->built_ns = now_ns;
             out->count = mrd_engine_tx(c->engine, out->packets, out->batch, now_ns);
             if (!out->count)
                 break;
