@@ -480,7 +480,7 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
-    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0;
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, gone;
 
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
@@ -490,6 +490,11 @@ const char *mrd_engine_audit(struct mrd_engine *e)
         refusals += p->num_refusals;
         flows += p->num_flows_rx;
         open += p->rx ? p->rx->slots.num_open : 0;
+        gone = p->num_gone;
+        for (struct mrd_node *f = p->flows_rx.next; f != &p->flows_rx; f = f->next)
+            gone -= mrd_container_of(f, struct mrd_flow_rx, peer_node)->num_gone;
+        if (gone)
+            return "a peer's number of messages that never come differs from its flows'";
         if (!p->tx)
             continue;
         tx++;

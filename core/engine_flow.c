@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ordered mode at the target: records of flows, what is over, delivery in order. */
-#include <assert.h>
-#include <string.h>
-
 #include "core/engine_impl.h"
 #include "core/seq.h"
 
@@ -72,7 +69,7 @@ static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer
         return NULL;
     peer->num_flows_rx++;
     mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
-                     (uint16_t)(part->rsn - part->rsn_behind));
+                     (uint16_t)(part->rsn - part->rsn_behind), &peer->num_gone);
     mrd_hash_add(&e->flows_rx, &flow->by_key,
                  mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
     mrd_list_append(&peer->flows_rx, &flow->peer_node);
@@ -94,8 +91,7 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
     while ((n = mrd_list_pop(&done))) {
         struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
 
-        if (pend->recv)
-            mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_qp_recv_return(flow->qp, pend->recv);
         mrd_engine_pend_release(e, flow->peer, pend);
     }
 }
@@ -138,22 +134,14 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
         struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
 
         mrd_list_remove(&pend->node);
-        if (pend->recv)
-            mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_qp_recv_return(flow->qp, pend->recv);
         mrd_engine_pend_release(e, flow->peer, pend);
     }
+    flow->peer->num_gone -= flow->num_gone;
     flow->peer->num_flows_rx--;
     mrd_hash_del(&e->flows_rx, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_pool_release(&e->flow_rx_pool, flow);
-}
-
-void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_node *done)
-{
-    struct mrd_node *n;
-
-    while ((n = mrd_list_pop(done)))
-        mrd_engine_pend_release(e, peer, mrd_container_of(n, struct mrd_pend, node));
 }
 
 void mrd_engine_flow_closed(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
@@ -166,46 +154,16 @@ void mrd_engine_flow_closed(struct mrd_engine *e, struct mrd_peer *peer, struct 
         mrd_engine_flow_rx_free(e, flow, MRD_WC_SUCCESS);
 }
 
-uint32_t mrd_engine_flow_gone_needs(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
-                                    uint32_t rsn)
-{
-    return (msn != flow->msn_next) + (has_rsn && mrd_seq_before(flow->rsn_next, rsn));
-}
-
-/* What comes next in order just moves on; else records keep the places until their turn comes. */
 void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
                           bool has_rsn, uint32_t rsn)
 {
-    struct mrd_pend *pend;
-    struct mrd_node done;
+    struct mrd_pend *pend =
+        has_rsn && mrd_seq_before(rsn, flow->rsn_next) ? mrd_flow_rx_claim(flow, rsn) : NULL;
 
-    if (has_rsn && mrd_seq_before(rsn, flow->rsn_next)) {
-        pend = mrd_flow_rx_claim(flow, rsn);
-        if (pend) {
-            mrd_qp_recv_return(flow->qp, pend->recv);
-            mrd_engine_pend_release(e, flow->peer, pend);
-        }
-    } else if (has_rsn) {
-        if (rsn == flow->rsn_next) {
-            flow->rsn_next++;
-        } else {
-            pend = mrd_engine_pend_take(e, flow->peer);
-            assert(pend);
-            mrd_flow_rx_gone_rsn(flow, pend, rsn);
-        }
-        mrd_list_init(&done);
-        mrd_flow_rx_skip_gone(flow, &done);
-        mrd_engine_pends_release(e, flow->peer, &done);
+    if (pend) {
+        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_engine_pend_release(e, flow->peer, pend);
     }
-    if (msn == flow->msn_next) {
-        flow->msn_next++;
-    } else {
-        pend = mrd_engine_pend_take(e, flow->peer);
-        assert(pend);
-        memset(pend, 0, sizeof(*pend));
-        pend->msn = msn;
-        pend->state = MRD_PEND_GONE;
-        mrd_flow_rx_insert(flow, pend);
-    }
+    mrd_flow_rx_gone(flow, msn, has_rsn, rsn);
     mrd_engine_flow_deliver(e, flow);
 }

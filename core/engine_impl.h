@@ -269,9 +269,6 @@ void mrd_engine_flow_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow);
 /* Its sender closes the flow: the record goes, unless it was used since. */
 void mrd_engine_flow_closed(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
                             const struct mrd_wire_part *part);
-/* Pending records that mrd_engine_flow_gone() will take: 0 to 2; 0 if the message is the next one. */
-uint32_t mrd_engine_flow_gone_needs(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
-                                    uint32_t rsn);
 /* The message will never be delivered: its places in MSN and RSN are free. */
 void mrd_engine_flow_gone(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn,
                           bool has_rsn, uint32_t rsn);
@@ -281,7 +278,6 @@ void mrd_engine_flow_rx_free(struct mrd_engine *e, struct mrd_flow_rx *flow,
 /* Pending records are counted for the peer that they are for. NULL: there is none. */
 struct mrd_pend *mrd_engine_pend_take(struct mrd_engine *e, struct mrd_peer *peer);
 void mrd_engine_pend_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend);
-void mrd_engine_pends_release(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_node *done);
 
 /* engine_ack.c */
 void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,

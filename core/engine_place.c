@@ -7,11 +7,10 @@
 #include "core/seq.h"
 #include "core/sge.h"
 
-enum { TAKEN = 0, NO_ROOM = 255 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
+enum { TAKEN = 0 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
 
 enum {
-    PENDS_FOR_NEXT =
-        32, /* pending records that only messages next in order take; ending one takes two at most */
+    PENDS_FOR_NEXT = 32,         /* pending records that only messages next in order take */
     RESOURCES_RETRY_USEC = 100,  /* the first; the sender doubles it */
     VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
@@ -91,21 +90,13 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
                            struct mrd_pend **pend)
 {
     uint32_t need = mrd_flow_rx_needs(flow, rsn);
-    struct mrd_node done;
 
     if (need > flow->qp->num_posted)
         return MRD_REFUSE_RNR;
     if (!may_take_pends(e, flow->peer, need, next))
         return MRD_REFUSE_RESOURCES;
-    mrd_list_init(&done);
-    while (!mrd_seq_before(rsn, flow->rsn_next)) {
-        mrd_flow_rx_skip_gone(flow, &done);
-        if (mrd_seq_before(rsn, flow->rsn_next))
-            break;
+    while (!mrd_seq_before(rsn, flow->rsn_next))
         mrd_flow_rx_reserve(flow, mrd_engine_pend_take(e, flow->peer), mrd_qp_recv_take(flow->qp));
-    }
-    mrd_flow_rx_skip_gone(flow, &done);
-    mrd_engine_pends_release(e, flow->peer, &done);
     *pend = mrd_flow_rx_claim(flow, rsn);
     return *pend ? TAKEN : MRD_REFUSE_INVALID;
 }
@@ -130,13 +121,13 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
         break;
     }
     next = msn == b->flow->msn_next;
-    if (!may_take_pends(e, peer, consumes(part) ? 0 : 1, next))
-        return MRD_REFUSE_RESOURCES;
     code = check_target(e, part, b->qp);
     if (code) {
         mrd_engine_flow_gone(e, b->flow, msn, consumes(part), rsn);
         return code;
     }
+    if (!may_take_pends(e, peer, consumes(part) ? 0 : 1, next))
+        return MRD_REFUSE_RESOURCES;
     if (consumes(part)) {
         code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
         if (code)
@@ -365,8 +356,8 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
 }
 
 /*
- * TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered; NO_ROOM:
- * its place in the order cannot be kept. An ABORT may be executed twice.
+ * TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered. An ABORT
+ * may be executed twice.
  */
 static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part)
@@ -383,11 +374,8 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
     if (!qp || qp->pub.state != MRD_QPS_RTS)
         return MRD_REFUSE_QPN;
     flow = mrd_engine_flow_of(e, peer, qp, part, &msn, &rsn);
-    if (!flow || mrd_flow_rx_judge(flow, msn, has_rsn, rsn) != MRD_MSN_NEW)
-        return TAKEN;
-    if (mrd_engine_flow_gone_needs(flow, msn, has_rsn, rsn) > mrd_pool_free(&e->pend_pool))
-        return NO_ROOM;
-    mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
+    if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
+        mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
     return TAKEN;
 }
 
@@ -490,8 +478,12 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
     struct mrd_qp_impl *qp;
     struct mrd_slot *slot;
 
+    if (part->op == MRD_OP_ABORT && part->flags & MRD_PART_ORDERED) {
+        qp = mrd_engine_qp(e, part->dst_qpn);
+        return qp && qp->pub.state == MRD_QPS_RTS;
+    }
     if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE)
-        return part->op != MRD_OP_ABORT || !(part->flags & MRD_PART_ORDERED);
+        return true;
     if (part->flags & MRD_PART_MULTI) {
         switch (mrd_slots_judge(&peer->rx->slots, part->id, &slot)) {
         case MRD_REASM_DROP:
@@ -568,12 +560,6 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
         } else if (part.op != MRD_OP_VOID) {
             code = place_small(e, peer, &part, payload);
             *end = MRD_PLACE_END_SMALL;
-        }
-        if (code == NO_ROOM) {
-            if (*refusal)
-                mrd_engine_refusal_free(e, peer, *refusal);
-            *refusal = NULL;
-            return MRD_PLACE_NO_ROOM;
         }
         if (code)
             refuse(e, peer, head, &part, i, code, refusal);

@@ -75,7 +75,7 @@ void mrd_engine_rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_
 
 bool mrd_engine_is_owed(const struct mrd_peer *peer)
 {
-    return peer->rx->slots.num_open || peer->num_pends || peer->rx->rcv.num_held;
+    return peer->rx->slots.num_open || peer->num_pends || peer->num_gone || peer->rx->rcv.num_held;
 }
 
 /*

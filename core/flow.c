@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/flow.h"
 
-#include <assert.h>
 #include <string.h>
 
-#include "core/limits.h"
+#include "core/bitmap.h"
 #include "core/seq.h"
+
+#define GONE_MASK (MRD_MSN_WINDOW - 1)
 
 static struct mrd_pend *pend_of(struct mrd_node *n)
 {
@@ -26,17 +27,54 @@ void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t 
 }
 
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next)
+                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next,
+                      uint32_t *peer_gone)
 {
     memset(flow, 0, sizeof(*flow));
     flow->peer = peer;
     flow->qp = qp;
     flow->msn_next = msn_next;
     flow->rsn_next = rsn_next;
+    flow->peer_gone = peer_gone;
     flow->remote_qpn = remote_qpn;
     mrd_list_init(&flow->pending);
     mrd_list_init(&flow->reserved);
     mrd_list_init(&flow->peer_node);
+}
+
+static void set_gone(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t number)
+{
+    if (mrd_bit_test(gone, GONE_MASK, number))
+        return;
+    mrd_bit_set(gone, GONE_MASK, number);
+    flow->num_gone++;
+    ++*flow->peer_gone;
+}
+
+static void clear_gone(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t number)
+{
+    if (!mrd_bit_test(gone, GONE_MASK, number))
+        return;
+    mrd_bit_clear(gone, GONE_MASK, number);
+    flow->num_gone--;
+    --*flow->peer_gone;
+}
+
+/* The next number is one for which something may come. */
+static void pass_gone(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t *next)
+{
+    while (mrd_bit_test(gone, GONE_MASK, *next))
+        clear_gone(flow, gone, (*next)++);
+}
+
+static void move_to(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t *next, uint32_t to)
+{
+    uint32_t num = to - *next;
+
+    for (uint32_t i = 0; i < num && i < MRD_MSN_WINDOW; i++)
+        clear_gone(flow, gone, *next + i);
+    *next = to;
+    pass_gone(flow, gone, next);
 }
 
 enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
@@ -48,7 +86,9 @@ enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t 
         return MRD_MSN_BEYOND;
     if (has_rsn && (int32_t)(rsn - flow->rsn_next) >= MRD_MSN_WINDOW)
         return MRD_MSN_BEYOND;
-    return mrd_flow_rx_find(flow, msn) ? MRD_MSN_OLD : MRD_MSN_NEW;
+    return mrd_bit_test(flow->gone_msn, GONE_MASK, msn) || mrd_flow_rx_find(flow, msn)
+               ? MRD_MSN_OLD
+               : MRD_MSN_NEW;
 }
 
 uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn)
@@ -58,44 +98,17 @@ uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn)
     if (mrd_seq_before(rsn, flow->rsn_next))
         return 0;
     need = rsn - flow->rsn_next + 1;
-    for (struct mrd_node *n = flow->reserved.prev; n != &flow->reserved; n = n->prev) {
-        const struct mrd_pend *p = pend_of(n);
-
-        if (p->recv)
-            break;
-        if (mrd_seq_before(p->rsn, rsn))
-            need--;
-    }
+    for (uint32_t r = flow->rsn_next; r != rsn && flow->num_gone; r++)
+        need -= mrd_bit_test(flow->gone_rsn, GONE_MASK, r);
     return need;
 }
 
 void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv)
 {
-    struct mrd_node *at = flow->reserved.prev;
-
-    while (at != &flow->reserved && !pend_of(at)->recv)
-        at = at->prev;
     pend->rsn = flow->rsn_next++;
     pend->recv = recv;
-    mrd_list_insert_before(at->next, &pend->node);
-}
-
-void mrd_flow_rx_skip_gone(struct mrd_flow_rx *flow, struct mrd_node *done)
-{
-    struct mrd_node *n = flow->reserved.next;
-
-    while (n != &flow->reserved) {
-        struct mrd_pend *p = pend_of(n);
-
-        n = n->next;
-        if (p->recv)
-            continue;
-        if (p->rsn != flow->rsn_next)
-            break;
-        flow->rsn_next++;
-        mrd_list_remove(&p->node);
-        mrd_list_append(done, &p->node);
-    }
+    mrd_list_append(&flow->reserved, &pend->node);
+    pass_gone(flow, flow->gone_rsn, &flow->rsn_next);
 }
 
 struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
@@ -103,7 +116,7 @@ struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
     for (struct mrd_node *n = flow->reserved.next; n != &flow->reserved; n = n->next) {
         struct mrd_pend *p = pend_of(n);
 
-        if (p->rsn != rsn || !p->recv)
+        if (p->rsn != rsn)
             continue;
         mrd_list_remove(&p->node);
         return p;
@@ -133,16 +146,13 @@ struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn)
     return NULL;
 }
 
-void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn)
+void mrd_flow_rx_gone(struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn)
 {
-    struct mrd_node *at = flow->reserved.prev;
-
-    assert(!mrd_seq_before(rsn, flow->rsn_next));
-    pend->rsn = rsn;
-    pend->recv = NULL;
-    while (at != &flow->reserved && mrd_seq_before(rsn, pend_of(at)->rsn))
-        at = at->prev;
-    mrd_list_insert_before(at->next, &pend->node);
+    if (has_rsn && !mrd_seq_before(rsn, flow->rsn_next))
+        set_gone(flow, flow->gone_rsn, rsn);
+    set_gone(flow, flow->gone_msn, msn);
+    pass_gone(flow, flow->gone_rsn, &flow->rsn_next);
+    pass_gone(flow, flow->gone_msn, &flow->msn_next);
 }
 
 void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done)
@@ -154,7 +164,7 @@ void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_nod
         mrd_list_prepend(done, n);
     }
     if (mrd_seq_before(flow->rsn_next, rsn))
-        flow->rsn_next = rsn;
+        move_to(flow, flow->gone_rsn, &flow->rsn_next, rsn);
 }
 
 void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn)
@@ -164,12 +174,13 @@ void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn)
     if (n && mrd_seq_before(pend_of(n)->msn, msn))
         msn = pend_of(n)->msn;
     if (mrd_seq_before(flow->msn_next, msn))
-        flow->msn_next = msn;
+        move_to(flow, flow->gone_msn, &flow->msn_next, msn);
 }
 
 bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow)
 {
-    return flow->pending.next == &flow->pending && flow->reserved.next == &flow->reserved;
+    return flow->pending.next == &flow->pending && flow->reserved.next == &flow->reserved &&
+           !flow->num_gone;
 }
 
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)
@@ -180,6 +191,7 @@ struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)
     if (!p || p->msn != flow->msn_next || p->state == MRD_PEND_OPEN)
         return NULL;
     flow->msn_next++;
+    pass_gone(flow, flow->gone_msn, &flow->msn_next);
     mrd_list_remove(n);
     return p;
 }

@@ -5,7 +5,8 @@
  * MSN orders all messages of a flow, RSN those that consume receives. Sending: mrd_flow_tx_number() at post, the
  * messages hang on the flow until they complete, in order. Receiving: a message that arrives early waits in a pending
  * record; mrd_flow_rx_deliver() hands out what is in order. Receives are bound by RSN together with all lower unbound
- * ones or not at all, else a later message would take the only receive that an earlier one needs.
+ * ones or not at all, else a later message would take the only receive that an earlier one needs. A message that will
+ * never come (mrd_flow_rx_gone()) takes no record, so that this can always be noted: it may be what others wait for.
  */
 #ifndef MRD_CORE_FLOW_H
 #define MRD_CORE_FLOW_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "core/hash.h"
+#include "core/limits.h"
 #include "core/list.h"
 #include "core/pool.h"
 #include "mrd/mrd.h"
@@ -46,7 +48,6 @@ struct mrd_flow_tx {
 enum mrd_pend_state {
     MRD_PEND_OPEN, /* some of it is here */
     MRD_PEND_FULL, /* all of it; waits for earlier messages */
-    MRD_PEND_GONE, /* it will never come: its place in the order is free */
 };
 
 /* A message of a flow that is not delivered yet; or, on `reserved`, an RSN whose message did not come yet. */
@@ -54,8 +55,8 @@ struct mrd_pend {
     struct mrd_node node;
     uint32_t msn, rsn;
     uint8_t state;
-    bool complete;         /* push `wc` when its turn comes */
-    struct mrd_recv *recv; /* reserved: NULL means that the RSN is gone */
+    bool complete; /* push `wc` when its turn comes */
+    struct mrd_recv *recv;
     struct mrd_wc wc;
 };
 
@@ -68,7 +69,10 @@ struct mrd_flow_rx {
     uint32_t msn_next;        /* next to be delivered */
     uint32_t rsn_next;        /* all lower ones are bound or gone */
     struct mrd_node pending;  /* by MSN */
-    struct mrd_node reserved; /* by RSN: below rsn_next with a receive, above it gone ones */
+    struct mrd_node reserved; /* by RSN, below rsn_next */
+    /* MSNs and RSNs above the next ones for which nothing will come; their number, also as part of the peer's. */
+    uint64_t gone_msn[MRD_MSN_WINDOW / 64], gone_rsn[MRD_MSN_WINDOW / 64];
+    uint32_t num_gone, *peer_gone;
 };
 
 static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t remote_qpn)
@@ -78,9 +82,10 @@ static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t re
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,
                       uint32_t remote_qpn);
-/* It begins with the oldest message that its sender still owes. */
+/* It begins with the oldest message that its sender still owes. *peer_gone: counts num_gone of all flows of the peer. */
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
-                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next);
+                      uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next,
+                      uint32_t *peer_gone);
 
 enum mrd_msn_verdict { MRD_MSN_OLD, MRD_MSN_NEW, MRD_MSN_BEYOND };
 /* Is a message with this MSN (and RSN, if it consumes a receive) one that did not come yet? */
@@ -90,22 +95,20 @@ enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t 
 uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn);
 /* The next RSN gets `recv`, in a record from the caller. */
 void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv);
-/* Step over gone RSNs at rsn_next; the emptied records, to be released, chained by node into `done`. */
-void mrd_flow_rx_skip_gone(struct mrd_flow_rx *flow, struct mrd_node *done);
 /* The reserved record of an RSN, taken off the list; NULL: none. */
 struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn);
 /* Enter a pending record at its MSN. */
 void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend);
 struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
-/* An RSN above rsn_next will never be used: enter its (receive-less) record. */
-void mrd_flow_rx_gone_rsn(struct mrd_flow_rx *flow, struct mrd_pend *pend, uint32_t rsn);
-/* All RSNs below `rsn` are over: the records of those that were reserved or gone, oldest last, into `done`. */
+/* A new message that will never come. An RSN below rsn_next was bound: to be claimed before. */
+void mrd_flow_rx_gone(struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn);
+/* All RSNs below `rsn` are over: the records of those that were reserved, oldest last, into `done`. */
 void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done);
 /* Messages below `msn`, or the first that is here, were given up before any of them came. */
 void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn);
 /* Nothing of it waits here: it may be forgotten. */
 bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow);
-/* The next message in order that is FULL or GONE, off the list; NULL: none. */
+/* The next message in order if it is FULL, off the list; NULL: it is not. */
 struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
 
 #endif

@@ -4,7 +4,7 @@
 #include "tests/support/puppet.h"
 #include "transport/context.h"
 
-enum { PENDS = 512, FLOWS = 16, FLOW_QPN = 100, TRIES = PENDS };
+enum { PENDS = 512, FLOWS = 16, FLOW_QPN = 100, TRIES = PENDS, ABORTS_MOST = 16 };
 
 /* An empty ordered WRITE: done in order, and without a receive. What it was refused with. */
 static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, uint16_t msn)
@@ -43,6 +43,65 @@ static void sim_share__of_pending_records(void **state)
     puppet_destroy(p);
 }
 
+/* ABORTs of these messages of a flow, in this order: were they all taken? */
+static bool aborts(struct puppet *p, uint32_t psn, const uint16_t *msns, unsigned num)
+{
+    struct mrd_wire_part part[ABORTS_MOST];
+
+    assert_true(num <= ABORTS_MOST);
+    for (unsigned i = 0; i < num; i++)
+        part[i] = (struct mrd_wire_part){.op = MRD_OP_ABORT,
+                                         .flags = MRD_PART_ORDERED,
+                                         .dst_qpn = p->qp->qp_num,
+                                         .src_qpn = FLOW_QPN,
+                                         .msn = msns[i],
+                                         .msn_behind = msns[i]};
+    puppet_parts(p, psn, part, num, NULL);
+    return puppet_acked(p, psn);
+}
+
+/*
+ * Others hold all records. What will never come takes none, in whatever order that is told: it may be what those others
+ * wait for.
+ */
+static void sim_share__aborts_need_no_records(void **state)
+{
+    struct puppet *p = puppet_create();
+    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    static const uint16_t middle[] = {3, 4, 5, 6}, ends[] = {7, 0, 1, 2};
+    (void)state;
+
+    e->pend_pool.num = 0;
+    assert_true(aborts(p, 0, middle, 4));
+    assert_true(aborts(p, 1, ends, 4));
+    assert_int_equal(ordered_write(p, 2, FLOW_QPN, 8), MRD_REFUSE_RESOURCES);
+    e->pend_pool.num = 1;
+    assert_int_equal(ordered_write(p, 3, FLOW_QPN, 8), 0);
+    puppet_destroy(p);
+}
+
+/* A message that is refused for good, next in order, whose RSN is not: what no sender sends, and nothing breaks. */
+static void sim_share__refused_with_an_rsn_ahead(void **state)
+{
+    struct puppet *p = puppet_create();
+    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    (void)state;
+
+    e->pend_pool.num = 0;
+    puppet_part(p, 0,
+                &(struct mrd_wire_part){.op = MRD_OP_SEND,
+                                        .flags = MRD_PART_ORDERED,
+                                        .dst_qpn = p->qp->qp_num,
+                                        .src_qpn = FLOW_QPN,
+                                        .qkey = ~0u,
+                                        .rsn = 5,
+                                        .rsn_behind = 5},
+                NULL);
+    assert_int_equal(puppet_refused(p, 0), MRD_REFUSE_QKEY);
+    assert_int_equal(ordered_write(p, 1, FLOW_QPN, 1), MRD_REFUSE_RESOURCES);
+    puppet_destroy(p);
+}
+
 /* Each message begins another flow: as many as max_flows says. */
 static void sim_share__of_flows(void **state)
 {
@@ -65,6 +124,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_share__of_pending_records),
+        cmocka_unit_test(sim_share__aborts_need_no_records),
+        cmocka_unit_test(sim_share__refused_with_an_rsn_ahead),
         cmocka_unit_test(sim_share__of_flows),
     };
 

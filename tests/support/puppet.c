@@ -58,8 +58,8 @@ static void deliver(struct puppet *p, const uint8_t *data, const uint8_t *end)
     mrd_sim_run_until(p->w->sim, now_ns + ANSWER_NS);
 }
 
-void puppet_part(struct puppet *p, uint32_t psn, const struct mrd_wire_part *part,
-                 const uint8_t *payload)
+void puppet_parts(struct puppet *p, uint32_t psn, const struct mrd_wire_part *parts, unsigned num,
+                  const uint8_t *payload)
 {
     struct mrd_wire_head head = {.type = MRD_WIRE_DATA,
                                  .flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_ACK_REQUEST,
@@ -69,14 +69,25 @@ void puppet_part(struct puppet *p, uint32_t psn, const struct mrd_wire_part *par
                                  .pseq = (uint16_t)psn,
                                  .reply = PUPPET + 1};
     uint8_t data[1024];
-    uint8_t *end = mrd_wire_put_part(mrd_wire_put_head(data, &head), part);
+    uint8_t *end = mrd_wire_put_head(data, &head);
+    uint32_t len = 0;
 
-    mrd_wire_set_payload_check(data, mrd_wire_payload_check(payload, part->len));
+    for (unsigned i = 0; i < num; i++) {
+        end = mrd_wire_put_part(end, &parts[i]);
+        len += parts[i].len;
+    }
+    mrd_wire_set_payload_check(data, mrd_wire_payload_check(payload, len));
     mrd_wire_seal(data, end);
-    assert_true((size_t)(end - data) + part->len <= sizeof(data));
-    if (part->len)
-        memcpy(end, payload, part->len);
-    deliver(p, data, end + part->len);
+    assert_true((size_t)(end - data) + len <= sizeof(data));
+    if (len)
+        memcpy(end, payload, len);
+    deliver(p, data, end + len);
+}
+
+void puppet_part(struct puppet *p, uint32_t psn, const struct mrd_wire_part *part,
+                 const uint8_t *payload)
+{
+    puppet_parts(p, psn, part, 1, payload);
 }
 
 void puppet_segment(struct puppet *p, uint32_t psn, uint32_t id, uint8_t attempt, uint32_t index,

@@ -35,7 +35,10 @@ struct puppet *puppet_create(void);
 void puppet_destroy(struct puppet *p);
 /* One more receive of a message's length: its number. */
 uint32_t puppet_recv(struct puppet *p);
-/* A DATA packet with this one part and payload. */
+/* A DATA packet with these parts, and the payloads of all of them. */
+void puppet_parts(struct puppet *p, uint32_t psn, const struct mrd_wire_part *parts, unsigned num,
+                  const uint8_t *payload);
+/* With this one. */
 void puppet_part(struct puppet *p, uint32_t psn, const struct mrd_wire_part *part,
                  const uint8_t *payload);
 /* Segment `index` (0 or 1) of a SEND of PUPPET_MESSAGE_BYTES; every byte of it is `fill`. */

@@ -18,6 +18,7 @@ struct flow_fixture {
     struct mrd_recv *recv[PENDS]; /* only told apart, never looked into */
     char recv_memory[PENDS];
     unsigned used;
+    uint32_t gone; /* of the peer */
 };
 
 static void begin(struct flow_fixture *f, uint32_t msn, uint32_t rsn)
@@ -25,7 +26,7 @@ static void begin(struct flow_fixture *f, uint32_t msn, uint32_t rsn)
     memset(f, 0, sizeof(*f));
     for (unsigned i = 0; i < PENDS; i++)
         f->recv[i] = (struct mrd_recv *)(void *)&f->recv_memory[i];
-    mrd_flow_rx_init(&f->rx, NULL, NULL, 17, msn, rsn);
+    mrd_flow_rx_init(&f->rx, NULL, NULL, 17, msn, rsn, &f->gone);
 }
 
 static struct mrd_pend *fresh(struct flow_fixture *f)
@@ -49,9 +50,10 @@ static void reserve(struct flow_fixture *f, unsigned recv)
     mrd_flow_rx_reserve(&f->rx, fresh(f), f->recv[recv]);
 }
 
+/* Of messages that come much later. */
 static void gone_rsn(struct flow_fixture *f, uint32_t rsn)
 {
-    mrd_flow_rx_gone_rsn(&f->rx, fresh(f), rsn);
+    mrd_flow_rx_gone(&f->rx, f->rx.msn_next + MRD_MSN_WINDOW / 2 + f->rx.num_gone, true, rsn);
 }
 
 static unsigned length(const struct mrd_node *list)
@@ -61,15 +63,6 @@ static unsigned length(const struct mrd_node *list)
     for (const struct mrd_node *at = list->next; at != list; at = at->next)
         n++;
     return n;
-}
-
-static unsigned skip_gone(struct flow_fixture *f)
-{
-    struct mrd_node done;
-
-    mrd_list_init(&done);
-    mrd_flow_rx_skip_gone(&f->rx, &done);
-    return length(&done);
 }
 
 /* The flow's RSNs with a record must be those of `expected`, in this order. */
@@ -185,30 +178,69 @@ static void mrd_flow_rx_reserve__in_order_of_rsn(void **state)
     reserve(&f, 0);
     reserve(&f, 1);
     assert_int_equal(f.rx.rsn_next, 12);
-    expect_reserved(&f, 3, (uint32_t[]){10, 11, 14});
+    expect_reserved(&f, 2, (uint32_t[]){10, 11});
     assert_ptr_equal(mrd_flow_rx_claim(&f.rx, 11)->recv, f.recv[1]);
     assert_ptr_equal(mrd_flow_rx_claim(&f.rx, 10)->recv, f.recv[0]);
 }
 
-/* Only those at rsn_next, one after the other; what is reserved stays. */
-static void mrd_flow_rx_skip_gone__stops_at_a_wanted_rsn(void **state)
+/* The next RSN is one that may come: those that are gone are stepped over, one after the other; what is reserved stays. */
+static void mrd_flow_rx_gone__rsn_stops_at_one_that_may_come(void **state)
 {
     struct flow_fixture f;
 
     (void)state;
     begin(&f, 0, UINT32_MAX);
-    reserve(&f, 0);
-    gone_rsn(&f, 0);
     gone_rsn(&f, 1);
-    gone_rsn(&f, 3);
-    assert_int_equal(skip_gone(&f), 2);
+    reserve(&f, 0);
+    assert_int_equal(f.rx.rsn_next, 0);
+    gone_rsn(&f, 0);
     assert_int_equal(f.rx.rsn_next, 2);
-    expect_reserved(&f, 2, (uint32_t[]){UINT32_MAX, 3});
-    assert_int_equal(skip_gone(&f), 0);
+    gone_rsn(&f, 3);
+    assert_int_equal(f.rx.rsn_next, 2);
     reserve(&f, 1);
-    assert_int_equal(skip_gone(&f), 1);
     assert_int_equal(f.rx.rsn_next, 4);
     expect_reserved(&f, 2, (uint32_t[]){UINT32_MAX, 2});
+}
+
+/* The same of MSNs, where what is pending is not gone. All that is gone is counted until it is stepped over. */
+static void mrd_flow_rx_gone__msn_stops_at_one_that_may_come(void **state)
+{
+    struct flow_fixture f;
+    struct mrd_pend *p;
+
+    (void)state;
+    begin(&f, UINT32_MAX, 0);
+    mrd_flow_rx_gone(&f.rx, 0, false, 0);
+    mrd_flow_rx_gone(&f.rx, 1, false, 0);
+    mrd_flow_rx_gone(&f.rx, 3, false, 0);
+    assert_int_equal(f.rx.num_gone, 3);
+    assert_false(mrd_flow_rx_idle(&f.rx));
+    assert_int_equal(mrd_flow_rx_judge(&f.rx, 1, false, 0), MRD_MSN_OLD);
+    p = insert(&f, 2, MRD_PEND_FULL);
+    assert_null(mrd_flow_rx_deliver(&f.rx));
+    mrd_flow_rx_gone(&f.rx, UINT32_MAX, false, 0);
+    assert_int_equal(f.rx.msn_next, 2);
+    assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p);
+    assert_int_equal(f.rx.msn_next, 4);
+    assert_int_equal(f.gone, 0);
+    assert_true(mrd_flow_rx_idle(&f.rx));
+}
+
+/* As many as the window holds: each is one bit, which is free for the number a window later. */
+static void mrd_flow_rx_gone__whole_window(void **state)
+{
+    struct flow_fixture f;
+
+    (void)state;
+    begin(&f, 0, 0);
+    for (uint32_t i = 1; i < MRD_MSN_WINDOW; i++)
+        mrd_flow_rx_gone(&f.rx, i, true, i);
+    assert_int_equal(f.gone, 2 * (MRD_MSN_WINDOW - 1));
+    mrd_flow_rx_gone(&f.rx, 0, true, 0);
+    assert_int_equal(f.rx.msn_next, MRD_MSN_WINDOW);
+    assert_int_equal(f.rx.rsn_next, MRD_MSN_WINDOW);
+    assert_int_equal(f.gone, 0);
+    assert_int_equal(mrd_flow_rx_judge(&f.rx, MRD_MSN_WINDOW + 1, false, 0), MRD_MSN_NEW);
 }
 
 /* A reserved receive is claimed once; a gone RSN has none. */
@@ -257,19 +289,6 @@ static void mrd_flow_rx_find__by_msn(void **state)
     assert_null(mrd_flow_rx_find(&f.rx, 5));
 }
 
-static void mrd_flow_rx_gone_rsn__keeps_the_order(void **state)
-{
-    struct flow_fixture f;
-
-    (void)state;
-    begin(&f, 0, 10);
-    reserve(&f, 0);
-    gone_rsn(&f, 15);
-    gone_rsn(&f, 12);
-    gone_rsn(&f, 13);
-    expect_reserved(&f, 4, (uint32_t[]){10, 12, 13, 15});
-}
-
 /* The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go back in order. */
 static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
 {
@@ -287,11 +306,14 @@ static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
     assert_int_equal(mrd_container_of(done.next, struct mrd_pend, node)->rsn, 11);
     assert_int_equal(mrd_container_of(done.prev, struct mrd_pend, node)->rsn, 10);
     assert_int_equal(f.rx.rsn_next, 13); /* 12 is bound */
-    expect_reserved(&f, 2, (uint32_t[]){12, 14});
+    expect_reserved(&f, 1, (uint32_t[]){12});
 
+    gone_rsn(&f, 20);
     mrd_list_init(&done);
     mrd_flow_rx_pass_rsn(&f.rx, 20, &done);
-    assert_int_equal(length(&done), 2);
+    assert_int_equal(length(&done), 1);
+    assert_int_equal(f.rx.rsn_next, 21); /* 20 is gone */
+    f.rx.rsn_next = 20;
     assert_int_equal(f.rx.rsn_next, 20);
     mrd_flow_rx_pass_rsn(&f.rx, 15, &done); /* never back */
     assert_int_equal(f.rx.rsn_next, 20);
@@ -308,6 +330,12 @@ static void mrd_flow_rx_skip__steps_over_a_message(void **state)
     assert_null(mrd_flow_rx_deliver(&f.rx));
     mrd_flow_rx_skip(&f.rx, f.rx.msn_next + 1);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p);
+
+    /* However far, what was gone on the way is forgotten. */
+    mrd_flow_rx_gone(&f.rx, f.rx.msn_next + 7, false, 0);
+    mrd_flow_rx_skip(&f.rx, f.rx.msn_next + 5000);
+    assert_int_equal(f.rx.msn_next, 5001);
+    assert_int_equal(f.gone, 0);
 }
 
 /* In order, each once, and never past one that is not whole. */
@@ -327,7 +355,7 @@ static void mrd_flow_rx_deliver__in_order(void **state)
     assert_null(mrd_flow_rx_deliver(&f.rx));
     p[2] = insert(&f, 0, MRD_PEND_OPEN);
     assert_null(mrd_flow_rx_deliver(&f.rx));
-    p[2]->state = MRD_PEND_GONE;
+    p[2]->state = MRD_PEND_FULL;
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[2]);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[3]);
     assert_null(mrd_flow_rx_deliver(&f.rx));
@@ -344,11 +372,12 @@ int main(void)
         cmocka_unit_test(mrd_flow_rx_judge__table),
         cmocka_unit_test(mrd_flow_rx_needs__counts_unbound_and_wanted),
         cmocka_unit_test(mrd_flow_rx_reserve__in_order_of_rsn),
-        cmocka_unit_test(mrd_flow_rx_skip_gone__stops_at_a_wanted_rsn),
+        cmocka_unit_test(mrd_flow_rx_gone__rsn_stops_at_one_that_may_come),
+        cmocka_unit_test(mrd_flow_rx_gone__msn_stops_at_one_that_may_come),
+        cmocka_unit_test(mrd_flow_rx_gone__whole_window),
         cmocka_unit_test(mrd_flow_rx_claim__once),
         cmocka_unit_test(mrd_flow_rx_insert__keeps_the_order_of_msn),
         cmocka_unit_test(mrd_flow_rx_find__by_msn),
-        cmocka_unit_test(mrd_flow_rx_gone_rsn__keeps_the_order),
         cmocka_unit_test(mrd_flow_rx_pass_rsn__gives_records_back),
         cmocka_unit_test(mrd_flow_rx_skip__steps_over_a_message),
         cmocka_unit_test(mrd_flow_rx_deliver__in_order),
