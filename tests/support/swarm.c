@@ -70,11 +70,22 @@ static void outlast_cut(struct swarm *s)
         swarm_pass_time(s, s->cut.until_ns);
 }
 
+/* Who is young challenges first contacts, and finds out about those whose age is in doubt. */
+static bool is_doubt_resolved(const struct swarm *s)
+{
+    for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
+        if (!s->config.host[host].challenge || s->config.host[host].challenge_ns > 0)
+            return false;
+    }
+    return true;
+}
+
 /* Faults on: nothing wrong may happen. */
 static void safety_phase(struct swarm *s)
 {
-    /* Work posted within a packet's flight of a peer's open may be taken for older than it. */
-    swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
+    /* Else work posted within a packet's flight of a peer's open may be taken for older than it. */
+    if (!is_doubt_resolved(s))
+        swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     if (s->config.profile == SWARM_STARVED)
         swarm_starve(s);
     if (s->config.profile == SWARM_CLOSING)
@@ -83,6 +94,8 @@ static void safety_phase(struct swarm *s)
         swarm_crowd(s);
     if (s->config.profile == SWARM_QUIET)
         swarm_quiet(s);
+    if (s->config.profile == SWARM_STALLED && s->config.sim.link.loss_ppm == 0)
+        swarm_patience(s);
     for (uint32_t i = 0; i < s->config.actions; i++)
         act(s, true);
     if (swarm_chance(s, 500))
@@ -98,7 +111,14 @@ void swarm_step(struct swarm *s)
 
     at_ns = at_ns < least_ns ? least_ns : at_ns;
     mrd_sim_run_until(s->sim, at_ns < most_ns ? at_ns : most_ns);
+    swarm_undo(s, false);
     swarm_poll_all(s);
+}
+
+/* Did a fault end so late that somebody may be about to give a peer up? */
+static bool was_faulty(const struct swarm *s)
+{
+    return s->faulty_ns > 0 && mrd_sim_now(s->sim) - s->faulty_ns < swarm_timeout_most_ns(s);
 }
 
 /* Faults off and receives posted: all must complete, and all that succeeded must arrive. */
@@ -109,6 +129,7 @@ static void completion_phase(struct swarm *s)
     s->healing = true;
     swarm_tell(s, "all faults end; budget %.1f ms", (double)budget_ns / 1e6);
     swarm_undo(s, true);
+    s->ends_with_fault |= was_faulty(s);
     swarm_poll_all(s);
     while (!swarm_is_settled(s)) {
         if (mrd_sim_now(s->sim) >= end_ns) {
@@ -156,6 +177,7 @@ struct swarm_report swarm_run(uint64_t seed)
     s->seed = seed;
     s->tells = getenv("MRD_SWARM_TRACE") != NULL;
     mrd_rng_init(&s->rng, seed);
+    mrd_rng_init(&s->wire_rng, ~seed);
     ledger_init(&s->ledger, seed);
     swarm_draw(s);
     swarm_open_world(s);

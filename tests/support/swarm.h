@@ -7,7 +7,7 @@
  * virtual time, require that everybody reaches everybody and that no receive is lost, flush,
  * destroy, audit. It fails the running cmocka test with the seed. swarm_profile.c and
  * swarm_config.c draw the world, swarm_world.c opens and destroys what is in it, swarm_traffic.c
- * posts, swarm_chaos.c breaks, swarm_excuse.c knows which errors that explains, swarm_judge.c
+ * posts, swarm_chaos.c breaks, swarm_packets.c looks at every packet, swarm_excuse.c knows which errors that explains, swarm_judge.c
  * decides what each completion may be, swarm_end.c what must be true in the end, swarm_after.c
  * tries the healed world, swarm_scene.c plays what chance would not, swarm.c is the plot.
  */
@@ -56,6 +56,15 @@ enum swarm_profile {
     SWARM_PROFILES
 };
 
+/* What peers share. */
+enum swarm_pool {
+    SWARM_POOL_REFUSALS = 0,
+    SWARM_POOL_SLOTS, /* open messages */
+    SWARM_POOL_PENDS, /* messages that are held back */
+    SWARM_POOL_PAGES, /* of records of sent packets, beyond the one that each may have */
+    SWARM_POOLS
+};
+
 /* How a host opens its context. */
 struct swarm_host_config {
     uint64_t peer_timeout_ns; /* 0: the default */
@@ -74,14 +83,16 @@ struct swarm_config {
     struct swarm_host_config host[SWARM_HOSTS_MAX];
     uint32_t slots; /* QPs a host */
     uint32_t mtu;
-    uint32_t recv_bytes; /* room of each receive */
-    uint32_t recv_depth; /* receives a QP */
+    uint32_t recv_bytes;      /* room of each receive */
+    uint32_t recv_depth;      /* receives a QP */
+    uint32_t tracker;         /* PSNs under way; 0: the mover's */
+    uint32_t rx_buffer_bytes; /* what senders share; 0: more than they can fill */
     uint32_t send_cqe, send_depth;
-    uint32_t ordered;  /* QPs, parts per thousand */
-    uint32_t refusals; /* the pool that peers share; 0: as large as it is */
-    bool rnr_limited;  /* some QPs give up on a target without receives */
-    bool straight;     /* receive in bursts, in place */
-    bool own_buffers;  /* each message has memory and an MR of its own, freed once it is complete */
+    uint32_t ordered;           /* QPs, parts per thousand */
+    uint32_t pool[SWARM_POOLS]; /* most items of what peers share; 0: as many as there are */
+    bool rnr_limited;           /* some QPs give up on a target without receives */
+    bool straight;              /* receive in bursts, in place */
+    bool own_buffers; /* each message has memory and an MR of its own, freed once it is complete */
     uint32_t actions;
     uint32_t messages;         /* most of them */
     uint32_t burst;            /* most of them an action */
@@ -96,6 +107,8 @@ struct swarm_config {
     uint64_t cut_ns, stop_ns;  /* longest cut of a long kind; longest stop */
     /* Chaos, in parts per thousand of the actions. */
     uint32_t flush, destroy, dereg, restart, stop, hole, partition, one_way, delay, late;
+    uint32_t
+        old_copies;  /* of the packets: parts per thousand that come once more, up to 2 s late */
     uint32_t longer; /* of stops and cuts, those of the long kind */
     uint32_t busy;   /* of stops, cuts and restarts, those that come amid traffic */
     uint32_t last;   /* of seeds: parts per thousand that end with a fault and nothing after it */
@@ -157,6 +170,29 @@ struct swarm_pair {
     bool excused;      /* that, or a restart, explains that one finds the other gone */
 };
 
+/* What a host was seen to tell of another one's space, last. */
+struct swarm_told {
+    uint32_t by, inc, epoch; /* incarnations of the one and of the other */
+    uint32_t serial, cum;
+    uint32_t limit;     /* the greatest */
+    uint32_t farewells; /* acks of a context that closes */
+};
+
+/* When a space was seen first. */
+struct swarm_begun {
+    uint32_t inc, epoch;
+    uint64_t at_ns;
+};
+
+/* What a host knew of another one, last. */
+struct swarm_view {
+    uint32_t epoch, una, ack_serial, unanswered;
+    bool ack_seen;
+    uint64_t
+        unasked_ns; /* when it sent what asks for no ack, by its clock, if nothing did since; 0: it asks */
+    uint32_t held[SWARM_POOLS];
+};
+
 enum swarm_flaw {
     SWARM_SOUND = 0,
     SWARM_BAD_QPN,
@@ -199,7 +235,7 @@ struct swarm_receive {
 
 struct swarm {
     uint64_t seed;
-    struct mrd_rng rng;
+    struct mrd_rng rng, wire_rng;
     struct swarm_config config;
     struct mrd_sim *sim;
     struct ledger ledger;
@@ -219,9 +255,13 @@ struct swarm {
     uint32_t completed[SWARM_QPS_MAX][SWARM_QPS_MAX];
     struct swarm_cut cut;
     struct swarm_pair pair[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
+    struct swarm_told told[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
+    struct swarm_begun begun[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
+    struct swarm_view view[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     bool tells; /* what happens, on stderr: MRD_SWARM_TRACE */
     bool healing;
     bool ends_with_fault; /* the last thing before that was one, and none was told of it since */
+    uint64_t faulty_ns;   /* when the last cut or stop ended; 0: there was none */
     uint32_t drain_first; /* receives are being drained by messages from this one on; 0: no */
     uint64_t posted_len;  /* of all messages */
     uint32_t settled;     /* messages below that are */
@@ -306,6 +346,13 @@ uint64_t swarm_budget_ns(const struct swarm *s);
 /* Sends to a host that was not to be reached since `since_ns`, posted by then, must be over. */
 void swarm_check_given_up(struct swarm *s, uint32_t from, uint32_t to, uint64_t since_ns);
 
+/* Called with each packet that leaves a host, and after each turn of its loop. */
+mrd_sim_tap swarm_judge_packet;
+void swarm_judge_turn(void *s, uint32_t host);
+/* The host's context closed. */
+void swarm_judge_closed(struct swarm *s, uint32_t host);
+struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool which);
+
 void swarm_poll_host(struct swarm *s, uint32_t host);
 void swarm_poll_all(struct swarm *s);
 /* On to the next event of the fabric, all polling. */
@@ -332,6 +379,11 @@ void swarm_crowd(struct swarm *s);
 void swarm_cut_crowd(struct swarm *s, uint64_t ns);
 /* A host that was given up restarts while nobody talks to it. */
 void swarm_quiet(struct swarm *s);
+/* Silences shorter than timeouts end well. */
+void swarm_patience(struct swarm *s);
+/* Is half a message here? */
+bool swarm_is_half_way(const struct swarm *s, uint32_t host);
+void swarm_stop_host(struct swarm *s, uint32_t host, uint64_t ns);
 /* Nobody hears of this host. */
 void swarm_cut_off(struct swarm *s, uint32_t host, uint64_t ns);
 /* In a healed world: a QP without receives stops nobody else's traffic. */
@@ -339,6 +391,8 @@ void swarm_starve(struct swarm *s);
 /* Everybody reaches everybody, and each receive still posted takes a message. */
 void swarm_aftermath(struct swarm *s);
 
+/* Of a copy: less than the life of a packet, in which it may also wait for the host. */
+#define SWARM_OLDEST_NS     (1900 * MSEC_NS)
 #define SWARM_DELAY_MOST_NS (1 * MSEC_NS) /* of links whose delays differ or change */
 
 /* For who follows a seed: what the swarm does, and what comes of it. */

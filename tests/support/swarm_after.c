@@ -104,6 +104,8 @@ static void drain_receives(struct swarm *s)
         run_tasks(s, tasks, num, swarm_budget_ns(s), "as many as there are receives");
     s->drain_first = 0;
     free(tasks);
+    for (uint32_t i = 0; i < s->num_qps; i++)
+        s->qp[i].owed = 0; /* all get what they lack: */
     for (uint32_t host = 0; host < s->config.sim.hosts; host++)
         swarm_post_receives(s, host);
 }

@@ -10,7 +10,7 @@
 #define LATE_MOST_NS (50 * MSEC_NS)
 #define LAST_STEP_NS (10 * MSEC_NS)
 
-enum { BUSY_POSTS = 6 };
+enum { BUSY_POSTS = 6, LATELY = 16 };
 
 /* -------------------------------------------------------------------------------------- objects */
 
@@ -19,9 +19,28 @@ static int draw_live_qp(struct swarm *s, uint32_t host)
     return s->host[host].qp[swarm_below(s, s->config.slots)];
 }
 
+/* So that what comes next hits messages on their way. */
+static void make_busy(struct swarm *s, uint32_t host)
+{
+    if (!swarm_chance(s, s->config.busy))
+        return;
+    for (uint32_t n = swarm_below(s, BUSY_POSTS); n > 0; n--) {
+        uint32_t other = swarm_below(s, s->config.sim.hosts);
+
+        swarm_post_receives(s, host);
+        swarm_post_message(s, host);
+        if (swarm_is_live(s, other))
+            swarm_post_message(s, other);
+    }
+    swarm_pass_time(s, mrd_sim_now(s->sim) +
+                           swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
+}
+
 static void flush_qp(struct swarm *s, uint32_t host)
 {
-    int index = draw_live_qp(s, host);
+    make_busy(s, host);
+
+    int index = swarm_is_live(s, host) ? draw_live_qp(s, host) : SWARM_NO_QP;
 
     if (index < 0 || s->qp[index].error)
         return;
@@ -37,7 +56,9 @@ static void flush_qp(struct swarm *s, uint32_t host)
 /* A QP goes, with its work; another takes its slot. */
 static void replace_qp(struct swarm *s, uint32_t host)
 {
-    int index = draw_live_qp(s, host);
+    make_busy(s, host);
+
+    int index = swarm_is_live(s, host) ? draw_live_qp(s, host) : SWARM_NO_QP;
 
     if (index < 0)
         return;
@@ -52,7 +73,9 @@ static void replace_qp(struct swarm *s, uint32_t host)
 static void dereg_source(struct swarm *s, uint32_t host)
 {
     for (uint32_t tries = 0; tries < 8 && s->num_messages > 0; tries++) {
-        struct swarm_message *m = &s->message[swarm_below(s, s->num_messages)];
+        uint32_t lately =
+            swarm_chance(s, 700) && s->num_messages > LATELY ? LATELY : s->num_messages;
+        struct swarm_message *m = &s->message[s->num_messages - 1 - swarm_below(s, lately)];
 
         if (!m->mr || s->qp[m->from_qp].host != host)
             continue;
@@ -129,23 +152,6 @@ static void dereg(struct swarm *s, uint32_t host)
 
 /* ---------------------------------------------------------------------------------------- hosts */
 
-/* So that what comes next hits messages on their way. */
-static void make_busy(struct swarm *s, uint32_t host)
-{
-    if (!swarm_chance(s, s->config.busy))
-        return;
-    for (uint32_t n = swarm_below(s, BUSY_POSTS); n > 0; n--) {
-        uint32_t other = swarm_below(s, s->config.sim.hosts);
-
-        swarm_post_receives(s, host);
-        swarm_post_message(s, host);
-        if (swarm_is_live(s, other))
-            swarm_post_message(s, other);
-    }
-    swarm_pass_time(s, mrd_sim_now(s->sim) +
-                           swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
-}
-
 static void close_for_a_while(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
@@ -174,7 +180,7 @@ static uint64_t draw_ns(struct swarm *s, uint64_t short_ns, uint64_t long_ns)
     return mrd_rng_u64(&s->rng) % most_ns + 1;
 }
 
-static void stop_for(struct swarm *s, uint32_t host, uint64_t ns)
+void swarm_stop_host(struct swarm *s, uint32_t host, uint64_t ns)
 {
     uint64_t now_ns = mrd_sim_now(s->sim);
 
@@ -189,7 +195,7 @@ static void stop_for(struct swarm *s, uint32_t host, uint64_t ns)
 static void stop_host(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
-    stop_for(s, host, draw_ns(s, 30 * MSEC_NS, s->config.stop_ns));
+    swarm_stop_host(s, host, draw_ns(s, 30 * MSEC_NS, s->config.stop_ns));
 }
 
 static void resume_host(struct swarm *s, uint32_t host)
@@ -199,7 +205,7 @@ static void resume_host(struct swarm *s, uint32_t host)
     for (uint32_t other = 0; other < s->config.sim.hosts; other++)
         swarm_check_given_up(s, other, host, h->stopped_ns);
     h->resume_ns = 0;
-    h->resumed_ns = mrd_sim_now(s->sim);
+    h->resumed_ns = s->faulty_ns = mrd_sim_now(s->sim);
     mrd_sim_stop_host(s->sim, host, 0);
 }
 
@@ -370,6 +376,7 @@ static void end_cut(struct swarm *s)
         }
     }
     s->cut = (struct swarm_cut){0};
+    s->faulty_ns = mrd_sim_now(s->sim);
     for_links(s, ended.from, ended.to, ended.link, set_blackhole, 0);
 }
 
@@ -477,6 +484,11 @@ static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
     return held_back ? e->pend_pool.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
 }
 
+bool swarm_is_half_way(const struct swarm *s, uint32_t host)
+{
+    return is_half_way(s, host, false);
+}
+
 /* A queue pair of the host that can send, an ordered one if there is any and `ordered`. */
 static int draw_sender(struct swarm *s, uint32_t host, bool ordered)
 {
@@ -544,7 +556,7 @@ void swarm_last_fault(struct swarm *s)
     else if (dice == 1)
         cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, SWARM_ANY, ns);
     else if (dice == 2)
-        stop_for(s, to, ns);
+        swarm_stop_host(s, to, ns);
     else
         swarm_close_for_a_while(s, from);
     pass_faults(s);

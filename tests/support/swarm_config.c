@@ -69,8 +69,8 @@ static void draw_attributes(struct swarm *s)
         host->max_peers = small_peers ? 2 : 0;
         host->max_flows = small_flows ? 1 + swarm_below(s, 4) : 0;
         host->peer_timeout_ns = timeouts ? SWARM_PICK(s, 300, 1000, 2000, 0) * MSEC_NS : 0;
-        host->challenge = swarm_chance(s, 250);
-        host->challenge_ns = SWARM_PICK(s, 0, 0, 1, 100, 1000, 10000) * MSEC_NS;
+        host->challenge = swarm_chance(s, 400);
+        host->challenge_ns = SWARM_PICK(s, 0, 0, 0, 1, 100, 1000, 10000) * MSEC_NS;
     }
 }
 
@@ -92,6 +92,10 @@ static void draw_hosts(struct swarm *s)
     c->send_depth = SWARM_PICK(s, 2, 8, 64);
     c->send_cqe = SWARM_PICK(s, 4, 16, 256);
     c->rnr_limited = swarm_chance(s, 200);
+    for (unsigned pool = 0; pool < SWARM_POOLS; pool++)
+        c->pool[pool] = swarm_chance(s, 150) ? SWARM_PICK(s, 16, 64, 256) : 0;
+    c->tracker = SWARM_PICK(s, 0, 0, 256, 1024);
+    c->rx_buffer_bytes = SWARM_PICK(s, 0, 0, 16, 64, 1024) * KIB;
     draw_attributes(s);
 }
 
@@ -113,6 +117,7 @@ static void draw_chaos(struct swarm *s)
     c->stop_ns = 1200 * MSEC_NS;
     c->longer = 200;
     c->busy = 500;
+    c->old_copies = swarm_chance(s, 400) ? SWARM_PICK(s, 2, 10, 50) : 0;
     c->flush = swarm_chance(s, 300) ? 10 : 0;
     c->destroy = swarm_chance(s, 300) ? 10 : 0;
     c->dereg = swarm_chance(s, 300) ? 15 : 0;

@@ -179,6 +179,7 @@ static void draw_slow(struct swarm *s)
     c->longer = 500;
     c->busy = 800;
     c->last = 500;
+    c->old_copies = SWARM_PICK(s, 0, 20, 100, 300);
 }
 
 static void draw_one_way(struct swarm *s)
@@ -287,9 +288,10 @@ static void draw_crowd(struct swarm *s)
     c->sim.hosts = SWARM_PICK(s, 8, 16, 30, 30);
     c->sim.links = 2;
     c->slots = 1 + swarm_below(s, 2);
+    c->pool[SWARM_POOL_REFUSALS] = 0;
     if (swarm_chance(s, 500)) { /* each takes half of what is left: for a few of them */
         c->sim.hosts = 8;
-        c->refusals = 256;
+        c->pool[SWARM_POOL_REFUSALS] = 256;
     }
     c->sim.link.rate_bps = 100000000000ull;
     c->sim.link.delay_ns = 5000;

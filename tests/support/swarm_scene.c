@@ -86,11 +86,27 @@ static uint32_t count_received(const struct swarm *s)
     return received;
 }
 
+/* Who closes says so, and nothing is lost: what it did not ack fails at once. */
+static void check_told(struct swarm *s, uint32_t to, uint32_t first)
+{
+    uint64_t wait_ns = 4 * swarm_rtt_ns(s) + MSEC_NS;
+
+    if (s->host[to].reopen_ns < mrd_sim_now(s->sim) + wait_ns)
+        return;
+    swarm_pass_time(s, mrd_sim_now(s->sim) + wait_ns);
+    swarm_poll_all(s);
+    for (uint32_t i = first; i < s->num_messages; i++)
+        swarm_check(s, s->message[i].sent || !s->message[i].signaled,
+                    "message %u is to a host that closed %.1f ms ago, and is not complete", i,
+                    (double)wait_ns / 1e6);
+}
+
 void swarm_close_early(struct swarm *s)
 {
     for (uint32_t i = 0; i < CLOSINGS; i++) {
         uint32_t to = swarm_below(s, s->config.sim.hosts);
         uint32_t from = (to + 1) % s->config.sim.hosts, before = count_received(s), posted = 0;
+        uint32_t first = s->num_messages;
 
         swarm_post_receives(s, to);
         for (uint32_t n = 1 + swarm_below(s, CLOSING_POSTS); n > 0; n--) {
@@ -109,6 +125,8 @@ void swarm_close_early(struct swarm *s)
                 break;
         }
         swarm_close_for_a_while(s, to);
+        if (count_received(s) > before)
+            check_told(s, to, first);
         swarm_pass_time(s, s->host[to].reopen_ns + SETTLE_NS);
         swarm_poll_all(s);
     }
@@ -169,8 +187,9 @@ void swarm_crowd(struct swarm *s)
 
 /* ------------------------------------------------------------------------------------- quiet ends */
 
-#define QUIET_LEAST_NS (9 * SEC_NS) /* a send half is not used any more */
-#define QUIET_MOST_NS  (14 * SEC_NS)
+/* A send half is not used any more, also where an old copy came of the ack to what closed an idle flow. */
+#define QUIET_LEAST_NS (10 * SEC_NS + SWARM_OLDEST_NS)
+#define QUIET_MOST_NS  (17 * SEC_NS)
 
 enum { QUIET_TALK = 3 };
 
@@ -207,7 +226,9 @@ static void restart_unnoticed(struct swarm *s, uint32_t from, uint32_t to)
         tell_one(s, to, from);
     }
     swarm_cut_off(s, from, 4 * timeout_ns);
-    tell_one(s, from, to);
+    /* An old copy of an ack is an answer, and may keep it from giving up. */
+    if (tell_one(s, from, to) == MRD_WC_SUCCESS)
+        return;
     while (s->cut.until_ns > 0)
         swarm_pass_time(s, s->cut.until_ns);
     for (uint32_t i = 0; i < QUIET_TALK; i++)
@@ -231,4 +252,80 @@ void swarm_quiet(struct swarm *s)
     uint32_t from = swarm_below(s, s->config.sim.hosts);
 
     restart_unnoticed(s, from, (from + 1) % s->config.sim.hosts);
+}
+
+/* --------------------------------------------------------------------------------------- patience */
+
+#define ABSENT_MOST_NS (8 * SEC_NS)
+
+enum { PATIENCE_STEPS = 2000 };
+
+/* A message must get there, whatever was in the way until now: its sender has not waited for as long as it was told to. */
+static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *after)
+{
+    uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
+    const struct swarm_message *m = &s->message[number];
+
+    while (!m->sent) {
+        swarm_check(s, mrd_sim_now(s->sim) < end_ns, "message %u does not end", number);
+        swarm_post_receives(s, to);
+        swarm_step(s);
+    }
+    swarm_check(s, m->status == MRD_WC_SUCCESS, "message %u fails after %s: %s", number, after,
+                mrd_wc_status_str(m->status));
+}
+
+/*
+ * The network fails for less than the sender's timeout, and its process is stopped then, for longer: only what it saw of the
+ * silence counts.
+ */
+static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
+{
+    uint64_t timeout_ns = swarm_timeout_ns(s, from);
+    uint64_t cut_ns = timeout_ns / 3 + mrd_rng_u64(&s->rng) % (timeout_ns / 3), stop_ns;
+    uint32_t number = s->num_messages;
+
+    swarm_cut_off(s, from, cut_ns);
+    if (swarm_post_small(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) != 0)
+        return;
+    swarm_pass_time(s, mrd_sim_now(s->sim) + cut_ns - cut_ns / 8);
+    /* But the target forgets who was silent for longer than 12 s and the sender's timeout. */
+    stop_ns = timeout_ns / 2 + mrd_rng_u64(&s->rng) % (2 * timeout_ns);
+    swarm_stop_host(s, from, stop_ns < ABSENT_MOST_NS ? stop_ns : ABSENT_MOST_NS);
+    swarm_pass_time(s, s->host[from].resume_ns);
+    end_well(s, number, to, "our own absence");
+}
+
+/* Half of a message is there when the network fails, for less than its sender waits. So does its target, then. */
+static void be_patient(struct swarm *s, uint32_t from, uint32_t to)
+{
+    uint64_t timeout_ns = swarm_timeout_ns(s, from);
+    uint64_t cut_ns = timeout_ns / 4 + mrd_rng_u64(&s->rng) % (timeout_ns / 2);
+    uint32_t number = s->num_messages, len_max = s->config.len_max;
+
+    s->config.len_min = s->config.len_max = s->config.recv_bytes;
+    if (swarm_post_drawn(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) != 0)
+        number = SWARM_MESSAGES_MAX;
+    s->config.len_min = 0;
+    s->config.len_max = len_max;
+    if (number == SWARM_MESSAGES_MAX || !s->message[number].signaled)
+        return;
+    for (uint32_t step = 0; step < PATIENCE_STEPS && !swarm_is_half_way(s, to); step++)
+        swarm_pass_time(s, mrd_sim_now(s->sim) + USEC_NS);
+    swarm_cut_off(s, swarm_chance(s, 500) ? from : to, cut_ns);
+    swarm_pass_time(s, s->cut.until_ns);
+    end_well(s, number, to, "a cut shorter than its sender's timeout");
+}
+
+void swarm_patience(struct swarm *s)
+{
+    uint32_t from = swarm_below(s, s->config.sim.hosts);
+    uint32_t to = (from + 1) % s->config.sim.hosts;
+
+    for (uint32_t i = 0; i < QUIET_TALK; i++)
+        tell_one(s, from, to);
+    if (swarm_chance(s, 500))
+        be_absent(s, from, to);
+    else
+        be_patient(s, from, to);
 }

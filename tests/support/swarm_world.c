@@ -18,6 +18,7 @@ enum {
     INLINE_BYTES = 256,
     QKEY_BASE = 0x5000,
     AFTER_DEPTH = 64, /* of the QP in SWARM_SLOT_AFTER */
+    PENDS_LEAST = 32, /* for messages that come next in order */
 };
 
 static void *map(void)
@@ -161,11 +162,45 @@ static struct mrd_context *open_context(struct swarm *s, uint32_t host)
     return mrd_open_device(mrd_sim_device(s->sim, host), &attr);
 }
 
-/* As if many more peers held the rest of what they share. */
-static void shrink_pools(const struct swarm *s, const struct swarm_host *h)
+struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool which)
 {
-    if (s->config.refusals > 0)
-        mrd_context_engine(h->context)->refusal_pool.num = s->config.refusals;
+    struct mrd_engine *e = mrd_context_engine(s->host[host].context);
+    struct mrd_pool *pools[SWARM_POOLS] = {
+        [SWARM_POOL_REFUSALS] = &e->refusal_pool,
+        [SWARM_POOL_SLOTS] = &e->peers.slots,
+        [SWARM_POOL_PENDS] = &e->pend_pool,
+        [SWARM_POOL_PAGES] = &e->peers.pages,
+    };
+
+    return pools[which];
+}
+
+/* As if many more peers held the rest of what they share; but for each there is a page of records, and one for refusals. */
+static void shrink_pools(struct swarm *s, uint32_t host)
+{
+    uint32_t least[SWARM_POOLS] = {
+        [SWARM_POOL_PAGES] =
+            mrd_context_engine(s->host[host].context)->peers.max + 2 * SWARM_HOSTS_MAX,
+        [SWARM_POOL_PENDS] = PENDS_LEAST,
+    };
+
+    for (unsigned which = 0; which < SWARM_POOLS; which++) {
+        struct mrd_pool *pool = swarm_pool(s, host, which);
+
+        if (s->config.pool[which] > 0 && least[which] + s->config.pool[which] < pool->num)
+            pool->num = least[which] + s->config.pool[which];
+    }
+    memset(s->view[host], 0, sizeof(s->view[host]));
+}
+
+/* As if its mover had room for fewer packets. */
+static void shrink_mover(struct swarm *s, uint32_t host)
+{
+    struct mrd_mover *mover = &mrd_context_engine(s->host[host].context)->config.mover;
+
+    if (s->config.tracker > 0)
+        mover->tracker = s->config.tracker;
+    mover->rx_buffer_bytes = s->config.rx_buffer_bytes;
 }
 
 static void open_windows(struct swarm *s, struct swarm_host *h)
@@ -189,7 +224,8 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     swarm_tell(s, "host %u opens, life %u", host, h->life);
     h->context = open_context(s, host);
     swarm_check(s, h->context, "open of host %u: %s", host, mrd_last_error());
-    shrink_pools(s, h);
+    shrink_pools(s, host);
+    shrink_mover(s, host);
     h->pd = mrd_alloc_pd(h->context);
     h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
     /* Each QP has its share, so that the receives of one never keep those of another out. */
@@ -240,6 +276,7 @@ static void close_context(struct swarm *s, uint32_t host)
     assert_int_equal(mrd_dealloc_pd(h->pd), 0);
     swarm_check(s, mrd_close_device(h->context) == 0, "close_device: %s", mrd_last_error());
     h->context = NULL;
+    swarm_judge_closed(s, host);
 }
 
 void swarm_close_host(struct swarm *s, uint32_t host)
@@ -251,18 +288,6 @@ void swarm_close_host(struct swarm *s, uint32_t host)
 
 /* ---------------------------------------------------------------------------------------- world */
 
-/* What the wire did, without the bytes: those hold addresses of this process. */
-static enum mrd_sim_verdict digest_tap(void *arg, struct mrd_sim_datagram *datagram)
-{
-    struct swarm *s = arg;
-    uint64_t fact = mrd_sim_now(s->sim) * 31 + datagram->path * 7919ull +
-                    datagram->len * 104729ull + datagram->from * 3ull + datagram->to;
-
-    s->digest = (s->digest ^ fact) * 0x9e3779b97f4a7c15u;
-    s->digest ^= s->digest >> 29;
-    return MRD_SIM_PASS;
-}
-
 void swarm_open_world(struct swarm *s)
 {
     const struct swarm_config *c = &s->config;
@@ -271,7 +296,8 @@ void swarm_open_world(struct swarm *s)
     assert_non_null(s->sim);
     if (c->unequal_delays)
         swarm_draw_delays(s);
-    mrd_sim_set_tap(s->sim, digest_tap, s);
+    mrd_sim_set_tap(s->sim, swarm_judge_packet, s);
+    mrd_sim_set_turn_hook(s->sim, swarm_judge_turn, s);
     mrd_sim_set_read_check(s->sim, true);
     if (c->straight) {
         mrd_sim_set_gro(s->sim, true);

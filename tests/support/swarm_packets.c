@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The judge of packets: what each that leaves a host must be, and what a host learns of another one, which only grows.
+ * And what a network does besides losing packets: it delivers old copies of them.
+ */
+#include "core/engine_impl.h"
+#include "core/seq.h"
+#include "tests/support/swarm.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+#define CLOCKS_NS (1 * MSEC_NS) /* by how much they may differ over a life */
+
+enum {
+    AUDITS = 8, /* turns of a host's loop after which it is audited: parts per thousand */
+    PROBES_OUT = 2,
+    HEAD_BYTES_MOST = 256,
+    FIRST_CONTACTS = 10, /* times as many copies of them */
+};
+
+static struct mrd_engine *engine_of(const struct swarm *s, uint32_t host)
+{
+    return s->host[host].context ? mrd_context_engine(s->host[host].context) : NULL;
+}
+
+/* Is what the host sends new? A packet that the device did not take at once leaves later: since then, much may have come. */
+static bool sends_at_once(const struct swarm *s, uint32_t host)
+{
+    return mrd_context_impl(s->host[host].context)->outbox.first == 0;
+}
+
+static struct mrd_peer *peer_of(const struct mrd_engine *e, uint32_t to)
+{
+    struct mrd_addr addr = mrd_sim_addr(to);
+
+    return mrd_peer_find(&e->peers, &addr);
+}
+
+/* ---------------------------------------------------------------------------------------- acks */
+
+/* What is told of a space: what was granted is taken, what was acked stays, and serials tell the order. */
+static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
+                       const struct mrd_wire_head *head, uint32_t epoch, uint32_t serial,
+                       uint32_t limit, uint32_t cum)
+{
+    struct swarm_told *told = &s->told[d->from][d->to];
+    const struct mrd_engine *e = engine_of(s, d->from);
+    const struct mrd_peer *peer = e ? peer_of(e, d->to) : NULL;
+
+    if (!head->dst_inc)
+        return;
+    if (told->inc == head->dst_inc && told->epoch == epoch && told->by == head->src_inc) {
+        swarm_check(s, !mrd_seq_before(serial, told->serial),
+                    "host %u acks host %u with serial %u after %u", d->from, d->to, serial,
+                    told->serial);
+        limit = mrd_seq_before(limit, told->limit) ? told->limit : limit; /* it may grant less */
+        swarm_check(s, !mrd_seq_before(cum, told->cum), "host %u acks host %u below %u, now %u",
+                    d->from, d->to, told->cum, cum);
+    }
+    if (peer && peer->rx && peer->rx_inc == head->dst_inc && peer->rx_epoch == epoch)
+        swarm_check(s, !mrd_seq_before(peer->rx->rcv.limit, limit),
+                    "host %u granted host %u PSNs below %u, and takes those below %u", d->from,
+                    d->to, limit, peer->rx->rcv.limit);
+    *told = (struct swarm_told){.by = head->src_inc,
+                                .inc = head->dst_inc,
+                                .epoch = epoch,
+                                .serial = serial,
+                                .limit = limit,
+                                .cum = cum,
+                                .farewells = told->farewells};
+}
+
+static void judge_ack(struct swarm *s, const struct mrd_sim_datagram *d,
+                      const struct mrd_wire_head *head)
+{
+    struct mrd_wire_ack ack;
+
+    swarm_check(s, mrd_wire_get_ack(d->data, head, &ack), "host %u sends a malformed ack", d->from);
+    judge_told(s, d, head, head->epoch, ack.serial, ack.psn_limit, ack.cum);
+    s->told[d->from][d->to].farewells += ack.live_epoch == UINT32_MAX;
+}
+
+void swarm_judge_closed(struct swarm *s, uint32_t host)
+{
+    for (uint32_t to = 0; to < s->config.sim.hosts; to++) {
+        uint32_t farewells = s->told[host][to].farewells;
+
+        swarm_check(s, farewells == 0 || farewells >= MRD_FAREWELL_ACKS,
+                    "host %u closed, and acked what it has from host %u %u times", host, to,
+                    farewells);
+        s->told[host][to].farewells = 0;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- data */
+
+/* Does the packet carry parts of messages? */
+static bool has_message(struct swarm *s, const struct mrd_sim_datagram *d,
+                        const struct mrd_wire_head *head)
+{
+    struct mrd_wire_part part;
+
+    for (uint32_t at = head->parts_at; at < head->head_len;) {
+        swarm_check(s, mrd_wire_get_part(d->data, &at, head->head_len, &part),
+                    "host %u sends a malformed part", d->from);
+        if (part.op == MRD_OP_SEND || part.op == MRD_OP_WRITE)
+            return true;
+    }
+    return false;
+}
+
+/* FIRST_CONTACT is over with the epoch's first ack, or its life. */
+static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *d,
+                                const struct mrd_wire_head *head, const struct mrd_tx_half *tx,
+                                bool just_sent)
+{
+    struct swarm_begun *begun = &s->begun[d->from][d->to];
+    uint64_t now_ns = mrd_sim_now(s->sim);
+
+    if (begun->inc != head->src_inc || begun->epoch != head->epoch)
+        *begun = (struct swarm_begun){.inc = head->src_inc, .epoch = head->epoch, .at_ns = now_ns};
+    if (!(head->flags & MRD_WIRE_FIRST_CONTACT))
+        return;
+    swarm_check(
+        s, now_ns - begun->at_ns <= MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS / 2 + CLOCKS_NS,
+        "host %u to host %u: a first contact %.1f ms after it began", d->from, d->to,
+        (double)(now_ns - begun->at_ns) / 1e6);
+    swarm_check(s, !just_sent || !tx->acked_once,
+                "host %u to host %u: a first contact, although host %u has acked", d->from, d->to,
+                d->to);
+}
+
+/* Bytes in flight that waited for the window. */
+static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
+{
+    uint64_t bytes = tx->sent.inflight_bytes;
+
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
+        const struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+
+        if (rec && rec->state == MRD_SENT_INFLIGHT &&
+            (rec->deliberate || rec->kind == MRD_SENT_EMPTY || mrd_sent_is_control(rec->kind)))
+            bytes -= rec->bytes;
+    }
+    return bytes;
+}
+
+static void judge_window(struct swarm *s, const struct mrd_sim_datagram *d,
+                         const struct mrd_sent *rec, const struct mrd_tx_half *tx)
+{
+    double most = tx->cc.cwnd_bytes + tx->payload_bytes + HEAD_BYTES_MOST;
+
+    if (rec->deliberate || (double)tx->sent.inflight_bytes <= most)
+        return;
+    swarm_check(s, (double)windowed_bytes(tx) <= most,
+                "host %u to host %u: %u bytes in flight, PSN %u again %u, and the window is %.0f",
+                d->from, d->to, (unsigned)windowed_bytes(tx), rec->psn, rec->tx_count - 1u,
+                tx->cc.cwnd_bytes);
+}
+
+static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
+                       const struct mrd_wire_head *head)
+{
+    const struct mrd_engine *e = engine_of(s, d->from);
+    const struct mrd_peer *peer = e ? peer_of(e, d->to) : NULL;
+    const struct mrd_tx_half *tx =
+        peer && peer->tx && peer->tx->epoch == head->epoch ? peer->tx : NULL;
+    const struct mrd_sent *rec = tx ? mrd_sent_get(&tx->sent, head->psn) : NULL;
+    bool just_sent = rec && rec->tx_ns == e->now && sends_at_once(s, d->from),
+         message = has_message(s, d, head);
+
+    judge_first_contact(s, d, head, tx, just_sent);
+    if (head->flags & MRD_WIRE_ACKBLOCK) {
+        judge_told(s, d, head, head->ack_epoch, head->ack_serial, head->ack_psn_limit,
+                   head->ack_cum);
+        swarm_check(s, !just_sent || !peer->rx || peer->rx->rcv.highest == head->ack_cum,
+                    "host %u: an ack of host %u's PSNs below %u rides, and it has %u", d->from,
+                    d->to, head->ack_cum, peer->rx->rcv.highest - 1);
+    }
+    if (tx)
+        s->view[d->from][d->to].unasked_ns =
+            just_sent && !(head->flags & MRD_WIRE_ACK_REQUEST) ? e->now : 0;
+    if (!message)
+        return;
+    swarm_check(s, !just_sent || rec->tx_count > 1 || mrd_seq_before(head->psn, tx->psn_limit),
+                "host %u sends PSN %u, and host %u granted those below %u", d->from, head->psn,
+                d->to, tx->psn_limit);
+    if (just_sent)
+        judge_window(s, d, rec, tx);
+}
+
+/* ---------------------------------------------------------------------------------------- old copies */
+
+static uint64_t draw_age_ns(struct swarm *s)
+{
+    static const uint64_t most_ns[] = {100 * USEC_NS, 10 * MSEC_NS, 300 * MSEC_NS, SWARM_OLDEST_NS};
+
+    return mrd_rng_u64(&s->wire_rng) % most_ns[mrd_rng_below(&s->wire_rng, 4)];
+}
+
+/*
+ * Not of what a dead link may swallow: a copy would get round it. More of first contacts: they are few, and what a host
+ * takes for one begins a space.
+ */
+static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
+                      const struct mrd_wire_head *head)
+{
+    uint32_t per_mille = s->config.old_copies;
+
+    if (head->flags & MRD_WIRE_FIRST_CONTACT)
+        per_mille *= FIRST_CONTACTS;
+    if (s->healing || s->cut.until_ns > 0 || mrd_rng_below(&s->wire_rng, 1000) >= per_mille)
+        return;
+    assert_int_equal(mrd_sim_inject(s->sim, d->from, d->to, d->data, d->len,
+                                    mrd_sim_now(s->sim) + draw_age_ns(s)),
+                     0);
+}
+
+/* What the wire did, without the bytes: those hold addresses of this process. */
+static void digest(struct swarm *s, const struct mrd_sim_datagram *d)
+{
+    uint64_t fact =
+        mrd_sim_now(s->sim) * 31 + d->path * 7919ull + d->len * 104729ull + d->from * 3ull + d->to;
+
+    s->digest = (s->digest ^ fact) * 0x9e3779b97f4a7c15u;
+    s->digest ^= s->digest >> 29;
+}
+
+enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
+{
+    struct swarm *s = arg;
+    struct mrd_wire_head head;
+
+    digest(s, d);
+    swarm_check(s, mrd_wire_get(d->data, d->len, &head) == MRD_WIRE_OK,
+                "host %u sends a malformed packet", d->from);
+    if (head.type == MRD_WIRE_ACK)
+        judge_ack(s, d, &head);
+    else if (head.type == MRD_WIRE_DATA)
+        judge_data(s, d, &head);
+    if (s->config.old_copies > 0)
+        copy_late(s, d, &head);
+    return MRD_SIM_PASS;
+}
+
+/* ---------------------------------------------------------------------------------------- after a turn */
+
+/* What was acked, granted and numbered stays so; and who acks is there. */
+static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx)
+{
+    struct swarm_view *v = &s->view[host][to];
+
+    if (v->epoch != tx->epoch) {
+        v->epoch = tx->epoch;
+        v->una = tx->sent.una;
+        v->unanswered = 0;
+        v->ack_seen = false;
+    }
+    swarm_check(s, !mrd_seq_before(tx->sent.una, v->una), "host %u forgets what host %u acked",
+                host, to);
+    swarm_check(s, !v->ack_seen || !mrd_seq_before(tx->ack_serial, v->ack_serial),
+                "host %u takes an older ack of host %u for a newer one", host, to);
+    swarm_check(
+        s, tx->sent.una == v->una || tx->unanswered < PROBES_OUT || tx->unanswered < v->unanswered,
+        "host %u counts %u probes of host %u as unanswered, and it acks", host, tx->unanswered, to);
+    v->una = tx->sent.una;
+    v->ack_seen = tx->ack_seen;
+    v->ack_serial = tx->ack_serial;
+    v->unanswered = tx->unanswered;
+}
+
+/* Nothing follows by itself: then the last packet has asked for an ack, or one before that is not answered yet. */
+static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
+                        uint64_t now_ns)
+{
+    if (s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
+        tx->sent.lost.num || tx->sent.lost_control.num || tx->limited || tx->copy_due ||
+        tx->probes_due || tx->silence_probe || !mrd_list_empty(&tx->refusals) ||
+        !mrd_list_empty(&tx->aborts) || !mrd_list_empty(&tx->closes))
+        return;
+    swarm_check(s, !mrd_seq_before(tx->request_psn, tx->sent.una),
+                "host %u has nothing more for host %u, and asks for no ack", host, to);
+}
+
+/* What is lost does not stay so for longer than the window says. (On the ready list, or by its timer, it has its turn next.) */
+static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *e,
+                       const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    uint32_t to = peer->addr.port - 1;
+
+    if (mrd_context_impl(s->host[host].context)->outbox.count > 0 || tx->hello ||
+        !mrd_list_empty(&peer->ready) || peer->timer_ns <= e->now + USEC_NS)
+        return;
+    swarm_check(s, !tx->sent.lost_control.num,
+                "host %u does not send again what host %u lost, a refusal or an ABORT", host, to);
+    swarm_check(s, !tx->sent.lost.num || !mrd_engine_window_open(e, tx),
+                "host %u does not send again what host %u lost, and the window is open", host, to);
+}
+
+/* What peers share: how much of it one holds. */
+static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
+{
+    switch (what) {
+    case SWARM_POOL_REFUSALS:
+        return peer->num_refusals;
+    case SWARM_POOL_SLOTS:
+        return peer->rx ? peer->rx->slots.num_open : 0;
+    case SWARM_POOL_PENDS:
+        return peer->num_pends;
+    case SWARM_POOL_PAGES:
+        return peer->tx ? peer->tx->sent.num_pages : 0;
+    default:
+        return 0;
+    }
+}
+
+/*
+ * Who took more of a pool since the last look held no more before than were free. What all took since may have been free
+ * then, and more that was taken and given back.
+ */
+static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine *e,
+                        enum swarm_pool what)
+{
+    static const char *const name[] = {"refusals", "open messages", "held back messages",
+                                       "pages of records"};
+    const struct mrd_pool *pool = swarm_pool(s, host, what);
+    uint32_t free = mrd_pool_free(pool), taken = 0;
+
+    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
+        uint32_t seen = s->view[host][peer->addr.port - 1].held[what], now = held(peer, what);
+
+        taken += now > seen ? now - seen : 0;
+    }
+    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
+        struct swarm_view *v = &s->view[host][peer->addr.port - 1];
+        uint32_t now = held(peer, what);
+
+        swarm_check(s, now <= v->held[what] || now <= free + taken + pool->num / 8 + 1,
+                    "host %u lets host %u take %u %s, of %u, and %u are free", host,
+                    peer->addr.port - 1, now, name[what], pool->num, free);
+        v->held[what] = now;
+    }
+}
+
+void swarm_judge_turn(void *arg, uint32_t host)
+{
+    struct swarm *s = arg;
+    struct mrd_engine *e = engine_of(s, host);
+
+    if (!e)
+        return;
+    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
+
+        if (peer->tx) {
+            judge_learnt(s, host, peer->addr.port - 1, peer->tx);
+            judge_asked(s, host, peer->addr.port - 1, peer->tx, e->now);
+            judge_lost(s, host, e, peer);
+        }
+    }
+    for (unsigned what = 0; what < SWARM_POOLS; what++)
+        judge_share(s, host, e, what);
+    if (mrd_rng_below(&s->wire_rng, 1000) < AUDITS) {
+        const char *wrong = mrd_engine_audit(e);
+
+        swarm_check(s, !wrong, "audit of host %u: %s", host, wrong);
+    }
+}
