@@ -478,9 +478,27 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
     return e->num_pds + e->num_mrs + e->num_cqs + e->num_qps + e->num_ahs;
 }
 
+static uint32_t length(const struct mrd_node *list)
+{
+    uint32_t num = 0;
+
+    for (const struct mrd_node *n = list->next; n != list; n = n->next)
+        num++;
+    return num;
+}
+
+static uint32_t gone_in_flows(const struct mrd_peer *peer)
+{
+    uint32_t num = 0;
+
+    for (const struct mrd_node *n = peer->flows_rx.next; n != &peer->flows_rx; n = n->next)
+        num += mrd_container_of(n, const struct mrd_flow_rx, peer_node)->num_gone;
+    return num;
+}
+
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
-    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, gone;
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, wants = 0;
 
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
@@ -490,10 +508,8 @@ const char *mrd_engine_audit(struct mrd_engine *e)
         refusals += p->num_refusals;
         flows += p->num_flows_rx;
         open += p->rx ? p->rx->slots.num_open : 0;
-        gone = p->num_gone;
-        for (struct mrd_node *f = p->flows_rx.next; f != &p->flows_rx; f = f->next)
-            gone -= mrd_container_of(f, struct mrd_flow_rx, peer_node)->num_gone;
-        if (gone)
+        wants += length(&p->wants) + length(&p->readies);
+        if (p->num_gone != gone_in_flows(p))
             return "a peer's number of messages that never come differs from its flows'";
         if (!p->tx)
             continue;
@@ -520,15 +536,14 @@ const char *mrd_engine_audit(struct mrd_engine *e)
         return "records of pending messages, refusals or flows differ from the peers' counts";
     if (open != e->peers.slots.used)
         return "records of open messages leaked";
+    if (wants != e->want_pool.used)
+        return "records of who is to be told of receives leaked";
     if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)
         return "halves leaked";
     for (struct mrd_node *n = e->qp_list.next; n != &e->qp_list; n = n->next) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
-        uint32_t free_msgs = 0;
 
-        for (struct mrd_node *m = qp->free_msgs.next; m != &qp->free_msgs; m = m->next)
-            free_msgs++;
-        if (free_msgs + qp->live_msgs != qp->cap.max_send_wr)
+        if (length(&qp->free_msgs) + qp->live_msgs != qp->cap.max_send_wr)
             return "send slots leaked";
     }
     return NULL;

@@ -186,7 +186,8 @@ struct swarm_begun {
 
 /* What a host knew of another one, last. */
 struct swarm_view {
-    uint32_t epoch, una, ack_serial, unanswered;
+    uint32_t epoch, una, ack_serial, unanswered, unacked;
+    uint64_t stall_seen_ns;
     bool ack_seen;
     uint64_t
         unasked_ns; /* when it sent what asks for no ack, by its clock, if nothing did since; 0: it asks */

@@ -245,7 +245,17 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
 
 /* ---------------------------------------------------------------------------------------- after a turn */
 
-/* What was acked, granted and numbered stays so; and who acks is there. */
+/* Packets that are not acked. */
+static uint32_t unacked(const struct mrd_tx_half *tx)
+{
+    uint32_t n = 0;
+
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++)
+        n += mrd_sent_get(&tx->sent, psn) != NULL;
+    return n;
+}
+
+/* What was acked and numbered stays so; who acks is there, and nobody else. */
 static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx)
 {
     struct swarm_view *v = &s->view[host][to];
@@ -263,6 +273,13 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
     swarm_check(
         s, tx->sent.una == v->una || tx->unanswered < PROBES_OUT || tx->unanswered < v->unanswered,
         "host %u counts %u probes of host %u as unanswered, and it acks", host, tx->unanswered, to);
+    swarm_check(s,
+                tx->unanswered >= v->unanswered || !v->ack_seen ||
+                    tx->ack_serial != v->ack_serial || tx->stall_seen_ns != v->stall_seen_ns ||
+                    unacked(tx) < v->unacked,
+                "host %u takes something for an answer of host %u that tells nothing", host, to);
+    v->unacked = tx->unanswered > 0 ? unacked(tx) : 0;
+    v->stall_seen_ns = tx->stall_seen_ns;
     v->una = tx->sent.una;
     v->ack_seen = tx->ack_seen;
     v->ack_serial = tx->ack_serial;
@@ -336,9 +353,9 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
         struct swarm_view *v = &s->view[host][peer->addr.port - 1];
-        uint32_t now = held(peer, what);
+        uint32_t now = held(peer, what), grown = now > v->held[what] ? now - v->held[what] : 0;
 
-        swarm_check(s, now <= v->held[what] || now <= free + taken + pool->num / 8 + 1,
+        swarm_check(s, !grown || now <= free + taken - grown + pool->num / 8 + 1,
                     "host %u lets host %u take %u %s, of %u, and %u are free", host,
                     peer->addr.port - 1, now, name[what], pool->num, free);
         v->held[what] = now;

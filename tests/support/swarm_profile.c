@@ -65,6 +65,13 @@ static void draw_depth(struct swarm *s)
     c->recv_bytes = c->len_max;
     c->send_depth = SWARM_PICK(s, 64, 128, 4096);
     c->send_cqe = c->send_depth;
+    if (c->messages > 1024 && swarm_chance(s, 700)) { /* more than the order of one flow holds */
+        c->sim.hosts = 2;
+        c->slots = 1;
+        c->one_sided = true;
+        c->send_depth = c->send_cqe = 4096;
+        c->ordered = 1000;
+    }
     c->actions = 100;
     c->burst = 2 * c->messages / c->actions + 2;
     c->pace_ns = SWARM_PICK(s, 500, 30000, 300000);
