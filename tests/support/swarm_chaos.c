@@ -36,11 +36,22 @@ static void make_busy(struct swarm *s, uint32_t host)
                            swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
 }
 
+/* A QP to be given up: mostly the one whose work was posted last, so that some of that is on its way. */
+static int draw_victim(struct swarm *s, uint32_t host)
+{
+    uint32_t last = s->num_messages > 0 ? s->message[s->num_messages - 1].from_qp : 0;
+    int drawn = draw_live_qp(s, host);
+
+    if (s->num_messages > 0 && s->qp[last].host == host && s->qp[last].qp && swarm_chance(s, 700))
+        drawn = (int)last;
+    return drawn;
+}
+
 static void flush_qp(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
 
-    int index = swarm_is_live(s, host) ? draw_live_qp(s, host) : SWARM_NO_QP;
+    int index = swarm_is_live(s, host) ? draw_victim(s, host) : SWARM_NO_QP;
 
     if (index < 0 || s->qp[index].error)
         return;
@@ -58,7 +69,7 @@ static void replace_qp(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
 
-    int index = swarm_is_live(s, host) ? draw_live_qp(s, host) : SWARM_NO_QP;
+    int index = swarm_is_live(s, host) ? draw_victim(s, host) : SWARM_NO_QP;
 
     if (index < 0)
         return;
