@@ -342,8 +342,9 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     static const char *const name[] = {"refusals", "open messages", "held back messages",
                                        "pages of records"};
     const struct mrd_pool *pool = swarm_pool(s, host, what);
-    /* Of pages, one for each peer is kept for refusals. */
+    /* Of pages, one for each peer is kept for refusals, which some have. */
     uint32_t kept = what == SWARM_POOL_PAGES ? e->peers.max : 0, taken = 0;
+    uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 
     for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
@@ -357,7 +358,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
         struct swarm_view *v = &s->view[host][peer->addr.port - 1];
         uint32_t now = held(peer, what), grown = now > v->held[what] ? now - v->held[what] : 0;
 
-        swarm_check(s, !grown || now <= free + taken - grown + (pool->num - kept) / 8 + 1,
+        swarm_check(s, !grown || now <= free + taken - grown + slack,
                     "host %u lets host %u take %u %s, of %u, and %u are free", host,
                     peer->addr.port - 1, now, name[what], pool->num, free);
         v->held[what] = now;

@@ -72,6 +72,9 @@ static void draw_depth(struct swarm *s)
         c->send_depth = c->send_cqe = 4096;
         c->ordered = 1000;
     }
+    c->pool[SWARM_POOL_SLOTS] = SWARM_PICK(s, 0, 4, 16);
+    c->pool[SWARM_POOL_PENDS] = SWARM_PICK(s, 0, 16, 64);
+    c->pool[SWARM_POOL_PAGES] = SWARM_PICK(s, 0, 4, 8);
     c->actions = 100;
     c->burst = 2 * c->messages / c->actions + 2;
     c->pace_ns = SWARM_PICK(s, 500, 30000, 300000);
