@@ -133,6 +133,7 @@ void swarm_destroy_qp(struct swarm *s, uint32_t index)
     swarm_tell(s, "QP %u of host %u is destroyed", index, qp->host);
     swarm_check_arrived(s, index);
     swarm_check(s, mrd_destroy_qp(qp->qp) == 0, "destroy_qp: %s", mrd_last_error());
+    swarm_poll_host(s, qp->host); /* what ended while it waited for the device, before the QP did */
     ledger_abandon(&s->ledger, qp->host, qp->life, qp->num);
     qp->qp = NULL;
     s->host[qp->host].qp[qp->slot] = SWARM_NO_QP;
