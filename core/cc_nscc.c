@@ -459,8 +459,8 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         /* Before the first sample there is no RTT to pace a window below one packet by. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
         mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);
-        cc->elastic.cwnd_bytes =
-            cc->cwnd_bytes; /* a test or a drain that ends later does not undo it */
+        /* A test or a drain that ends later does not undo it. */
+        cc->elastic.cwnd_bytes = cc->cwnd_bytes;
         cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
         cc->slow_start = false;
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);

@@ -158,8 +158,7 @@ struct mrd_peer {
     uint32_t rx_inc, rx_epoch;
     uint64_t rx_patience_ns; /* how long the sender of that space waits for acks */
     uint32_t num_pends, num_refusals, num_flows_rx; /* records of shared pools that are for it */
-    uint32_t
-        num_gone; /* places in its flows for which nothing will come, and what comes before them has not */
+    uint32_t num_gone;                              /* num_gone of all its received flows */
     uint64_t heard_ns;
     struct mrd_tx_half *tx;
     struct mrd_rx_half *rx; /* HELD only */
