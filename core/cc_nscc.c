@@ -371,7 +371,7 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, doubl
         return;
     }
     switch (mrd_elastic_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
-                              cc->cwnd_bytes)) {
+                              cc->cwnd_bytes, cc->config.packet_bytes)) {
     case MRD_ELASTIC_CUT:
         cc->cwnd_bytes =
             greater(cc->cwnd_bytes * x->factor, got_through_bytes(cc, ack->rtt_min_ns));

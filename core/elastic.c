@@ -26,13 +26,22 @@ void mrd_elastic_reset(struct mrd_elastic *x)
 
 /*
  * To less than what got through when so much of it was lost: where it rose from nothing, twice its mean is what is lost
- * now; and in a test the cut must show.
+ * now; and in a test the cut must show. Where one packet at a time is in flight a loss holds up what follows it, and the
+ * share tells too little of what was too much: there each step of a test is one such cut more, and the share is compared
+ * with that before the first.
  */
 static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
                                 double lost, double sent)
 {
-    x->share = lost / sent;
-    x->factor = greater(1 - tune->margin - 2 * x->share, tune->factor_least);
+    double share = lost / sent;
+    double once = greater(1 - tune->margin - 2 * share, tune->factor_least);
+    bool deeper = x->testing && x->one_at_a_time && x->steps > 1;
+
+    if (!deeper)
+        x->share = share;
+    x->factor = once;
+    for (uint32_t i = 1; deeper && i < x->steps; i++)
+        x->factor = greater(x->factor * once, tune->factor_least);
     x->wait = mrd_tune_count(tune->wait_rtts);
     count_anew(x);
     return MRD_ELASTIC_CUT;
@@ -43,13 +52,14 @@ static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_ela
  * were lost, and of the next ones fewer would be whatever the window.
  */
 static enum mrd_elastic_act alarm(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                  double cwnd_bytes)
+                                  double cwnd_bytes, double packet_bytes)
 {
     bool limited = x->gain > 0;
 
     x->testing = !limited || ++x->cuts > mrd_tune_count(tune->cuts);
     if (x->testing) {
         x->cwnd_bytes = cwnd_bytes;
+        x->one_at_a_time = cwnd_bytes < packet_bytes;
         x->steps = 0;
     }
     if (limited) {
@@ -98,7 +108,8 @@ static enum mrd_elastic_act judge(struct mrd_elastic *x, const struct mrd_tune_e
 }
 
 enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                       double sent, double lost, double cwnd_bytes)
+                                       double sent, double lost, double cwnd_bytes,
+                                       double packet_bytes)
 {
     double ignored = greater(tune->ignored_share, tune->usual_times * x->usual);
 
@@ -127,5 +138,5 @@ enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_t
     if (x->excess < (x->gain > 0 ? tune->limited_packets : tune->alarm_packets) ||
         x->lossy < (x->gain > 0 ? tune->limited_rounds : tune->alarm_rounds))
         return MRD_ELASTIC_NONE;
-    return alarm(x, tune, cwnd_bytes);
+    return alarm(x, tune, cwnd_bytes, packet_bytes);
 }

@@ -28,6 +28,7 @@ enum mrd_elastic_act {
 
 struct mrd_elastic {
     bool testing;         /* the window is held */
+    bool one_at_a_time;   /* it was below one packet when the test began */
     uint32_t steps;       /* cuts of this test */
     uint32_t wait;        /* rounds until losses are of packets sent after the cut */
     uint32_t cuts;        /* since the last test */
@@ -37,7 +38,7 @@ struct mrd_elastic {
     double sent, lost;    /* packets since `excess` left zero, or since the test's last cut */
     double rounds, lossy; /* round trips since then, and those of them that lost something */
     double recent_sent, recent_lost; /* packets of the last round trips */
-    double share;                    /* lost before that cut */
+    double share;                    /* lost before that cut, or before the test's first */
     double usual;                    /* lost whatever the window was */
     double cwnd_bytes;               /* before the test */
     double factor;
@@ -45,7 +46,8 @@ struct mrd_elastic {
 
 /* A round trip is over in which `sent` packets were acked or declared lost, `lost` of them lost. */
 enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                       double sent, double lost, double cwnd_bytes);
+                                       double sent, double lost, double cwnd_bytes,
+                                       double packet_bytes);
 /* Something else explains the losses: the window grows as usual. What share is usual stays known. */
 void mrd_elastic_reset(struct mrd_elastic *x);
 
