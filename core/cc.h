@@ -88,6 +88,16 @@ struct mrd_cc_queue_losses {
     uint32_t rounds;
 };
 
+/* Is the delay that comes with losses a queue's, or is it how late the hosts are? */
+struct mrd_cc_jitter {
+    double last_ns;                 /* RTT of the last sample */
+    double jump_ns, rtt_ns;         /* mean change from sample to sample, and mean RTT */
+    double least_ns, least_prev_ns; /* RTT since `samples` began, and in as many before */
+    uint32_t samples;
+    double sent, lost; /* packets of the last round trips */
+    bool hosts;        /* it is the hosts */
+};
+
 /* Losses that cut the window, until it is known that they were losses. */
 struct mrd_cc_undo {
     uint32_t packets;  /* that are to turn out as none; 0: nothing to undo */
@@ -124,6 +134,7 @@ struct mrd_cc {
     uint32_t loss_delay_rounds; /* until that is forgotten */
     double loss_delay_ns; /* the queue that losses come at in a network without marks; 0: unknown */
     struct mrd_cc_queue_losses queue_losses;
+    struct mrd_cc_jitter jitter;
     double length_ns; /* mean RTT less queues; 0: no sample yet */
     struct mrd_cc_watch watch;
     struct mrd_cc_undo undo;

@@ -23,7 +23,7 @@
  * window is so small for some RTTs that it makes none.
  *
  * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and delay is weaker
- * evidence. Four things then differ:
+ * evidence. Five things then differ:
  *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late wakeup is not
  *    (on that signal the controller did as well as on the mean);
  *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What is thought safe to send
@@ -31,6 +31,8 @@
  *    would drive it to nothing. Marks, losses at a queue, and loss above an eighth, take it lower;
  *  - losses at a queue cut by a quarter at least, about as TCP's do, which may be beside us. By their share alone TCP was
  *    starved; with a target below the delay that they came at, we were;
+ *  - where much is lost while the delay jumps from packet to packet, and at times there is none, it is the hosts', not that
+ *    of a queue that drops (hosts_are_late()): the losses are tested as those without a queue are;
  *  - the window is not held below 3 measured BDP: only a growing window can find a greater rate.
  */
 #include "core/cc.h"
@@ -79,10 +81,30 @@ static void nscc_init(struct mrd_cc *cc)
     (void)cc; /* what mrd_cc_init() set is the start */
 }
 
+static void sample_jitter(struct mrd_cc *cc, double rtt_ns)
+{
+    struct mrd_cc_jitter *j = &cc->jitter;
+    double gain = constants(cc)->jitter_gain;
+    double jump_ns = rtt_ns > j->last_ns ? rtt_ns - j->last_ns : j->last_ns - rtt_ns;
+
+    if (j->last_ns > 0) {
+        j->jump_ns += (jump_ns - j->jump_ns) * gain;
+        j->rtt_ns += (rtt_ns - j->rtt_ns) * gain;
+    }
+    j->last_ns = rtt_ns;
+    if (j->samples++ >= constants(cc)->jitter_samples) {
+        j->least_prev_ns = j->least_ns;
+        j->samples = 1;
+    }
+    if (j->samples == 1 || rtt_ns < j->least_ns)
+        j->least_ns = rtt_ns;
+}
+
 static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (ack->rtt_ns == 0)
         return;
+    sample_jitter(cc, (double)ack->rtt_ns);
     double sample_ns = mrd_cc_queue_ns(cc, ack);
     if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
         cc->watch.after_ns = sample_ns;
@@ -308,6 +330,41 @@ static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
     return delay_ns >= tune->queue_loss_share * base_ns ? delay_ns : 0;
 }
 
+/* Hosts are sometimes not late at all, a queue that drops never drains: the least of many round trips tells of it. */
+static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    const struct mrd_cc_jitter *j = &cc->jitter;
+    double least_ns = j->least_ns < j->least_prev_ns ? j->least_ns : j->least_prev_ns;
+    double some_ns = constants(cc)->jitter_queue * (j->rtt_ns - (double)rtt_min_ns);
+    double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+
+    return least_ns - (double)rtt_min_ns >
+           greater(some_ns, constants(cc)->queue_loss_share * base_ns);
+}
+
+/*
+ * Losses stay many although the window is cut for a queue. But round trips differ from one to the next, and some are as
+ * short as ever, which those through a full queue are not: hosts are late, and a policer may lose the packets. Until that
+ * changes, or little is lost and nothing looks into it.
+ */
+static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    struct mrd_cc_jitter *j = &cc->jitter;
+    bool idle = cc->elastic.gain == 0 && !cc->elastic.testing;
+    double jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? 0.5 : 1);
+
+    j->sent += cc->sent_rtt - j->sent * tune->jitter_fades;
+    j->lost += cc->losses_rtt - j->lost * tune->jitter_fades;
+    if (rate_known(cc) || j->jump_ns < jump_ns || queue_stands(cc, rtt_min_ns))
+        j->hosts = false;
+    else if (j->lost >= tune->jitter_packets && j->lost > tune->jitter_loss * j->sent)
+        j->hosts = true;
+    else if (idle && j->lost < tune->jitter_loss / 4 * j->sent)
+        j->hosts = false;
+    return j->hosts;
+}
+
 /*
  * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much; where
  * the rate is known it grows slowly when the delay comes near to what it was. Without a queue they are random.
@@ -398,6 +455,8 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 
     double queue_ns = dropping_queue_ns(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
 
+    if (hosts_are_late(cc, ack->rtt_min_ns))
+        queue_ns = 0;
     lost_round(cc, ack, target_ns, queue_ns);
     elastic_round(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)

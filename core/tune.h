@@ -89,6 +89,14 @@
     X(nscc, queue_loss_least,   0.25,     "cut by them, at least, where the rate is unknown")      \
     X(nscc, queue_loss_life,    100,      "RTTs without one until that delay is forgotten")        \
     X(nscc, queue_loss_rise,    1.0 / 64, "base RTTs an RTT: until more delay is tried again")     \
+    /* A full queue changes round trips by a twentieth, late hosts by a fifth and more. */         \
+    X(nscc, jitter_gain,        1.0 / 32, "gain of the mean change of the RTT, sample to sample")  \
+    X(nscc, jitter_share,       0.15,     "of the RTT: a mean change that no queue makes")         \
+    X(nscc, jitter_samples,     64,       "samples: half window of the least RTT, for a queue")    \
+    X(nscc, jitter_queue,       0.2,      "of the mean RTT less the least: a queue leaves more")   \
+    X(nscc, jitter_loss,        1.0 / 16, "share lost with it that is looked into")                \
+    X(nscc, jitter_packets,     8,        "packets lost, likewise")                                \
+    X(nscc, jitter_fades,       1.0 / 128, "of the packets for that, forgotten in an RTT")         \
     X(nscc, floor_loss_share,   1.0 / 8,  "above this share of loss a cut by delay has no floor")
 
 #define MRD_TUNE_ELASTIC(X)                                                                        \

@@ -4,6 +4,7 @@
  * others. The rate before and after, of one pair of hosts that always has something to send.
  */
 #include "core/engine_impl.h"
+#include "core/rng.h"
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
 #include "tests/support/wiretap.h"
@@ -381,6 +382,63 @@ static void sim_no_marks__many_senders_share(void **state)
     }
 }
 
+/* Holds what comes back from the targets for a random time; in order for each sender. */
+struct late_hosts {
+    const struct sim_world *w;
+    struct mrd_rng rng;
+    uint32_t targets; /* the first */
+    uint64_t way_ns, late_ns, due_ns[SIM_HOSTS_MAX];
+};
+
+static enum mrd_sim_verdict hold(void *arg, struct mrd_sim_datagram *d)
+{
+    struct late_hosts *l = arg;
+    uint64_t at_ns;
+
+    if (d->from < l->targets)
+        return MRD_SIM_PASS;
+    at_ns = mrd_sim_now(l->w->sim) + l->way_ns + mrd_rng_below(&l->rng, (uint32_t)l->late_ns);
+    if (at_ns < l->due_ns[d->to])
+        at_ns = l->due_ns[d->to];
+    l->due_ns[d->to] = at_ns;
+    assert_int_equal(mrd_sim_inject(l->w->sim, d->from, d->to, d->data, d->len, at_ns), 0);
+    return MRD_SIM_DROP;
+}
+
+/* Acks come late by as much as the queue takes: what is lost is the queue's all the same, and all give way. */
+static void sim_no_marks__senders_with_late_acks_share(void **state)
+{
+    enum { SENDERS = 4, SEEDS = 2 };
+    static const struct mrd_sim_topology topology = {
+        2 * SENDERS, 2, 0, {{SENDERS, 1, 0, 10000000000, 2000, 0}, {2, 0, 0, 1000000000, 2000, 0}}};
+
+    (void)state;
+    for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){
+            .seed = seed, .topology = &topology, .paths = PATHS, .queue_bytes = 50000});
+        struct late_hosts late = {
+            .w = w, .targets = SENDERS, .way_ns = 8000, .late_ns = 300 * USEC_NS};
+        double gbps[SENDERS], sum = 0;
+        struct pump pumps[SENDERS];
+
+        mrd_rng_init(&late.rng, seed);
+        mrd_sim_set_tap(w->sim, hold, &late);
+        sim_like_sockets(w);
+        for (uint32_t k = 0; k < SENDERS; k++)
+            pump_start(&pumps[k], w, k, SENDERS + k);
+        pump_run(pumps, SENDERS, 500 * MSEC_NS, NULL);
+        pump_run(pumps, SENDERS, 1000 * MSEC_NS, gbps);
+        for (int k = 0; k < SENDERS; k++)
+            sum += gbps[k];
+        for (int k = 0; k < SENDERS; k++) {
+            test_check(seed, gbps[k] >= 0.4 * sum / SENDERS, "sender %d has %.3f of %.3f Gb/s", k,
+                       gbps[k], sum);
+            pump_stop(&pumps[k]);
+        }
+        sim_world_destroy(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +452,7 @@ int main(void)
         cmocka_unit_test(sim_no_marks__late_joiner_at_a_deep_queue),
         cmocka_unit_test(sim_no_marks__late_joiner_at_a_short_queue),
         cmocka_unit_test(sim_no_marks__many_senders_share),
+        cmocka_unit_test(sim_no_marks__senders_with_late_acks_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

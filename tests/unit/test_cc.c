@@ -480,6 +480,42 @@ static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
     assert_true(packets(f) > 1.1 * held);
 }
 
+/*
+ * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else it is a queue's, whether
+ * acks are late or not.
+ */
+static void nscc_ack__late_hosts_are_no_queue(void **state)
+{
+    static const struct {
+        uint64_t least_ns, jump_ns;
+        bool hosts;
+    } table[] = {{140000, 1000, false},
+                 {58000, 1000, false},
+                 {160000, 180000, false},
+                 {60000, 180000, true}};
+    struct cc_fixture *f = *state;
+
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        begin(f, "nscc", &sockets);
+        f->ack.srtt_ns = 150000;
+        f->ack.rtt_min_ns = 50000;
+        leave_slow_start(f, 4);
+        for (unsigned i = 0; i < 400; i++) {
+            f->ack.rtt_ns = table[k].least_ns + i % 2 * table[k].jump_ns;
+            acks(f, 1, 0.25);
+            if (i % 8 == 0)
+                lose(f, 4);
+        }
+        assert_int_equal(f->cc.jitter.hosts, table[k].hosts);
+        if (table[k].hosts)
+            assert_true(f->cc.elastic.testing || f->cc.elastic.gain > 0);
+    }
+    /* From now on it does not jump: a queue may have come. */
+    f->ack.rtt_ns = 150000;
+    acks(f, 400, 100);
+    assert_false(f->cc.jitter.hosts);
+}
+
 static void dctcp_lost__halves(void **state)
 {
     struct cc_fixture *f = *state;
@@ -743,6 +779,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__delay_alone_leaves_start_window),
         cmocka_unit_test(dctcp_ack__alpha),
         cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
+        cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
         cmocka_unit_test(dctcp_lost__halves),
         cmocka_unit_test(none_ack__constant),
         cmocka_unit_test(mrd_cc_queue_ns__length_counts_in_bdp),
