@@ -25,6 +25,7 @@ static void perf_options_parse__defaults(void **state)
     assert_int_equal(options.params.size_bytes, 65536);
     assert_int_equal(options.port, 4793);
     assert_int_equal(options.params.interval_ms, 10);
+    assert_string_equal(options.params.wait, "auto");
     assert_string_equal(options.host, "");
     good("send_lat host.example");
     assert_int_equal(options.params.size_bytes, 2);
@@ -60,7 +61,8 @@ static void perf_options_parse__ours(void **state)
     (void)state;
     good("write_bw --source-ports 5000-5003,6000 --spray rr --cc dctcp --order msg --verify --drop "
          "0.01 "
-         "--local --bind 1,0 --seed 7 --interval 5 -6 --out_json --out_json_file /tmp/x");
+         "--local --bind 1,0 --seed 7 --interval 5 --wait sleep -6 --out_json --out_json_file "
+         "/tmp/x");
     assert_int_equal(options.num_source_ports, 5);
     assert_int_equal(options.source_ports[3], 5003);
     assert_int_equal(options.source_ports[4], 6000);
@@ -75,6 +77,7 @@ static void perf_options_parse__ours(void **state)
     assert_int_equal(options.cpus[1], 0);
     assert_int_equal(options.params.seed, 7);
     assert_int_equal(options.params.interval_ms, 5);
+    assert_string_equal(options.params.wait, "sleep");
     assert_string_equal(options.out_json_file, "/tmp/x");
     good("write_bw --drop 1% --paths 16 --bind-address 127.0.0.1 --forever");
     assert_int_equal(options.params.drop_ppm, 10000);
@@ -146,6 +149,7 @@ static void perf_options_parse__bad_values(void **state)
     bad("write_bw --order all", "neither none nor msg");
     bad("write_bw --bind 1,2,3 --local", "--bind");
     bad("write_bw --interval 0", "--interval");
+    bad("write_bw --wait forever", "auto, spin, sleep");
     bad("write_bw --transport pigeon", "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp");
     bad("write_bw --seed x", "--seed");
 }

@@ -108,6 +108,8 @@ int mrd_bw_client(struct perf_run *run)
         now_ns = perf_now_ns();
         client_sample(run, now_ns);
         if (rc >= 0)
+            rc = mrd_run_wait(run, now_ns, rc > 0);
+        if (rc == 0)
             rc = perf_run_tick(run, now_ns, run->sent);
         if (rc < 0)
             return rc;
@@ -118,10 +120,11 @@ int mrd_bw_client(struct perf_run *run)
 /* Called while the client waits for the findings. */
 int mrd_bw_idle(struct perf_run *run)
 {
+    uint64_t now_ns = perf_now_ns();
     int rc = client_poll(run);
 
-    client_sample(run, perf_now_ns());
-    return rc < 0 ? rc : 0;
+    client_sample(run, now_ns);
+    return rc < 0 ? rc : mrd_run_wait(run, now_ns, rc > 0);
 }
 
 static void check_message(struct perf_run *run, const struct mrd_wc *wc)
@@ -206,7 +209,9 @@ static int server_loop(struct perf_run *run)
         if (n < 0)
             return n;
         uint64_t now_ns = perf_now_ns();
-        int rc = perf_run_tick(run, now_ns, run->received);
+        int rc = mrd_run_wait(run, now_ns, n > 0);
+        if (rc == 0)
+            rc = perf_run_tick(run, now_ns, run->received);
         if (rc)
             return rc;
         if (now_ns >= count_ns || (n && run->meter.first_ns == 0)) {

@@ -3,7 +3,7 @@
  * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
  * run_mrd.c opens, exchanges and reports; mrd_bufs.c says where messages lie; mrd_meet.c makes
- * contact; mrd_post.c posts; mrd_bw.c and mrd_lat.c are the tests.
+ * contact; mrd_post.c posts; mrd_wait.c waits; mrd_bw.c and mrd_lat.c are the tests.
  */
 #ifndef MRD_PERF_MRD_RUN_H
 #define MRD_PERF_MRD_RUN_H
@@ -33,6 +33,14 @@ struct mrd_run_qp {
     uint32_t num_recvs;
     struct mrd_recv_wr *repost_head, **repost_tail; /* taken, to be posted again */
     uint32_t num_repost;
+};
+
+/* For packets: by polling, or asleep. */
+struct mrd_run_wait {
+    uint64_t busy_ns;   /* when a packet or a completion came last */
+    uint64_t looked_ns; /* when it was asked last whether others want this core */
+    uint64_t waited_ns; /* for the core, until the last look */
+    bool shared;        /* they do */
 };
 
 struct mrd_run {
@@ -68,6 +76,7 @@ struct mrd_run {
     struct perf_verifier verifier;
     uint64_t credit; /* the client: messages below were checked; the server: told so far */
     bool verifier_ready;
+    struct mrd_run_wait wait;
 };
 
 /* mrd_bufs.c */
@@ -103,6 +112,15 @@ uint64_t mrd_counter_value(struct mrd_run *m, int index);
 
 /* mrd_meet.c: make the peers known to each other. 0 or -errno with run->error. */
 int mrd_meet(struct perf_run *run);
+
+/* mrd_wait.c */
+/*
+ * Nothing is to be done until a packet comes, unless `busy`: there was a completion. Goes on polling at once where the core
+ * is ours alone. Where others want it, polling takes it from them, the other end of the transfer perhaps, until the
+ * scheduler takes it from us for some milliseconds: there, sleeps when no packet came for a while. 0 or -errno with
+ * run->error.
+ */
+int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy);
 
 int mrd_bw_client(struct perf_run *run);
 int mrd_bw_idle(struct perf_run *run);

@@ -23,6 +23,7 @@ enum {
     OPT_BIND_ADDRESS,
     OPT_SEED,
     OPT_INTERVAL,
+    OPT_WAIT,
     OPT_TRANSPORT,
     OPT_TRANSPORTS,
     OPT_REPEAT,
@@ -71,6 +72,7 @@ static const struct option long_options[] = {
     {"bind-address", required_argument, NULL, OPT_BIND_ADDRESS},
     {"seed", required_argument, NULL, OPT_SEED},
     {"interval", required_argument, NULL, OPT_INTERVAL},
+    {"wait", required_argument, NULL, OPT_WAIT},
     {"transport", required_argument, NULL, OPT_TRANSPORT},
     {"transports", required_argument, NULL, OPT_TRANSPORTS},
     {"repeat", required_argument, NULL, OPT_REPEAT},
@@ -286,6 +288,8 @@ static int take_ours(struct parse *p, int opt)
         return 0;
     case OPT_INTERVAL:
         return number_u32(p, "--interval", 1, PERF_INTERVAL_MS_MAX, &params->interval_ms);
+    case OPT_WAIT:
+        return copy_text(p, "--wait", params->wait, sizeof(params->wait));
     case OPT_TRANSPORT:
         p->given.transport = true;
         return copy_text(p, "--transport", params->transport, sizeof(params->transport));

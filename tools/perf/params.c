@@ -68,6 +68,7 @@ void perf_params_init(struct perf_params *params)
         .inline_bytes = -1,
         .seed = 1,
         .interval_ms = 10,
+        .wait = "auto",
     };
 }
 
@@ -200,6 +201,7 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive", NULL};
     static const char *const ccs[] = {"nscc", "dctcp", "swift", "none", NULL};
     static const char *const entropies[] = {"auto", "ah", "qp", "qpair", NULL};
+    static const char *const waits[] = {"auto", "spin", "sleep", NULL};
     const struct {
         const char *what;
         uint64_t value, low, high;
@@ -229,7 +231,8 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
     }
     if (check_name(p->spray, sprays, "spray policy", error, len) ||
         check_name(p->cc, ccs, "congestion control", error, len) ||
-        check_name(p->entropy, entropies, "entropy", error, len))
+        check_name(p->entropy, entropies, "entropy", error, len) ||
+        check_name(p->wait, waits, "way to wait", error, len))
         return -EINVAL;
     return check_together(p, error, len);
 }

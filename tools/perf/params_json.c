@@ -31,6 +31,7 @@ void perf_params_to_json(const struct perf_params *p, struct json_object *object
     json_object_object_add(object, "spray", json_object_new_string(p->spray));
     json_object_object_add(object, "cc", json_object_new_string(p->cc));
     json_object_object_add(object, "entropy", json_object_new_string(p->entropy));
+    json_object_object_add(object, "wait", json_object_new_string(p->wait));
 #define PUT(member)                                                                                \
     json_object_object_add(object, #member, json_object_new_uint64((uint64_t)p->member));
     NUMBERS(PUT)
@@ -56,7 +57,8 @@ int perf_params_from_json(struct perf_params *p, struct json_object *object)
     if (!test || perf_test_find(test, &got.test))
         return -EPROTO;
     if (get_name(object, "transport", got.transport) || get_name(object, "spray", got.spray) ||
-        get_name(object, "cc", got.cc) || get_name(object, "entropy", got.entropy))
+        get_name(object, "cc", got.cc) || get_name(object, "entropy", got.entropy) ||
+        get_name(object, "wait", got.wait))
         return -EPROTO;
 #define GET(member)                                                                                \
     if (perf_json_get_u64(object, #member, &value))                                                \

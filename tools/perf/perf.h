@@ -72,6 +72,7 @@ struct perf_params {
     char spray[PERF_NAME_BYTES];   /* empty: the library's default */
     char cc[PERF_NAME_BYTES];      /* likewise */
     char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
+    char wait[PERF_NAME_BYTES];    /* auto, spin or sleep: for packets, over sockets */
     bool ordered;                  /* --order msg */
     bool verify;
     uint32_t drop_ppm;

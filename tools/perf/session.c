@@ -13,7 +13,7 @@
 #include "tools/perf/transport.h"
 
 enum {
-    LANGUAGE = 2, /* of the control connection; both ends must speak the same */
+    LANGUAGE = 3, /* of the control connection; both ends must speak the same */
     HELLO_TIMEOUT_MS = 10 * 1000,
     CLOCK_ROUNDS = 8,
 };
