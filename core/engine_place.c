@@ -205,7 +205,7 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
     if (code || old)
         return code;
     if (part->op == MRD_OP_SEND)
-        mrd_reasm_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
+        mrd_slot_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
     else if (part->len)
         memcpy((void *)(uintptr_t)part->addr, payload, part->len);
     wc = recv_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
@@ -302,18 +302,18 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
                              enum mrd_place_end *end)
 {
     struct mrd_slot *slot;
-    enum mrd_reasm_verdict verdict = mrd_slots_judge(&peer->rx->slots, part->id, &slot);
+    enum mrd_slot_verdict verdict = mrd_slots_judge(&peer->rx->slots, part->id, &slot);
     uint8_t code;
 
-    if (verdict == MRD_REASM_DROP)
+    if (verdict == MRD_SLOT_DROP)
         return TAKEN;
     if (part->offset > part->total || part->len > part->total - part->offset || !part->len)
         return MRD_REFUSE_INVALID;
-    if (verdict == MRD_REASM_BEGIN) {
+    if (verdict == MRD_SLOT_BEGIN) {
         code = begin_slot(e, peer, part, &slot);
         if (!slot)
             return code;
-    } else if (!mrd_reasm_agrees(slot, part)) {
+    } else if (!mrd_slot_agrees(slot, part)) {
         mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
         return MRD_REFUSE_INVALID;
     }
@@ -323,10 +323,10 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         return code;
     }
     if (payload && slot->op == MRD_OP_SEND)
-        mrd_reasm_scatter(slot->recv->sge, slot->recv->num_sge, part->offset, payload, part->len);
+        mrd_slot_scatter(slot->recv->sge, slot->recv->num_sge, part->offset, payload, part->len);
     else if (payload)
         memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
-    mrd_reasm_came(slot, part, psn);
+    mrd_slot_came(slot, part, psn);
     slot->got += part->len;
     if (slot->got == slot->total) {
         struct bound b = slot_bound(slot);
@@ -347,7 +347,7 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
 {
     struct mrd_slot *slot;
 
-    if (mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_REASM_DROP)
+    if (mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_SLOT_DROP)
         return;
     if (slot)
         mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
@@ -486,11 +486,11 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
         return true;
     if (part->flags & MRD_PART_MULTI) {
         switch (mrd_slots_judge(&peer->rx->slots, part->id, &slot)) {
-        case MRD_REASM_DROP:
+        case MRD_SLOT_DROP:
             return true;
-        case MRD_REASM_GO_ON:
-            return part->len && mrd_reasm_agrees(slot, part) && slot_memory_valid(e, slot);
-        case MRD_REASM_BEGIN:
+        case MRD_SLOT_GO_ON:
+            return part->len && mrd_slot_agrees(slot, part) && slot_memory_valid(e, slot);
+        case MRD_SLOT_BEGIN:
             break;
         }
         if (!part->len || part->offset > part->total || part->len > part->total - part->offset ||

@@ -18,8 +18,8 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
         (*peer)->rx_epoch != head->epoch ||
         (head->dst_inc && head->dst_inc != e->config.incarnation))
         return NULL;
-    if (mrd_slots_judge(&(*peer)->rx->slots, part->id, &slot) != MRD_REASM_GO_ON ||
-        !mrd_reasm_agrees(slot, part))
+    if (mrd_slots_judge(&(*peer)->rx->slots, part->id, &slot) != MRD_SLOT_GO_ON ||
+        !mrd_slot_agrees(slot, part))
         return NULL;
     return slot;
 }
@@ -57,7 +57,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
         return 0;
     len = segment_len - head.head_len;
     offset = part.offset;
-    if (!mrd_reasm_is_even(slot, &part, head.psn, len))
+    if (!mrd_slot_is_even(slot, &part, head.psn, len))
         return 0;
     for (n = 0; n < segments && n < MRD_PLAN_SEGMENTS_MAX; n++, offset += len) {
         uint32_t rest = total_len - n * segment_len;

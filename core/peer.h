@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/ack.h"
 #include "core/cc.h"
 #include "core/flow.h"
 #include "core/hash.h"
@@ -25,8 +24,9 @@
 #include "core/packet.h"
 #include "core/path.h"
 #include "core/pool.h"
-#include "core/reasm.h"
+#include "core/rcv.h"
 #include "core/sent.h"
+#include "core/slot.h"
 #include "core/spray.h"
 
 /* Messages from a queue pair to one of a peer that have something to be sent, or wait for receives there. */

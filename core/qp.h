@@ -15,7 +15,7 @@
 #include "core/hash.h"
 #include "core/list.h"
 #include "core/mr.h"
-#include "core/msg_tx.h"
+#include "core/msg.h"
 
 struct mrd_recv {
     struct mrd_node node; /* posted or free list; on none while bound to a message */

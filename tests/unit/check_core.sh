@@ -49,7 +49,7 @@ awk '
         if (from ~ /^(spray|cc)_/)
             return to == substr(from, 1, index(from, "_") - 1) ".c"
         if (from == "peer.c")
-            return to ~ /^(path|sent|ack|loss|cc|spray|ids|reasm)\.c$/ && symbol ~ /_(init|fini)$/
+            return to ~ /^(path|sent|rcv|loss|cc|spray|ids|slot)\.c$/ && symbol ~ /_(init|fini)$/
         return 0
     }
 

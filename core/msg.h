@@ -11,8 +11,8 @@
  *
  * Legal states: FREE -> QUEUED -> SENDING -> (DONE | RNR_WAIT -> QUEUED | CANCELLED) -> FREE.
  */
-#ifndef MRD_CORE_MSG_TX_H
-#define MRD_CORE_MSG_TX_H
+#ifndef MRD_CORE_MSG_H
+#define MRD_CORE_MSG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * Two marks a PSN: received (never executed again) and held (received, but its refusal is not acked yet, so an ack
  * must not report it: a lost refusal would turn into a success).
  */
-#ifndef MRD_CORE_ACK_H
-#define MRD_CORE_ACK_H
+#ifndef MRD_CORE_RCV_H
+#define MRD_CORE_RCV_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/ack.h"
+#include "core/rcv.h"
 
 #include <assert.h>
 #include <string.h>

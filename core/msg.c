@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/msg_tx.h"
+#include "core/msg.h"
 
 #include <string.h>
 

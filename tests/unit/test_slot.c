@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/reasm.h"
+#include "core/slot.h"
 #include "tests/unit/unit_alloc.h"
 
 static struct mrd_slots slots;
@@ -26,7 +26,7 @@ static void end(struct unit_alloc *alloc)
     assert_int_equal(alloc->live_bytes, 0);
 }
 
-static enum mrd_reasm_verdict judge(uint32_t id)
+static enum mrd_slot_verdict judge(uint32_t id)
 {
     struct mrd_slot *slot;
 
@@ -45,28 +45,28 @@ static void mrd_slots_judge__table(void **state)
         struct mrd_slot *slot, *found;
 
         begin(&alloc, 4);
-        assert_int_equal(judge(id), MRD_REASM_BEGIN);
-        assert_int_equal(judge(lower), MRD_REASM_BEGIN);
+        assert_int_equal(judge(id), MRD_SLOT_BEGIN);
+        assert_int_equal(judge(lower), MRD_SLOT_BEGIN);
         slot = mrd_slots_open(&slots, id);
-        assert_int_equal(mrd_slots_judge(&slots, id, &found), MRD_REASM_GO_ON);
+        assert_int_equal(mrd_slots_judge(&slots, id, &found), MRD_SLOT_GO_ON);
         assert_ptr_equal(found, slot);
-        assert_int_equal(mrd_slots_judge(&slots, higher, &found), MRD_REASM_BEGIN);
+        assert_int_equal(mrd_slots_judge(&slots, higher, &found), MRD_SLOT_BEGIN);
         assert_ptr_equal(found, slot); /* it has to be given up first */
-        assert_int_equal(mrd_slots_judge(&slots, lower, &found), MRD_REASM_DROP);
+        assert_int_equal(mrd_slots_judge(&slots, lower, &found), MRD_SLOT_DROP);
         assert_null(found);
-        assert_int_equal(judge(id + 1), MRD_REASM_BEGIN);
+        assert_int_equal(judge(id + 1), MRD_SLOT_BEGIN);
         assert_int_equal(slots.num_open, 1);
 
         mrd_slots_end(&slots, slot, MRD_SLOT_CLOSED);
-        assert_int_equal(judge(id), MRD_REASM_DROP);
-        assert_int_equal(judge(lower), MRD_REASM_DROP);
-        assert_int_equal(judge(higher), MRD_REASM_BEGIN);
+        assert_int_equal(judge(id), MRD_SLOT_DROP);
+        assert_int_equal(judge(lower), MRD_SLOT_DROP);
+        assert_int_equal(judge(higher), MRD_SLOT_BEGIN);
         mrd_slots_shut(&slots, higher);
-        assert_int_equal(judge(higher), MRD_REASM_DROP);
+        assert_int_equal(judge(higher), MRD_SLOT_DROP);
 
         slot = mrd_slots_open(&slots, higher + MRD_MSG_SLOTS);
         mrd_slots_end(&slots, slot, MRD_SLOT_EMPTY);
-        assert_int_equal(judge(higher + MRD_MSG_SLOTS), MRD_REASM_BEGIN);
+        assert_int_equal(judge(higher + MRD_MSG_SLOTS), MRD_SLOT_BEGIN);
         assert_int_equal(slots.num_open, 0);
         assert_true(mrd_list_empty(&slots.open));
         end(&alloc);
@@ -83,7 +83,7 @@ static void mrd_slots_open__pool_exhausted(void **state)
     slot = mrd_slots_open(&slots, 5);
     assert_non_null(slot);
     assert_null(mrd_slots_open(&slots, 6));
-    assert_int_equal(judge(6), MRD_REASM_BEGIN);
+    assert_int_equal(judge(6), MRD_SLOT_BEGIN);
     mrd_slots_end(&slots, slot, MRD_SLOT_CLOSED);
     assert_non_null(mrd_slots_open(&slots, 6));
     end(&alloc);
@@ -107,7 +107,7 @@ static const struct mrd_wire_part write_part = {.op = MRD_OP_WRITE,
                                                 .addr = 23};
 
 /* All packets of a message tell the same story: one field that differs is a lie. */
-static void mrd_reasm_agrees__every_field(void **state)
+static void mrd_slot_agrees__every_field(void **state)
 {
     struct mrd_wire_part part[8];
 
@@ -121,13 +121,13 @@ static void mrd_reasm_agrees__every_field(void **state)
     part[5].dst_qpn++;
     part[6].rkey++;
     part[7].addr++;
-    assert_true(mrd_reasm_agrees(&write_slot, &part[0]));
+    assert_true(mrd_slot_agrees(&write_slot, &part[0]));
     for (int i = 1; i < 8; i++)
-        assert_false(mrd_reasm_agrees(&write_slot, &part[i]));
+        assert_false(mrd_slot_agrees(&write_slot, &part[i]));
 }
 
 /* A send has no key and no address: whatever those fields hold. */
-static void mrd_reasm_agrees__send_has_no_rkey(void **state)
+static void mrd_slot_agrees__send_has_no_rkey(void **state)
 {
     struct mrd_slot slot = write_slot;
     struct mrd_wire_part part = write_part;
@@ -136,10 +136,10 @@ static void mrd_reasm_agrees__send_has_no_rkey(void **state)
     slot.op = part.op = MRD_OP_SEND;
     part.rkey = 99;
     part.addr = 99;
-    assert_true(mrd_reasm_agrees(&slot, &part));
+    assert_true(mrd_slot_agrees(&slot, &part));
 }
 
-static void mrd_reasm_agrees__inside_the_message(void **state)
+static void mrd_slot_agrees__inside_the_message(void **state)
 {
     static const struct {
         uint32_t offset;
@@ -159,7 +159,7 @@ static void mrd_reasm_agrees__inside_the_message(void **state)
 
         part.offset = table[i].offset;
         part.len = table[i].len;
-        assert_int_equal(mrd_reasm_agrees(&write_slot, &part), table[i].agrees);
+        assert_int_equal(mrd_slot_agrees(&write_slot, &part), table[i].agrees);
     }
 }
 
@@ -169,7 +169,7 @@ static void came(struct mrd_slot *slot, uint32_t offset, uint16_t len, uint32_t 
 
     part.offset = offset;
     part.len = len;
-    mrd_reasm_came(slot, &part, psn);
+    mrd_slot_came(slot, &part, psn);
 }
 
 static bool is_even(const struct mrd_slot *slot, uint32_t offset, uint32_t psn, uint32_t unit)
@@ -177,11 +177,11 @@ static bool is_even(const struct mrd_slot *slot, uint32_t offset, uint32_t psn, 
     struct mrd_wire_part part = write_part;
 
     part.offset = offset;
-    return mrd_reasm_is_even(slot, &part, psn, unit);
+    return mrd_slot_is_even(slot, &part, psn, unit);
 }
 
 /* PSNs of a message that was cut in one go tell the places, from whichever packet came first, also where PSNs wrap. */
-static void mrd_reasm_came__even_in_any_order(void **state)
+static void mrd_slot_came__even_in_any_order(void **state)
 {
     static const uint32_t psn[] = {100, UINT32_MAX - 1, 0};
 
@@ -198,7 +198,7 @@ static void mrd_reasm_came__even_in_any_order(void **state)
     }
 }
 
-static void mrd_reasm_came__uneven(void **state)
+static void mrd_slot_came__uneven(void **state)
 {
     static const struct {
         uint32_t offset;
@@ -223,7 +223,7 @@ static void mrd_reasm_came__uneven(void **state)
 }
 
 /* The last packet alone does not tell how long the others are. */
-static void mrd_reasm_came__last_one_first(void **state)
+static void mrd_slot_came__last_one_first(void **state)
 {
     struct mrd_slot slot = write_slot;
 
@@ -232,7 +232,7 @@ static void mrd_reasm_came__last_one_first(void **state)
     assert_true(slot.uneven);
 }
 
-static void mrd_reasm_is_even__table(void **state)
+static void mrd_slot_is_even__table(void **state)
 {
     static const struct {
         uint32_t offset, psn, unit;
@@ -251,7 +251,7 @@ static void mrd_reasm_is_even__table(void **state)
                          table[i].even);
 }
 
-static void mrd_reasm_scatter__over_entries_and_nowhere_else(void **state)
+static void mrd_slot_scatter__over_entries_and_nowhere_else(void **state)
 {
     char memory[64], expected[64];
     const uint64_t base = (uint64_t)(uintptr_t)memory;
@@ -264,9 +264,9 @@ static void mrd_reasm_scatter__over_entries_and_nowhere_else(void **state)
     memset(expected, '.', sizeof(expected));
     memcpy(expected + 42, "ab", 2);
     memcpy(expected + 10, "cde", 3);
-    mrd_reasm_scatter(sge, 3, 2, (const uint8_t *)"abcde", 5);
+    mrd_slot_scatter(sge, 3, 2, (const uint8_t *)"abcde", 5);
     assert_memory_equal(memory, expected, sizeof(memory));
-    mrd_reasm_scatter(sge, 3, 12, (const uint8_t *)"x", 0);
+    mrd_slot_scatter(sge, 3, 12, (const uint8_t *)"x", 0);
     assert_memory_equal(memory, expected, sizeof(memory));
 }
 
@@ -275,14 +275,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_slots_judge__table),
         cmocka_unit_test(mrd_slots_open__pool_exhausted),
-        cmocka_unit_test(mrd_reasm_agrees__every_field),
-        cmocka_unit_test(mrd_reasm_agrees__send_has_no_rkey),
-        cmocka_unit_test(mrd_reasm_agrees__inside_the_message),
-        cmocka_unit_test(mrd_reasm_came__even_in_any_order),
-        cmocka_unit_test(mrd_reasm_came__uneven),
-        cmocka_unit_test(mrd_reasm_came__last_one_first),
-        cmocka_unit_test(mrd_reasm_is_even__table),
-        cmocka_unit_test(mrd_reasm_scatter__over_entries_and_nowhere_else),
+        cmocka_unit_test(mrd_slot_agrees__every_field),
+        cmocka_unit_test(mrd_slot_agrees__send_has_no_rkey),
+        cmocka_unit_test(mrd_slot_agrees__inside_the_message),
+        cmocka_unit_test(mrd_slot_came__even_in_any_order),
+        cmocka_unit_test(mrd_slot_came__uneven),
+        cmocka_unit_test(mrd_slot_came__last_one_first),
+        cmocka_unit_test(mrd_slot_is_even__table),
+        cmocka_unit_test(mrd_slot_scatter__over_entries_and_nowhere_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,8 @@
  *
  * Legal states of a slot: EMPTY -> OPEN | CLOSED; OPEN -> CLOSED | EMPTY; CLOSED -> OPEN or CLOSED by a higher id.
  */
-#ifndef MRD_CORE_REASM_H
-#define MRD_CORE_REASM_H
+#ifndef MRD_CORE_SLOT_H
+#define MRD_CORE_SLOT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,16 +58,16 @@ struct mrd_slots {
     uint32_t word[MRD_MSG_SLOTS];
 };
 
-enum mrd_reasm_verdict {
-    MRD_REASM_DROP,  /* of a message that is over here: ack it and place nothing */
-    MRD_REASM_BEGIN, /* the first packet of a message */
-    MRD_REASM_GO_ON, /* of the open one */
+enum mrd_slot_verdict {
+    MRD_SLOT_DROP,  /* of a message that is over here: ack it and place nothing */
+    MRD_SLOT_BEGIN, /* the first packet of a message */
+    MRD_SLOT_GO_ON, /* of the open one */
 };
 
 void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool);
 /* *slot: the open message in the id's place, of this id (GO_ON) or of a lower one; else NULL. */
-enum mrd_reasm_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
-                                       struct mrd_slot **slot);
+enum mrd_slot_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
+                                      struct mrd_slot **slot);
 /* Begin a message: a zeroed record; the place must not be OPEN. NULL: the pool is exhausted. */
 struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id);
 /* An open message ends; its record goes back. CLOSED, or EMPTY: what still comes of it may begin it anew. */
@@ -75,19 +75,19 @@ void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot
 /* Close an id whose place is not OPEN. */
 void mrd_slots_shut(struct mrd_slots *slots, uint32_t id);
 /* Does the part agree with what the message's first packet said, and lie inside it? */
-bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part);
+bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part);
 
 /* A part of the message came under this PSN. */
-void mrd_reasm_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn);
+void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn);
 /*
  * May the place of each PSN from this part's on be told from the PSN alone? Only then does "the PSN is new" mean that
  * nothing was received at its place.
  */
-bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
-                       uint32_t unit);
+bool mrd_slot_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
+                      uint32_t unit);
 
 /* Copy into a scatter list. */
-void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
-                       const uint8_t *data, uint32_t len);
+void mrd_slot_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
+                      const uint8_t *data, uint32_t len);
 
 #endif

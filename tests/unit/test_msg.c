@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/msg_tx.h"
+#include "core/msg.h"
 
 static void mrd_msg_copy__gathers(void **state)
 {

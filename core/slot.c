@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/reasm.h"
+#include "core/slot.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,28 +24,28 @@ void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool)
     mrd_list_init(&slots->open);
 }
 
-enum mrd_reasm_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
-                                       struct mrd_slot **slot)
+enum mrd_slot_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
+                                      struct mrd_slot **slot)
 {
     uint32_t word = slots->word[id % MRD_MSG_SLOTS], known;
 
     *slot = NULL;
     switch ((enum mrd_slot_state)(word & STATE_MASK)) {
     case MRD_SLOT_EMPTY:
-        return MRD_REASM_BEGIN;
+        return MRD_SLOT_BEGIN;
     case MRD_SLOT_OPEN:
         *slot = mrd_pool_at(slots->pool, word >> STATE_BITS);
         if ((*slot)->id == id)
-            return MRD_REASM_GO_ON;
+            return MRD_SLOT_GO_ON;
         if (mrd_seq_before((*slot)->id, id))
-            return MRD_REASM_BEGIN;
+            return MRD_SLOT_BEGIN;
         *slot = NULL;
-        return MRD_REASM_DROP;
+        return MRD_SLOT_DROP;
     case MRD_SLOT_CLOSED:
         break;
     }
     known = (word & ~(uint32_t)(MRD_MSG_SLOTS - 1)) | id % MRD_MSG_SLOTS;
-    return mrd_seq_before(known, id) ? MRD_REASM_BEGIN : MRD_REASM_DROP;
+    return mrd_seq_before(known, id) ? MRD_SLOT_BEGIN : MRD_SLOT_DROP;
 }
 
 struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id)
@@ -80,7 +80,7 @@ void mrd_slots_shut(struct mrd_slots *slots, uint32_t id)
     slots->word[id % MRD_MSG_SLOTS] = closed_word(id);
 }
 
-bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part)
+bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part)
 {
     return part->op == slot->op && part->flags == slot->flags && part->total == slot->total &&
            part->dst_qpn == slot->dst_qpn && part->src_qpn == slot->src_qpn &&
@@ -88,7 +88,7 @@ bool mrd_reasm_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *p
            part->offset <= slot->total && part->len <= slot->total - part->offset;
 }
 
-void mrd_reasm_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn)
+void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn)
 {
     bool last = part->offset + part->len == part->total;
 
@@ -101,15 +101,15 @@ void mrd_reasm_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uin
         slot->uneven = true;
 }
 
-bool mrd_reasm_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
-                       uint32_t unit)
+bool mrd_slot_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
+                      uint32_t unit)
 {
     return !slot->uneven && slot->unit == unit && part->offset % unit == 0 &&
            psn - part->offset / unit == slot->psn_first;
 }
 
-void mrd_reasm_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
-                       const uint8_t *data, uint32_t len)
+void mrd_slot_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
+                      const uint8_t *data, uint32_t len)
 {
     struct iovec iov[MRD_SGE_MAX];
     unsigned n = mrd_sge_pieces(sge, num_sge, offset, len, iov);

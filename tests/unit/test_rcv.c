@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/ack.h"
 #include "core/packet.h"
+#include "core/rcv.h"
 #include "core/rng.h"
 
 enum { TRACKER = 1024 };
