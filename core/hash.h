@@ -7,8 +7,11 @@
 #ifndef MRD_CORE_HASH_H
 #define MRD_CORE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/alloc.h"
 
 struct mrd_hash_node {
     struct mrd_hash_node *next;
@@ -28,6 +31,23 @@ static inline uint32_t mrd_hash_buckets(uint32_t n)
     while (b < n && b < 1u << 20)
         b <<= 1;
     return b;
+}
+
+/* Buckets for about so many items. false: no memory. */
+static inline bool mrd_hash_init(struct mrd_hash *h, const struct mrd_allocator *allocator,
+                                 uint32_t items)
+{
+    h->mask = mrd_hash_buckets(items) - 1;
+    h->bucket = mrd_alloc(allocator, (h->mask + 1) * sizeof(*h->bucket));
+    return h->bucket != NULL;
+}
+
+/* Also of one that mrd_hash_init() failed for, or zeroed. */
+static inline void mrd_hash_fini(struct mrd_hash *h, const struct mrd_allocator *allocator)
+{
+    if (h->bucket)
+        mrd_free(allocator, h->bucket, (h->mask + 1) * sizeof(*h->bucket));
+    h->bucket = NULL;
 }
 
 static inline struct mrd_hash_node *mrd_hash_first(const struct mrd_hash *h, uint64_t hash)

@@ -3,37 +3,27 @@
 
 #include <string.h>
 
-#include "core/engine.h"
+#include "core/alloc.h"
 
 enum {
     INDEX_BITS = 20, /* the rest of an lkey is the generation */
     TABLE_MIN = 64,
 };
 
-static void *take(const struct mrd_allocator *a, size_t bytes)
-{
-    return a->alloc(a->arg, bytes);
-}
-
 bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator)
 {
     memset(mrs, 0, sizeof(*mrs));
     mrs->allocator = allocator;
-    mrs->by_index = take(allocator, TABLE_MIN * sizeof(*mrs->by_index));
-    mrs->rkeys.bucket = take(allocator, TABLE_MIN * sizeof(*mrs->rkeys.bucket));
     mrs->size = TABLE_MIN;
-    mrs->rkeys.mask = TABLE_MIN - 1;
-    return mrs->by_index && mrs->rkeys.bucket;
+    mrs->by_index = mrd_alloc(allocator, TABLE_MIN * sizeof(*mrs->by_index));
+    return mrs->by_index && mrd_hash_init(&mrs->rkeys, allocator, TABLE_MIN);
 }
 
 void mrd_mrs_fini(struct mrd_mrs *mrs)
 {
-    const struct mrd_allocator *a = mrs->allocator;
-
     if (mrs->by_index)
-        a->free(a->arg, mrs->by_index, mrs->size * sizeof(*mrs->by_index));
-    if (mrs->rkeys.bucket)
-        a->free(a->arg, mrs->rkeys.bucket, mrs->size * sizeof(*mrs->rkeys.bucket));
+        mrd_free(mrs->allocator, mrs->by_index, mrs->size * sizeof(*mrs->by_index));
+    mrd_hash_fini(&mrs->rkeys, mrs->allocator);
 }
 
 static bool grow(struct mrd_mrs *mrs)
@@ -43,10 +33,9 @@ static bool grow(struct mrd_mrs *mrs)
     wide.size *= 2;
     if (wide.size > 1u << INDEX_BITS)
         return false;
-    wide.by_index = take(mrs->allocator, wide.size * sizeof(*wide.by_index));
-    wide.rkeys.bucket = take(mrs->allocator, wide.size * sizeof(*wide.rkeys.bucket));
-    wide.rkeys.mask = wide.size - 1;
-    if (!wide.by_index || !wide.rkeys.bucket) {
+    wide.by_index = mrd_alloc(mrs->allocator, wide.size * sizeof(*wide.by_index));
+    wide.rkeys.bucket = NULL;
+    if (!wide.by_index || !mrd_hash_init(&wide.rkeys, mrs->allocator, wide.size)) {
         mrd_mrs_fini(&wide);
         return false;
     }
@@ -81,7 +70,7 @@ struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const s
 
     if (mrs->num == mrs->size && !grow(mrs))
         return NULL;
-    mr = take(mrs->allocator, sizeof(*mr));
+    mr = mrd_alloc(mrs->allocator, sizeof(*mr));
     if (!mr)
         return NULL;
     do
@@ -108,7 +97,7 @@ void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr)
     mrd_hash_del(&mrs->rkeys, &mr->by_rkey);
     mrs->by_index[mr->pub.lkey & (mrs->size - 1)] = NULL;
     mrs->num--;
-    mrs->allocator->free(mrs->allocator->arg, mr, sizeof(*mr));
+    mrd_free(mrs->allocator, mr, sizeof(*mr));
 }
 
 static enum mrd_mr_verdict covers(const struct mrd_mr_impl *mr, const struct mrd_pd *pd,

@@ -81,6 +81,12 @@ struct mrd_msg {
     uint8_t *inline_data;        /* likewise */
 };
 
+/* Does it take a receive at its target? */
+static inline bool mrd_msg_consumes(const struct mrd_msg *msg)
+{
+    return msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM;
+}
+
 /* Copy bytes [offset, offset + len) of the message. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
 /* Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's. */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "core/alloc.h"
 
 enum {
     PAGES_PER_PEER = 4,
@@ -16,8 +16,6 @@ enum {
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
                     uint32_t max_peers, uint32_t max_paths)
 {
-    uint32_t buckets = mrd_hash_buckets(2 * max_peers);
-
     memset(peers, 0, sizeof(*peers));
     peers->allocator = allocator;
     peers->max = max_peers;
@@ -25,10 +23,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     while (1u << peers->index_bits < max_peers)
         peers->index_bits++;
     mrd_list_init(&peers->all);
-    peers->by_addr.mask = buckets - 1;
-    peers->by_addr.bucket =
-        allocator->alloc(allocator->arg, buckets * sizeof(*peers->by_addr.bucket));
-    return peers->by_addr.bucket &&
+    return mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
                          sizeof(struct mrd_tx_half) +
@@ -49,9 +44,7 @@ void mrd_peers_fini(struct mrd_peers *peers)
     mrd_pool_fini(&peers->rx_halves);
     mrd_pool_fini(&peers->tx_halves);
     mrd_pool_fini(&peers->entries);
-    if (peers->by_addr.bucket)
-        peers->allocator->free(peers->allocator->arg, peers->by_addr.bucket,
-                               (peers->by_addr.mask + 1) * sizeof(*peers->by_addr.bucket));
+    mrd_hash_fini(&peers->by_addr, peers->allocator);
 }
 
 static uint64_t hash_addr(const struct mrd_addr *addr)
@@ -102,8 +95,7 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
         peers->generation += 1u << peers->index_bits;
     peer->id = peers->generation | index;
     peer->addr = *addr;
-    peer->heap_index = UINT32_MAX;
-    peer->timer_ns = MRD_NEVER;
+    mrd_timer_init(&peer->timer);
     mrd_list_init(&peer->ready);
     mrd_list_init(&peer->suspect);
     mrd_list_init(&peer->touched);
@@ -149,14 +141,14 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
 
     assert(tx && !peer->tx);
     memset(tx, 0, sizeof(*tx) + num_paths * (sizeof(tx->path[0]) + sizeof(*load)));
-    tx->epoch_ns = tx->rnr_next_ns = MRD_NEVER;
+    tx->contact.epoch_ns = tx->rnr.next_ns = MRD_NEVER;
     mrd_list_init(&tx->txqs);
     mrd_list_init(&tx->refusals);
     mrd_list_init(&tx->aborts);
     mrd_list_init(&tx->idle);
     mrd_list_init(&tx->closes);
-    mrd_list_init(&tx->rnr);
-    mrd_txq_init(&tx->common, peer, 0, 0);
+    mrd_list_init(&tx->rnr.txqs);
+    mrd_txq_init(&tx->rnr.common, peer, 0, 0);
     mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
     mrd_sent_init(&tx->sent, &peers->pages, tracker, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
@@ -183,15 +175,15 @@ struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_slots_init(&rx->slots, &peers->slots);
     rx->probe_at_ns = MRD_NEVER;
     peer->rx = rx;
-    peer->rx_state = MRD_RX_HELD;
-    peer->rx_life++;
+    peer->space.state = MRD_SPACE_KNOWN;
+    peer->space.life++;
     return rx;
 }
 
-void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_rx_state state)
+void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_space_state state)
 {
     if (peer->rx)
         mrd_pool_release(&peers->rx_halves, peer->rx);
     peer->rx = NULL;
-    peer->rx_state = (uint8_t)state;
+    peer->space.state = (uint8_t)state;
 }

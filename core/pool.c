@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "core/alloc.h"
 
 bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator, size_t item_bytes,
                    uint32_t num)
@@ -12,7 +12,7 @@ bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator,
     memset(pool, 0, sizeof(*pool));
     pool->allocator = allocator;
     pool->item_bytes = (item_bytes + 15) & ~(size_t)15;
-    pool->items = allocator->alloc(allocator->arg, pool->item_bytes * num);
+    pool->items = mrd_alloc(allocator, pool->item_bytes * num);
     if (!pool->items)
         return false;
     pool->num = num;
@@ -22,7 +22,7 @@ bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator,
 void mrd_pool_fini(struct mrd_pool *pool)
 {
     if (pool->items)
-        pool->allocator->free(pool->allocator->arg, pool->items, pool->item_bytes * pool->num);
+        mrd_free(pool->allocator, pool->items, pool->item_bytes * pool->num);
     pool->items = NULL;
 }
 

@@ -17,6 +17,17 @@ static size_t round16(size_t bytes)
     return (bytes + 15) & ~(size_t)15;
 }
 
+struct mrd_qp_impl *mrd_qp_find(const struct mrd_hash *qps, uint32_t qpn)
+{
+    for (struct mrd_hash_node *n = mrd_hash_first(qps, mrd_hash_mix(qpn)); n; n = n->next) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, by_num);
+
+        if (qp->pub.qp_num == qpn)
+            return qp;
+    }
+    return NULL;
+}
+
 size_t mrd_qp_bytes(const struct mrd_qp_cap *cap)
 {
     if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR || cap->max_send_sge > MRD_SGE_MAX ||

@@ -53,6 +53,9 @@ static inline struct mrd_qp_impl *mrd_qp_impl(struct mrd_qp *qp)
     return (struct mrd_qp_impl *)(void *)qp;
 }
 
+/* The queue pair of a number; NULL: there is none. */
+struct mrd_qp_impl *mrd_qp_find(const struct mrd_hash *qps, uint32_t qpn);
+
 /* Bytes that a queue pair with these caps takes; 0: a cap is out of range. */
 size_t mrd_qp_bytes(const struct mrd_qp_cap *cap);
 /* Lay a queue pair out in zeroed memory of mrd_qp_bytes(). */

@@ -33,6 +33,14 @@ enum mrd_slot_state {
     MRD_SLOT_CLOSED, /* done, refused or aborted */
 };
 
+/* What a message is bound to at its target. */
+struct mrd_bound {
+    struct mrd_qp_impl *qp;   /* the target queue pair */
+    struct mrd_recv *recv;    /* NULL: it takes none */
+    struct mrd_flow_rx *flow; /* ordered */
+    struct mrd_pend *pend;    /* ordered: on no list until it is entered into the flow */
+};
+
 /* A message that is open: some of it is here. */
 struct mrd_slot {
     struct mrd_node node; /* on mrd_slots.open */
@@ -44,10 +52,7 @@ struct mrd_slot {
     bool uneven; /* not so: other packets lie between */
     uint32_t src_qpn, dst_qpn, rkey, imm;
     uint64_t addr;
-    struct mrd_qp_impl *qp;   /* the target queue pair */
-    struct mrd_recv *recv;    /* bound receive, or NULL */
-    struct mrd_flow_rx *flow; /* ordered */
-    struct mrd_pend *pend;
+    struct mrd_bound bound;
 };
 
 struct mrd_slots {

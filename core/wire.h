@@ -121,6 +121,18 @@ struct mrd_wire_part {
     const uint8_t *entries;
 };
 
+/* Does the part's message take a receive at its target? */
+static inline bool mrd_wire_consumes(const struct mrd_wire_part *part)
+{
+    return part->op == MRD_OP_SEND || part->flags & MRD_PART_IMM;
+}
+
+/* A time as packets carry it. */
+static inline uint32_t mrd_wire_stamp(uint64_t ns)
+{
+    return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
+}
+
 struct mrd_wire_refusal_entry {
     uint8_t index, code, attempt; /* of the part in the refused packet */
     uint32_t id;

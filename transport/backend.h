@@ -9,7 +9,7 @@
 #ifndef MRD_TRANSPORT_BACKEND_H
 #define MRD_TRANSPORT_BACKEND_H
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 struct mrd_backend;
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "transport/context.h"
 
 static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_SEND_WITH_IMM, MRD_WR_RDMA_WRITE,
@@ -49,11 +49,11 @@ static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **stat
             struct mrd_wc wc;
 
             fixture_turn_one(&f->a); /* first contact may want an answer of it */
-            judged_ns = engine->empty_ns;
+            judged_ns = engine->clock.empty_ns;
             if (mrd_poll_cq(f->b.cq, 1, &wc) == 1)
                 break;
         }
-        if (engine->empty_ns == judged_ns) {
+        if (engine->clock.empty_ns == judged_ns) {
             half++;
             assert_int_equal(mrd_next_timeout_ns(f->b.context), 0);
         } else {
@@ -68,15 +68,15 @@ static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **stat
     for (unsigned i = 0; i < 20; i++)
         fixture_recv(&f->b, i, 0, 64);
     for (unsigned i = 0; i < 20; i++) {
-        uint64_t judged_ns = engine->empty_ns;
+        uint64_t judged_ns = engine->clock.empty_ns;
         struct mrd_wc wc;
 
         assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_SEND, i, 0, 64, 0), 0);
         fixture_turn_one(&f->a);
         if (mrd_poll_cq(f->b.cq, 1, &wc) != 1)
             continue;
-        half += engine->empty_ns == judged_ns;
-        whole += engine->empty_ns != judged_ns;
+        half += engine->clock.empty_ns == judged_ns;
+        whole += engine->clock.empty_ns != judged_ns;
     }
     assert_true(whole >= half);
     assert_true(fixture_run(f, 30, 0));

@@ -2,7 +2,7 @@
 /* Messages go to the address of their handle, and to nobody else. */
 #include <errno.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
 

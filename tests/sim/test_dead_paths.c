@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths that die when nothing else tells of it, and acks that must not wait behind data. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/world.h"
 #include "transport/context.h"

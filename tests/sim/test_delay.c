@@ -3,7 +3,7 @@
  * Delay that is no queue of ours: routes that become longer, acks that come late, one path that is longer than the
  * others. The rate before and after, of one pair of hosts that always has something to send.
  */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "core/rng.h"
 #include "tests/support/check.h"
 #include "tests/support/pump.h"

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
 
@@ -76,8 +76,8 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
         }
         assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_resources"), 0);
         sim_run(w, 2 * SEC_NS);
-        assert_int_equal(engine(w, HOST_0)->flow_tx_pool.used, 0);
-        assert_int_equal(engine(w, HOST_1)->flow_rx_pool.used, 0);
+        assert_int_equal(engine(w, HOST_0)->flows_tx.pool.used, 0);
+        assert_int_equal(engine(w, HOST_1)->flows_rx.pool.used, 0);
         sim_world_destroy(w);
     }
 }
@@ -129,8 +129,8 @@ static void sim_flow__posted_while_it_is_closed(void **state)
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
     assert_true(sim_counter(w, HOST_0, "tx_closes") > 50);
     sim_run(w, 3 * SEC_NS);
-    assert_int_equal(engine(w, HOST_0)->flow_tx_pool.used, 0);
-    assert_int_equal(engine(w, HOST_1)->flow_rx_pool.used, 0);
+    assert_int_equal(engine(w, HOST_0)->flows_tx.pool.used, 0);
+    assert_int_equal(engine(w, HOST_1)->flows_rx.pool.used, 0);
     sim_world_destroy(w);
 }
 
@@ -210,7 +210,7 @@ static void sim_share__of_refusals(void **state)
     for (uint32_t host = 1; host < 16; host++)
         sim_write(w, host, HOST_0, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    engine(w, HOST_0)->refusal_pool.num = REFUSALS;
+    engine(w, HOST_0)->refusals.num = REFUSALS;
     tap = wiretap_open(w);
     tap->rule = to_the_dead;
     for (uint32_t i = 0; i < EACH; i++) {
@@ -222,7 +222,7 @@ static void sim_share__of_refusals(void **state)
                                            .qpn_add = 1000});
     }
     sim_run(w, 100 * MSEC_NS);
-    assert_true(engine(w, HOST_0)->refusal_pool.used > REFUSALS / 2);
+    assert_true(engine(w, HOST_0)->refusals.used > REFUSALS / 2);
     for (unsigned i = 0; i < 100; i++) {
         sim_send(w, HEALTHY, HOST_0, 100);
         sim_post(
@@ -257,8 +257,8 @@ static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    num = e->refusal_pool.num;
-    e->refusal_pool.num = 0;
+    num = e->refusals.num;
+    e->refusals.num = 0;
     bad = sim_post(w, &(struct sim_post){
                           .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
     sim_run(w, MSEC_NS);
@@ -272,7 +272,7 @@ static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
     for (uint32_t i = 0; i < w->num_messages; i++)
         assert_true(w->messages[i].sent == (i != bad));
     assert_true(sim_counter(w, HOST_1, "rx_drop_resources") > 0);
-    e->refusal_pool.num = num;
+    e->refusals.num = num;
     sim_run_until_complete(w, SEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
     sim_world_destroy(w);

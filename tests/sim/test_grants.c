@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A receive buffer with less than a packet for each sender: grants go round, and all get through. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "core/wire.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
@@ -43,12 +43,10 @@ static void sim_grants__rotate_below_one_packet_each(void **state)
 {
     struct sim_world *w =
         sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = SENDERS + 1});
-    struct mrd_mover *mover = &mrd_context_engine(w->node[0].context)->config.mover;
     struct watch watch = {.w = w};
     (void)state;
 
-    mover->rx_packet_overhead = mover->payload_bytes;
-    mover->rx_buffer_bytes = ROOM_PACKETS * 2 * mover->payload_bytes;
+    mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM_PACKETS;
     for (uint32_t from = 1; from <= SENDERS; from++)
         sim_write(w, from, HOST_0, 4096);
     sim_run_until_complete(w, 10 * MSEC_NS); /* each was told a grant */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work that waits for long, while nothing is sent: the peer must not forget the space that it belongs to. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/world.h"
 
 static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)

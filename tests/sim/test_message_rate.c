@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many short messages of a few packets, to one peer, go as fast as few long ones. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/world.h"
 #include "transport/context.h"

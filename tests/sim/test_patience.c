@@ -3,7 +3,7 @@
  * How far a sender may go, whom silence condemns, and what our own absence does not. One test a
  * rule.
  */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
 
@@ -62,8 +62,7 @@ static void limited(uint32_t senders, uint32_t loss_ppm)
                    .seed = test_seed(), .hosts = 4, .loss_ppm = loss_ppm, .recv_bytes = 8 << 20});
     struct limits limits = {0};
 
-    mrd_context_engine(w->node[HOST_0].context)->config.mover.rx_buffer_bytes =
-        ROOM * senders * UNIT;
+    mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM * senders;
     tape.edit = watch_limits;
     tape.arg = &limits;
     for (uint32_t from = HOST_1; from <= senders; from++)
@@ -144,7 +143,7 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     uint32_t limit;
     (void)state;
 
-    e->config.mover.rx_buffer_bytes = 8 * UNIT;
+    e->share.room = 8;
     /* A space begins with a tracker's worth. */
     for (uint32_t i = 0; i < e->config.mover.tracker + 30; i++)
         forge_exchange(w, HOST_0, HOST_1);

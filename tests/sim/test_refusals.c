@@ -2,7 +2,7 @@
 /* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
 #include <string.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
 
@@ -118,7 +118,7 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
     mrd_path_forgot(&peer->tx->paths, refusal->path);
     mrd_sent_lose(&peer->tx->sent, refusal, peer->tx->path);
     set_window(w, HOST_1, 0.2);
-    mrd_engine_ready(e, peer);
+    mrd_tx_ready(e, peer);
 
     uint32_t refusals = wiretap_count(tap, HOST_1, WIRE_REFUSAL);
 

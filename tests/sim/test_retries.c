@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Limited retries and small tables: nobody fails, or waits for ever, because of hints or of others. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
 
@@ -113,7 +113,7 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
 {
     struct mrd_peer *peer = mrd_container_of(e->peers.all.next, struct mrd_peer, node);
 
-    return mrd_container_of(peer->tx->rnr.next, struct mrd_txq, rnr_node);
+    return mrd_container_of(peer->tx->rnr.txqs.next, struct mrd_txq, rnr_node);
 }
 
 /*
@@ -139,11 +139,11 @@ static void sim_retries__no_queue_to_wait_in(void **state)
     sim_run(w, MSEC_NS);
     late =
         mrd_list_empty(&mrd_container_of(engine(w, HOST_0)->peers.all.next, struct mrd_peer, node)
-                            ->tx->common.waiting)
+                            ->tx->rnr.common.waiting)
             ? 2
             : 0;
     assert_int_equal(late, 0); /* one of the two found no queue to wait in */
-    late = engine(w, HOST_0)->txq_pool.used &&
+    late = engine(w, HOST_0)->txqs.pool.used &&
                    txq_of(engine(w, HOST_0))->qpn == w->node[HOST_0].qp[0]->qp_num
                ? 1
                : 0;

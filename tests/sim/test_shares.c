@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer takes of what all peers share only while it holds no more than is free. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/puppet.h"
 #include "transport/context.h"
 
@@ -32,14 +32,14 @@ static void sim_share__of_pending_records(void **state)
     uint8_t code;
     (void)state;
 
-    assert_int_equal(e->pend_pool.used, 0);
-    e->pend_pool.num = PENDS;
+    assert_int_equal(e->pends.used, 0);
+    e->pends.num = PENDS;
     while (!(code = ordered_write(p, msn - 1, FLOW_QPN, msn)) && msn < TRIES)
         msn++;
     assert_int_equal(code, MRD_REFUSE_RESOURCES);
-    assert_in_range(e->pend_pool.used, PENDS / 2 - 2, PENDS / 2);
+    assert_in_range(e->pends.used, PENDS / 2 - 2, PENDS / 2);
     assert_int_equal(ordered_write(p, msn, FLOW_QPN, 0), 0);
-    assert_int_equal(e->pend_pool.used, 0);
+    assert_int_equal(e->pends.used, 0);
     puppet_destroy(p);
 }
 
@@ -71,11 +71,11 @@ static void sim_share__aborts_need_no_records(void **state)
     static const uint16_t middle[] = {3, 4, 5, 6}, ends[] = {7, 0, 1, 2};
     (void)state;
 
-    e->pend_pool.num = 0;
+    e->pends.num = 0;
     assert_true(aborts(p, 0, middle, 4));
     assert_true(aborts(p, 1, ends, 4));
     assert_int_equal(ordered_write(p, 2, FLOW_QPN, 8), MRD_REFUSE_RESOURCES);
-    e->pend_pool.num = 1;
+    e->pends.num = 1;
     assert_int_equal(ordered_write(p, 3, FLOW_QPN, 8), 0);
     puppet_destroy(p);
 }
@@ -87,7 +87,7 @@ static void sim_share__refused_with_an_rsn_ahead(void **state)
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
     (void)state;
 
-    e->pend_pool.num = 0;
+    e->pends.num = 0;
     puppet_part(p, 0,
                 &(struct mrd_wire_part){.op = MRD_OP_SEND,
                                         .flags = MRD_PART_ORDERED,
@@ -116,7 +116,7 @@ static void sim_share__of_flows(void **state)
         num++;
     assert_int_equal(code, MRD_REFUSE_RESOURCES);
     assert_int_equal(num, FLOWS);
-    assert_int_equal(e->flow_rx_pool.used, FLOWS);
+    assert_int_equal(e->flows_rx.pool.used, FLOWS);
     puppet_destroy(p);
 }
 

@@ -4,7 +4,7 @@
  *
  * "Late" is 50 ms, which is longer than all delays between retries added up.
  */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/world.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers whose trackers differ: what one may have outstanding is bounded by what the other can refuse. */
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
 
@@ -22,6 +22,7 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
         struct mrd_engine *e = mrd_context_engine(w->node[host].context);
 
         e->config.mover.tracker = trackers[host];
+        e->share.packets_max = trackers[host] / 2;
         e->config.mover.cwnd_cap_bytes = 16 << 20;
     }
     for (uint32_t host = 0; host < 2; host++)

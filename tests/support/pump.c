@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/support/pump.h"
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "transport/context.h"
 

@@ -2,7 +2,7 @@
 /* What the swarm breaks, and how it is undone. */
 #include <string.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -492,7 +492,7 @@ static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
 {
     const struct mrd_engine *e = mrd_context_engine(s->host[host].context);
 
-    return held_back ? e->pend_pool.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
+    return held_back ? e->pends.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
 }
 
 bool swarm_is_half_way(const struct swarm *s, uint32_t host)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"

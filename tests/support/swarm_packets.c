@@ -3,7 +3,7 @@
  * The judge of packets: what each that leaves a host must be, and what a host learns of another one, which only grows.
  * And what a network does besides losing packets: it delivers old copies of them.
  */
-#include "core/engine_impl.h"
+#include "core/engine/tx.h"
 #include "core/seq.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
@@ -57,7 +57,7 @@ static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
         swarm_check(s, !mrd_seq_before(cum, told->cum), "host %u acks host %u below %u, now %u",
                     d->from, d->to, told->cum, cum);
     }
-    if (peer && peer->rx && peer->rx_inc == head->dst_inc && peer->rx_epoch == epoch)
+    if (peer && peer->rx && peer->space.inc == head->dst_inc && peer->space.epoch == epoch)
         swarm_check(s, !mrd_seq_before(peer->rx->rcv.limit, limit),
                     "host %u granted host %u PSNs below %u, and takes those below %u", d->from,
                     d->to, limit, peer->rx->rcv.limit);
@@ -125,7 +125,7 @@ static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *
         s, now_ns - begun->at_ns <= MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS / 2 + CLOCKS_NS,
         "host %u to host %u: a first contact %.1f ms after it began", d->from, d->to,
         (double)(now_ns - begun->at_ns) / 1e6);
-    swarm_check(s, !just_sent || !tx->acked_once,
+    swarm_check(s, !just_sent || !tx->contact.acked_once,
                 "host %u to host %u: a first contact, although host %u has acked", d->from, d->to,
                 d->to);
 }
@@ -164,9 +164,9 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
     const struct mrd_engine *e = engine_of(s, d->from);
     const struct mrd_peer *peer = e ? peer_of(e, d->to) : NULL;
     const struct mrd_tx_half *tx =
-        peer && peer->tx && peer->tx->epoch == head->epoch ? peer->tx : NULL;
+        peer && peer->tx && peer->tx->contact.epoch == head->epoch ? peer->tx : NULL;
     const struct mrd_sent *rec = tx ? mrd_sent_get(&tx->sent, head->psn) : NULL;
-    bool just_sent = rec && rec->tx_ns == e->now && sends_at_once(s, d->from),
+    bool just_sent = rec && rec->tx_ns == e->clock.now_ns && sends_at_once(s, d->from),
          message = has_message(s, d, head);
 
     judge_first_contact(s, d, head, tx, just_sent);
@@ -179,12 +179,12 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
     }
     if (tx)
         s->view[d->from][d->to].unasked_ns =
-            just_sent && !(head->flags & MRD_WIRE_ACK_REQUEST) ? e->now : 0;
+            just_sent && !(head->flags & MRD_WIRE_ACK_REQUEST) ? e->clock.now_ns : 0;
     if (!message)
         return;
-    swarm_check(s, !just_sent || rec->tx_count > 1 || mrd_seq_before(head->psn, tx->psn_limit),
+    swarm_check(s, !just_sent || rec->tx_count > 1 || mrd_seq_before(head->psn, tx->told.psn_limit),
                 "host %u sends PSN %u, and host %u granted those below %u", d->from, head->psn,
-                d->to, tx->psn_limit);
+                d->to, tx->told.psn_limit);
     if (just_sent)
         judge_window(s, d, rec, tx);
 }
@@ -260,30 +260,32 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
 {
     struct swarm_view *v = &s->view[host][to];
 
-    if (v->epoch != tx->epoch) {
-        v->epoch = tx->epoch;
+    if (v->epoch != tx->contact.epoch) {
+        v->epoch = tx->contact.epoch;
         v->una = tx->sent.una;
         v->unanswered = 0;
         v->ack_seen = false;
     }
     swarm_check(s, !mrd_seq_before(tx->sent.una, v->una), "host %u forgets what host %u acked",
                 host, to);
-    swarm_check(s, !v->ack_seen || !mrd_seq_before(tx->ack_serial, v->ack_serial),
+    swarm_check(s, !v->ack_seen || !mrd_seq_before(tx->told.serial, v->ack_serial),
                 "host %u takes an older ack of host %u for a newer one", host, to);
-    swarm_check(
-        s, tx->sent.una == v->una || tx->unanswered < PROBES_OUT || tx->unanswered < v->unanswered,
-        "host %u counts %u probes of host %u as unanswered, and it acks", host, tx->unanswered, to);
     swarm_check(s,
-                tx->unanswered >= v->unanswered || !v->ack_seen ||
-                    tx->ack_serial != v->ack_serial || tx->stall_seen_ns != v->stall_seen_ns ||
-                    unacked(tx) < v->unacked,
+                tx->sent.una == v->una || tx->probes.unanswered < PROBES_OUT ||
+                    tx->probes.unanswered < v->unanswered,
+                "host %u counts %u probes of host %u as unanswered, and it acks", host,
+                tx->probes.unanswered, to);
+    swarm_check(s,
+                tx->probes.unanswered >= v->unanswered || !v->ack_seen ||
+                    tx->told.serial != v->ack_serial ||
+                    tx->probes.stall_seen_ns != v->stall_seen_ns || unacked(tx) < v->unacked,
                 "host %u takes something for an answer of host %u that tells nothing", host, to);
-    v->unacked = tx->unanswered > 0 ? unacked(tx) : 0;
-    v->stall_seen_ns = tx->stall_seen_ns;
+    v->unacked = tx->probes.unanswered > 0 ? unacked(tx) : 0;
+    v->stall_seen_ns = tx->probes.stall_seen_ns;
     v->una = tx->sent.una;
-    v->ack_seen = tx->ack_seen;
-    v->ack_serial = tx->ack_serial;
-    v->unanswered = tx->unanswered;
+    v->ack_seen = tx->told.valid;
+    v->ack_serial = tx->told.serial;
+    v->unanswered = tx->probes.unanswered;
 }
 
 /* Nothing follows by itself: then the last packet has asked for an ack, or one before that is not answered yet. */
@@ -291,11 +293,11 @@ static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struc
                         uint64_t now_ns)
 {
     if (s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
-        tx->sent.lost.num || tx->sent.lost_control.num || tx->limited || tx->copy_due ||
-        tx->probes_due || tx->silence_probe || !mrd_list_empty(&tx->refusals) ||
+        tx->sent.lost.num || tx->sent.lost_control.num || tx->limited || tx->probes.copy_due ||
+        tx->probes.due || tx->probes.silence_due || !mrd_list_empty(&tx->refusals) ||
         !mrd_list_empty(&tx->aborts) || !mrd_list_empty(&tx->closes))
         return;
-    swarm_check(s, !mrd_seq_before(tx->request_psn, tx->sent.una),
+    swarm_check(s, !mrd_seq_before(tx->request.psn, tx->sent.una),
                 "host %u has nothing more for host %u, and asks for no ack", host, to);
 }
 
@@ -306,12 +308,12 @@ static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *
     const struct mrd_tx_half *tx = peer->tx;
     uint32_t to = peer->addr.port - 1;
 
-    if (mrd_context_impl(s->host[host].context)->outbox.count > 0 || tx->hello ||
-        !mrd_list_empty(&peer->ready) || peer->timer_ns <= e->now + USEC_NS)
+    if (mrd_context_impl(s->host[host].context)->outbox.count > 0 || tx->contact.hello ||
+        !mrd_list_empty(&peer->ready) || peer->timer.at_ns <= e->clock.now_ns + USEC_NS)
         return;
     swarm_check(s, !tx->sent.lost_control.num,
                 "host %u does not send again what host %u lost, a refusal or an ABORT", host, to);
-    swarm_check(s, !tx->sent.lost.num || !mrd_engine_window_open(e, tx),
+    swarm_check(s, !tx->sent.lost.num || !mrd_tx_window_open(e, tx),
                 "host %u does not send again what host %u lost, and the window is open", host, to);
 }
 
@@ -320,11 +322,11 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 {
     switch (what) {
     case SWARM_POOL_REFUSALS:
-        return peer->num_refusals;
+        return peer->uses.refusals;
     case SWARM_POOL_SLOTS:
         return peer->rx ? peer->rx->slots.num_open : 0;
     case SWARM_POOL_PENDS:
-        return peer->num_pends;
+        return peer->uses.pends;
     case SWARM_POOL_PAGES:
         return peer->tx ? peer->tx->sent.num_pages : 0;
     default:
@@ -377,7 +379,7 @@ void swarm_judge_turn(void *arg, uint32_t host)
 
         if (peer->tx) {
             judge_learnt(s, host, peer->addr.port - 1, peer->tx);
-            judge_asked(s, host, peer->addr.port - 1, peer->tx, e->now);
+            judge_asked(s, host, peer->addr.port - 1, peer->tx, e->clock.now_ns);
             judge_lost(s, host, e, peer);
         }
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
@@ -167,9 +167,9 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
 {
     struct mrd_engine *e = mrd_context_engine(s->host[host].context);
     struct mrd_pool *pools[SWARM_POOLS] = {
-        [SWARM_POOL_REFUSALS] = &e->refusal_pool,
+        [SWARM_POOL_REFUSALS] = &e->refusals,
         [SWARM_POOL_SLOTS] = &e->peers.slots,
-        [SWARM_POOL_PENDS] = &e->pend_pool,
+        [SWARM_POOL_PENDS] = &e->pends,
         [SWARM_POOL_PAGES] = &e->peers.pages,
     };
 
@@ -197,11 +197,15 @@ static void shrink_pools(struct swarm *s, uint32_t host)
 /* As if its mover had room for fewer packets. */
 static void shrink_mover(struct swarm *s, uint32_t host)
 {
-    struct mrd_mover *mover = &mrd_context_engine(s->host[host].context)->config.mover;
+    struct mrd_engine *e = mrd_context_engine(s->host[host].context);
+    struct mrd_mover *mover = &e->config.mover;
 
     if (s->config.tracker > 0)
         mover->tracker = s->config.tracker;
     mover->rx_buffer_bytes = s->config.rx_buffer_bytes;
+    mrd_share_init(&e->share, mover->rx_buffer_bytes,
+                   mover->payload_bytes + mover->rx_packet_overhead, mover->tracker / 2,
+                   e->clock.now_ns);
 }
 
 static void open_windows(struct swarm *s, struct swarm_host *h)

@@ -1,20 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check_core.sh LIBMRD_CORE_A: the engine is sans-I/O and a star.
+# check_core.sh LIBMRD_CORE_A CORE_DIRECTORY: the engine is sans-I/O, stands in floors, and its parts are a star.
 #
 # Sans-I/O: what the archive leaves undefined is a short list of functions that touch nothing but memory.
-# A star: engine*.c may use all; the parts use only themselves and what allowed() lists.
+# Floors: a file of core/engine/ uses only files on floors below its own, and parts. So there are no circles.
+# A star: the parts, core/*.c, use only themselves and what allowed() lists, and include nothing of core/engine/.
 
 set -euo pipefail
 
-readonly archive=$1
+readonly archive=$1 core=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# From the ground up.
+cat >"$scratch/floors" <<'FLOORS'
+txq.c tx_flow.c want.c complete.c create.c query.c audit.c
+message.c rx_flow.c
+half.c
+rx_bind.c rx_ack.c tx_emit.c
+contact.c rx_place.c tx_gate.c
+timer.c post.c api.c tx_new.c rx_plan.c
+loop.c rx.c tx.c
+FLOORS
+
+fail()
+{
+    printf 'FAILED: %s\n' "$@" >&2
+    exit 1
+}
+
+diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\n' *.c | sort) >&2 ||
+    fail 'the list of floors (<) and the files of core/engine/ (>) differ'
+! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
+
 # OBJECT TYPE SYMBOL, a line each; the object by the name of its source.
 nm -A "$archive" | sed -E 's/^[^:]*:([^:]*)\.o: *([0-9a-f]+)? */\1 /' | awk '$2 ~ /^[UTDBRVWCuvwGSAi]$/' >"$scratch/symbols"
-[[ $(awk '$2 == "T"' "$scratch/symbols" | wc -l) -gt 50 ]] || { echo "FAILED: too few symbols in $archive" >&2; exit 1; }
+[[ $(awk '$2 == "T"' "$scratch/symbols" | wc -l) -gt 50 ]] || fail "too few symbols in $archive"
 if grep -qE ' U (__asan_|__tsan_|__ubsan_|__msan_|__gcov|__llvm_prof)' "$scratch/symbols"; then
     echo 'skipped: an instrumented build calls its runtime'
     exit 77
@@ -29,10 +51,14 @@ awk '
             symbol ~ /^__(u?(div|mod)|mul|neg|ash[lr]|lshr|float|fix|popcount|clz|ctz|u?cmp)[a-z]*[0-9]*$/
     }
 
-    # May the part `from` use `symbol` of the part `to`?
+    # May the file `from` use `symbol` of the file `to`?
     function allowed(from, to, symbol)
     {
-        if (from ~ /^engine/ || to == "pool.c" || to == "tune.c")
+        if (from == to)
+            return 1
+        if (from in floor)
+            return !(to in floor) || floor[to] < floor[from]
+        if (to == "pool.c" || to == "tune.c")
             return 1
         if (from == "wire.c")
             return to == "check.c"
@@ -55,7 +81,8 @@ awk '
 
     function complain(what) { print "FAILED: " what; bad = 1 }
 
-    NR == FNR { if ($2 != "U" && $2 != "w" && $2 != "v") home[$3] = $1; next }
+    FILENAME ~ /floors$/ { for (i = 1; i <= NF; i++) floor[$i] = FNR; next }
+    !second { if ($2 != "U" && $2 != "w" && $2 != "v") home[$3] = $1; next }
     $2 == "U" || $2 == "w" || $2 == "v" {
         if (!($3 in home)) {
             if (!sans_io($3))
@@ -64,4 +91,4 @@ awk '
             complain($1 " uses " $3 " of " home[$3])
         }
     }
-    END { exit bad }' "$scratch/symbols" "$scratch/symbols"
+    END { exit bad }' "$scratch/floors" "$scratch/symbols" second=1 "$scratch/symbols"

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tests/unit/unit_alloc.h"
 
 enum {

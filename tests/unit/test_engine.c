@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/engine/contact.h"
+#include "core/engine/query.h"
+#include "core/engine/tx.h"
 #include "tests/unit/engine_pair.h"
 
 static struct pair pair; /* large, and begun anew by each test */
@@ -102,73 +105,6 @@ static void mrd_engine_create__gives_back_what_it_got(void **state)
 
 /* ---------------------------------------------------------------------------------------- clock and stalls */
 
-/* A clock that is read twice in two places may seem to go back. */
-static void mrd_engine_time__never_back(void **state)
-{
-    struct pair *p = &pair;
-
-    (void)state;
-    pair_begin(p);
-    mrd_engine_time(p->end[0].e, p->now + 50);
-    mrd_engine_time(p->end[0].e, p->now);
-    assert_true(p->end[0].e->now == p->now + 50);
-    pair_end(p);
-}
-
-/* More than 1 ms later than the last look and the next deadline allow is a stall; with nothing due, nothing is. */
-static void mrd_engine_look__table(void **state)
-{
-    static const struct {
-        uint64_t due_ns; /* from the last look; 0: nothing is due */
-        uint64_t after_ns;
-        unsigned stalls;
-    } table[] = {
-        {0, 100 * MRD_SEC, 0},         {100, 1 * MRD_MSEC, 0},
-        {100, 1 * MRD_MSEC + 100, 0},  {100, 1 * MRD_MSEC + 101, 1},
-        {5 * MRD_SEC, 5 * MRD_SEC, 0}, {5 * MRD_SEC, 5 * MRD_SEC + MRD_MSEC + 1, 1},
-    };
-    struct pair *p = &pair;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct mrd_engine *e;
-
-        pair_begin(p);
-        e = p->end[0].e;
-        if (table[i].due_ns) {
-            struct mrd_peer *peer = mrd_engine_peer_for(e, &p->end[1].addr);
-
-            mrd_engine_arm(e, peer, p->now + table[i].due_ns);
-        }
-        p->now += table[i].after_ns;
-        mrd_engine_begin(e, p->now);
-        mrd_engine_drained(e, p->now);
-        assert_int_equal(e->stats.stalls, table[i].stalls);
-        assert_true(e->absent_ns == (table[i].stalls ? p->now : 0));
-        assert_true(e->empty_ns == p->now);
-        pair_end(p);
-    }
-}
-
-/* A deadline that was due before the last look gives no more time than that look. */
-static void mrd_engine_look__counts_from_the_last_look(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_engine *e;
-
-    (void)state;
-    pair_begin(p);
-    e = p->end[0].e;
-    mrd_engine_arm(e, mrd_engine_peer_for(e, &p->end[1].addr), p->now);
-    for (int i = 0; i < 10; i++) {
-        p->now += MRD_MSEC;
-        mrd_engine_begin(e, p->now);
-        mrd_engine_drained(e, p->now);
-    }
-    assert_int_equal(e->stats.stalls, 0);
-    pair_end(p);
-}
-
 /* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
 static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
 {
@@ -253,52 +189,8 @@ static void mrd_engine_drained__rtt_across_a_stall_is_void(void **state)
 
 /* ---------------------------------------------------------------------------------------- timers */
 
-/* Any order of arming and disarming: the earliest is on top, and they leave in order of time. */
-static void mrd_engine_arm__heap_keeps_the_order(void **state)
-{
-    enum { PEERS = 50 };
-    struct pair *p = &pair;
-    struct mrd_peer *peer[PEERS];
-    struct mrd_engine *e;
-    struct mrd_rng rng;
-    uint64_t last = 0;
-
-    (void)state;
-    pair_config(p);
-    p->config.max_peers = PEERS;
-    pair_open(p);
-    e = p->end[0].e;
-    mrd_rng_init(&rng, 11);
-    for (uint32_t i = 0; i < PEERS; i++)
-        peer[i] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + i});
-    for (int step = 0; step < 5000; step++) {
-        struct mrd_peer *at = peer[mrd_rng_below(&rng, PEERS)];
-        uint64_t least = MRD_NEVER;
-
-        if (mrd_rng_below(&rng, 3))
-            mrd_engine_arm(e, at, p->now + mrd_rng_below(&rng, 1000));
-        else
-            mrd_engine_disarm(e, at);
-        for (uint32_t i = 0; i < PEERS; i++) {
-            least = peer[i]->timer_ns < least ? peer[i]->timer_ns : least;
-            assert_true((peer[i]->heap_index == UINT32_MAX) == (peer[i]->timer_ns == MRD_NEVER));
-        }
-        assert_true(mrd_engine_deadline(e) == least);
-        for (uint32_t i = 0; i < e->heap_num; i++) {
-            assert_int_equal(e->heap[i]->heap_index, i);
-            assert_true(e->heap[i]->timer_ns >= e->heap[(i ? i - 1 : 0) / 2]->timer_ns);
-        }
-    }
-    while (e->heap_num) {
-        assert_true(e->heap[0]->timer_ns >= last);
-        last = e->heap[0]->timer_ns;
-        mrd_engine_disarm(e, e->heap[0]);
-    }
-    pair_end(p);
-}
-
-/* A later time leaves a timer where it is; never arms nothing. */
-static void mrd_engine_arm__earlier_wins(void **state)
+/* A timer that was armed for nothing fires, finds nothing due, and is not set again. */
+static void mrd_engine_expire__a_timer_that_fires_early(void **state)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
@@ -307,21 +199,16 @@ static void mrd_engine_arm__earlier_wins(void **state)
     (void)state;
     pair_begin(p);
     e = p->end[0].e;
-    peer = mrd_engine_peer_for(e, &p->end[1].addr);
-    mrd_engine_arm(e, peer, MRD_NEVER);
-    assert_int_equal(e->heap_num, 0);
-    mrd_engine_arm(e, peer, p->now + 100);
-    mrd_engine_arm(e, peer, p->now + 200);
-    assert_true(mrd_engine_deadline(e) == p->now + 100);
-    mrd_engine_arm(e, peer, p->now + 50);
+    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    mrd_heap_arm(&e->timers.heap, &peer->timer, p->now + 50);
     assert_true(mrd_engine_deadline(e) == p->now + 50);
-    mrd_engine_expire(e, p->now + 50); /* fires early, finds nothing due, and is not set again */
+    mrd_engine_expire(e, p->now + 50);
     assert_true(mrd_engine_deadline(e) == MRD_NEVER);
     pair_end(p);
 }
 
 /* Timers are set late, but as of when they were begun: a stall counts from the first deadline on. */
-static void mrd_engine_touch__a_stall_begins_at_the_deadline(void **state)
+static void mrd_timer_touch__a_stall_begins_at_the_deadline(void **state)
 {
     const uint64_t whole_ns = 2 * MRD_SEC;
     struct pair *p = &pair;
@@ -341,7 +228,7 @@ static void mrd_engine_touch__a_stall_begins_at_the_deadline(void **state)
         mrd_engine_begin(e, p->now);
         mrd_engine_drained(e, p->now);
         assert_int_equal(e->stats.stalls, 1);
-        absent_ns[posts - 1] = e->absent_sum_ns;
+        absent_ns[posts - 1] = e->clock.absent_sum_ns;
         pair_settle(p, p->now + MRD_SEC);
         pair_end(p);
     }
@@ -350,7 +237,7 @@ static void mrd_engine_touch__a_stall_begins_at_the_deadline(void **state)
 }
 
 /* Without a turn in between, the caller is told when the first timer is due. */
-static void mrd_engine_touch__deadline_after_a_post(void **state)
+static void mrd_timer_touch__deadline_after_a_post(void **state)
 {
     struct pair *p = &pair;
     uint64_t deadline_ns;
@@ -415,7 +302,7 @@ static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
 }
 
 /* The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack. */
-static void mrd_engine_fire__silence_repeats_the_ack(void **state)
+static void mrd_engine_expire__silence_repeats_the_ack(void **state)
 {
     struct pair *p = &pair;
     const struct mrd_tx_half *tx;
@@ -468,101 +355,7 @@ static void mrd_engine_deadline__never_when_idle(void **state)
     pair_end(p);
 }
 
-/* ---------------------------------------------------------------------------------------- shares, events */
-
-/* The buffer is shared by those who sent lately; a sender fills half of its grant with data, so twice the share. */
-static void mrd_engine_grant__shares_the_buffer(void **state)
-{
-    static const struct {
-        uint32_t buffer;
-        unsigned senders;
-        uint32_t grant;
-    } table[] = {{0, 1, 1024},       {0, 8, 1024},     {64 * 1124, 1, 128},   {64 * 1124, 4, 32},
-                 {64 * 1124, 5, 24}, {8 * 1124, 8, 2}, {5000 * 1124, 1, 1024}};
-    struct pair *p = &pair;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct mrd_engine *e;
-        struct mrd_peer *peer = NULL;
-
-        pair_config(p);
-        p->config.mover.rx_buffer_bytes = table[i].buffer;
-        p->config.mover.rx_packet_overhead = 100;
-        pair_open(p);
-        e = p->end[0].e;
-        for (uint32_t k = 0; k < table[i].senders; k++) {
-            peer = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
-            mrd_peer_rx_begin(&e->peers, peer, 1024, 1024);
-            mrd_engine_grant(e, peer);
-        }
-        peer->rx->rcv.cum = UINT32_MAX;
-        assert_int_equal(mrd_engine_grant(e, peer), UINT32_MAX + table[i].grant);
-        pair_end(p);
-    }
-}
-
-/* Less than a packet for each: of eight senders two have a turn at a time, and each has one in four periods. */
-static void mrd_engine_grant__takes_turns(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_peer *peer[8];
-    unsigned turns[8] = {0};
-    struct mrd_engine *e;
-
-    (void)state;
-    pair_config(p);
-    p->config.mover.rx_buffer_bytes = 2 * 1124;
-    p->config.mover.rx_packet_overhead = 100;
-    pair_open(p);
-    e = p->end[0].e;
-    for (uint32_t k = 0; k < 8; k++) {
-        peer[k] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
-        mrd_peer_rx_begin(&e->peers, peer[k], 1024, 1024);
-        mrd_engine_grant(e, peer[k]);
-    }
-    for (unsigned period = 0; period < 4; period++) {
-        unsigned granted = 0;
-
-        for (uint32_t k = 0; k < 8; k++) {
-            uint32_t grant = mrd_engine_grant(e, peer[k]);
-
-            assert_true(grant == 1 || grant == 2); /* half of it is what data may fill */
-            granted += grant / 2;
-            turns[k] += grant / 2;
-        }
-        assert_int_equal(granted, 2);
-        mrd_engine_begin(e, e->now + 21 * MRD_MSEC);
-        mrd_engine_grant(e, peer[0]); /* the next period */
-    }
-    for (uint32_t k = 0; k < 8; k++)
-        assert_int_equal(turns[k], 1);
-    pair_end(p);
-}
-
-static void mrd_engine_grant__forgets_who_stopped_sending(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_peer *peer[4];
-    struct mrd_engine *e;
-
-    (void)state;
-    pair_config(p);
-    p->config.mover.rx_buffer_bytes = 64 * PAIR_PAYLOAD;
-    pair_open(p);
-    e = p->end[0].e;
-    for (uint32_t k = 0; k < 4; k++) {
-        peer[k] = mrd_engine_peer_for(e, &(struct mrd_addr){.port = 1000 + k});
-        mrd_peer_rx_begin(&e->peers, peer[k], 1024, 1024);
-        mrd_engine_grant(e, peer[k]);
-    }
-    assert_int_equal(mrd_engine_grant(e, peer[0]), 32);
-    mrd_engine_time(e, p->now + 21 * MRD_MSEC); /* the last period still counts */
-    assert_int_equal(mrd_engine_grant(e, peer[0]), 32);
-    mrd_engine_time(e, p->now + 42 * MRD_MSEC);
-    assert_int_equal(mrd_engine_grant(e, peer[0]), 128);
-    pair_end(p);
-}
+/* ---------------------------------------------------------------------------------------- events, pacing */
 
 static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
 {
@@ -575,10 +368,10 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
     (void)state;
     pair_begin(p);
     e = p->end[0].e;
-    peer = mrd_engine_peer_for(e, &p->end[1].addr);
+    peer = mrd_half_open_peer(e, &p->end[1].addr);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
-        mrd_engine_event(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
     while (!mrd_engine_get_event(e, &event)) {
         assert_int_equal(event.addr.port, p->end[1].addr.port);
         taken++;
@@ -589,40 +382,33 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
 }
 
 /* A window that grew since the last packet left, and is below one again, waits no longer than it says now. */
-static void mrd_engine_pace_ns__by_the_window_as_it_is(void **state)
+static void mrd_tx_pace_ns__by_the_window_as_it_is(void **state)
 {
     static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
 
     (void)state;
     tx.cc.config.packet_bytes = 4000;
     tx.cc.cwnd_bytes = 400;
-    assert_int_equal(mrd_engine_pace_ns(&tx), 1000 + 240000);
+    assert_int_equal(mrd_tx_pace_ns(&tx), 1000 + 240000);
     tx.cc.cwnd_bytes = 3200;
-    assert_int_equal(mrd_engine_pace_ns(&tx), 1000 + 30000);
+    assert_int_equal(mrd_tx_pace_ns(&tx), 1000 + 30000);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_pace_ns__by_the_window_as_it_is),
+        cmocka_unit_test(mrd_tx_pace_ns__by_the_window_as_it_is),
         cmocka_unit_test(mrd_engine_create__rejects_bad_configurations),
         cmocka_unit_test(mrd_engine_create__gives_back_what_it_got),
-        cmocka_unit_test(mrd_engine_time__never_back),
-        cmocka_unit_test(mrd_engine_look__table),
-        cmocka_unit_test(mrd_engine_look__counts_from_the_last_look),
         cmocka_unit_test(mrd_engine_drained__judges_nobody_before_all_is_read),
         cmocka_unit_test(mrd_engine_drained__losses_after_the_last_ack),
         cmocka_unit_test(mrd_engine_drained__rtt_across_a_stall_is_void),
-        cmocka_unit_test(mrd_engine_arm__heap_keeps_the_order),
-        cmocka_unit_test(mrd_engine_arm__earlier_wins),
-        cmocka_unit_test(mrd_engine_touch__a_stall_begins_at_the_deadline),
-        cmocka_unit_test(mrd_engine_touch__deadline_after_a_post),
+        cmocka_unit_test(mrd_engine_expire__a_timer_that_fires_early),
+        cmocka_unit_test(mrd_timer_touch__a_stall_begins_at_the_deadline),
+        cmocka_unit_test(mrd_timer_touch__deadline_after_a_post),
         cmocka_unit_test(mrd_engine_quiet__only_with_nothing_to_send),
-        cmocka_unit_test(mrd_engine_fire__silence_repeats_the_ack),
+        cmocka_unit_test(mrd_engine_expire__silence_repeats_the_ack),
         cmocka_unit_test(mrd_engine_deadline__never_when_idle),
-        cmocka_unit_test(mrd_engine_grant__shares_the_buffer),
-        cmocka_unit_test(mrd_engine_grant__takes_turns),
-        cmocka_unit_test(mrd_engine_grant__forgets_who_stopped_sending),
         cmocka_unit_test(mrd_engine_get_event__more_than_fit_are_counted),
     };
 

@@ -174,7 +174,7 @@ static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
         mrd_engine_tx(p->end[0].e, &packet, 1, p->now);
         p->now += PAIR_HOP_NS;
     }
-    assert_true(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->copy_due);
+    assert_true(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->probes.copy_due);
     p->end[1].num_inbox = 1;
     memcpy(p->end[1].inbox[0].data, packet.head, packet.head_len);
     memcpy(p->end[1].inbox[0].data + packet.head_len, packet.iov[0].iov_base,

@@ -78,7 +78,7 @@ static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
                                  .src_inc = 1001,
                                  .dst_inc = 1000,
-                                 .epoch = tx->epoch,
+                                 .epoch = tx->contact.epoch,
                                  .psn = tx->sent.una,
                                  .reply = 101};
     struct mrd_wire_ack ack = {

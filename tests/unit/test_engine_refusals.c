@@ -43,8 +43,8 @@ static void reset(struct pair *p, unsigned at)
     struct mrd_wire_head head = {.type = MRD_WIRE_RESET,
                                  .src_inc = 1000 + 1 - at,
                                  .dst_inc = 1000 + at,
-                                 .epoch = only_peer(p, at)->tx->epoch,
-                                 .live_epoch = only_peer(p, 1 - at)->tx->epoch,
+                                 .epoch = only_peer(p, at)->tx->contact.epoch,
+                                 .live_epoch = only_peer(p, 1 - at)->tx->contact.epoch,
                                  .reply = p->end[1 - at].addr.port};
     struct pair_frame f;
     uint8_t *end = mrd_wire_put_head(f.data, &head);

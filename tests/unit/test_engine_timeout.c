@@ -40,7 +40,7 @@ static void time_out(struct pair *p)
     memcpy(sent, p->end[1].inbox, sizeof(sent));
     p->end[1].num_inbox = 0;
     peer = only_peer(p, 0);
-    while (!peer->timeouts)
+    while (!peer->count.timeouts)
         next_deadline(p);
 }
 
@@ -66,7 +66,7 @@ static void mrd_engine_rx_ack__needless_timeout_is_undone(void **state)
     (void)state;
     time_out(p);
     tx = only_peer(p, 0)->tx;
-    before = tx->timeout_cwnd;
+    before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(p, PACKETS - 1);
     assert_true(tx->cc.cwnd_bytes >= before);
@@ -84,11 +84,11 @@ static void mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
     (void)state;
     time_out(p);
     tx = only_peer(p, 0)->tx;
-    before = tx->timeout_cwnd;
+    before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(p, 0);
     assert_true(tx->cc.cwnd_bytes < before);
-    assert_true(tx->timeout_ns != 0); /* not judged yet */
+    assert_true(tx->probes.timeout_ns != 0); /* not judged yet */
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }
@@ -103,7 +103,7 @@ static void mrd_engine_rx_ack__timeout_that_was_needed_stays(void **state)
     (void)state;
     time_out(p);
     tx = only_peer(p, 0)->tx;
-    before = tx->timeout_cwnd;
+    before = tx->probes.timeout_cwnd;
     cut = tx->cc.cwnd_bytes;
     assert_true(cut < before);
     p->now = deadline_ns(p);
@@ -113,7 +113,7 @@ static void mrd_engine_rx_ack__timeout_that_was_needed_stays(void **state)
     p->end[1].num_inbox = 0;
     arrives(p, 0);
     assert_true(tx->cc.cwnd_bytes < before);
-    assert_true(tx->timeout_ns == 0); /* judged */
+    assert_true(tx->probes.timeout_ns == 0); /* judged */
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }

@@ -17,7 +17,7 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
         mrd_path_forgot(&tx->paths, rec->path);
         mrd_sent_lose(&tx->sent, rec, tx->path);
     }
-    mrd_engine_ready(p->end[0].e, peer);
+    mrd_tx_ready(p->end[0].e, peer);
 }
 
 /* A row of packets is lost: no more of them are sent again than the window holds. */

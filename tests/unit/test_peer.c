@@ -142,9 +142,8 @@ static void mrd_peer_add__is_idle(void **state)
     peer = add(&f, 1);
     assert_null(peer->tx);
     assert_null(peer->rx);
-    assert_int_equal(peer->rx_state, MRD_RX_NONE);
-    assert_true(peer->timer_ns == MRD_NEVER);
-    assert_int_equal(peer->heap_index, UINT32_MAX);
+    assert_int_equal(peer->space.state, MRD_SPACE_NONE);
+    assert_true(peer->timer.at_ns == MRD_NEVER);
     assert_true(mrd_list_empty(&peer->ready));
     assert_true(mrd_list_empty(&peer->msgs));
     assert_int_equal(f.peers.tx_halves.used, 0);
@@ -182,11 +181,11 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     assert_int_equal(tx->sent.una, 0);
     assert_int_equal(tx->sent.mask, TRACKER - 1);
     assert_int_equal(tx->paths.num, PATHS);
-    assert_true(tx->epoch_ns == MRD_NEVER);
-    assert_true(tx->rnr_next_ns == MRD_NEVER);
+    assert_true(tx->contact.epoch_ns == MRD_NEVER);
+    assert_true(tx->rnr.next_ns == MRD_NEVER);
     assert_int_equal(tx->loss.last_send_ns, 1000);
-    assert_false(tx->acked_once || tx->ack_seen || tx->has_cookie);
-    assert_int_equal(tx->bound_inc, 0);
+    assert_false(tx->contact.acked_once || tx->told.valid || tx->contact.has_cookie);
+    assert_int_equal(tx->contact.inc, 0);
     for (uint32_t i = 0; i < PATHS; i++)
         assert_int_equal(tx->path[i].packets, 0);
     assert_int_equal(tx->ids.fresh, 0);
@@ -226,7 +225,7 @@ static void mrd_peer_rx_begin__one_for_each_entry(void **state)
 
         assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0));
         assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER));
-        assert_int_equal(peer->rx_state, MRD_RX_HELD);
+        assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
         assert_int_equal(peer->rx->rcv.limit, TRACKER);
         assert_true(peer->rx->probe_at_ns == MRD_NEVER);
     }
@@ -244,12 +243,12 @@ static void mrd_peer_rx_begin__counts_lives(void **state)
     begin(&f);
     peer = add(&f, 1);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
-    life = peer->rx_life;
+    life = peer->space.life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
     mrd_slots_shut(&peer->rx->slots, 3);
-    mrd_peer_rx_end(&f.peers, peer, MRD_RX_NONE);
+    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_NONE);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
-    assert_int_not_equal(peer->rx_life, life);
+    assert_int_not_equal(peer->space.life, life);
     assert_int_equal(mrd_rcv_check(&peer->rx->rcv, 5), MRD_RCV_NEW);
     assert_int_equal(peer->rx->slots.word[3], MRD_SLOT_EMPTY);
     end(&f);
@@ -265,12 +264,12 @@ static void mrd_peer_rx_end__tombstone(void **state)
     begin(&f);
     peer = add(&f, 1);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
-    mrd_peer_rx_end(&f.peers, peer, MRD_RX_TOMB);
-    assert_int_equal(peer->rx_state, MRD_RX_TOMB);
+    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_TOMB);
+    assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_null(peer->rx);
     assert_int_equal(f.peers.rx_halves.used, 0);
-    mrd_peer_rx_end(&f.peers, peer, MRD_RX_NONE); /* also without a half */
-    assert_int_equal(peer->rx_state, MRD_RX_NONE);
+    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_NONE); /* also without a half */
+    assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     assert_int_equal(f.peers.rx_halves.used, 0);
     end(&f);
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/engine/contact.h"
 #include "core/tune.h"
 #include "tests/unit/engine_pair.h"
 
@@ -259,7 +260,7 @@ static void mrd_engine_create__takes_constants(void **state)
 }
 
 /* What is set for the engine gets to the parts of a send half. */
-static void mrd_engine_tx_half__hands_constants_on(void **state)
+static void mrd_half_open_tx__hands_constants_on(void **state)
 {
     static struct pair p;
     struct mrd_tune tune = mrd_tune_default;
@@ -269,7 +270,7 @@ static void mrd_engine_tx_half__hands_constants_on(void **state)
     pair_config(&p);
     p.config.mover.tune = &tune;
     pair_open(&p);
-    tx = mrd_engine_tx_half(p.end[0].e, mrd_engine_peer_for(p.end[0].e, &p.end[1].addr));
+    tx = mrd_half_open_tx(p.end[0].e, mrd_half_open_peer(p.end[0].e, &p.end[1].addr));
     assert_ptr_equal(tx->cc.config.tune, &tune);
     assert_ptr_equal(tx->paths.tune, &tune.path);
     assert_ptr_equal(tx->loss.tune, &tune.loss);
@@ -290,7 +291,7 @@ int main(void)
         cmocka_unit_test(mrd_spray_pick__takes_constants),
         cmocka_unit_test(mrd_loss_init__takes_constants),
         cmocka_unit_test(mrd_engine_create__takes_constants),
-        cmocka_unit_test(mrd_engine_tx_half__hands_constants_on),
+        cmocka_unit_test(mrd_half_open_tx__hands_constants_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 struct unit_alloc {
     struct mrd_allocator ops;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/cq.h"
-#include "core/engine_impl.h"
+#include "core/engine/state.h"
 #include "tools/sim/alias.h"
 #include "tools/sim/drive.h"
 #include "transport/context.h"

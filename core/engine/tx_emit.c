@@ -3,26 +3,34 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/message.h"
+#include "core/engine/tx.h"
 #include "core/sge.h"
 
 enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is good and not the last ack's */
 
-void mrd_out_seal(struct mrd_out *o)
+void mrd_tx_seal(struct mrd_tx_out *o)
 {
     if (o->open_head)
         mrd_wire_seal(o->open_head, o->open_end);
     o->open_head = NULL;
 }
 
-void mrd_out_request_ack(struct mrd_tx_half *tx, struct mrd_out *o)
+void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o)
 {
     mrd_wire_add_flags(o->open_head, MRD_WIRE_ACK_REQUEST);
-    tx->since_request = 0;
-    tx->request_psn = o->open_psn;
+    tx->request.packets = 0;
+    tx->request.psn = o->open_psn;
 }
 
-static struct mrd_tx_packet *next_packet(struct mrd_out *o, const struct mrd_peer *peer)
+/* PSNs below this one are granted to the peer. */
+static uint32_t grant(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    return peer->rx->rcv.cum +
+           mrd_share_grant(&e->share, &peer->rx->share_seen, peer->id, e->clock.now_ns);
+}
+
+static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_peer *peer)
 {
     struct mrd_tx_packet *p = &o->packets[o->num++];
 
@@ -61,26 +69,26 @@ static uint32_t packet_room(const struct mrd_engine *e)
     return e->config.mover.payload_bytes + MRD_HEAD_PEEK_BYTES;
 }
 
-void mrd_engine_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_rcv *r = &peer->rx->rcv;
-    unsigned wanted = e->closing ? MRD_FAREWELL_ACKS : r->twice ? 2 : 1;
+    unsigned wanted = e->lives.closing ? MRD_FAREWELL_ACKS : r->twice ? 2 : 1;
     unsigned copies = o->max - o->num < wanted ? o->max - o->num : wanted;
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
                                  .src_inc = e->config.incarnation,
-                                 .dst_inc = peer->rx_inc,
-                                 .epoch = peer->rx_epoch,
-                                 .stamp = mrd_engine_stamp(e->now),
+                                 .dst_inc = peer->space.inc,
+                                 .epoch = peer->space.epoch,
+                                 .stamp = mrd_wire_stamp(e->clock.now_ns),
                                  .reply = e->config.self.port};
     struct mrd_wire_ack ack;
 
-    mrd_rcv_build(r, &ack, mrd_engine_grant(e, peer), packet_room(e), e->now);
+    mrd_rcv_build(r, &ack, grant(e, peer), packet_room(e), e->clock.now_ns);
     r->twice = false;
     r->now = copies < wanted; /* no room for all: more follow */
-    if (e->closing)
+    if (e->lives.closing)
         ack.live_epoch = UINT32_MAX;
     else
-        ack.live_epoch = peer->tx ? peer->tx->epoch : e->epoch_next;
+        ack.live_epoch = peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {
@@ -105,27 +113,28 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
 
     *head = (struct mrd_wire_head){.type = MRD_WIRE_DATA,
                                    .src_inc = e->config.incarnation,
-                                   .dst_inc = tx->bound_inc,
-                                   .epoch = tx->epoch,
+                                   .dst_inc = tx->contact.inc,
+                                   .epoch = tx->contact.epoch,
                                    .psn = rec->psn,
-                                   .stamp = mrd_engine_stamp(e->now),
+                                   .stamp = mrd_wire_stamp(e->clock.now_ns),
                                    .path_id = path->id,
                                    .pseq = (uint16_t)pseq,
                                    .reply = e->config.self.port};
-    if (tx->epoch_ns == MRD_NEVER)
-        tx->epoch_ns = e->now;
-    if (!tx->acked_once && e->now - tx->epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
+    if (tx->contact.epoch_ns == MRD_NEVER)
+        tx->contact.epoch_ns = e->clock.now_ns;
+    if (!tx->contact.acked_once &&
+        e->clock.now_ns - tx->contact.epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
         head->flags |= MRD_WIRE_FIRST_CONTACT;
         head->patience_ns = e->config.peer_timeout_ns;
-        if (tx->has_cookie) {
+        if (tx->contact.has_cookie) {
             head->flags |= MRD_WIRE_COOKIE;
-            head->cookie = tx->cookie;
+            head->cookie = tx->contact.cookie;
         }
     }
 }
 
 /* Numbers of ordered mode, and the oldest message still owed: all older ones are over, also those that never came. */
-static void number(const struct mrd_msg *msg, struct mrd_wire_part *part)
+static void put_numbers(const struct mrd_msg *msg, struct mrd_wire_part *part)
 {
     const struct mrd_msg *oldest;
 
@@ -139,26 +148,9 @@ static void number(const struct mrd_msg *msg, struct mrd_wire_part *part)
     part->rsn_behind = (uint16_t)(msg->rsn - oldest->rsn);
 }
 
-uint32_t mrd_engine_part_bytes(const struct mrd_msg *msg)
+uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg)
 {
     return mrd_wire_part_bytes(msg->op, msg->part_flags);
-}
-
-static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
-{
-    return msg->is_inline ||
-           mrd_mr_list(&e->mrs, msg->qp->pub.pd, msg->sge, msg->num_sge, 0) == MRD_MR_OK;
-}
-
-/* Messages whose memory was deregistered are given up before their bytes are touched. */
-bool mrd_engine_sendable(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    if (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED)
-        return false;
-    if (memory_valid(e, msg))
-        return true;
-    mrd_engine_cancel(e, msg, MRD_WC_LOC_PROT_ERR);
-    return false;
 }
 
 static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *at,
@@ -171,13 +163,12 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
     /* First what the header will take, then parts and payloads side by side. */
     for (msg = rec->u.small; msg; msg = next) {
         next = msg->chain;
-        (void)mrd_engine_sendable(e, msg);
+        (void)mrd_msg_check_memory(e, msg);
     }
     for (msg = rec->u.small; msg; msg = msg->chain) {
         bytes += (msg->part_index - index) * MRD_WIRE_PART_BYTES_MIN;
         index = msg->part_index + 1u;
-        bytes +=
-            msg->state == MRD_MSG_SENDING ? mrd_engine_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
+        bytes += msg->state == MRD_MSG_SENDING ? mrd_tx_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
     }
     payload = at + bytes;
     index = 0;
@@ -189,7 +180,7 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
         index++;
         if (msg->state == MRD_MSG_SENDING) {
             mrd_msg_part(msg, 0, msg->length, &part);
-            number(msg, &part);
+            put_numbers(msg, &part);
             mrd_msg_copy(msg, 0, msg->length, payload);
             payload += msg->length;
         }
@@ -209,10 +200,10 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     struct mrd_wire_part part;
 
     /* Completed, cancelled or refused: an empty packet, which only carries the PSN. */
-    if (!msg || !mrd_engine_sendable(e, msg))
+    if (!msg || !mrd_msg_check_memory(e, msg))
         return at;
     mrd_msg_part(msg, rec->offset, rec->len, &part);
-    number(msg, &part);
+    put_numbers(msg, &part);
     at = mrd_wire_put_part(at, &part);
     if (!msg->is_inline)
         p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
@@ -226,7 +217,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     *check = mrd_wire_payload_check(p->iov[0].iov_base, rec->len);
     if (!e->config.mover.copies) {
         p->cookie = (uint64_t)(uintptr_t)msg;
-        p->key = mrd_mr_mover_key(&e->mrs, mrd_sge_at(msg->sge, rec->offset)->lkey);
+        p->key = mrd_mr_mover_key(&e->objects.mrs, mrd_sge_at(msg->sge, rec->offset)->lkey);
         msg->reading++;
     }
     return at;
@@ -245,16 +236,15 @@ static uint8_t *put_refusal(const struct mrd_sent *rec, uint8_t *at)
 static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
 {
     for (const struct mrd_msg *msg = rec->u.small; msg; msg = msg->abort_chain) {
-        struct mrd_wire_part part = {
-            .op = MRD_OP_ABORT,
-            .flags =
-                (uint8_t)((msg->has_id ? MRD_PART_MULTI : 0) | (msg->flow ? MRD_PART_ORDERED : 0)),
-            .attempt = msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM,
-            .dst_qpn = msg->dst_qpn,
-            .id = msg->id,
-            .total = msg->length};
+        struct mrd_wire_part part = {.op = MRD_OP_ABORT,
+                                     .flags = (uint8_t)((msg->has_id ? MRD_PART_MULTI : 0) |
+                                                        (msg->flow ? MRD_PART_ORDERED : 0)),
+                                     .attempt = mrd_msg_consumes(msg),
+                                     .dst_qpn = msg->dst_qpn,
+                                     .id = msg->id,
+                                     .total = msg->length};
 
-        number(msg, &part);
+        put_numbers(msg, &part);
         at = mrd_wire_put_part(at, &part);
     }
     return at;
@@ -262,7 +252,7 @@ static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
 
 static uint8_t *put_ready(const struct mrd_engine *e, const struct mrd_sent *rec, uint8_t *at)
 {
-    const struct mrd_qp_impl *qp = mrd_engine_qp(e, rec->id);
+    const struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, rec->id);
     struct mrd_wire_part part = {
         .op = MRD_OP_READY, .src_qpn = rec->id, .receives = qp ? qp->num_posted : 0};
 
@@ -280,12 +270,8 @@ static uint8_t *put_close(const struct mrd_sent *rec, uint8_t *at)
     return mrd_wire_put_part(at, &part);
 }
 
-/*
- * Build and emit a record's packet on a path. `copy`: a second copy, of which the record takes no note. An ack rides
- * on packets of whole messages.
- */
-void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                     uint32_t index, bool copy, struct mrd_out *o)
+void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
+                 bool copy, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_tx_packet *p;
@@ -293,14 +279,14 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     uint32_t pseq, payload_len = 0, check = 0;
     uint8_t *at;
 
-    mrd_out_seal(o);
+    mrd_tx_seal(o);
     p = next_packet(o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
     begin_head(e, peer, rec, &tx->path[index], pseq, &head);
     if (rec->kind == MRD_SENT_SMALL && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
         !(head.flags & MRD_WIRE_COOKIE) && mrd_rcv_rides(&peer->rx->rcv)) {
-        mrd_rcv_ride(&peer->rx->rcv, &head, mrd_engine_grant(e, peer), e->now);
-        head.ack_epoch = peer->rx_epoch;
+        mrd_rcv_ride(&peer->rx->rcv, &head, grant(e, peer), e->clock.now_ns);
+        head.ack_epoch = peer->space.epoch;
         e->stats.tx_acks_ridden++;
     }
     at = mrd_wire_put_head(p->head, &head);
@@ -323,39 +309,40 @@ void mrd_engine_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
     p->path = tx->path[index].ev;
-    p->flags = (uint8_t)(MRD_TX_ECT | (e->now < tx->single_until_ns ? MRD_TX_ALONE : 0));
+    p->flags =
+        (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0));
     if (p->len > tx->payload_bytes + MRD_HEAD_PEEK_BYTES)
         p->flags |= MRD_TX_FRAGMENT; /* cut before the path's MTU shrank: a PSN keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
-    if (++tx->since_request * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
+    if (++tx->request.packets * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
         tx->cc.cwnd_bytes)
-        mrd_out_request_ack(tx, o);
+        mrd_tx_request_ack(tx, o);
 
     e->stats.tx_packets++;
     e->stats.tx_bytes += p->len - (uint32_t)(at - p->head);
     e->stats.tx_wire_bytes += p->len;
-    peer->packets_sent++;
-    peer->bytes_sent += p->len - (uint32_t)(at - p->head);
-    tx->loss.last_send_ns = e->now;
-    tx->active_ns = e->now;
+    peer->count.packets_sent++;
+    peer->count.bytes_sent += p->len - (uint32_t)(at - p->head);
+    tx->loss.last_send_ns = e->clock.now_ns;
+    tx->active_ns = e->clock.now_ns;
     if (!tx->sent.inflight.num)
-        tx->patience_ns = mrd_engine_present(e);
+        tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
     if (copy) {
         mrd_path_forgot(&tx->paths, index);
         return;
     }
     if (rec->state == MRD_SENT_INFLIGHT) /* a probe: the earlier copy is no longer followed */
         mrd_path_forgot(&tx->paths, rec->path);
-    mrd_sent_transmit(&tx->sent, rec, tx->path, (uint16_t)index, pseq, e->now);
+    mrd_sent_transmit(&tx->sent, rec, tx->path, (uint16_t)index, pseq, e->clock.now_ns);
 }
 
 /* ---------------------------------------------------------------------------------------- strangers */
 
-void mrd_engine_put_stateless(struct mrd_engine *e, struct mrd_out *o)
+void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
 {
-    while (o->num < o->max && e->stateless_head != e->stateless_tail) {
-        const struct mrd_stateless *s = &e->stateless[e->stateless_head++ % MRD_STATELESS_MAX];
+    while (o->num < o->max && e->answers.head != e->answers.tail) {
+        const struct mrd_answer *s = &e->answers.ring[e->answers.head++ % MRD_STATELESS_MAX];
         struct mrd_tx_packet *p = &o->packets[o->num++];
         uint8_t *end = mrd_wire_put_head(p->head, &s->head);
 

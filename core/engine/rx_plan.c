@@ -2,7 +2,7 @@
 /* Straight receive: where the payloads of a burst should go, and whether what came there is what was predicted. */
 #include <string.h>
 
-#include "core/engine_impl.h"
+#include "core/engine/rx.h"
 #include "core/seq.h"
 
 static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -14,8 +14,8 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
 
     addr.port = head->reply;
     *peer = mrd_peer_find(&e->peers, &addr);
-    if (!*peer || (*peer)->rx_state != MRD_RX_HELD || (*peer)->rx_inc != head->src_inc ||
-        (*peer)->rx_epoch != head->epoch ||
+    if (!*peer || (*peer)->space.state != MRD_SPACE_KNOWN || (*peer)->space.inc != head->src_inc ||
+        (*peer)->space.epoch != head->epoch ||
         (head->dst_inc && head->dst_inc != e->config.incarnation))
         return NULL;
     if (mrd_slots_judge(&(*peer)->rx->slots, part->id, &slot) != MRD_SLOT_GO_ON ||
@@ -67,7 +67,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
             mrd_rcv_check(&peer->rx->rcv, head.psn + n) != MRD_RCV_NEW ||
             !mrd_seq_before(head.psn + n, peer->rx->rcv.limit))
             break;
-        if (mrd_engine_place_iov(e, slot, offset, take, &plan->iov[n]) != 1 ||
+        if (mrd_rx_place_iov(e, slot, offset, take, &plan->iov[n]) != 1 ||
             (char *)plan->iov[n].iov_base != (char *)plan->iov[0].iov_base + n * len)
             break; /* it crosses pieces of a scatter list: stage it */
         plan->first[n] = (uint16_t)n;
@@ -102,14 +102,14 @@ static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *h
            part.offset == e->plan.offset + (uint32_t)packet->plan_index * e->plan.len;
 }
 
-bool mrd_engine_planned(struct mrd_engine *e, const struct mrd_rx_packet *packet,
-                        const uint8_t **placed, struct mrd_rx_packet *whole)
+bool mrd_rx_check_plan(struct mrd_engine *e, const struct mrd_rx_packet *packet,
+                       const uint8_t **placed, struct mrd_rx_packet *whole)
 {
     struct mrd_wire_head head;
     const uint8_t *at;
 
     if (packet->plan_index >= e->plan.num ||
-        packet->len + packet->placed_len > sizeof(e->scratch)) {
+        packet->len + packet->placed_len > sizeof(e->plan.scratch)) {
         e->stats.rx_drop_length++;
         return false;
     }
@@ -120,10 +120,10 @@ bool mrd_engine_planned(struct mrd_engine *e, const struct mrd_rx_packet *packet
         return true;
     }
     e->stats.rx_straight_moved++;
-    memcpy(e->scratch, packet->data, packet->len);
-    memcpy(e->scratch + packet->len, at, packet->placed_len);
+    memcpy(e->plan.scratch, packet->data, packet->len);
+    memcpy(e->plan.scratch + packet->len, at, packet->placed_len);
     *whole = *packet;
-    whole->data = e->scratch;
+    whole->data = e->plan.scratch;
     whole->len = packet->len + packet->placed_len;
     whole->placed = 0;
     *placed = NULL;

@@ -1,93 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of a sent message: completion, refusal, cancel, ABORT. */
+#include "core/engine/message.h"
+
 #include <assert.h>
-#include <string.h>
 
-#include "core/engine_impl.h"
 #include "core/seq.h"
-
-/* ---------------------------------------------------------------------------------------- flows */
-
-struct mrd_flow_tx *mrd_engine_flow_tx(struct mrd_engine *e, struct mrd_peer *peer,
-                                       struct mrd_qp_impl *qp, uint32_t remote_qpn)
-{
-    uint32_t qpn = qp->pub.qp_num;
-    uint64_t hash = mrd_flow_hash(peer->id, qpn, remote_qpn);
-    struct mrd_flow_tx *flow;
-
-    for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_tx, hash); n; n = n->next) {
-        flow = mrd_container_of(n, struct mrd_flow_tx, by_key);
-        if (flow->peer == peer && flow->qpn == qpn && flow->remote_qpn == remote_qpn)
-            return flow;
-    }
-    flow = mrd_pool_alloc(&e->flow_tx_pool);
-    if (!flow)
-        return NULL;
-    mrd_flow_tx_init(flow, peer, qpn, remote_qpn);
-    mrd_hash_add(&e->flows_tx, &flow->by_key, hash);
-    mrd_list_append(&peer->flows_tx, &flow->peer_node);
-    mrd_list_append(&qp->flows, &flow->qp_node);
-    return flow;
-}
-
-static void flow_release(struct mrd_engine *e, struct mrd_flow_tx *flow)
-{
-    assert(mrd_list_empty(&flow->msgs));
-    mrd_hash_del(&e->flows_tx, &flow->by_key);
-    mrd_list_remove(&flow->peer_node);
-    mrd_list_remove(&flow->idle_node);
-    mrd_list_remove(&flow->qp_node);
-    mrd_pool_release(&e->flow_tx_pool, flow);
-}
-
-/*
- * Without messages a flow is only two records, here and at the target: they go when it was idle for long, or at once when
- * its queue pair is gone. One CLOSE at a time: the record goes when it was acked and nothing was posted meanwhile.
- */
-static void flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow)
-{
-    struct mrd_tx_half *tx;
-
-    if (!mrd_list_empty(&flow->msgs) || flow->closing)
-        return;
-    if (!flow->peer) {
-        mrd_pool_release(&e->flow_tx_pool, flow);
-        return;
-    }
-    tx = flow->peer->tx;
-    flow->idle_ns = e->now;
-    mrd_list_remove(&flow->idle_node);
-    mrd_list_append(flow->qp_gone ? &tx->closes : &tx->idle, &flow->idle_node);
-    mrd_engine_ready(e, flow->peer);
-}
-
-static void close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow)
-{
-    flow->closing = false;
-    if (mrd_list_empty(&flow->msgs) && flow->msn_next == flow->close_msn)
-        flow_release(e, flow);
-    else
-        flow_rest(e, flow);
-}
-
-void mrd_engine_flows_close(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns)
-{
-    struct mrd_node *n;
-
-    while ((n = mrd_list_first(&peer->tx->idle))) {
-        struct mrd_flow_tx *flow = mrd_container_of(n, struct mrd_flow_tx, idle_node);
-
-        if (e->now - flow->idle_ns < idle_ns)
-            return;
-        mrd_list_remove(n);
-        mrd_list_append(&peer->tx->closes, n);
-        mrd_engine_ready(e, peer);
-    }
-}
 
 /* ---------------------------------------------------------------------------------------- completion */
 
-void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp)
+void mrd_msg_reap_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
     struct mrd_node *n;
 
@@ -98,10 +19,10 @@ void mrd_engine_qp_reap(struct mrd_engine *e, struct mrd_qp_impl *qp)
         struct mrd_flow_tx *flow = mrd_container_of(n, struct mrd_flow_tx, qp_node);
 
         flow->qp_gone = true;
-        flow_rest(e, flow);
+        mrd_tx_flow_rest(e, flow);
     }
     mrd_list_remove(&qp->node);
-    mrd_engine_give(e, qp, qp->bytes);
+    mrd_free(&e->allocator, qp, qp->bytes);
 }
 
 static void finish(struct mrd_engine *e, struct mrd_msg *msg)
@@ -175,11 +96,11 @@ static void finish_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
             return;
         finish(e, msg);
     }
-    flow_rest(e, flow);
+    mrd_tx_flow_rest(e, flow);
 }
 
 /* Its outcome is known. In ordered mode it completes after those posted before it; always after it was read. */
-static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
+static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_flow_tx *flow = msg->flow;
     struct mrd_qp_impl *qp = msg->qp;
@@ -192,17 +113,17 @@ static void conclude(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
         settle(flow, msg);
     if (flow)
         finish_flow(e, flow);
-    mrd_engine_qp_reap(e, qp);
+    mrd_msg_reap_qp(e, qp);
 }
 
-void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
+void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_qp_impl *qp = msg->qp;
     bool held_back =
         msg->state == MRD_MSG_DONE && msg->flow && !msg->settled && msg->status == MRD_WC_SUCCESS;
 
     if (msg->state == MRD_MSG_QUEUED)
-        mrd_engine_dequeue(e, msg);
+        mrd_txq_dequeue(e, msg);
     /* Acked is not delivered where an earlier message was not: nobody will tell any more. */
     if (held_back || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
@@ -213,15 +134,15 @@ void mrd_engine_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     msg->peer = NULL;
     if (!msg->flow && !msg->reading)
         finish(e, msg);
-    mrd_engine_qp_reap(e, qp);
+    mrd_msg_reap_qp(e, qp);
 }
 
-void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow)
+void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     struct mrd_node *n = mrd_list_first(&flow->msgs);
     struct mrd_qp_impl *qp = n ? mrd_container_of(n, struct mrd_msg, flow_node)->qp : NULL;
 
-    mrd_hash_del(&e->flows_tx, &flow->by_key);
+    mrd_hash_del(&e->flows_tx.by_key, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
     mrd_list_remove(&flow->idle_node);
     mrd_list_remove(&flow->qp_node);
@@ -229,17 +150,14 @@ void mrd_engine_flow_tx_end(struct mrd_engine *e, struct mrd_flow_tx *flow)
     flow->closing = false;
     finish_flow(e, flow);
     if (qp)
-        mrd_engine_qp_reap(e, qp);
+        mrd_msg_reap_qp(e, qp);
 }
 
-void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
+void mrd_msg_end_read(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_msg *msg = (struct mrd_msg *)(uintptr_t)cookie;
-
-    mrd_engine_time(e, now_ns);
     assert(msg->reading > 0);
     if (--msg->reading == 0 && msg->state == MRD_MSG_DONE)
-        conclude(e, msg, (enum mrd_wc_status)msg->status);
+        end_message(e, msg, (enum mrd_wc_status)msg->status);
 }
 
 /* ---------------------------------------------------------------------------------------- cancel */
@@ -253,7 +171,7 @@ static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
 }
 
 /* A cancelled message ends when nothing of it can still be placed: its packets and its ABORT are acked. */
-static void cancelled_progress(struct mrd_engine *e, struct mrd_msg *msg)
+static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
 {
     if (msg->state != MRD_MSG_CANCELLED || msg->abort_pending || msg->aborted || msg->in_chain)
         return;
@@ -264,7 +182,7 @@ static void cancelled_progress(struct mrd_engine *e, struct mrd_msg *msg)
             return;
         release_id(msg, id);
     }
-    conclude(e, msg, (enum mrd_wc_status)msg->status);
+    end_message(e, msg, (enum mrd_wc_status)msg->status);
 }
 
 static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status,
@@ -275,17 +193,17 @@ static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     if (tell) {
         msg->abort_pending = true;
         mrd_list_append(&msg->peer->tx->aborts, &msg->node);
-        mrd_engine_ready(e, msg->peer);
+        mrd_tx_ready(e, msg->peer);
     }
-    cancelled_progress(e, msg);
+    end_cancelled(e, msg);
 }
 
-void mrd_engine_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
+void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     if (msg->state == MRD_MSG_DONE || msg->state == MRD_MSG_CANCELLED)
         return;
     if (msg->state == MRD_MSG_QUEUED)
-        mrd_engine_dequeue(e, msg);
+        mrd_txq_dequeue(e, msg);
     mrd_list_remove(&msg->node);
     /* The target is told where it may hold a half message, or wait for this one's place in the order. */
     cancel_with(e, msg, status, msg->has_id || msg->flow);
@@ -302,11 +220,11 @@ static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
         msg->chain = NULL;
         msg->in_chain = false;
         if (msg->state != MRD_MSG_SENDING) {
-            cancelled_progress(e, msg);
+            end_cancelled(e, msg);
             continue;
         }
-        mrd_engine_receive_found(e, msg);
-        conclude(e, msg, MRD_WC_SUCCESS);
+        mrd_txq_found_receive(e, msg);
+        end_message(e, msg, MRD_WC_SUCCESS);
     }
 }
 
@@ -322,16 +240,16 @@ static void segment_acked(struct mrd_engine *e, struct mrd_peer *peer, const str
         if (msg->acked_bytes < msg->length)
             return;
         release_id(msg, id);
-        mrd_engine_receive_found(e, msg);
-        conclude(e, msg, MRD_WC_SUCCESS);
+        mrd_txq_found_receive(e, msg);
+        end_message(e, msg, MRD_WC_SUCCESS);
         return;
     }
     if (msg->state == MRD_MSG_RNR_WAIT && !id->live) {
         release_id(msg, id);
-        mrd_engine_wait(e, msg);
+        mrd_txq_wait(e, msg);
         return;
     }
-    cancelled_progress(e, msg);
+    end_cancelled(e, msg);
 }
 
 static void abort_acked(struct mrd_engine *e, struct mrd_sent *rec)
@@ -344,11 +262,11 @@ static void abort_acked(struct mrd_engine *e, struct mrd_sent *rec)
         msg->aborted = false;
         if (msg->has_id)
             mrd_ids_find(&msg->peer->tx->ids, msg->id)->live--;
-        cancelled_progress(e, msg);
+        end_cancelled(e, msg);
     }
 }
 
-void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
+void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
     switch ((enum mrd_sent_kind)rec->kind) {
     case MRD_SENT_EMPTY:
@@ -361,22 +279,22 @@ void mrd_engine_record_done(struct mrd_engine *e, struct mrd_peer *peer, struct 
         segment_acked(e, peer, rec);
         break;
     case MRD_SENT_REFUSAL:
-        if (peer->rx && rec->u.refusal->rx_life == peer->rx_life &&
+        if (peer->rx && rec->u.refusal->rx_life == peer->space.life &&
             mrd_rcv_unhold(&peer->rx->rcv, rec->u.refusal->psn))
-            mrd_engine_ready(e, peer);
-        mrd_engine_refusal_free(e, peer, rec->u.refusal);
+            mrd_tx_ready(e, peer);
+        mrd_refusal_release(e, peer, rec->u.refusal);
         break;
     case MRD_SENT_ABORT:
         abort_acked(e, rec);
         break;
     case MRD_SENT_CLOSE:
-        close_acked(e, rec->u.flow);
+        mrd_tx_flow_close_acked(e, rec->u.flow);
         break;
     }
     mrd_sent_release(&peer->tx->sent, rec);
 }
 
-static enum mrd_wc_status status_of(uint8_t code)
+static enum mrd_wc_status wc_status(uint8_t code)
 {
     switch ((enum mrd_refusal_code)code) {
     case MRD_REFUSE_RNR:
@@ -401,10 +319,10 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
         msg->rnr_left--;
     msg->state = MRD_MSG_RNR_WAIT;
     msg->rnr_usec = rnr_usec;
-    msg->refused_ns = e->now;
+    msg->refused_ns = e->clock.now_ns;
     /* What is left of it in flight may not meet the next attempt: first all of it is acked. */
     if (!msg->has_id)
-        mrd_engine_wait(e, msg);
+        mrd_txq_wait(e, msg);
 }
 
 static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
@@ -423,8 +341,8 @@ static void abort_refused(struct mrd_msg *msg, unsigned index)
         break_flow(msg->flow, msg->msn);
 }
 
-void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                        const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec)
+void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                           const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec)
 {
     bool retry = entry->code == MRD_REFUSE_RNR || entry->code == MRD_REFUSE_RESOURCES;
     struct mrd_msg *msg = NULL;
@@ -443,20 +361,37 @@ void mrd_engine_refused(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED))
         return;
     if (msg->state == MRD_MSG_QUEUED)
-        mrd_engine_dequeue(e, msg);
+        mrd_txq_dequeue(e, msg);
     if (rec->kind == MRD_SENT_SMALL)
         mrd_msg_unchain(&rec->u.small, msg);
     msg->vendor_err = entry->code;
     if (entry->code == MRD_REFUSE_QPN && msg->flow)
         break_flow(msg->flow, msg->msn);
     if (entry->code == MRD_REFUSE_RESOURCES)
-        mrd_engine_flows_close(e, peer,
+        mrd_tx_flow_close_idle(e, peer,
                                0); /* what we hold there and do not use may be what is missing */
     if (retry && (msg->rnr_left || msg->hinted)) {
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
-    mrd_engine_wait_over(e, msg);
+    mrd_txq_end_wait(e, msg);
     /* A hard refusal has freed the message's place in the order; giving up has not. */
-    cancel_with(e, msg, status_of(entry->code), retry && msg->flow);
+    cancel_with(e, msg, wc_status(entry->code), retry && msg->flow);
+}
+
+static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
+{
+    return msg->is_inline ||
+           mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->sge, msg->num_sge, 0) == MRD_MR_OK;
+}
+
+/* Messages whose memory was deregistered are given up before their bytes are touched. */
+bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    if (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED)
+        return false;
+    if (memory_valid(e, msg))
+        return true;
+    mrd_msg_cancel(e, msg, MRD_WC_LOC_PROT_ERR);
+    return false;
 }

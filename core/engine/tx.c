@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What goes next to a peer: control, what was lost, probes, acks; and whose turn it is. */
-#include "core/engine_impl.h"
+/* What goes next to a peer: control, what was lost, probes, acks, new data; and whose turn it is. */
+#include "core/engine/tx.h"
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/timer.h"
 #include "core/seq.h"
-
-uint32_t mrd_engine_pick(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
-{
-    struct mrd_spray_args args = {.now_ns = e->now,
-                                  .base_rtt_ns =
-                                      mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
-                                  .avoid = avoid,
-                                  .blind = tx->loss.probes > 0,
-                                  .rng = &e->rng,
-                                  .tune = e->config.mover.tune};
-
-    return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);
-}
 
 static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -23,76 +13,36 @@ static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
     if (!peer->rx)
         return false;
     r = &peer->rx->rcv;
-    return r->now || e->now >= r->due_ns ||
-           (r->wait_for_reply && peer->rx->call_seq != e->call_seq);
+    return r->now || e->clock.now_ns >= r->due_ns ||
+           (r->wait_for_reply && peer->rx->call_seq != e->calls.seq);
 }
 
 /* ---------------------------------------------------------------------------------------- windows */
 
-bool mrd_engine_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx)
-{
-    const struct mrd_sents *s = &tx->sent;
-
-    if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
-        return !s->inflight.num && e->now >= mrd_engine_pace_ns(tx);
-    return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
-}
-
-bool mrd_engine_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx,
-                         uint32_t sixteenths)
-{
-    return tx->sent.next - tx->sent.una < e->config.mover.tracker / 16 * sixteenths;
-}
-
 /* ---------------------------------------------------------------------------------------- control */
 
-static bool control_record(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
-                           uint32_t sixteenths, struct mrd_sent **rec)
-{
-    if (!mrd_engine_psn_room(e, peer->tx, sixteenths))
-        return false;
-    *rec = mrd_sent_add(&peer->tx->sent, kind);
-    return *rec != NULL;
-}
-
-bool mrd_engine_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
-{
-    struct mrd_tx_half *tx = peer->tx;
-    struct mrd_sent *rec;
-
-    for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
-        if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->now))
-            continue;
-        if (!control_record(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
-            return false;
-        e->stats.probes_path++;
-        mrd_engine_emit(e, peer, rec, i, false, o);
-        return true;
-    }
-    return false;
-}
-
-static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->refusals) ||
-        !control_record(e, peer, MRD_SENT_REFUSAL, MRD_PSN_REFUSALS, &rec))
+        !mrd_tx_add_control(e, peer, MRD_SENT_REFUSAL, MRD_PSN_REFUSALS, &rec))
         return false;
     rec->u.refusal = mrd_container_of(mrd_list_pop(&tx->refusals), struct mrd_refusal, node);
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
     return true;
 }
 
-static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
     struct mrd_msg **tail;
     struct mrd_node *n;
 
-    if (mrd_list_empty(&tx->aborts) || !control_record(e, peer, MRD_SENT_ABORT, MRD_PSN_DATA, &rec))
+    if (mrd_list_empty(&tx->aborts) ||
+        !mrd_tx_add_control(e, peer, MRD_SENT_ABORT, MRD_PSN_DATA, &rec))
         return false;
     tail = &rec->u.small;
     for (unsigned i = 0; i < MRD_PARTS_MAX / 4 && (n = mrd_list_pop(&tx->aborts)); i++) {
@@ -107,12 +57,12 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         tail = &msg->abort_chain;
         *tail = NULL;
     }
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
     return true;
 }
 
 /* To those that were refused for want of a receive, where there are some now. */
-static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_sent *rec;
     struct mrd_node *n;
@@ -121,34 +71,34 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
 
         if (!want->qp->num_posted) { /* used up already */
-            mrd_engine_want_again(want);
+            mrd_want_postpone(want);
             continue;
         }
-        if (!control_record(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
+        if (!mrd_tx_add_control(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
             return false;
         rec->id = want->qp->pub.qp_num;
-        mrd_engine_want_free(e, want);
+        mrd_want_free(e, want);
         e->stats.tx_readies++;
-        mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, peer->tx, -1), false, o);
+        mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, peer->tx, -1), false, o);
         return true;
     }
     return false;
 }
 
 /* Flows that were idle for long, or whose queue pair is gone: the target need not keep them. */
-static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->closes) ||
-        !control_record(e, peer, MRD_SENT_CLOSE, MRD_PSN_CONTROL, &rec))
+        !mrd_tx_add_control(e, peer, MRD_SENT_CLOSE, MRD_PSN_CONTROL, &rec))
         return false;
     rec->u.flow = mrd_container_of(mrd_list_pop(&tx->closes), struct mrd_flow_tx, idle_node);
     rec->u.flow->closing = true;
     rec->u.flow->close_msn = rec->u.flow->msn_next;
     e->stats.tx_closes++;
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
     return true;
 }
 
@@ -157,12 +107,12 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
 /* Nothing new is to be sent, and the window would allow it: repetitions may be generous. */
 static bool at_tail(const struct mrd_tx_half *tx)
 {
-    return mrd_list_empty(&tx->txqs) && mrd_engine_full_window(tx);
+    return mrd_list_empty(&tx->txqs) && mrd_tx_full_window(tx);
 }
 
 /* Once more, on another path; with a second copy on a third one, which follows when there is room for it. */
 static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
-                  struct mrd_out *o)
+                  struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     uint16_t old = rec->path;
@@ -170,32 +120,32 @@ static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *
     rec->deliberate |= twice;
     mrd_loss_log(&tx->loss, rec, old);
     e->stats.retx_packets++;
-    peer->packets_retransmitted++;
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, old), false, o);
-    tx->copy_due = twice;
-    tx->copy_psn = rec->psn;
+    peer->count.packets_retransmitted++;
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, old), false, o);
+    tx->probes.copy_due = twice;
+    tx->probes.copy_psn = rec->psn;
 }
 
-static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx->copy_due)
+    if (!tx->probes.copy_due)
         return false;
-    tx->copy_due = false;
-    rec = mrd_sent_get(&tx->sent, tx->copy_psn);
+    tx->probes.copy_due = false;
+    rec = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
     if (!rec || rec->state != MRD_SENT_INFLIGHT)
         return false;
     e->stats.retx_packets++;
     e->stats.retx_copy++;
-    peer->packets_retransmitted++;
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, rec->path), true, o);
+    peer->count.packets_retransmitted++;
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, rec->path), true, o);
     return true;
 }
 
 /* Refusals and ABORTs do not wait for the window: what keeps it shut may be a packet that waits for them. */
-static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_sents *s = &peer->tx->sent;
 
@@ -205,7 +155,7 @@ static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, stru
     return true;
 }
 
-static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
@@ -213,12 +163,12 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
     if (!tx->sent.lost.num)
         return false;
     tx->limited = true;
-    if (!mrd_engine_window_open(e, tx))
+    if (!mrd_tx_window_open(e, tx))
         return false;
     tx->limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
     again(e, peer, rec, at_tail(tx), o);
-    tx->sent_ns = e->now;
+    tx->sent_ns = e->clock.now_ns;
     return true;
 }
 
@@ -229,8 +179,8 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
 static void path_timed_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
 {
     mrd_path_lost(&tx->paths, rec->path,
-                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
-    e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
+                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
+    e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
     mrd_sent_lose(&tx->sent, rec, tx->path);
 }
 
@@ -239,22 +189,22 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
     bool timed_out = mrd_loss_timed_out(&peer->tx->loss);
 
     e->stats.retx_timeout += timed_out;
-    peer->timeouts += timed_out;
+    peer->count.timeouts += timed_out;
     e->stats.retx_tail += !timed_out;
-    peer->probes_tail += !timed_out;
+    peer->count.probes_tail += !timed_out;
 }
 
 /*
  * Send the packet again that was not sent for longest, in flight or lost, to hear of the tail; probes are beyond the
  * window. Not the lowest PSN: its ack may wait for a refusal of ours further on, and the other way round at the peer.
  */
-static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
-    uint64_t patience_ns = tx->patience_ns;
+    uint64_t patience_ns = tx->probes.patience_ns;
     struct mrd_sent *rec;
 
-    if (!tx->probes_due)
+    if (!tx->probes.due)
         return false;
     rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
@@ -263,50 +213,52 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_o
             path_timed_out(e, tx, rec);
         count_probe(e, peer);
         rec->deliberate = true;
-        again(e, peer, rec, tx->probes_due > 1, o);
-        tx->patience_ns = patience_ns; /* asking again does not begin the silence anew */
+        again(e, peer, rec, tx->probes.due > 1, o);
+        tx->probes.patience_ns = patience_ns; /* asking again does not begin the silence anew */
     }
-    tx->probes_due = 0;
+    tx->probes.due = 0;
     return rec != NULL;
 }
 
 /* The peer owes us something and is silent: an empty packet that it must ack. */
-static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx->silence_probe || !control_record(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
+    if (!tx->probes.silence_due ||
+        !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
         return false;
-    tx->silence_probe = false;
+    tx->probes.silence_due = false;
     e->stats.probes++;
-    mrd_engine_emit(e, peer, rec, mrd_engine_pick(e, tx, -1), false, o);
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
     return true;
 }
 
 /* ---------------------------------------------------------------------------------------- a peer, all peers */
 
 /* Until the peer's life is known, nothing goes that it may execute. */
-static bool first_contact(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool first_contact(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     return send_copy(e, peer, o) || send_probe(e, peer, o) || retransmit(e, peer, o) ||
            send_silence_probe(e, peer, o);
 }
 
-static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
+static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o,
+                       bool *held)
 {
-    if (peer->tx->hello)
+    if (peer->tx->contact.hello)
         return first_contact(e, peer, o);
     return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
            send_ready(e, peer, o) || send_close(e, peer, o) || retransmit_control(e, peer, o) ||
            send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
-           mrd_engine_new_data(e, peer, o, held);
+           mrd_tx_new_data(e, peer, o, held);
 }
 
 /* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
 static bool must_ask(const struct mrd_tx_half *tx)
 {
-    return !tx->limited || mrd_seq_before(tx->request_psn, tx->sent.una) ||
+    return !tx->limited || mrd_seq_before(tx->request.psn, tx->sent.una) ||
            tx->sent.inflight.num == 1;
 }
 
@@ -315,9 +267,9 @@ static bool nothing_left(const struct mrd_peer *peer)
     const struct mrd_tx_half *tx = peer->tx;
 
     return mrd_list_empty(&peer->readies) && !tx->queued_bytes && !tx->sent.lost.num &&
-           !tx->sent.lost_control.num && !tx->copy_due && !tx->probes_due && !tx->silence_probe &&
-           mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts) &&
-           mrd_list_empty(&tx->closes);
+           !tx->sent.lost_control.num && !tx->probes.copy_due && !tx->probes.due &&
+           !tx->probes.silence_due && mrd_list_empty(&tx->refusals) &&
+           mrd_list_empty(&tx->aborts) && mrd_list_empty(&tx->closes);
 }
 
 /*
@@ -333,50 +285,50 @@ static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
         return false;
     if (!peer->tx || !mrd_rcv_rides(&peer->rx->rcv) || !(txq = mrd_list_first(&peer->tx->txqs)))
         return true;
-    msg = mrd_engine_txq_first(mrd_container_of(txq, struct mrd_txq, peer_node));
+    msg = mrd_txq_first(mrd_container_of(txq, struct mrd_txq, peer_node));
     return !msg || msg->multi;
 }
 
 /* true: there is more, or something waits for the next call. */
-static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     bool held = false, more = false;
 
     if (!mrd_list_empty(&peer->readies)) /* one that idled for long the peer may have forgotten */
-        mrd_engine_tx_half(e, peer);
+        mrd_half_open_tx(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
-        mrd_engine_put_ack(e, peer, o);
+        mrd_tx_put_ack(e, peer, o);
     if (peer->tx) {
         peer->tx->limited = false;
         while (o->num < o->max && !more)
             more = !one_packet(e, peer, o, &held);
         if ((more || nothing_left(peer)) && o->open_head && must_ask(peer->tx))
-            mrd_out_request_ack(peer->tx, o);
-        mrd_out_seal(o);
+            mrd_tx_request_ack(peer->tx, o);
+        mrd_tx_seal(o);
         more = !more;
     }
     if (peer->rx && ack_owed(e, peer)) {
         if (o->num < o->max)
-            mrd_engine_put_ack(e, peer, o);
+            mrd_tx_put_ack(e, peer, o);
         else
             more = true;
         more |= peer->rx->rcv.now;
     }
-    mrd_engine_touch(e, peer);
+    mrd_timer_touch(e, peer);
     return more || held || (peer->rx && peer->rx->rcv.wait_for_reply);
 }
 
 bool mrd_engine_quiet(const struct mrd_engine *e)
 {
-    const struct mrd_node *first = e->ready.next;
+    const struct mrd_node *first = e->turns.ready.next;
     const struct mrd_peer *peer;
     const struct mrd_tx_half *tx;
 
-    if (e->stateless_head != e->stateless_tail || e->fresh_path_wanted)
+    if (e->answers.head != e->answers.tail || e->turns.wants_path)
         return false;
-    if (first == &e->ready)
+    if (first == &e->turns.ready)
         return true;
-    if (first->next != &e->ready) /* rare, and not worth a walk */
+    if (first->next != &e->turns.ready) /* rare, and not worth a walk */
         return false;
     peer = mrd_container_of(first, const struct mrd_peer, ready);
     tx = peer->tx;
@@ -386,34 +338,21 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
                        uint64_t now_ns)
 {
-    struct mrd_out o = {.packets = packets, .max = n};
+    struct mrd_tx_out o = {.packets = packets, .max = n};
     struct mrd_node turn;
 
-    mrd_engine_time(e, now_ns);
-    e->says_ready = false;
-    mrd_engine_put_stateless(e, &o);
+    mrd_clock_set(&e->clock, now_ns);
+    e->turns.says_ready = false;
+    mrd_tx_put_answers(e, &o);
     mrd_list_init(&turn);
-    mrd_list_splice(&turn, &e->ready);
+    mrd_list_splice(&turn, &e->turns.ready);
     while (o.num < o.max && !mrd_list_empty(&turn)) {
         struct mrd_peer *peer = mrd_container_of(mrd_list_pop(&turn), struct mrd_peer, ready);
 
         if (peer_tx(e, peer, &o))
-            mrd_engine_ready(e, peer);
+            mrd_tx_ready(e, peer);
     }
-    mrd_list_splice(&turn, &e->ready); /* those whose turn did not come go first next time */
-    mrd_list_splice(&e->ready, &turn);
+    mrd_list_splice(&turn, &e->turns.ready); /* those whose turn did not come go first next time */
+    mrd_list_splice(&e->turns.ready, &turn);
     return o.num;
-}
-
-void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes)
-{
-    struct mrd_peer *peer = mrd_peer_find(&e->peers, to);
-
-    payload_bytes &= ~63u;
-    if (!peer || payload_bytes < 64)
-        return;
-    if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
-        peer->payload_bytes = payload_bytes;
-    if (peer->tx && payload_bytes < peer->tx->payload_bytes)
-        peer->tx->payload_bytes = payload_bytes;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received acks, and losses: what they mean for records, paths and windows. */
-#include "core/engine_impl.h"
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/rx.h"
 #include "core/seq.h"
 
 enum {
@@ -22,24 +24,24 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     uint32_t out = tx->paths.num_out;
 
     if (cause == MRD_LOSS_BY_ORDER) {
-        peer->lost_by_order++;
+        peer->count.lost_by_order++;
         e->stats.retx_order++;
     } else {
-        peer->lost_by_rack++;
+        peer->count.lost_by_rack++;
         e->stats.retx_rack++;
     }
     mrd_path_lost(&tx->paths, rec->path,
-                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->now);
+                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
     e->stats.paths_suspended += tx->paths.num_out > out;
     if (tx->path[rec->path].losses_row > 2)
-        mrd_cc_path_fails(&tx->cc, e->now);
-    e->fresh_path_wanted |= tx->path[rec->path].wants_ev != 0;
+        mrd_cc_path_fails(&tx->cc, e->clock.now_ns);
+    e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
     /* Bursts that a path loses whole, while single packets get through: segmentation offload gone wrong. */
-    if (rec->in_run && rec->tx_count == 1 && ++tx->run_losses >= RUN_LOSSES_MAX) {
-        tx->run_losses = 0;
-        tx->single_until_ns = e->now + MRD_SEC;
+    if (rec->in_run && rec->tx_count == 1 && ++tx->run.losses >= RUN_LOSSES_MAX) {
+        tx->run.losses = 0;
+        tx->run.single_until_ns = e->clock.now_ns + MRD_SEC;
     }
     rec->deliberate = rec->probed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
@@ -47,22 +49,22 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     return tx->path[rec->path].losses_row < 2;
 }
 
-void mrd_engine_losses(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
     enum mrd_loss_cause cause;
     struct mrd_sent *rec;
     uint32_t n = 0, counted = 0;
 
-    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->now, &cause))) {
+    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->clock.now_ns, &cause))) {
         counted += one_lost(e, peer, rec, cause);
         n++;
     }
     if (counted)
-        tx->cc.ops->lost(&tx->cc, counted, e->now, tx->loss.srtt_ns,
+        tx->cc.ops->lost(&tx->cc, counted, e->clock.now_ns, tx->loss.srtt_ns,
                          mrd_loss_rtt_min_ns(&tx->loss));
     if (n)
-        mrd_engine_ready(e, peer);
+        mrd_tx_ready(e, peer);
 }
 
 /* ---------------------------------------------------------------------------------------- acks */
@@ -76,9 +78,10 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
 {
     if (!last_copy)
         return;
-    if (rec->tx_count == 1 && rec->tx_ns < tx->timeout_ns && tx->cc.cwnd_bytes < tx->timeout_cwnd)
-        tx->cc.cwnd_bytes = tx->timeout_cwnd;
-    tx->timeout_ns = 0;
+    if (rec->tx_count == 1 && rec->tx_ns < tx->probes.timeout_ns &&
+        tx->cc.cwnd_bytes < tx->probes.timeout_cwnd)
+        tx->cc.cwnd_bytes = tx->probes.timeout_cwnd;
+    tx->probes.timeout_ns = 0;
 }
 
 /* A packet that was declared lost on a path came after all: neither the path nor the window is to blame. */
@@ -116,10 +119,10 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         return;
     last_copy = mrd_loss_acked(&tx->loss, rec,
                                sum->echo && psn == sum->echo_psn &&
-                                   mrd_engine_stamp(rec->tx_ns) == sum->echo_stamp,
-                               e->now);
+                                   mrd_wire_stamp(rec->tx_ns) == sum->echo_stamp,
+                               e->clock.now_ns);
     if (rec->tx_count == 1)
-        mrd_path_age(&tx->path[rec->path], e->now - rec->tx_ns);
+        mrd_path_age(&tx->path[rec->path], e->clock.now_ns - rec->tx_ns);
     if (rec->state == MRD_SENT_LOST) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
@@ -128,7 +131,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
             sum->repaired += rec->probed && !came_twice(sum, psn);
-            mrd_path_acked(&tx->paths, rec->path, e->now);
+            mrd_path_acked(&tx->paths, rec->path, e->clock.now_ns);
             if (rec->tx_count == 1) /* of a repeated packet it is not known which copy this was */
                 mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
         } else {
@@ -138,13 +141,13 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
             tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
     }
     if (rec->in_run && rec->tx_count == 1)
-        tx->run_losses = 0;
-    if (tx->timeout_ns)
+        tx->run.losses = 0;
+    if (tx->probes.timeout_ns)
         judge_timeout(tx, rec, last_copy);
     sum->packets++;
     sum->bytes += rec->bytes;
     mrd_sent_ack(&tx->sent, rec, tx->path);
-    mrd_engine_record_done(e, peer, rec);
+    mrd_msg_record_acked(e, peer, rec);
 }
 
 static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum,
@@ -171,34 +174,34 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
 }
 
 /* The ack is for our space and from whom we speak to: bind. */
-static struct mrd_tx_half *ack_space(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
-                                     uint32_t dst_inc, uint32_t epoch, uint32_t cum)
+static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
+                                    uint32_t dst_inc, uint32_t epoch, uint32_t cum)
 {
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
 
-    if (!tx || dst_inc != e->config.incarnation || epoch != tx->epoch ||
-        (tx->bound_inc && tx->bound_inc != src_inc) || mrd_seq_before(tx->sent.next, cum)) {
+    if (!tx || dst_inc != e->config.incarnation || epoch != tx->contact.epoch ||
+        (tx->contact.inc && tx->contact.inc != src_inc) || mrd_seq_before(tx->sent.next, cum)) {
         e->stats.rx_drop_ack++;
         return NULL;
     }
-    tx->bound_inc = src_inc;
-    tx->acked_once = true;
-    tx->hello = false;
-    tx->has_cookie = false;
-    tx->active_ns = e->now;
-    peer->heard_ns = e->now;
+    tx->contact.inc = src_inc;
+    tx->contact.acked_once = true;
+    tx->contact.hello = false;
+    tx->contact.has_cookie = false;
+    tx->active_ns = e->clock.now_ns;
+    peer->heard_ns = e->clock.now_ns;
     return tx;
 }
 
 /* Of an ack older than one seen only the PSNs count: they can only be added to. */
-static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
+static bool is_newest(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
 {
-    if (tx->ack_seen && !mrd_seq_before(tx->ack_serial, serial)) {
+    if (tx->told.valid && !mrd_seq_before(tx->told.serial, serial)) {
         e->stats.rx_drop_stale_ack++;
         return false;
     }
-    tx->ack_seen = true;
-    tx->ack_serial = serial;
+    tx->told.valid = true;
+    tx->told.serial = serial;
     return true;
 }
 
@@ -209,19 +212,20 @@ static bool fresh(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
 static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
                            uint32_t delay)
 {
-    uint32_t elapsed = mrd_engine_stamp(e->now) - stamp - delay;
+    uint32_t elapsed = mrd_wire_stamp(e->clock.now_ns) - stamp - delay;
     uint64_t ns = (uint64_t)elapsed * MRD_WIRE_STAMP_NS;
 
-    if ((int32_t)elapsed < 0 || ns > e->now || e->now - ns < e->absent_ns)
+    if ((int32_t)elapsed < 0 || ns > e->clock.now_ns || e->clock.now_ns - ns < e->clock.absent_ns)
         return 0;
-    if (e->now - ns < tx->last_timeout_ns && ns > STALLED_SRTTS * tx->loss.srtt_ns &&
-        mrd_loss_stalled(&tx->loss, e->now - ns, ns))
+    if (e->clock.now_ns - ns < tx->probes.last_timeout_ns &&
+        ns > STALLED_SRTTS * tx->loss.srtt_ns &&
+        mrd_loss_stalled(&tx->loss, e->clock.now_ns - ns, ns))
         return 0;
     return ns ? ns : 1;
 }
 
 /* What the congestion control wants to know of the paths, and found out. */
-static void grant_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
+static void fulfil_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
     bool unmarked = tx->cc.watch.wish == MRD_CC_WISH_LEARN_UNMARKED;
     uint64_t rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
@@ -235,7 +239,8 @@ static void grant_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
         mrd_path_drain(&tx->paths);
         return;
     }
-    if (tx->cc.watch.wish != MRD_CC_WISH_WATCH && mrd_path_learn(&tx->paths, &lesson, e->now))
+    if (tx->cc.watch.wish != MRD_CC_WISH_WATCH &&
+        mrd_path_learn(&tx->paths, &lesson, e->clock.now_ns))
         mrd_cc_learnt(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
     if (tx->cc.watch.wish != MRD_CC_WISH_LEARN)
         mrd_path_watch(&tx->paths);
@@ -248,14 +253,14 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
 
     if (!a->acked_packets && !a->counted_packets)
         return;
-    a->now_ns = e->now;
+    a->now_ns = e->clock.now_ns;
     a->srtt_ns = tx->loss.srtt_ns;
     a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
     a->inflight_bytes = inflight;
     a->limited = tx->limited;
     tx->cc.ops->ack(&tx->cc, a);
     if (tx->cc.watch.wish)
-        grant_wish(e, tx);
+        fulfil_wish(e, tx);
     tx->cc.watch.wish = MRD_CC_WISH_NONE;
 }
 
@@ -263,7 +268,8 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
  * One-way delays of the other paths that packets came by since the last ack. They say only their low half: as much as
  * half of its range away from the echoed one, which no path is where round trips are short.
  */
-static void delays_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack)
+static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
+                         const struct mrd_wire_ack *ack)
 {
     uint32_t echoed = ack->echo_rx_stamp - ack->echo_stamp;
 
@@ -277,13 +283,14 @@ static void delays_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct
         if (!told->delay || told->id == ack->echo_path || tx->path[index].id != told->id)
             continue;
         mrd_path_sample(&tx->paths, index,
-                        ((int64_t)(int32_t)(echoed - tx->delay_base) + later) * MRD_WIRE_STAMP_NS,
-                        0, tx->loss.srtt_ns, e->now);
+                        ((int64_t)(int32_t)(echoed - tx->told.delay_base) + later) *
+                            MRD_WIRE_STAMP_NS,
+                        0, tx->loss.srtt_ns, e->clock.now_ns);
     }
 }
 
-static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
-                    struct mrd_cc_ack *a)
+static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
+                       struct mrd_cc_ack *a)
 {
     uint32_t index = ack->echo_path % tx->paths.num;
     uint32_t delay = ack->echo_rx_stamp - ack->echo_stamp;
@@ -293,23 +300,24 @@ static void echo_of(struct mrd_engine *e, struct mrd_tx_half *tx, const struct m
     a->rtt_ns = rtt_sample(e, tx, ack->echo_stamp, ack->echo_delay);
     if (!a->rtt_ns)
         return;
-    mrd_loss_rtt(&tx->loss, a->rtt_ns, e->now);
+    mrd_loss_rtt(&tx->loss, a->rtt_ns, e->clock.now_ns);
     if (tx->path[index].id != ack->echo_path)
         return;
-    if (!tx->delay_base_valid) {
-        tx->delay_base_valid = true;
-        tx->delay_base = delay;
+    if (!tx->told.delay_base_valid) {
+        tx->told.delay_base_valid = true;
+        tx->told.delay_base = delay;
     }
-    int64_t delay_ns = (int64_t)(int32_t)(delay - tx->delay_base) * MRD_WIRE_STAMP_NS;
+    int64_t delay_ns = (int64_t)(int32_t)(delay - tx->told.delay_base) * MRD_WIRE_STAMP_NS;
 
-    mrd_path_sample(&tx->paths, index, delay_ns, a->rtt_ns, tx->loss.srtt_ns, e->now);
+    mrd_path_sample(&tx->paths, index, delay_ns, a->rtt_ns, tx->loss.srtt_ns, e->clock.now_ns);
     a->queue_ns =
         mrd_path_queue_ns(&tx->paths, index, delay_ns, a->rtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
     a->queue_valid = true;
-    delays_of(e, tx, ack);
+    apply_delays(e, tx, ack);
 }
 
-static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)
+static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
+                         struct mrd_cc_ack *a)
 {
     for (unsigned i = 0; i < ack->num_paths; i++) {
         const struct mrd_wire_path *told = &ack->path[i];
@@ -327,18 +335,19 @@ static void counts_of(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack, st
     }
 }
 
-static void spurious_of(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack)
+static void apply_duplicates(struct mrd_engine *e, struct mrd_peer *peer,
+                             const struct mrd_wire_ack *ack)
 {
     for (unsigned i = 0; i < ack->num_dups; i++) {
-        struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, ack->dup[i], e->now);
+        struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, ack->dup[i], e->clock.now_ns);
 
         if (!r)
             continue;
         e->stats.retx_spurious++;
-        peer->packets_spurious++;
+        peer->count.packets_spurious++;
         if (r->by_order)
             mrd_path_order_spurious(&peer->tx->paths, r->old_path);
-        mrd_path_age(&peer->tx->path[r->old_path], e->now - r->tx_ns);
+        mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
         not_lost(peer, r->old_path);
     }
 }
@@ -348,8 +357,8 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
     if (!peer->tx)
         return;
     if (mrd_list_empty(&peer->suspect))
-        mrd_list_append(&e->suspects, &peer->suspect);
-    mrd_engine_ready(e, peer);
+        mrd_list_append(&e->turns.suspects, &peer->suspect);
+    mrd_tx_ready(e, peer);
 }
 
 /*
@@ -359,12 +368,13 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 static void learn_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
                              uint32_t live_epoch)
 {
-    if (peer->rx_state == MRD_RX_HELD && peer->rx_inc == src_inc && peer->rx_epoch < live_epoch)
-        mrd_engine_drop_rx(e, peer, MRD_RX_TOMB);
+    if (peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == src_inc &&
+        peer->space.epoch < live_epoch)
+        mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
 }
 
-void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
-                       const struct mrd_rx_packet *packet)
+void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
+                const struct mrd_rx_packet *packet)
 {
     struct mrd_addr addr = packet->from;
     struct mrd_cc_ack a = {0};
@@ -381,19 +391,19 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
         e->stats.rx_drop_malformed++;
         return;
     }
-    tx = ack_space(e, peer, head->src_inc, head->dst_inc, head->epoch, ack.cum);
+    tx = bind_ack(e, peer, head->src_inc, head->dst_inc, head->epoch, ack.cum);
     if (!tx)
         return;
     e->stats.rx_acks++;
     learn_live_epoch(e, peer, head->src_inc, ack.live_epoch);
     inflight = tx->sent.inflight_bytes;
-    news = fresh(e, tx, ack.serial);
+    news = is_newest(e, tx, ack.serial);
     if (news) {
-        tx->psn_limit = ack.psn_limit;
+        tx->told.psn_limit = ack.psn_limit;
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
-        echo_of(e, tx, &ack, &a);
-        counts_of(tx, &ack, &a);
-        spurious_of(e, peer, &ack);
+        apply_echo(e, tx, &ack, &a);
+        apply_counts(tx, &ack, &a);
+        apply_duplicates(e, peer, &ack);
     }
     sum.ack = &ack;
     sum.echo = ack.flags & MRD_ACK_ECHO;
@@ -402,23 +412,22 @@ void mrd_engine_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     ack_through(e, peer, ack.cum, &sum);
     ack_slices(e, peer, &ack, &sum);
     if (sum.packets || (news && (ack.num_dups || ack.flags & MRD_ACK_ECHO)))
-        mrd_engine_answered(e, peer);
+        mrd_half_answered(e, peer);
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);
     if (sum.repaired)
-        mrd_cc_repaired(&tx->cc, sum.repaired, e->now, tx->loss.srtt_ns,
+        mrd_cc_repaired(&tx->cc, sum.repaired, e->clock.now_ns, tx->loss.srtt_ns,
                         mrd_loss_rtt_min_ns(&tx->loss));
     if (ack.live_epoch == UINT32_MAX)
-        mrd_engine_life_over(e, peer);
+        mrd_half_peer_closed(e, peer);
     after_ack(e, peer);
 }
 
-void mrd_engine_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
-                            const struct mrd_wire_head *head)
+void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head)
 {
     struct mrd_tx_half *tx =
-        ack_space(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
+        bind_ack(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
     struct mrd_cc_ack a = {0};
     struct acked sum = {0};
     uint64_t inflight;
@@ -426,12 +435,12 @@ void mrd_engine_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer,
     if (!tx)
         return;
     inflight = tx->sent.inflight_bytes;
-    if (fresh(e, tx, head->ack_serial)) { /* one rides only if something came since the last */
-        mrd_engine_answered(e, peer);
-        tx->psn_limit = head->ack_psn_limit;
+    if (is_newest(e, tx, head->ack_serial)) { /* one rides only if something came since the last */
+        mrd_half_answered(e, peer);
+        tx->told.psn_limit = head->ack_psn_limit;
         a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
         if (a.rtt_ns)
-            mrd_loss_rtt(&tx->loss, a.rtt_ns, e->now);
+            mrd_loss_rtt(&tx->loss, a.rtt_ns, e->clock.now_ns);
     }
     ack_through(e, peer, head->ack_cum, &sum);
     a.acked_packets = sum.packets;

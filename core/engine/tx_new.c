@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* New data: which message goes next, how much of it, and by which path. */
-#include "core/engine_impl.h"
+#include "core/engine/message.h"
+#include "core/engine/tx.h"
 
 enum { MISSES_MAX = 64 }; /* queues that are asked in vain for a message that fits into a packet */
 
@@ -32,10 +33,10 @@ static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
     const struct mrd_tx_half *tx = q->peer->tx;
     struct mrd_msg *msg;
 
-    while ((msg = mrd_engine_txq_first(q))) {
-        if (!mrd_engine_sendable(e, msg))
+    while ((msg = mrd_txq_first(q))) {
+        if (!mrd_msg_check_memory(e, msg))
             continue;
-        if (!msg->multi && mrd_engine_part_bytes(msg) + msg->length > small_room(tx)) {
+        if (!msg->multi && mrd_tx_part_bytes(msg) + msg->length > small_room(tx)) {
             msg->multi = true; /* the path's MTU shrank since it was posted */
             msg->part_flags |= MRD_PART_MULTI;
         }
@@ -62,7 +63,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     msg->next_offset += rec->len;
     msg->started = true;
     if (msg->next_offset == msg->length)
-        mrd_engine_dequeue(e, msg);
+        mrd_txq_dequeue(e, msg);
 }
 
 /* Whole messages of this and the following queues, as many as fit. */
@@ -82,13 +83,13 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 
         next = n->next;
         while (num < MRD_PARTS_MAX && (msg = txq_head(e, q))) {
-            uint32_t bytes = mrd_engine_part_bytes(msg) + msg->length;
+            uint32_t bytes = mrd_tx_part_bytes(msg) + msg->length;
 
             if (msg->multi || bytes > room || !flow_open(msg)) {
                 misses++;
                 break;
             }
-            mrd_engine_dequeue(e, msg);
+            mrd_txq_dequeue(e, msg);
             room -= bytes;
             msg->started = true;
             msg->in_chain = true;
@@ -98,13 +99,13 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
             tail = &msg->chain;
             *tail = NULL;
         }
-        if (!mrd_engine_txq_first(q))
-            mrd_engine_txq_rest(e, q);
+        if (!mrd_txq_first(q))
+            mrd_txq_rest(e, q);
     }
 }
 
 /* Queues found empty are dropped; those that cannot send now go behind the others, so that they are not looked at again. */
-struct mrd_msg *mrd_engine_next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
+static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
     const struct mrd_node *blocked = NULL;
     struct mrd_node *n;
@@ -114,7 +115,7 @@ struct mrd_msg *mrd_engine_next_message(struct mrd_engine *e, struct mrd_tx_half
         struct mrd_msg *msg = txq_head(e, q);
 
         if (!msg) {
-            mrd_engine_txq_rest(e, q);
+            mrd_txq_rest(e, q);
             continue;
         }
         if (may_start(tx, msg))
@@ -148,7 +149,8 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     uint32_t max = e->config.mover.quantum;
     double packets;
 
-    if (max == 1 || tx->path[index].state != MRD_PATH_GOOD || e->now < tx->single_until_ns)
+    if (max == 1 || tx->path[index].state != MRD_PATH_GOOD ||
+        e->clock.now_ns < tx->run.single_until_ns)
         return 1;
     if (!msg->multi)
         return max;
@@ -167,86 +169,53 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
 
-    if (tx->quantum_left && tx->path[tx->path_now].state == MRD_PATH_GOOD &&
-        (tx->picked_ns == e->now || (!msg->multi && e->now - tx->picked_ns < base_ns)))
+    if (tx->run.left && tx->path[tx->run.path].state == MRD_PATH_GOOD &&
+        (tx->run.picked_ns == e->clock.now_ns ||
+         (!msg->multi && e->clock.now_ns - tx->run.picked_ns < base_ns)))
         return;
-    tx->path_now = mrd_engine_pick(e, tx, -1);
-    tx->quantum_left = quantum(e, tx, tx->path_now, msg);
-    tx->picked_ns = e->now;
+    tx->run.path = mrd_tx_pick_path(e, tx, -1);
+    tx->run.left = quantum(e, tx, tx->run.path, msg);
+    tx->run.picked_ns = e->clock.now_ns;
 }
 
-/*
- * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
- * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
- */
-static bool wait_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
-                           const struct mrd_msg *msg)
-{
-    double packet = tx->cc.config.packet_bytes;
-    double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
-    double most = e->config.mover.quantum * packet;
-    double rest = msg->length - msg->next_offset;
-
-    if (e->config.mover.quantum == 1 || (tx->quantum_left && tx->picked_ns == e->now) ||
-        !msg->multi || !tx->sent.inflight.num)
-        return false;
-    burst = burst < most ? burst : most;
-    burst = burst < rest ? burst : rest;
-    return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
-}
-
-/* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
-static bool hold_back(const struct mrd_engine *e, const struct mrd_tx_half *tx)
-{
-    return e->post_seq == e->call_seq && tx->sent.inflight.num &&
-           tx->queued_bytes < tx->payload_bytes;
-}
-
-/* Data fills half of what the peer granted. Control packets are small, and need no grant. */
-static bool is_granted(const struct mrd_tx_half *tx)
-{
-    uint32_t una = tx->sent.una;
-
-    return (int32_t)(tx->sent.next - una) < (int32_t)(tx->psn_limit - una) / 2;
-}
-
-static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o)
+static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
-    struct mrd_msg *msg = mrd_engine_next_message(e, tx);
+    struct mrd_msg *msg = next_message(e, tx);
     struct mrd_sent *rec;
 
     if (!msg)
         return false;
     tx->limited = true;
-    if (!mrd_engine_window_open(e, tx) || !mrd_engine_psn_room(e, tx, MRD_PSN_DATA) ||
-        !is_granted(tx) || wait_for_burst(e, tx, msg))
+    if (!mrd_tx_window_open(e, tx) || !mrd_tx_psn_room(e, tx, MRD_PSN_DATA) ||
+        !mrd_tx_is_granted(tx) || mrd_tx_waits_for_burst(e, tx, msg))
         return false;
-    if (!tx->path_probed && mrd_engine_probe_path(e, peer, o)) {
-        tx->path_probed = true; /* data next: a window below a packet has room for one of them */
+    if (!tx->run.path_probed && mrd_tx_probe_path(e, peer, o)) {
+        tx->run.path_probed =
+            true; /* data next: a window below a packet has room for one of them */
         return true;
     }
     rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);
     if (!rec)
         return false;
-    tx->limited = tx->path_probed = false;
-    rec->in_run = tx->quantum_left && tx->picked_ns == e->now;
+    tx->limited = tx->run.path_probed = false;
+    rec->in_run = tx->run.left && tx->run.picked_ns == e->clock.now_ns;
     choose_path(e, tx, msg);
     if (msg->multi)
         new_segment(e, peer, msg, rec);
     else
         new_small(e, peer, rec);
-    mrd_engine_emit(e, peer, rec, tx->path_now, false, o);
-    tx->sent_ns = e->now;
-    if (--tx->quantum_left == 0)
+    mrd_tx_emit(e, peer, rec, tx->run.path, false, o);
+    tx->sent_ns = e->clock.now_ns;
+    if (--tx->run.left == 0)
         rotate(tx);
     return true;
 }
 
-bool mrd_engine_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_out *o, bool *held)
+bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o, bool *held)
 {
     if (mrd_list_empty(&peer->tx->txqs))
         return false;
-    *held = hold_back(e, peer->tx);
+    *held = mrd_tx_waits_for_company(e, peer->tx);
     return !*held && new_data(e, peer, o);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received packets: data into its place, the rest to where it is dealt with. */
-#include "core/engine_impl.h"
+#include "core/engine/rx.h"
+#include "core/engine/contact.h"
+#include "core/engine/timer.h"
 #include "core/seq.h"
 
 /* ---------------------------------------------------------------------------------------- data */
@@ -10,7 +12,7 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 {
     const struct mrd_mover *m = &e->config.mover;
     struct mrd_rcv *r = &peer->rx->rcv;
-    uint64_t due = e->now + m->ack_delay_ns;
+    uint64_t due = e->clock.now_ns + m->ack_delay_ns;
 
     if (r->since_ack >= m->ack_every || end >= MRD_PLACE_END_LONG)
         r->now = true;
@@ -20,8 +22,8 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         if (end ==
             MRD_PLACE_END_SMALL) { /* nothing follows it: wait for an answer that the ack can ride on */
             r->wait_for_reply = true;
-            peer->rx->call_seq = e->call_seq;
-            due = e->now + MRD_ACK_WITH_REPLY_NS;
+            peer->rx->call_seq = e->calls.seq;
+            due = e->clock.now_ns + MRD_ACK_WITH_REPLY_NS;
         } else {
             r->now = true;
         }
@@ -31,9 +33,9 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     if (due < r->due_ns)
         r->due_ns = due;
     if (r->now || r->wait_for_reply)
-        mrd_engine_ready(e, peer);
+        mrd_tx_ready(e, peer);
     else
-        mrd_engine_arm(e, peer, r->due_ns);
+        mrd_heap_arm(&e->timers.heap, &peer->timer, r->due_ns);
 }
 
 /* Whoever owes us is probed after a silence. */
@@ -42,8 +44,8 @@ static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_rx_half *rx = peer->rx;
 
     rx->silence_ns = 0;
-    rx->probe_at_ns = mrd_engine_is_owed(peer) ? e->now + MRD_SILENCE_MIN_NS : MRD_NEVER;
-    mrd_engine_arm(e, peer, rx->probe_at_ns);
+    rx->probe_at_ns = mrd_half_is_owed(peer) ? e->clock.now_ns + MRD_SILENCE_MIN_NS : MRD_NEVER;
+    mrd_heap_arm(&e->timers.heap, &peer->timer, rx->probe_at_ns);
 }
 
 static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
@@ -54,8 +56,8 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     struct mrd_refusal *refusal;
     enum mrd_place_end end;
 
-    switch (mrd_engine_place(e, peer, head, packet->data, packet->placed ? NULL : payload,
-                             payload_len, &refusal, &end)) {
+    switch (mrd_rx_place(e, peer, head, packet->data, packet->placed ? NULL : payload, payload_len,
+                         &refusal, &end)) {
     case MRD_PLACE_MALFORMED:
         e->stats.rx_drop_malformed++;
         return;
@@ -64,8 +66,8 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
         return;
     case MRD_PLACE_REFUSED:
         /* A refusal is a reliable packet of our own; the PSN counts as received, but is told when it got there. */
-        mrd_list_append(&mrd_engine_tx_half(e, peer)->refusals, &refusal->node);
-        mrd_engine_ready(e, peer);
+        mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
+        mrd_tx_ready(e, peer);
         break;
     case MRD_PLACED:
         break;
@@ -75,10 +77,11 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     e->stats.rx_bytes += payload_len;
     e->stats.rx_straight += packet->placed;
     e->stats.rx_ce += packet->ecn == MRD_ECN_CE;
-    peer->packets_received++;
-    peer->bytes_received += payload_len;
+    peer->count.packets_received++;
+    peer->count.bytes_received += payload_len;
     mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
-    mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, mrd_engine_stamp(e->now), e->now);
+    mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, mrd_wire_stamp(e->clock.now_ns),
+                 e->clock.now_ns);
     watch_silence(e, peer);
     owe_ack(e, peer, head, end, had_gap);
 }
@@ -87,14 +90,14 @@ static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
                     const struct mrd_rx_packet *packet, const uint8_t *payload,
                     uint32_t payload_len)
 {
-    struct mrd_peer *peer = mrd_engine_identify(e, head, packet);
+    struct mrd_peer *peer = mrd_contact_identify(e, head, packet);
     struct mrd_rx_half *rx;
 
     if (!peer)
         return;
     rx = peer->rx;
     if (head->flags & MRD_WIRE_ACKBLOCK)
-        mrd_engine_rx_ackblock(e, peer, head);
+        mrd_rx_ackblock(e, peer, head);
     switch (mrd_rcv_check(&rx->rcv, head->psn)) {
     case MRD_RCV_BEYOND:
         e->stats.rx_drop_window++;
@@ -103,7 +106,7 @@ static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
         e->stats.rx_duplicates++;
         mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
         mrd_rcv_dup(&rx->rcv, head->psn);
-        mrd_engine_ready(e, peer);
+        mrd_tx_ready(e, peer);
         return;
     case MRD_RCV_NEW:
         break;
@@ -151,13 +154,13 @@ static void rx_one(struct mrd_engine *e, const struct mrd_rx_packet *packet, con
                 placed ? packet->placed_len : packet->len - head.head_len);
         break;
     case MRD_WIRE_ACK:
-        mrd_engine_rx_ack(e, &head, packet);
+        mrd_rx_ack(e, &head, packet);
         break;
     case MRD_WIRE_RESET:
-        mrd_engine_rx_reset(e, &head, &packet->from);
+        mrd_contact_reset(e, &head, &packet->from);
         break;
     case MRD_WIRE_CHALLENGE:
-        mrd_engine_rx_challenge(e, &head, &packet->from);
+        mrd_contact_challenge(e, &head, &packet->from);
         break;
     }
 }
@@ -167,7 +170,7 @@ static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
     struct mrd_rx_packet whole;
     const uint8_t *placed;
 
-    if (!mrd_engine_planned(e, packet, &placed, &whole))
+    if (!mrd_rx_check_plan(e, packet, &placed, &whole))
         return;
     if (placed)
         rx_one(e, packet, placed);
@@ -178,9 +181,9 @@ static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
 void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n,
                    uint64_t now_ns)
 {
-    mrd_engine_time(e, now_ns);
+    mrd_clock_set(&e->clock, now_ns);
     if (n)
-        mrd_engine_look(e);
+        mrd_timer_look(e);
     for (unsigned i = 0; i < n; i++) {
         if (packets[i].placed)
             rx_placed(e, &packets[i]);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What waits to be sent: the queues of (queue pair, peer, remote queue pair).
+ * Queues of what waits to be sent: one for each (queue pair, peer, remote queue pair).
  *
  * A message that was refused for want of a receive waits on its queue. It holds no id, no record and no place that
- * another message needs, and what is posted behind it and needs a receive, too, waits with it. The target says when it
- * has receives; should that get lost, one message of each queue is tried after a delay that doubles, and each that finds
- * a receive lets two others go.
+ * another message needs. What is posted behind it and needs a receive, too, waits with it. The target says when it has
+ * receives (READY). In case that gets lost, one message of each queue is tried after a delay that doubles, and each that
+ * finds a receive lets FOLLOWERS others go.
  */
+#include "core/engine/message.h"
+
 #include <assert.h>
 
-#include "core/engine_impl.h"
 #include "core/seq.h"
 
 enum {
@@ -19,20 +20,15 @@ enum {
     COMMON_TRIES = 4, /* at a time, of those without a queue of their own */
 };
 
-#define RNR_GRID                                                                                   \
-    8 /* attempts are due at multiples of this part of their delay: one timer serves many queues */
-
-static bool consumes(const struct mrd_msg *msg)
-{
-    return msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM;
-}
+/* Attempts are due at multiples of this part of their delay, so that one timer serves many queues. */
+#define RNR_GRID 8
 
 /* ---------------------------------------------------------------------------------------- queues */
 
 /* Of messages of many queue pairs, which take turns. */
 static bool is_common(const struct mrd_txq *q)
 {
-    return q == &q->peer->tx->common;
+    return q == &q->peer->tx->rnr.common;
 }
 
 static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
@@ -40,7 +36,7 @@ static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_pee
 {
     uint64_t hash = mrd_flow_hash(peer->id, qpn, remote_qpn);
 
-    for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs, hash); n; n = n->next) {
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs.by_key, hash); n; n = n->next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, by_key);
 
         if (q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn)
@@ -49,24 +45,24 @@ static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_pee
     return NULL;
 }
 
-struct mrd_txq *mrd_engine_txq(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
-                               uint32_t remote_qpn)
+struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
+                             uint32_t remote_qpn)
 {
     struct mrd_txq *q = txq_find(e, peer, qpn, remote_qpn);
 
     if (q)
         return q;
-    q = mrd_pool_alloc(&e->txq_pool);
+    q = mrd_table_alloc(&e->txqs);
     if (!q)
         return NULL;
     mrd_txq_init(q, peer, qpn, remote_qpn);
     mrd_list_append(&peer->tx->txqs,
                     &q->peer_node); /* also while empty: the next turn drops it then */
-    mrd_hash_add(&e->txqs, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
+    mrd_hash_add(&e->txqs.by_key, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
     return q;
 }
 
-struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q)
+struct mrd_msg *mrd_txq_first(struct mrd_txq *q)
 {
     struct mrd_node *n = mrd_list_first(&q->msgs);
     struct mrd_msg *msg = n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
@@ -78,23 +74,22 @@ struct mrd_msg *mrd_engine_txq_first(struct mrd_txq *q)
     return n ? mrd_container_of(n, struct mrd_msg, node) : msg;
 }
 
-void mrd_engine_txq_free(struct mrd_engine *e, struct mrd_txq *q)
+void mrd_txq_free(struct mrd_engine *e, struct mrd_txq *q)
 {
-    assert(!mrd_engine_txq_first(q) && mrd_list_empty(&q->waiting));
+    assert(!mrd_txq_first(q) && mrd_list_empty(&q->waiting));
     mrd_list_remove(&q->peer_node);
     mrd_list_remove(&q->rnr_node);
     if (is_common(q))
         return;
-    mrd_hash_del(&e->txqs, &q->by_key);
-    mrd_pool_release(&e->txq_pool, q);
+    mrd_table_release(&e->txqs, &q->by_key, q);
 }
 
-void mrd_engine_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
+void mrd_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
 {
-    assert(!mrd_engine_txq_first(q));
+    assert(!mrd_txq_first(q));
     mrd_list_remove(&q->peer_node);
     if (mrd_list_empty(&q->waiting))
-        mrd_engine_txq_free(e, q);
+        mrd_txq_free(e, q);
 }
 
 static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
@@ -130,15 +125,15 @@ static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list
     if (mrd_list_empty(&q->peer_node))
         mrd_list_append(&q->peer->tx->txqs, &q->peer_node);
     q->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;
-    mrd_engine_ready(e, q->peer);
+    mrd_tx_ready(e, q->peer);
 }
 
-void mrd_engine_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
+void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 {
     assert(msg->state == MRD_MSG_QUEUED);
     mrd_list_remove(&msg->node);
     msg->txq = NULL;
-    mrd_engine_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
+    mrd_tx_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
     msg->peer->tx->queued_bytes -= msg->length + QUEUED_OVERHEAD_BYTES;
     msg->state = MRD_MSG_SENDING;
 }
@@ -165,22 +160,22 @@ static void arm(struct mrd_engine *e, struct mrd_txq *q)
     uint64_t delay_ns = (q->rnr_usec * MRD_USEC << q->rnr_doublings) + 1;
     uint64_t grid_ns = delay_ns / RNR_GRID + 1;
 
-    q->rnr_at_ns = (e->now + delay_ns + grid_ns - 1) / grid_ns * grid_ns;
+    q->rnr_at_ns = (e->clock.now_ns + delay_ns + grid_ns - 1) / grid_ns * grid_ns;
     if (mrd_list_empty(&q->rnr_node))
-        mrd_list_append(&tx->rnr, &q->rnr_node);
-    if (q->rnr_at_ns < tx->rnr_next_ns)
-        tx->rnr_next_ns = q->rnr_at_ns;
-    mrd_engine_arm(e, q->peer, q->rnr_at_ns);
+        mrd_list_append(&tx->rnr.txqs, &q->rnr_node);
+    if (q->rnr_at_ns < tx->rnr.next_ns)
+        tx->rnr.next_ns = q->rnr_at_ns;
+    mrd_heap_arm(&e->timers.heap, &q->peer->timer, q->rnr_at_ns);
 }
 
-void mrd_engine_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg)
+void mrd_txq_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg)
 {
-    if (mrd_list_empty(&q->waiting) || !consumes(msg)) {
+    if (mrd_list_empty(&q->waiting) || !mrd_msg_consumes(msg)) {
         queue(e, q, &q->msgs, msg);
         return;
     }
     wait_on(q, msg);
-    mrd_engine_ready(e, q->peer);
+    mrd_tx_ready(e, q->peer);
 }
 
 static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg,
@@ -200,10 +195,10 @@ static bool is_ready(const struct mrd_msg *msg)
 {
     struct mrd_tx_half *tx = msg->peer->tx;
 
-    if (!tx->ready_ns || tx->ready_qpn != msg->dst_qpn ||
-        tx->ready_ns + tx->loss.srtt_ns < msg->refused_ns)
+    if (!tx->rnr.ready_ns || tx->rnr.ready_qpn != msg->dst_qpn ||
+        tx->rnr.ready_ns + tx->loss.srtt_ns < msg->refused_ns)
         return false;
-    tx->ready_ns = 0; /* once */
+    tx->rnr.ready_ns = 0; /* once */
     return true;
 }
 
@@ -236,7 +231,7 @@ static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doub
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
         next = n->next;
-        if (!consumes(msg))
+        if (!mrd_msg_consumes(msg))
             release_one(e, q, msg, doublings, false);
     }
 }
@@ -249,16 +244,16 @@ static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
     mrd_list_remove(&q->rnr_node);
     q->rnr_at_ns = MRD_NEVER;
     if (mrd_list_empty(&q->peer_node))
-        mrd_engine_txq_free(e, q);
+        mrd_txq_free(e, q);
     return false;
 }
 
-void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
+void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_txq *q = mrd_engine_txq(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    struct mrd_txq *q = mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
 
     if (!q)
-        q = &msg->peer->tx->common;
+        q = &msg->peer->tx->rnr.common;
     if (mrd_list_empty(&q->rnr_node)) {
         q->rnr_doublings = msg->rnr_doublings;
         q->rnr_usec = msg->rnr_usec;
@@ -271,19 +266,19 @@ void mrd_engine_wait(struct mrd_engine *e, struct mrd_msg *msg)
     }
 }
 
-void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_node *n, *next;
 
-    tx->rnr_next_ns = MRD_NEVER;
-    for (n = tx->rnr.next; n != &tx->rnr; n = next) {
+    tx->rnr.next_ns = MRD_NEVER;
+    for (n = tx->rnr.txqs.next; n != &tx->rnr.txqs; n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
         next = n->next;
-        if (q->rnr_at_ns > e->now) {
-            if (q->rnr_at_ns < tx->rnr_next_ns)
-                tx->rnr_next_ns = q->rnr_at_ns;
+        if (q->rnr_at_ns > e->clock.now_ns) {
+            if (q->rnr_at_ns < tx->rnr.next_ns)
+                tx->rnr.next_ns = q->rnr_at_ns;
             continue;
         }
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
@@ -295,14 +290,14 @@ void mrd_engine_fire_rnr(struct mrd_engine *e, struct mrd_peer *peer)
     }
 }
 
-void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
+void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
                          uint32_t receives)
 {
     struct mrd_node *n, *next;
 
-    peer->tx->ready_qpn = remote_qpn;
-    peer->tx->ready_ns = e->now;
-    for (n = peer->tx->rnr.next; n != &peer->tx->rnr; n = next) {
+    peer->tx->rnr.ready_qpn = remote_qpn;
+    peer->tx->rnr.ready_ns = e->clock.now_ns;
+    for (n = peer->tx->rnr.txqs.next; n != &peer->tx->rnr.txqs; n = next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
         next = n->next;
@@ -316,7 +311,7 @@ void mrd_engine_rx_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
     }
 }
 
-void mrd_engine_wait_over(struct mrd_engine *e, const struct mrd_msg *msg)
+void mrd_txq_end_wait(struct mrd_engine *e, const struct mrd_msg *msg)
 {
     struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
 
@@ -332,11 +327,11 @@ void mrd_engine_wait_over(struct mrd_engine *e, const struct mrd_msg *msg)
     still_waits(e, q);
 }
 
-void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)
+void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
 {
     struct mrd_txq *q;
 
-    if (mrd_list_empty(&msg->peer->tx->rnr) || !consumes(msg))
+    if (mrd_list_empty(&msg->peer->tx->rnr.txqs) || !mrd_msg_consumes(msg))
         return;
     q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
     if (!q || mrd_list_empty(&q->rnr_node))
@@ -346,73 +341,4 @@ void mrd_engine_receive_found(struct mrd_engine *e, const struct mrd_msg *msg)
         return;
     q->rnr_doublings = 0;
     arm(e, q);
-}
-
-/* ---------------------------------------------------------------------------------------- who waits for receives here */
-
-static uint64_t want_hash(const struct mrd_peer *peer, const struct mrd_qp_impl *qp)
-{
-    return mrd_flow_hash(peer->id, qp->pub.qp_num, 0);
-}
-
-void mrd_engine_want(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp)
-{
-    struct mrd_want *want;
-
-    for (struct mrd_hash_node *n = mrd_hash_first(&e->wants, want_hash(peer, qp)); n; n = n->next) {
-        want = mrd_container_of(n, struct mrd_want, by_key);
-        if (want->peer == peer && want->qp == qp)
-            return;
-    }
-    want = mrd_pool_alloc(&e->want_pool);
-    if (!want)
-        return;
-    want->peer = peer;
-    want->qp = qp;
-    want->due = false;
-    mrd_list_prepend(&qp->wants, &want->qp_node);
-    mrd_list_append(&peer->wants, &want->peer_node);
-    mrd_hash_add(&e->wants, &want->by_key, want_hash(peer, qp));
-}
-
-void mrd_engine_want_free(struct mrd_engine *e, struct mrd_want *want)
-{
-    mrd_hash_del(&e->wants, &want->by_key);
-    mrd_list_remove(&want->qp_node);
-    mrd_list_remove(&want->peer_node);
-    mrd_pool_release(&e->want_pool, want);
-}
-
-bool mrd_engine_says_ready(const struct mrd_engine *e)
-{
-    return e->says_ready;
-}
-
-void mrd_engine_wants_met(struct mrd_engine *e, struct mrd_qp_impl *qp)
-{
-    struct mrd_node *n;
-
-    while ((n = mrd_list_first(&qp->wants))) {
-        struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
-        struct mrd_peer *peer = want->peer;
-
-        if (want->due)
-            return;
-        want->due = true;
-        mrd_list_remove(n);
-        mrd_list_append(&qp->wants, n);
-        mrd_list_remove(&want->peer_node);
-        mrd_list_append(&peer->readies, &want->peer_node);
-        mrd_engine_ready(e, peer);
-        e->says_ready = true;
-    }
-}
-
-void mrd_engine_want_again(struct mrd_want *want)
-{
-    want->due = false;
-    mrd_list_remove(&want->qp_node);
-    mrd_list_prepend(&want->qp->wants, &want->qp_node);
-    mrd_list_remove(&want->peer_node);
-    mrd_list_append(&want->peer->wants, &want->peer_node);
 }

@@ -13,25 +13,19 @@
  *     mrd_engine_tx(e, packets, n, now);      until it returns less than n
  *     sleep until mrd_engine_deadline(e) or a packet
  */
-#ifndef MRD_CORE_ENGINE_H
-#define MRD_CORE_ENGINE_H
+#ifndef MRD_CORE_ENGINE_ENGINE_H
+#define MRD_CORE_ENGINE_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/alloc.h"
 #include "core/packet.h"
 #include "mrd/mrd.h"
 
 struct mrd_engine;
 struct mrd_tune;
-
-/* Where the engine takes memory from: at create and in control calls, never per packet. Zeroed memory. */
-struct mrd_allocator {
-    void *(*alloc)(void *arg, size_t bytes);
-    void (*free)(void *arg, void *ptr, size_t bytes);
-    void *arg;
-};
 
 /* What the mover tells the engine about itself. */
 struct mrd_mover {

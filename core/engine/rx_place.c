@@ -1,206 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Received parts: binding of receives, placement, refusal, order, delivery. */
-#include <assert.h>
+/* Received parts: placement, ABORTs, refusals. */
 #include <string.h>
 
-#include "core/engine_impl.h"
-#include "core/seq.h"
+#include "core/engine/message.h"
+#include "core/engine/rx.h"
 #include "core/sge.h"
 
-enum { TAKEN = 0 }; /* otherwise a part's outcome is an enum mrd_refusal_code */
-
 enum {
-    PENDS_FOR_NEXT = 32,         /* pending records that only messages next in order take */
     RESOURCES_RETRY_USEC = 100,  /* the first; the sender doubles it */
     VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
-
-static bool consumes(const struct mrd_wire_part *part)
-{
-    return part->op == MRD_OP_SEND || part->flags & MRD_PART_IMM;
-}
-
-/* ---------------------------------------------------------------------------------------- completions */
-
-void mrd_engine_recv_done(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
-                          const struct mrd_wc *wc)
-{
-    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
-    struct mrd_wc full = *wc;
-
-    full.wr_id = recv->wr_id;
-    full.qp_num = qp->pub.qp_num;
-    if (full.status == MRD_WC_SUCCESS)
-        e->stats.rx_messages++;
-    mrd_qp_recv_free(qp, recv);
-    if (qp->destroyed)
-        mrd_cq_unreserve(cq);
-    else
-        mrd_cq_push(cq, &full);
-}
-
-static struct mrd_wc recv_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, uint32_t len,
-                             uint32_t imm, uint32_t src_qpn)
-{
-    return (struct mrd_wc){.status = MRD_WC_SUCCESS,
-                           .opcode = op == MRD_OP_SEND ? MRD_WC_RECV : MRD_WC_RECV_RDMA_WITH_IMM,
-                           .byte_len = len,
-                           .imm_data = imm,
-                           .src_qp = src_qpn,
-                           .peer_id = peer->id,
-                           .wc_flags = flags & MRD_PART_IMM ? MRD_WC_WITH_IMM : 0};
-}
-
-/* ---------------------------------------------------------------------------------------- binding */
-
-/* What a new message (attempt) got bound to. */
-struct bound {
-    struct mrd_qp_impl *qp;
-    struct mrd_recv *recv;
-    struct mrd_flow_rx *flow;
-    struct mrd_pend *pend; /* ordered: on no list yet */
-};
-
-static uint8_t check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
-                            struct mrd_qp_impl *qp)
-{
-    if (part->op == MRD_OP_SEND && part->qkey != qp->qkey)
-        return MRD_REFUSE_QKEY;
-    if (part->op == MRD_OP_WRITE && part->total &&
-        mrd_mr_remote(&e->mrs, qp->pub.pd, part->rkey, part->addr, part->total,
-                      MRD_ACCESS_REMOTE_WRITE) != MRD_MR_OK)
-        return MRD_REFUSE_ACCESS;
-    return TAKEN;
-}
-
-/*
- * May the message take so many pending records? What is next in order may have any: all that is held back waits for it.
- * For the others some are left over, and each peer has its share.
- */
-static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
-                           bool next)
-{
-    uint32_t free = mrd_pool_free(&e->pend_pool);
-
-    return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->num_pends + num < free - num;
-}
-
-/* A receive for RSN: with all lower unbound ones, in order, or not at all. */
-static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn, bool next,
-                           struct mrd_pend **pend)
-{
-    uint32_t need = mrd_flow_rx_needs(flow, rsn);
-
-    if (need > flow->qp->num_posted)
-        return MRD_REFUSE_RNR;
-    if (!may_take_pends(e, flow->peer, need, next))
-        return MRD_REFUSE_RESOURCES;
-    while (!mrd_seq_before(rsn, flow->rsn_next))
-        mrd_flow_rx_reserve(flow, mrd_engine_pend_take(e, flow->peer), mrd_qp_recv_take(flow->qp));
-    *pend = mrd_flow_rx_claim(flow, rsn);
-    return *pend ? TAKEN : MRD_REFUSE_INVALID;
-}
-
-static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
-                            const struct mrd_wire_part *part, struct bound *b, bool *old)
-{
-    uint32_t msn, rsn;
-    uint8_t code;
-    bool next;
-
-    b->flow = mrd_engine_flow_of(e, peer, b->qp, part, &msn, &rsn);
-    if (!b->flow)
-        return MRD_REFUSE_RESOURCES;
-    switch (mrd_flow_rx_judge(b->flow, msn, consumes(part), rsn)) {
-    case MRD_MSN_OLD:
-        *old = true;
-        return TAKEN;
-    case MRD_MSN_BEYOND:
-        return MRD_REFUSE_INVALID;
-    case MRD_MSN_NEW:
-        break;
-    }
-    next = msn == b->flow->msn_next;
-    code = check_target(e, part, b->qp);
-    if (code) {
-        mrd_engine_flow_gone(e, b->flow, msn, consumes(part), rsn);
-        return code;
-    }
-    if (!may_take_pends(e, peer, consumes(part) ? 0 : 1, next))
-        return MRD_REFUSE_RESOURCES;
-    if (consumes(part)) {
-        code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
-        if (code)
-            return code;
-        b->recv = b->pend->recv;
-    } else {
-        b->pend = mrd_engine_pend_take(e, peer);
-    }
-    memset(b->pend, 0, sizeof(*b->pend));
-    mrd_list_init(&b->pend->node);
-    b->pend->msn = msn;
-    b->pend->recv = b->recv;
-    return TAKEN;
-}
-
-/* The end of a bound message: in order its turn may come later. */
-static void conclude(struct mrd_engine *e, const struct bound *b, const struct mrd_wc *wc)
-{
-    if (!b->flow) {
-        if (b->recv)
-            mrd_engine_recv_done(e, b->qp, b->recv, wc);
-        return;
-    }
-    b->pend->state = MRD_PEND_FULL;
-    b->pend->complete = b->recv != NULL;
-    b->pend->wc = *wc;
-    if (mrd_list_empty(&b->pend->node))
-        mrd_flow_rx_insert(b->flow, b->pend);
-    mrd_engine_flow_deliver(e, b->flow);
-}
-
-/* Whom the message is for, with a receive where it consumes one. *old: a message that came before. */
-static uint8_t bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                    struct bound *b, bool *old)
-{
-    uint8_t code;
-
-    memset(b, 0, sizeof(*b));
-    *old = false;
-    b->qp = mrd_engine_qp(e, part->dst_qpn);
-    if (!b->qp || b->qp->pub.state != MRD_QPS_RTS)
-        return MRD_REFUSE_QPN;
-    if (part->flags & MRD_PART_ORDERED) {
-        code = bind_ordered(e, peer, part, b, old);
-    } else {
-        code = check_target(e, part, b->qp);
-        if (!code && consumes(part) && !(b->recv = mrd_qp_recv_take(b->qp)))
-            code = MRD_REFUSE_RNR;
-    }
-    if (code || *old || part->op != MRD_OP_SEND)
-        return code;
-    if (b->recv->length < part->total ||
-        mrd_mr_list(&e->mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge,
-                    MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK) {
-        bool short_recv = b->recv->length < part->total;
-        struct mrd_wc wc = recv_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
-
-        wc.status = short_recv ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
-        conclude(e, b, &wc);
-        return short_recv ? MRD_REFUSE_TOO_LONG : MRD_REFUSE_OPERATION;
-    }
-    return TAKEN;
-}
 
 /* ---------------------------------------------------------------------------------------- whole messages */
 
 static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part, const uint8_t *payload)
 {
-    struct bound b;
+    struct mrd_bound b;
     struct mrd_wc wc;
     bool old;
-    uint8_t code = bind(e, peer, part, &b, &old);
+    uint8_t code = mrd_rx_bind(e, peer, part, &b, &old);
 
     if (code || old)
         return code;
@@ -208,29 +27,12 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_slot_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
     else if (part->len)
         memcpy((void *)(uintptr_t)part->addr, payload, part->len);
-    wc = recv_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
-    conclude(e, &b, &wc);
-    return TAKEN;
+    wc = mrd_rx_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
+    mrd_rx_conclude(e, &b, &wc);
+    return MRD_RX_TAKEN;
 }
 
 /* ---------------------------------------------------------------------------------------- segments */
-
-static struct bound slot_bound(const struct mrd_slot *slot)
-{
-    return (struct bound){
-        .qp = slot->qp, .recv = slot->recv, .flow = slot->flow, .pend = slot->pend};
-}
-
-void mrd_engine_slot_fail(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
-                          enum mrd_slot_state state, enum mrd_wc_status status)
-{
-    struct bound b = slot_bound(slot);
-    struct mrd_wc wc = recv_wc(peer, slot->op, slot->flags, 0, slot->imm, slot->src_qpn);
-
-    mrd_slots_end(&peer->rx->slots, slot, state);
-    wc.status = status;
-    conclude(e, &b, &wc);
-}
 
 /* The first packet of a message; *slot is its record if it was bound. */
 static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
@@ -238,16 +40,16 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
 {
     struct mrd_slots *slots = &peer->rx->slots;
     struct mrd_slot *s = NULL;
-    struct bound b;
+    struct mrd_bound b;
     bool old = false;
     uint8_t code;
 
     if (*slot) /* its sender began another message in its place: it gave this one up */
-        mrd_engine_slot_fail(e, peer, *slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+        mrd_rx_fail_slot(e, peer, *slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     *slot = NULL;
     if (mrd_pool_share(slots->pool, slots->num_open))
         s = mrd_slots_open(slots, part->id);
-    code = s ? bind(e, peer, part, &b, &old) : MRD_REFUSE_RESOURCES;
+    code = s ? mrd_rx_bind(e, peer, part, &b, &old) : MRD_REFUSE_RESOURCES;
     if (code || old) {
         if (s)
             mrd_slots_end(slots, s, MRD_SLOT_CLOSED);
@@ -263,35 +65,32 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     s->rkey = part->rkey;
     s->addr = part->addr;
     s->imm = part->imm;
-    s->qp = b.qp;
-    s->recv = b.recv;
-    s->flow = b.flow;
-    s->pend = b.pend;
+    s->bound = b;
     if (b.flow) {
         b.pend->state = MRD_PEND_OPEN;
         mrd_flow_rx_insert(b.flow, b.pend);
     }
     *slot = s;
-    return TAKEN;
+    return MRD_RX_TAKEN;
 }
 
 /* Keys are looked up again for each packet: the memory may have been deregistered meanwhile. */
 static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot *slot)
 {
     if (slot->op == MRD_OP_SEND)
-        return mrd_mr_list(&e->mrs, slot->qp->pub.pd, slot->recv->sge, slot->recv->num_sge,
-                           MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
-    return mrd_mr_remote(&e->mrs, slot->qp->pub.pd, slot->rkey, slot->addr, slot->total,
-                         MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
+        return mrd_mr_list(&e->objects.mrs, slot->bound.qp->pub.pd, slot->bound.recv->sge,
+                           slot->bound.recv->num_sge, MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
+    return mrd_mr_remote(&e->objects.mrs, slot->bound.qp->pub.pd, slot->rkey, slot->addr,
+                         slot->total, MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
 }
 
-unsigned mrd_engine_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
-                              uint32_t len, struct iovec *iov)
+unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                          uint32_t len, struct iovec *iov)
 {
     if (!slot_memory_valid(e, slot))
         return 0;
     if (slot->op == MRD_OP_SEND)
-        return mrd_sge_pieces(slot->recv->sge, slot->recv->num_sge, offset, len, iov);
+        return mrd_sge_pieces(slot->bound.recv->sge, slot->bound.recv->num_sge, offset, len, iov);
     iov->iov_base = (void *)(uintptr_t)(slot->addr + offset);
     iov->iov_len = len;
     return 1;
@@ -306,7 +105,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
     uint8_t code;
 
     if (verdict == MRD_SLOT_DROP)
-        return TAKEN;
+        return MRD_RX_TAKEN;
     if (part->offset > part->total || part->len > part->total - part->offset || !part->len)
         return MRD_REFUSE_INVALID;
     if (verdict == MRD_SLOT_BEGIN) {
@@ -314,30 +113,31 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         if (!slot)
             return code;
     } else if (!mrd_slot_agrees(slot, part)) {
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+        mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
         return MRD_REFUSE_INVALID;
     }
     if (!slot_memory_valid(e, slot)) {
         code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_LOC_PROT_ERR);
+        mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_LOC_PROT_ERR);
         return code;
     }
     if (payload && slot->op == MRD_OP_SEND)
-        mrd_slot_scatter(slot->recv->sge, slot->recv->num_sge, part->offset, payload, part->len);
+        mrd_slot_scatter(slot->bound.recv->sge, slot->bound.recv->num_sge, part->offset, payload,
+                         part->len);
     else if (payload)
         memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
     mrd_slot_came(slot, part, psn);
     slot->got += part->len;
     if (slot->got == slot->total) {
-        struct bound b = slot_bound(slot);
+        struct mrd_bound b = slot->bound;
         struct mrd_wc wc =
-            recv_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
+            mrd_rx_wc(peer, slot->op, slot->flags, slot->total, slot->imm, slot->src_qpn);
 
         *end = slot->total >= VERY_LONG_BYTES ? MRD_PLACE_END_VERY_LONG : MRD_PLACE_END_LONG;
         mrd_slots_end(&peer->rx->slots, slot, MRD_SLOT_CLOSED);
-        conclude(e, &b, &wc);
+        mrd_rx_conclude(e, &b, &wc);
     }
-    return TAKEN;
+    return MRD_RX_TAKEN;
 }
 
 /* ---------------------------------------------------------------------------------------- ABORT */
@@ -350,19 +150,19 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
     if (mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_SLOT_DROP)
         return;
     if (slot)
-        mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+        mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     /* Also an id never seen: its late packets must not start it. */
     mrd_slots_shut(&peer->rx->slots, part->id);
 }
 
 /*
- * TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered. An ABORT
+ * MRD_RX_TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered. An ABORT
  * may be executed twice.
  */
 static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part)
 {
-    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
     struct mrd_flow_rx *flow;
     uint32_t msn, rsn;
@@ -370,22 +170,22 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
     if (part->flags & MRD_PART_MULTI)
         abort_slot(e, peer, part);
     if (!(part->flags & MRD_PART_ORDERED))
-        return TAKEN;
+        return MRD_RX_TAKEN;
     if (!qp || qp->pub.state != MRD_QPS_RTS)
         return MRD_REFUSE_QPN;
-    flow = mrd_engine_flow_of(e, peer, qp, part, &msn, &rsn);
+    flow = mrd_rx_open_flow(e, peer, qp, part, &msn, &rsn);
     if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
-        mrd_engine_flow_gone(e, flow, msn, has_rsn, rsn);
-    return TAKEN;
+        mrd_rx_skip_message(e, flow, msn, has_rsn, rsn);
+    return MRD_RX_TAKEN;
 }
 
 static void place_close(struct mrd_engine *e, struct mrd_peer *peer,
                         const struct mrd_wire_part *part)
 {
-    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
 
     if (qp && part->flags & MRD_PART_ORDERED)
-        mrd_engine_flow_closed(e, peer, qp, part);
+        mrd_rx_close_flow(e, peer, qp, part);
 }
 
 /* ---------------------------------------------------------------------------------------- packets */
@@ -396,14 +196,14 @@ static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx || tx->epoch != part->epoch)
+    if (!tx || tx->contact.epoch != part->epoch)
         return; /* of a space that is over, and its work with it */
     rec = mrd_sent_get(&tx->sent, part->psn);
     for (unsigned i = 0; rec && i < part->num_entries; i++) {
         struct mrd_wire_refusal_entry entry;
 
         mrd_wire_get_refusal_entry(part, i, &entry);
-        mrd_engine_refused(e, peer, rec, &entry, part->rnr_usec);
+        mrd_msg_apply_refusal(e, peer, rec, &entry, part->rnr_usec);
     }
 }
 
@@ -427,23 +227,23 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
                    const struct mrd_wire_part *part, unsigned index, uint8_t code,
                    struct mrd_refusal **refusal)
 {
-    struct mrd_qp_impl *qp = mrd_engine_qp(e, part->dst_qpn);
+    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     struct mrd_refusal *r = *refusal;
     uint32_t usec = 0;
 
     if (!r) {
-        r = *refusal = mrd_pool_alloc(&e->refusal_pool);
-        peer->num_refusals++;
+        r = *refusal = mrd_pool_alloc(&e->refusals);
+        peer->uses.refusals++;
         mrd_list_init(&r->node);
         r->epoch = head->epoch;
         r->psn = head->psn;
-        r->rx_life = peer->rx_life;
+        r->rx_life = peer->space.life;
         r->num = 0;
         r->rnr_usec = 0;
     }
     if (code == MRD_REFUSE_RNR && qp) {
         usec = (uint32_t)(qp->rnr_timer_ns / MRD_USEC);
-        mrd_engine_want(e, peer, qp);
+        mrd_want_add(e, peer, qp);
     }
     if (code == MRD_REFUSE_RESOURCES)
         usec = RESOURCES_RETRY_USEC;
@@ -464,8 +264,9 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
     for (; num--; n = n->next) {
         const struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
 
-        if (recv->length < length || mrd_mr_list(&e->mrs, qp->pub.pd, recv->sge, recv->num_sge,
-                                                 MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+        if (recv->length < length ||
+            mrd_mr_list(&e->objects.mrs, qp->pub.pd, recv->sge, recv->num_sge,
+                        MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
             return false;
     }
     return true;
@@ -479,7 +280,7 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
     struct mrd_slot *slot;
 
     if (part->op == MRD_OP_ABORT && part->flags & MRD_PART_ORDERED) {
-        qp = mrd_engine_qp(e, part->dst_qpn);
+        qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
         return qp && qp->pub.state == MRD_QPS_RTS;
     }
     if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE)
@@ -497,11 +298,11 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
             !mrd_pool_share(peer->rx->slots.pool, peer->rx->slots.num_open))
             return false;
     }
-    qp = mrd_engine_qp(e, part->dst_qpn);
+    qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     if (!qp || qp->pub.state != MRD_QPS_RTS || part->flags & MRD_PART_ORDERED ||
-        check_target(e, part, qp))
+        mrd_rx_check_target(e, part, qp))
         return false;
-    return !consumes(part) ||
+    return !mrd_wire_consumes(part) ||
            has_receives(e, qp, index + 1, part->op == MRD_OP_SEND ? part->total : 0);
 }
 
@@ -510,7 +311,7 @@ static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *pe
                                        const struct mrd_wire_head *head, const uint8_t *data,
                                        uint32_t payload_len)
 {
-    bool may_refuse = mrd_pool_share(&e->refusal_pool, peer->num_refusals), room = true;
+    bool may_refuse = mrd_pool_share(&e->refusals, peer->uses.refusals), room = true;
     uint32_t at = head->parts_at, bytes = 0, num = 0, aborts = 0;
     struct mrd_wire_part part;
 
@@ -529,10 +330,10 @@ static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *pe
     return room ? MRD_PLACED : MRD_PLACE_NO_ROOM;
 }
 
-enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *peer,
-                                        const struct mrd_wire_head *head, const uint8_t *data,
-                                        const uint8_t *payload, uint32_t payload_len,
-                                        struct mrd_refusal **refusal, enum mrd_place_end *end)
+enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
+                                    const struct mrd_wire_head *head, const uint8_t *data,
+                                    const uint8_t *payload, uint32_t payload_len,
+                                    struct mrd_refusal **refusal, enum mrd_place_end *end)
 {
     enum mrd_place_verdict verdict = validate(e, peer, head, data, payload_len);
     uint32_t at = head->parts_at;
@@ -543,14 +344,14 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
     if (verdict != MRD_PLACED)
         return verdict;
     for (unsigned i = 0; at < head->head_len; i++) {
-        uint8_t code = TAKEN;
+        uint8_t code = MRD_RX_TAKEN;
 
         (void)mrd_wire_get_part(data, &at, head->head_len, &part);
         if (part.op == MRD_OP_REFUSAL) {
             place_refusal(e, peer, &part);
         } else if (part.op == MRD_OP_READY) {
             if (peer->tx)
-                mrd_engine_rx_ready(e, peer, part.src_qpn, part.receives);
+                mrd_txq_apply_ready(e, peer, part.src_qpn, part.receives);
         } else if (part.op == MRD_OP_ABORT) {
             code = place_abort(e, peer, &part);
         } else if (part.op == MRD_OP_CLOSE) {
@@ -569,8 +370,7 @@ enum mrd_place_verdict mrd_engine_place(struct mrd_engine *e, struct mrd_peer *p
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 
-void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp,
-                               enum mrd_wc_status status)
+void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
 {
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
@@ -582,15 +382,15 @@ void mrd_engine_place_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp,
             struct mrd_slot *slot = mrd_container_of(f, struct mrd_slot, node);
 
             next = f->next;
-            if (slot->qp == qp)
-                mrd_engine_slot_fail(e, peer, slot, MRD_SLOT_EMPTY, status);
+            if (slot->bound.qp == qp)
+                mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_EMPTY, status);
         }
         for (f = peer->flows_rx.next; f != &peer->flows_rx; f = next) {
             struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
 
             next = f->next;
             if (flow->qp == qp)
-                mrd_engine_flow_rx_free(e, flow, status);
+                mrd_rx_free_flow(e, flow, status);
         }
     }
 }

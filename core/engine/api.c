@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Objects: protection domains, memory regions, completion queues, queue pairs, address handles. */
+#include <errno.h>
+
+#include "core/engine/message.h"
+#include "core/engine/query.h"
+#include "core/engine/rx.h"
+
+static struct mrd_pd_impl *pd_impl(struct mrd_pd *pd)
+{
+    return (struct mrd_pd_impl *)(void *)pd;
+}
+
+struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context)
+{
+    struct mrd_pd_impl *pd = mrd_alloc(&e->allocator, sizeof(*pd));
+
+    if (!pd)
+        return NULL;
+    pd->pub.context = context;
+    e->objects.num_pds++;
+    return &pd->pub;
+}
+
+int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
+{
+    if (pd_impl(pd)->users)
+        return mrd_error_keep(
+            e, -EBUSY,
+            "the protection domain still has memory regions, queue pairs or address handles");
+    mrd_free(&e->allocator, pd, sizeof(struct mrd_pd_impl));
+    e->objects.num_pds--;
+    return 0;
+}
+
+struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
+                                 int access, const struct mrd_mover_mr *mover, int *error)
+{
+    const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ;
+    struct mrd_mr pub = {.context = pd->context, .pd = pd, .addr = addr, .length = length};
+    struct mrd_mr_impl *mr;
+
+    *error = -EINVAL;
+    if (access & ~known) {
+        mrd_error_keep(e, 0, "unknown access flag");
+        return NULL;
+    }
+    if (access & MRD_ACCESS_REMOTE_WRITE && !(access & MRD_ACCESS_LOCAL_WRITE)) {
+        mrd_error_keep(e, 0, "MRD_ACCESS_REMOTE_WRITE needs MRD_ACCESS_LOCAL_WRITE");
+        return NULL;
+    }
+    if ((uintptr_t)addr + length < (uintptr_t)addr) {
+        mrd_error_keep(e, 0, "the region wraps around the end of memory");
+        return NULL;
+    }
+    *error = -ENOMEM;
+    mr = mrd_mr_add(&e->objects.mrs, &e->rng, &pub, access, mover);
+    if (!mr) {
+        mrd_error_keep(e, 0, "no memory for another region");
+        return NULL;
+    }
+    pd_impl(pd)->users++;
+    e->objects.num_mrs++;
+    *error = 0;
+    return &mr->pub;
+}
+
+struct mrd_mover_mr mrd_engine_mover_mr(const struct mrd_mr *mr)
+{
+    return ((const struct mrd_mr_impl *)(const void *)mr)->mover;
+}
+
+/* Nothing is searched: each later touch of the memory looks its key up, and finds it gone. */
+int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    pd_impl(mr->pd)->users--;
+    mrd_mr_del(&e->objects.mrs, (struct mrd_mr_impl *)(void *)mr);
+    e->objects.num_mrs--;
+    return 0;
+}
+
+struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
+                                    void *cq_context, int *error)
+{
+    struct mrd_cq_impl *cq;
+    uint32_t size = 1;
+
+    *error = -EINVAL;
+    if (cqe < 1 || cqe > 1 << 24) {
+        mrd_error_keep(e, 0, "a completion queue holds 1 to 16777216 entries");
+        return NULL;
+    }
+    while (size < (uint32_t)cqe)
+        size <<= 1;
+    *error = -ENOMEM;
+    cq = mrd_alloc(&e->allocator, sizeof(*cq));
+    if (!cq)
+        return NULL;
+    cq->ring = mrd_alloc(&e->allocator, size * sizeof(*cq->ring));
+    if (!cq->ring) {
+        mrd_free(&e->allocator, cq, sizeof(*cq));
+        return NULL;
+    }
+    cq->mask = size - 1;
+    cq->pub = (struct mrd_cq){.context = context, .cq_context = cq_context, .cqe = cqe};
+    e->objects.num_cqs++;
+    *error = 0;
+    return &cq->pub;
+}
+
+int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq_pub)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(cq_pub);
+
+    if (cq->users)
+        return mrd_error_keep(e, -EBUSY, "the completion queue is still used by a queue pair");
+    mrd_free(&e->allocator, cq->ring, (cq->mask + 1) * sizeof(*cq->ring));
+    mrd_free(&e->allocator, cq, sizeof(*cq));
+    e->objects.num_cqs--;
+    return 0;
+}
+
+int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc)
+{
+    (void)e;
+    return mrd_cq_take(mrd_cq_impl(cq), n, wc);
+}
+
+bool mrd_engine_cq_waits(const struct mrd_cq *cq)
+{
+    const struct mrd_cq_impl *impl = (const struct mrd_cq_impl *)(const void *)cq;
+
+    return impl->head != impl->tail;
+}
+
+static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
+{
+    if (attr->comp_mask & ~(uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+        return "unknown bit in comp_mask";
+    if (!attr->send_cq || !attr->recv_cq)
+        return "a queue pair needs a send_cq and a recv_cq";
+    if (attr->order != MRD_ORDER_NONE && attr->order != MRD_ORDER_MSG)
+        return "unknown order";
+    if (attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
+        return "rnr_retry is 0 to 7";
+    if (!mrd_qp_bytes(&attr->cap))
+        return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes "
+               "at most";
+    return NULL;
+}
+
+struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_qp_init_attr *attr, int *error)
+{
+    const char *why = check_qp_attr(attr);
+    struct mrd_qp_impl *qp;
+
+    *error = -EINVAL;
+    if (why) {
+        mrd_error_keep(e, 0, why);
+        return NULL;
+    }
+    *error = -ENOSPC;
+    if (e->objects.qpn_next == UINT32_MAX) { /* a number is never used twice in a context's life */
+        mrd_error_keep(e, 0, "the context's queue pair numbers are used up");
+        return NULL;
+    }
+    *error = -ENOMEM;
+    qp = mrd_alloc(&e->allocator, mrd_qp_bytes(&attr->cap));
+    if (!qp) {
+        mrd_error_keep(e, 0, "no memory for the queue pair");
+        return NULL;
+    }
+    mrd_qp_init(qp, attr, mrd_qp_bytes(&attr->cap));
+    qp->pub = (struct mrd_qp){.context = pd->context,
+                              .qp_context = attr->qp_context,
+                              .pd = pd,
+                              .send_cq = attr->send_cq,
+                              .recv_cq = attr->recv_cq,
+                              .qp_num = e->objects.qpn_next++,
+                              .state = MRD_QPS_RTS,
+                              .order = attr->order};
+    qp->rnr_retry =
+        attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr->rnr_retry : MRD_RNR_RETRY_FOREVER;
+    qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
+    mrd_hash_add(&e->objects.qps, &qp->by_num, mrd_hash_mix(qp->pub.qp_num));
+    mrd_list_append(&e->objects.qp_list, &qp->node);
+    mrd_cq_impl(attr->send_cq)->users++;
+    mrd_cq_impl(attr->recv_cq)->users++;
+    pd_impl(pd)->users++;
+    e->objects.num_qps++;
+    *error = 0;
+    return &qp->pub;
+}
+
+/* All that the queue pair has outstanding, sent and received, ends with `status`. */
+static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+{
+    struct mrd_recv *recv;
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&qp->wants)))
+        mrd_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
+    for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
+        if (qp->msgs[i].state != MRD_MSG_FREE)
+            mrd_msg_cancel(e, &qp->msgs[i], status);
+    mrd_rx_flush_qp(e, qp, status); /* gives reserved receives back */
+    while ((recv = mrd_qp_recv_take(qp)))
+        mrd_rx_complete(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
+}
+
+int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
+                         const struct mrd_qp_attr *attr, int mask, uint64_t now_ns)
+{
+    const int known = MRD_QP_STATE | MRD_QP_QKEY | MRD_QP_RNR_RETRY | MRD_QP_RNR_TIMER;
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+
+    mrd_clock_set(&e->clock, now_ns);
+    if (mask & ~known)
+        return mrd_error_keep(e, -EINVAL, "unknown bit in attr_mask");
+    if (mask & MRD_QP_STATE && attr->qp_state != MRD_QPS_ERR)
+        return mrd_error_keep(e, -EINVAL, "a queue pair can only be moved to MRD_QPS_ERR");
+    if (mask & MRD_QP_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
+        return mrd_error_keep(e, -EINVAL, "rnr_retry is 0 to 7");
+    if (mask & MRD_QP_QKEY)
+        qp->qkey = attr->qkey;
+    if (mask & MRD_QP_RNR_RETRY)
+        qp->rnr_retry = attr->rnr_retry;
+    if (mask & MRD_QP_RNR_TIMER)
+        qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
+    if (mask & MRD_QP_STATE && qp->pub.state != MRD_QPS_ERR) {
+        qp->pub.state = MRD_QPS_ERR;
+        flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    }
+    return 0;
+}
+
+int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t now_ns)
+{
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+
+    mrd_clock_set(&e->clock, now_ns);
+    qp->destroyed = true; /* from here on its completions are not told */
+    qp->pub.state = MRD_QPS_ERR;
+    mrd_hash_del(&e->objects.qps, &qp->by_num);
+    flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    /* What was reserved for work that still waits for its peer goes back now: the queues may be destroyed next. */
+    for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
+        if (qp->msgs[i].state != MRD_MSG_FREE)
+            mrd_cq_unreserve(mrd_cq_impl(qp->pub.send_cq));
+    mrd_cq_impl(qp->pub.send_cq)->users--;
+    mrd_cq_impl(qp->pub.recv_cq)->users--;
+    pd_impl(qp->pub.pd)->users--;
+    qp->pub.send_cq = qp->pub.recv_cq = NULL;
+    e->objects.num_qps--;
+    mrd_msg_reap_qp(e, qp);
+    return 0;
+}
+
+struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
+                                    const struct mrd_addr *to, uint32_t payload_bytes, int *error)
+{
+    struct mrd_ah_impl *ah = mrd_alloc(&e->allocator, sizeof(*ah));
+
+    *error = -ENOMEM;
+    if (!ah)
+        return NULL;
+    *error = 0;
+    ah->pub = (struct mrd_ah){.context = pd->context, .pd = pd};
+    ah->addr = *to;
+    ah->payload_bytes = payload_bytes ? payload_bytes : e->config.mover.payload_bytes;
+    if (ah->payload_bytes > e->config.mover.payload_bytes)
+        ah->payload_bytes = e->config.mover.payload_bytes;
+    pd_impl(pd)->users++;
+    e->objects.num_ahs++;
+    return &ah->pub;
+}
+
+int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)
+{
+    pd_impl(ah->pd)->users--;
+    e->objects.num_ahs--;
+    mrd_free(&e->allocator, ah, sizeof(struct mrd_ah_impl));
+    return 0;
+}
+
+const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah)
+{
+    return &((const struct mrd_ah_impl *)(const void *)ah)->addr;
+}
+
+/* ---------------------------------------------------------------------------------------- posting */

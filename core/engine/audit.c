@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For tests: is every pool full again, and every figure equal to what it is derived from? */
+#include "core/engine/state.h"
+
+static uint32_t length(const struct mrd_node *list)
+{
+    uint32_t num = 0;
+
+    for (const struct mrd_node *n = list->next; n != list; n = n->next)
+        num++;
+    return num;
+}
+
+static uint32_t gone_in_flows(const struct mrd_peer *peer)
+{
+    uint32_t num = 0;
+
+    for (const struct mrd_node *n = peer->flows_rx.next; n != &peer->flows_rx; n = n->next)
+        num += mrd_container_of(n, const struct mrd_flow_rx, peer_node)->num_gone;
+    return num;
+}
+
+const char *mrd_engine_audit(struct mrd_engine *e)
+{
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, wants = 0;
+
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
+
+        rx += p->rx != NULL;
+        pends += p->uses.pends;
+        refusals += p->uses.refusals;
+        flows += p->uses.flows;
+        open += p->rx ? p->rx->slots.num_open : 0;
+        wants += length(&p->wants) + length(&p->readies);
+        if (p->uses.gone != gone_in_flows(p))
+            return "a peer's number of messages that never come differs from its flows'";
+        if (!p->tx)
+            continue;
+        tx++;
+        if (!mrd_sent_audit(&p->tx->sent))
+            return "bytes in flight differ from the records";
+        for (uint32_t i = 0, out = 0; i <= p->tx->paths.num; i++) {
+            if (i == p->tx->paths.num) {
+                if (out != p->tx->sent.inflight.num)
+                    return "paths' packets differ from the records";
+                break;
+            }
+            if (p->tx->paths.load[i].out_packets != p->tx->path[i].chained)
+                return "a path's outstanding packets differ from its records";
+            out += p->tx->path[i].chained;
+        }
+        for (uint32_t i = 0; i <= p->tx->sent.mask / MRD_SENT_PAGE; i++)
+            pages += p->tx->sent.page[i] != NULL;
+    }
+    if (pages != e->peers.pages.used)
+        return "pages of records leaked";
+    if (pends != e->pends.used || refusals != e->refusals.used || flows != e->flows_rx.pool.used)
+        return "records of pending messages, refusals or flows differ from the peers' counts";
+    if (open != e->peers.slots.used)
+        return "records of open messages leaked";
+    if (wants != e->wants.pool.used)
+        return "records of who is to be told of receives leaked";
+    if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)
+        return "halves leaked";
+    for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
+
+        if (length(&qp->free_msgs) + qp->live_msgs != qp->cap.max_send_wr)
+            return "send slots leaked";
+    }
+    return NULL;
+}

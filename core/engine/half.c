@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of peers and of their halves: how they begin, when they are over, and what ends with them. */
+#include <assert.h>
+
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/query.h"
+#include "core/engine/rx.h"
+#include "core/engine/tx.h"
+
+enum { FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA }; /* data fills half of it */
+
+void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (!peer->tx)
+        return;
+    peer->given_up = false;
+    peer->tx->probes.unanswered = 0;
+    peer->tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
+}
+
+/* ---------------------------------------------------------------------------------------- expiry */
+
+/* After such a silence nothing of the peer's space can still be on its way: it gave it up or let it idle away. */
+static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
+    uint64_t patience_ns = peer->space.patience_ns > e->config.peer_timeout_ns
+                               ? peer->space.patience_ns
+                               : e->config.peer_timeout_ns;
+    uint64_t b = MRD_SEND_IDLE_LIFE_NS + patience_ns + 2 * MRD_PACKET_LIFE_NS;
+
+    return peer->space.state != MRD_SPACE_NONE &&
+           e->clock.empty_ns > peer->heard_ns + (a > b ? a : b);
+}
+
+void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (rx_expired(e, peer))
+        mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+}
+
+/* Ending a send half early is always safe, late is not: this counts our own absence too. */
+static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uint64_t idle_ns)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+
+    return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
+           tx->refusals.next == &tx->refusals && tx->closes.next == &tx->closes &&
+           e->clock.now_ns - tx->active_ns >= idle_ns;
+}
+
+static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
+        return false;
+    return peer->space.state == MRD_SPACE_NONE || rx_expired(e, peer);
+}
+
+static void evict(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+    if (peer->tx)
+        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_heap_disarm(&e->timers.heap, &peer->timer);
+    mrd_list_remove(&peer->ready);
+    mrd_list_remove(&peer->suspect);
+    mrd_list_remove(&peer->touched);
+    mrd_peer_remove(&e->peers, peer);
+    e->stats.peers_evicted++;
+    e->stats.peers--;
+}
+
+struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr)
+{
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, addr);
+
+    if (peer)
+        return peer;
+    if (!mrd_pool_free(&e->peers.entries)) {
+        struct mrd_node *n = e->peers.all.next;
+
+        while (n != &e->peers.all && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
+            n = n->next;
+        if (n == &e->peers.all)
+            return NULL;
+        evict(e, mrd_container_of(n, struct mrd_peer, node));
+    }
+    peer = mrd_peer_add(&e->peers, addr);
+    assert(peer);
+    peer->heard_ns = e->clock.now_ns;
+    e->stats.peers++;
+    return peer;
+}
+
+/* ---------------------------------------------------------------------------------------- send halves */
+
+void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc)
+{
+    tx->contact.epoch = e->lives.epoch_next++;
+    tx->contact.epoch_ns = MRD_NEVER;
+    tx->contact.inc = inc;
+    tx->contact.knew_inc = inc != 0;
+    /* Of the peer's tracker nothing is known yet: what the smallest one's share of data allows. */
+    tx->told.psn_limit =
+        e->config.mover.tracker / 4 < FIRST_GRANT ? e->config.mover.tracker / 4 : FIRST_GRANT;
+}
+
+/*
+ * Does an empty packet go first? While we are young, both ends may have opened at the same time, and a challenge could not
+ * tell whether our epoch began before the peer did; and a peer that was given up may be down now and answer as another
+ * life. Else data goes at once.
+ */
+static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    if (peer->space.state == MRD_SPACE_KNOWN)
+        return false;
+    return peer->given_up || (e->config.challenge_ns &&
+                              e->clock.now_ns - e->clock.opened_ns <= e->config.challenge_ns);
+}
+
+struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    const struct mrd_mover *m = &e->config.mover;
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_cc_config cc = {.link_bps = m->link_bps,
+                               .base_rtt_ns = m->base_rtt_ns,
+                               .base_rtt_max_ns = m->base_rtt_max_ns,
+                               .cwnd_cap_bytes = m->cwnd_cap_bytes,
+                               .cwnd_start_bytes = m->cwnd_start_bytes,
+                               .tune = m->tune};
+
+    if (tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
+        return tx;
+    if (tx)
+        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_half_expire_rx(e, peer);
+    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, m->tune, e->clock.now_ns);
+    /* Not to a life that a tombstone remembers: whoever answers now is another, or begins anew. */
+    mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
+    tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
+    tx->active_ns = e->clock.now_ns;
+    tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
+    cc.packet_bytes = tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes;
+    mrd_cc_init(&tx->cc, e->cc, &cc);
+    tx->spray.ops = e->spray;
+    e->spray->init(&tx->spray, &tx->paths, &e->rng);
+    return tx;
+}
+
+void mrd_half_reclaim(struct mrd_engine *e)
+{
+    if (e->lives.reclaimed_ns && e->clock.now_ns - e->lives.reclaimed_ns < MRD_RECLAIM_NS)
+        return;
+    e->lives.reclaimed_ns = e->clock.now_ns;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        mrd_half_expire_rx(e, peer);
+        if (peer->tx)
+            mrd_tx_flow_close_idle(e, peer, 0);
+    }
+}
+
+/* Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them, into `list`. */
+static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
+{
+    mrd_list_splice(list, &tx->refusals);
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
+        struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+
+        if (rec && rec->kind == MRD_SENT_REFUSAL && rec->state != MRD_SENT_ACKED)
+            mrd_list_append(list, &rec->u.refusal->node);
+    }
+}
+
+void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_node refusals, *n;
+
+    mrd_list_init(&refusals);
+    collect_refusals(tx, &refusals);
+    while ((n = mrd_list_first(&peer->msgs)))
+        mrd_msg_abandon(e, mrd_container_of(n, struct mrd_msg, peer_node), status);
+    while ((n = mrd_list_first(&peer->flows_tx)))
+        mrd_msg_end_flow(e, mrd_container_of(n, struct mrd_flow_tx, peer_node));
+    while ((n = mrd_list_first(&tx->rnr.txqs)))
+        mrd_txq_free(e, mrd_container_of(n, struct mrd_txq, rnr_node));
+    while ((n = mrd_list_first(&tx->txqs)))
+        mrd_txq_free(e, mrd_container_of(n, struct mrd_txq, peer_node));
+    mrd_peer_tx_end(&e->peers, peer);
+    while ((n = mrd_list_pop(&refusals))) {
+        struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
+
+        if (!peer->rx || r->rx_life != peer->space.life) {
+            mrd_refusal_release(e, peer, r);
+            continue;
+        }
+        mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &r->node);
+        mrd_tx_ready(e, peer);
+    }
+}
+
+void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space_state state)
+{
+    struct mrd_node *n, *next;
+
+    while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open)))
+        mrd_rx_fail_slot(e, peer, mrd_container_of(n, struct mrd_slot, node), MRD_SLOT_CLOSED,
+                         MRD_WC_REM_ABORT_ERR);
+    mrd_list_splice(&peer->wants, &peer->readies);
+    while ((n = mrd_list_first(&peer->wants)))
+        mrd_want_free(e, mrd_container_of(n, struct mrd_want, peer_node));
+    while ((n = mrd_list_first(&peer->flows_rx)))
+        mrd_rx_free_flow(e, mrd_container_of(n, struct mrd_flow_rx, peer_node),
+                         MRD_WC_REM_ABORT_ERR);
+    for (n = peer->tx ? peer->tx->refusals.next : NULL; n && n != &peer->tx->refusals; n = next) {
+        next = n->next;
+        mrd_list_remove(n);
+        mrd_refusal_release(e, peer, mrd_container_of(n, struct mrd_refusal, node));
+    }
+    mrd_peer_rx_end(&e->peers, peer, state);
+}
+
+void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    e->stats.peers_unreachable++;
+    mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    peer->given_up = true;
+    /* Both directions end: what the peer still sends into its space is answered by resets. */
+    mrd_half_end_rx(e, peer, peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
+void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
+{
+    if (receives_lost || !mrd_list_empty(&peer->msgs)) {
+        e->stats.peers_restarted++;
+        mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
+    }
+    peer->given_up = true;
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
+void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    peer->space.patience_ns = 0; /* it waits for nothing any more */
+    mrd_half_peer_restarted(e, peer, false);
+}
+
+bool mrd_half_is_owed(const struct mrd_peer *peer)
+{
+    return peer->rx->slots.num_open || peer->uses.pends || peer->uses.gone ||
+           peer->rx->rcv.num_held;
+}

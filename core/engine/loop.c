@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The turn of a caller: when it begins, when the receive queue was empty, what is due; and what the mover tells. */
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/rx.h"
+#include "core/engine/timer.h"
+
+void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
+{
+    /* Before the call changes what deadlines follow from: they may prove a stall. */
+    if (now_ns > e->timers.touched_ns + MRD_STALL_NS)
+        mrd_timer_settle(e);
+    mrd_clock_set(&e->clock, now_ns);
+    e->calls.seq++;
+}
+
+void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns)
+{
+    struct mrd_node *n;
+
+    mrd_clock_set(&e->clock, now_ns);
+    mrd_timer_look(e);
+    mrd_clock_empty(&e->clock);
+    while ((n = mrd_list_pop(&e->turns.suspects))) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, suspect);
+
+        if (peer->tx)
+            mrd_rx_judge_losses(e, peer);
+    }
+}
+
+void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    mrd_timer_fire_due(e);
+}
+
+uint64_t mrd_engine_deadline(struct mrd_engine *e)
+{
+    if (!mrd_list_empty(&e->turns.ready) || e->answers.head != e->answers.tail ||
+        e->turns.wants_path)
+        return 0;
+    return mrd_timer_next_ns(e);
+}
+
+void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    e->lives.closing = true;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        if (!peer->rx || e->clock.now_ns - peer->heard_ns > MRD_FAREWELL_NS)
+            continue;
+        peer->rx->rcv.now = true;
+        mrd_tx_ready(e, peer);
+    }
+}
+
+bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index)
+{
+    if (!e->turns.wants_path)
+        return false;
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
+
+        for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {
+            if (!p->tx->path[i].wants_ev)
+                continue;
+            *peer_id = p->id;
+            *index = i;
+            return true;
+        }
+    }
+    e->turns.wants_path = false;
+    return false;
+}
+
+void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path,
+                          uint64_t now_ns)
+{
+    struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+
+    mrd_clock_set(&e->clock, now_ns);
+    if (!p || !p->tx || index >= p->tx->paths.num)
+        return;
+    if (path < 0) {
+        mrd_path_keep(&p->tx->paths, index, e->clock.now_ns);
+        p->tx->path[index].wants_ev = false;
+        return;
+    }
+    e->stats.paths_replaced++;
+    mrd_path_replace(&p->tx->paths, index, (uint16_t)path, e->clock.now_ns);
+}
+
+void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    mrd_msg_end_read(e, (struct mrd_msg *)(uintptr_t)cookie);
+}
+
+void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes)
+{
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, to);
+
+    payload_bytes &= ~63u;
+    if (!peer || payload_bytes < 64)
+        return;
+    if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
+        peer->payload_bytes = payload_bytes;
+    if (peer->tx && payload_bytes < peer->tx->payload_bytes)
+        peer->tx->payload_bytes = payload_bytes;
+}

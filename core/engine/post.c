@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Posting of work requests. */
+#include <errno.h>
+#include <string.h>
+
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/query.h"
+
+static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+
+    /* An id may come again after thousands of peers; an address does not lie. */
+    if (peer && !memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)))
+        return peer;
+    peer = mrd_half_open_peer(e, &ah->addr);
+    if (!peer)
+        return NULL;
+    ah->peer_id = peer->id;
+    if (!peer->payload_bytes || ah->payload_bytes < peer->payload_bytes)
+        peer->payload_bytes = ah->payload_bytes;
+    return peer;
+}
+
+/* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
+static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
+{
+    bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
+
+    mrd_cq_push(mrd_cq_impl(qp->pub.send_cq),
+                &(struct mrd_wc){.wr_id = wr->wr_id,
+                                 .status = MRD_WC_WR_FLUSH_ERR,
+                                 .opcode = write ? MRD_WC_RDMA_WRITE : MRD_WC_SEND,
+                                 .qp_num = qp->pub.qp_num});
+}
+
+static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->dst_qpn);
+
+    if (!flow) {
+        mrd_half_reclaim(e);
+        return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
+    }
+    mrd_list_remove(&flow->idle_node);
+    msg->flow = flow;
+    msg->msn = flow->msn_next++;
+    msg->rsn = flow->rsn_next;
+    if (msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM)
+        flow->rsn_next++;
+    mrd_list_append(&flow->msgs, &msg->flow_node);
+    return 0;
+}
+
+static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.send_cq);
+    struct mrd_txq *q = NULL;
+    struct mrd_peer *peer;
+    struct mrd_msg *msg;
+    uint32_t length = 0;
+    const char *why;
+    int error = mrd_qp_check_send(qp, wr, &length, &why);
+
+    if (error)
+        return mrd_error_keep(e, error, why);
+    if (wr->ud.ah->context != qp->pub.context)
+        return mrd_error_keep(e, -EINVAL, "the address handle belongs to another context");
+    if (!(wr->send_flags & MRD_SEND_INLINE) && mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list,
+                                                           (uint32_t)wr->num_sge, 0) != MRD_MR_OK)
+        return mrd_error_keep(e, -EINVAL, "an lkey does not cover its buffer");
+    if (!mrd_cq_reserve(cq))
+        return mrd_error_keep(e, -ENOMEM, "the send completion queue is full");
+    if (qp->pub.state == MRD_QPS_ERR) {
+        post_flushed(qp, wr);
+        return 0;
+    }
+    peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    if (peer) {
+        mrd_half_open_tx(e, peer); /* before numbering: numbers start with the space */
+        q = mrd_txq_open(e, peer, qp->pub.qp_num, wr->ud.remote_qpn);
+    }
+    if (!q) {
+        mrd_cq_unreserve(cq);
+        return mrd_error_keep(e, -EAGAIN,
+                              peer ? "the context's table of active flows is full (max_flows)"
+                                   : "the context's peer table is full (max_peers)");
+    }
+    msg = mrd_qp_msg_alloc(qp, wr, length);
+    if (!msg) {
+        mrd_cq_unreserve(cq);
+        mrd_tx_ready(e, peer); /* drops the queue if it is empty */
+        return mrd_error_keep(e, -ENOMEM, "the send queue is full");
+    }
+    msg->peer = peer;
+    msg->peer_id = peer->id;
+    msg->post_seq = e->calls.msg_seq++;
+    error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
+    if (error) {
+        mrd_cq_unreserve(cq);
+        mrd_tx_ready(e, peer);
+        mrd_qp_msg_free(qp, msg);
+        return error;
+    }
+    msg->multi = length > peer->tx->payload_bytes;
+    if (msg->multi)
+        msg->part_flags |= MRD_PART_MULTI;
+    mrd_list_append(&peer->msgs, &msg->peer_node);
+    mrd_txq_enqueue(e, q, msg);
+    return 0;
+}
+
+int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_send_wr *wr,
+                         struct mrd_send_wr **bad_wr, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    e->calls.post_seq = e->calls.seq;
+    for (; wr; wr = wr->next) {
+        int error = post_one(e, mrd_qp_impl(qp), wr);
+
+        if (error) {
+            *bad_wr = wr;
+            return error;
+        }
+    }
+    return 0;
+}
+
+int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd_recv_wr *wr,
+                         struct mrd_recv_wr **bad_wr)
+{
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
+
+    for (; wr; wr = wr->next) {
+        int error = 0;
+
+        *bad_wr = wr;
+        if (wr->num_sge > 0 &&
+            mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge,
+                        MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+            return mrd_error_keep(e, -EINVAL,
+                                  "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+        if (!mrd_cq_reserve(cq))
+            return mrd_error_keep(e, -ENOMEM, "the receive completion queue is full");
+        if (qp->pub.state == MRD_QPS_ERR) {
+            mrd_cq_push(cq, &(struct mrd_wc){.wr_id = wr->wr_id,
+                                             .status = MRD_WC_WR_FLUSH_ERR,
+                                             .opcode = MRD_WC_RECV,
+                                             .qp_num = qp->pub.qp_num});
+            continue;
+        }
+        error = mrd_qp_recv_post(qp, wr);
+        if (error) {
+            mrd_cq_unreserve(cq);
+            return mrd_error_keep(e, error,
+                                  error == -ENOMEM ? "the receive queue is full"
+                                                   : "a receive that the queue pair cannot hold");
+        }
+        mrd_want_meet(e, qp);
+    }
+    return 0;
+}

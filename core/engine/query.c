@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What callers ask: events, counters, figures of peers and paths. */
+#include "core/engine/query.h"
+
+#include <errno.h>
+#include <string.h>
+
+void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
+{
+    if (e->events.tail - e->events.head == MRD_EVENTS_MAX) {
+        e->stats.events_lost++;
+        return;
+    }
+    e->events.ring[e->events.tail++ % MRD_EVENTS_MAX] =
+        (struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr};
+}
+
+int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event)
+{
+    if (e->events.head == e->events.tail)
+        return -EAGAIN;
+    *event = e->events.ring[e->events.head++ % MRD_EVENTS_MAX];
+    return 0;
+}
+
+int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max)
+{
+    int n = 0;
+
+#define X(name_, unit_, what)                                                                      \
+    if (n < max)                                                                                   \
+        counters[n] =                                                                              \
+            (struct mrd_counter){.name = #name_, .unit = unit_, .value = e->stats.name_};          \
+    n++;
+    MRD_COUNTERS(X)
+#undef X
+    return n;
+}
+
+int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
+                          struct mrd_peer_attr *attr)
+{
+    const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
+
+    if (!p)
+        return -ENOENT;
+    memset(attr, 0, sizeof(*attr));
+    attr->peer_id = p->id;
+    attr->packets_sent = p->count.packets_sent;
+    attr->packets_retransmitted = p->count.packets_retransmitted;
+    attr->packets_spurious = p->count.packets_spurious;
+    attr->packets_received = p->count.packets_received;
+    attr->bytes_sent = p->count.bytes_sent;
+    attr->bytes_received = p->count.bytes_received;
+    attr->lost_by_path_order = p->count.lost_by_order;
+    attr->lost_by_rack = p->count.lost_by_rack;
+    attr->probes_tail = p->count.probes_tail;
+    attr->timeouts = p->count.timeouts;
+    if (p->tx) {
+        attr->paths = p->tx->paths.num;
+        attr->srtt_ns = p->tx->loss.srtt_ns;
+        attr->min_rtt_ns = mrd_loss_rtt_min_ns(&p->tx->loss);
+        attr->cwnd_bytes = (uint64_t)p->tx->cc.cwnd_bytes;
+        attr->inflight_bytes = p->tx->sent.inflight_bytes;
+    }
+    return 0;
+}
+
+int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uint32_t index,
+                          struct mrd_path_attr *attr)
+{
+    const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
+    const struct mrd_path *path;
+
+    if (!p || !p->tx || index >= p->tx->paths.num)
+        return -ENOENT;
+    path = &p->tx->path[index];
+    *attr = (struct mrd_path_attr){.port = path->ev,
+                                   .state = path->state,
+                                   .packets = path->packets,
+                                   .lost = path->lost,
+                                   .ce = path->ce,
+                                   .srtt_ns = path->srtt_ns,
+                                   .min_rtt_ns = path->rtt_min_ns};
+    return 0;
+}
+
+int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr)
+{
+    const struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+
+    if (!p)
+        return -ENOENT;
+    *addr = p->addr;
+    return 0;
+}
+
+const char *mrd_engine_spray_name(const struct mrd_engine *e)
+{
+    return e->spray->name;
+}
+
+const char *mrd_engine_cc_name(const struct mrd_engine *e)
+{
+    return e->cc->name;
+}
+
+int mrd_error_keep(struct mrd_engine *e, int error, const char *why)
+{
+    size_t n = strlen(why);
+
+    if (n >= sizeof(e->objects.error))
+        n = sizeof(e->objects.error) - 1;
+    memcpy(e->objects.error, why, n);
+    e->objects.error[n] = 0;
+    return error;
+}
+
+const char *mrd_engine_error(const struct mrd_engine *e)
+{
+    return e->objects.error;
+}
+
+unsigned mrd_engine_objects(const struct mrd_engine *e)
+{
+    const struct mrd_objects *o = &e->objects;
+
+    return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What calls leave for the user: sentences about errors, for mrd_engine_error(), and events. */
+#ifndef MRD_CORE_ENGINE_QUERY_H
+#define MRD_CORE_ENGINE_QUERY_H
+
+#include "core/engine/state.h"
+
+/* Where none of the last MRD_EVENTS_MAX was taken, the event is counted and dropped. */
+void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
+
+/* Keep the sentence about a call that fails. Returns `error`. */
+int mrd_error_keep(struct mrd_engine *e, int error, const char *why);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is received: parts of messages (rx_plan.c, rx_place.c, rx_bind.c, rx_flow.c, complete.c), and acks (rx_ack.c).
+ *
+ * Receiving changes state and marks peers as ready; it sends nothing.
+ */
+#ifndef MRD_CORE_ENGINE_RX_H
+#define MRD_CORE_ENGINE_RX_H
+
+#include "core/engine/state.h"
+
+/* ---------------------------------------------------------------------------------------- completions */
+
+/* A receive completes; `wc` without wr_id and qp_num, which are filled in. */
+void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
+                     const struct mrd_wc *wc);
+/* The completion of a message of that op and those flags, with status SUCCESS. */
+struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, uint32_t len,
+                        uint32_t imm, uint32_t src_qpn);
+
+/* ---------------------------------------------------------------------------------------- ends of messages, order */
+
+/* A bound message ends: its receive completes, in ordered mode when its turn comes. */
+void mrd_rx_conclude(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
+/* A half-received message ends: its receive completes with `status`. `state`: of its slot from now on. */
+void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
+                      enum mrd_slot_state state, enum mrd_wc_status status);
+/* A record of a message that waits for its turn, counted for its peer; NULL: there is none. */
+struct mrd_pend *mrd_rx_take_pend(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_rx_release_pend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend);
+/* Complete what is in order. */
+void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow);
+/* The flow from a peer's queue pair to one of ours; NULL: there is none. */
+struct mrd_flow_rx *mrd_rx_find_flow(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                     const struct mrd_qp_impl *qp, uint32_t remote_qpn);
+/* A message of the flow will never be delivered: its places in MSN and RSN are free. */
+void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                         uint32_t rsn);
+/* The sender closes the flow: the record goes, unless it was used since. */
+void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                       const struct mrd_wire_part *part);
+/* The record goes. What waits there completes with `status`; reserved receives go back to their queue. */
+void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status);
+
+/* ---------------------------------------------------------------------------------------- binding */
+
+enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusal_code */
+
+/* May the message reach the queue pair and, if it is a write, its memory? */
+uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
+                            struct mrd_qp_impl *qp);
+/* Whom a new message is for, with a receive if it takes one. *old: it came before, and is to be dropped. */
+uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                    struct mrd_bound *b, bool *old);
+/* The flow of an ordered part, caught up with its sender, and the part's numbers in full; NULL: no record is free. */
+struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
+                                     struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
+                                     uint32_t *msn, uint32_t *rsn);
+
+/* ---------------------------------------------------------------------------------------- placement */
+
+enum mrd_place_verdict {
+    MRD_PLACED,
+    MRD_PLACE_REFUSED,   /* some parts: *refusal names them */
+    MRD_PLACE_MALFORMED, /* nothing was done */
+    MRD_PLACE_NO_ROOM,   /* nothing was done: not even a refusal can be kept */
+};
+/* What a packet completed. */
+enum mrd_place_end {
+    MRD_PLACE_END_NONE,
+    MRD_PLACE_END_SMALL, /* whole messages: an answer may be close, which the ack can ride on */
+    MRD_PLACE_END_LONG,  /* a message of several packets: its sender waits for this ack */
+    MRD_PLACE_END_VERY_LONG,
+};
+/* All parts of a new packet. payload: NULL if it was received in place. */
+enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
+                                    const struct mrd_wire_head *head, const uint8_t *data,
+                                    const uint8_t *payload, uint32_t payload_len,
+                                    struct mrd_refusal **refusal, enum mrd_place_end *end);
+/* Where a segment's bytes belong. Returns the number of pieces; 0: its memory is not valid any more. */
+unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                          uint32_t len, struct iovec *iov);
+/* All that the queue pair half-received or reserved, on every peer, fails. */
+void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
+/*
+ * A segment whose payload was received at a predicted place. true: take it, with its payload at *placed if it is the
+ * one that was predicted there; else *placed is NULL, and *whole is the packet put together in e->plan.scratch. false:
+ * no plan is like that, and it was counted.
+ */
+bool mrd_rx_check_plan(struct mrd_engine *e, const struct mrd_rx_packet *packet,
+                       const uint8_t **placed, struct mrd_rx_packet *whole);
+
+/* ---------------------------------------------------------------------------------------- acks and losses */
+
+/* An ACK packet came. */
+void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
+                const struct mrd_rx_packet *packet);
+/* An ack that rode on a data packet. */
+void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head);
+/* Declare lost what is lost by now. */
+void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whom a received message is for, and the receive that it takes: in ordered mode by its number. */
+#include <string.h>
+
+#include "core/engine/contact.h"
+#include "core/engine/rx.h"
+#include "core/seq.h"
+
+enum { PENDS_FOR_NEXT = 32 }; /* pending records that only messages next in order take */
+
+/* ---------------------------------------------------------------------------------------- flows */
+
+/* A peer alone may have max_flows; all together twice as many. */
+static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint32_t used = e->flows_rx.pool.used, most = 2 * e->config.max_flows;
+
+    return used < most && peer->uses.flows < most - used;
+}
+
+/*
+ * Messages make records up to twice max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
+ * is used up, the next message tells how far its sender is.
+ */
+static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer,
+                                     struct mrd_qp_impl *qp, const struct mrd_wire_part *part)
+{
+    struct mrd_flow_rx *flow;
+
+    if (part->op != MRD_OP_ABORT && !may_make(e, peer))
+        mrd_half_reclaim(e);
+    if (part->op != MRD_OP_ABORT && !may_make(e, peer))
+        return NULL;
+    flow = mrd_table_alloc(&e->flows_rx);
+    if (!flow)
+        return NULL;
+    peer->uses.flows++;
+    mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
+                     (uint16_t)(part->rsn - part->rsn_behind), &peer->uses.gone);
+    mrd_hash_add(&e->flows_rx.by_key, &flow->by_key,
+                 mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
+    mrd_list_append(&peer->flows_rx, &flow->peer_node);
+    return flow;
+}
+
+/* The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it are free. */
+static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, uint32_t rsn)
+{
+    struct mrd_node done, *n;
+
+    mrd_rx_deliver(e, flow);
+    while (mrd_seq_before(flow->msn_next, msn) && !mrd_flow_rx_find(flow, flow->msn_next)) {
+        mrd_flow_rx_skip(flow, msn);
+        mrd_rx_deliver(e, flow);
+    }
+    mrd_list_init(&done);
+    mrd_flow_rx_pass_rsn(flow, rsn, &done);
+    while ((n = mrd_list_pop(&done))) {
+        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+
+        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_release_pend(e, flow->peer, pend);
+    }
+}
+
+/* The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for its record. */
+struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
+                                     struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
+                                     uint32_t *msn, uint32_t *rsn)
+{
+    struct mrd_flow_rx *flow = mrd_rx_find_flow(e, peer, qp, part->src_qpn);
+
+    if (!flow)
+        flow = flow_make(e, peer, qp, part);
+    if (!flow)
+        return NULL;
+    /* Both ends are less than half of 16 bits apart: the window is MRD_MSN_WINDOW. */
+    *msn = flow->msn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->msn - flow->msn_next);
+    *rsn = flow->rsn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->rsn - flow->rsn_next);
+    catch_up(e, flow, *msn - part->msn_behind, *rsn - part->rsn_behind);
+    return flow;
+}
+
+/* ---------------------------------------------------------------------------------------- binding */
+
+uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
+                            struct mrd_qp_impl *qp)
+{
+    if (part->op == MRD_OP_SEND && part->qkey != qp->qkey)
+        return MRD_REFUSE_QKEY;
+    if (part->op == MRD_OP_WRITE && part->total &&
+        mrd_mr_remote(&e->objects.mrs, qp->pub.pd, part->rkey, part->addr, part->total,
+                      MRD_ACCESS_REMOTE_WRITE) != MRD_MR_OK)
+        return MRD_REFUSE_ACCESS;
+    return MRD_RX_TAKEN;
+}
+
+/*
+ * May the message take so many pending records? What is next in order may have any: all that is held back waits for it.
+ * For the others some are left over, and each peer has its share.
+ */
+static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
+                           bool next)
+{
+    uint32_t free = mrd_pool_free(&e->pends);
+
+    return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->uses.pends + num < free - num;
+}
+
+/* A receive for RSN: with all lower unbound ones, in order, or not at all. */
+static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn, bool next,
+                           struct mrd_pend **pend)
+{
+    uint32_t need = mrd_flow_rx_needs(flow, rsn);
+
+    if (need > flow->qp->num_posted)
+        return MRD_REFUSE_RNR;
+    if (!may_take_pends(e, flow->peer, need, next))
+        return MRD_REFUSE_RESOURCES;
+    while (!mrd_seq_before(rsn, flow->rsn_next))
+        mrd_flow_rx_reserve(flow, mrd_rx_take_pend(e, flow->peer), mrd_qp_recv_take(flow->qp));
+    *pend = mrd_flow_rx_claim(flow, rsn);
+    return *pend ? MRD_RX_TAKEN : MRD_REFUSE_INVALID;
+}
+
+static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_part *part, struct mrd_bound *b, bool *old)
+{
+    uint32_t msn, rsn;
+    uint8_t code;
+    bool next;
+
+    b->flow = mrd_rx_open_flow(e, peer, b->qp, part, &msn, &rsn);
+    if (!b->flow)
+        return MRD_REFUSE_RESOURCES;
+    switch (mrd_flow_rx_judge(b->flow, msn, mrd_wire_consumes(part), rsn)) {
+    case MRD_MSN_OLD:
+        *old = true;
+        return MRD_RX_TAKEN;
+    case MRD_MSN_BEYOND:
+        return MRD_REFUSE_INVALID;
+    case MRD_MSN_NEW:
+        break;
+    }
+    next = msn == b->flow->msn_next;
+    code = mrd_rx_check_target(e, part, b->qp);
+    if (code) {
+        mrd_rx_skip_message(e, b->flow, msn, mrd_wire_consumes(part), rsn);
+        return code;
+    }
+    if (!may_take_pends(e, peer, mrd_wire_consumes(part) ? 0 : 1, next))
+        return MRD_REFUSE_RESOURCES;
+    if (mrd_wire_consumes(part)) {
+        code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
+        if (code)
+            return code;
+        b->recv = b->pend->recv;
+    } else {
+        b->pend = mrd_rx_take_pend(e, peer);
+    }
+    memset(b->pend, 0, sizeof(*b->pend));
+    mrd_list_init(&b->pend->node);
+    b->pend->msn = msn;
+    b->pend->recv = b->recv;
+    return MRD_RX_TAKEN;
+}
+
+uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                    struct mrd_bound *b, bool *old)
+{
+    uint8_t code;
+
+    memset(b, 0, sizeof(*b));
+    *old = false;
+    b->qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
+    if (!b->qp || b->qp->pub.state != MRD_QPS_RTS)
+        return MRD_REFUSE_QPN;
+    if (part->flags & MRD_PART_ORDERED) {
+        code = bind_ordered(e, peer, part, b, old);
+    } else {
+        code = mrd_rx_check_target(e, part, b->qp);
+        if (!code && mrd_wire_consumes(part) && !(b->recv = mrd_qp_recv_take(b->qp)))
+            code = MRD_REFUSE_RNR;
+    }
+    if (code || *old || part->op != MRD_OP_SEND)
+        return code;
+    if (b->recv->length < part->total ||
+        mrd_mr_list(&e->objects.mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge,
+                    MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK) {
+        bool short_recv = b->recv->length < part->total;
+        struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
+
+        wc.status = short_recv ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
+        mrd_rx_conclude(e, b, &wc);
+        return short_recv ? MRD_REFUSE_TOO_LONG : MRD_REFUSE_OPERATION;
+    }
+    return MRD_RX_TAKEN;
+}

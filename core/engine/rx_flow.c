@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a received message; in ordered mode in its turn. */
+#include "core/engine/rx.h"
+#include "core/seq.h"
+
+void mrd_rx_conclude(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
+{
+    if (!b->flow) {
+        if (b->recv)
+            mrd_rx_complete(e, b->qp, b->recv, wc);
+        return;
+    }
+    b->pend->state = MRD_PEND_FULL;
+    b->pend->complete = b->recv != NULL;
+    b->pend->wc = *wc;
+    if (mrd_list_empty(&b->pend->node))
+        mrd_flow_rx_insert(b->flow, b->pend);
+    mrd_rx_deliver(e, b->flow);
+}
+
+void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
+                      enum mrd_slot_state state, enum mrd_wc_status status)
+{
+    struct mrd_bound b = slot->bound;
+    struct mrd_wc wc = mrd_rx_wc(peer, slot->op, slot->flags, 0, slot->imm, slot->src_qpn);
+
+    mrd_slots_end(&peer->rx->slots, slot, state);
+    wc.status = status;
+    mrd_rx_conclude(e, &b, &wc);
+}
+
+struct mrd_pend *mrd_rx_take_pend(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_pend *pend = mrd_pool_alloc(&e->pends);
+
+    if (pend)
+        peer->uses.pends++;
+    return pend;
+}
+
+void mrd_rx_release_pend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend)
+{
+    peer->uses.pends--;
+    mrd_pool_release(&e->pends, pend);
+}
+
+void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
+{
+    struct mrd_pend *pend;
+
+    while ((pend = mrd_flow_rx_deliver(flow))) {
+        if (pend->complete)
+            mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
+        mrd_rx_release_pend(e, flow->peer, pend);
+    }
+}
+
+struct mrd_flow_rx *mrd_rx_find_flow(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                     const struct mrd_qp_impl *qp, uint32_t remote_qpn)
+{
+    uint64_t hash = mrd_flow_hash(peer->id, qp->pub.qp_num, remote_qpn);
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx.by_key, hash); n; n = n->next) {
+        struct mrd_flow_rx *flow = mrd_container_of(n, struct mrd_flow_rx, by_key);
+
+        if (flow->peer == peer && flow->qp == qp && flow->remote_qpn == remote_qpn)
+            return flow;
+    }
+    return NULL;
+}
+
+void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(&flow->pending))) {
+        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+
+        if (pend->complete) { /* it is all here, but what comes before it never will be */
+            if (pend->wc.status == MRD_WC_SUCCESS)
+                pend->wc.status = status;
+            mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
+        }
+        mrd_rx_release_pend(e, flow->peer, pend);
+    }
+    /* Newest first: each goes to the front of its queue. */
+    while (!mrd_list_empty(&flow->reserved)) {
+        struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
+
+        mrd_list_remove(&pend->node);
+        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_release_pend(e, flow->peer, pend);
+    }
+    flow->peer->uses.gone -= flow->num_gone;
+    flow->peer->uses.flows--;
+    mrd_list_remove(&flow->peer_node);
+    mrd_table_release(&e->flows_rx, &flow->by_key, flow);
+}
+
+void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
+                       const struct mrd_wire_part *part)
+{
+    struct mrd_flow_rx *flow = mrd_rx_find_flow(e, peer, qp, part->src_qpn);
+
+    /* A message that was posted since has come, or is about to: the flow goes on. */
+    if (flow && (uint16_t)flow->msn_next == part->msn && mrd_flow_rx_idle(flow))
+        mrd_rx_free_flow(e, flow, MRD_WC_SUCCESS);
+}
+
+void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
+                         uint32_t rsn)
+{
+    struct mrd_pend *pend =
+        has_rsn && mrd_seq_before(rsn, flow->rsn_next) ? mrd_flow_rx_claim(flow, rsn) : NULL;
+
+    if (pend) {
+        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_release_pend(e, flow->peer, pend);
+    }
+    mrd_flow_rx_gone(flow, msn, has_rsn, rsn);
+    mrd_rx_deliver(e, flow);
+}

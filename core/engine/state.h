@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine's state. Each part of it is owned by one file, which alone changes it; others read it.
+ *
+ * Floors, from the top; a file calls only what is on floors below (tests/unit/check_core.sh):
+ *
+ *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is to send
+ *   timer.c post.c api.c tx_new.c rx_plan.c
+ *                                       deadlines; posting; objects; new data; straight receive
+ *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
+ *   rx_bind.c rx_ack.c tx_emit.c        receives for messages; acks and losses; records into packets
+ *   half.c                              the life of peers and of their halves
+ *   message.c rx_flow.c                 the life of a sent message; the end of a received one, in order
+ *   txq.c tx_flow.c want.c complete.c create.c query.c audit.c
+ *                                       queues, flows, who waits for receives, completions; figures
+ */
+#ifndef MRD_CORE_ENGINE_STATE_H
+#define MRD_CORE_ENGINE_STATE_H
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/cq.h"
+#include "core/engine/engine.h"
+#include "core/heap.h"
+#include "core/limits.h"
+#include "core/mr.h"
+#include "core/peer.h"
+#include "core/qp.h"
+#include "core/rng.h"
+#include "core/share.h"
+#include "core/stats.h"
+#include "core/table.h"
+#include "core/wire.h"
+
+/* Deadlines of peers. Owned by timer.c. */
+struct mrd_timers {
+    struct mrd_heap heap;    /* mrd_peer.timer */
+    struct mrd_node touched; /* peers whose timers are still to be set, as of touched_ns */
+    uint64_t touched_ns;
+};
+
+/* API calls and turns of the progress thread, counted by mrd_engine_begin(). Owned by loop.c; post_seq by post.c. */
+struct mrd_calls {
+    uint32_t seq;
+    uint32_t post_seq; /* seq of the last post */
+    uint32_t msg_seq;  /* of the next message posted: their order, context-wide */
+};
+
+/* Objects of the user. Owned by api.c. */
+struct mrd_objects {
+    struct mrd_hash qps;
+    struct mrd_node qp_list; /* live queue pairs, and destroyed ones that wait for their messages */
+    struct mrd_mrs mrs;
+    uint32_t qpn_next;
+    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs;
+    char error[160]; /* a sentence about the last call that failed */
+};
+
+/* A reset or a challenge to be sent: no peer entry is needed for it. */
+struct mrd_answer {
+    struct mrd_addr to, from;
+    struct mrd_wire_head head;
+};
+
+/* Answers that wait to be sent. Owned by contact.c, which fills the ring; tx_emit.c empties it. */
+struct mrd_answers {
+    uint64_t cookie_secret;
+    uint32_t head, tail; /* free-running; head: next to be sent */
+    struct mrd_answer ring[MRD_STATELESS_MAX];
+};
+
+/* Events that the user has not taken yet. Owned by query.c. */
+struct mrd_events {
+    uint32_t head, tail; /* free-running; head: next to be taken */
+    struct mrd_engine_event ring[MRD_EVENTS_MAX];
+};
+
+/* Lives of halves, and of the context. Owned by half.c; closing by loop.c. */
+struct mrd_lives {
+    uint32_t epoch_next;   /* of the next send half */
+    uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
+    bool closing;          /* nothing follows but the last acks */
+};
+
+/* Who has a turn soon. Everybody may add to it. */
+struct mrd_turns {
+    struct mrd_node ready;    /* peers that may have something to send; tx.c takes them off */
+    struct mrd_node suspects; /* peers whose losses loop.c judges once the receive queue is empty */
+    bool says_ready;          /* some peer is to be told of receives */
+    bool wants_path;          /* some path is DEAD and needs a fresh entropy value */
+};
+
+/* The last straight-receive plan: segment i is PSN psn + i, at offset + i * len. Owned by rx_plan.c. */
+struct mrd_plan {
+    uint32_t psn, epoch, src_inc, offset, id;
+    uint16_t num, len;
+    const uint8_t *base; /* of the first segment's payload; the others follow it */
+    /* A segment that was received at a place where another one was predicted. */
+    uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX];
+};
+
+struct mrd_engine {
+    struct mrd_allocator allocator;
+    struct mrd_engine_config config;
+    const struct mrd_spray_ops *spray;
+    const struct mrd_cc_ops *cc;
+    struct mrd_rng rng;
+    struct mrd_stats stats;
+    struct mrd_clock clock;
+    struct mrd_timers timers;
+    struct mrd_calls calls;
+    struct mrd_objects objects;
+    struct mrd_answers answers;
+    struct mrd_events events;
+    struct mrd_share share;
+    struct mrd_lives lives;
+    struct mrd_plan plan;
+
+    struct mrd_turns turns;
+    struct mrd_peers peers;
+    struct mrd_table txqs;     /* of struct mrd_txq; txq.c */
+    struct mrd_table wants;    /* of struct mrd_want; want.c */
+    struct mrd_table flows_tx; /* of struct mrd_flow_tx; tx_flow.c */
+    struct mrd_table flows_rx; /* of struct mrd_flow_rx; rx_flow.c */
+    struct mrd_pool pends;     /* of struct mrd_pend; rx_flow.c */
+    struct mrd_pool refusals;  /* of struct mrd_refusal; rx_place.c */
+};
+
+struct mrd_pd_impl {
+    struct mrd_pd pub;
+    uint32_t users; /* MRs, QPs, AHs */
+};
+
+struct mrd_ah_impl {
+    struct mrd_ah pub;
+    struct mrd_addr addr;
+    uint32_t payload_bytes;
+    uint32_t peer_id; /* cache */
+};
+
+/* The peer may have something to send: it gets a turn. */
+static inline void mrd_tx_ready(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (mrd_list_empty(&peer->ready))
+        mrd_list_append(&e->turns.ready, &peer->ready);
+}
+
+static inline void mrd_refusal_release(struct mrd_engine *e, struct mrd_peer *peer,
+                                       struct mrd_refusal *refusal)
+{
+    peer->uses.refusals--;
+    mrd_pool_release(&e->refusals, refusal);
+}
+
+#endif

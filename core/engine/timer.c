@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Deadlines: acks held back, losses by time, tail probes, retries for want of a receive, silence. */
+#include "core/engine/timer.h"
+
+#include <assert.h>
+
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/rx.h"
+#include "core/engine/tx.h"
+
+#define STARVED_RETRY_NS (100 * MRD_USEC)
+#define GRANT_ASK_NS     (10 * MRD_MSEC)
+
+static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    if (!mrd_sent_oldest(&tx->sent))
+        return MRD_NEVER;
+    return mrd_loss_tail_ns(&tx->loss, mrd_tx_full_window(tx),
+                            tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
+                            e->config.mover.rto_floor_ns);
+}
+
+static bool paced(const struct mrd_tx_half *tx)
+{
+    return tx->cc.cwnd_bytes < tx->cc.config.packet_bytes &&
+           (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
+}
+
+/* Work, but nothing in flight whose ack would wake it: a pool was empty. */
+static bool starved(const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+
+    return !mrd_sent_oldest(&tx->sent) &&
+           (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
+            tx->aborts.next != &tx->aborts || peer->readies.next != &peer->readies ||
+            tx->closes.next != &tx->closes || tx->probes.silence_due);
+}
+
+/* The peer's buffer has no place for us now. Its ack to an empty packet tells when it has. */
+static bool without_grant(const struct mrd_peer *peer)
+{
+    return starved(peer) && (int32_t)(peer->tx->told.psn_limit - peer->tx->sent.una) < 2;
+}
+
+static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
+{
+    uint64_t at = MRD_NEVER;
+    const uint64_t soon = now_ns + 1;
+    const struct mrd_tx_half *tx = peer->tx;
+
+#define EARLIER(t) at = (t) < at ? (t) : at
+    if (peer->rx) {
+        EARLIER(peer->rx->rcv.due_ns);
+        EARLIER(peer->rx->probe_at_ns);
+    }
+    if (tx) {
+        EARLIER(tx->loss.rack_ns);
+        EARLIER(tail_ns(e, tx));
+        EARLIER(tx->rnr.next_ns);
+        if (tx->rnr.txqs.next != &tx->rnr.txqs)
+            EARLIER(tx->active_ns + MRD_WAITING_NS);
+        if (tx->idle.next != &tx->idle)
+            EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
+                    MRD_FLOW_IDLE_NS);
+        if (paced(tx))
+            EARLIER(mrd_tx_pace_ns(tx));
+        else if (without_grant(peer))
+            EARLIER(tx->told.ask_ns);
+        else if (starved(peer))
+            EARLIER(now_ns + STARVED_RETRY_NS);
+    }
+#undef EARLIER
+    mrd_heap_arm(&e->timers.heap, &peer->timer, at != MRD_NEVER && at < soon ? soon : at);
+}
+
+/*
+ * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake but only its own, as
+ * long as it waits for us.
+ */
+static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t own_ns = e->config.peer_timeout_ns;
+
+    if (!peer->rx || peer->msgs.next != &peer->msgs)
+        return own_ns;
+    return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
+}
+
+/* Silent for the timeout although it was asked often enough since we ourselves last slept. */
+static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    /* Negative where a stall is counted from before the last asking: a post sends without looking for one. */
+    int64_t silent_ns = (int64_t)(mrd_clock_present_ns(&e->clock) - tx->probes.patience_ns);
+
+    return tx->probes.unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)patience_ns(e, peer);
+}
+
+static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    bool full = mrd_tx_full_window(tx);
+
+    if (tx->probes.stall_seen_ns != e->clock.absent_long_ns) {
+        tx->probes.stall_seen_ns = e->clock.absent_long_ns;
+        tx->probes.unanswered = 0;
+    }
+    tx->loss.probes++;
+    tx->probes.unanswered++;
+    tx->loss.last_send_ns =
+        e->clock.now_ns; /* also when nothing could be sent: the next probe is one interval away */
+    if (mrd_loss_timed_out(&tx->loss)) {
+        tx->probes.last_timeout_ns = e->clock.now_ns;
+        if (!tx->probes.timeout_ns) {
+            tx->probes.timeout_ns = e->clock.now_ns;
+            tx->probes.timeout_cwnd = tx->cc.cwnd_bytes;
+        }
+        tx->cc.ops->timeout(&tx->cc, e->clock.now_ns);
+        /* On two paths: where most are dead, one try in an RTO finds none for long. */
+        tx->probes.due = 2;
+    } else {
+        tx->probes.due = full ? 2 : 1;
+    }
+    mrd_tx_ready(e, peer);
+}
+
+/*
+ * The peer owes us and is silent. What is in flight to it has timers of its own; else an empty packet asks.
+ */
+static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
+    struct mrd_rx_half *rx = peer->rx; /* may have expired only now */
+    uint64_t least = 8 * tx->loss.srtt_ns;
+
+    if (!rx)
+        return;
+    rx->probe_at_ns = MRD_NEVER;
+    if (!mrd_half_is_owed(peer))
+        return;
+    rx->silence_ns = rx->silence_ns ? 2 * rx->silence_ns : MRD_SILENCE_MIN_NS;
+    if (rx->silence_ns < least)
+        rx->silence_ns = least;
+    if (rx->silence_ns > MRD_SILENCE_MAX_NS)
+        rx->silence_ns = MRD_SILENCE_MAX_NS;
+    rx->probe_at_ns = e->clock.now_ns + rx->silence_ns;
+    tx->probes.silence_due = !mrd_sent_oldest(&tx->sent);
+    /* The silence may be for want of our last ack, which died on its way. */
+    rx->rcv.now = rx->rcv.twice = true;
+    mrd_tx_ready(e, peer);
+}
+
+static void fire(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (peer->rx && peer->rx->rcv.due_ns <= e->clock.now_ns)
+        mrd_tx_ready(e, peer);
+    if (e->clock.empty_ns <
+        e->clock.looked_ns) { /* packets wait unread: nobody is judged before they are */
+        rearm(e, peer, e->clock.now_ns);
+        return;
+    }
+    if (peer->rx && peer->rx->probe_at_ns <= e->clock.now_ns)
+        fire_silence(e, peer);
+    if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer->tx) != MRD_NEVER) {
+        mrd_half_peer_unreachable(e, peer);
+        rearm(e, peer, e->clock.now_ns);
+        return;
+    }
+    if (peer->tx && peer->tx->loss.rack_ns <= e->clock.now_ns)
+        mrd_rx_judge_losses(e, peer);
+    if (peer->tx && tail_ns(e, peer->tx) <= e->clock.now_ns)
+        fire_tail(e, peer);
+    if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
+        mrd_txq_retry(e, peer);
+    /* Messages wait for receives, and nothing is sent meanwhile: is the peer there, and does it remember us? */
+    if (peer->tx && peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs &&
+        e->clock.now_ns - peer->tx->active_ns >= MRD_WAITING_NS) {
+        peer->tx->active_ns = e->clock.now_ns;
+        peer->tx->probes.silence_due = true;
+        mrd_tx_ready(e, peer);
+    }
+    if (peer->tx)
+        mrd_tx_flow_close_idle(e, peer, MRD_FLOW_IDLE_NS);
+    if (peer->tx && without_grant(peer) && peer->tx->told.ask_ns <= e->clock.now_ns) {
+        peer->tx->told.ask_ns = e->clock.now_ns + GRANT_ASK_NS;
+        peer->tx->probes.silence_due = true;
+    }
+    if (peer->tx &&
+        (starved(peer) || (paced(peer->tx) && mrd_tx_pace_ns(peer->tx) <= e->clock.now_ns)))
+        mrd_tx_ready(e, peer);
+    rearm(e, peer, e->clock.now_ns);
+}
+
+/* ---------------------------------------------------------------------------------------- the heap */
+
+void mrd_timer_touch(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    e->timers.touched_ns = e->clock.now_ns;
+    if (mrd_list_empty(&peer->touched))
+        mrd_list_append(&e->timers.touched, &peer->touched);
+}
+
+void mrd_timer_settle(struct mrd_engine *e)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_pop(&e->timers.touched)))
+        rearm(e, mrd_container_of(n, struct mrd_peer, touched), e->timers.touched_ns);
+}
+
+uint64_t mrd_timer_next_ns(struct mrd_engine *e)
+{
+    mrd_timer_settle(e);
+    return mrd_heap_next_ns(&e->timers.heap);
+}
+
+void mrd_timer_look(struct mrd_engine *e)
+{
+    uint64_t due_ns = mrd_clock_is_late(&e->clock) ? mrd_timer_next_ns(e) : MRD_NEVER;
+
+    e->stats.stalls += mrd_clock_look(&e->clock, due_ns);
+}
+
+void mrd_timer_fire_due(struct mrd_engine *e)
+{
+    struct mrd_timer *timer;
+
+    mrd_timer_settle(e);
+    while ((timer = mrd_heap_first(&e->timers.heap)) && timer->at_ns <= e->clock.now_ns) {
+        mrd_heap_disarm(&e->timers.heap, timer);
+        fire(e, mrd_container_of(timer, struct mrd_peer, timer));
+        assert(timer->at_ns > e->clock.now_ns);
+    }
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* May it go now, and by which path: windows, rooms, grants, bursts. */
+#include "core/engine/tx.h"
+
+uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
+{
+    struct mrd_spray_args args = {.now_ns = e->clock.now_ns,
+                                  .base_rtt_ns =
+                                      mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
+                                  .avoid = avoid,
+                                  .blind = tx->loss.probes > 0,
+                                  .rng = &e->rng,
+                                  .tune = e->config.mover.tune};
+
+    return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);
+}
+
+bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    const struct mrd_sents *s = &tx->sent;
+
+    if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
+        return !s->inflight.num && e->clock.now_ns >= mrd_tx_pace_ns(tx);
+    return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
+}
+
+bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths)
+{
+    return tx->sent.next - tx->sent.una < e->config.mover.tracker / 16 * sixteenths;
+}
+
+bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
+                        uint32_t sixteenths, struct mrd_sent **rec)
+{
+    if (!mrd_tx_psn_room(e, peer->tx, sixteenths))
+        return false;
+    *rec = mrd_sent_add(&peer->tx->sent, kind);
+    return *rec != NULL;
+}
+
+bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec;
+
+    for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
+        if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->clock.now_ns))
+            continue;
+        if (!mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
+            return false;
+        e->stats.probes_path++;
+        mrd_tx_emit(e, peer, rec, i, false, o);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
+ * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
+ */
+bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                            const struct mrd_msg *msg)
+{
+    double packet = tx->cc.config.packet_bytes;
+    double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
+    double most = e->config.mover.quantum * packet;
+    double rest = msg->length - msg->next_offset;
+
+    if (e->config.mover.quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) ||
+        !msg->multi || !tx->sent.inflight.num)
+        return false;
+    burst = burst < most ? burst : most;
+    burst = burst < rest ? burst : rest;
+    return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
+}
+
+/* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
+bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    return e->calls.post_seq == e->calls.seq && tx->sent.inflight.num &&
+           tx->queued_bytes < tx->payload_bytes;
+}
+
+/* Data fills half of what the peer granted. Control packets are small, and need no grant. */
+bool mrd_tx_is_granted(const struct mrd_tx_half *tx)
+{
+    uint32_t una = tx->sent.una;
+
+    return (int32_t)(tx->sent.next - una) < (int32_t)(tx->told.psn_limit - una) / 2;
+}
+
+bool mrd_tx_full_window(const struct mrd_tx_half *tx)
+{
+    return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receive buffer of the mover, shared among the peers that sent lately.
+ *
+ * mrd_share_init() once; mrd_share_grant() for each ack: how far beyond the acked PSN the peer may send. A peer counts
+ * as a sender in each period in which it gets an ack; the buffer is divided by the senders of this period or the last,
+ * whichever are more.
+ */
+#ifndef MRD_CORE_SHARE_H
+#define MRD_CORE_SHARE_H
+
+#include <stdint.h>
+
+struct mrd_share {
+    uint32_t room;         /* packets that the buffer holds; 0: no limit */
+    uint32_t packets_max;  /* granted to one peer */
+    uint64_t period;       /* counts periods */
+    uint64_t period_at_ns; /* when this one began */
+    uint32_t senders;      /* peers counted in this period */
+    uint32_t senders_prev; /* in the one before */
+};
+
+/* buffer_bytes 0: no limit. packet_bytes: what one packet costs there. packets_max: granted to one peer at most. */
+void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t packet_bytes,
+                    uint32_t packets_max, uint64_t now_ns);
+/*
+ * Returns the number of PSNs to grant: twice the share, because a sender fills at most half of a grant with data; the
+ * rest is for refusals and ABORTs, which are small. 1, of which half is no packet: it is not this peer's turn, and it
+ * may ask again. *seen: the peer's own, 0 at first. id: different for each peer.
+ */
+uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/heap.h"
+#include "core/rng.h"
+
+enum { TIMERS = 50 };
+
+struct heap_fixture {
+    struct mrd_timer *place[TIMERS];
+    struct mrd_timer timer[TIMERS];
+    struct mrd_heap heap;
+};
+
+static void heap_begin(struct heap_fixture *f)
+{
+    f->heap = (struct mrd_heap){.timer = f->place};
+    for (int i = 0; i < TIMERS; i++)
+        mrd_timer_init(&f->timer[i]);
+}
+
+static void check_order(const struct heap_fixture *f)
+{
+    for (uint32_t i = 0; i < f->heap.num; i++) {
+        assert_int_equal(f->place[i]->index, i);
+        assert_true(f->place[i]->at_ns >= f->place[(i ? i - 1 : 0) / 2]->at_ns);
+    }
+}
+
+/* Any order of arming and disarming: the earliest is on top, and they leave in order of time. */
+static void mrd_heap__keeps_the_order(void **state)
+{
+    struct heap_fixture f;
+    struct mrd_rng rng;
+    uint64_t last_ns = 0;
+
+    (void)state;
+    heap_begin(&f);
+    mrd_rng_init(&rng, 11);
+    for (int step = 0; step < 5000; step++) {
+        struct mrd_timer *timer = &f.timer[mrd_rng_below(&rng, TIMERS)];
+        uint64_t least_ns = MRD_NEVER;
+        uint32_t armed = 0;
+
+        if (mrd_rng_below(&rng, 3))
+            mrd_heap_arm(&f.heap, timer, mrd_rng_below(&rng, 1000));
+        else
+            mrd_heap_disarm(&f.heap, timer);
+        for (int i = 0; i < TIMERS; i++) {
+            least_ns = f.timer[i].at_ns < least_ns ? f.timer[i].at_ns : least_ns;
+            armed += f.timer[i].at_ns != MRD_NEVER;
+        }
+        assert_int_equal(f.heap.num, armed);
+        assert_true(mrd_heap_next_ns(&f.heap) == least_ns);
+        check_order(&f);
+    }
+    for (struct mrd_timer *timer; (timer = mrd_heap_first(&f.heap));) {
+        assert_true(timer->at_ns >= last_ns);
+        last_ns = timer->at_ns;
+        mrd_heap_disarm(&f.heap, timer);
+        check_order(&f);
+    }
+}
+
+/* A later time leaves a timer where it is; never arms nothing. */
+static void mrd_heap_arm__earlier_wins(void **state)
+{
+    struct heap_fixture f;
+
+    (void)state;
+    heap_begin(&f);
+    mrd_heap_arm(&f.heap, &f.timer[0], MRD_NEVER);
+    assert_int_equal(f.heap.num, 0);
+    mrd_heap_arm(&f.heap, &f.timer[0], 100);
+    mrd_heap_arm(&f.heap, &f.timer[0], 200);
+    mrd_heap_arm(&f.heap, &f.timer[0], MRD_NEVER);
+    assert_true(mrd_heap_next_ns(&f.heap) == 100);
+    mrd_heap_arm(&f.heap, &f.timer[0], 50);
+    assert_true(mrd_heap_next_ns(&f.heap) == 50);
+    assert_int_equal(f.heap.num, 1);
+}
+
+/* A timer that is not armed may be disarmed, and one that was may be armed for a later time. */
+static void mrd_heap_disarm__twice(void **state)
+{
+    struct heap_fixture f;
+
+    (void)state;
+    heap_begin(&f);
+    mrd_heap_disarm(&f.heap, &f.timer[0]);
+    mrd_heap_arm(&f.heap, &f.timer[0], 100);
+    mrd_heap_arm(&f.heap, &f.timer[1], 150);
+    mrd_heap_disarm(&f.heap, &f.timer[0]);
+    mrd_heap_disarm(&f.heap, &f.timer[0]);
+    assert_ptr_equal(mrd_heap_first(&f.heap), &f.timer[1]);
+    mrd_heap_arm(&f.heap, &f.timer[0], 200);
+    assert_int_equal(f.heap.num, 2);
+    assert_true(mrd_heap_next_ns(&f.heap) == 150);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_heap__keeps_the_order),
+        cmocka_unit_test(mrd_heap_arm__earlier_wins),
+        cmocka_unit_test(mrd_heap_disarm__twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

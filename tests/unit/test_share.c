@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/limits.h"
+#include "core/share.h"
+
+enum { PACKET_BYTES = 1124, PACKETS_MAX = 512, PEERS = 8 };
+
+#define PERIOD_NS (21 * MRD_MSEC) /* a little longer than one */
+
+/* The buffer is shared by those who sent lately; a sender fills half of its grant with data, so twice the share. */
+static void mrd_share_grant__divides_the_buffer(void **state)
+{
+    static const struct {
+        uint32_t buffer_packets; /* 0: no limit */
+        uint32_t senders, grant;
+    } table[] = {{0, 1, 1024}, {0, 8, 1024}, {64, 1, 128},   {64, 4, 32},
+                 {64, 5, 24},  {8, 8, 2},    {5000, 1, 1024}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        uint64_t seen[PEERS] = {0};
+        struct mrd_share share;
+
+        mrd_share_init(&share, table[i].buffer_packets * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX,
+                       0);
+        for (uint32_t k = 0; k < table[i].senders; k++)
+            mrd_share_grant(&share, &seen[k], k, 0);
+        assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), table[i].grant);
+    }
+}
+
+/* A buffer smaller than a packet is taken to hold one. */
+static void mrd_share_grant__never_nothing(void **state)
+{
+    struct mrd_share share;
+    uint64_t seen = 0;
+
+    (void)state;
+    mrd_share_init(&share, PACKET_BYTES - 1, PACKET_BYTES, PACKETS_MAX, 0);
+    assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
+}
+
+/* Less than a packet for each: of eight senders two have a turn at a time, and each has one in four periods. */
+static void mrd_share_grant__takes_turns(void **state)
+{
+    uint64_t seen[PEERS] = {0}, now_ns = 0;
+    unsigned turns[PEERS] = {0};
+    struct mrd_share share;
+
+    (void)state;
+    mrd_share_init(&share, 2 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+    for (uint32_t k = 0; k < PEERS; k++)
+        mrd_share_grant(&share, &seen[k], k, now_ns);
+    for (unsigned period = 0; period < 4; period++) {
+        unsigned granted = 0;
+
+        for (uint32_t k = 0; k < PEERS; k++) {
+            uint32_t grant = mrd_share_grant(&share, &seen[k], k, now_ns);
+
+            assert_true(grant == 1 || grant == 2); /* half of it is what data may fill */
+            granted += grant / 2;
+            turns[k] += grant / 2;
+        }
+        assert_int_equal(granted, 2);
+        now_ns += PERIOD_NS;
+        mrd_share_grant(&share, &seen[0], 0, now_ns); /* the next period */
+    }
+    for (uint32_t k = 0; k < PEERS; k++)
+        assert_int_equal(turns[k], 1);
+}
+
+/* Who sent in the last period still counts; after two silent ones nobody does. */
+static void mrd_share_grant__forgets_who_stopped_sending(void **state)
+{
+    uint64_t seen[4] = {0};
+    struct mrd_share share;
+
+    (void)state;
+    mrd_share_init(&share, 64 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, 0);
+    for (uint32_t k = 0; k < 4; k++)
+        mrd_share_grant(&share, &seen[k], k, 0);
+    assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), 32);
+    assert_int_equal(mrd_share_grant(&share, &seen[0], 0, PERIOD_NS), 32);
+    assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 2 * PERIOD_NS), 128);
+    for (uint32_t k = 0; k < 4; k++)
+        mrd_share_grant(&share, &seen[k], k, 2 * PERIOD_NS);
+    assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 4 * PERIOD_NS), 128);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_share_grant__divides_the_buffer),
+        cmocka_unit_test(mrd_share_grant__never_nothing),
+        cmocka_unit_test(mrd_share_grant__takes_turns),
+        cmocka_unit_test(mrd_share_grant__forgets_who_stopped_sending),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
