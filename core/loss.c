@@ -124,14 +124,15 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
  * Only a path that a packet of was acked can have one that two later ones overtook: the others were looked at before.
  */
 static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
-                                      const struct mrd_path *paths, uint64_t now_ns)
+                                      const struct mrd_paths *paths, uint64_t now_ns)
 {
     for (uint32_t w = 0; w < MRD_PATHS_MAX / 64; w++) {
         for (; l->overtaken[w]; l->overtaken[w] &= l->overtaken[w] - 1) {
-            const struct mrd_path *p = &paths[64 * w + (uint32_t)__builtin_ctzll(l->overtaken[w])];
+            uint32_t index = 64 * w + (uint32_t)__builtin_ctzll(l->overtaken[w]);
+            const struct mrd_path *p = &paths->path[index];
             struct mrd_sent *rec;
 
-            if (!p->chained || p->order_off)
+            if (!paths->load[index].out_packets || p->order_off)
                 continue;
             rec = mrd_sent_get(s, p->head);
             /* Not while it is no later than others of its path were: then they do not keep order that well. */
@@ -148,7 +149,7 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
  * in flight are found by walking their records, oldest first.
  */
 static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
-                                     const struct mrd_path *paths, uint64_t patience_ns,
+                                     const struct mrd_paths *paths, uint64_t patience_ns,
                                      uint64_t now_ns)
 {
     uint64_t seen[MRD_PATHS_MAX / 64] = {0};
@@ -170,7 +171,7 @@ static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents 
         seen[rec->path / 64] |= bit;
 
         uint64_t path_ns =
-            max_u64(patience_ns, times(l->tune->window_ages, paths[rec->path].age_ns));
+            max_u64(patience_ns, times(l->tune->window_ages, paths->path[rec->path].age_ns));
         if (now_ns - rec->tx_ns >= path_ns)
             return rec;
         l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + path_ns);
@@ -190,7 +191,7 @@ static void forget(struct mrd_loss *l, uint64_t now_ns)
 }
 
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
-                               const struct mrd_path *paths, uint64_t now_ns,
+                               const struct mrd_paths *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause)
 {
     struct mrd_sent *rec;

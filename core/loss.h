@@ -63,7 +63,7 @@ uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
 bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns);
 /* The next record to give up, and why; NULL: none now, and rack_ns tells when to look again. */
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
-                               const struct mrd_path *paths, uint64_t now_ns,
+                               const struct mrd_paths *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
 /* Remember that a record is about to be retransmitted. */

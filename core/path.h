@@ -30,9 +30,8 @@ struct mrd_path {
     uint8_t wants_ev;   /* DEAD and no fresh entropy value was asked for yet */
     uint32_t pseq_next; /* next per-path sequence number; the wire carries the low 16 bits */
     uint32_t pseq_acked[2]; /* the highest and second highest acked */
-    uint32_t head, tail;    /* its packets in flight by transmission, PSNs; owned by sent.c */
-    uint32_t chained;       /* how many; owned by sent.c */
-    uint32_t spurious;      /* losses declared by order that were none */
+    uint32_t head, tail;  /* of its out_packets in flight, by transmission: PSNs; owned by sent.c */
+    uint32_t spurious;    /* losses declared by order that were none */
     uint64_t until_ns;    /* SUSPENDED: end; DEAD: next probe; UINT64_MAX: a probe is on its way */
     float loss_ewma;      /* EWMA(1/32) of the share of its packets lost */
     uint32_t bad_packets; /* packets resolved since loss_ewma was last at or below 10% */

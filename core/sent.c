@@ -138,11 +138,13 @@ static void chain_remove(struct mrd_sents *s, struct mrd_sent_chain *c, struct m
     c->num--;
 }
 
-/* The same for a path's chain; out_packets is path.c's, so the chain's end is told by equal head and tail. */
-static void path_append(struct mrd_sents *s, struct mrd_path *path, struct mrd_sent *rec)
+/* The same for a path's chain. How long it is only path.c counts: mrd_path_sent() counted this record already. */
+static void path_append(struct mrd_sents *s, struct mrd_paths *paths, struct mrd_sent *rec)
 {
+    struct mrd_path *path = &paths->path[rec->path];
+
     rec->path_next = rec->path_prev = MRD_PSN_NONE;
-    if (path->chained++) {
+    if (paths->load[rec->path].out_packets > 1) {
         rec->path_prev = path->tail;
         slot(s, path->tail)->path_next = rec->psn;
     } else {
@@ -161,7 +163,6 @@ static void path_remove(struct mrd_sents *s, struct mrd_path *path, struct mrd_s
         path->tail = rec->path_prev;
     else
         slot(s, rec->path_next)->path_prev = rec->path_prev;
-    path->chained--;
 }
 
 static struct mrd_sent_chain *lost_chain(struct mrd_sents *s, const struct mrd_sent *rec)
@@ -169,18 +170,18 @@ static struct mrd_sent_chain *lost_chain(struct mrd_sents *s, const struct mrd_s
     return mrd_sent_is_control(rec->kind) ? &s->lost_control : &s->lost;
 }
 
-static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+static void leave_state(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths)
 {
     if (rec->state == MRD_SENT_INFLIGHT) {
         chain_remove(s, &s->inflight, rec);
-        path_remove(s, &paths[rec->path], rec);
+        path_remove(s, &paths->path[rec->path], rec);
         s->inflight_bytes -= rec->bytes;
     } else if (rec->state == MRD_SENT_LOST) {
         chain_remove(s, lost_chain(s, rec), rec);
     }
 }
 
-void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths,
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths,
                        uint16_t path, uint32_t pseq, uint64_t now_ns)
 {
     assert(rec->state != MRD_SENT_ACKED);
@@ -192,11 +193,11 @@ void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_pat
     if (rec->tx_count < UINT8_MAX)
         rec->tx_count++;
     chain_append(s, &s->inflight, rec);
-    path_append(s, &paths[path], rec);
+    path_append(s, paths, rec);
     s->inflight_bytes += rec->bytes;
 }
 
-void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths)
 {
     assert(rec->state == MRD_SENT_INFLIGHT);
     leave_state(s, rec, paths);
@@ -204,7 +205,7 @@ void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *p
     chain_append(s, lost_chain(s, rec), rec);
 }
 
-void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths)
+void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths)
 {
     assert(rec->state == MRD_SENT_INFLIGHT || rec->state == MRD_SENT_LOST);
     leave_state(s, rec, paths);
@@ -250,10 +251,10 @@ struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s)
     return oldest;
 }
 
-bool mrd_sent_audit(const struct mrd_sents *s)
+bool mrd_sent_audit(const struct mrd_sents *s, const struct mrd_paths *paths)
 {
+    uint32_t on_path[MRD_PATHS_MAX] = {0}, inflight = 0, lost = 0;
     uint64_t bytes = 0;
-    uint32_t inflight = 0, lost = 0;
 
     for (uint32_t psn = s->una; psn != s->next; psn++) {
         const struct mrd_sent *rec = mrd_sent_get(s, psn);
@@ -263,9 +264,16 @@ bool mrd_sent_audit(const struct mrd_sents *s)
                 return false;
             continue;
         }
-        inflight += rec->state == MRD_SENT_INFLIGHT;
         lost += rec->state == MRD_SENT_LOST;
-        bytes += rec->state == MRD_SENT_INFLIGHT ? rec->bytes : 0;
+        if (rec->state != MRD_SENT_INFLIGHT)
+            continue;
+        inflight++;
+        on_path[rec->path]++;
+        bytes += rec->bytes;
+    }
+    for (uint32_t i = 0; i < paths->num; i++) {
+        if (on_path[i] != paths->load[i].out_packets)
+            return false;
     }
     return bytes == s->inflight_bytes && inflight == s->inflight.num &&
            lost == s->lost.num + s->lost_control.num;

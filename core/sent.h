@@ -102,18 +102,22 @@ void mrd_sent_fini(struct mrd_sents *s);
 struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind);
 /* The live record of a PSN, or NULL. */
 struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
-/* It leaves (again) on a path whose PSEQ it got. */
-void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths,
+/* It leaves (again), on a path of which mrd_path_sent() gave the PSEQ. */
+void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths,
                        uint16_t path, uint32_t pseq, uint64_t now_ns);
-void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);
-/* Mark acked and advance una. The record stays, in state ACKED, until mrd_sent_release(). */
-void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_path *paths);
+/* It is declared lost, and waits to be sent again. path.c was told before: mrd_path_lost() or mrd_path_forgot(). */
+void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
+/*
+ * Mark acked and advance una. path.c was told before, if it was in flight. The record stays, in state ACKED, until
+ * mrd_sent_release().
+ */
+void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
 void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec);
 /* The PSNs of una + first .. that `bits` (64 from `base`) says acked and that were not known as acked. */
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits);
 /* The record that was not sent for longest, in flight or lost; NULL: there is none. */
 struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s);
 /* For tests: figures agree with the records. */
-bool mrd_sent_audit(const struct mrd_sents *s);
+bool mrd_sent_audit(const struct mrd_sents *s, const struct mrd_paths *paths);
 
 #endif

@@ -87,7 +87,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
         if (rec && rec->state == MRD_SENT_INFLIGHT) {
             assert(rec->kind == MRD_SENT_EMPTY);
             mrd_path_forgot(&tx->paths, rec->path);
-            mrd_sent_lose(&tx->sent, rec, tx->path);
+            mrd_sent_lose(&tx->sent, rec, &tx->paths);
         }
     }
     mrd_sent_fini(&tx->sent);
@@ -304,7 +304,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         mrd_path_forgot(&tx->paths, rec->path);
         rec->deliberate = true; /* no loss: it says nothing about a path */
         e->stats.retx_challenge++;
-        mrd_sent_lose(&tx->sent, rec, tx->path);
+        mrd_sent_lose(&tx->sent, rec, &tx->paths);
     }
     mrd_tx_ready(e, peer);
 }

@@ -53,15 +53,12 @@ static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
     return 0;
 }
 
-static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
+/* Is the request sound, and is there room for its completion? That is reserved then. */
+static int check_send(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
+                      uint32_t *length)
 {
-    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.send_cq);
-    struct mrd_txq *q = NULL;
-    struct mrd_peer *peer;
-    struct mrd_msg *msg;
-    uint32_t length = 0;
     const char *why;
-    int error = mrd_qp_check_send(qp, wr, &length, &why);
+    int error = mrd_qp_check_send(qp, wr, length, &why);
 
     if (error)
         return mrd_error_keep(e, error, why);
@@ -70,59 +67,84 @@ static int post_one(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct m
     if (!(wr->send_flags & MRD_SEND_INLINE) && mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list,
                                                            (uint32_t)wr->num_sge, 0) != MRD_MR_OK)
         return mrd_error_keep(e, -EINVAL, "an lkey does not cover its buffer");
-    if (!mrd_cq_reserve(cq))
+    if (!mrd_cq_reserve(mrd_cq_impl(qp->pub.send_cq)))
         return mrd_error_keep(e, -ENOMEM, "the send completion queue is full");
-    if (qp->pub.state == MRD_QPS_ERR) {
-        post_flushed(qp, wr);
-        return 0;
-    }
-    peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    return 0;
+}
+
+/* The queue of the request's target; NULL: a table of the context is full. */
+static struct mrd_txq *open_queue(struct mrd_engine *e, const struct mrd_qp_impl *qp,
+                                  const struct mrd_send_wr *wr)
+{
+    struct mrd_peer *peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    struct mrd_txq *q = NULL;
+
     if (peer) {
         mrd_half_open_tx(e, peer); /* before numbering: numbers start with the space */
         q = mrd_txq_open(e, peer, qp->pub.qp_num, wr->ud.remote_qpn);
     }
-    if (!q) {
-        mrd_cq_unreserve(cq);
-        return mrd_error_keep(e, -EAGAIN,
-                              peer ? "the context's table of active flows is full (max_flows)"
-                                   : "the context's peer table is full (max_peers)");
-    }
-    msg = mrd_qp_msg_alloc(qp, wr, length);
-    if (!msg) {
-        mrd_cq_unreserve(cq);
-        mrd_tx_ready(e, peer); /* drops the queue if it is empty */
+    if (!q)
+        mrd_error_keep(e, -EAGAIN,
+                       peer ? "the context's table of active flows is full (max_flows)"
+                            : "the context's peer table is full (max_peers)");
+    return q;
+}
+
+/* A message of a checked request, in a slot of its queue pair, on no queue yet. */
+static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
+                        uint32_t length, struct mrd_peer *peer, struct mrd_msg **msg)
+{
+    int error = 0;
+
+    *msg = mrd_qp_msg_alloc(qp, wr, length);
+    if (!*msg)
         return mrd_error_keep(e, -ENOMEM, "the send queue is full");
-    }
-    msg->peer = peer;
-    msg->peer_id = peer->id;
-    msg->post_seq = e->calls.msg_seq++;
-    error = qp->pub.order == MRD_ORDER_MSG ? number_ordered(e, msg) : 0;
+    (*msg)->peer = peer;
+    (*msg)->peer_id = peer->id;
+    (*msg)->post_seq = e->calls.msg_seq++;
+    if (qp->pub.order == MRD_ORDER_MSG)
+        error = number_ordered(e, *msg);
     if (error) {
-        mrd_cq_unreserve(cq);
-        mrd_tx_ready(e, peer);
-        mrd_qp_msg_free(qp, msg);
+        mrd_qp_msg_free(qp, *msg);
         return error;
     }
-    msg->multi = length > peer->tx->payload_bytes;
-    if (msg->multi)
-        msg->part_flags |= MRD_PART_MULTI;
-    mrd_list_append(&peer->msgs, &msg->peer_node);
-    mrd_txq_enqueue(e, q, msg);
+    (*msg)->multi = length > peer->tx->payload_bytes;
+    if ((*msg)->multi)
+        (*msg)->part_flags |= MRD_PART_MULTI;
+    mrd_list_append(&peer->msgs, &(*msg)->peer_node);
     return 0;
 }
 
-int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_send_wr *wr,
+int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd_send_wr *wr,
                          struct mrd_send_wr **bad_wr, uint64_t now_ns)
 {
+    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+
     mrd_clock_set(&e->clock, now_ns);
     e->calls.post_seq = e->calls.seq;
     for (; wr; wr = wr->next) {
-        int error = post_one(e, mrd_qp_impl(qp), wr);
+        struct mrd_txq *q = NULL;
+        struct mrd_msg *msg;
+        uint32_t length = 0;
+        int error = check_send(e, qp, wr, &length);
 
+        if (!error && qp->pub.state == MRD_QPS_ERR) {
+            post_flushed(qp, wr);
+            continue;
+        }
+        if (!error) {
+            q = open_queue(e, qp, wr);
+            error = q ? make_message(e, qp, wr, length, q->peer, &msg) : -EAGAIN;
+            if (error)
+                mrd_cq_unreserve(mrd_cq_impl(qp->pub.send_cq));
+        }
         if (error) {
+            if (q)
+                mrd_tx_ready(e, q->peer); /* drops the queue if it is empty */
             *bad_wr = wr;
             return error;
         }
+        mrd_txq_enqueue(e, q, msg);
     }
     return 0;
 }

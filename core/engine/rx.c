@@ -48,16 +48,62 @@ static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_heap_arm(&e->timers.heap, &peer->timer, rx->probe_at_ns);
 }
 
-static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
-                   const struct mrd_rx_packet *packet, const uint8_t *payload, uint32_t payload_len)
+static void count_packet(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
-    struct mrd_rx_half *rx = peer->rx;
-    bool had_gap = rx->rcv.cum != rx->rcv.highest;
+    struct mrd_rcv *r = &peer->rx->rcv;
+    bool ce = in->packet->ecn == MRD_ECN_CE;
+
+    e->stats.rx_packets++;
+    e->stats.rx_bytes += in->payload_len;
+    e->stats.rx_straight += in->packet->placed;
+    e->stats.rx_ce += ce;
+    peer->count.packets_received++;
+    peer->count.bytes_received += in->payload_len;
+    mrd_rcv_count(r, &in->head, ce);
+    mrd_rcv_echo(r, &in->head, ce, mrd_wire_stamp(e->clock.now_ns), e->clock.now_ns);
+}
+
+/* Is the packet new, within what was granted, and whole? Else it is counted. */
+static bool is_acceptable(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
+{
+    struct mrd_rcv *r = &peer->rx->rcv;
+    enum mrd_rcv_verdict verdict = mrd_rcv_check(r, in->head.psn);
+
+    if (verdict == MRD_RCV_DUPLICATE) {
+        e->stats.rx_duplicates++;
+        mrd_rcv_count(r, &in->head, in->packet->ecn == MRD_ECN_CE);
+        mrd_rcv_dup(r, in->head.psn);
+        mrd_tx_ready(e, peer);
+        return false;
+    }
+    if (verdict == MRD_RCV_BEYOND || (in->payload_len && !mrd_seq_before(in->head.psn, r->limit))) {
+        e->stats.rx_drop_window++;
+        return false;
+    }
+    if (mrd_wire_payload_check(in->payload, in->payload_len) != in->head.payload_check) {
+        e->stats.rx_drop_checksum++;
+        return false;
+    }
+    return true;
+}
+
+static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
+{
+    struct mrd_peer *peer = mrd_contact_identify(e, &in->head, in->packet);
     struct mrd_refusal *refusal;
     enum mrd_place_end end;
+    struct mrd_rcv *r;
+    bool had_gap;
 
-    switch (mrd_rx_place(e, peer, head, packet->data, packet->placed ? NULL : payload, payload_len,
-                         &refusal, &end)) {
+    if (!peer)
+        return;
+    if (in->head.flags & MRD_WIRE_ACKBLOCK)
+        mrd_rx_ackblock(e, peer, &in->head);
+    if (!is_acceptable(e, peer, in))
+        return;
+    r = &peer->rx->rcv;
+    had_gap = r->cum != r->highest;
+    switch (mrd_rx_place(e, peer, in, &refusal, &end)) {
     case MRD_PLACE_MALFORMED:
         e->stats.rx_drop_malformed++;
         return;
@@ -65,61 +111,17 @@ static void rx_new(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
         e->stats.rx_drop_resources++;
         return;
     case MRD_PLACE_REFUSED:
-        /* A refusal is a reliable packet of our own; the PSN counts as received, but is told when it got there. */
+        /* A refusal is a reliable packet of ours. The PSN counts as received, and is acked when the refusal was. */
         mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
         mrd_tx_ready(e, peer);
         break;
     case MRD_PLACED:
         break;
     }
-    mrd_rcv_add(&rx->rcv, head->psn, refusal != NULL);
-    e->stats.rx_packets++;
-    e->stats.rx_bytes += payload_len;
-    e->stats.rx_straight += packet->placed;
-    e->stats.rx_ce += packet->ecn == MRD_ECN_CE;
-    peer->count.packets_received++;
-    peer->count.bytes_received += payload_len;
-    mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
-    mrd_rcv_echo(&rx->rcv, head, packet->ecn == MRD_ECN_CE, mrd_wire_stamp(e->clock.now_ns),
-                 e->clock.now_ns);
+    mrd_rcv_add(r, in->head.psn, refusal != NULL);
+    count_packet(e, peer, in);
     watch_silence(e, peer);
-    owe_ack(e, peer, head, end, had_gap);
-}
-
-static void rx_data(struct mrd_engine *e, const struct mrd_wire_head *head,
-                    const struct mrd_rx_packet *packet, const uint8_t *payload,
-                    uint32_t payload_len)
-{
-    struct mrd_peer *peer = mrd_contact_identify(e, head, packet);
-    struct mrd_rx_half *rx;
-
-    if (!peer)
-        return;
-    rx = peer->rx;
-    if (head->flags & MRD_WIRE_ACKBLOCK)
-        mrd_rx_ackblock(e, peer, head);
-    switch (mrd_rcv_check(&rx->rcv, head->psn)) {
-    case MRD_RCV_BEYOND:
-        e->stats.rx_drop_window++;
-        return;
-    case MRD_RCV_DUPLICATE:
-        e->stats.rx_duplicates++;
-        mrd_rcv_count(&rx->rcv, head, packet->ecn == MRD_ECN_CE);
-        mrd_rcv_dup(&rx->rcv, head->psn);
-        mrd_tx_ready(e, peer);
-        return;
-    case MRD_RCV_NEW:
-        break;
-    }
-    if (payload_len && !mrd_seq_before(head->psn, rx->rcv.limit)) {
-        e->stats.rx_drop_window++;
-        return;
-    }
-    if (mrd_wire_payload_check(payload, payload_len) != head->payload_check) {
-        e->stats.rx_drop_checksum++;
-        return;
-    }
-    rx_new(e, peer, head, packet, payload, payload_len);
+    owe_ack(e, peer, &in->head, end, had_gap);
 }
 
 /* ---------------------------------------------------------------------------------------- any packet */
@@ -135,59 +137,49 @@ static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
     (*counter[error])++;
 }
 
-static void rx_one(struct mrd_engine *e, const struct mrd_rx_packet *packet, const uint8_t *placed)
+static bool decode(struct mrd_engine *e, struct mrd_rx_in *in)
 {
-    struct mrd_wire_head head;
-    enum mrd_wire_error error = mrd_wire_get(packet->data, packet->len, &head);
+    const struct mrd_rx_packet *packet = in->packet;
+    enum mrd_wire_error error = mrd_wire_get(packet->data, packet->len, &in->head);
 
-    if (error) {
+    /* key_id is kept for an authenticated mode: nobody here holds a key. */
+    if (error || in->head.key_id) {
         count_wire_error(e, error);
-        return;
+        return false;
     }
-    if (head.key_id) { /* kept for an authenticated mode: nobody here holds a key */
-        e->stats.rx_drop_malformed++;
-        return;
-    }
-    switch ((enum mrd_wire_type)head.type) {
-    case MRD_WIRE_DATA:
-        rx_data(e, &head, packet, placed ? placed : packet->data + head.head_len,
-                placed ? packet->placed_len : packet->len - head.head_len);
-        break;
-    case MRD_WIRE_ACK:
-        mrd_rx_ack(e, &head, packet);
-        break;
-    case MRD_WIRE_RESET:
-        mrd_contact_reset(e, &head, &packet->from);
-        break;
-    case MRD_WIRE_CHALLENGE:
-        mrd_contact_challenge(e, &head, &packet->from);
-        break;
-    }
-}
-
-static void rx_placed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
-{
-    struct mrd_rx_packet whole;
-    const uint8_t *placed;
-
-    if (!mrd_rx_check_plan(e, packet, &placed, &whole))
-        return;
-    if (placed)
-        rx_one(e, packet, placed);
-    else
-        rx_one(e, &whole, NULL);
+    in->payload = packet->data + in->head.head_len;
+    in->payload_len = packet->len - in->head.head_len;
+    return true;
 }
 
 void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n,
                    uint64_t now_ns)
 {
+    struct mrd_rx_in in;
+
     mrd_clock_set(&e->clock, now_ns);
     if (n)
         mrd_timer_look(e);
     for (unsigned i = 0; i < n; i++) {
-        if (packets[i].placed)
-            rx_placed(e, &packets[i]);
-        else
-            rx_one(e, &packets[i], NULL);
+        in.packet = &packets[i];
+        in.num_parts = 0;
+        if (in.packet->placed && !mrd_rx_check_plan(e, &in))
+            continue;
+        if (!in.num_parts && !decode(e, &in))
+            continue;
+        switch ((enum mrd_wire_type)in.head.type) {
+        case MRD_WIRE_DATA:
+            rx_data(e, &in);
+            break;
+        case MRD_WIRE_ACK:
+            mrd_rx_ack(e, &in.head, in.packet);
+            break;
+        case MRD_WIRE_RESET:
+            mrd_contact_reset(e, &in.head, &in.packet->from);
+            break;
+        case MRD_WIRE_CHALLENGE:
+            mrd_contact_challenge(e, &in.head, &in.packet->from);
+            break;
+        }
     }
 }

@@ -9,6 +9,17 @@
 
 #include "core/engine/state.h"
 
+/* A received packet, decoded: once, and handed on. */
+struct mrd_rx_in {
+    const struct mrd_rx_packet *packet;
+    struct mrd_wire_head head;
+    const uint8_t *payload; /* where it is; with packet->placed, where it belongs */
+    uint32_t payload_len;
+    unsigned num_parts; /* 0: they were not decoded yet */
+    struct mrd_wire_part part[MRD_PARTS_MAX];
+    struct mrd_rx_packet whole; /* mrd_rx_check_plan() */
+};
+
 /* ---------------------------------------------------------------------------------------- completions */
 
 /* A receive completes; `wc` without wr_id and qp_num, which are filled in. */
@@ -20,8 +31,18 @@ struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, 
 
 /* ---------------------------------------------------------------------------------------- ends of messages, order */
 
-/* A bound message ends: its receive completes, in ordered mode when its turn comes. */
-void mrd_rx_conclude(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
+/* An ordered message ends: it completes when its turn comes. */
+void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
+
+/* A bound message ends: its receive completes, in ordered mode in its turn. */
+static inline void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b,
+                                      const struct mrd_wc *wc)
+{
+    if (b->flow)
+        mrd_rx_end_in_order(e, b, wc);
+    else if (b->recv)
+        mrd_rx_complete(e, b->qp, b->recv, wc);
+}
 /* A half-received message ends: its receive completes with `status`. `state`: of its slot from now on. */
 void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
                       enum mrd_slot_state state, enum mrd_wc_status status);
@@ -72,23 +93,21 @@ enum mrd_place_end {
     MRD_PLACE_END_LONG,  /* a message of several packets: its sender waits for this ack */
     MRD_PLACE_END_VERY_LONG,
 };
-/* All parts of a new packet. payload: NULL if it was received in place. */
+/* Place all parts of a new packet, decoding those that were not yet. */
 enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
-                                    const struct mrd_wire_head *head, const uint8_t *data,
-                                    const uint8_t *payload, uint32_t payload_len,
-                                    struct mrd_refusal **refusal, enum mrd_place_end *end);
+                                    struct mrd_rx_in *in, struct mrd_refusal **refusal,
+                                    enum mrd_place_end *end);
 /* Where a segment's bytes belong. Returns the number of pieces; 0: its memory is not valid any more. */
 unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                           uint32_t len, struct iovec *iov);
 /* All that the queue pair half-received or reserved, on every peer, fails. */
 void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
 /*
- * A segment whose payload was received at a predicted place. true: take it, with its payload at *placed if it is the
- * one that was predicted there; else *placed is NULL, and *whole is the packet put together in e->plan.scratch. false:
- * no plan is like that, and it was counted.
+ * in->packet is a segment whose payload was received at a predicted place. If it is the one that was predicted there, it
+ * is decoded, part and all. Else in->packet becomes the packet put together in e->plan.scratch, to be decoded as any.
+ * false: no plan is like that; it was counted, and is to be dropped.
  */
-bool mrd_rx_check_plan(struct mrd_engine *e, const struct mrd_rx_packet *packet,
-                       const uint8_t **placed, struct mrd_rx_packet *whole);
+bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in);
 
 /* ---------------------------------------------------------------------------------------- acks and losses */
 

@@ -45,7 +45,7 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     }
     rec->deliberate = rec->probed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
-    mrd_sent_lose(&tx->sent, rec, tx->path);
+    mrd_sent_lose(&tx->sent, rec, &tx->paths);
     return tx->path[rec->path].losses_row < 2;
 }
 
@@ -56,7 +56,7 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
     struct mrd_sent *rec;
     uint32_t n = 0, counted = 0;
 
-    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, tx->path, e->clock.now_ns, &cause))) {
+    while ((rec = mrd_loss_next(&tx->loss, &tx->sent, &tx->paths, e->clock.now_ns, &cause))) {
         counted += one_lost(e, peer, rec, cause);
         n++;
     }
@@ -146,7 +146,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         judge_timeout(tx, rec, last_copy);
     sum->packets++;
     sum->bytes += rec->bytes;
-    mrd_sent_ack(&tx->sent, rec, tx->path);
+    mrd_sent_ack(&tx->sent, rec, &tx->paths);
     mrd_msg_record_acked(e, peer, rec);
 }
 

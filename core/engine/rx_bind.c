@@ -191,7 +191,7 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
 
         wc.status = short_recv ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
-        mrd_rx_conclude(e, b, &wc);
+        mrd_rx_end_message(e, b, &wc);
         return short_recv ? MRD_REFUSE_TOO_LONG : MRD_REFUSE_OPERATION;
     }
     return MRD_RX_TAKEN;

@@ -3,13 +3,8 @@
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
-void mrd_rx_conclude(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
+void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
 {
-    if (!b->flow) {
-        if (b->recv)
-            mrd_rx_complete(e, b->qp, b->recv, wc);
-        return;
-    }
     b->pend->state = MRD_PEND_FULL;
     b->pend->complete = b->recv != NULL;
     b->pend->wc = *wc;
@@ -26,7 +21,7 @@ void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sl
 
     mrd_slots_end(&peer->rx->slots, slot, state);
     wc.status = status;
-    mrd_rx_conclude(e, &b, &wc);
+    mrd_rx_end_message(e, &b, &wc);
 }
 
 struct mrd_pend *mrd_rx_take_pend(struct mrd_engine *e, struct mrd_peer *peer)

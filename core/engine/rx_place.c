@@ -28,7 +28,7 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
     else if (part->len)
         memcpy((void *)(uintptr_t)part->addr, payload, part->len);
     wc = mrd_rx_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
-    mrd_rx_conclude(e, &b, &wc);
+    mrd_rx_end_message(e, &b, &wc);
     return MRD_RX_TAKEN;
 }
 
@@ -135,7 +135,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
 
         *end = slot->total >= VERY_LONG_BYTES ? MRD_PLACE_END_VERY_LONG : MRD_PLACE_END_LONG;
         mrd_slots_end(&peer->rx->slots, slot, MRD_SLOT_CLOSED);
-        mrd_rx_conclude(e, &b, &wc);
+        mrd_rx_end_message(e, &b, &wc);
     }
     return MRD_RX_TAKEN;
 }
@@ -306,66 +306,85 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
            has_receives(e, qp, index + 1, part->op == MRD_OP_SEND ? part->total : 0);
 }
 
-/* Everything parses and lengths add up, and if no refusal can be kept, none will be needed: only then is anything done. */
-static enum mrd_place_verdict validate(struct mrd_engine *e, struct mrd_peer *peer,
-                                       const struct mrd_wire_head *head, const uint8_t *data,
-                                       uint32_t payload_len)
+/* All parts, into in->part. false: malformed. */
+static bool get_parts(struct mrd_rx_in *in)
 {
-    bool may_refuse = mrd_pool_share(&e->refusals, peer->uses.refusals), room = true;
-    uint32_t at = head->parts_at, bytes = 0, num = 0, aborts = 0;
-    struct mrd_wire_part part;
+    uint32_t at = in->head.parts_at;
 
-    while (at < head->head_len) {
-        if (!mrd_wire_get_part(data, &at, head->head_len, &part) || ++num > MRD_PARTS_MAX)
-            return MRD_PLACE_MALFORMED;
-        bytes += part.len;
-        aborts += part.op == MRD_OP_ABORT;
-        if ((part.flags & MRD_PART_MULTI && part.op != MRD_OP_ABORT && num > 1) ||
-            (aborts && aborts < num))
-            return MRD_PLACE_MALFORMED; /* a segment travels alone, ABORTs among themselves */
-        room = room && (may_refuse || is_taken(e, peer, &part, num - 1));
+    if (in->num_parts)
+        return true;
+    while (at < in->head.head_len) {
+        if (in->num_parts == MRD_PARTS_MAX ||
+            !mrd_wire_get_part(in->packet->data, &at, in->head.head_len, &in->part[in->num_parts]))
+            return false;
+        in->num_parts++;
     }
-    if (bytes != payload_len)
-        return MRD_PLACE_MALFORMED;
-    return room ? MRD_PLACED : MRD_PLACE_NO_ROOM;
+    return true;
+}
+
+/* Lengths add up; a segment travels alone, and ABORTs among themselves. */
+static bool is_well_formed(const struct mrd_rx_in *in)
+{
+    uint32_t bytes = 0, segments = 0, aborts = 0;
+
+    for (unsigned i = 0; i < in->num_parts; i++) {
+        const struct mrd_wire_part *part = &in->part[i];
+
+        bytes += part->len;
+        aborts += part->op == MRD_OP_ABORT;
+        segments += part->flags & MRD_PART_MULTI && part->op != MRD_OP_ABORT;
+    }
+    return bytes == in->payload_len && (!segments || in->num_parts == 1) &&
+           (!aborts || aborts == in->num_parts);
+}
+
+/* If no refusal can be kept, none may be needed: only then is anything done. */
+static bool has_room(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
+{
+    if (mrd_pool_share(&e->refusals, peer->uses.refusals))
+        return true;
+    for (unsigned i = 0; i < in->num_parts; i++) {
+        if (!is_taken(e, peer, &in->part[i], i))
+            return false;
+    }
+    return true;
 }
 
 enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
-                                    const struct mrd_wire_head *head, const uint8_t *data,
-                                    const uint8_t *payload, uint32_t payload_len,
-                                    struct mrd_refusal **refusal, enum mrd_place_end *end)
+                                    struct mrd_rx_in *in, struct mrd_refusal **refusal,
+                                    enum mrd_place_end *end)
 {
-    enum mrd_place_verdict verdict = validate(e, peer, head, data, payload_len);
-    uint32_t at = head->parts_at;
-    struct mrd_wire_part part;
+    const uint8_t *payload = in->packet->placed ? NULL : in->payload;
 
     *refusal = NULL;
     *end = MRD_PLACE_END_NONE;
-    if (verdict != MRD_PLACED)
-        return verdict;
-    for (unsigned i = 0; at < head->head_len; i++) {
+    if (!get_parts(in) || !is_well_formed(in))
+        return MRD_PLACE_MALFORMED;
+    if (!has_room(e, peer, in))
+        return MRD_PLACE_NO_ROOM;
+    for (unsigned i = 0; i < in->num_parts; i++) {
+        const struct mrd_wire_part *part = &in->part[i];
         uint8_t code = MRD_RX_TAKEN;
 
-        (void)mrd_wire_get_part(data, &at, head->head_len, &part);
-        if (part.op == MRD_OP_REFUSAL) {
-            place_refusal(e, peer, &part);
-        } else if (part.op == MRD_OP_READY) {
+        if (part->op == MRD_OP_REFUSAL) {
+            place_refusal(e, peer, part);
+        } else if (part->op == MRD_OP_READY) {
             if (peer->tx)
-                mrd_txq_apply_ready(e, peer, part.src_qpn, part.receives);
-        } else if (part.op == MRD_OP_ABORT) {
-            code = place_abort(e, peer, &part);
-        } else if (part.op == MRD_OP_CLOSE) {
-            place_close(e, peer, &part);
-        } else if (part.op != MRD_OP_VOID && part.flags & MRD_PART_MULTI) {
-            code = place_segment(e, peer, &part, head->psn, payload, end);
-        } else if (part.op != MRD_OP_VOID) {
-            code = place_small(e, peer, &part, payload);
+                mrd_txq_apply_ready(e, peer, part->src_qpn, part->receives);
+        } else if (part->op == MRD_OP_ABORT) {
+            code = place_abort(e, peer, part);
+        } else if (part->op == MRD_OP_CLOSE) {
+            place_close(e, peer, part);
+        } else if (part->op != MRD_OP_VOID && part->flags & MRD_PART_MULTI) {
+            code = place_segment(e, peer, part, in->head.psn, payload, end);
+        } else if (part->op != MRD_OP_VOID) {
+            code = place_small(e, peer, part, payload);
             *end = MRD_PLACE_END_SMALL;
         }
         if (code)
-            refuse(e, peer, head, &part, i, code, refusal);
+            refuse(e, peer, &in->head, part, i, code, refusal);
         if (payload)
-            payload += part.len;
+            payload += part->len;
     }
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }

@@ -5,6 +5,17 @@
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
+/* The part of a packet that carries nothing but one segment of a message. */
+static bool get_segment(const uint8_t *data, const struct mrd_wire_head *head,
+                        struct mrd_wire_part *part)
+{
+    uint32_t at = head->parts_at;
+
+    return head->type == MRD_WIRE_DATA && !head->key_id &&
+           mrd_wire_get_part(data, &at, head->head_len, part) && at == head->head_len &&
+           part->op <= MRD_OP_WRITE && part->flags & MRD_PART_MULTI;
+}
+
 static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire_head *head,
                                      const struct mrd_wire_part *part, const struct mrd_addr *from,
                                      struct mrd_peer **peer)
@@ -37,7 +48,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     struct mrd_slot *slot;
-    uint32_t at, len, offset;
+    uint32_t len, offset;
     unsigned n;
 
     e->plan.num = 0;
@@ -45,11 +56,8 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
         head_len = total_len;
     /* The datagram is longer than what was peeked: only the header must be whole. */
     if (head_len < MRD_WIRE_BASE_BYTES || mrd_wire_get(data, head_len, &head) != MRD_WIRE_OK ||
-        head.type != MRD_WIRE_DATA)
-        return 0;
-    at = head.parts_at;
-    if (!mrd_wire_get_part(data, &at, head.head_len, &part) || at != head.head_len ||
-        part.op > MRD_OP_WRITE || !(part.flags & MRD_PART_MULTI) || segment_len <= head.head_len ||
+        !get_segment(data, &head, &part) || head.head_len > sizeof(e->plan.head_bytes) ||
+        segment_len <= head.head_len ||
         part.len != (total_len < segment_len ? total_len : segment_len) - head.head_len)
         return 0;
     slot = planned_slot(e, &head, &part, from, &peer);
@@ -76,56 +84,60 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     plan->num_segments = (uint16_t)n;
     plan->head_len = head.head_len;
     e->plan.num = (uint16_t)n;
-    e->plan.psn = head.psn;
-    e->plan.epoch = head.epoch;
-    e->plan.src_inc = head.src_inc;
-    e->plan.id = part.id;
-    e->plan.offset = part.offset;
     e->plan.len = (uint16_t)len;
     e->plan.base = n ? plan->iov[0].iov_base : NULL;
+    e->plan.head = head;
+    e->plan.part = part;
+    memcpy(e->plan.head_bytes, data, head.head_len);
     return n;
 }
 
-/* Is a segment that was received in place the one that was predicted there? */
-static bool as_planned(const struct mrd_engine *e, const struct mrd_wire_head *head,
-                       const struct mrd_rx_packet *packet)
+/* Is it the segment that was predicted there? The first one's header was decoded for the plan. */
+static bool as_planned(const struct mrd_plan *plan, struct mrd_rx_in *in)
 {
-    struct mrd_wire_part part;
-    uint32_t at = head->parts_at;
+    const struct mrd_rx_packet *packet = in->packet;
+    struct mrd_wire_part *part = &in->part[0];
 
-    return head->type == MRD_WIRE_DATA && head->head_len == packet->len &&
-           head->psn == e->plan.psn + packet->plan_index && head->epoch == e->plan.epoch &&
-           head->src_inc == e->plan.src_inc &&
-           mrd_wire_get_part(packet->data, &at, head->head_len, &part) && at == head->head_len &&
-           part.flags & MRD_PART_MULTI && part.op <= MRD_OP_WRITE && part.id == e->plan.id &&
-           part.len == packet->placed_len &&
-           part.offset == e->plan.offset + (uint32_t)packet->plan_index * e->plan.len;
+    if (!packet->plan_index && packet->len == plan->head.head_len &&
+        !memcmp(packet->data, plan->head_bytes, packet->len)) {
+        in->head = plan->head;
+        *part = plan->part;
+    } else if (mrd_wire_get(packet->data, packet->len, &in->head) != MRD_WIRE_OK ||
+               !get_segment(packet->data, &in->head, part)) {
+        return false;
+    }
+    return in->head.head_len == packet->len &&
+           in->head.psn == plan->head.psn + packet->plan_index &&
+           in->head.epoch == plan->head.epoch && in->head.src_inc == plan->head.src_inc &&
+           part->id == plan->part.id && part->len == packet->placed_len &&
+           part->offset == plan->part.offset + (uint32_t)packet->plan_index * plan->len;
 }
 
-bool mrd_rx_check_plan(struct mrd_engine *e, const struct mrd_rx_packet *packet,
-                       const uint8_t **placed, struct mrd_rx_packet *whole)
+bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in)
 {
-    struct mrd_wire_head head;
-    const uint8_t *at;
+    const struct mrd_rx_packet *packet = in->packet;
+    struct mrd_plan *plan = &e->plan;
+    const uint8_t *place;
 
-    if (packet->plan_index >= e->plan.num ||
-        packet->len + packet->placed_len > sizeof(e->plan.scratch)) {
+    if (packet->plan_index >= plan->num ||
+        packet->len + packet->placed_len > sizeof(plan->scratch)) {
         e->stats.rx_drop_length++;
         return false;
     }
-    at = e->plan.base + (size_t)packet->plan_index * e->plan.len;
-    if (mrd_wire_get(packet->data, packet->len, &head) == MRD_WIRE_OK &&
-        as_planned(e, &head, packet)) {
-        *placed = at;
+    place = plan->base + (size_t)packet->plan_index * plan->len;
+    if (as_planned(plan, in)) {
+        in->payload = place;
+        in->payload_len = packet->placed_len;
+        in->num_parts = 1;
         return true;
     }
     e->stats.rx_straight_moved++;
-    memcpy(e->plan.scratch, packet->data, packet->len);
-    memcpy(e->plan.scratch + packet->len, at, packet->placed_len);
-    *whole = *packet;
-    whole->data = e->plan.scratch;
-    whole->len = packet->len + packet->placed_len;
-    whole->placed = 0;
-    *placed = NULL;
+    memcpy(plan->scratch, packet->data, packet->len);
+    memcpy(plan->scratch + packet->len, place, packet->placed_len);
+    in->whole = *packet;
+    in->whole.data = plan->scratch;
+    in->whole.len = packet->len + packet->placed_len;
+    in->whole.placed = 0;
+    in->packet = &in->whole;
     return true;
 }

@@ -90,11 +90,13 @@ struct mrd_turns {
     bool wants_path;          /* some path is DEAD and needs a fresh entropy value */
 };
 
-/* The last straight-receive plan: segment i is PSN psn + i, at offset + i * len. Owned by rx_plan.c. */
+/* The last straight-receive plan: segment i is PSN head.psn + i, at part.offset + i * len. Owned by rx_plan.c. */
 struct mrd_plan {
-    uint32_t psn, epoch, src_inc, offset, id;
     uint16_t num, len;
-    const uint8_t *base; /* of the first segment's payload; the others follow it */
+    const uint8_t *base;       /* of the first segment's payload; the others follow it */
+    struct mrd_wire_head head; /* of the first segment, */
+    struct mrd_wire_part part;
+    uint8_t head_bytes[MRD_HEAD_PEEK_BYTES]; /* and what they were decoded from */
     /* A segment that was received at a place where another one was predicted. */
     uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX];
 };

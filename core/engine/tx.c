@@ -181,7 +181,7 @@ static void path_timed_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct 
     mrd_path_lost(&tx->paths, rec->path,
                   mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
     e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
-    mrd_sent_lose(&tx->sent, rec, tx->path);
+    mrd_sent_lose(&tx->sent, rec, &tx->paths);
 }
 
 static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
@@ -237,22 +237,10 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
 
 /* ---------------------------------------------------------------------------------------- a peer, all peers */
 
-/* Until the peer's life is known, nothing goes that it may execute. */
-static bool first_contact(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    return send_copy(e, peer, o) || send_probe(e, peer, o) || retransmit(e, peer, o) ||
-           send_silence_probe(e, peer, o);
-}
-
-static bool one_packet(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o,
-                       bool *held)
-{
-    if (peer->tx->contact.hello)
-        return first_contact(e, peer, o);
-    return send_copy(e, peer, o) || send_refusal(e, peer, o) || send_aborts(e, peer, o) ||
-           send_ready(e, peer, o) || send_close(e, peer, o) || retransmit_control(e, peer, o) ||
-           send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o) ||
-           mrd_tx_new_data(e, peer, o, held);
+    return send_refusal(e, peer, o) || send_aborts(e, peer, o) || send_ready(e, peer, o) ||
+           send_close(e, peer, o) || retransmit_control(e, peer, o);
 }
 
 /* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
@@ -289,23 +277,30 @@ static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
     return !msg || msg->multi;
 }
 
-/* true: there is more, or something waits for the next call. */
-static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+/* Until the peer's life is known (`hello`), nothing goes that it may execute. Returns true if more waits. */
+static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    bool held = false, more = false;
+    bool more = false, waits = false;
 
     if (!mrd_list_empty(&peer->readies)) /* one that idled for long the peer may have forgotten */
         mrd_half_open_tx(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
         mrd_tx_put_ack(e, peer, o);
     if (peer->tx) {
+        const bool hello = peer->tx->contact.hello;
+
         peer->tx->limited = false;
-        while (o->num < o->max && !more)
-            more = !one_packet(e, peer, o, &held);
-        if ((more || nothing_left(peer)) && o->open_head && must_ask(peer->tx))
+        more = true;
+        while (o->num < o->max && more) {
+            if (send_copy(e, peer, o) || (!hello && send_control(e, peer, o)) ||
+                send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o))
+                continue;
+            waits = !hello && mrd_tx_waits_for_company(e, peer->tx);
+            more = !hello && !waits && mrd_tx_new_data(e, peer, o);
+        }
+        if ((!more || nothing_left(peer)) && o->open_head && must_ask(peer->tx))
             mrd_tx_request_ack(peer->tx, o);
         mrd_tx_seal(o);
-        more = !more;
     }
     if (peer->rx && ack_owed(e, peer)) {
         if (o->num < o->max)
@@ -315,7 +310,7 @@ static bool peer_tx(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
         more |= peer->rx->rcv.now;
     }
     mrd_timer_touch(e, peer);
-    return more || held || (peer->rx && peer->rx->rcv.wait_for_reply);
+    return more || waits || (peer->rx && peer->rx->rcv.wait_for_reply);
 }
 
 bool mrd_engine_quiet(const struct mrd_engine *e)
@@ -349,7 +344,7 @@ unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsi
     while (o.num < o.max && !mrd_list_empty(&turn)) {
         struct mrd_peer *peer = mrd_container_of(mrd_list_pop(&turn), struct mrd_peer, ready);
 
-        if (peer_tx(e, peer, &o))
+        if (send_to(e, peer, &o))
             mrd_tx_ready(e, peer);
     }
     mrd_list_splice(&turn, &e->turns.ready); /* those whose turn did not come go first next time */

@@ -70,7 +70,7 @@ bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
  */
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                             const struct mrd_msg *msg);
-/* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
+/* New data in a packet that is not full waits for company, within a post, while others are in flight (RFC 896). */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /* A record for a control packet; false: no PSN is left in its share, or no memory. */
 bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
@@ -84,7 +84,7 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 
 /* ---------------------------------------------------------------------------------------- new data */
 
-/* One packet of new data, or the probe of a path in its place. *held: there is some, which waits for company. */
-bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o, bool *held);
+/* One packet of new data, or the probe of a path in its place. false: there is none, or none may go now. */
+bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 
 #endif

@@ -334,7 +334,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     }
     if (rec->state == MRD_SENT_INFLIGHT) /* a probe: the earlier copy is no longer followed */
         mrd_path_forgot(&tx->paths, rec->path);
-    mrd_sent_transmit(&tx->sent, rec, tx->path, (uint16_t)index, pseq, e->clock.now_ns);
+    mrd_sent_transmit(&tx->sent, rec, &tx->paths, (uint16_t)index, pseq, e->clock.now_ns);
 }
 
 /* ---------------------------------------------------------------------------------------- strangers */

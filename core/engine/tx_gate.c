@@ -78,8 +78,8 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
 /* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
-    return e->calls.post_seq == e->calls.seq && tx->sent.inflight.num &&
-           tx->queued_bytes < tx->payload_bytes;
+    return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&
+           tx->sent.inflight.num && tx->queued_bytes < tx->payload_bytes;
 }
 
 /* Data fills half of what the peer granted. Control packets are small, and need no grant. */

@@ -178,7 +178,7 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
     tx->run.picked_ns = e->clock.now_ns;
 }
 
-static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_msg *msg = next_message(e, tx);
@@ -210,12 +210,4 @@ static bool new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     if (--tx->run.left == 0)
         rotate(tx);
     return true;
-}
-
-bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o, bool *held)
-{
-    if (mrd_list_empty(&peer->tx->txqs))
-        return false;
-    *held = mrd_tx_waits_for_company(e, peer->tx);
-    return !*held && new_data(e, peer, o);
 }

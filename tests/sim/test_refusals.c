@@ -116,7 +116,7 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
     assert_non_null(refusal);
     assert_true(peer->tx->sent.inflight.num >= 2);
     mrd_path_forgot(&peer->tx->paths, refusal->path);
-    mrd_sent_lose(&peer->tx->sent, refusal, peer->tx->path);
+    mrd_sent_lose(&peer->tx->sent, refusal, &peer->tx->paths);
     set_window(w, HOST_1, 0.2);
     mrd_tx_ready(e, peer);
 

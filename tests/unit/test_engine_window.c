@@ -15,7 +15,7 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
 
         mrd_path_forgot(&tx->paths, rec->path);
-        mrd_sent_lose(&tx->sent, rec, tx->path);
+        mrd_sent_lose(&tx->sent, rec, &tx->paths);
     }
     mrd_tx_ready(p->end[0].e, peer);
 }

@@ -54,11 +54,15 @@ static void send_at(struct loss_fixture *f, uint32_t psn, uint16_t path, uint64_
 {
     struct mrd_sent *rec =
         psn == f->s.next ? mrd_sent_add(&f->s, MRD_SENT_EMPTY) : mrd_sent_get(&f->s, psn);
+    uint32_t pseq;
 
     assert_non_null(rec);
     rec->bytes = 100;
     f->loss.last_send_ns = now_ns;
-    mrd_sent_transmit(&f->s, rec, f->path, path, mrd_path_sent(&f->paths, path), now_ns);
+    pseq = mrd_path_sent(&f->paths, path);
+    if (rec->state == MRD_SENT_INFLIGHT)
+        mrd_path_forgot(&f->paths, rec->path);
+    mrd_sent_transmit(&f->s, rec, &f->paths, path, pseq, now_ns);
 }
 
 /* `echoed`: the ack's echo names the last transmission. */
@@ -67,9 +71,10 @@ static bool ack_echoed_at(struct loss_fixture *f, uint32_t psn, bool echoed, uin
     struct mrd_sent *rec = mrd_sent_get(&f->s, psn);
     bool last_copy = mrd_loss_acked(&f->loss, rec, echoed, now_ns);
 
-    mrd_path_acked(&f->paths, rec->path, now_ns);
+    if (rec->state == MRD_SENT_INFLIGHT)
+        mrd_path_acked(&f->paths, rec->path, now_ns);
     mrd_path_pseq_acked(&f->path[rec->path], rec->pseq);
-    mrd_sent_ack(&f->s, rec, f->path);
+    mrd_sent_ack(&f->s, rec, &f->paths);
     mrd_sent_release(&f->s, rec);
     return last_copy;
 }
@@ -86,12 +91,12 @@ static unsigned detect(struct loss_fixture *f, uint64_t now_ns)
     struct mrd_sent *rec;
     unsigned n = 0;
 
-    while ((rec = mrd_loss_next(&f->loss, &f->s, f->path, now_ns, &cause))) {
+    while ((rec = mrd_loss_next(&f->loss, &f->s, &f->paths, now_ns, &cause))) {
         assert_true(n < LOST_MAX);
         f->cause[n] = cause;
         f->lost[n++] = rec->psn;
         mrd_path_lost(&f->paths, rec->path, RTT, now_ns);
-        mrd_sent_lose(&f->s, rec, f->path);
+        mrd_sent_lose(&f->s, rec, &f->paths);
     }
     return n;
 }
