@@ -7,6 +7,7 @@
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "tests/support/world.h"
+#include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
 /* Two hosts a leaf, four leaves, two spines. 1,250 bytes are 100 ns on a host's link, 25 ns above. */
@@ -245,7 +246,7 @@ static void send_raw(struct recorder_fabric *f, uint32_t from, uint32_t to, uint
     packet->path = path;
     packet->ecn = MRD_ECN_ECT0;
     packet->wire_bytes = wire_bytes;
-    mrd_sim_host_send(&f->sim->hosts[from], packet);
+    mrd_sim_stack_send(f->sim, from, packet);
 }
 
 /* A host's own queue holds all that it sends; neither limit nor marks are for it. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "tests/support/recorder.h"
+#include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
 /* ---------------------------------------------------------------------------------------- hosts */
@@ -320,10 +321,9 @@ static void mrd_sim_rx_burst__plan(void **state)
     check_plan(true);
 }
 
-/* A model that is woken soon and late by turns, as one that sends a packet while a timeout is far off. */
+/* A stack that is woken soon and late by turns, as one that sends a packet while a timeout is far off. */
 struct waker {
     struct mrd_sim *sim;
-    struct mrd_sim_model model;
     uint64_t fired_ns[64];
     unsigned num_fired, soon;
 };
@@ -336,24 +336,25 @@ static void waker_timer(void *arg)
 
     w->fired_ns[w->num_fired++ % 64] = mrd_sim_now(w->sim);
     if (mrd_sim_now(w->sim) < WAKER_LATE_NS)
-        mrd_sim_host_wake(&w->sim->hosts[0], WAKER_LATE_NS);
+        mrd_sim_stack_wake(w->sim, 0, WAKER_LATE_NS);
     if (mrd_sim_now(w->sim) < WAKER_LATE_NS && w->soon) {
         w->soon--;
-        mrd_sim_host_wake(&w->sim->hosts[0], mrd_sim_now(w->sim) + WAKER_SOON_NS);
+        mrd_sim_stack_wake(w->sim, 0, mrd_sim_now(w->sim) + WAKER_SOON_NS);
     }
 }
 
 /* The far timer keeps its one event however often a nearer one comes first, and fires once. */
-static void mrd_sim_host_wake__far_one_stays(void **state)
+static void mrd_sim_stack_wake__far_one_stays(void **state)
 {
+    static const struct mrd_sim_stack_ops ops = {.timer = waker_timer};
     struct waker w = {.soon = 40};
     (void)state;
 
     w.sim = mrd_sim_create(NULL);
     assert_non_null(w.sim);
-    w.model = (struct mrd_sim_model){.timer = waker_timer, .arg = &w};
-    mrd_sim_host_attach_model(&w.sim->hosts[0], &w.model);
-    mrd_sim_host_wake(&w.sim->hosts[0], 0);
+    assert_int_equal(mrd_sim_stack_attach(w.sim, 0, &ops, &w), 0);
+    assert_int_equal(mrd_sim_stack_attach(w.sim, 0, &ops, &w), -EBUSY);
+    mrd_sim_stack_wake(w.sim, 0, 0);
     mrd_sim_run_until(w.sim, WAKER_LATE_NS - 1);
     assert_int_equal(w.num_fired, 41);
     assert_int_equal(w.fired_ns[40], 40 * WAKER_SOON_NS);
@@ -362,7 +363,7 @@ static void mrd_sim_host_wake__far_one_stays(void **state)
     assert_int_equal(w.num_fired, 42);
     assert_int_equal(w.fired_ns[41], WAKER_LATE_NS);
     assert_true(mrd_sim_next_event_ns(w.sim) == UINT64_MAX);
-    mrd_sim_host_attach_model(&w.sim->hosts[0], NULL);
+    mrd_sim_stack_detach(w.sim, 0);
     mrd_sim_destroy(w.sim);
 }
 
@@ -378,7 +379,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_tx_burst__too_big),
         cmocka_unit_test(mrd_sim_parse_address__table),
         cmocka_unit_test(mrd_sim_rx_burst__plan),
-        cmocka_unit_test(mrd_sim_host_wake__far_one_stays),
+        cmocka_unit_test(mrd_sim_stack_wake__far_one_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

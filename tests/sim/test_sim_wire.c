@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "tests/support/world.h"
+#include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
 #define GBPS UINT64_C(1000000000)
@@ -296,7 +297,7 @@ static struct recorder_fabric *incast(bool acks_first, bool mark_acks)
         packet->ecn = MRD_ECN_ECT0;
         packet->wire_bytes = i % 10 == 9 ? ACK : DATA;
         packet->urgent = mark_acks && i % 10 == 9;
-        mrd_sim_host_send(&f->sim->hosts[1 + i % 3], packet);
+        mrd_sim_stack_send(f->sim, 1 + i % 3, packet);
     }
     mrd_sim_run_until(f->sim, MSEC_NS);
     return f;
@@ -353,7 +354,7 @@ static void crowd(struct sim_world *w, uint64_t end_ns)
             packet->path = 0;
             packet->ecn = MRD_ECN_NOT_ECT;
             packet->wire_bytes = DATA;
-            mrd_sim_host_send(&w->sim->hosts[i % 2 ? 1 : 3], packet);
+            mrd_sim_stack_send(w->sim, i % 2 ? 1 : 3, packet);
         }
     }
 }

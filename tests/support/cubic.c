@@ -7,8 +7,7 @@
 
 #include "core/packet.h"
 #include "tests/support/check.h"
-#include "transport/sim/sim_host.h"
-#include "transport/sim/sim_world.h"
+#include "transport/sim/sim_stack.h"
 
 enum {
     RING = 1 << 16, /* transmissions that are remembered; more than any window here */
@@ -30,7 +29,6 @@ struct cubic_packet {
 
 struct cubic {
     struct mrd_sim *sim;
-    struct mrd_sim_model source, sink;
     uint32_t from, to, mss;
     uint64_t delivered_packets;
 
@@ -49,7 +47,7 @@ struct cubic {
 static void send_packet(struct cubic *c, bool is_ack, uint64_t number)
 {
     struct cubic_packet content = {number, is_ack};
-    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&c->sim->packets, sizeof(content));
+    struct mrd_sim_packet *packet = mrd_sim_stack_alloc(c->sim, sizeof(content));
 
     assert_non_null(packet);
     memcpy(packet->data, &content, sizeof(content));
@@ -57,21 +55,20 @@ static void send_packet(struct cubic *c, bool is_ack, uint64_t number)
     packet->path = 0;
     packet->ecn = MRD_ECN_NOT_ECT;
     packet->wire_bytes = is_ack ? ACK_BYTES : c->mss + HEADER_BYTES;
-    packet->urgent = false;
-    mrd_sim_host_send(&c->sim->hosts[is_ack ? c->to : c->from], packet);
+    mrd_sim_stack_send(c->sim, is_ack ? c->to : c->from, packet);
 }
 
 static void arm(struct cubic *c)
 {
-    c->rto_at_ns = c->sim->now_ns + (uint64_t)(RTO_NS + c->srtt_ns);
-    mrd_sim_host_wake(&c->sim->hosts[c->from], c->rto_at_ns);
+    c->rto_at_ns = mrd_sim_now(c->sim) + (uint64_t)(RTO_NS + c->srtt_ns);
+    mrd_sim_stack_wake(c->sim, c->from, c->rto_at_ns);
 }
 
 static void fill(struct cubic *c)
 {
     while (c->inflight + 1 <= c->window && c->next - c->first < RING) {
         c->acked[c->next % RING] = false;
-        c->sent_ns[c->next % RING] = c->sim->now_ns;
+        c->sent_ns[c->next % RING] = mrd_sim_now(c->sim);
         send_packet(c, false, c->next++);
         c->inflight++;
     }
@@ -88,7 +85,7 @@ static void grow(struct cubic *c)
         c->window++;
         return;
     }
-    t = ((double)(c->sim->now_ns - c->epoch_ns) + c->srtt_ns) / 1e9;
+    t = ((double)(mrd_sim_now(c->sim) - c->epoch_ns) + c->srtt_ns) / 1e9;
     target = C * pow(t - c->k_s, 3) + c->max_window;
     target = target > 1.5 * c->window ? 1.5 * c->window : target;
     c->reno_window += (c->reno_window < c->max_window ? RENO_ALPHA : 1) / c->window;
@@ -100,7 +97,7 @@ static void grow(struct cubic *c)
 
 static void begin_epoch(struct cubic *c)
 {
-    c->epoch_ns = c->sim->now_ns;
+    c->epoch_ns = mrd_sim_now(c->sim);
     c->k_s = cbrt((c->max_window - c->window) / C);
     c->reno_window = c->window;
 }
@@ -137,7 +134,7 @@ static void on_ack(struct cubic *c, uint64_t number)
 
     if (number < c->first || c->acked[number % RING])
         return; /* of what a timeout gave up */
-    rtt_ns = (double)(c->sim->now_ns - c->sent_ns[number % RING]);
+    rtt_ns = (double)(mrd_sim_now(c->sim) - c->sent_ns[number % RING]);
     c->srtt_ns = c->srtt_ns > 0 ? c->srtt_ns + (rtt_ns - c->srtt_ns) / 8 : rtt_ns;
     c->acked[number % RING] = true;
     c->inflight--;
@@ -155,7 +152,7 @@ static void source_receive(void *arg, struct mrd_sim_packet *packet)
     struct cubic_packet content;
 
     memcpy(&content, packet->data, sizeof(content));
-    mrd_sim_packet_release(&c->sim->packets, packet);
+    mrd_sim_stack_release(c->sim, packet);
     on_ack(c, content.number);
 }
 
@@ -165,7 +162,7 @@ static void sink_receive(void *arg, struct mrd_sim_packet *packet)
     struct cubic_packet content;
 
     memcpy(&content, packet->data, sizeof(content));
-    mrd_sim_packet_release(&c->sim->packets, packet);
+    mrd_sim_stack_release(c->sim, packet);
     c->delivered_packets++;
     send_packet(c, true, content.number);
 }
@@ -174,7 +171,7 @@ static void source_timer(void *arg)
 {
     struct cubic *c = arg;
 
-    if (c->sim->now_ns < c->rto_at_ns)
+    if (mrd_sim_now(c->sim) < c->rto_at_ns)
         return;
     reduce(c, c->next);
     c->first = c->next;
@@ -188,29 +185,30 @@ static void sink_timer(void *arg)
     (void)arg;
 }
 
+static const struct mrd_sim_stack_ops source_ops = {source_receive, source_timer};
+static const struct mrd_sim_stack_ops sink_ops = {sink_receive, sink_timer};
+
 struct cubic *cubic_start(struct mrd_sim *sim, uint32_t from, uint32_t to, uint32_t mss)
 {
     struct cubic *c = calloc(1, sizeof(*c));
 
     assert_non_null(c);
     c->sim = sim;
-    c->source = (struct mrd_sim_model){source_receive, source_timer, c};
-    c->sink = (struct mrd_sim_model){sink_receive, sink_timer, c};
     c->from = from;
     c->to = to;
     c->mss = mss;
     c->window = INITIAL_WINDOW;
     c->threshold = INFINITY;
-    mrd_sim_host_attach_model(&sim->hosts[from], &c->source);
-    mrd_sim_host_attach_model(&sim->hosts[to], &c->sink);
+    assert_int_equal(mrd_sim_stack_attach(sim, from, &source_ops, c), 0);
+    assert_int_equal(mrd_sim_stack_attach(sim, to, &sink_ops, c), 0);
     fill(c);
     return c;
 }
 
 void cubic_stop(struct cubic *c)
 {
-    mrd_sim_host_attach_model(&c->sim->hosts[c->from], NULL);
-    mrd_sim_host_attach_model(&c->sim->hosts[c->to], NULL);
+    mrd_sim_stack_detach(c->sim, c->from);
+    mrd_sim_stack_detach(c->sim, c->to);
     free(c);
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "transport/sim/sim_host.h"
+#include "transport/backend.h"
 #include "transport/sim/sim_qp.h"
 
 enum {
@@ -18,33 +18,6 @@ enum {
 static const struct mrd_sim_qp_ops *const transports[] = {&mrd_sim_rc, &mrd_sim_irn};
 
 enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
-
-static const struct mrd_sim_wire *first_wire(const struct mrd_sim_fabric *fabric, uint32_t from,
-                                             uint32_t to)
-{
-    return fabric->tree ? mrd_sim_fabric_uplink(fabric, from)
-                        : mrd_sim_fabric_wire(fabric, from, to, 0);
-}
-
-/* What a packet takes from host to host, one link after the other, if it never waits. */
-static uint64_t latency_ns(const struct mrd_sim_fabric *fabric, uint32_t from, uint32_t to,
-                           uint32_t wire_bytes)
-{
-    const struct mrd_sim_wire *wire = first_wire(fabric, from, to);
-    uint64_t ns = 0;
-
-    for (;;) {
-        ns += (uint64_t)(((unsigned __int128)wire->byte_time * wire_bytes) >> 32) +
-              wire->attr.delay_ns;
-        if (wire->to == to)
-            return ns;
-
-        uint32_t num;
-
-        wire = &fabric->wires[mrd_sim_tree_ways(&fabric->tree->switches[wire->to - fabric->hosts],
-                                                to, &num)];
-    }
-}
 
 /* 0: in the tune: the BDP of the longest path, and what an ack may wait for. */
 static uint32_t window_of(const struct mrd_sim_flows *flows, double packets, double line_bps)
@@ -63,7 +36,7 @@ static void set_bytes(struct mrd_sim_flows *flows)
 {
     const struct mrd_sim_qp_ops *ops = flows->ops;
 
-    if (flows->sim->attr.wire_overhead == MRD_SIM_WIRE_HTSIM) {
+    if (mrd_sim_stack_attr(flows->sim)->wire_overhead == MRD_SIM_WIRE_HTSIM) {
         flows->wire_data = MRD_SIM_HTSIM_DATA_BYTES;
         for (unsigned i = 0; i < MRD_SIM_KINDS; i++)
             flows->wire_control[i] = MRD_SIM_HTSIM_ACK_BYTES;
@@ -78,7 +51,7 @@ static void set_bytes(struct mrd_sim_flows *flows)
 static void set_irn_rto(struct mrd_sim_flows *flows, double line_bps)
 {
     const struct mrd_sim_tune_irn *tune = &flows->tune.irn;
-    uint64_t queue_bytes = flows->sim->attr.link.queue_bytes;
+    uint64_t queue_bytes = mrd_sim_stack_attr(flows->sim)->link.queue_bytes;
     double high_ns = RTO_WITHOUT_LIMIT_NS;
 
     if (queue_bytes && line_bps > 0)
@@ -121,15 +94,15 @@ static int refuse(const char *what)
 
 static int derive(struct mrd_sim_flows *flows)
 {
-    const struct mrd_sim_fabric *fabric = &flows->sim->fabric;
+    const struct mrd_sim *sim = flows->sim;
     bool is_rc = flows->ops == &mrd_sim_rc;
-    uint32_t last = fabric->hosts - 1;
-    double line_bps = (double)first_wire(fabric, 0, last)->attr.rate_bps;
+    uint32_t last = flows->num_hosts - 1;
+    double line_bps = (double)mrd_sim_stack_link(sim, 0, last)->rate_bps;
 
     set_bytes(flows);
     flows->base_rtt_ns =
-        latency_ns(fabric, 0, last, flows->config.payload_bytes + flows->wire_data) +
-        latency_ns(fabric, last, 0, flows->wire_control[MRD_SIM_ACK]);
+        mrd_sim_stack_latency_ns(sim, 0, last, flows->config.payload_bytes + flows->wire_data) +
+        mrd_sim_stack_latency_ns(sim, last, 0, flows->wire_control[MRD_SIM_ACK]);
     flows->ack_packets = is_rc ? mrd_tune_count(flows->tune.rc.ack_packets) : 1;
     flows->retries = mrd_tune_count(flows->tune.rc.retries);
     flows->rto_ns = mrd_tune_ns(flows->tune.rc.rto_us * 1e3);
@@ -167,9 +140,5 @@ int mrd_sim_flows_configure(struct mrd_sim_flows *flows, const struct mrd_sim_fl
         flows->config.payload_bytes = MRD_SIM_FLOW_PAYLOAD_BYTES;
     if (flows->config.payload_bytes > PAYLOAD_MAX)
         return refuse("packets of more than 1 MiB");
-    for (uint32_t i = 0; i < flows->sim->attr.hosts; i++) {
-        if (flows->sim->hosts[i].open || flows->sim->hosts[i].model)
-            return refuse("a host is in use");
-    }
-    return flows->sim->attr.hosts < 2 ? refuse("one host alone") : derive(flows);
+    return flows->num_hosts < 2 ? refuse("one host alone") : derive(flows);
 }

@@ -126,6 +126,14 @@ struct mrd_sim_wire *mrd_sim_fabric_uplink(const struct mrd_sim_fabric *fabric, 
     return fabric->tree ? &fabric->wires[host] : NULL;
 }
 
+struct mrd_sim_wire *mrd_sim_fabric_first(const struct mrd_sim_fabric *fabric, uint32_t from,
+                                          uint32_t to, uint16_t path)
+{
+    struct mrd_sim_wire *uplink = mrd_sim_fabric_uplink(fabric, from);
+
+    return uplink ? uplink : mrd_sim_fabric_wire(fabric, from, to, path % fabric->links);
+}
+
 const struct mrd_sim_link *mrd_sim_fabric_start(const struct mrd_sim_fabric *fabric, uint32_t wire)
 {
     if (!fabric->tree)
@@ -268,10 +276,9 @@ static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
 void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
                          uint64_t now_ns)
 {
-    struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(fabric, packet->from);
+    struct mrd_sim_wire *wire =
+        mrd_sim_fabric_first(fabric, packet->from, packet->to, packet->path);
 
-    if (!wire)
-        wire = mrd_sim_fabric_wire(fabric, packet->from, packet->to, packet->path % fabric->links);
     if (fabric->tap) {
         packet = mrd_sim_packet_join(fabric->packets, packet);
         if (!packet)

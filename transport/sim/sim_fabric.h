@@ -14,18 +14,6 @@
 #include "transport/sim/sim_tree.h"
 #include "transport/sim/sim_wire.h"
 
-enum {
-    /*
-     * What a datagram costs on an Ethernet wire beyond its bytes: preamble and start delimiter 8,
-     * MAC header 14, IPv4 20, UDP 8, check sequence 4, gap 12. Ours are longer than Ethernet's
-     * least frame, so nothing is padded.
-     */
-    MRD_SIM_WIRE_OVERHEAD_BYTES = 8 + 14 + 20 + 8 + 4 + 12,
-    /* As uet-htsim counts. */
-    MRD_SIM_HTSIM_DATA_BYTES = 64,
-    MRD_SIM_HTSIM_ACK_BYTES = 88,
-};
-
 struct mrd_sim_fabric {
     uint32_t hosts;
     uint32_t links; /* a pair */
@@ -62,6 +50,9 @@ bool mrd_sim_fabric_loses(struct mrd_sim_fabric *fabric);
 /* Links between pairs. */
 struct mrd_sim_wire *mrd_sim_fabric_wire(const struct mrd_sim_fabric *fabric, uint32_t from,
                                          uint32_t to, uint32_t link);
+/* The wire that a host's packet enters first. */
+struct mrd_sim_wire *mrd_sim_fabric_first(const struct mrd_sim_fabric *fabric, uint32_t from,
+                                          uint32_t to, uint16_t path);
 /* The wire that takes a host's packets into the tree; NULL without one. */
 struct mrd_sim_wire *mrd_sim_fabric_uplink(const struct mrd_sim_fabric *fabric, uint32_t host);
 /* Change a wire, and what is known of all. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
 #define PPB    1000000000
@@ -119,7 +120,7 @@ static uint64_t next_turn_ns(const struct mrd_sim_host *host)
  * packet to be sent soon does while a timeout is far off, leaves the later event in its place for
  * afterwards: a new one for each packet would fill the heap with stale timeouts.
  */
-static void set_timer(struct mrd_sim_host *host, uint64_t at_ns)
+void mrd_sim_host_set_timer(struct mrd_sim_host *host, uint64_t at_ns)
 {
     if (at_ns >= host->timer_at_ns)
         return;
@@ -159,7 +160,7 @@ static void arm(struct mrd_sim_host *host, uint64_t earliest_ns)
     uint64_t at_ns = next_turn_ns(host);
 
     if (at_ns != MRD_SIM_NEVER)
-        set_timer(host, at_ns < earliest_ns ? earliest_ns : at_ns);
+        mrd_sim_host_set_timer(host, at_ns < earliest_ns ? earliest_ns : at_ns);
 }
 
 static void turn(struct mrd_sim_host *host)
@@ -184,28 +185,6 @@ static void turn(struct mrd_sim_host *host)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- models */
-
-void mrd_sim_host_attach_model(struct mrd_sim_host *host, const struct mrd_sim_model *model)
-{
-    assert(!host->open);
-    host->model = model;
-    host->wake_ns = MRD_SIM_NEVER;
-}
-
-void mrd_sim_host_send(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
-{
-    packet->from = host->number;
-    mrd_sim_fabric_send(&host->sim->fabric, packet, host->sim->now_ns);
-}
-
-void mrd_sim_host_wake(struct mrd_sim_host *host, uint64_t at_ns)
-{
-    host->wake_ns = at_ns;
-    if (at_ns != MRD_SIM_NEVER)
-        set_timer(host, at_ns);
-}
-
 uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host)
 {
     const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
@@ -214,18 +193,19 @@ uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host)
     return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns : now_ns;
 }
 
-static void model_timer(struct mrd_sim_host *host)
+/* Wake the stack, if its time has come. */
+static void call_stack_timer(struct mrd_sim_host *host)
 {
     uint64_t at_ns = host->wake_ns;
 
     if (at_ns == MRD_SIM_NEVER)
         return;
     if (at_ns > host->sim->now_ns) {
-        set_timer(host, at_ns);
+        mrd_sim_host_set_timer(host, at_ns);
         return;
     }
     host->wake_ns = MRD_SIM_NEVER;
-    host->model->timer(host->model->arg);
+    host->stack->timer(host->stack_arg);
 }
 
 /* ---------------------------------------------------------------------------------------- events */
@@ -241,8 +221,8 @@ void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
     host->timer_at_ns = host->timer_after_ns;
     host->timer_tag = host->timer_after_tag;
     host->timer_after_ns = MRD_SIM_NEVER;
-    if (host->model) {
-        model_timer(host);
+    if (host->stack) {
+        call_stack_timer(host);
         return;
     }
     if (!is_live(host))
@@ -253,7 +233,7 @@ void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
     if (at_ns <= host->sim->now_ns)
         turn(host);
     else if (at_ns != MRD_SIM_NEVER)
-        set_timer(host, at_ns);
+        mrd_sim_host_set_timer(host, at_ns);
 }
 
 void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
@@ -264,8 +244,8 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
-    if (host->model) {
-        host->model->receive(host->model->arg, packet);
+    if (host->stack) {
+        host->stack->receive(host->stack_arg, packet);
         return;
     }
     if (!host->open) {
@@ -291,7 +271,7 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
     if (host->rx_ready_ns <= now_ns)
         turn(host);
     else
-        set_timer(host, host->rx_ready_ns);
+        mrd_sim_host_set_timer(host, host->rx_ready_ns);
 }
 
 void mrd_sim_host_stop(struct mrd_sim_host *host, bool stopped)
@@ -302,7 +282,7 @@ void mrd_sim_host_stop(struct mrd_sim_host *host, bool stopped)
         host->stopped_at_ns = host->sim->now_ns;
     host->stopped = stopped;
     if (!stopped && host->progress)
-        set_timer(host, host->sim->now_ns);
+        mrd_sim_host_set_timer(host, host->sim->now_ns);
 }
 
 void mrd_sim_host_touch(struct mrd_sim_host *host)

@@ -17,6 +17,7 @@
 #include "transport/sim/sim_packet.h"
 
 struct mrd_sim;
+struct mrd_sim_stack_ops;
 
 /*
  * Contract with context.c, which calls this once after open() of a mover whose `threaded` is false:
@@ -31,17 +32,6 @@ struct mrd_sim;
  */
 void mrd_sim_attach(struct mrd_backend *b, void (*progress)(void *arg),
                     uint64_t (*deadline_ns)(void *arg), void *arg);
-
-/*
- * What lives on a host in place of a context: a model of another transport, on the same fabric. It sends packets from
- * mrd_sim_packet_alloc(), whose data[] is its own affair, with `to`, `path`, `ecn` and `wire_bytes` set, and `urgent` if it is
- * an ack, by mrd_sim_host_send(); a sender that wants no queue of its own waits until mrd_sim_host_idle_ns().
- */
-struct mrd_sim_model {
-    void (*receive)(void *arg, struct mrd_sim_packet *packet); /* to be released */
-    void (*timer)(void *arg); /* the time given to mrd_sim_host_wake() has come */
-    void *arg;
-};
 
 /* A packet whose buffers the "device" still reads. */
 struct mrd_sim_sent {
@@ -87,8 +77,10 @@ struct mrd_sim_host {
     uint64_t (*deadline_ns)(void *arg);
     void *arg;
 
-    const struct mrd_sim_model *model; /* or NULL */
-    uint64_t wake_ns;                  /* of the model */
+    /* A transport in place of a context: sim_stack.h. */
+    const struct mrd_sim_stack_ops *stack; /* NULL: none */
+    void *stack_arg;
+    uint64_t wake_ns; /* when its timer() is due; NEVER: it is not */
 
     /* The timer event that counts, and a later one that counts when that has fired; others in the queue are stale. */
     uint64_t timer_at_ns, timer_after_ns;
@@ -112,12 +104,8 @@ struct mrd_sim_host {
 void mrd_sim_host_init(struct mrd_sim_host *host, struct mrd_sim *sim, uint32_t number,
                        int64_t skew_ppb);
 void mrd_sim_host_fini(struct mrd_sim_host *host);
-/* The host is the model's from now on; it must have no context. */
-void mrd_sim_host_attach_model(struct mrd_sim_host *host, const struct mrd_sim_model *model);
-/* Takes the packet. */
-void mrd_sim_host_send(struct mrd_sim_host *host, struct mrd_sim_packet *packet);
-/* Call the model's timer() at virtual time at_ns; one time a host, the last call counts; UINT64_MAX: not at all. */
-void mrd_sim_host_wake(struct mrd_sim_host *host, uint64_t at_ns);
+/* Have mrd_sim_host_timer() called at virtual time at_ns, or earlier: it looks again what is due. */
+void mrd_sim_host_set_timer(struct mrd_sim_host *host, uint64_t at_ns);
 /* When all that the host sent has left it: virtual time. */
 uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host);
 /* Takes the packet. */

@@ -8,6 +8,7 @@
 
 #include "core/packet.h"
 #include "core/rng.h"
+#include "transport/backend.h"
 #include "transport/sim/sim_nic.h"
 
 enum {
@@ -91,7 +92,7 @@ static void init_qp(struct mrd_sim_qp *qp)
 int mrd_sim_flows_start(struct mrd_sim_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
                         uint64_t bytes)
 {
-    uint32_t hosts = flows->sim->fabric.hosts;
+    uint32_t hosts = flows->num_hosts;
 
     if (src >= hosts || dst >= hosts || src == dst ||
         bytes / flows->config.payload_bytes >= PACKETS_MAX)
@@ -129,14 +130,15 @@ uint32_t mrd_sim_flows_wire_bytes(const struct mrd_sim_flows *flows, uint64_t by
            (psn == 0 ? flows->wire_first : 0);
 }
 
-static void post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
-                 struct mrd_sim_header header)
+/* When the packet's link will have sent it. */
+static uint64_t post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
+                     struct mrd_sim_header header)
 {
     struct mrd_sim *sim = qp->flows->sim;
-    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&sim->packets, sizeof(header));
+    struct mrd_sim_packet *packet = mrd_sim_stack_alloc(sim, sizeof(header));
 
     if (!packet) /* as if it was lost */
-        return;
+        return mrd_sim_now(sim);
     header.qp = qp->index;
     header.generation = qp->generation;
     memcpy(packet->data, &header, sizeof(header));
@@ -144,15 +146,15 @@ static void post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
     packet->path = is_data ? qp->path : qp->ack_path;
     packet->ecn = is_data && qp->flows->config.dcqcn ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
     packet->wire_bytes = wire_bytes;
-    packet->urgent = !is_data && sim->attr.ack_priority;
-    mrd_sim_host_send(&sim->hosts[is_data ? qp->src : qp->dst], packet);
+    packet->urgent = !is_data;
+    return mrd_sim_stack_send(sim, is_data ? qp->src : qp->dst, packet);
 }
 
 /* A flow that had to wait, for its turn or for an ack, may make up for one packet. */
 static void pace(struct mrd_sim_qp *qp, uint32_t wire_bytes)
 {
     struct mrd_sim_requester *r = &qp->requester;
-    uint64_t now_ns = qp->flows->sim->now_ns, now_ps = now_ns * PS_PER_NS;
+    uint64_t now_ns = mrd_sim_now(qp->flows->sim), now_ps = now_ns * PS_PER_NS;
     uint64_t gap_ps = mrd_sim_dcqcn_sent(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
 
     if (gap_ps == 0)
@@ -163,7 +165,7 @@ static void pace(struct mrd_sim_qp *qp, uint32_t wire_bytes)
         r->pace_ps = now_ps;
 }
 
-void mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
+uint64_t mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
 {
     struct mrd_sim_flows *flows = qp->flows;
     struct mrd_sim_requester *r = &qp->requester;
@@ -175,16 +177,16 @@ void mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
     else
         r->sent = psn + 1;
     if (psn == r->una)
-        r->rto_from_ns = flows->sim->now_ns;
+        r->rto_from_ns = mrd_sim_now(flows->sim);
     if (flows->config.dcqcn)
         pace(qp, wire_bytes);
-    post(qp, true, wire_bytes,
-         (struct mrd_sim_header){
-             .kind = MRD_SIM_DATA,
-             .psn = psn,
-             .ack_request =
-                 psn + 1 == r->num_packets || mrd_sim_qp_inflight(qp) == flows->window_packets,
-         });
+    return post(qp, true, wire_bytes,
+                (struct mrd_sim_header){
+                    .kind = MRD_SIM_DATA,
+                    .psn = psn,
+                    .ack_request = psn + 1 == r->num_packets ||
+                                   mrd_sim_qp_inflight(qp) == flows->window_packets,
+                });
 }
 
 void mrd_sim_qp_respond(struct mrd_sim_qp *qp, enum mrd_sim_packet_kind kind, uint32_t sack)
@@ -210,7 +212,7 @@ void mrd_sim_qp_deliver(struct mrd_sim_qp *qp, uint32_t packets)
         return;
     if (bytes > qp->bytes - at)
         bytes = qp->bytes - at;
-    flows->config.received(flows->config.arg, qp->flow, bytes, flows->sim->now_ns);
+    flows->config.received(flows->config.arg, qp->flow, bytes, mrd_sim_now(flows->sim));
 }
 
 /* ----------------------------------------------------------------------------------- receiving */
@@ -220,7 +222,7 @@ static void take_data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header
 {
     struct mrd_sim_flows *flows = qp->flows;
     struct mrd_sim_responder *r = &qp->responder;
-    uint64_t now_ns = flows->sim->now_ns;
+    uint64_t now_ns = mrd_sim_now(flows->sim);
 
     if (marked && flows->config.dcqcn && now_ns >= r->cnp_at_ns) {
         r->cnp_at_ns = now_ns + flows->dcqcn.cnp_ns;
@@ -237,7 +239,7 @@ static void end_flow(struct mrd_sim_qp *qp)
     qp->generation++; /* packets that are still on their way are nobody's */
     mrd_sim_nic_remove(qp->nic, qp);
     if (flows->config.done)
-        flows->config.done(flows->config.arg, flow, flows->sim->now_ns);
+        flows->config.done(flows->config.arg, flow, mrd_sim_now(flows->sim));
 }
 
 /* At the sender. */
@@ -279,7 +281,7 @@ static void receive(void *arg, struct mrd_sim_packet *packet)
 
     if (!broken)
         memcpy(&header, packet->data, sizeof(header));
-    mrd_sim_packet_release(&flows->sim->packets, packet);
+    mrd_sim_stack_release(flows->sim, packet);
     flows->stats.broken += broken; /* by the ICRC; it may not even be ours */
 
     struct mrd_sim_qp *qp = broken ? NULL : find_qp(flows, &header);
@@ -295,14 +297,42 @@ static void receive(void *arg, struct mrd_sim_packet *packet)
         take_response(qp, &header);
         break;
     case MRD_SIM_CNP:
-        mrd_sim_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, flows->sim->now_ns);
+        mrd_sim_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, mrd_sim_now(flows->sim));
         break;
     case MRD_SIM_KINDS:
         break;
     }
 }
 
+static void timer(void *arg)
+{
+    mrd_sim_nic_timer(arg);
+}
+
 /* --------------------------------------------------------------------------------------- create */
+
+static void detach_hosts(struct mrd_sim_flows *flows, uint32_t num)
+{
+    for (uint32_t i = 0; i < num; i++) {
+        mrd_sim_stack_detach(flows->sim, i);
+        mrd_sim_nic_fini(&flows->nics[i]);
+    }
+}
+
+static int attach_hosts(struct mrd_sim_flows *flows)
+{
+    static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = timer};
+
+    for (uint32_t i = 0; i < flows->num_hosts; i++) {
+        mrd_sim_nic_init(&flows->nics[i], flows, i);
+        if (mrd_sim_stack_attach(flows->sim, i, &ops, &flows->nics[i]) != 0) {
+            detach_hosts(flows, i);
+            mrd_error_set("model of a transport: a host is in use");
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
 
 struct mrd_sim_flows *mrd_sim_flows_create(struct mrd_sim *sim,
                                            const struct mrd_sim_flows_config *config)
@@ -313,17 +343,21 @@ struct mrd_sim_flows *mrd_sim_flows_create(struct mrd_sim *sim,
     if (!flows)
         goto fail;
     flows->sim = sim;
+    flows->num_hosts = mrd_sim_stack_attr(sim)->hosts;
     ret = mrd_sim_flows_configure(flows, config);
     if (ret != 0)
         goto free_flows;
     ret = -ENOMEM;
-    flows->nics = calloc(sim->attr.hosts, sizeof(flows->nics[0]));
+    flows->nics = calloc(flows->num_hosts, sizeof(flows->nics[0]));
     if (!flows->nics)
         goto free_flows;
-    for (uint32_t i = 0; i < sim->attr.hosts; i++)
-        mrd_sim_nic_init(&flows->nics[i], flows, &sim->hosts[i], receive);
+    ret = attach_hosts(flows);
+    if (ret != 0)
+        goto free_nics;
     return flows;
 
+free_nics:
+    free(flows->nics);
 free_flows:
     free(flows);
 fail:
@@ -337,8 +371,7 @@ void mrd_sim_flows_destroy(struct mrd_sim_flows *flows)
 {
     if (!flows)
         return;
-    for (uint32_t i = 0; i < flows->sim->attr.hosts; i++)
-        mrd_sim_nic_fini(&flows->nics[i]);
+    detach_hosts(flows, flows->num_hosts);
     for (uint32_t i = 0; i < flows->num_qps; i++)
         free(flows->qps[i]);
     free(flows->qps);

@@ -314,10 +314,7 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
  */
 static uint64_t link_wait_ns(const struct mrd_sim_host *host)
 {
-    const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
-    uint64_t now_ns = host->sim->now_ns;
-
-    return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns - now_ns : 0;
+    return mrd_sim_host_idle_ns(host) - host->sim->now_ns;
 }
 
 static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)

@@ -9,7 +9,7 @@ enum { TIMERS_FIRST = 4, PS_PER_NS = 1000 };
 
 static uint64_t now_ns(const struct mrd_sim_nic *nic)
 {
-    return nic->flows->sim->now_ns;
+    return mrd_sim_now(nic->flows->sim);
 }
 
 /* ---------------------------------------------------------------------------------------- turns */
@@ -126,14 +126,13 @@ void mrd_sim_nic_update(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
 /* When the link takes another packet. */
 static uint64_t idle_ns(const struct mrd_sim_nic *nic)
 {
-    uint64_t at_ns = mrd_sim_host_idle_ns(nic->host);
+    uint64_t at_ns = mrd_sim_stack_idle_ns(nic->flows->sim, nic->host);
 
-    return at_ns > nic->pair_idle_ns ? at_ns : nic->pair_idle_ns;
+    return at_ns > nic->link_idle_ns ? at_ns : nic->link_idle_ns;
 }
 
 static void send_next(struct mrd_sim_nic *nic)
 {
-    struct mrd_sim_fabric *fabric = &nic->flows->sim->fabric;
     struct mrd_sim_qp *qp = ready_take(nic);
 
     if (!qp->is_open) {
@@ -141,12 +140,8 @@ static void send_next(struct mrd_sim_nic *nic)
         return;
     }
     /* An ack may have taken away what it had to send again. */
-    if (qp->flows->ops->can_send(qp)) {
-        mrd_sim_qp_send(qp, qp->flows->ops->take(qp));
-        if (!fabric->tree)
-            nic->pair_idle_ns =
-                mrd_sim_fabric_wire(fabric, qp->src, qp->dst, qp->path % fabric->links)->idle_at_ns;
-    }
+    if (qp->flows->ops->can_send(qp))
+        nic->link_idle_ns = mrd_sim_qp_send(qp, qp->flows->ops->take(qp));
     mrd_sim_nic_update(nic, qp);
 }
 
@@ -163,8 +158,7 @@ void mrd_sim_nic_run(struct mrd_sim_nic *nic)
     }
     if (nic->num_timers && nic->timers[0]->timer_ns < wake_ns)
         wake_ns = nic->timers[0]->timer_ns;
-    if (wake_ns != nic->host->wake_ns)
-        mrd_sim_host_wake(nic->host, wake_ns);
+    mrd_sim_stack_wake(nic->flows->sim, nic->host, wake_ns);
 }
 
 static void time_out(struct mrd_sim_qp *qp)
@@ -178,10 +172,8 @@ static void time_out(struct mrd_sim_qp *qp)
     flows->ops->timeout(qp);
 }
 
-static void wake(void *arg)
+void mrd_sim_nic_timer(struct mrd_sim_nic *nic)
 {
-    struct mrd_sim_nic *nic = arg;
-
     while (nic->num_timers && nic->timers[0]->timer_ns <= now_ns(nic)) {
         struct mrd_sim_qp *qp = nic->timers[0];
 
@@ -195,18 +187,13 @@ static void wake(void *arg)
 
 /* ---------------------------------------------------------------------------------- queue pairs */
 
-void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows,
-                      struct mrd_sim_host *host,
-                      void (*receive)(void *nic, struct mrd_sim_packet *packet))
+void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows, uint32_t host)
 {
-    *nic = (struct mrd_sim_nic){
-        .flows = flows, .host = host, .model = {.receive = receive, .timer = wake, .arg = nic}};
-    mrd_sim_host_attach_model(host, &nic->model);
+    *nic = (struct mrd_sim_nic){.flows = flows, .host = host};
 }
 
 void mrd_sim_nic_fini(struct mrd_sim_nic *nic)
 {
-    mrd_sim_host_attach_model(nic->host, NULL);
     free(nic->timers);
     nic->timers = NULL;
 }

@@ -12,24 +12,19 @@
 #ifndef MRD_TRANSPORT_SIM_SIM_NIC_H
 #define MRD_TRANSPORT_SIM_SIM_NIC_H
 
-#include "transport/sim/sim_host.h"
 #include "transport/sim/sim_qp.h"
 
 struct mrd_sim_nic {
     struct mrd_sim_flows *flows;
-    struct mrd_sim_host *host; /* borrowed */
-    struct mrd_sim_model model;
+    uint32_t host;                               /* its number */
     struct mrd_sim_qp *ready_first, *ready_last; /* may send; in turn */
     struct mrd_sim_qp **timers;                  /* heap by timer_ns; owned */
     uint32_t num_timers, cap_timers;
     uint32_t num_qps;
-    uint64_t pair_idle_ns; /* without switches: when the last data packet has left */
+    uint64_t link_idle_ns; /* when the link of the last data packet has sent all up to it */
 };
 
-/* Takes the host. */
-void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows,
-                      struct mrd_sim_host *host,
-                      void (*receive)(void *nic, struct mrd_sim_packet *packet));
+void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows, uint32_t host);
 void mrd_sim_nic_fini(struct mrd_sim_nic *nic);
 /* Room for a queue pair more: 0 or -ENOMEM. */
 int mrd_sim_nic_add(struct mrd_sim_nic *nic);
@@ -39,5 +34,7 @@ void mrd_sim_nic_update(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp);
 void mrd_sim_nic_remove(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp);
 /* Send what can be sent now, and be woken for the rest. */
 void mrd_sim_nic_run(struct mrd_sim_nic *nic);
+/* The host's timer: expire what is due. */
+void mrd_sim_nic_timer(struct mrd_sim_nic *nic);
 
 #endif

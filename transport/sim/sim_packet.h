@@ -18,6 +18,15 @@
 enum {
     MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
     MRD_SIM_PACKET_CLASSES = 6,
+    /*
+     * What a datagram costs on an Ethernet wire beyond its bytes: preamble and start delimiter 8,
+     * MAC header 14, IPv4 20, UDP 8, check sequence 4, gap 12. Ours are longer than Ethernet's
+     * least frame, so nothing is padded.
+     */
+    MRD_SIM_WIRE_OVERHEAD_BYTES = 8 + 14 + 20 + 8 + 4 + 12,
+    /* As uet-htsim counts. */
+    MRD_SIM_HTSIM_DATA_BYTES = 64,
+    MRD_SIM_HTSIM_ACK_BYTES = 88,
 };
 
 struct mrd_sim_packet {
@@ -29,7 +38,7 @@ struct mrd_sim_packet {
     uint16_t path;       /* the sender's path number */
     uint8_t ecn;         /* enum mrd_ecn */
     bool urgent;         /* goes before what is not, where mrd_sim_attr.ack_priority says so */
-    bool broken;         /* corrupted, where data[] means nothing to the fabric: a model's packet */
+    bool broken; /* corrupted, for a reader that finds no checksum in data[]: a stack's packet */
     uint8_t size_class;
     uint32_t len;        /* of the datagram */
     uint32_t head_len;   /* at data[]; what is left of len lies at rest */

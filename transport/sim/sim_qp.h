@@ -11,7 +11,7 @@
 
 #include "transport/sim/sim_dcqcn.h"
 #include "transport/sim/sim_model.h"
-#include "transport/sim/sim_world.h"
+#include "transport/sim/sim_stack.h"
 
 struct mrd_sim_nic;
 struct mrd_sim_qp;
@@ -97,6 +97,7 @@ struct mrd_sim_qp_ops {
 /* All flows of a model. */
 struct mrd_sim_flows {
     struct mrd_sim *sim; /* borrowed */
+    uint32_t num_hosts;
     struct mrd_sim_flows_config config;
     struct mrd_sim_tune tune;
     const struct mrd_sim_qp_ops *ops;
@@ -119,8 +120,8 @@ extern const struct mrd_sim_qp_ops mrd_sim_rc, mrd_sim_irn;
 
 /* sim_configure.c: flows->sim is set, all else is zero. 0, or -EINVAL with mrd_error_set(). */
 int mrd_sim_flows_configure(struct mrd_sim_flows *flows, const struct mrd_sim_flows_config *config);
-/* At the sender: the packet goes out. */
-void mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn);
+/* At the sender: the packet goes out. When its link will have sent it. */
+uint64_t mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn);
 /* At the receiver: answer. */
 void mrd_sim_qp_respond(struct mrd_sim_qp *qp, enum mrd_sim_packet_kind kind, uint32_t sack);
 /* At the receiver: so many packets more are there in order. */

@@ -72,7 +72,7 @@ static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
         r->next = r->una;
     else if (r->una == una_before)
         return;
-    r->rto_from_ns = r->next > r->una ? qp->flows->sim->now_ns : MRD_SIM_NEVER;
+    r->rto_from_ns = r->next > r->una ? mrd_sim_now(qp->flows->sim) : MRD_SIM_NEVER;
 }
 
 static void timeout(struct mrd_sim_qp *qp)
