@@ -22,7 +22,7 @@ enum {
     FIRST_BYTES =
         4096 +
         98, /* the one packet of a short flow; the acks on a link are less than that together */
-    PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES,
+    PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES,
 };
 
 static const struct mrd_sim_topology topology = {
@@ -91,8 +91,8 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
 {
     /* A link that says anything is taken at its word: queues without limit. Its delay is its tier's. */
     struct mrd_sim_attr attr = {.seed = seed, .topology = &topology, .link = {.delay_ns = 1}};
-    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.seed = seed});
-    struct mrd_sim_flows_stats stats;
+    struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
+    struct model_flows_stats stats;
     unsigned flows = 0;
     struct loads l;
 
@@ -106,7 +106,7 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
     *last_ns = 0;
     for (uint32_t i = 0; i < HOSTS; i++)
         *last_ns = f->done_ns[i] > *last_ns ? f->done_ns[i] : *last_ns;
-    stats = mrd_sim_flows_get_stats(f->model);
+    stats = model_flows_get_stats(f->model);
     assert_int_equal(stats.retransmitted, 0);
     l = count_loads(f, packets == 1 ? FIRST_BYTES : packets * UINT64_C(4178));
     flows_destroy(f);

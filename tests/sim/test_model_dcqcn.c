@@ -6,18 +6,18 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "transport/sim/sim_dcqcn.h"
+#include "tools/sim/models/dcqcn.h"
 #include "transport/sim/sim_world.h"
 
-enum { PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES };
+enum { PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES };
 
 #define LINE_BPS 40e9
 
-static struct mrd_sim_dcqcn_limits paper_limits(void)
+static struct model_dcqcn_limits paper_limits(void)
 {
-    struct mrd_sim_dcqcn_limits limits;
+    struct model_dcqcn_limits limits;
 
-    assert_int_equal(mrd_sim_dcqcn_limits_init(&limits, &mrd_sim_tune_default.dcqcn, LINE_BPS), 0);
+    assert_int_equal(model_dcqcn_limits_init(&limits, &mrd_sim_tune_default.dcqcn, LINE_BPS), 0);
     return limits;
 }
 
@@ -30,89 +30,89 @@ static void assert_near(double value, double expected)
 /* ---------------------------------------------------------------------------------- arithmetic */
 
 /* Line rate until the first CNP, which halves it; alpha starts at 1 and moves by g. */
-static void mrd_sim_dcqcn_cnp__cuts(void **state)
+static void model_dcqcn_cnp__cuts(void **state)
 {
-    struct mrd_sim_dcqcn_limits limits = paper_limits();
-    struct mrd_sim_dcqcn d;
+    struct model_dcqcn_limits limits = paper_limits();
+    struct model_dcqcn d;
     (void)state;
 
-    mrd_sim_dcqcn_init(&d, &limits);
+    model_dcqcn_init(&d, &limits);
     for (unsigned i = 0; i < 10000; i++)
-        assert_int_equal(mrd_sim_dcqcn_sent(&d, &limits, 4178, 1000 * i), 0);
-    mrd_sim_dcqcn_cnp(&d, &limits, 1000000);
+        assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, 1000 * i), 0);
+    model_dcqcn_cnp(&d, &limits, 1000000);
     assert_near(d.rate_bps, 20e9);
     assert_near(d.target_bps, 40e9);
     assert_near(d.alpha, 1);
     /* 4178 bytes at 20 Gb/s */
-    assert_int_equal(mrd_sim_dcqcn_sent(&d, &limits, 4178, 1000000), 1671200);
+    assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, 1000000), 1671200);
 
     /* 54 us later: the timer has not fired. */
-    mrd_sim_dcqcn_cnp(&d, &limits, 1054000);
+    model_dcqcn_cnp(&d, &limits, 1054000);
     assert_near(d.rate_bps, 10e9);
     assert_near(d.target_bps, 20e9);
 
     /* 55 us later: alpha decayed once, and one step of recovery. */
-    mrd_sim_dcqcn_cnp(&d, &limits, 1109000);
+    model_dcqcn_cnp(&d, &limits, 1109000);
     assert_near(d.target_bps, 15e9);
     assert_near(d.rate_bps, 15e9 * (1 - (255. / 256) / 2));
     assert_near(d.alpha, (255. / 256) * (255. / 256) + 1. / 256);
 
     /* Never below the least. */
     for (unsigned i = 0; i < 100; i++)
-        mrd_sim_dcqcn_cnp(&d, &limits, 1109000);
+        model_dcqcn_cnp(&d, &limits, 1109000);
     assert_near(d.rate_bps, 100e6);
 }
 
 /* Steps of the timer: four halve the distance to the target, from the fifth on the target grows too. */
-static void mrd_sim_dcqcn_sent__timer_steps(void **state)
+static void model_dcqcn_sent__timer_steps(void **state)
 {
-    struct mrd_sim_dcqcn_limits limits = paper_limits();
+    struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
-    struct mrd_sim_dcqcn d;
+    struct model_dcqcn d;
     (void)state;
 
-    mrd_sim_dcqcn_init(&d, &limits);
-    mrd_sim_dcqcn_cnp(&d, &limits, 0);
-    mrd_sim_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_init(&d, &limits);
+    model_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_cnp(&d, &limits, 0);
     for (unsigned step = 1; step <= 12; step++) {
         if (step >= 5)
             goal += 40e6;
         rate = (rate + goal) / 2;
-        mrd_sim_dcqcn_sent(&d, &limits, 1, step * 55000 - 1);
+        model_dcqcn_sent(&d, &limits, 1, step * 55000 - 1);
         assert_true(d.rate_bps < rate);
-        mrd_sim_dcqcn_sent(&d, &limits, 1, step * 55000);
+        model_dcqcn_sent(&d, &limits, 1, step * 55000);
         assert_near(d.rate_bps, rate);
         assert_near(d.target_bps, goal);
     }
 }
 
 /* Steps by bytes count as those of the timer do; when both are past F, the target grows fast. */
-static void mrd_sim_dcqcn_sent__byte_steps(void **state)
+static void model_dcqcn_sent__byte_steps(void **state)
 {
-    struct mrd_sim_dcqcn_limits limits = paper_limits();
+    struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
-    struct mrd_sim_dcqcn d;
+    struct model_dcqcn d;
     (void)state;
 
-    mrd_sim_dcqcn_init(&d, &limits);
-    mrd_sim_dcqcn_cnp(&d, &limits, 0);
-    mrd_sim_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_init(&d, &limits);
+    model_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_cnp(&d, &limits, 0);
     for (unsigned step = 1; step <= 6; step++) {
         if (step >= 5)
             goal += 40e6;
         rate = (rate + goal) / 2;
         for (unsigned i = 0; i < 2500; i++)
-            mrd_sim_dcqcn_sent(&d, &limits, 4000, 0);
+            model_dcqcn_sent(&d, &limits, 4000, 0);
         assert_near(d.rate_bps, rate);
     }
     for (unsigned step = 1; step <= 8; step++) {
         goal += step > 5 ? 400e6 : 40e6;
         rate = (rate + goal) / 2;
-        mrd_sim_dcqcn_sent(&d, &limits, 1, step * 55000);
+        model_dcqcn_sent(&d, &limits, 1, step * 55000);
         assert_near(d.rate_bps, rate);
     }
     /* In the end line rate, and no pacing. */
-    assert_int_equal(mrd_sim_dcqcn_sent(&d, &limits, 4178, SEC_NS), 0);
+    assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, SEC_NS), 0);
     assert_near(d.rate_bps, LINE_BPS);
 }
 
@@ -200,7 +200,7 @@ static void dcqcn_flows__fair_and_short(void **state)
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned num = cases[i].flows;
         struct flows *f =
-            flows_create(&attr, &(struct mrd_sim_flows_config){
+            flows_create(&attr, &(struct model_flows_config){
                                     .transport = cases[i].transport, .dcqcn = true, .tune = &tune});
         struct shares s = share(f, num, 50 * MSEC_NS, 250 * MSEC_NS);
 
@@ -213,7 +213,7 @@ static void dcqcn_flows__fair_and_short(void **state)
                        "flow %u of %u: %g of %g b/s", j, num, s.bps[j], s.total_bps);
         test_check(attr.seed, s.queue_avg_bytes < 150000 && s.queue_max_bytes < 250000,
                    "queue of %g bytes, at most %g", s.queue_avg_bytes, s.queue_max_bytes);
-        assert_int_equal(mrd_sim_flows_get_stats(f->model).timeouts, 0);
+        assert_int_equal(model_flows_get_stats(f->model).timeouts, 0);
         flows_destroy(f);
     }
 }
@@ -223,13 +223,13 @@ static void dcqcn_flows__off(void **state)
 {
     struct mrd_sim_attr attr = marking_attr();
     struct mrd_sim_tune tune = wide_tune();
-    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.tune = &tune});
+    struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
     struct shares s = share(f, 2, 10 * MSEC_NS, 20 * MSEC_NS);
     (void)state;
 
     assert_true(s.queue_avg_bytes > 2 * 4000 * 4178.);
     assert_int_equal(bottleneck(f->sim)->stats.ce, 0);
-    assert_int_equal(mrd_sim_flows_get_stats(f->model).cnps, 0);
+    assert_int_equal(model_flows_get_stats(f->model).cnps, 0);
     flows_destroy(f);
 }
 
@@ -244,9 +244,9 @@ static void dcqcn_flows__cnps_spaced(void **state)
 
     attr.link.ecn_min_bytes = 0;
     attr.link.ecn_max_bytes = 1; /* every packet that finds another */
-    f = flows_create(&attr, &(struct mrd_sim_flows_config){.dcqcn = true, .tune = &tune});
+    f = flows_create(&attr, &(struct model_flows_config){.dcqcn = true, .tune = &tune});
     share(f, 4, 0, 4990 * USEC_NS);
-    cnps = mrd_sim_flows_get_stats(f->model).cnps;
+    cnps = model_flows_get_stats(f->model).cnps;
     assert_true(bottleneck(f->sim)->stats.ce > 3 * cnps);
     assert_in_range(cnps, 20, 4 * 100);
     flows_destroy(f);
@@ -260,7 +260,7 @@ static void dcqcn_flows__lone(void **state)
     (void)state;
 
     for (unsigned i = 0; i < 2; i++) {
-        struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.dcqcn = i});
+        struct flows *f = flows_create(&attr, &(struct model_flows_config){.dcqcn = i});
 
         flows_start(f, 0, 0, 13, 5000 * (uint64_t)PAYLOAD);
         flows_finish(f, 1, 10 * MSEC_NS);
@@ -273,9 +273,9 @@ static void dcqcn_flows__lone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_dcqcn_cnp__cuts),
-        cmocka_unit_test(mrd_sim_dcqcn_sent__timer_steps),
-        cmocka_unit_test(mrd_sim_dcqcn_sent__byte_steps),
+        cmocka_unit_test(model_dcqcn_cnp__cuts),
+        cmocka_unit_test(model_dcqcn_sent__timer_steps),
+        cmocka_unit_test(model_dcqcn_sent__byte_steps),
         cmocka_unit_test(dcqcn_flows__fair_and_short),
         cmocka_unit_test(dcqcn_flows__off),
         cmocka_unit_test(dcqcn_flows__cnps_spaced),

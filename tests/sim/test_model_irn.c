@@ -8,7 +8,7 @@
 #define RATE_BPS 100e9
 
 enum {
-    PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES,
+    PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES,
     LINK_NS = 5000,
     ROUNDING_NS = 16, /* a nanosecond a hop each way */
 };
@@ -18,22 +18,22 @@ static const struct mrd_sim_attr pair = {
     .links = 1,
     .link = {.rate_bps = 100000000000, .delay_ns = LINK_NS, .queue_bytes = 1 << 20}};
 
-static struct mrd_sim_flows_stats stats_of(const struct flows *f)
+static struct model_flows_stats stats_of(const struct flows *f)
 {
-    return mrd_sim_flows_get_stats(f->model);
+    return model_flows_get_stats(f->model);
 }
 
 static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune)
 {
-    return flows_create(attr, &(struct mrd_sim_flows_config){.transport = "irn", .tune = tune});
+    return flows_create(attr, &(struct model_flows_config){.transport = "irn", .tune = tune});
 }
 
 /* A lone flow of full packets over equal links, all of one length: its bytes in a row, the way there and the ack. */
 static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
 {
     uint64_t wire = (uint64_t)(packets + hops - 1) *
-                        mrd_sim_flows_wire_bytes(f->model, (uint64_t)packets * PAYLOAD, 0) +
-                    (uint64_t)hops * mrd_sim_flows_ack_bytes(f->model);
+                        model_flows_wire_bytes(f->model, (uint64_t)packets * PAYLOAD, 0) +
+                    (uint64_t)hops * model_flows_ack_bytes(f->model);
 
     return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
@@ -46,9 +46,9 @@ static void irn_wire_bytes__ethernet(void **state)
     struct flows *f = irn_create(&pair, NULL);
     (void)state;
 
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
-    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
+    assert_int_equal(model_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
     flows_destroy(f);
 }
 
@@ -92,7 +92,7 @@ static void irn_window__bounds_queue(void **state)
     for (uint32_t i = 0; i < 8; i++)
         flows_start(f, i, i + 1, 0, bytes);
     flows_finish(f, 8, 10 * MSEC_NS);
-    wire_ns = flows_wire_ns(8 * 500ull * mrd_sim_flows_wire_bytes(f->model, bytes, 1), RATE_BPS);
+    wire_ns = flows_wire_ns(8 * 500ull * model_flows_wire_bytes(f->model, bytes, 1), RATE_BPS);
     assert_int_equal(stats_of(f).retransmitted, 0);
     for (uint32_t i = 0; i < 8; i++)
         assert_true(f->done_ns[i] <= wire_ns + 15 * USEC_NS);
@@ -164,14 +164,14 @@ static void irn_rto__follows_fabric(void **state)
 {
     struct mrd_sim_attr attr = pair;
     struct flows *f = irn_create(&attr, NULL);
-    uint64_t rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    uint64_t rtt_ns = model_flows_base_rtt_ns(f->model);
     (void)state;
 
-    assert_in_range(mrd_sim_flows_rto_ns(f->model), rtt_ns + 83886, rtt_ns + 83887);
+    assert_in_range(model_flows_rto_ns(f->model), rtt_ns + 83886, rtt_ns + 83887);
     flows_destroy(f);
     attr.link.queue_bytes = 0;
     f = irn_create(&attr, NULL);
-    assert_int_equal(mrd_sim_flows_rto_ns(f->model), 320000);
+    assert_int_equal(model_flows_rto_ns(f->model), 320000);
     flows_destroy(f);
 }
 
@@ -185,7 +185,7 @@ static void irn_loss__twice(void **state)
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    second = mrd_sim_flows_window(f->model) + 2; /* sent again after about a window */
+    second = model_flows_window(f->model) + 2; /* sent again after about a window */
     flows_destroy(f);
 
     /* All of a stretch in which it must be, but for what tells of it. */
@@ -196,8 +196,8 @@ static void irn_loss__twice(void **state)
     flows_finish(f, 1, 10 * MSEC_NS);
     assert_in_range(stats_of(f).timeouts, 1, 2);
     assert_in_range(stats_of(f).retransmitted, 5, 8);
-    assert_in_range(f->done_ns[0], mrd_sim_flows_rto_ns(f->model),
-                    2 * mrd_sim_flows_rto_ns(f->model) + lone_ns(f, 500, 1, LINK_NS));
+    assert_in_range(f->done_ns[0], model_flows_rto_ns(f->model),
+                    2 * model_flows_rto_ns(f->model) + lone_ns(f, 500, 1, LINK_NS));
     flows_destroy(f);
 }
 
@@ -217,7 +217,7 @@ static void irn_loss__of_acks(void **state)
 }
 
 static double goodput(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune,
-                      struct mrd_sim_flows_stats *stats)
+                      struct model_flows_stats *stats)
 {
     enum { PACKETS = 20000 };
     struct flows *f = irn_create(attr, tune);
@@ -240,7 +240,7 @@ static void irn_goodput__random_loss(void **state)
     assert_int_equal(mrd_sim_tune_set(&narrow, "irn.range_windows", 1), 0);
     for (unsigned i = 0; i < 8; i++) {
         struct mrd_sim_attr attr = pair;
-        struct mrd_sim_flows_stats stats;
+        struct model_flows_stats stats;
 
         attr.seed = test_seed() + i;
         attr.loss_ppb = 10000000;

@@ -8,12 +8,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "transport/sim/sim_host.h"
-
 #define RATE_BPS 100e9
 
 enum {
-    PAYLOAD = MRD_SIM_FLOW_PAYLOAD_BYTES,
+    PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES,
     LINK_NS = 1000,
     TREE_HOPS = 4,
     ROUNDING_NS = 16, /* a nanosecond a hop each way */
@@ -24,9 +22,9 @@ static const struct mrd_sim_attr pair = {
     .links = 1,
     .link = {.rate_bps = 100000000000, .delay_ns = 5000, .queue_bytes = 1 << 20}};
 
-static struct mrd_sim_flows_stats stats_of(const struct flows *f)
+static struct model_flows_stats stats_of(const struct flows *f)
 {
-    return mrd_sim_flows_get_stats(f->model);
+    return model_flows_get_stats(f->model);
 }
 
 static struct mrd_sim_attr tree_attr(uint64_t seed)
@@ -41,9 +39,9 @@ static struct mrd_sim_attr tree_attr(uint64_t seed)
 static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
 {
     uint64_t bytes = (uint64_t)packets * PAYLOAD;
-    uint64_t wire = (uint64_t)hops * mrd_sim_flows_wire_bytes(f->model, bytes, 0) +
-                    (uint64_t)(packets - 1) * mrd_sim_flows_wire_bytes(f->model, bytes, 1) +
-                    (uint64_t)hops * mrd_sim_flows_ack_bytes(f->model);
+    uint64_t wire = (uint64_t)hops * model_flows_wire_bytes(f->model, bytes, 0) +
+                    (uint64_t)(packets - 1) * model_flows_wire_bytes(f->model, bytes, 1) +
+                    (uint64_t)hops * model_flows_ack_bytes(f->model);
 
     return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
@@ -51,23 +49,23 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 /* ------------------------------------------------------------------------------------ no losses */
 
 /* Bytes of RoCEv2 on Ethernet: BTH 12 and ICRC 4 in each, RETH 16 in the first, AETH 4 in an ack. */
-static void mrd_sim_flows_wire_bytes__ethernet_and_htsim(void **state)
+static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
 {
     struct mrd_sim_attr htsim = pair;
     struct flows *f = flows_create(&pair, NULL);
     (void)state;
 
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 2), 10000 - 8192 + 66 + 12 + 4);
-    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 2), 10000 - 8192 + 66 + 12 + 4);
+    assert_int_equal(model_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
     flows_destroy(f);
 
     htsim.wire_overhead = MRD_SIM_WIRE_HTSIM;
     f = flows_create(&htsim, NULL);
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 0), 4096 + 64);
-    assert_int_equal(mrd_sim_flows_wire_bytes(f->model, 10000, 1), 4096 + 64);
-    assert_int_equal(mrd_sim_flows_ack_bytes(f->model), 88);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 64);
+    assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 64);
+    assert_int_equal(model_flows_ack_bytes(f->model), 88);
     flows_destroy(f);
 }
 
@@ -98,7 +96,7 @@ static void rc_lone_flow__line_rate(void **state)
 }
 
 /* The base RTT is that of one packet and its ack between the hosts furthest apart. */
-static void mrd_sim_flows_base_rtt_ns__measured(void **state)
+static void model_flows_base_rtt_ns__measured(void **state)
 {
     struct mrd_sim_attr attr = tree_attr(1);
     struct flows *f = flows_create(&attr, NULL);
@@ -107,7 +105,7 @@ static void mrd_sim_flows_base_rtt_ns__measured(void **state)
 
     flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
     flows_finish(f, 1, MSEC_NS);
-    rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    rtt_ns = model_flows_base_rtt_ns(f->model);
     assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
     flows_destroy(f);
 }
@@ -137,11 +135,11 @@ static void rc_window__limits(void **state)
     (void)state;
 
     assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", 8), 0);
-    f = flows_create(&pair, &(struct mrd_sim_flows_config){.tune = &tune});
-    assert_int_equal(mrd_sim_flows_window(f->model), 8);
+    f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
+    assert_int_equal(model_flows_window(f->model), 8);
     flows_start(f, 0, 0, 1, 800 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    rtt_ns = mrd_sim_flows_base_rtt_ns(f->model);
+    rtt_ns = model_flows_base_rtt_ns(f->model);
     /* Acks come for four packets, so a round trip begins when the fourth has left. */
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
     flows_destroy(f);
@@ -166,7 +164,7 @@ static void rc_turns__round_robin(void **state)
 }
 
 struct chain {
-    struct mrd_sim_flows *model;
+    struct model_flows *model;
     uint32_t done;
 };
 
@@ -178,11 +176,11 @@ static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
     assert_int_equal(flow, c->done);
     c->done++;
     if (c->done < 1000)
-        assert_int_equal(mrd_sim_flows_start(c->model, c->done, 0, 1, 5 * PAYLOAD), 0);
+        assert_int_equal(model_flows_start(c->model, c->done, 0, 1, 5 * PAYLOAD), 0);
 }
 
 /* A flow may be started when another ends; its place is used again, and stray packets of the other are nobody's. */
-static void mrd_sim_flows_start__from_done(void **state)
+static void model_flows_start__from_done(void **state)
 {
     struct mrd_sim_attr attr = pair;
     struct chain c = {0};
@@ -192,13 +190,12 @@ static void mrd_sim_flows_start__from_done(void **state)
     attr.link.jitter_ns = 3000; /* the copy may come much later */
     struct mrd_sim *sim = mrd_sim_create(&attr);
 
-    c.model =
-        mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){.done = chain_done, .arg = &c});
+    c.model = model_flows_create(sim, &(struct model_flows_config){.done = chain_done, .arg = &c});
     assert_non_null(c.model);
-    assert_int_equal(mrd_sim_flows_start(c.model, 0, 0, 1, 5 * PAYLOAD), 0);
+    assert_int_equal(model_flows_start(c.model, 0, 0, 1, 5 * PAYLOAD), 0);
     mrd_sim_run_until(sim, 1000 * MSEC_NS);
     assert_int_equal(c.done, 1000);
-    mrd_sim_flows_destroy(c.model);
+    model_flows_destroy(c.model);
     mrd_sim_destroy(sim);
 }
 
@@ -225,7 +222,7 @@ static void rc_path__one_a_flow(void **state)
 static uint64_t two_flows_ns(uint64_t seed, unsigned *ways)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
-    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.seed = seed});
+    struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
     uint64_t ns;
 
     flows_start(f, 0, 0, 4, 1000 * PAYLOAD);
@@ -266,7 +263,7 @@ static void rc_path__deterministic(void **state)
 
     attr.loss_ppb = 1000000;
     for (unsigned run = 0; run < 2; run++) {
-        struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.seed = 7});
+        struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = 7});
 
         for (uint32_t i = 0; i < 16; i++)
             flows_start(f, i, i, (i + 5) % 16, 200 * PAYLOAD);
@@ -284,7 +281,7 @@ static void rc_path__deterministic(void **state)
 static void rc_loss__one_nak_a_gap(void **state)
 {
     struct flows *f = flows_create(&pair, NULL);
-    struct mrd_sim_flows_stats stats;
+    struct model_flows_stats stats;
     uint64_t lone;
     (void)state;
 
@@ -297,8 +294,8 @@ static void rc_loss__one_nak_a_gap(void **state)
     assert_int_equal(stats.timeouts, 0);
     assert_int_equal(stats.spurious, 0);
     assert_int_equal(stats.retransmitted, stats.out_of_order + 1);
-    assert_in_range(stats.retransmitted, mrd_sim_flows_window(f->model) - 5,
-                    mrd_sim_flows_window(f->model));
+    assert_in_range(stats.retransmitted, model_flows_window(f->model) - 5,
+                    model_flows_window(f->model));
     assert_in_range(f->done_ns[0], lone + 10 * USEC_NS, lone + 13 * USEC_NS); /* a round trip */
     flows_destroy(f);
 }
@@ -336,7 +333,7 @@ static void rc_loss__last_packet(void **state)
 
     for (int direction = 0; direction < 2; direction++) {
         struct flows *f = flows_create(&pair, NULL);
-        uint64_t rto_ns = mrd_sim_flows_rto_ns(f->model);
+        uint64_t rto_ns = model_flows_rto_ns(f->model);
 
         assert_int_equal(rto_ns, 524288);
         assert_int_equal(
@@ -413,7 +410,7 @@ enum { GO_BACK_CASES = sizeof(go_back_cases) / sizeof(go_back_cases[0]), GO_BACK
 
 /* A long flow over a path whose BDP is just the window, all packets of it lost alike: its share of the line. */
 static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
-                      struct mrd_sim_flows_stats *stats)
+                      struct model_flows_stats *stats)
 {
     struct mrd_sim_tune tune = mrd_sim_tune_default;
     struct mrd_sim_attr attr = pair;
@@ -425,7 +422,7 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
     assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", c->window_packets), 0);
     assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", rto_ns / 1e3), 0);
 
-    struct flows *f = flows_create(&attr, &(struct mrd_sim_flows_config){.tune = &tune});
+    struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
 
     flows_start(f, 0, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD);
     flows_finish(f, 1, SEC_NS);
@@ -450,7 +447,7 @@ static void rc_go_back__theory(void **state)
     for (unsigned i = 0; i < GO_BACK_CASES; i++) {
         const struct go_back *c = &go_back_cases[i];
         uint64_t seed = test_seed() + i;
-        struct mrd_sim_flows_stats stats;
+        struct model_flows_stats stats;
         double theory = go_back_theory(c);
         double goodput = go_back(c, seed, 2 * c->window_packets * PACKET_NS, &stats);
 
@@ -472,7 +469,7 @@ static void rc_go_back__timeouts(void **state)
     for (unsigned i = 0; i < GO_BACK_CASES; i++) {
         const struct go_back *c = &go_back_cases[i];
         uint64_t seed = test_seed() + i;
-        struct mrd_sim_flows_stats stats;
+        struct model_flows_stats stats;
         double rto_ns = mrd_sim_tune_default.rc.rto_us * 1e3;
         double goodput = go_back(c, seed, rto_ns, &stats);
         double expected = 2 * c->loss * c->loss * GO_BACK_PACKETS;
@@ -492,36 +489,36 @@ static void rc_go_back__timeouts(void **state)
 
 /* -------------------------------------------------------------------------------- configuration */
 
-static void mrd_sim_flows_create__refuses(void **state)
+static void model_flows_create__refuses(void **state)
 {
-    static const struct mrd_sim_flows_config bad[] = {{.transport = "tcp"},
-                                                      {.payload_bytes = 2 << 20}};
+    static const struct model_flows_config bad[] = {{.transport = "tcp"},
+                                                    {.payload_bytes = 2 << 20}};
     static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
     struct mrd_sim *sim = mrd_sim_create(&pair);
-    struct mrd_sim_flows *model;
+    struct model_flows *model;
     (void)state;
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_null(mrd_sim_flows_create(sim, &bad[i]));
+        assert_null(model_flows_create(sim, &bad[i]));
         assert_int_equal(errno, EINVAL);
     }
     for (unsigned i = 0; i < sizeof(bad_zero) / sizeof(bad_zero[0]); i++) {
         struct mrd_sim_tune tune = mrd_sim_tune_default;
 
         assert_int_equal(mrd_sim_tune_set(&tune, bad_zero[i], 0), 0);
-        assert_null(mrd_sim_flows_create(
-            sim, &(struct mrd_sim_flows_config){.dcqcn = true, .tune = &tune}));
+        assert_null(
+            model_flows_create(sim, &(struct model_flows_config){.dcqcn = true, .tune = &tune}));
     }
-    model = mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0});
+    model = model_flows_create(sim, &(struct model_flows_config){0});
     assert_non_null(model);
-    assert_null(mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0})); /* hosts in use */
-    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 0, 1), -EINVAL);
-    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 2, 1), -EINVAL);
-    assert_int_equal(mrd_sim_flows_start(model, 0, 0, 1, UINT64_C(1) << 62), -EINVAL);
-    mrd_sim_flows_destroy(model);
-    model = mrd_sim_flows_create(sim, &(struct mrd_sim_flows_config){0});
+    assert_null(model_flows_create(sim, &(struct model_flows_config){0})); /* hosts in use */
+    assert_int_equal(model_flows_start(model, 0, 0, 0, 1), -EINVAL);
+    assert_int_equal(model_flows_start(model, 0, 0, 2, 1), -EINVAL);
+    assert_int_equal(model_flows_start(model, 0, 0, 1, UINT64_C(1) << 62), -EINVAL);
+    model_flows_destroy(model);
+    model = model_flows_create(sim, &(struct model_flows_config){0});
     assert_non_null(model); /* given back */
-    mrd_sim_flows_destroy(model);
+    model_flows_destroy(model);
     mrd_sim_destroy(sim);
 }
 
@@ -548,13 +545,13 @@ static void mrd_sim_tune_set__by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_flows_wire_bytes__ethernet_and_htsim),
+        cmocka_unit_test(model_flows_wire_bytes__ethernet_and_htsim),
         cmocka_unit_test(rc_lone_flow__line_rate),
-        cmocka_unit_test(mrd_sim_flows_base_rtt_ns__measured),
+        cmocka_unit_test(model_flows_base_rtt_ns__measured),
         cmocka_unit_test(rc_ack__coalesced),
         cmocka_unit_test(rc_window__limits),
         cmocka_unit_test(rc_turns__round_robin),
-        cmocka_unit_test(mrd_sim_flows_start__from_done),
+        cmocka_unit_test(model_flows_start__from_done),
         cmocka_unit_test(rc_path__one_a_flow),
         cmocka_unit_test(rc_path__collisions),
         cmocka_unit_test(rc_path__deterministic),
@@ -565,7 +562,7 @@ int main(void)
         cmocka_unit_test(rc_corruption__is_loss),
         cmocka_unit_test(rc_go_back__theory),
         cmocka_unit_test(rc_go_back__timeouts),
-        cmocka_unit_test(mrd_sim_flows_create__refuses),
+        cmocka_unit_test(model_flows_create__refuses),
         cmocka_unit_test(mrd_sim_tune_set__by_name),
     };
 

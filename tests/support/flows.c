@@ -35,10 +35,9 @@ static void received(void *arg, uint32_t flow, uint64_t bytes, uint64_t now_ns)
     assert_true(f->received[flow] <= f->bytes[flow]);
 }
 
-struct flows *flows_create(const struct mrd_sim_attr *attr,
-                           const struct mrd_sim_flows_config *config)
+struct flows *flows_create(const struct mrd_sim_attr *attr, const struct model_flows_config *config)
 {
-    struct mrd_sim_flows_config copy = config ? *config : (struct mrd_sim_flows_config){0};
+    struct model_flows_config copy = config ? *config : (struct model_flows_config){0};
     struct flows *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
@@ -47,14 +46,14 @@ struct flows *flows_create(const struct mrd_sim_attr *attr,
     copy.arg = f;
     f->sim = mrd_sim_create(attr);
     assert_non_null(f->sim);
-    f->model = mrd_sim_flows_create(f->sim, &copy);
+    f->model = model_flows_create(f->sim, &copy);
     assert_non_null(f->model);
     return f;
 }
 
 void flows_destroy(struct flows *f)
 {
-    mrd_sim_flows_destroy(f->model);
+    model_flows_destroy(f->model);
     mrd_sim_destroy(f->sim);
     free(f);
 }
@@ -63,7 +62,7 @@ void flows_start(struct flows *f, uint32_t flow, uint32_t src, uint32_t dst, uin
 {
     assert_true(flow < FLOWS_MAX);
     f->bytes[flow] = bytes;
-    assert_int_equal(mrd_sim_flows_start(f->model, flow, src, dst, bytes), 0);
+    assert_int_equal(model_flows_start(f->model, flow, src, dst, bytes), 0);
 }
 
 void flows_finish(struct flows *f, unsigned num, uint64_t budget_ns)

@@ -7,13 +7,13 @@
 #ifndef MRD_TESTS_SUPPORT_FLOWS_H
 #define MRD_TESTS_SUPPORT_FLOWS_H
 
-#include "transport/sim/sim_model.h"
+#include "tools/sim/models/flows.h"
 
 enum { FLOWS_MAX = 1024 };
 
 struct flows {
     struct mrd_sim *sim;
-    struct mrd_sim_flows *model;
+    struct model_flows *model;
     uint64_t bytes[FLOWS_MAX];    /* of each flow */
     uint64_t received[FLOWS_MAX]; /* in order */
     uint64_t done_ns[FLOWS_MAX];  /* 0: not yet */
@@ -25,7 +25,7 @@ extern const struct mrd_sim_topology flows_leaf_spine;
 
 /* config: NULL: rc with the defaults. Its callbacks are taken. */
 struct flows *flows_create(const struct mrd_sim_attr *attr,
-                           const struct mrd_sim_flows_config *config);
+                           const struct model_flows_config *config);
 void flows_destroy(struct flows *f);
 void flows_start(struct flows *f, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes);
 /* Run until `num` flows are over, each with all its bytes; later than budget_ns fails the test. */

@@ -10,7 +10,7 @@
 
 #include "core/tune.h"
 #include "mrd/sim.h"
-#include "transport/sim/sim_tune.h"
+#include "tools/sim/models/tune.h"
 
 enum {
     SIMX_NAME_BYTES = 16,

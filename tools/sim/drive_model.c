@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "tools/sim/drive.h"
-#include "transport/sim/sim_model.h"
+#include "tools/sim/models/flows.h"
 
 struct simx_drive {
     struct simx_drive_env env;
-    struct mrd_sim_flows *flows;
+    struct model_flows *flows;
     uint64_t *flow_bytes; /* received in order, a flow */
     uint64_t *host_bytes; /* the same, a host */
 };
@@ -37,7 +37,7 @@ static void received(void *arg, uint32_t flow, uint64_t bytes, uint64_t now_ns)
 static void model_close(struct simx_drive *d)
 {
     if (d->flows)
-        mrd_sim_flows_destroy(d->flows);
+        model_flows_destroy(d->flows);
     free(d->flow_bytes);
     free(d->host_bytes);
     free(d);
@@ -55,16 +55,16 @@ static struct simx_drive *model_open(const struct simx_drive_env *env, char *err
     d->host_bytes = calloc(env->cm->nodes, sizeof(*d->host_bytes));
     if (!d->flow_bytes || !d->host_bytes)
         goto no_memory;
-    d->flows = mrd_sim_flows_create(env->sim, &(struct mrd_sim_flows_config){
-                                                  .transport = config->transport,
-                                                  .dcqcn = strcmp(config->cc, "dcqcn") == 0,
-                                                  .payload_bytes = config->payload_bytes,
-                                                  .seed = config->seed,
-                                                  .tune = &config->model_tune,
-                                                  .done = done,
-                                                  .received = received,
-                                                  .arg = d,
-                                              });
+    d->flows = model_flows_create(env->sim, &(struct model_flows_config){
+                                                .transport = config->transport,
+                                                .dcqcn = strcmp(config->cc, "dcqcn") == 0,
+                                                .payload_bytes = config->payload_bytes,
+                                                .seed = config->seed,
+                                                .tune = &config->model_tune,
+                                                .done = done,
+                                                .received = received,
+                                                .arg = d,
+                                            });
     if (d->flows)
         return d;
     snprintf(error, len, "%s", mrd_last_error());
@@ -82,12 +82,12 @@ static int model_start(struct simx_drive *d, uint32_t flow)
 {
     const struct simx_flow *what = &d->env.cm->flows[flow];
 
-    return mrd_sim_flows_start(d->flows, flow, what->src, what->dst, what->bytes);
+    return model_flows_start(d->flows, flow, what->src, what->dst, what->bytes);
 }
 
 static void model_totals(struct simx_drive *d, struct simx_totals *totals)
 {
-    struct mrd_sim_flows_stats stats = mrd_sim_flows_get_stats(d->flows);
+    struct model_flows_stats stats = model_flows_get_stats(d->flows);
 
     *totals = (struct simx_totals){
         .packets = stats.packets,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/sim/sim_tune.h"
+#include "tools/sim/models/tune.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/sim/sim_dcqcn.h"
+#include "tools/sim/models/dcqcn.h"
 
 #include <errno.h>
 
@@ -7,10 +7,10 @@
 #define PS_PER_S  1e12
 #define ALPHA_MIN 1e-9 /* as good as none */
 
-int mrd_sim_dcqcn_limits_init(struct mrd_sim_dcqcn_limits *limits,
-                              const struct mrd_sim_tune_dcqcn *tune, double line_bps)
+int model_dcqcn_limits_init(struct model_dcqcn_limits *limits,
+                            const struct mrd_sim_tune_dcqcn *tune, double line_bps)
 {
-    *limits = (struct mrd_sim_dcqcn_limits){
+    *limits = (struct model_dcqcn_limits){
         .tune = tune,
         .line_bps = line_bps,
         .min_bps = tune->min_mbps * MBPS < line_bps ? tune->min_mbps * MBPS : line_bps,
@@ -26,14 +26,14 @@ int mrd_sim_dcqcn_limits_init(struct mrd_sim_dcqcn_limits *limits,
     return 0;
 }
 
-void mrd_sim_dcqcn_init(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits)
+void model_dcqcn_init(struct model_dcqcn *d, const struct model_dcqcn_limits *limits)
 {
-    *d = (struct mrd_sim_dcqcn){
+    *d = (struct model_dcqcn){
         .rate_bps = limits->line_bps, .target_bps = limits->line_bps, .alpha = 1};
 }
 
 /* A step of the timer or the byte counter: halfway to the target, which grows after F steps. */
-static void increase(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits)
+static void increase(struct model_dcqcn *d, const struct model_dcqcn_limits *limits)
 {
     uint32_t most = d->timer_steps > d->byte_steps ? d->timer_steps : d->byte_steps;
     uint32_t least = d->timer_steps > d->byte_steps ? d->byte_steps : d->timer_steps;
@@ -50,7 +50,7 @@ static void increase(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits 
         d->rate_bps = limits->line_bps;
 }
 
-static void catch_up(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits,
+static void catch_up(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
                      uint64_t now_ns)
 {
     while (d->alpha_at_ns <= now_ns && d->alpha > ALPHA_MIN) {
@@ -64,8 +64,8 @@ static void catch_up(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits 
     }
 }
 
-void mrd_sim_dcqcn_cnp(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits,
-                       uint64_t now_ns)
+void model_dcqcn_cnp(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+                     uint64_t now_ns)
 {
     double gain = limits->tune->gain;
 
@@ -83,8 +83,8 @@ void mrd_sim_dcqcn_cnp(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limit
     d->timer_at_ns = now_ns + limits->timer_ns;
 }
 
-uint64_t mrd_sim_dcqcn_sent(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits,
-                            uint32_t wire_bytes, uint64_t now_ns)
+uint64_t model_dcqcn_sent(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+                          uint32_t wire_bytes, uint64_t now_ns)
 {
     if (!d->is_limited)
         return 0;

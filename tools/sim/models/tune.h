@@ -2,13 +2,13 @@
 /*
  * The constants of the models of other transports, declared once: X(part, name, default, what it is).
  *
- * Copy mrd_sim_tune_default, mrd_sim_tune_set() what differs, and give the copy to mrd_sim_flows_create(). Only what is
- * no number at all is refused there; what the models cannot work with, mrd_sim_flows_create() refuses.
+ * Copy mrd_sim_tune_default, mrd_sim_tune_set() what differs, and give the copy to model_flows_create(). Only what is
+ * no number at all is refused there; what the models cannot work with, model_flows_create() refuses.
  *
  * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
  */
-#ifndef MRD_TRANSPORT_SIM_SIM_TUNE_H
-#define MRD_TRANSPORT_SIM_SIM_TUNE_H
+#ifndef MODELS_TUNE_H
+#define MODELS_TUNE_H
 
 #include "core/tune.h"
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/sim/models/qp.h"
 #include "transport/backend.h"
-#include "transport/sim/sim_qp.h"
 
 enum {
     PAYLOAD_MAX = 1 << 20,
@@ -15,12 +15,12 @@ enum {
 
 #define NS_PER_S 1e9
 
-static const struct mrd_sim_qp_ops *const transports[] = {&mrd_sim_rc, &mrd_sim_irn};
+static const struct model_qp_ops *const transports[] = {&model_rc, &model_irn};
 
 enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
 
 /* 0: in the tune: the BDP of the longest path, and what an ack may wait for. */
-static uint32_t window_of(const struct mrd_sim_flows *flows, double packets, double line_bps)
+static uint32_t window_of(const struct model_flows *flows, double packets, double line_bps)
 {
     if (packets > 0)
         return mrd_tune_count(packets);
@@ -32,23 +32,23 @@ static uint32_t window_of(const struct mrd_sim_flows *flows, double packets, dou
     return mrd_tune_count((double)flows->base_rtt_ns / packet_ns) + 1 + flows->ack_packets;
 }
 
-static void set_bytes(struct mrd_sim_flows *flows)
+static void set_bytes(struct model_flows *flows)
 {
-    const struct mrd_sim_qp_ops *ops = flows->ops;
+    const struct model_qp_ops *ops = flows->ops;
 
     if (mrd_sim_stack_attr(flows->sim)->wire_overhead == MRD_SIM_WIRE_HTSIM) {
         flows->wire_data = MRD_SIM_HTSIM_DATA_BYTES;
-        for (unsigned i = 0; i < MRD_SIM_KINDS; i++)
+        for (unsigned i = 0; i < MODEL_KINDS; i++)
             flows->wire_control[i] = MRD_SIM_HTSIM_ACK_BYTES;
         return;
     }
     flows->wire_data = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->data_bytes;
     flows->wire_first = ops->first_bytes;
-    for (unsigned i = 0; i < MRD_SIM_KINDS; i++)
+    for (unsigned i = 0; i < MODEL_KINDS; i++)
         flows->wire_control[i] = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->control_bytes[i];
 }
 
-static void set_irn_rto(struct mrd_sim_flows *flows, double line_bps)
+static void set_irn_rto(struct model_flows *flows, double line_bps)
 {
     const struct mrd_sim_tune_irn *tune = &flows->tune.irn;
     uint64_t queue_bytes = mrd_sim_stack_attr(flows->sim)->link.queue_bytes;
@@ -73,11 +73,11 @@ static void set_irn_rto(struct mrd_sim_flows *flows, double line_bps)
 }
 
 /* Of PSNs, and bitmaps for it. */
-static int set_range(struct mrd_sim_flows *flows)
+static int set_range(struct model_flows *flows)
 {
     double packets = flows->window_packets * flows->tune.irn.range_windows;
 
-    if (packets < flows->window_packets || packets > MRD_SIM_FLOW_WINDOW_MAX)
+    if (packets < flows->window_packets || packets > MODEL_FLOW_WINDOW_MAX)
         return -EINVAL;
     flows->range_packets = (uint32_t)packets;
     flows->range_mask = BITS_MIN - 1;
@@ -92,17 +92,17 @@ static int refuse(const char *what)
     return -EINVAL;
 }
 
-static int derive(struct mrd_sim_flows *flows)
+static int derive(struct model_flows *flows)
 {
     const struct mrd_sim *sim = flows->sim;
-    bool is_rc = flows->ops == &mrd_sim_rc;
+    bool is_rc = flows->ops == &model_rc;
     uint32_t last = flows->num_hosts - 1;
     double line_bps = (double)mrd_sim_stack_link(sim, 0, last)->rate_bps;
 
     set_bytes(flows);
     flows->base_rtt_ns =
         mrd_sim_stack_latency_ns(sim, 0, last, flows->config.payload_bytes + flows->wire_data) +
-        mrd_sim_stack_latency_ns(sim, last, 0, flows->wire_control[MRD_SIM_ACK]);
+        mrd_sim_stack_latency_ns(sim, last, 0, flows->wire_control[MODEL_ACK]);
     flows->ack_packets = is_rc ? mrd_tune_count(flows->tune.rc.ack_packets) : 1;
     flows->retries = mrd_tune_count(flows->tune.rc.retries);
     flows->rto_ns = mrd_tune_ns(flows->tune.rc.rto_us * 1e3);
@@ -110,19 +110,19 @@ static int derive(struct mrd_sim_flows *flows)
         set_irn_rto(flows, line_bps);
     flows->window_packets = window_of(
         flows, is_rc ? flows->tune.rc.window_packets : flows->tune.irn.window_packets, line_bps);
-    if (flows->window_packets == 0 || flows->window_packets > MRD_SIM_FLOW_WINDOW_MAX)
+    if (flows->window_packets == 0 || flows->window_packets > MODEL_FLOW_WINDOW_MAX)
         return refuse("no window of 1 to 2^23 packets");
     if (flows->rto_ns == 0 || (!is_rc && flows->rto_low_ns == 0))
         return refuse("a timeout of zero");
     if (!is_rc && set_range(flows) != 0)
         return refuse("a range below the window or above 2^23 packets");
     if (flows->config.dcqcn &&
-        mrd_sim_dcqcn_limits_init(&flows->dcqcn, &flows->tune.dcqcn, line_bps) != 0)
+        model_dcqcn_limits_init(&flows->dcqcn, &flows->tune.dcqcn, line_bps) != 0)
         return refuse("constants of DCQCN out of range, or a link without a rate");
     return 0;
 }
 
-int mrd_sim_flows_configure(struct mrd_sim_flows *flows, const struct mrd_sim_flows_config *config)
+int model_flows_configure(struct model_flows *flows, const struct model_flows_config *config)
 {
     const char *name = config->transport ? config->transport : transports[0]->name;
 
@@ -137,7 +137,7 @@ int mrd_sim_flows_configure(struct mrd_sim_flows *flows, const struct mrd_sim_fl
     flows->tune = config->tune ? *config->tune : mrd_sim_tune_default;
     flows->config.tune = &flows->tune;
     if (config->payload_bytes == 0)
-        flows->config.payload_bytes = MRD_SIM_FLOW_PAYLOAD_BYTES;
+        flows->config.payload_bytes = MODEL_FLOW_PAYLOAD_BYTES;
     if (flows->config.payload_bytes > PAYLOAD_MAX)
         return refuse("packets of more than 1 MiB");
     return flows->num_hosts < 2 ? refuse("one host alone") : derive(flows);

@@ -14,7 +14,7 @@
  * paper's way; the default lets the baseline have the better one.
  */
 #include "core/bitmap.h"
-#include "transport/sim/sim_qp.h"
+#include "tools/sim/models/qp.h"
 
 enum {
     BTH_BYTES = 12,
@@ -26,9 +26,9 @@ enum {
 };
 
 /* Is a lost packet to be sent again? requester.resend is the first of them. */
-static bool finds_lost(struct mrd_sim_qp *qp)
+static bool finds_lost(struct model_qp *qp)
 {
-    struct mrd_sim_requester *r = &qp->requester;
+    struct model_requester *r = &qp->requester;
 
     if (!r->recovering)
         return false;
@@ -39,23 +39,23 @@ static bool finds_lost(struct mrd_sim_qp *qp)
     return r->resend < r->sack_end;
 }
 
-static bool can_send(struct mrd_sim_qp *qp)
+static bool can_send(struct model_qp *qp)
 {
-    const struct mrd_sim_requester *r = &qp->requester;
+    const struct model_requester *r = &qp->requester;
 
     return finds_lost(qp) ||
-           (r->next < r->num_packets && mrd_sim_qp_inflight(qp) < qp->flows->window_packets &&
+           (r->next < r->num_packets && model_qp_inflight(qp) < qp->flows->window_packets &&
             r->next - r->una < qp->flows->range_packets);
 }
 
-static uint32_t take(struct mrd_sim_qp *qp)
+static uint32_t take(struct model_qp *qp)
 {
     return finds_lost(qp) ? qp->requester.resend++ : qp->requester.next++;
 }
 
-static void data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
+static void data(struct model_qp *qp, const struct model_header *header)
 {
-    struct mrd_sim_responder *r = &qp->responder;
+    struct model_responder *r = &qp->responder;
     uint32_t mask = qp->flows->range_mask, packets = 0;
 
     if (header->psn < r->expected || mrd_bit_test(r->received, mask, header->psn))
@@ -64,18 +64,18 @@ static void data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
         mrd_bit_set(r->received, mask, header->psn);
     if (header->psn > r->expected) {
         qp->flows->stats.out_of_order++;
-        mrd_sim_qp_respond(qp, MRD_SIM_NAK, header->psn);
+        model_qp_respond(qp, MODEL_NAK, header->psn);
         return;
     }
     while (mrd_bit_test(r->received, mask, r->expected + packets)) {
         mrd_bit_clear(r->received, mask, r->expected + packets);
         packets++;
     }
-    mrd_sim_qp_deliver(qp, packets);
-    mrd_sim_qp_respond(qp, MRD_SIM_ACK, 0);
+    model_qp_deliver(qp, packets);
+    model_qp_respond(qp, MODEL_ACK, 0);
 }
 
-static void recover(struct mrd_sim_requester *r)
+static void recover(struct model_requester *r)
 {
     r->recovering = true;
     r->recovery_end = r->next;
@@ -84,10 +84,9 @@ static void recover(struct mrd_sim_requester *r)
         r->sack_end = r->una + 1; /* the first counts as lost, whatever is sacked */
 }
 
-static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
-                     uint32_t una_before)
+static void response(struct model_qp *qp, const struct model_header *header, uint32_t una_before)
 {
-    struct mrd_sim_requester *r = &qp->requester;
+    struct model_requester *r = &qp->requester;
     uint32_t mask = qp->flows->range_mask;
 
     for (uint32_t psn = una_before; psn < r->una; psn++) {
@@ -96,7 +95,7 @@ static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
     }
     if (r->una >= r->recovery_end)
         r->recovering = false;
-    if (header->kind == MRD_SIM_NAK && header->sack > r->una && header->sack < r->next) {
+    if (header->kind == MODEL_NAK && header->sack > r->una && header->sack < r->next) {
         r->num_sacked += !mrd_bit_test(r->sacked, mask, header->sack);
         mrd_bit_set(r->sacked, mask, header->sack);
         if (r->sack_end <= header->sack)
@@ -110,26 +109,26 @@ static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
         r->rto_from_ns = r->next > r->una ? mrd_sim_now(qp->flows->sim) : MRD_SIM_NEVER;
 }
 
-static void timeout(struct mrd_sim_qp *qp)
+static void timeout(struct model_qp *qp)
 {
     recover(&qp->requester);
 }
 
-static uint64_t rto_ns(const struct mrd_sim_qp *qp)
+static uint64_t rto_ns(const struct model_qp *qp)
 {
-    return mrd_sim_qp_inflight(qp) < qp->flows->rto_low_packets ? qp->flows->rto_low_ns
-                                                                : qp->flows->rto_ns;
+    return model_qp_inflight(qp) < qp->flows->rto_low_packets ? qp->flows->rto_low_ns
+                                                              : qp->flows->rto_ns;
 }
 
-const struct mrd_sim_qp_ops mrd_sim_irn = {
+const struct model_qp_ops model_irn = {
     .name = "irn",
     .has_bits = true,
     .data_bytes = BTH_BYTES + RETH_BYTES + ICRC_BYTES,
     .control_bytes =
         {
-            [MRD_SIM_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MRD_SIM_NAK] = BTH_BYTES + AETH_BYTES + SACK_BYTES + ICRC_BYTES,
-            [MRD_SIM_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
+            [MODEL_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
+            [MODEL_NAK] = BTH_BYTES + AETH_BYTES + SACK_BYTES + ICRC_BYTES,
+            [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
         },
     .can_send = can_send,
     .take = take,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/sim/sim_model.h"
+#include "tools/sim/models/flows.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 #include "core/packet.h"
 #include "core/rng.h"
+#include "tools/sim/models/nic.h"
 #include "transport/backend.h"
-#include "transport/sim/sim_nic.h"
 
 enum {
     QPS_FIRST = 64,
@@ -19,9 +19,9 @@ enum {
 
 /* --------------------------------------------------------------------------------- queue pairs */
 
-static struct mrd_sim_qp *alloc_qp(struct mrd_sim_flows *flows)
+static struct model_qp *alloc_qp(struct model_flows *flows)
 {
-    struct mrd_sim_qp *qp = flows->free;
+    struct model_qp *qp = flows->free;
 
     if (qp) {
         flows->free = qp->next;
@@ -29,7 +29,7 @@ static struct mrd_sim_qp *alloc_qp(struct mrd_sim_flows *flows)
     }
     if (flows->num_qps == flows->cap_qps) {
         uint32_t cap = flows->cap_qps ? 2 * flows->cap_qps : QPS_FIRST;
-        struct mrd_sim_qp **qps = realloc(flows->qps, cap * sizeof(*qps));
+        struct model_qp **qps = realloc(flows->qps, cap * sizeof(*qps));
 
         if (!qps)
             return NULL;
@@ -48,14 +48,14 @@ static struct mrd_sim_qp *alloc_qp(struct mrd_sim_flows *flows)
     return qp;
 }
 
-void mrd_sim_qp_free(struct mrd_sim_qp *qp)
+void model_qp_free(struct model_qp *qp)
 {
     qp->next = qp->flows->free;
     qp->flows->free = qp;
 }
 
 /* A flow's ports depend on nothing but the seed and its number: the same for every transport. */
-static void choose_paths(struct mrd_sim_qp *qp)
+static void choose_paths(struct model_qp *qp)
 {
     struct mrd_rng rng;
 
@@ -65,32 +65,32 @@ static void choose_paths(struct mrd_sim_qp *qp)
     qp->ack_path = (uint16_t)mrd_rng_u64(&rng);
 }
 
-static void init_qp(struct mrd_sim_qp *qp)
+static void init_qp(struct model_qp *qp)
 {
-    struct mrd_sim_flows *flows = qp->flows;
+    struct model_flows *flows = qp->flows;
     uint64_t payload = flows->config.payload_bytes;
     uint32_t words = flows->range_mask / 64 + 1;
 
     qp->timer_ns = MRD_SIM_NEVER;
     qp->is_open = true;
     qp->is_ready = false;
-    qp->requester = (struct mrd_sim_requester){
+    qp->requester = (struct model_requester){
         .num_packets = qp->bytes ? (uint32_t)((qp->bytes + payload - 1) / payload) : 1,
         .rto_from_ns = MRD_SIM_NEVER,
     };
-    qp->responder = (struct mrd_sim_responder){0};
+    qp->responder = (struct model_responder){0};
     if (flows->ops->has_bits) {
         memset(qp->bits, 0, 2 * words * sizeof(qp->bits[0]));
         qp->requester.sacked = qp->bits;
         qp->responder.received = qp->bits + words;
     }
     if (flows->config.dcqcn)
-        mrd_sim_dcqcn_init(&qp->requester.dcqcn, &flows->dcqcn);
+        model_dcqcn_init(&qp->requester.dcqcn, &flows->dcqcn);
     choose_paths(qp);
 }
 
-int mrd_sim_flows_start(struct mrd_sim_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
-                        uint64_t bytes)
+int model_flows_start(struct model_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
+                      uint64_t bytes)
 {
     uint32_t hosts = flows->num_hosts;
 
@@ -98,14 +98,14 @@ int mrd_sim_flows_start(struct mrd_sim_flows *flows, uint32_t flow, uint32_t src
         bytes / flows->config.payload_bytes >= PACKETS_MAX)
         return -EINVAL;
 
-    struct mrd_sim_nic *nic = &flows->nics[src];
-    struct mrd_sim_qp *qp = alloc_qp(flows);
+    struct model_nic *nic = &flows->nics[src];
+    struct model_qp *qp = alloc_qp(flows);
 
     if (!qp)
         return -ENOMEM;
     qp->flows = flows;
-    if (mrd_sim_nic_add(nic) != 0) {
-        mrd_sim_qp_free(qp);
+    if (model_nic_add(nic) != 0) {
+        model_qp_free(qp);
         return -ENOMEM;
     }
     qp->nic = nic;
@@ -114,14 +114,14 @@ int mrd_sim_flows_start(struct mrd_sim_flows *flows, uint32_t flow, uint32_t src
     qp->dst = dst;
     qp->bytes = bytes;
     init_qp(qp);
-    mrd_sim_nic_update(nic, qp);
-    mrd_sim_nic_run(nic);
+    model_nic_update(nic, qp);
+    model_nic_run(nic);
     return 0;
 }
 
 /* ------------------------------------------------------------------------------------- packets */
 
-uint32_t mrd_sim_flows_wire_bytes(const struct mrd_sim_flows *flows, uint64_t bytes, uint32_t psn)
+uint32_t model_flows_wire_bytes(const struct model_flows *flows, uint64_t bytes, uint32_t psn)
 {
     uint64_t payload = flows->config.payload_bytes, at = psn * payload;
     uint64_t left = bytes > at ? bytes - at : 0;
@@ -131,8 +131,8 @@ uint32_t mrd_sim_flows_wire_bytes(const struct mrd_sim_flows *flows, uint64_t by
 }
 
 /* When the packet's link will have sent it. */
-static uint64_t post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
-                     struct mrd_sim_header header)
+static uint64_t post(struct model_qp *qp, bool is_data, uint32_t wire_bytes,
+                     struct model_header header)
 {
     struct mrd_sim *sim = qp->flows->sim;
     struct mrd_sim_packet *packet = mrd_sim_stack_alloc(sim, sizeof(header));
@@ -151,11 +151,11 @@ static uint64_t post(struct mrd_sim_qp *qp, bool is_data, uint32_t wire_bytes,
 }
 
 /* A flow that had to wait, for its turn or for an ack, may make up for one packet. */
-static void pace(struct mrd_sim_qp *qp, uint32_t wire_bytes)
+static void pace(struct model_qp *qp, uint32_t wire_bytes)
 {
-    struct mrd_sim_requester *r = &qp->requester;
+    struct model_requester *r = &qp->requester;
     uint64_t now_ns = mrd_sim_now(qp->flows->sim), now_ps = now_ns * PS_PER_NS;
-    uint64_t gap_ps = mrd_sim_dcqcn_sent(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
+    uint64_t gap_ps = model_dcqcn_sent(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
 
     if (gap_ps == 0)
         return;
@@ -165,11 +165,11 @@ static void pace(struct mrd_sim_qp *qp, uint32_t wire_bytes)
         r->pace_ps = now_ps;
 }
 
-uint64_t mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
+uint64_t model_qp_send(struct model_qp *qp, uint32_t psn)
 {
-    struct mrd_sim_flows *flows = qp->flows;
-    struct mrd_sim_requester *r = &qp->requester;
-    uint32_t wire_bytes = mrd_sim_flows_wire_bytes(flows, qp->bytes, psn);
+    struct model_flows *flows = qp->flows;
+    struct model_requester *r = &qp->requester;
+    uint32_t wire_bytes = model_flows_wire_bytes(flows, qp->bytes, psn);
 
     flows->stats.packets++;
     if (psn < r->sent)
@@ -181,29 +181,28 @@ uint64_t mrd_sim_qp_send(struct mrd_sim_qp *qp, uint32_t psn)
     if (flows->config.dcqcn)
         pace(qp, wire_bytes);
     return post(qp, true, wire_bytes,
-                (struct mrd_sim_header){
-                    .kind = MRD_SIM_DATA,
+                (struct model_header){
+                    .kind = MODEL_DATA,
                     .psn = psn,
-                    .ack_request = psn + 1 == r->num_packets ||
-                                   mrd_sim_qp_inflight(qp) == flows->window_packets,
+                    .ack_request =
+                        psn + 1 == r->num_packets || model_qp_inflight(qp) == flows->window_packets,
                 });
 }
 
-void mrd_sim_qp_respond(struct mrd_sim_qp *qp, enum mrd_sim_packet_kind kind, uint32_t sack)
+void model_qp_respond(struct model_qp *qp, enum model_packet_kind kind, uint32_t sack)
 {
-    struct mrd_sim_flows_stats *stats = &qp->flows->stats;
+    struct model_flows_stats *stats = &qp->flows->stats;
 
-    stats->acks += kind == MRD_SIM_ACK;
-    stats->naks += kind == MRD_SIM_NAK;
-    stats->cnps += kind == MRD_SIM_CNP;
+    stats->acks += kind == MODEL_ACK;
+    stats->naks += kind == MODEL_NAK;
+    stats->cnps += kind == MODEL_CNP;
     post(qp, false, qp->flows->wire_control[kind],
-         (struct mrd_sim_header){
-             .kind = (uint8_t)kind, .psn = qp->responder.expected, .sack = sack});
+         (struct model_header){.kind = (uint8_t)kind, .psn = qp->responder.expected, .sack = sack});
 }
 
-void mrd_sim_qp_deliver(struct mrd_sim_qp *qp, uint32_t packets)
+void model_qp_deliver(struct model_qp *qp, uint32_t packets)
 {
-    const struct mrd_sim_flows *flows = qp->flows;
+    const struct model_flows *flows = qp->flows;
     uint64_t payload = flows->config.payload_bytes, at = qp->responder.expected * payload;
     uint64_t bytes = packets * payload;
 
@@ -218,35 +217,35 @@ void mrd_sim_qp_deliver(struct mrd_sim_qp *qp, uint32_t packets)
 /* ----------------------------------------------------------------------------------- receiving */
 
 /* At the receiver. A mark counts whatever becomes of the packet. */
-static void take_data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header, bool marked)
+static void take_data(struct model_qp *qp, const struct model_header *header, bool marked)
 {
-    struct mrd_sim_flows *flows = qp->flows;
-    struct mrd_sim_responder *r = &qp->responder;
+    struct model_flows *flows = qp->flows;
+    struct model_responder *r = &qp->responder;
     uint64_t now_ns = mrd_sim_now(flows->sim);
 
     if (marked && flows->config.dcqcn && now_ns >= r->cnp_at_ns) {
         r->cnp_at_ns = now_ns + flows->dcqcn.cnp_ns;
-        mrd_sim_qp_respond(qp, MRD_SIM_CNP, 0);
+        model_qp_respond(qp, MODEL_CNP, 0);
     }
     flows->ops->data(qp, header);
 }
 
-static void end_flow(struct mrd_sim_qp *qp)
+static void end_flow(struct model_qp *qp)
 {
-    struct mrd_sim_flows *flows = qp->flows;
+    struct model_flows *flows = qp->flows;
     uint32_t flow = qp->flow;
 
     qp->generation++; /* packets that are still on their way are nobody's */
-    mrd_sim_nic_remove(qp->nic, qp);
+    model_nic_remove(qp->nic, qp);
     if (flows->config.done)
         flows->config.done(flows->config.arg, flow, mrd_sim_now(flows->sim));
 }
 
 /* At the sender. */
-static void take_response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
+static void take_response(struct model_qp *qp, const struct model_header *header)
 {
-    struct mrd_sim_requester *r = &qp->requester;
-    struct mrd_sim_nic *nic = qp->nic;
+    struct model_requester *r = &qp->requester;
+    struct model_nic *nic = qp->nic;
     uint32_t una_before = r->una;
 
     if (header->psn > r->una) {
@@ -258,73 +257,72 @@ static void take_response(struct mrd_sim_qp *qp, const struct mrd_sim_header *he
     if (r->una == r->num_packets)
         end_flow(qp);
     else
-        mrd_sim_nic_update(nic, qp);
-    mrd_sim_nic_run(nic);
+        model_nic_update(nic, qp);
+    model_nic_run(nic);
 }
 
 /* The open queue pair that the packet is of; NULL: it is over. */
-static struct mrd_sim_qp *find_qp(const struct mrd_sim_flows *flows,
-                                  const struct mrd_sim_header *header)
+static struct model_qp *find_qp(const struct model_flows *flows, const struct model_header *header)
 {
-    struct mrd_sim_qp *qp = header->qp < flows->num_qps ? flows->qps[header->qp] : NULL;
+    struct model_qp *qp = header->qp < flows->num_qps ? flows->qps[header->qp] : NULL;
 
     return qp && qp->is_open && qp->generation == header->generation ? qp : NULL;
 }
 
 static void receive(void *arg, struct mrd_sim_packet *packet)
 {
-    struct mrd_sim_nic *nic = arg;
-    struct mrd_sim_flows *flows = nic->flows;
-    bool broken = packet->broken || packet->len != sizeof(struct mrd_sim_header);
+    struct model_nic *nic = arg;
+    struct model_flows *flows = nic->flows;
+    bool broken = packet->broken || packet->len != sizeof(struct model_header);
     bool marked = packet->ecn == MRD_ECN_CE;
-    struct mrd_sim_header header = {0};
+    struct model_header header = {0};
 
     if (!broken)
         memcpy(&header, packet->data, sizeof(header));
     mrd_sim_stack_release(flows->sim, packet);
     flows->stats.broken += broken; /* by the ICRC; it may not even be ours */
 
-    struct mrd_sim_qp *qp = broken ? NULL : find_qp(flows, &header);
+    struct model_qp *qp = broken ? NULL : find_qp(flows, &header);
 
     if (!qp)
         return;
-    switch ((enum mrd_sim_packet_kind)header.kind) {
-    case MRD_SIM_DATA:
+    switch ((enum model_packet_kind)header.kind) {
+    case MODEL_DATA:
         take_data(qp, &header, marked);
         break;
-    case MRD_SIM_ACK:
-    case MRD_SIM_NAK:
+    case MODEL_ACK:
+    case MODEL_NAK:
         take_response(qp, &header);
         break;
-    case MRD_SIM_CNP:
-        mrd_sim_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, mrd_sim_now(flows->sim));
+    case MODEL_CNP:
+        model_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, mrd_sim_now(flows->sim));
         break;
-    case MRD_SIM_KINDS:
+    case MODEL_KINDS:
         break;
     }
 }
 
 static void timer(void *arg)
 {
-    mrd_sim_nic_timer(arg);
+    model_nic_timer(arg);
 }
 
 /* --------------------------------------------------------------------------------------- create */
 
-static void detach_hosts(struct mrd_sim_flows *flows, uint32_t num)
+static void detach_hosts(struct model_flows *flows, uint32_t num)
 {
     for (uint32_t i = 0; i < num; i++) {
         mrd_sim_stack_detach(flows->sim, i);
-        mrd_sim_nic_fini(&flows->nics[i]);
+        model_nic_fini(&flows->nics[i]);
     }
 }
 
-static int attach_hosts(struct mrd_sim_flows *flows)
+static int attach_hosts(struct model_flows *flows)
 {
     static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = timer};
 
     for (uint32_t i = 0; i < flows->num_hosts; i++) {
-        mrd_sim_nic_init(&flows->nics[i], flows, i);
+        model_nic_init(&flows->nics[i], flows, i);
         if (mrd_sim_stack_attach(flows->sim, i, &ops, &flows->nics[i]) != 0) {
             detach_hosts(flows, i);
             mrd_error_set("model of a transport: a host is in use");
@@ -334,17 +332,16 @@ static int attach_hosts(struct mrd_sim_flows *flows)
     return 0;
 }
 
-struct mrd_sim_flows *mrd_sim_flows_create(struct mrd_sim *sim,
-                                           const struct mrd_sim_flows_config *config)
+struct model_flows *model_flows_create(struct mrd_sim *sim, const struct model_flows_config *config)
 {
-    struct mrd_sim_flows *flows = calloc(1, sizeof(*flows));
+    struct model_flows *flows = calloc(1, sizeof(*flows));
     int ret = -ENOMEM;
 
     if (!flows)
         goto fail;
     flows->sim = sim;
     flows->num_hosts = mrd_sim_stack_attr(sim)->hosts;
-    ret = mrd_sim_flows_configure(flows, config);
+    ret = model_flows_configure(flows, config);
     if (ret != 0)
         goto free_flows;
     ret = -ENOMEM;
@@ -367,7 +364,7 @@ fail:
     return NULL;
 }
 
-void mrd_sim_flows_destroy(struct mrd_sim_flows *flows)
+void model_flows_destroy(struct model_flows *flows)
 {
     if (!flows)
         return;
@@ -379,27 +376,27 @@ void mrd_sim_flows_destroy(struct mrd_sim_flows *flows)
     free(flows);
 }
 
-struct mrd_sim_flows_stats mrd_sim_flows_get_stats(const struct mrd_sim_flows *flows)
+struct model_flows_stats model_flows_get_stats(const struct model_flows *flows)
 {
     return flows->stats;
 }
 
-uint32_t mrd_sim_flows_window(const struct mrd_sim_flows *flows)
+uint32_t model_flows_window(const struct model_flows *flows)
 {
     return flows->window_packets;
 }
 
-uint64_t mrd_sim_flows_base_rtt_ns(const struct mrd_sim_flows *flows)
+uint64_t model_flows_base_rtt_ns(const struct model_flows *flows)
 {
     return flows->base_rtt_ns;
 }
 
-uint64_t mrd_sim_flows_rto_ns(const struct mrd_sim_flows *flows)
+uint64_t model_flows_rto_ns(const struct model_flows *flows)
 {
     return flows->rto_ns;
 }
 
-uint32_t mrd_sim_flows_ack_bytes(const struct mrd_sim_flows *flows)
+uint32_t model_flows_ack_bytes(const struct model_flows *flows)
 {
-    return flows->wire_control[MRD_SIM_ACK];
+    return flows->wire_control[MODEL_ACK];
 }

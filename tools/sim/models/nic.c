@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "transport/sim/sim_nic.h"
+#include "tools/sim/models/nic.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,14 +7,14 @@
 
 enum { TIMERS_FIRST = 4, PS_PER_NS = 1000 };
 
-static uint64_t now_ns(const struct mrd_sim_nic *nic)
+static uint64_t now_ns(const struct model_nic *nic)
 {
     return mrd_sim_now(nic->flows->sim);
 }
 
 /* ---------------------------------------------------------------------------------------- turns */
 
-static void ready_append(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+static void ready_append(struct model_nic *nic, struct model_qp *qp)
 {
     qp->is_ready = true;
     qp->next = NULL;
@@ -25,9 +25,9 @@ static void ready_append(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
     nic->ready_last = qp;
 }
 
-static struct mrd_sim_qp *ready_take(struct mrd_sim_nic *nic)
+static struct model_qp *ready_take(struct model_nic *nic)
 {
-    struct mrd_sim_qp *qp = nic->ready_first;
+    struct model_qp *qp = nic->ready_first;
 
     nic->ready_first = qp->next;
     qp->is_ready = false;
@@ -36,13 +36,13 @@ static struct mrd_sim_qp *ready_take(struct mrd_sim_nic *nic)
 
 /* ----------------------------------------------------------------------------------------- heap */
 
-static void heap_put(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+static void heap_put(struct model_nic *nic, uint32_t place, struct model_qp *qp)
 {
     nic->timers[place] = qp;
     qp->timer_place = place;
 }
 
-static void heap_up(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+static void heap_up(struct model_nic *nic, uint32_t place, struct model_qp *qp)
 {
     while (place > 0 && nic->timers[(place - 1) / 2]->timer_ns > qp->timer_ns) {
         heap_put(nic, place, nic->timers[(place - 1) / 2]);
@@ -51,7 +51,7 @@ static void heap_up(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *
     heap_put(nic, place, qp);
 }
 
-static void heap_down(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp *qp)
+static void heap_down(struct model_nic *nic, uint32_t place, struct model_qp *qp)
 {
     for (;;) {
         uint32_t child = 2 * place + 1;
@@ -69,14 +69,14 @@ static void heap_down(struct mrd_sim_nic *nic, uint32_t place, struct mrd_sim_qp
     heap_put(nic, place, qp);
 }
 
-static void timer_clear(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+static void timer_clear(struct model_nic *nic, struct model_qp *qp)
 {
     if (qp->timer_ns == MRD_SIM_NEVER)
         return;
     qp->timer_ns = MRD_SIM_NEVER;
 
     uint32_t place = qp->timer_place;
-    struct mrd_sim_qp *moved = nic->timers[--nic->num_timers];
+    struct model_qp *moved = nic->timers[--nic->num_timers];
 
     if (moved == qp)
         return;
@@ -87,7 +87,7 @@ static void timer_clear(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
 }
 
 /* Only ever earlier: one that is too early looks again when it comes. */
-static void timer_set(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp, uint64_t at_ns)
+static void timer_set(struct model_nic *nic, struct model_qp *qp, uint64_t at_ns)
 {
     if (at_ns >= qp->timer_ns)
         return;
@@ -101,14 +101,14 @@ static void timer_set(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp, uint64_t a
 
 /* -------------------------------------------------------------------------------------- sending */
 
-static uint64_t rto_at_ns(const struct mrd_sim_qp *qp)
+static uint64_t rto_at_ns(const struct model_qp *qp)
 {
     uint64_t from_ns = qp->requester.rto_from_ns;
 
     return from_ns == MRD_SIM_NEVER ? MRD_SIM_NEVER : from_ns + qp->flows->ops->rto_ns(qp);
 }
 
-void mrd_sim_nic_update(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+void model_nic_update(struct model_nic *nic, struct model_qp *qp)
 {
     uint64_t at_ns = rto_at_ns(qp);
 
@@ -124,28 +124,28 @@ void mrd_sim_nic_update(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
 }
 
 /* When the link takes another packet. */
-static uint64_t idle_ns(const struct mrd_sim_nic *nic)
+static uint64_t idle_ns(const struct model_nic *nic)
 {
     uint64_t at_ns = mrd_sim_stack_idle_ns(nic->flows->sim, nic->host);
 
     return at_ns > nic->link_idle_ns ? at_ns : nic->link_idle_ns;
 }
 
-static void send_next(struct mrd_sim_nic *nic)
+static void send_next(struct model_nic *nic)
 {
-    struct mrd_sim_qp *qp = ready_take(nic);
+    struct model_qp *qp = ready_take(nic);
 
     if (!qp->is_open) {
-        mrd_sim_qp_free(qp);
+        model_qp_free(qp);
         return;
     }
     /* An ack may have taken away what it had to send again. */
     if (qp->flows->ops->can_send(qp))
-        nic->link_idle_ns = mrd_sim_qp_send(qp, qp->flows->ops->take(qp));
-    mrd_sim_nic_update(nic, qp);
+        nic->link_idle_ns = model_qp_send(qp, qp->flows->ops->take(qp));
+    model_nic_update(nic, qp);
 }
 
-void mrd_sim_nic_run(struct mrd_sim_nic *nic)
+void model_nic_run(struct model_nic *nic)
 {
     uint64_t wake_ns = MRD_SIM_NEVER;
 
@@ -161,10 +161,10 @@ void mrd_sim_nic_run(struct mrd_sim_nic *nic)
     mrd_sim_stack_wake(nic->flows->sim, nic->host, wake_ns);
 }
 
-static void time_out(struct mrd_sim_qp *qp)
+static void time_out(struct model_qp *qp)
 {
-    struct mrd_sim_flows *flows = qp->flows;
-    struct mrd_sim_requester *r = &qp->requester;
+    struct model_flows *flows = qp->flows;
+    struct model_requester *r = &qp->requester;
 
     flows->stats.timeouts++;
     flows->stats.retries_exceeded += ++r->timeouts > flows->retries;
@@ -172,37 +172,37 @@ static void time_out(struct mrd_sim_qp *qp)
     flows->ops->timeout(qp);
 }
 
-void mrd_sim_nic_timer(struct mrd_sim_nic *nic)
+void model_nic_timer(struct model_nic *nic)
 {
     while (nic->num_timers && nic->timers[0]->timer_ns <= now_ns(nic)) {
-        struct mrd_sim_qp *qp = nic->timers[0];
+        struct model_qp *qp = nic->timers[0];
 
         timer_clear(nic, qp);
         if (rto_at_ns(qp) <= now_ns(nic))
             time_out(qp);
-        mrd_sim_nic_update(nic, qp);
+        model_nic_update(nic, qp);
     }
-    mrd_sim_nic_run(nic);
+    model_nic_run(nic);
 }
 
 /* ---------------------------------------------------------------------------------- queue pairs */
 
-void mrd_sim_nic_init(struct mrd_sim_nic *nic, struct mrd_sim_flows *flows, uint32_t host)
+void model_nic_init(struct model_nic *nic, struct model_flows *flows, uint32_t host)
 {
-    *nic = (struct mrd_sim_nic){.flows = flows, .host = host};
+    *nic = (struct model_nic){.flows = flows, .host = host};
 }
 
-void mrd_sim_nic_fini(struct mrd_sim_nic *nic)
+void model_nic_fini(struct model_nic *nic)
 {
     free(nic->timers);
     nic->timers = NULL;
 }
 
-int mrd_sim_nic_add(struct mrd_sim_nic *nic)
+int model_nic_add(struct model_nic *nic)
 {
     if (nic->num_qps == nic->cap_timers) {
         uint32_t cap = nic->cap_timers ? 2 * nic->cap_timers : TIMERS_FIRST;
-        struct mrd_sim_qp **timers = realloc(nic->timers, cap * sizeof(*timers));
+        struct model_qp **timers = realloc(nic->timers, cap * sizeof(*timers));
 
         if (!timers)
             return -ENOMEM;
@@ -213,11 +213,11 @@ int mrd_sim_nic_add(struct mrd_sim_nic *nic)
     return 0;
 }
 
-void mrd_sim_nic_remove(struct mrd_sim_nic *nic, struct mrd_sim_qp *qp)
+void model_nic_remove(struct model_nic *nic, struct model_qp *qp)
 {
     timer_clear(nic, qp);
     nic->num_qps--;
     qp->is_open = false;
     if (!qp->is_ready)
-        mrd_sim_qp_free(qp);
+        model_qp_free(qp);
 }

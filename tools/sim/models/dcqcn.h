@@ -2,20 +2,20 @@
 /*
  * DCQCN's rate of a flow: Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3.1.
  *
- * mrd_sim_dcqcn_init() at line rate; mrd_sim_dcqcn_cnp() for each CNP; mrd_sim_dcqcn_sent() for each packet, which
+ * model_dcqcn_init() at line rate; model_dcqcn_cnp() for each CNP; model_dcqcn_sent() for each packet, which
  * tells how long it keeps the flow from sending. The timers have no events: their steps are caught up with whenever the
  * flow does something, so that a new rate holds from the next packet on.
  */
-#ifndef MRD_TRANSPORT_SIM_SIM_DCQCN_H
-#define MRD_TRANSPORT_SIM_SIM_DCQCN_H
+#ifndef MODELS_DCQCN_H
+#define MODELS_DCQCN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/sim/sim_tune.h"
+#include "tools/sim/models/tune.h"
 
 /* What all flows have in common. */
-struct mrd_sim_dcqcn_limits {
+struct model_dcqcn_limits {
     const struct mrd_sim_tune_dcqcn *tune; /* borrowed */
     double line_bps;
     double min_bps;              /* at most line_bps */
@@ -25,7 +25,7 @@ struct mrd_sim_dcqcn_limits {
     uint32_t recoveries;         /* steps of fast recovery */
 };
 
-struct mrd_sim_dcqcn {
+struct model_dcqcn {
     double rate_bps, target_bps; /* R_C, R_T */
     double alpha;
     uint64_t alpha_at_ns, timer_at_ns; /* when the next step of each timer is due */
@@ -35,13 +35,13 @@ struct mrd_sim_dcqcn {
 };
 
 /* 0, or -EINVAL: a period, the byte counter or the least rate is zero, or the gain above 1. */
-int mrd_sim_dcqcn_limits_init(struct mrd_sim_dcqcn_limits *limits,
-                              const struct mrd_sim_tune_dcqcn *tune, double line_bps);
-void mrd_sim_dcqcn_init(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits);
-void mrd_sim_dcqcn_cnp(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits,
-                       uint64_t now_ns);
+int model_dcqcn_limits_init(struct model_dcqcn_limits *limits,
+                            const struct mrd_sim_tune_dcqcn *tune, double line_bps);
+void model_dcqcn_init(struct model_dcqcn *d, const struct model_dcqcn_limits *limits);
+void model_dcqcn_cnp(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+                     uint64_t now_ns);
 /* Picoseconds that the packet takes at the flow's rate; 0: at line rate, where the link paces. */
-uint64_t mrd_sim_dcqcn_sent(struct mrd_sim_dcqcn *d, const struct mrd_sim_dcqcn_limits *limits,
-                            uint32_t wire_bytes, uint64_t now_ns);
+uint64_t model_dcqcn_sent(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+                          uint32_t wire_bytes, uint64_t now_ns);
 
 #endif

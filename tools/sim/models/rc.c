@@ -7,7 +7,7 @@
  * acked after a timeout, and sends everything from there again. A loss so costs what was in flight: of W packets in
  * flight and loss p, (1 - p) / (1 - p + p W) of the packets are of use.
  */
-#include "transport/sim/sim_qp.h"
+#include "tools/sim/models/qp.h"
 
 enum {
     BTH_BYTES = 12,
@@ -17,31 +17,31 @@ enum {
     CNP_BYTES = 16, /* annex 17.9.3: reserved */
 };
 
-static bool can_send(struct mrd_sim_qp *qp)
+static bool can_send(struct model_qp *qp)
 {
     return qp->requester.next < qp->requester.num_packets &&
-           mrd_sim_qp_inflight(qp) < qp->flows->window_packets;
+           model_qp_inflight(qp) < qp->flows->window_packets;
 }
 
-static uint32_t take(struct mrd_sim_qp *qp)
+static uint32_t take(struct model_qp *qp)
 {
     return qp->requester.next++;
 }
 
 /* Acks are coalesced: asked for, or every so many packets, repeated ones included. */
-static void acknowledge(struct mrd_sim_qp *qp, bool ack_request)
+static void acknowledge(struct model_qp *qp, bool ack_request)
 {
-    struct mrd_sim_responder *r = &qp->responder;
+    struct model_responder *r = &qp->responder;
 
     if (++r->unacked < qp->flows->ack_packets && !ack_request)
         return;
     r->unacked = 0;
-    mrd_sim_qp_respond(qp, MRD_SIM_ACK, 0);
+    model_qp_respond(qp, MODEL_ACK, 0);
 }
 
-static void data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
+static void data(struct model_qp *qp, const struct model_header *header)
 {
-    struct mrd_sim_responder *r = &qp->responder;
+    struct model_responder *r = &qp->responder;
 
     if (header->psn > r->expected) {
         qp->flows->stats.out_of_order++;
@@ -49,51 +49,50 @@ static void data(struct mrd_sim_qp *qp, const struct mrd_sim_header *header)
             return;
         r->nak_sent = true;
         r->unacked = 0;
-        mrd_sim_qp_respond(qp, MRD_SIM_NAK, 0);
+        model_qp_respond(qp, MODEL_NAK, 0);
         return;
     }
     if (header->psn == r->expected) {
         r->nak_sent = false;
-        mrd_sim_qp_deliver(qp, 1);
+        model_qp_deliver(qp, 1);
     } else {
         qp->flows->stats.spurious++;
     }
     acknowledge(qp, header->ack_request);
 }
 
-static void response(struct mrd_sim_qp *qp, const struct mrd_sim_header *header,
-                     uint32_t una_before)
+static void response(struct model_qp *qp, const struct model_header *header, uint32_t una_before)
 {
-    struct mrd_sim_requester *r = &qp->requester;
+    struct model_requester *r = &qp->requester;
 
     if (r->next < r->una)
         r->next = r->una;
-    if (header->kind == MRD_SIM_NAK && header->psn == r->una)
+    if (header->kind == MODEL_NAK && header->psn == r->una)
         r->next = r->una;
     else if (r->una == una_before)
         return;
     r->rto_from_ns = r->next > r->una ? mrd_sim_now(qp->flows->sim) : MRD_SIM_NEVER;
 }
 
-static void timeout(struct mrd_sim_qp *qp)
+static void timeout(struct model_qp *qp)
 {
     qp->requester.next = qp->requester.una;
 }
 
-static uint64_t rto_ns(const struct mrd_sim_qp *qp)
+static uint64_t rto_ns(const struct model_qp *qp)
 {
     return qp->flows->rto_ns;
 }
 
-const struct mrd_sim_qp_ops mrd_sim_rc = {
+const struct model_qp_ops model_rc = {
     .name = "rc",
     .data_bytes = BTH_BYTES + ICRC_BYTES,
     .first_bytes = RETH_BYTES,
     .control_bytes =
         {
-            [MRD_SIM_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MRD_SIM_NAK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MRD_SIM_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
+            [MODEL_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
+            [MODEL_NAK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
+            [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
         },
     .can_send = can_send,
     .take = take,
