@@ -334,7 +334,7 @@ static void mrd_sim_fabric_forward__incast(void **state)
 /* ---------------------------------------------------------------------------------------- losses */
 
 /* Loss end to end is a share of packets, not of the links that they cross. */
-static void mrd_sim_fabric_loses__share(void **state)
+static void mrd_sim_fabric_draw_loss__share(void **state)
 {
     enum { PACKETS = 100000 };
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
@@ -491,7 +491,7 @@ int main(void)
         cmocka_unit_test(mrd_sim_fabric_send__host_queue),
         cmocka_unit_test(mrd_sim_tx_burst__waits_for_link),
         cmocka_unit_test(mrd_sim_fabric_forward__incast),
-        cmocka_unit_test(mrd_sim_fabric_loses__share),
+        cmocka_unit_test(mrd_sim_fabric_draw_loss__share),
         cmocka_unit_test(mrd_sim_fabric_forward__around_down),
         cmocka_unit_test(mrd_sim_fabric_forward__no_other_way),
         cmocka_unit_test(mrd_sim_fabric_forward__into_blackhole),

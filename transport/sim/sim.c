@@ -13,7 +13,7 @@
 
 enum {
     HOSTS_DEFAULT = 2,
-    HOSTS_MAX = 256, /* a link table of every pair; a topology may have more */
+    HOSTS_MAX = 256, /* the links grow with its square; a topology may have more */
     LINKS_DEFAULT = 4,
     LINKS_MAX = 1024,
     PATHS_DEFAULT = 64,
@@ -92,7 +92,7 @@ struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t siz
         mrd_sim_fabric_init(&sim->fabric, &filled, mrd_rng_u64(&rng), &sim->events, &sim->packets);
     if (ret != 0)
         goto free_events;
-    sim->attr.topology = NULL; /* borrowed until here: the fabric has its copy */
+    sim->attr.topology = NULL; /* was borrowed: the fabric has a copy */
     ret = init_hosts(sim, &rng);
     if (ret != 0)
         goto free_fabric;
@@ -142,7 +142,7 @@ uint64_t mrd_sim_now(const struct mrd_sim *sim)
     return sim->now_ns;
 }
 
-static void packet_arrives(struct mrd_sim *sim, struct mrd_sim_packet *packet)
+static void take_arrival(struct mrd_sim *sim, struct mrd_sim_packet *packet)
 {
     uint32_t node = packet->event.tag;
 
@@ -156,14 +156,14 @@ static void dispatch(struct mrd_sim *sim, struct mrd_sim_event *event)
 {
     switch ((enum mrd_sim_event_kind)event->kind) {
     case MRD_SIM_EVENT_ARRIVE:
-        packet_arrives(sim, (struct mrd_sim_packet *)event);
+        take_arrival(sim, (struct mrd_sim_packet *)event);
         break;
     case MRD_SIM_EVENT_TIMER: {
         struct mrd_sim_host *host = event->object;
         uint32_t tag = event->tag;
 
         mrd_sim_events_release(&sim->events, event);
-        mrd_sim_host_timer(host, tag);
+        mrd_sim_host_fire(host, tag);
         break;
     }
     case MRD_SIM_EVENT_FAULT:
@@ -180,7 +180,7 @@ void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
     while ((next_ns = mrd_sim_events_next_ns(&sim->events)) <= ns && next_ns != MRD_SIM_NEVER) {
         struct mrd_sim_event *event = mrd_sim_events_pop(&sim->events);
 
-        /* What was due between the end of the last run and a call from outside happens now. */
+        /* A call between two runs may push an event for an earlier time: it happens now. */
         if (event->at_ns > sim->now_ns)
             sim->now_ns = event->at_ns;
         dispatch(sim, event);
@@ -191,7 +191,7 @@ void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
 
 /* ---------------------------------------------------------------------------------------- links */
 
-/* -1 stands for all: [*first, *end); 0 or -EINVAL. */
+/* The range [*first, *end) that `value` stands for: one number, or all for -1. 0 or -EINVAL. */
 static int range_of(int value, uint32_t num, uint32_t *first, uint32_t *end)
 {
     if (value < -1 || (value >= 0 && (uint32_t)value >= num))
@@ -201,7 +201,7 @@ static int range_of(int value, uint32_t num, uint32_t *first, uint32_t *end)
     return 0;
 }
 
-/* The links that (from, to, link) name, as a box. */
+/* The links that three arguments name: ranges of senders, receivers and parallel links. */
 struct link_box {
     uint32_t from, from_end, to, to_end, link, link_end;
 };
@@ -380,7 +380,7 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     return 0;
 }
 
-/* -------------------------------------------------------------------------- for experiments, tests */
+/* ----------------------------------------------------------------------- for experiments, tests */
 
 void mrd_sim_set_tune(struct mrd_sim *sim, const struct mrd_tune *tune)
 {

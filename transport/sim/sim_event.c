@@ -58,7 +58,7 @@ static void near_push(struct mrd_sim_events *events, struct mrd_sim_event *event
         events->near_ns = event->at_ns;
 }
 
-/* The first set bit of a bitmap of `words` words at or after bit `from`; or words * 64. */
+/* The first set bit at or after `from` in a bitmap of `words` words; words * 64: none. */
 static uint32_t next_bit(const uint64_t *map, uint32_t words, uint32_t from)
 {
     uint32_t word = from / 64;
@@ -94,7 +94,7 @@ static uint32_t next_bucket(const struct mrd_sim_events *events, uint32_t from)
     return word * 64 + (uint32_t)__builtin_ctzll(events->used[word]);
 }
 
-/* After the bucket of time `ns` was emptied. */
+/* The bucket of time `ns`, the first one, is empty now: find the next that is not. */
 static void find_near(struct mrd_sim_events *events, uint64_t ns)
 {
     uint32_t from = (uint32_t)ns & MASK;
@@ -170,7 +170,7 @@ static int far_push(struct mrd_sim_events *events, struct mrd_sim_event *event)
     return 0;
 }
 
-/* The first of the children of `hole`, or num_far if it has none. */
+/* The child of `hole` whose event comes first; num_far: it has no children. */
 static size_t first_child(const struct mrd_sim_events *events, size_t hole)
 {
     size_t child = hole * HEAP_ARITY + 1;

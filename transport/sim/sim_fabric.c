@@ -23,7 +23,7 @@ static bool may_be_down(const struct mrd_sim_link *attr)
     return attr->down || attr->flap_period_ns;
 }
 
-/* Each is initialised before it is used. */
+/* The caller initialises them. */
 static struct mrd_sim_wire *alloc_wires(uint32_t num)
 {
     return aligned_alloc(_Alignof(struct mrd_sim_wire), num * sizeof(struct mrd_sim_wire));
@@ -62,7 +62,10 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
     fabric->start = calloc(2 * MRD_SIM_TIERS_MAX, sizeof(*fabric->start));
     if (!fabric->wires || !fabric->start)
         return -ENOMEM;
-    /* Up, a link of tier i ends in a switch of tier i; down, in one of the tier below, or in a host. */
+    /*
+     * A link's delay includes that of the switch at its end. Up, a link of tier i ends in a switch
+     * of tier i; down, in one of the tier below, or in a host.
+     */
     for (uint32_t i = 0; i < t->tiers; i++) {
         struct mrd_sim_link link = attr->link;
 
@@ -72,7 +75,7 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
         link.delay_ns = t->tier[i].delay_ns + t->tier[i].switch_ns;
         fabric->start[2 * i + 1] = link;
     }
-    /* A host's own queue neither drops nor marks: its sender waits for room. */
+    /* A host's own queue neither drops nor marks: the host sends when its link is idle. */
     fabric->start[1].queue_bytes = 0;
     fabric->start[1].ecn_min_bytes = fabric->start[1].ecn_max_bytes = 0;
     fabric->num_down = may_be_down(&attr->link) ? fabric->num_wires : 0;
@@ -177,11 +180,8 @@ int mrd_sim_fabric_name(const struct mrd_sim_fabric *fabric, uint32_t wire, char
 
 /* --------------------------------------------------------------------------------- losses, taps */
 
-/*
- * The next bit of the pair's mask: is this packet to be lost? Every packet takes one, also one that
- * the tap drops.
- */
-static bool mask_loses(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
+/* Take the next bit of the pair's mask: is this packet to be lost? */
+static bool take_mask_bit(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
 {
     if (!fabric->loss_masks)
         return false;
@@ -193,8 +193,7 @@ static bool mask_loses(struct mrd_sim_fabric *fabric, const struct mrd_sim_packe
     return lost;
 }
 
-static enum mrd_sim_verdict tap_verdict(struct mrd_sim_fabric *fabric,
-                                        struct mrd_sim_packet *packet)
+static enum mrd_sim_verdict ask_tap(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet)
 {
     if (!fabric->tap)
         return MRD_SIM_PASS;
@@ -211,7 +210,7 @@ static enum mrd_sim_verdict tap_verdict(struct mrd_sim_fabric *fabric,
     return verdict;
 }
 
-bool mrd_sim_fabric_loses(struct mrd_sim_fabric *fabric)
+bool mrd_sim_fabric_draw_loss(struct mrd_sim_fabric *fabric)
 {
     if (fabric->loss_ppb == 0 || mrd_rng_below(&fabric->rng, PPB) >= fabric->loss_ppb)
         return false;
@@ -221,17 +220,17 @@ bool mrd_sim_fabric_loses(struct mrd_sim_fabric *fabric)
 
 /* ------------------------------------------------------------------------------------- movement */
 
-static void arrive(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet, uint32_t node,
-                   uint64_t at_ns)
+static void push_arrival(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
+                         uint32_t node, uint64_t at_ns)
 {
     packet->event.tag = node;
     if (mrd_sim_events_push(fabric->events, &packet->event, at_ns) != 0)
         mrd_sim_packet_release(fabric->packets, packet);
 }
 
-/* A copy that is to be damaged; NULL: no memory, or it makes no difference any more. */
-static struct mrd_sim_packet *corrupted(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
-                                        struct mrd_sim_packet *packet)
+/* Flip a bit of a packet; with `rest`, of a copy in its place. NULL: no memory, it is lost. */
+static struct mrd_sim_packet *corrupt(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
+                                      struct mrd_sim_packet *packet)
 {
     packet = mrd_sim_packet_join(fabric->packets, packet);
     if (packet) {
@@ -241,8 +240,11 @@ static struct mrd_sim_packet *corrupted(struct mrd_sim_fabric *fabric, struct mr
     return packet;
 }
 
-/* With priority: what an urgent packet may find in service at most; 0: it is not urgent. */
-static uint32_t urgent_bytes_max(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
+/*
+ * With priority: note the packet's size. Returns 0 if it is not urgent, else the size of the
+ * largest packet that it may find in service.
+ */
+static uint32_t note_size(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
 {
     if (packet->wire_bytes > fabric->bytes_max)
         fabric->bytes_max = packet->wire_bytes;
@@ -252,7 +254,7 @@ static uint32_t urgent_bytes_max(struct mrd_sim_fabric *fabric, const struct mrd
 static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
                  struct mrd_sim_packet *packet, uint64_t now_ns)
 {
-    uint32_t urgent = fabric->has_priority ? urgent_bytes_max(fabric, packet) : 0;
+    uint32_t urgent = fabric->has_priority ? note_size(fabric, packet) : 0;
     struct mrd_sim_passage passage = mrd_sim_wire_offer(
         wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, urgent, now_ns);
 
@@ -260,16 +262,16 @@ static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
         packet->ecn = MRD_ECN_CE;
     if (passage.copies == 0)
         mrd_sim_packet_release(fabric->packets, packet);
-    /* Each copy is damaged on its own: an intact one beside a broken one is the interesting case. */
+    /* Each copy is damaged on its own, so that an intact one may arrive beside a broken one. */
     for (unsigned i = 0; i < passage.copies; i++) {
         bool is_last = i + 1 == passage.copies;
         struct mrd_sim_packet *copy =
             is_last ? packet : mrd_sim_packet_clone(fabric->packets, packet);
 
         if (copy && passage.corrupt[i])
-            copy = corrupted(fabric, wire, copy);
+            copy = corrupt(fabric, wire, copy);
         if (copy)
-            arrive(fabric, copy, wire->to, passage.arrive_ns[i]);
+            push_arrival(fabric, copy, wire->to, passage.arrive_ns[i]);
     }
 }
 
@@ -279,14 +281,15 @@ void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *p
     struct mrd_sim_wire *wire =
         mrd_sim_fabric_first(fabric, packet->from, packet->to, packet->path);
 
-    if (fabric->tap) {
+    if (fabric->tap) { /* it sees all bytes in one piece */
         packet = mrd_sim_packet_join(fabric->packets, packet);
         if (!packet)
             return;
     }
 
-    bool masked = mask_loses(fabric, packet);
-    bool dropped = tap_verdict(fabric, packet) == MRD_SIM_DROP;
+    /* Both are asked for each packet: a packet that the tap drops takes a bit of the mask, too. */
+    bool masked = take_mask_bit(fabric, packet);
+    bool dropped = ask_tap(fabric, packet) == MRD_SIM_DROP;
 
     if (masked || dropped) {
         wire->stats.packets++;
@@ -297,7 +300,7 @@ void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *p
     pass(fabric, wire, packet, now_ns);
 }
 
-/* Of `num` equal ways from `first`, the one that the hash names among those that are up; NULL: none is. */
+/* ECMP: of `num` equal wires from `first`, those that are up share by hash. NULL: none is up. */
 static struct mrd_sim_wire *choose(struct mrd_sim_fabric *fabric, uint32_t first, uint32_t num,
                                    uint64_t hash, uint64_t now_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Changes of links at a time: mrd_sim_schedule(). */
+/* Scheduled changes of links: mrd_sim_schedule(). */
 #include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -31,7 +31,7 @@ enum { NAME_BYTES = 64, VALUES_MAX = 3 };
 
 #define NS_PER_US 1000.0
 
-/* The actions: how many values each takes, and the greatest of them. */
+/* The actions: how many values each takes, and the greatest value allowed. */
 static const struct {
     const char *name;
     unsigned values; /* 0: on or off; HEAL: none */
@@ -54,7 +54,7 @@ static const struct {
     [HEAL] = {"heal", 0, 0, ""},
 };
 
-/* --------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 static int find_action(const char *name)
 {
@@ -105,7 +105,7 @@ static bool read_value(int action, const char *text, double *value)
 
 /* ------------------------------------------------------------------------------------- matching */
 
-/* The '-' that joins two ends, if any: not one inside brackets, "[0-9]" or "[]-]". */
+/* The '-' between two nodes in a pattern, if any: not one in brackets, "[0-9]" or "[]-]". */
 static char *find_dash(char *pattern)
 {
     for (char *at = pattern; *at && *at != '>'; at++) {
@@ -113,7 +113,7 @@ static char *find_dash(char *pattern)
             return at;
         if (*at != '[')
             continue;
-        /* A bracket that closes comes first as a member; one that is never closed stands for itself. */
+        /* As fnmatch(3) reads them: a ']' that comes first is a member, an open '[' is itself. */
         size_t first = at[1] == '!' || at[1] == '^' ? 2 : 1;
         char *end = at[first] ? strchr(at + first + 1, ']') : NULL;
 
@@ -123,7 +123,7 @@ static char *find_dash(char *pattern)
     return NULL;
 }
 
-/* The link in the other direction: "B>A.K" of "A>B.K". */
+/* The name of the link in the other direction: "B>A.K" for "A>B.K". */
 static void mirror(const char *name, char *mirrored, size_t len)
 {
     const char *far_end = strchr(name, '>') + 1;
@@ -145,7 +145,7 @@ static bool matches(const char *pattern, const char *name, bool either_way)
     return fnmatch(pattern, mirrored, 0) == 0;
 }
 
-/* All wires of that name into the fault; 0, -ENOENT, -ENOMEM. */
+/* Put all wires whose name matches `links` into the fault. 0, -ENOENT or -ENOMEM. */
 static int find_wires(const struct mrd_sim *sim, const char *links, struct mrd_sim_fault *fault)
 {
     const struct mrd_sim_fabric *fabric = &sim->fabric;
@@ -188,7 +188,7 @@ static uint64_t ns(double us)
     return (uint64_t)(us * NS_PER_US + 0.5);
 }
 
-/* At least 1 bit a second: 0 is infinite. */
+/* At least 1 bit/s, as 0 stands for an infinite rate. */
 static uint64_t rate(double bps)
 {
     return bps < 1 ? 1 : (uint64_t)(bps + 0.5);
@@ -264,7 +264,7 @@ void mrd_sim_fault_apply(struct mrd_sim *sim, uint32_t index)
     apply(sim, sim->faults[index]);
 }
 
-/* ------------------------------------------------------------------------------------ scheduling */
+/* ----------------------------------------------------------------------------------- scheduling */
 
 static void fault_destroy(struct mrd_sim_fault *fault)
 {

@@ -9,10 +9,10 @@
 #include "transport/sim/sim_world.h"
 
 #define PPB    1000000000
-#define FAR_NS (UINT64_C(1) << 60) /* 36 years: as good as never */
+#define FAR_NS (UINT64_C(1) << 60) /* 36 years, which counts as never */
 
 enum {
-    /* A context that asks to be called this often without letting time pass is stuck. */
+    /* A context that asks for so many turns within TURN_PLACE_NS is stuck. */
     TURNS_IN_PLACE_MAX = 1000000,
     TURN_PLACE_NS = 1000,
 };
@@ -58,7 +58,7 @@ void mrd_sim_host_reset(struct mrd_sim_host *host)
 
 /* ---------------------------------------------------------------------------------------- clock */
 
-/* Seconds and the rest on their own, so that the products fit. */
+/* Seconds and nanoseconds are multiplied apart: their products fit in 64 bits. */
 static uint64_t clock_at(const struct mrd_sim_host *host, uint64_t ns)
 {
     int64_t drift_ns = (int64_t)(ns / PPB) * host->skew_ppb;
@@ -102,7 +102,7 @@ static uint64_t min_ns(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* When the loop is to be called next if no packet comes. */
+/* When the next turn is due if no packet arrives. */
 static uint64_t next_turn_ns(const struct mrd_sim_host *host)
 {
     uint64_t at_ns = virtual_time(host, host->deadline_ns(host->arg));
@@ -115,10 +115,11 @@ static uint64_t next_turn_ns(const struct mrd_sim_host *host)
 }
 
 /*
- * A deadline that moved later leaves the earlier event alone: it looks again when it fires, which
- * costs less than an event for each of many small postponements. One that moves earlier, which a
- * packet to be sent soon does while a timeout is far off, leaves the later event in its place for
- * afterwards: a new one for each packet would fill the heap with stale timeouts.
+ * If the deadline moved later, the earlier event stays: when it fires, the deadline is looked at
+ * again. That costs less than an event for each of many small postponements.
+ *
+ * If it moved earlier, as when a packet is due soon and a timeout far off, the later event stays
+ * valid for afterwards. A new one after each packet would fill the heap with stale timeouts.
  */
 void mrd_sim_host_set_timer(struct mrd_sim_host *host, uint64_t at_ns)
 {
@@ -154,7 +155,7 @@ static bool is_live(const struct mrd_sim_host *host)
     return host->progress && !host->stopped;
 }
 
-/* After a turn: what is due at once comes a nanosecond later, so that time moves on. */
+/* Set the timer for the next turn, which comes at earliest_ns or later. */
 static void arm(struct mrd_sim_host *host, uint64_t earliest_ns)
 {
     uint64_t at_ns = next_turn_ns(host);
@@ -163,7 +164,7 @@ static void arm(struct mrd_sim_host *host, uint64_t earliest_ns)
         mrd_sim_host_set_timer(host, at_ns < earliest_ns ? earliest_ns : at_ns);
 }
 
-static void turn(struct mrd_sim_host *host)
+static void take_turn(struct mrd_sim_host *host)
 {
     uint64_t now_ns = host->sim->now_ns;
 
@@ -178,7 +179,7 @@ static void turn(struct mrd_sim_host *host)
     host->in_progress = true;
     host->progress(host->arg);
     host->in_progress = false;
-    arm(host, now_ns + 1);
+    arm(host, now_ns + 1); /* so that time moves on even if the context always has work */
     if (host->sim->options.turn_hook) {
         host->sim->options.turn_hook(host->sim->options.turn_hook_arg, host->number);
         mrd_sim_hosts_settle(host->sim);
@@ -193,7 +194,7 @@ uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host)
     return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns : now_ns;
 }
 
-/* Wake the stack, if its time has come. */
+/* Call the timer of the stack if its time has come, or set ours for it. */
 static void call_stack_timer(struct mrd_sim_host *host)
 {
     uint64_t at_ns = host->wake_ns;
@@ -208,12 +209,12 @@ static void call_stack_timer(struct mrd_sim_host *host)
     host->stack->timer(host->stack_arg);
 }
 
-/* ---------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
-void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
+void mrd_sim_host_fire(struct mrd_sim_host *host, uint32_t tag)
 {
     if (tag != host->timer_tag || host->timer_at_ns == MRD_SIM_NEVER) {
-        /* Of the same nanosecond as the one that counts, which is yet to fire. */
+        /* Both valid events are due now: the later one was pushed first and fires first. */
         if (tag == host->timer_after_tag)
             host->timer_after_ns = MRD_SIM_NEVER;
         return;
@@ -231,7 +232,7 @@ void mrd_sim_host_timer(struct mrd_sim_host *host, uint32_t tag)
     uint64_t at_ns = next_turn_ns(host);
 
     if (at_ns <= host->sim->now_ns)
-        turn(host);
+        take_turn(host);
     else if (at_ns != MRD_SIM_NEVER)
         mrd_sim_host_set_timer(host, at_ns);
 }
@@ -240,7 +241,7 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
 {
     uint64_t now_ns = host->sim->now_ns;
 
-    if (mrd_sim_fabric_loses(&host->sim->fabric)) {
+    if (mrd_sim_fabric_draw_loss(&host->sim->fabric)) {
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
@@ -253,7 +254,7 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
-    /* A plan is made from the packet's own bytes, and payload placed from them. */
+    /* The engine's plan and the placement read all bytes at data[]. */
     if (host->sim->options.gro)
         packet = mrd_sim_packet_join(&host->sim->packets, packet);
     if (!packet)
@@ -269,7 +270,7 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
     if (!is_live(host))
         return;
     if (host->rx_ready_ns <= now_ns)
-        turn(host);
+        take_turn(host);
     else
         mrd_sim_host_set_timer(host, host->rx_ready_ns);
 }

@@ -13,9 +13,9 @@
 
 enum {
     PAYLOAD_DEFAULT = 4096,
-    HEADER_MAX = 96, /* of a data packet, before its payload */
+    HEADER_MAX = 96, /* bytes before the payload of a data packet */
     ACK_EVERY = 4,
-    ACK_DELAYS_A_RTT = 12,
+    ACK_DELAYS_A_RTT = 12, /* longest RTT of a tree / how long an ack may wait */
     ACK_DELAY_NS_MIN = 1000,
     ACK_DELAY_NS_MAX = 50000, /* half the RTO floor */
     RTO_FLOOR_NS = 100000,
@@ -31,7 +31,7 @@ static struct mrd_sim_host *host_of(struct mrd_backend *b)
 
 /* ---------------------------------------------------------------------------------- open, close */
 
-/* Serialisation of a full packet; link_bps is not 0. */
+/* The time to serialise a full packet; link_bps is not 0. */
 static uint64_t packet_ns(uint64_t link_bps, uint32_t payload_bytes)
 {
     uint64_t bits = (uint64_t)(payload_bytes + HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES) * 8;
@@ -39,10 +39,7 @@ static uint64_t packet_ns(uint64_t link_bps, uint32_t payload_bytes)
     return bits * 1000000000u / link_bps;
 }
 
-/*
- * Four packets' serialisation: what an ack may wait for without being the bottleneck of a slow
- * link.
- */
+/* The time of ACK_EVERY packets: on a slow link an ack waits for more packets, but not longer. */
 static uint32_t ack_delay_ns(uint64_t link_bps, uint32_t payload_bytes)
 {
     if (link_bps == 0)
@@ -68,13 +65,13 @@ static int check_attr(const struct mrd_sim *sim, const struct mrd_context_attr *
     return 0;
 }
 
-/* The link that a host sends by, or what all links started as. */
+/* The link that a host sends on, as it was created. */
 static const struct mrd_sim_link *host_link(const struct mrd_sim_host *host)
 {
     return mrd_sim_fabric_start(&host->sim->fabric, host->number);
 }
 
-/* Of a full packet and its ack on the longest way through the fabric. */
+/* The RTT of a full packet and its ack on the longest way through the tree. */
 static uint64_t longest_rtt_ns(const struct mrd_sim *sim, uint32_t payload_bytes)
 {
     const struct mrd_sim_topology *topology = &sim->fabric.tree->topology;
@@ -165,7 +162,7 @@ static uint64_t hash_pieces(const struct iovec *iov, uint32_t num_iov)
     return hash;
 }
 
-/* Room for one more record of a packet that the device still reads. */
+/* Make room for one more record of a packet whose buffers the device reads. */
 static int reserve_sent(struct mrd_sim_host *host)
 {
     uint32_t len = host->sent_tail - host->sent_head;
@@ -199,7 +196,7 @@ static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     sent->hash = host->sim->options.read_check ? hash_pieces(sent->iov, sent->num_iov) : 0;
 }
 
-/* What is not gathered from elsewhere is staged data, an ack or another packet without data: the header tells. */
+/* A packet in one piece is short data or has none: its header tells. */
 static bool is_ack(const struct mrd_tx_packet *tx)
 {
     struct mrd_wire_head head;
@@ -208,7 +205,7 @@ static bool is_ack(const struct mrd_tx_packet *tx)
            head.type == MRD_WIRE_ACK;
 }
 
-/* As uet-htsim counts: by payload. */
+/* Size on the wire as uet-htsim counts: by payload. */
 static uint32_t htsim_bytes(const struct mrd_tx_packet *tx)
 {
     struct mrd_wire_head head;
@@ -283,7 +280,7 @@ static bool is_host(const struct mrd_sim *sim, const struct mrd_addr *addr)
            addr->port <= sim->attr.hosts;
 }
 
-/* Taken, whatever becomes of it; false: no memory for a record, so it is to be offered again. */
+/* Send a packet, or lose it. False: no memory for its record, the engine offers it again. */
 static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
 {
     assert(tx->path < host->path_next);
@@ -309,8 +306,8 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
 }
 
 /*
- * Time until the host's link is idle. In a tree a host has no queue of its own: what goes next, and which way, is
- * decided when it can leave, as in a network card that has the engine.
+ * Time until the host's link is idle. In a tree a host has no queue of its own: the engine decides
+ * what goes next when the link is idle, as an engine in a network card would.
  */
 static uint64_t link_wait_ns(const struct mrd_sim_host *host)
 {
@@ -374,7 +371,7 @@ static bool sim_too_big(struct mrd_backend *b, struct mrd_addr *to, uint32_t *pa
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-/* Calls on simulated contexts never block. */
+/* Calls on simulated contexts never wait. */
 static void sim_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
 {
     (void)b;

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Headers of payloads by reference, acks, packets of an Ethernet MTU, of a 4 KiB payload, of the largest payload;
- * forged ones.
+ * For headers whose payload is borrowed; acks; packets of an Ethernet MTU, of a payload of 4 KiB
+ * and of the largest payload; and what mrd_sim_inject() may send.
  */
 static const uint32_t class_bytes[MRD_SIM_PACKET_CLASSES] = {
     128, 256, 1536, 4608, 10240, MRD_SIM_DATAGRAM_BYTES_MAX};

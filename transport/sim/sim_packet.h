@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams inside the fabric: pools by size, which grow in slabs and are given back when the
+ * Datagrams inside the fabric, from pools by size. Pools grow by slabs and keep them until the
  * simulation ends.
  *
  * mrd_sim_packet_alloc() when a host sends; mrd_sim_packet_release() when the receiver is done or
@@ -19,30 +19,29 @@ enum {
     MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
     MRD_SIM_PACKET_CLASSES = 6,
     /*
-     * What a datagram costs on an Ethernet wire beyond its bytes: preamble and start delimiter 8,
-     * MAC header 14, IPv4 20, UDP 8, check sequence 4, gap 12. Ours are longer than Ethernet's
-     * least frame, so nothing is padded.
+     * What an Ethernet wire carries beyond the bytes of a datagram: preamble and start delimiter 8,
+     * MAC header 14, IPv4 20, UDP 8, check sequence 4, gap 12. Every datagram of mrd is
+     * longer than Ethernet's least frame, so none is padded.
      */
     MRD_SIM_WIRE_OVERHEAD_BYTES = 8 + 14 + 20 + 8 + 4 + 12,
-    /* As uet-htsim counts. */
+    /* The simulator uet-htsim counts these instead: beyond the payload of data, and for an ack. */
     MRD_SIM_HTSIM_DATA_BYTES = 64,
     MRD_SIM_HTSIM_ACK_BYTES = 88,
 };
 
 struct mrd_sim_packet {
-    struct mrd_sim_event
-        event; /* first: while it is on its way; then event.next links what holds it */
-    /* What each hop needs lies in one cache line with the event. */
+    struct mrd_sim_event event; /* first. Off the wire, event.next links lists of packets */
+    /* What each hop needs is in one cache line with the event. */
     uint32_t from, to;   /* hosts */
-    uint32_t wire_bytes; /* on the wire */
+    uint32_t wire_bytes; /* size on the wire, all headers included */
     uint16_t path;       /* the sender's path number */
     uint8_t ecn;         /* enum mrd_ecn */
-    bool urgent;         /* goes before what is not, where mrd_sim_attr.ack_priority says so */
-    bool broken; /* corrupted, for a reader that finds no checksum in data[]: a stack's packet */
+    bool urgent;         /* overtakes others, if mrd_sim_attr.ack_priority is set */
+    bool broken;         /* a link corrupted it: for receivers whose data[] has no checksum */
     uint8_t size_class;
     uint32_t len;        /* of the datagram */
-    uint32_t head_len;   /* at data[]; what is left of len lies at rest */
-    const uint8_t *rest; /* NULL: all is at data[]. Borrowed */
+    uint32_t head_len;   /* bytes at data[]; the others are at rest */
+    const uint8_t *rest; /* borrowed; NULL: all bytes are at data[] */
     uint8_t data[];
 };
 
@@ -51,17 +50,20 @@ struct mrd_sim_packet_slab;
 struct mrd_sim_packets {
     struct mrd_sim_packet *free[MRD_SIM_PACKET_CLASSES];
     struct mrd_sim_packet_slab *slabs; /* owned */
-    size_t out;                        /* allocated and not released */
+    size_t out;                        /* packets allocated and not released */
 };
 
 void mrd_sim_packets_init(struct mrd_sim_packets *packets);
 void mrd_sim_packets_fini(struct mrd_sim_packets *packets);
-/* Room for `len` bytes, at most MRD_SIM_DATAGRAM_BYTES_MAX; `len` is set. NULL: no memory. */
+/* A packet of `len` bytes, at most MRD_SIM_DATAGRAM_BYTES_MAX. NULL: no memory. */
 struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uint32_t len);
-/* All bytes in one piece of its own: the packet itself, or one in its place, which is released; NULL: no memory. */
+/*
+ * Have all bytes at data[]: returns the packet if it has, else a copy. What is not returned is
+ * released. NULL: no memory.
+ */
 struct mrd_sim_packet *mrd_sim_packet_join(struct mrd_sim_packets *packets,
                                            struct mrd_sim_packet *packet);
-/* A copy with its own bytes, or NULL. */
+/* A copy with all bytes at data[]. NULL: no memory. */
 struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
                                             const struct mrd_sim_packet *packet);
 void mrd_sim_packet_release(struct mrd_sim_packets *packets, struct mrd_sim_packet *packet);

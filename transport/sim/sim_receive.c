@@ -9,22 +9,22 @@
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
 
-enum { GRO_LOOKAHEAD = 256 /* waiting packets looked at for a burst */ };
+enum { GRO_LOOKAHEAD = 256 /* waiting packets searched for those of one burst */ };
 
 static struct mrd_sim_packet *next_of(const struct mrd_sim_packet *packet)
 {
     return (struct mrd_sim_packet *)packet->event.next;
 }
 
-/* Does one burst take both? UDP_GRO joins by source port. */
+/* May both be in one burst? UDP_GRO joins packets of the same 5-tuple. */
 static bool is_joined(const struct mrd_sim_packet *first, const struct mrd_sim_packet *packet)
 {
     return packet->from == first->from && packet->path == first->path;
 }
 
 /*
- * Packets of the burst that the oldest waiting packet opens: of its length, but for a shorter last
- * one. They are put in run[], not taken from the queue.
+ * Find the burst that starts with the oldest waiting packet: all have its length, but the last may
+ * be shorter. They are put in run[] and stay in the queue. Returns their number.
  */
 static unsigned find_run(const struct mrd_sim_host *host, struct mrd_sim_packet **run, unsigned max)
 {
@@ -45,7 +45,7 @@ static unsigned find_run(const struct mrd_sim_host *host, struct mrd_sim_packet 
     return n;
 }
 
-/* The receive queue without the packets of run[], which are in the queue's order. */
+/* Remove the packets of run[], which has the queue's order, from the receive queue. */
 static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, unsigned n)
 {
     struct mrd_sim_packet *before = NULL, *packet = host->rx_head;
@@ -65,7 +65,7 @@ static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, u
         host->rx_last = before;
 }
 
-/* A packet of the queue to the engine; false: no memory, which is loss. */
+/* Lend a packet to the engine until mrd_sim_rx_return(). False: no memory, it is lost. */
 static bool lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struct mrd_rx_packet *rx)
 {
     packet = mrd_sim_packet_join(&host->sim->packets, packet);
@@ -84,7 +84,7 @@ static bool lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struc
     return true;
 }
 
-/* Put the payload of segment i where the plan says, as an exact iovec of recvmsg() would. */
+/* Copy the payload of segment i to where the plan says, as recvmsg() with an iovec does. */
 static void place(struct mrd_sim_packet *packet, const struct mrd_rx_plan *plan, unsigned i,
                   struct mrd_rx_packet *rx)
 {
@@ -104,9 +104,9 @@ static void place(struct mrd_sim_packet *packet, const struct mrd_rx_plan *plan,
     rx->len = plan->head_len;
 }
 
-/* A burst of one sender and path through the engine's plan; 0: there is none. */
-static unsigned rx_run(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max,
-                       mrd_plan_fn *plan_fn, void *plan_arg)
+/* Hand out a burst by the engine's plan. Returns its packets; 0: no burst waits. */
+static unsigned take_burst(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max,
+                           mrd_plan_fn *plan_fn, void *plan_arg)
 {
     struct mrd_sim_packet *run[MRD_PLAN_SEGMENTS_MAX];
     struct mrd_addr from = mrd_sim_addr(host->rx_head->from);
@@ -137,10 +137,10 @@ static unsigned rx_run(struct mrd_sim_host *host, struct mrd_rx_packet *packets,
 }
 
 /*
- * Packets one after the other. With straight receive at most one: a plan holds for one burst, and
- * what came before it must have been judged when it is made.
+ * Hand out packets one by one, without a plan. With straight receive the caller sets max to 1: the
+ * engine must have seen all earlier packets when it makes the next plan.
  */
-static unsigned rx_staged(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max)
+static unsigned take_packets(struct mrd_sim_host *host, struct mrd_rx_packet *packets, unsigned max)
 {
     unsigned n = 0;
 
@@ -165,9 +165,9 @@ unsigned mrd_sim_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, 
     if (host->stopped)
         return 0;
     if (gro && host->rx_head)
-        n = rx_run(host, packets, max, plan, plan_arg);
+        n = take_burst(host, packets, max, plan, plan_arg);
     if (n == 0)
-        n = rx_staged(host, packets, gro ? 1 : max);
+        n = take_packets(host, packets, gro ? 1 : max);
     if (!host->rx_head)
         host->rx_ready_ns = MRD_SIM_NEVER;
     *more = host->rx_head != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a simulated host offers to a transport other than mrd: a stack that runs on it in place of a
- * context.
+ * What a simulated host offers to a transport other than mrd: a stack that runs on it in place of
+ * a context.
  *
  * mrd_sim_stack_attach() gives a host to a stack. From then on the host calls ops->receive() for
  * each packet that arrives, and ops->timer() at the time that mrd_sim_stack_wake() set. To send,

@@ -12,14 +12,14 @@
 
 enum { HOSTS_MAX = 1 << 16, WIRES_MAX = 1 << 22 };
 
-/* Numbers of switches that follow from a topology. */
+/* How many switches a topology has. */
 struct shape {
-    uint32_t leaves, leaves_a_pod; /* a pod: all, with 2 tiers */
-    uint32_t pods, aggs;           /* aggs of a pod; 2 tiers: spines */
-    uint32_t cores;                /* 3 tiers */
+    uint32_t leaves, leaves_a_pod; /* two tiers are one pod */
+    uint32_t pods, aggs;           /* `aggs` in each pod; with two tiers: spines */
+    uint32_t cores;                /* only with three tiers */
 };
 
-static int impossible(const char *what)
+static int refuse(const char *what)
 {
     mrd_error_set("impossible topology: %s", what);
     return -EINVAL;
@@ -27,25 +27,25 @@ static int impossible(const char *what)
 
 static int check_numbers(const struct mrd_sim_topology *t)
 {
-    /* Both directions of the links below a tier, of which each tier makes others above; and all so far. */
+    /* Wires below a tier, both directions counted, and those of all tiers so far. */
     uint64_t below = 2 * (uint64_t)t->hosts, links = 0;
 
     if (t->tiers < 2 || t->tiers > MRD_SIM_TIERS_MAX)
-        return impossible("neither 2 nor 3 tiers");
+        return refuse("neither 2 nor 3 tiers");
     if (t->hosts < 2 || t->hosts > HOSTS_MAX)
-        return impossible("not 2 to 65536 hosts");
+        return refuse("not 2 to 65536 hosts");
     for (uint32_t i = 0; i < t->tiers; i++) {
         const struct mrd_sim_tier *tier = &t->tier[i];
 
         if (tier->rate_bps == 0)
-            return impossible("a link with rate zero");
+            return refuse("a link with rate zero");
         if (tier->radix_down == 0 || (tier->radix_up == 0) != (i + 1 == t->tiers))
-            return impossible("a switch without links up or down, or a top tier with links up");
+            return refuse("a switch without links up or down, or a top tier with links up");
         if (tier->radix_down > HOSTS_MAX || tier->radix_up > HOSTS_MAX)
-            return impossible("a switch with more than 65536 links");
+            return refuse("a switch with more than 65536 links");
         links += below;
         if (links > WIRES_MAX)
-            return impossible("too many links");
+            return refuse("too many links");
         below = below * tier->radix_up / tier->radix_down;
     }
     return 0;
@@ -56,22 +56,22 @@ static uint32_t bundle_of(const struct mrd_sim_topology *t, uint32_t tier)
     return t->tier[tier].bundle ? t->tier[tier].bundle : 1;
 }
 
-static int shape_of(const struct mrd_sim_topology *t, struct shape *s)
+static int find_shape(const struct mrd_sim_topology *t, struct shape *s)
 {
     uint32_t bundle1 = bundle_of(t, 1);
     uint32_t pod_hosts = t->tiers == 2 ? t->hosts : t->pod_hosts;
 
     if (bundle_of(t, 0) != 1)
-        return impossible("hosts with more than one link");
+        return refuse("hosts with more than one link");
     if (t->tiers == 2 && t->pod_hosts != 0 && t->pod_hosts != t->hosts)
-        return impossible("two tiers are one pod");
+        return refuse("two tiers are one pod");
     if (pod_hosts == 0 || t->hosts % pod_hosts != 0 || pod_hosts % t->tier[0].radix_down != 0)
-        return impossible("hosts do not fill the pods, or those the leaves");
+        return refuse("hosts do not fill the pods, or those the leaves");
     s->pods = t->hosts / pod_hosts;
     s->leaves = t->hosts / t->tier[0].radix_down;
     s->leaves_a_pod = s->leaves / s->pods;
     if (t->tier[0].radix_up % bundle1 != 0 || t->tier[1].radix_down != s->leaves_a_pod * bundle1)
-        return impossible("the links between tier 0 and tier 1 do not match");
+        return refuse("the links between tier 0 and tier 1 do not match");
     s->aggs = t->tier[0].radix_up / bundle1;
     s->cores = 0;
     if (t->tiers == 2)
@@ -80,7 +80,7 @@ static int shape_of(const struct mrd_sim_topology *t, struct shape *s)
     uint32_t bundle2 = bundle_of(t, 2);
 
     if (t->tier[1].radix_up % bundle2 != 0 || t->tier[2].radix_down != s->pods * bundle2)
-        return impossible("the links between tier 1 and tier 2 do not match");
+        return refuse("the links between tier 1 and tier 2 do not match");
     s->cores = s->aggs * (t->tier[1].radix_up / bundle2);
     return 0;
 }
@@ -137,7 +137,7 @@ int mrd_sim_tree_init(struct mrd_sim_tree *tree, const struct mrd_sim_topology *
     int ret = check_numbers(topology);
 
     if (ret == 0)
-        ret = shape_of(topology, &s);
+        ret = find_shape(topology, &s);
     if (ret != 0)
         return ret;
     mrd_rng_init(&rng, seed);
@@ -159,7 +159,7 @@ void mrd_sim_tree_fini(struct mrd_sim_tree *tree)
 
 /* -------------------------------------------------------------------------------------- wiring */
 
-/* The switch whose wire this is; the wires of switches follow each other. */
+/* The switch that a wire leaves from: each has the numbers from down_first on. */
 static uint32_t owner(const struct mrd_sim_tree *tree, uint32_t wire)
 {
     uint32_t low = 0, high = tree->num_switches;
@@ -175,7 +175,7 @@ static uint32_t owner(const struct mrd_sim_tree *tree, uint32_t wire)
     return low;
 }
 
-/* The switch below `node` that has host `host`. */
+/* The neighbour of `node` on the way down to `host`. */
 static uint32_t switch_below(const struct mrd_sim_tree *tree, const struct mrd_sim_switch *node,
                              uint32_t host)
 {
@@ -184,7 +184,7 @@ static uint32_t switch_below(const struct mrd_sim_tree *tree, const struct mrd_s
     if (node->tier == 1)
         return host / t->tier[0].radix_down;
 
-    /* A core knows one agg of each pod: aggs with the same place in their pods have the same cores. */
+    /* A core is joined to one agg of each pod, which has the same place in every pod. */
     uint32_t aggs = t->tier[0].radix_up / bundle_of(t, 1);
     uint32_t cores_an_agg = t->tier[1].radix_up / node->bundle;
 

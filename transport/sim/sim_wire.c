@@ -6,7 +6,7 @@
 
 #define NS_PER_S 1000000000u
 #define ONE_NS   (UINT64_C(1) << 32) /* unit of fractions */
-/* Serialisation times are rounded to 2^-32 ns a byte: what is so close to a whole nanosecond is one. */
+/* The time of a byte is rounded: a fraction this close to a whole nanosecond counts as one. */
 #define ALMOST_ONE (ONE_NS - (UINT64_C(1) << 20))
 
 int mrd_sim_link_validate(const struct mrd_sim_link *attr)
@@ -26,7 +26,7 @@ void mrd_sim_wire_init(struct mrd_sim_wire *wire, const struct mrd_sim_link *att
     mrd_sim_wire_set(wire, attr, 0);
 }
 
-/* In 2^-32 ns; 1 bit a second would be more than there is room for. */
+/* In 2^-32 ns. That of a few bits a second does not fit in 64 bits. */
 static uint64_t byte_time(uint64_t rate_bps)
 {
     if (rate_bps == 0)
@@ -37,7 +37,7 @@ static uint64_t byte_time(uint64_t rate_bps)
     return time > UINT64_MAX ? UINT64_MAX : (uint64_t)time;
 }
 
-/* What is queued keeps the departures that it was given, by its rate until now. */
+/* The link changes: note until when, and at what rate, the packets leave that are queued. */
 static void keep_queue(struct mrd_sim_wire *wire, uint64_t now_ns)
 {
     uint64_t backlog = mrd_sim_wire_backlog(wire, now_ns);
@@ -91,22 +91,25 @@ bool mrd_sim_wire_is_down(const struct mrd_sim_wire *wire, uint64_t now_ns)
             (now_ns - wire->flap_from_ns) % attr->flap_period_ns < attr->flap_down_ns);
 }
 
-/* A share of 0 draws nothing, so that a clean link costs no random numbers. */
-static bool happens(struct mrd_rng *rng, uint32_t ppm)
+/* A share of 0 draws nothing: faults that are off do not move the random sequence. */
+static bool draw(struct mrd_rng *rng, uint32_t ppm)
 {
     return ppm > 0 && mrd_rng_below(rng, MRD_SIM_PPM) < ppm;
 }
 
-static bool marks(struct mrd_sim_wire *wire, uint64_t backlog)
+static bool draw_mark(struct mrd_sim_wire *wire, uint64_t backlog)
 {
     uint64_t min = wire->attr.ecn_min_bytes, max = wire->attr.ecn_max_bytes;
 
     if (backlog >= max)
         return true;
-    return happens(&wire->rng, (uint32_t)((backlog - min) * MRD_SIM_PPM / (max - min)));
+    return draw(&wire->rng, (uint32_t)((backlog - min) * MRD_SIM_PPM / (max - min)));
 }
 
-/* Move a clock on by the time of so many bytes, and the time that it then shows; the fraction is carried, so rates hold. */
+/*
+ * Advance a clock by the serialisation time of wire_bytes and return the time in nanoseconds. The
+ * fraction is carried, so that rates are exact.
+ */
 static uint64_t serialise(const struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_t *at_ns,
                           uint64_t *fraction)
 {
@@ -117,7 +120,7 @@ static uint64_t serialise(const struct mrd_sim_wire *wire, uint32_t wire_bytes, 
     return *at_ns + (*fraction > ALMOST_ONE);
 }
 
-/* Put a packet behind what is queued: when its last bit leaves. */
+/* Queue a packet behind all others. Returns when its last bit leaves. */
 static uint64_t transmit(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_t now_ns)
 {
     if (wire->idle_at_ns < now_ns) {
@@ -127,7 +130,11 @@ static uint64_t transmit(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint64_
     return serialise(wire, wire_bytes, &wire->idle_at_ns, &wire->idle_fraction);
 }
 
-/* Put it before what is not urgent. Where nothing urgent is being sent, a packet of any age may be in service. */
+/*
+ * Queue a packet before those that are not urgent. Returns when its last bit leaves. If no urgent
+ * packet is in service, another may be, and nobody knows how much of it has left: the packet waits
+ * for bytes_max, or for the whole queue if that is less.
+ */
 static uint64_t transmit_urgent(struct mrd_sim_wire *wire, uint32_t wire_bytes, uint32_t bytes_max,
                                 uint64_t now_ns)
 {
@@ -146,7 +153,7 @@ static uint64_t transmit_urgent(struct mrd_sim_wire *wire, uint32_t wire_bytes, 
     return serialise(wire, wire_bytes, &wire->urgent_at_ns, &wire->urgent_fraction);
 }
 
-static uint64_t jitter(struct mrd_sim_wire *wire)
+static uint64_t draw_jitter(struct mrd_sim_wire *wire)
 {
     if (wire->attr.jitter_ns == 0)
         return 0;
@@ -154,39 +161,39 @@ static uint64_t jitter(struct mrd_sim_wire *wire)
 }
 
 /*
- * Loss in bursts: a chain of two states, good and bad, that moves with each packet (Gilbert 1960, Elliott 1963:
- * "Estimates of error rates for codes on burst-noise channels").
+ * Loss in bursts: a Markov chain of two states, good and bad, that takes a step with each packet
+ * (Gilbert 1960; Elliott 1963, "Estimates of error rates for codes on burst-noise channels").
  */
-static bool burst_loses(struct mrd_sim_wire *wire)
+static bool draw_burst_loss(struct mrd_sim_wire *wire)
 {
     const struct mrd_sim_link *attr = &wire->attr;
 
     if (!attr->burst_enter_ppm)
         return false;
     if (wire->in_burst)
-        wire->in_burst = !happens(&wire->rng, attr->burst_leave_ppm);
+        wire->in_burst = !draw(&wire->rng, attr->burst_leave_ppm);
     else
-        wire->in_burst = happens(&wire->rng, attr->burst_enter_ppm);
-    return wire->in_burst && happens(&wire->rng, attr->burst_loss_ppm);
+        wire->in_burst = draw(&wire->rng, attr->burst_enter_ppm);
+    return wire->in_burst && draw(&wire->rng, attr->burst_loss_ppm);
 }
 
-/* What a link with faults does to a packet that left at leave_ns. */
+/* Apply the faults of the link to a packet that left at leave_ns. */
 static void damage(struct mrd_sim_wire *wire, uint64_t leave_ns, struct mrd_sim_passage *passage)
 {
     const struct mrd_sim_link *attr = &wire->attr;
 
-    if (happens(&wire->rng, attr->loss_ppm) || burst_loses(wire)) {
+    if (draw(&wire->rng, attr->loss_ppm) || draw_burst_loss(wire)) {
         wire->stats.lost++;
         passage->copies = 0;
         return;
     }
-    if (happens(&wire->rng, attr->duplicate_ppm)) {
+    if (draw(&wire->rng, attr->duplicate_ppm)) {
         wire->stats.duplicated++;
         passage->copies = 2;
     }
     for (unsigned i = 0; i < passage->copies; i++) {
-        passage->arrive_ns[i] = leave_ns + attr->delay_ns + jitter(wire);
-        passage->corrupt[i] = happens(&wire->rng, attr->corrupt_ppm);
+        passage->arrive_ns[i] = leave_ns + attr->delay_ns + draw_jitter(wire);
+        passage->corrupt[i] = draw(&wire->rng, attr->corrupt_ppm);
         wire->stats.corrupted += passage->corrupt[i];
     }
 }
@@ -212,7 +219,7 @@ struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wi
     uint64_t backlog =
         urgent_bytes_max ? urgent_backlog(wire, now_ns) : mrd_sim_wire_backlog(wire, now_ns);
 
-    /* An idle transmitter takes any packet: a limit below one packet must not cut the link. */
+    /* An idle transmitter takes any packet: a queue shorter than a packet must not cut the link. */
     if (backlog > 0 && backlog + wire_bytes > wire->queue_bytes) {
         wire->stats.queue_drops++;
         return passage;
@@ -223,7 +230,7 @@ struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wi
                             : transmit(wire, wire_bytes, now_ns);
 
     wire->stats.bytes += wire_bytes;
-    if (ect && backlog >= wire->ecn_min_bytes && marks(wire, backlog)) {
+    if (ect && backlog >= wire->ecn_min_bytes && draw_mark(wire, backlog)) {
         wire->stats.ce++;
         passage.ce = true;
     }

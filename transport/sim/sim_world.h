@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The simulation as a whole: virtual time, the event queue, the fabric and the hosts. See
- * mrd/sim.h.
- */
+/* The simulation as a whole: virtual time, event queue, fabric and hosts. See mrd/sim.h. */
 #ifndef MRD_TRANSPORT_SIM_SIM_WORLD_H
 #define MRD_TRANSPORT_SIM_SIM_WORLD_H
 
@@ -12,7 +9,7 @@
 
 struct mrd_sim_host;
 
-/* What only experiments and tests set; see sim_host.h. */
+/* What only experiments and tests set, by calls of sim_host.h that say what each means. */
 struct mrd_sim_options {
     const struct mrd_tune *tune;
     void (*turn_hook)(void *arg, uint32_t host);
@@ -24,11 +21,11 @@ struct mrd_sim_options {
     bool read_check;
 };
 
-/* A change of links that was scheduled: up to two directions of what a pattern names. */
+/* A scheduled change of the links that a pattern named. */
 struct mrd_sim_fault {
     uint32_t *wires; /* owned */
     uint32_t num_wires;
-    uint32_t action; /* enum in sim_fault.c */
+    uint32_t action; /* enum action of sim_fault.c */
     double value[3];
     struct mrd_sim_event event;
 };
@@ -47,7 +44,7 @@ struct mrd_sim {
     struct mrd_sim_host *hosts;    /* attr.hosts of them, owned */
     struct mrd_sim_fault **faults; /* num_faults of them, owned */
     uint32_t num_faults;
-    struct mrd_sim_host *touched; /* hosts whose context was called since their timer was set */
+    struct mrd_sim_host *touched; /* list: hosts whose timer is to be set anew */
 };
 
 #endif
