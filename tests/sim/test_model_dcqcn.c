@@ -30,7 +30,7 @@ static void assert_near(double value, double expected)
 /* ---------------------------------------------------------------------------------- arithmetic */
 
 /* Line rate until the first CNP, which halves it; alpha starts at 1 and moves by g. */
-static void model_dcqcn_cnp__cuts(void **state)
+static void model_dcqcn_cut__by_alpha(void **state)
 {
     struct model_dcqcn_limits limits = paper_limits();
     struct model_dcqcn d;
@@ -38,33 +38,36 @@ static void model_dcqcn_cnp__cuts(void **state)
 
     model_dcqcn_init(&d, &limits);
     for (unsigned i = 0; i < 10000; i++)
-        assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, 1000 * i), 0);
-    model_dcqcn_cnp(&d, &limits, 1000000);
+        assert_int_equal(model_dcqcn_pace(&d, &limits, 4178, 1000 * i), 0);
+    model_dcqcn_cut(&d, &limits, 1000000);
     assert_near(d.rate_bps, 20e9);
     assert_near(d.target_bps, 40e9);
     assert_near(d.alpha, 1);
     /* 4178 bytes at 20 Gb/s */
-    assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, 1000000), 1671200);
+    assert_int_equal(model_dcqcn_pace(&d, &limits, 4178, 1000000), 1671200);
 
     /* 54 us later: the timer has not fired. */
-    model_dcqcn_cnp(&d, &limits, 1054000);
+    model_dcqcn_cut(&d, &limits, 1054000);
     assert_near(d.rate_bps, 10e9);
     assert_near(d.target_bps, 20e9);
 
     /* 55 us later: alpha decayed once, and one step of recovery. */
-    model_dcqcn_cnp(&d, &limits, 1109000);
+    model_dcqcn_cut(&d, &limits, 1109000);
     assert_near(d.target_bps, 15e9);
     assert_near(d.rate_bps, 15e9 * (1 - (255. / 256) / 2));
     assert_near(d.alpha, (255. / 256) * (255. / 256) + 1. / 256);
 
     /* Never below the least. */
     for (unsigned i = 0; i < 100; i++)
-        model_dcqcn_cnp(&d, &limits, 1109000);
+        model_dcqcn_cut(&d, &limits, 1109000);
     assert_near(d.rate_bps, 100e6);
 }
 
-/* Steps of the timer: four halve the distance to the target, from the fifth on the target grows too. */
-static void model_dcqcn_sent__timer_steps(void **state)
+/*
+ * Steps of the timer: four halve the distance to the target, from the fifth on the target
+ * grows too.
+ */
+static void model_dcqcn_pace__timer_steps(void **state)
 {
     struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
@@ -72,22 +75,22 @@ static void model_dcqcn_sent__timer_steps(void **state)
     (void)state;
 
     model_dcqcn_init(&d, &limits);
-    model_dcqcn_cnp(&d, &limits, 0);
-    model_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_cut(&d, &limits, 0);
+    model_dcqcn_cut(&d, &limits, 0);
     for (unsigned step = 1; step <= 12; step++) {
         if (step >= 5)
             goal += 40e6;
         rate = (rate + goal) / 2;
-        model_dcqcn_sent(&d, &limits, 1, step * 55000 - 1);
+        model_dcqcn_pace(&d, &limits, 1, step * 55000 - 1);
         assert_true(d.rate_bps < rate);
-        model_dcqcn_sent(&d, &limits, 1, step * 55000);
+        model_dcqcn_pace(&d, &limits, 1, step * 55000);
         assert_near(d.rate_bps, rate);
         assert_near(d.target_bps, goal);
     }
 }
 
 /* Steps by bytes count as those of the timer do; when both are past F, the target grows fast. */
-static void model_dcqcn_sent__byte_steps(void **state)
+static void model_dcqcn_pace__byte_steps(void **state)
 {
     struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
@@ -95,24 +98,24 @@ static void model_dcqcn_sent__byte_steps(void **state)
     (void)state;
 
     model_dcqcn_init(&d, &limits);
-    model_dcqcn_cnp(&d, &limits, 0);
-    model_dcqcn_cnp(&d, &limits, 0);
+    model_dcqcn_cut(&d, &limits, 0);
+    model_dcqcn_cut(&d, &limits, 0);
     for (unsigned step = 1; step <= 6; step++) {
         if (step >= 5)
             goal += 40e6;
         rate = (rate + goal) / 2;
         for (unsigned i = 0; i < 2500; i++)
-            model_dcqcn_sent(&d, &limits, 4000, 0);
+            model_dcqcn_pace(&d, &limits, 4000, 0);
         assert_near(d.rate_bps, rate);
     }
     for (unsigned step = 1; step <= 8; step++) {
         goal += step > 5 ? 400e6 : 40e6;
         rate = (rate + goal) / 2;
-        model_dcqcn_sent(&d, &limits, 1, step * 55000);
+        model_dcqcn_pace(&d, &limits, 1, step * 55000);
         assert_near(d.rate_bps, rate);
     }
     /* In the end line rate, and no pacing. */
-    assert_int_equal(model_dcqcn_sent(&d, &limits, 4178, SEC_NS), 0);
+    assert_int_equal(model_dcqcn_pace(&d, &limits, 4178, SEC_NS), 0);
     assert_near(d.rate_bps, LINE_BPS);
 }
 
@@ -186,7 +189,10 @@ static struct shares share(struct flows *f, unsigned flows, uint64_t from_ns, ui
     return s;
 }
 
-/* Flows that share a link converge to equal shares of all of it, and the queue stays where it is marked. */
+/*
+ * Flows that share a link converge to equal shares of all of it, and the queue stays where it
+ * is marked.
+ */
 static void dcqcn_flows__fair_and_short(void **state)
 {
     static const struct {
@@ -273,9 +279,9 @@ static void dcqcn_flows__lone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_dcqcn_cnp__cuts),
-        cmocka_unit_test(model_dcqcn_sent__timer_steps),
-        cmocka_unit_test(model_dcqcn_sent__byte_steps),
+        cmocka_unit_test(model_dcqcn_cut__by_alpha),
+        cmocka_unit_test(model_dcqcn_pace__timer_steps),
+        cmocka_unit_test(model_dcqcn_pace__byte_steps),
         cmocka_unit_test(dcqcn_flows__fair_and_short),
         cmocka_unit_test(dcqcn_flows__off),
         cmocka_unit_test(dcqcn_flows__cnps_spaced),

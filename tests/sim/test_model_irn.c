@@ -28,7 +28,10 @@ static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct mr
     return flows_create(attr, &(struct model_flows_config){.transport = "irn", .tune = tune});
 }
 
-/* A lone flow of full packets over equal links, all of one length: its bytes in a row, the way there and the ack. */
+/*
+ * A lone flow of full packets over equal links, all of one length: its bytes in a row, the way
+ * there and the ack.
+ */
 static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
 {
     uint64_t wire = (uint64_t)(packets + hops - 1) *
@@ -79,7 +82,10 @@ static void irn_lone_flow__line_rate(void **state)
     }
 }
 
-/* Many to one: the windows bound what queues, so nothing is lost if they fit, and the link is never idle. */
+/*
+ * Many to one: the windows bound what queues, so nothing is lost if they fit, and the link is
+ * never idle.
+ */
 static void irn_window__bounds_queue(void **state)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
@@ -101,7 +107,9 @@ static void irn_window__bounds_queue(void **state)
 
 /* --------------------------------------------------------------------------------------- losses */
 
-/* A packet is lost, or several of a window: each is sent again once, and nothing else; no timeout. */
+/*
+ * A packet is lost, or several of a window: each is sent again once, and nothing else; no timeout.
+ */
 static void irn_loss__selective_repeat(void **state)
 {
     static const struct {
@@ -124,8 +132,8 @@ static void irn_loss__selective_repeat(void **state)
         assert_int_equal(stats_of(f).spurious, 0);
         assert_int_equal(stats_of(f).timeouts, 0);
         /*
-         * Packets that a mask loses take no time on the link. But they count as in flight until they are sent again:
-         * that costs some packets' time at most.
+         * Packets that a mask loses take no time on the link. But they count as in flight until
+         * they are sent again: that costs some packets' time at most.
          */
         assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, 500, 1, LINK_NS) + 4 * (cases[i].lost + 2) * packet_ns);
@@ -133,7 +141,10 @@ static void irn_loss__selective_repeat(void **state)
     }
 }
 
-/* The last packet is lost: little is in flight, so the short timeout holds; with more, the long one. */
+/*
+ * The last packet is lost: little is in flight, so the short timeout holds; with more, the
+ * long one.
+ */
 static void irn_loss__timeouts(void **state)
 {
     static const uint64_t masks[] = {UINT64_C(1) << 9, UINT64_C(0x1f) << 5};
@@ -231,7 +242,10 @@ static double goodput(const struct mrd_sim_attr *attr, const struct mrd_sim_tune
     return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
 }
 
-/* 1% of all packets lost, acks too: at least 90% of the line. Counting the window as the paper does costs a fifth. */
+/*
+ * 1% of all packets lost, acks too: at least 90% of the line. Counting the window as the paper does
+ * costs a fifth.
+ */
 static void irn_goodput__random_loss(void **state)
 {
     struct mrd_sim_tune narrow = mrd_sim_tune_default;
@@ -301,7 +315,10 @@ static void irn_corruption__is_loss(void **state)
     flows_destroy(f);
 }
 
-/* Loss, duplicates and packets that overtake each other, many flows: all bytes, and the same times again. */
+/*
+ * Loss, duplicates and packets that overtake each other, many flows: all bytes, and the same
+ * times again.
+ */
 static void irn_faults__deterministic(void **state)
 {
     struct mrd_sim_attr attr = {.seed = test_seed(), .topology = &flows_leaf_spine};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The model of RoCE's reliable connection, and what all models share: turns, paths, ends of flows. */
+/*
+ * The model of RoCE's reliable connection, and what all models share: turns, paths, ends of flows.
+ */
 #include "tests/support/check.h"
 #include "tests/support/flows.h"
 
@@ -33,8 +35,8 @@ static struct mrd_sim_attr tree_attr(uint64_t seed)
 }
 
 /*
- * A lone flow of `packets` full packets over `hops` equal links: the first packet, which is the longest, crosses all of
- * them, the others follow it in a row, and the ack of the last comes back.
+ * A lone flow of `packets` full packets over `hops` equal links: the first packet, which is the
+ * longest, crosses all of them, the others follow it in a row, and the ack of the last comes back.
  */
 static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
 {
@@ -48,7 +50,9 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 
 /* ------------------------------------------------------------------------------------ no losses */
 
-/* Bytes of RoCEv2 on Ethernet: BTH 12 and ICRC 4 in each, RETH 16 in the first, AETH 4 in an ack. */
+/*
+ * Bytes of RoCEv2 on Ethernet: BTH 12 and ICRC 4 in each, RETH 16 in the first, AETH 4 in an ack.
+ */
 static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
 {
     struct mrd_sim_attr htsim = pair;
@@ -69,7 +73,10 @@ static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
     flows_destroy(f);
 }
 
-/* A lone flow takes exactly what its bytes take, whichever fabric: the default window never holds it up. */
+/*
+ * A lone flow takes exactly what its bytes take, whichever fabric: the default window never holds
+ * it up.
+ */
 static void rc_lone_flow__line_rate(void **state)
 {
     static const unsigned packets[] = {1, 2, 7, 100, 5000};
@@ -145,7 +152,10 @@ static void rc_window__limits(void **state)
     flows_destroy(f);
 }
 
-/* The flows of a host take turns: equal ones end together, and a short one does not wait for a long one. */
+/*
+ * The flows of a host take turns: equal ones end together, and a short one does not wait for a
+ * long one.
+ */
 static void rc_turns__round_robin(void **state)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
@@ -179,7 +189,10 @@ static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
         assert_int_equal(model_flows_start(c->model, c->done, 0, 1, 5 * PAYLOAD), 0);
 }
 
-/* A flow may be started when another ends; its place is used again, and stray packets of the other are nobody's. */
+/*
+ * A flow may be started when another ends; its place is used again, and stray packets of the other
+ * are nobody's.
+ */
 static void model_flows_start__from_done(void **state)
 {
     struct mrd_sim_attr attr = pair;
@@ -325,7 +338,10 @@ static void rc_loss__of_what_was_repeated(void **state)
     flows_destroy(f);
 }
 
-/* The last packet is lost: nothing follows it, so only the timeout helps. So it does if an ack is lost. */
+/*
+ * The last packet is lost: nothing follows it, so only the timeout helps. So it does if an ack
+ * is lost.
+ */
 static void rc_loss__last_packet(void **state)
 {
     uint64_t lone;
@@ -350,7 +366,9 @@ static void rc_loss__last_packet(void **state)
     }
 }
 
-/* A dead path is tried for ever, more often than a connection would; when it heals, the flow ends. */
+/*
+ * A dead path is tried for ever, more often than a connection would; when it heals, the flow ends.
+ */
 static void rc_loss__all(void **state)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
@@ -370,7 +388,8 @@ static void rc_loss__all(void **state)
 }
 
 /*
- * Corrupted packets do not pass the ICRC: they are lost, those that carry acks too, and nothing is read from them.
+ * Corrupted packets do not pass the ICRC: they are lost, those that carry acks too, and nothing is
+ * read from them.
  */
 static void rc_corruption__is_loss(void **state)
 {
@@ -392,7 +411,7 @@ static void rc_corruption__is_loss(void **state)
     flows_destroy(f);
 }
 
-/* ------------------------------------------------------------------------------------- go-back-N */
+/* ------------------------------------------------------------------------------------ go-back-N */
 
 /* Loss and packets in flight that they are compared at. */
 struct go_back {
@@ -408,7 +427,10 @@ enum { GO_BACK_CASES = sizeof(go_back_cases) / sizeof(go_back_cases[0]), GO_BACK
 
 #define PACKET_NS (4178 * 8e9 / RATE_BPS)
 
-/* A long flow over a path whose BDP is just the window, all packets of it lost alike: its share of the line. */
+/*
+ * A long flow over a path whose BDP is just the window, all packets of it lost alike: its share of
+ * the line.
+ */
 static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
                       struct model_flows_stats *stats)
 {
@@ -459,8 +481,9 @@ static void rc_go_back__theory(void **state)
 }
 
 /*
- * What is lost again, and a lost NAK, wait for the timeout, for there is one NAK a gap: 2 p^2 of the packets. With the
- * default timeout, which is that of a fabric with queues, this is most of what loss costs.
+ * What is lost again, and a lost NAK, wait for the timeout, for there is one NAK a gap: 2 p^2 of
+ * the packets. With the default timeout, which is that of a fabric with queues, this is most of
+ * what loss costs.
  */
 static void rc_go_back__timeouts(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a model's flows have in common: it follows from the configuration, the constants and the fabric. */
+/* What all flows have in common, derived from the configuration, the constants and the fabric. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 enum {
     PAYLOAD_MAX = 1 << 20,
     BITS_MIN = 64,
-    WINDOW_WITHOUT_RATE = 1024,    /* there is no BDP */
-    RTO_WITHOUT_LIMIT_NS = 320000, /* IRN's own */
+    WINDOW_WITHOUT_RATE = 1024,    /* packets; without a rate there is no BDP */
+    RTO_WITHOUT_LIMIT_NS = 320000, /* IRN's RTO_high, where queues have no limit */
 };
 
 #define NS_PER_S 1e9
@@ -19,7 +19,7 @@ static const struct model_qp_ops *const transports[] = {&model_rc, &model_irn};
 
 enum { TRANSPORTS = sizeof(transports) / sizeof(transports[0]) };
 
-/* 0: in the tune: the BDP of the longest path, and what an ack may wait for. */
+/* `packets`, or if that is 0 the BDP of the longest path and the packets that an ack waits for. */
 static uint32_t window_of(const struct model_flows *flows, double packets, double line_bps)
 {
     if (packets > 0)
@@ -72,7 +72,7 @@ static void set_irn_rto(struct model_flows *flows, double line_bps)
     flows->rto_low_packets = mrd_tune_count(tune->rto_low_packets);
 }
 
-/* Of PSNs, and bitmaps for it. */
+/* Set how far irn may send beyond `una`, and the size of bitmaps for as many PSNs. */
 static int set_range(struct model_flows *flows)
 {
     double packets = flows->window_packets * flows->tune.irn.range_windows;

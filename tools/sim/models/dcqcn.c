@@ -5,7 +5,7 @@
 
 #define MBPS      1e6
 #define PS_PER_S  1e12
-#define ALPHA_MIN 1e-9 /* as good as none */
+#define ALPHA_MIN 1e-9 /* below, alpha counts as 0 and need not decay */
 
 int model_dcqcn_limits_init(struct model_dcqcn_limits *limits,
                             const struct mrd_sim_tune_dcqcn *tune, double line_bps)
@@ -45,7 +45,7 @@ static void increase(struct model_dcqcn *d, const struct model_dcqcn_limits *lim
     if (d->target_bps > limits->line_bps)
         d->target_bps = limits->line_bps;
     d->rate_bps = (d->rate_bps + d->target_bps) / 2;
-    /* Halving the distance never ends it. */
+    /* Halving the distance to line rate would never end. */
     if (d->rate_bps > limits->line_bps * 0.999)
         d->rate_bps = limits->line_bps;
 }
@@ -64,7 +64,7 @@ static void catch_up(struct model_dcqcn *d, const struct model_dcqcn_limits *lim
     }
 }
 
-void model_dcqcn_cnp(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+void model_dcqcn_cut(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
                      uint64_t now_ns)
 {
     double gain = limits->tune->gain;
@@ -83,7 +83,7 @@ void model_dcqcn_cnp(struct model_dcqcn *d, const struct model_dcqcn_limits *lim
     d->timer_at_ns = now_ns + limits->timer_ns;
 }
 
-uint64_t model_dcqcn_sent(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
+uint64_t model_dcqcn_pace(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,
                           uint32_t wire_bytes, uint64_t now_ns)
 {
     if (!d->is_limited)

@@ -13,7 +13,7 @@
 
 enum {
     QPS_FIRST = 64,
-    PACKETS_MAX = 1 << 30, /* of a flow: PSNs never wrap here */
+    PACKETS_MAX = 1 << 30, /* of a flow: PSNs do not wrap */
     PS_PER_NS = 1000,
 };
 
@@ -54,7 +54,7 @@ void model_qp_free(struct model_qp *qp)
     qp->flows->free = qp;
 }
 
-/* A flow's ports depend on nothing but the seed and its number: the same for every transport. */
+/* Ports depend on the seed and the flow's number alone: they are the same for each transport. */
 static void choose_paths(struct model_qp *qp)
 {
     struct mrd_rng rng;
@@ -130,14 +130,14 @@ uint32_t model_flows_wire_bytes(const struct model_flows *flows, uint64_t bytes,
            (psn == 0 ? flows->wire_first : 0);
 }
 
-/* When the packet's link will have sent it. */
+/* Send a packet. Returns when its first link will have sent it. */
 static uint64_t post(struct model_qp *qp, bool is_data, uint32_t wire_bytes,
                      struct model_header header)
 {
     struct mrd_sim *sim = qp->flows->sim;
     struct mrd_sim_packet *packet = mrd_sim_stack_alloc(sim, sizeof(header));
 
-    if (!packet) /* as if it was lost */
+    if (!packet) /* no memory: the packet is lost */
         return mrd_sim_now(sim);
     header.qp = qp->index;
     header.generation = qp->generation;
@@ -150,12 +150,15 @@ static uint64_t post(struct model_qp *qp, bool is_data, uint32_t wire_bytes,
     return mrd_sim_stack_send(sim, is_data ? qp->src : qp->dst, packet);
 }
 
-/* A flow that had to wait, for its turn or for an ack, may make up for one packet. */
+/*
+ * Set when the next packet may leave. A flow that was late, for its turn or an ack, catches up by
+ * one packet.
+ */
 static void pace(struct model_qp *qp, uint32_t wire_bytes)
 {
     struct model_requester *r = &qp->requester;
     uint64_t now_ns = mrd_sim_now(qp->flows->sim), now_ps = now_ns * PS_PER_NS;
-    uint64_t gap_ps = model_dcqcn_sent(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
+    uint64_t gap_ps = model_dcqcn_pace(&r->dcqcn, &qp->flows->dcqcn, wire_bytes, now_ns);
 
     if (gap_ps == 0)
         return;
@@ -216,7 +219,7 @@ void model_qp_deliver(struct model_qp *qp, uint32_t packets)
 
 /* ----------------------------------------------------------------------------------- receiving */
 
-/* At the receiver. A mark counts whatever becomes of the packet. */
+/* The receiver got a data packet: answer its mark, even if the transport drops the packet. */
 static void take_data(struct model_qp *qp, const struct model_header *header, bool marked)
 {
     struct model_flows *flows = qp->flows;
@@ -227,7 +230,7 @@ static void take_data(struct model_qp *qp, const struct model_header *header, bo
         r->cnp_at_ns = now_ns + flows->dcqcn.cnp_ns;
         model_qp_respond(qp, MODEL_CNP, 0);
     }
-    flows->ops->data(qp, header);
+    flows->ops->take_data(qp, header);
 }
 
 static void end_flow(struct model_qp *qp)
@@ -235,13 +238,13 @@ static void end_flow(struct model_qp *qp)
     struct model_flows *flows = qp->flows;
     uint32_t flow = qp->flow;
 
-    qp->generation++; /* packets that are still on their way are nobody's */
+    qp->generation++; /* so that packets still under way belong to no flow */
     model_nic_remove(qp->nic, qp);
     if (flows->config.done)
         flows->config.done(flows->config.arg, flow, mrd_sim_now(flows->sim));
 }
 
-/* At the sender. */
+/* The sender got an ACK or NAK. */
 static void take_response(struct model_qp *qp, const struct model_header *header)
 {
     struct model_requester *r = &qp->requester;
@@ -253,7 +256,7 @@ static void take_response(struct model_qp *qp, const struct model_header *header
         r->una = header->psn;
         r->timeouts = 0;
     }
-    qp->flows->ops->response(qp, header, una_before);
+    qp->flows->ops->take_response(qp, header, una_before);
     if (r->una == r->num_packets)
         end_flow(qp);
     else
@@ -261,7 +264,7 @@ static void take_response(struct model_qp *qp, const struct model_header *header
     model_nic_run(nic);
 }
 
-/* The open queue pair that the packet is of; NULL: it is over. */
+/* The queue pair of a packet; NULL: its flow is over. */
 static struct model_qp *find_qp(const struct model_flows *flows, const struct model_header *header)
 {
     struct model_qp *qp = header->qp < flows->num_qps ? flows->qps[header->qp] : NULL;
@@ -280,7 +283,7 @@ static void receive(void *arg, struct mrd_sim_packet *packet)
     if (!broken)
         memcpy(&header, packet->data, sizeof(header));
     mrd_sim_stack_release(flows->sim, packet);
-    flows->stats.broken += broken; /* by the ICRC; it may not even be ours */
+    flows->stats.broken += broken; /* seen by the ICRC; it may not even be ours */
 
     struct model_qp *qp = broken ? NULL : find_qp(flows, &header);
 
@@ -295,16 +298,16 @@ static void receive(void *arg, struct mrd_sim_packet *packet)
         take_response(qp, &header);
         break;
     case MODEL_CNP:
-        model_dcqcn_cnp(&qp->requester.dcqcn, &flows->dcqcn, mrd_sim_now(flows->sim));
+        model_dcqcn_cut(&qp->requester.dcqcn, &flows->dcqcn, mrd_sim_now(flows->sim));
         break;
     case MODEL_KINDS:
         break;
     }
 }
 
-static void timer(void *arg)
+static void expire(void *arg)
 {
-    model_nic_timer(arg);
+    model_nic_expire(arg);
 }
 
 /* --------------------------------------------------------------------------------------- create */
@@ -319,7 +322,7 @@ static void detach_hosts(struct model_flows *flows, uint32_t num)
 
 static int attach_hosts(struct model_flows *flows)
 {
-    static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = timer};
+    static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = expire};
 
     for (uint32_t i = 0; i < flows->num_hosts; i++) {
         model_nic_init(&flows->nics[i], flows, i);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flows of other transports on the simulated fabric: models without payload, to compare with.
+ * Flows of other transports on the simulated fabric, to compare mrd with. Packets have headers and
+ * sizes, but no payload.
  *
- *   rc    RoCEv2's reliable connection: go-back-N, one NAK a gap, a local ack timeout
- *   irn   IRN: selective repeat, and no more than a BDP in flight
+ *   rc    RoCEv2's reliable connection: go-back-N, one NAK for each gap, a local ack timeout
+ *   irn   IRN: selective repeat, and at most a BDP in flight
  *
- * each with DCQCN or without. A flow is a queue pair with one source port for life, so ECMP gives it one path; its acks
- * have another. It is over when its sender has the last ack.
+ * Both run with or without DCQCN. A flow is a queue pair that keeps its source port, so ECMP gives
+ * it one path; its acks have another. It is over when its sender has received the last ack.
  *
- * mrd_sim_create(); model_flows_create(), which takes every host; model_flows_start() before or during
- * mrd_sim_run_until(), also from the callbacks; model_flows_destroy() before mrd_sim_destroy().
+ * mrd_sim_create(); model_flows_create(), which takes every host; model_flows_start() before or
+ * during mrd_sim_run_until(), also from the callbacks; model_flows_destroy()
+ * before mrd_sim_destroy().
  *
- * A host sends one packet at a time, when its link is idle: the flows that may send take turns, and acks go first.
- * Between pairs of hosts, without switches, data waits for the link of the host's last data packet, and acks for none.
+ * A host sends a data packet when its link is idle. The flows that may send take turns; acks do not
+ * wait. Without switches a host has many links: data waits for the link of the last data packet.
  */
 #ifndef MODELS_FLOWS_H
 #define MODELS_FLOWS_H
@@ -25,25 +27,24 @@
 
 enum {
     MODEL_FLOW_PAYLOAD_BYTES = 4096, /* default: the largest MTU of RoCE */
-    MODEL_FLOW_WINDOW_MAX = 1 << 23, /* half of the PSNs, as the specification has it */
+    MODEL_FLOW_WINDOW_MAX = 1 << 23, /* half of the PSNs: InfiniBand specification */
 };
 
 struct model_flows_config {
     const char *transport; /* "rc" or "irn"; NULL: "rc" */
-    /* Data packets are ECT(0) and answered by CNPs if they come marked; else they are not ECT at all. */
+    /* Data packets are ECT(0), and marked ones are answered by CNPs. False: they are not ECT. */
     bool dcqcn;
     uint32_t payload_bytes; /* of a packet; 0: MODEL_FLOW_PAYLOAD_BYTES */
-    uint64_t
-        seed; /* a flow's source ports follow from it and the flow's number, and from nothing else */
+    uint64_t seed;          /* a flow's source ports follow from it and the flow's number alone */
     const struct mrd_sim_tune *tune; /* copied; NULL: the defaults */
-    /* The sender has the last ack of `flow`, a number given to model_flows_start(). NULL: not told. */
+    /* Called when the sender of `flow` has received the last ack. Or NULL. */
     void (*done)(void *arg, uint32_t flow, uint64_t now_ns);
-    /* The receiver has so many more bytes in order. NULL: not told. */
+    /* Called when the receiver has `bytes` more bytes in order. Or NULL. */
     void (*received)(void *arg, uint32_t flow, uint64_t bytes, uint64_t now_ns);
     void *arg;
 };
 
-/* X(name, what it counts), of all flows together. */
+/* X(name, what it counts): sums over all flows. */
 #define MODEL_FLOWS_STATS(X)                                                                       \
     X(packets, "data packets sent, repeated ones included")                                        \
     X(retransmitted, "data packets sent that had been sent before")                                \
@@ -64,28 +65,28 @@ struct model_flows_stats {
 
 struct model_flows;
 
-/* No context may be open. NULL with errno EINVAL (mrd_last_error() says why), ENOMEM. */
+/* No host may have a context. NULL with errno ENOMEM, or EINVAL: mrd_last_error() says why. */
 struct model_flows *model_flows_create(struct mrd_sim *sim,
                                        const struct model_flows_config *config);
-/* Gives the hosts back; flows that were not over are forgotten. */
+/* Give the hosts back. Flows that are not over end without a callback. */
 void model_flows_destroy(struct model_flows *flows);
 /*
- * Send so many bytes from now on. `flow` is the caller's number of it. 0; -EINVAL: no such hosts, or one and the same,
- * or too long; -ENOMEM.
+ * Start a flow of `bytes` bytes; `flow` is the number that callbacks are given. 0; -EINVAL: there
+ * are no such hosts, they are the same, or there are too many bytes; -ENOMEM.
  */
 int model_flows_start(struct model_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
                       uint64_t bytes);
 struct model_flows_stats model_flows_get_stats(const struct model_flows *flows);
 /*
- * W: a flow has at most so many packets in flight. In the formulas it is the lesser of that and the packets that
- * model_flows_base_rtt_ns() takes at line rate, unless queues make the round trip longer.
+ * The window: how many packets a flow may have in flight. What limits a flow on an idle fabric is
+ * the lesser of it and the packets that fit in model_flows_base_rtt_ns() at line rate.
  */
 uint32_t model_flows_window(const struct model_flows *flows);
-/* From a full packet's first bit to the ack of it, between the hosts furthest apart, with all queues empty. */
+/* The RTT of a full packet between the hosts furthest apart, with all queues empty. */
 uint64_t model_flows_base_rtt_ns(const struct model_flows *flows);
-/* The timeout; irn's longer one. */
+/* The retransmission timeout; of irn the longer one. */
 uint64_t model_flows_rto_ns(const struct model_flows *flows);
-/* Bytes on the wire of packet `psn` of a flow of so many bytes. */
+/* Bytes on the wire of packet `psn` of a flow of `bytes` bytes, and of an ack. */
 uint32_t model_flows_wire_bytes(const struct model_flows *flows, uint64_t bytes, uint32_t psn);
 uint32_t model_flows_ack_bytes(const struct model_flows *flows);
 

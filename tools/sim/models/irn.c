@@ -2,31 +2,35 @@
 /*
  * IRN: Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018.
  *
- * The responder takes what comes and acks each packet, one out of order by a NAK that names both the expected PSN and
- * its own. The requester enters recovery by a NAK or a timeout: it sends the first packet that is not acked again, and
- * every other that is not and was followed by one that is, each once in a recovery; then new ones. Recovery ends when
- * all are acked that had been sent when it began. What is lost twice waits for the timeout, which is short if little is
+ * The responder takes packets in any order and answers each: one out of order with a NAK that holds
+ * both the expected PSN and that of the packet, others with an ack.
+ *
+ * A NAK or a timeout starts recovery. The requester retransmits the first packet that is not acked,
+ * and each other one that is neither acked nor sacked but has a later one that is; each once in a
+ * recovery. Then it sends new ones. Recovery ends when all packets are acked that had been sent
+ * when it began. A packet lost twice waits for the timeout, which is short if few packets are
  * in flight.
  *
- * The window, BDP-FC, is of packets in the network: what is sacked has left it. The paper counts from the first packet
- * that is not acked, so that a BDP of bits is enough at both ends; but then a loss keeps the flow from sending until
- * what was sent again is acked, a round trip, which costs about what going back costs. irn.range_windows 1 is the
- * paper's way; the default lets the baseline have the better one.
+ * The window, BDP-FC in the paper, limits packets in flight: a sacked packet is not in flight any
+ * more. The paper counts from the first packet that is not acked, so that bitmaps of a BDP are
+ * enough. But then a loss stops the flow for the round trip until the retransmission is acked,
+ * which costs about as much as going back. irn.range_windows 1 is the paper's way. The default is
+ * kinder to this baseline.
  */
 #include "core/bitmap.h"
 #include "tools/sim/models/qp.h"
 
 enum {
     BTH_BYTES = 12,
-    RETH_BYTES = 16, /* in each packet: it may come out of order */
+    RETH_BYTES = 16, /* in each packet, as it may come out of order */
     AETH_BYTES = 4,
     SACK_BYTES = 4, /* a PSN, padded */
     ICRC_BYTES = 4,
     CNP_BYTES = 16,
 };
 
-/* Is a lost packet to be sent again? requester.resend is the first of them. */
-static bool finds_lost(struct model_qp *qp)
+/* Move requester.resend to the next lost packet to be retransmitted. False: there is none. */
+static bool find_lost(struct model_qp *qp)
 {
     struct model_requester *r = &qp->requester;
 
@@ -39,21 +43,21 @@ static bool finds_lost(struct model_qp *qp)
     return r->resend < r->sack_end;
 }
 
-static bool can_send(struct model_qp *qp)
+static bool find_packet(struct model_qp *qp)
 {
     const struct model_requester *r = &qp->requester;
 
-    return finds_lost(qp) ||
+    return find_lost(qp) ||
            (r->next < r->num_packets && model_qp_inflight(qp) < qp->flows->window_packets &&
             r->next - r->una < qp->flows->range_packets);
 }
 
-static uint32_t take(struct model_qp *qp)
+static uint32_t take_packet(struct model_qp *qp)
 {
-    return finds_lost(qp) ? qp->requester.resend++ : qp->requester.next++;
+    return find_lost(qp) ? qp->requester.resend++ : qp->requester.next++;
 }
 
-static void data(struct model_qp *qp, const struct model_header *header)
+static void take_data(struct model_qp *qp, const struct model_header *header)
 {
     struct model_responder *r = &qp->responder;
     uint32_t mask = qp->flows->range_mask, packets = 0;
@@ -80,11 +84,13 @@ static void recover(struct model_requester *r)
     r->recovering = true;
     r->recovery_end = r->next;
     r->resend = r->una;
+    /* The first packet counts as lost, even if no later one is sacked. */
     if (r->sack_end <= r->una)
-        r->sack_end = r->una + 1; /* the first counts as lost, whatever is sacked */
+        r->sack_end = r->una + 1;
 }
 
-static void response(struct model_qp *qp, const struct model_header *header, uint32_t una_before)
+static void take_response(struct model_qp *qp, const struct model_header *header,
+                          uint32_t una_before)
 {
     struct model_requester *r = &qp->requester;
     uint32_t mask = qp->flows->range_mask;
@@ -103,13 +109,13 @@ static void response(struct model_qp *qp, const struct model_header *header, uin
         if (!r->recovering)
             recover(r);
     }
-    if (finds_lost(qp) && r->resend == r->una)
-        r->rto_from_ns = MRD_SIM_NEVER; /* until it is sent again */
+    if (find_lost(qp) && r->resend == r->una)
+        r->rto_from_ns = MRD_SIM_NEVER; /* until `una` is retransmitted */
     else if (r->una != una_before)
         r->rto_from_ns = r->next > r->una ? mrd_sim_now(qp->flows->sim) : MRD_SIM_NEVER;
 }
 
-static void timeout(struct model_qp *qp)
+static void time_out(struct model_qp *qp)
 {
     recover(&qp->requester);
 }
@@ -130,10 +136,10 @@ const struct model_qp_ops model_irn = {
             [MODEL_NAK] = BTH_BYTES + AETH_BYTES + SACK_BYTES + ICRC_BYTES,
             [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
         },
-    .can_send = can_send,
-    .take = take,
-    .data = data,
-    .response = response,
-    .timeout = timeout,
+    .find_packet = find_packet,
+    .take_packet = take_packet,
+    .take_data = take_data,
+    .take_response = take_response,
+    .time_out = time_out,
     .rto_ns = rto_ns,
 };

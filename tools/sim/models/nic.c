@@ -86,7 +86,7 @@ static void timer_clear(struct model_nic *nic, struct model_qp *qp)
         heap_down(nic, place, moved);
 }
 
-/* Only ever earlier: one that is too early looks again when it comes. */
+/* Move a time only to earlier. At a time that is too early, the queue pair is looked at again. */
 static void timer_set(struct model_nic *nic, struct model_qp *qp, uint64_t at_ns)
 {
     if (at_ns >= qp->timer_ns)
@@ -112,7 +112,7 @@ void model_nic_update(struct model_nic *nic, struct model_qp *qp)
 {
     uint64_t at_ns = rto_at_ns(qp);
 
-    if (!qp->is_ready && qp->flows->ops->can_send(qp)) {
+    if (!qp->is_ready && qp->flows->ops->find_packet(qp)) {
         uint64_t pace_ns = (qp->requester.pace_ps + PS_PER_NS - 1) / PS_PER_NS;
 
         if (pace_ns <= now_ns(nic))
@@ -123,7 +123,7 @@ void model_nic_update(struct model_nic *nic, struct model_qp *qp)
     timer_set(nic, qp, at_ns);
 }
 
-/* When the link takes another packet. */
+/* When the link is idle, so that a data packet may be sent. */
 static uint64_t idle_ns(const struct model_nic *nic)
 {
     uint64_t at_ns = mrd_sim_stack_idle_ns(nic->flows->sim, nic->host);
@@ -139,9 +139,9 @@ static void send_next(struct model_nic *nic)
         model_qp_free(qp);
         return;
     }
-    /* An ack may have taken away what it had to send again. */
-    if (qp->flows->ops->can_send(qp))
-        nic->link_idle_ns = model_qp_send(qp, qp->flows->ops->take(qp));
+    /* It may have nothing to send any more, if an ack came for what it had to retransmit. */
+    if (qp->flows->ops->find_packet(qp))
+        nic->link_idle_ns = model_qp_send(qp, qp->flows->ops->take_packet(qp));
     model_nic_update(nic, qp);
 }
 
@@ -168,11 +168,11 @@ static void time_out(struct model_qp *qp)
 
     flows->stats.timeouts++;
     flows->stats.retries_exceeded += ++r->timeouts > flows->retries;
-    r->rto_from_ns = MRD_SIM_NEVER; /* until it is sent again */
-    flows->ops->timeout(qp);
+    r->rto_from_ns = MRD_SIM_NEVER; /* until `una` is retransmitted */
+    flows->ops->time_out(qp);
 }
 
-void model_nic_timer(struct model_nic *nic)
+void model_nic_expire(struct model_nic *nic)
 {
     while (nic->num_timers && nic->timers[0]->timer_ns <= now_ns(nic)) {
         struct model_qp *qp = nic->timers[0];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair of a model: both ends of a flow, and what a transport is to the code that all of them share.
+ * A queue pair of a model, which holds both ends of a flow, and the ops that make a transport.
  *
- * flows.c opens a queue pair, takes packets in and hands them to the transport's ops; nic.c asks can_send() and
- * take() when the flow's turn has come, and calls timeout(). The two ends know of each other only by packets. A PSN is
- * the packet's number in the flow, from 0.
+ * flows.c opens a queue pair and hands received packets to take_data() and take_response(). nic.c
+ * calls find_packet() and take_packet() when the flow's turn has come, and time_out(). The two ends
+ * know of each other only by packets. A PSN is the number of a packet in its flow, from 0.
  */
 #ifndef MODELS_QP_H
 #define MODELS_QP_H
@@ -18,11 +18,11 @@ struct model_qp;
 
 enum model_packet_kind { MODEL_DATA, MODEL_ACK, MODEL_NAK, MODEL_CNP, MODEL_KINDS };
 
-/* data[] of a packet. */
+/* What a packet carries in data[]. */
 struct model_header {
-    uint32_t qp, generation; /* which flow, by the slot and how often it was used */
-    uint32_t psn;            /* data: its own; ACK, NAK: the one expected next */
-    uint32_t sack;           /* irn's NAK: the one that came out of order */
+    uint32_t qp, generation; /* index of the queue pair, and which of its flows */
+    uint32_t psn;            /* data: its own; ACK, NAK: the next one expected */
+    uint32_t sack;           /* NAK of irn: the one that came out of order */
     uint8_t kind;            /* enum model_packet_kind */
     bool ack_request;
 };
@@ -30,66 +30,69 @@ struct model_header {
 /* The sender's end. */
 struct model_requester {
     uint32_t num_packets;
-    uint32_t una;         /* first that is not acked */
-    uint32_t next;        /* to be sent next, but for irn's repeated ones; rc goes back with it */
-    uint32_t sent;        /* one past the last ever sent */
+    uint32_t una;         /* first PSN that is not acked */
+    uint32_t next;        /* PSN sent next, except irn's retransmissions; rc moves it back */
+    uint32_t sent;        /* one past the greatest PSN ever sent */
     uint32_t timeouts;    /* in a row */
-    uint64_t rto_from_ns; /* when `una` was sent or became the first; NEVER: not in flight */
-    uint64_t pace_ps;     /* DCQCN: not before */
+    uint64_t rto_from_ns; /* the timeout of `una` counts from here; NEVER: it is not in flight */
+    uint64_t pace_ps;     /* DCQCN: send nothing before */
     struct model_dcqcn dcqcn;
 
     /* irn's loss recovery. */
     bool recovering;
-    uint32_t recovery_end; /* over when all below it are acked */
-    uint32_t resend;       /* every one below was looked at */
-    uint32_t sack_end;     /* below it what is not sacked is lost */
+    uint32_t recovery_end; /* recovery ends when all PSNs below are acked */
+    uint32_t resend;       /* all PSNs below are retransmitted or sacked */
+    uint32_t sack_end;     /* PSNs below that are not sacked are lost */
     uint32_t num_sacked;
-    uint64_t *sacked; /* by PSN; inside the queue pair */
+    uint64_t *sacked; /* bitmap by PSN, in bits[] of the queue pair */
 };
 
 /* The receiver's end. */
 struct model_responder {
-    uint32_t expected;  /* PSN */
+    uint32_t expected;  /* next PSN in order */
     uint32_t unacked;   /* rc: packets since the last ack */
-    bool nak_sent;      /* rc: for this gap */
-    uint64_t *received; /* irn: by PSN; inside the queue pair */
-    uint64_t cnp_at_ns; /* no CNP before */
+    bool nak_sent;      /* rc: a NAK was sent for the present gap */
+    uint64_t *received; /* irn: bitmap by PSN, in bits[] of the queue pair */
+    uint64_t cnp_at_ns; /* DCQCN: send no CNP before */
 };
 
 struct model_qp {
     struct model_flows *flows;
     struct model_nic *nic; /* of the sender */
-    struct model_qp *next; /* of those that may send; of those that are free */
-    uint32_t index, generation;
-    uint32_t flow; /* the user's number */
+    struct model_qp *next; /* in the list of those that may send, or that are free */
+    uint32_t index;        /* in flows->qps */
+    uint32_t generation;   /* number of flows that used it and are over */
+    uint32_t flow;         /* the caller's number */
     uint32_t src, dst;
     uint16_t path, ack_path; /* source ports, as path numbers */
-    bool is_open, is_ready;  /* is_ready: among those that may send */
+    bool is_open;            /* it has a flow */
+    bool is_ready;           /* it is in the NIC's list of those that may send */
     uint64_t bytes;
-    uint64_t timer_ns;    /* in the NIC's heap, not after what it stands for; NEVER: not there */
-    uint32_t timer_place; /* in the heap */
+    uint64_t timer_ns;    /* in the NIC's heap: nothing is due before; NEVER: it is not there */
+    uint32_t timer_place; /* index in the heap */
     struct model_requester requester;
     struct model_responder responder;
-    uint64_t bits[]; /* irn: sacked, received */
+    uint64_t bits[]; /* irn: two bitmaps, sacked and received */
 };
 
-/* What a transport is. */
+/* What differs between transports. */
 struct model_qp_ops {
     const char *name;
-    bool has_bits; /* bitmaps at both ends */
-    /* Bytes of headers from the UDP payload on: of a data packet, more of a flow's first; of the others. */
+    bool has_bits; /* both ends need bitmaps */
+    /* Bytes after the UDP header: of each data packet, of the first one also, of other packets. */
     uint32_t data_bytes, first_bytes, control_bytes[MODEL_KINDS];
 
-    /* The window allows a packet that is to be sent. */
-    bool (*can_send)(struct model_qp *qp);
-    /* Take that packet, which can_send() has just found. */
-    uint32_t (*take)(struct model_qp *qp);
-    /* At the receiver: a data packet. */
-    void (*data)(struct model_qp *qp, const struct model_header *header);
-    /* At the sender: an ACK or NAK; `una` has moved on from una_before already. */
-    void (*response)(struct model_qp *qp, const struct model_header *header, uint32_t una_before);
-    /* At the sender: `una` was in flight for rto_ns(). */
-    void (*timeout)(struct model_qp *qp);
+    /* Is there a packet to send that the window allows? */
+    bool (*find_packet)(struct model_qp *qp);
+    /* Returns the PSN of the packet that find_packet() has just found: it is being sent. */
+    uint32_t (*take_packet)(struct model_qp *qp);
+    /* The receiver got a data packet. */
+    void (*take_data)(struct model_qp *qp, const struct model_header *header);
+    /* The sender got an ACK or NAK. `una` has moved already, from una_before, if it acks more. */
+    void (*take_response)(struct model_qp *qp, const struct model_header *header,
+                          uint32_t una_before);
+    /* The sender waited rto_ns() for an ack of `una`. */
+    void (*time_out)(struct model_qp *qp);
     uint64_t (*rto_ns)(const struct model_qp *qp);
 };
 
@@ -100,16 +103,18 @@ struct model_flows {
     struct model_flows_config config;
     struct mrd_sim_tune tune;
     const struct model_qp_ops *ops;
-    struct model_nic *nics; /* of each host; owned */
-    struct model_qp **qps;  /* by index; owned, and so are they */
+    struct model_nic *nics; /* by host; owned */
+    struct model_qp **qps;  /* by index; both the array and the queue pairs are owned */
     uint32_t num_qps, cap_qps;
-    struct model_qp *free;
+    struct model_qp *free; /* list of queue pairs without a flow */
 
     /* What follows from the constants and the fabric. */
     uint32_t window_packets;
-    uint32_t range_packets, range_mask; /* irn: from `una` on; bits of a bitmap - 1 */
+    uint32_t range_packets; /* irn: PSNs from `una` to the last that may be sent */
+    uint32_t range_mask;    /* irn: bits of a bitmap - 1 */
     uint32_t ack_packets, retries, rto_low_packets;
-    uint32_t wire_data, wire_first, wire_control[MODEL_KINDS]; /* bytes beyond the payload */
+    /* Bytes on the wire, without payload. */
+    uint32_t wire_data, wire_first, wire_control[MODEL_KINDS];
     uint64_t base_rtt_ns, rto_ns, rto_low_ns;
     struct model_dcqcn_limits dcqcn;
     struct model_flows_stats stats;
@@ -117,18 +122,18 @@ struct model_flows {
 
 extern const struct model_qp_ops model_rc, model_irn;
 
-/* configure.c: flows->sim is set, all else is zero. 0, or -EINVAL with mrd_error_set(). */
+/* Fill in what follows from `config`; sim and num_hosts are set. -EINVAL after mrd_error_set(). */
 int model_flows_configure(struct model_flows *flows, const struct model_flows_config *config);
-/* At the sender: the packet goes out. When its link will have sent it. */
+/* Send a data packet. Returns when its first link will have sent it. */
 uint64_t model_qp_send(struct model_qp *qp, uint32_t psn);
-/* At the receiver: answer. */
+/* Send a packet from receiver to sender; `sack` is for NAKs of irn. */
 void model_qp_respond(struct model_qp *qp, enum model_packet_kind kind, uint32_t sack);
-/* At the receiver: so many packets more are there in order. */
+/* The receiver has `packets` more packets in order. */
 void model_qp_deliver(struct model_qp *qp, uint32_t packets);
-/* The slot of a flow that is over may be used again. */
+/* The flow is over: let another use the queue pair. */
 void model_qp_free(struct model_qp *qp);
 
-/* Packets sent, not known to have come. */
+/* Packets sent and neither acked nor sacked. */
 static inline uint32_t model_qp_inflight(const struct model_qp *qp)
 {
     return qp->requester.next - qp->requester.una - qp->requester.num_sacked;

@@ -2,10 +2,12 @@
 /*
  * RoCEv2's reliable connection: InfiniBand Architecture Specification, volume 1, 9.7, and annex 17.
  *
- * The responder takes the expected PSN and no other. The first packet after a gap gets a NAK, the following ones get
- * nothing until the expected one has come. The requester goes back to the PSN of a NAK, or to the first that is not
- * acked after a timeout, and sends everything from there again. A loss so costs what was in flight: of W packets in
- * flight and loss p, (1 - p) / (1 - p + p W) of the packets are of use.
+ * The responder takes the expected PSN, acks older ones as duplicates, and drops later ones. It
+ * answers the first packet after a gap with a NAK, and the following ones not at all until the
+ * expected one has come. The requester goes back to the PSN of a NAK, or after a timeout to the
+ * first PSN that is not acked, and sends all from there again. So each loss costs the window: with
+ * W packets in flight and loss p, a share of (1 - p) / (1 - p + p W) of the packets sent
+ * is delivered.
  */
 #include "tools/sim/models/qp.h"
 
@@ -17,18 +19,18 @@ enum {
     CNP_BYTES = 16, /* annex 17.9.3: reserved */
 };
 
-static bool can_send(struct model_qp *qp)
+static bool find_packet(struct model_qp *qp)
 {
     return qp->requester.next < qp->requester.num_packets &&
            model_qp_inflight(qp) < qp->flows->window_packets;
 }
 
-static uint32_t take(struct model_qp *qp)
+static uint32_t take_packet(struct model_qp *qp)
 {
     return qp->requester.next++;
 }
 
-/* Acks are coalesced: asked for, or every so many packets, repeated ones included. */
+/* Send an ack if the packet asks for one, or if it is the ack_packets-th since the last. */
 static void acknowledge(struct model_qp *qp, bool ack_request)
 {
     struct model_responder *r = &qp->responder;
@@ -39,7 +41,7 @@ static void acknowledge(struct model_qp *qp, bool ack_request)
     model_qp_respond(qp, MODEL_ACK, 0);
 }
 
-static void data(struct model_qp *qp, const struct model_header *header)
+static void take_data(struct model_qp *qp, const struct model_header *header)
 {
     struct model_responder *r = &qp->responder;
 
@@ -61,7 +63,8 @@ static void data(struct model_qp *qp, const struct model_header *header)
     acknowledge(qp, header->ack_request);
 }
 
-static void response(struct model_qp *qp, const struct model_header *header, uint32_t una_before)
+static void take_response(struct model_qp *qp, const struct model_header *header,
+                          uint32_t una_before)
 {
     struct model_requester *r = &qp->requester;
 
@@ -74,7 +77,7 @@ static void response(struct model_qp *qp, const struct model_header *header, uin
     r->rto_from_ns = r->next > r->una ? mrd_sim_now(qp->flows->sim) : MRD_SIM_NEVER;
 }
 
-static void timeout(struct model_qp *qp)
+static void time_out(struct model_qp *qp)
 {
     qp->requester.next = qp->requester.una;
 }
@@ -94,10 +97,10 @@ const struct model_qp_ops model_rc = {
             [MODEL_NAK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
             [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
         },
-    .can_send = can_send,
-    .take = take,
-    .data = data,
-    .response = response,
-    .timeout = timeout,
+    .find_packet = find_packet,
+    .take_packet = take_packet,
+    .take_data = take_data,
+    .take_response = take_response,
+    .time_out = time_out,
     .rto_ns = rto_ns,
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The constants of the models of other transports, declared once: X(part, name, default, what it is).
+ * The constants of the models of other transports, declared once: X(part, name, default, what
+ * it is).
  *
- * Copy mrd_sim_tune_default, mrd_sim_tune_set() what differs, and give the copy to model_flows_create(). Only what is
- * no number at all is refused there; what the models cannot work with, model_flows_create() refuses.
+ * Copy mrd_sim_tune_default, change the copy by mrd_sim_tune_set(), and give it to
+ * model_flows_create(). mrd_sim_tune_set() refuses values that are negative or not finite;
+ * model_flows_create() refuses those that no model can work with.
  *
- * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
+ * To add a constant, add a line. It is then set and listed by name, and read as `tune->part.name`.
  */
 #ifndef MODELS_TUNE_H
 #define MODELS_TUNE_H
@@ -17,22 +19,23 @@
 /* InfiniBand Architecture Specification, volume 1, 9.7, as RoCEv2 carries it. */
 #define MRD_SIM_TUNE_RC(X)                                                                         \
     /*                                                                                             \
-     * Adapters have no such window: what limits them is the PSNs that may be outstanding, 2^23,   \
-     * and where queues are short the excess is only dropped and sent again. One BDP is the least  \
-     * that fills the path and so the kindest to go-back-N, which throws away a window a loss.     \
+     * Adapters have no such window: 2^23 PSNs may be outstanding. With short queues a larger      \
+     * window only makes more drops. One BDP is the least that fills the path, and so the kindest  \
+     * to go-back-N, where each loss costs a window.                                               \
      */                                                                                            \
     X(rc, window_packets, 0,       "packets in flight; 0: BDP of the longest path + ack_packets")  \
     X(rc, ack_packets,    4,       "packets: an ack for so many, and where one is asked for")      \
     /*                                                                                             \
-     * 4.096 us x 2^7: the least of the specification's steps that a few full queues of 1 MiB at   \
-     * 100 Gb/s do not outlast. Fabrics in service use 2^14 and more, so this is a kind choice too.\
+     * 4.096 us x 2^7: the least step of the specification that is longer than the delay of a few  \
+     * full queues of 1 MiB at 100 Gb/s. Real fabrics use 2^14 and more: this is a kind choice.    \
      */                                                                                            \
     X(rc, rto_us,         524.288, "us: local ack timeout, without back-off")                      \
     X(rc, retries,        7,       "timeouts in a row that are counted as a broken connection")
 
 /*
- * Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 3. Its RTO_high of 320 us is the base RTT
- * and the delay of a full queue; its RTO_low, 100 us, the tail that short messages can bear.
+ * Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 3. There RTO_high is
+ * 320 us: the base RTT and the delay of a full queue. RTO_low is 100 us: what a short message
+ * may wait.
  */
 #define MRD_SIM_TUNE_IRN(X)                                                                        \
     X(irn, window_packets,  0,   "packets in flight; 0: BDP of the longest path + 1")              \
@@ -42,8 +45,9 @@
     X(irn, rto_low_packets, 3,   "packets in flight below which rto_low holds: N")
 
 /*
- * Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015. R_HAI, ten times R_AI, and the least
- * rate follow the ns-3 model of it that HPCC's authors published.
+ * Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015. R_HAI, which is
+ * ten times R_AI, and the least rate are those of the ns-3 model that the authors of
+ * HPCC published.
  */
 #define MRD_SIM_TUNE_DCQCN(X)                                                                      \
     X(dcqcn, cnp_us,     50,        "us: least time between CNPs of a flow, N")                    \
@@ -82,9 +86,9 @@ struct mrd_sim_tune {
 
 extern const struct mrd_sim_tune mrd_sim_tune_default;
 
-/* All of them, `*num` entries in the order of the struct; `offset` is that in struct mrd_sim_tune. */
+/* All constants, *num of them, in the order of the struct; `offset` is that in the struct. */
 const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num);
-/* By the name "part.name". 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
+/* Set a constant by "part.name". 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
 int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value);
 
 #endif
