@@ -18,9 +18,10 @@ enum {
 };
 
 /*
- * The engine holds the ack of a whole message back for an answer to ride on, and takes the next call for the end of
- * that wait. An application that works on what it polled, with the progress thread kept out by the lease, would
- * delay the ack until the lease ends and make the peer probe. So acks to such applications' peers go at once.
+ * The engine holds the ack of a whole message back for an answer to ride on, and takes the next
+ * call for the end of that wait. An application that works on what it polled, with the progress
+ * thread kept out by the lease, would delay the ack until the lease ends and make the peer probe.
+ * So acks to such applications' peers go at once.
  */
 static void handed_out(struct mrd_context_impl *c)
 {
@@ -93,9 +94,9 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
 }
 
 /*
- * There are completions already: is it soon enough to make progress with a later poll? Not while the thread sleeps
- * on the descriptors: it would wake up for each packet, do all the steps and so keep the queue filled, and only a
- * step renews the lease that lets it rest.
+ * There are completions already: is it soon enough to make progress with a later poll? Not while
+ * the thread sleeps on the descriptors: it would wake up for each packet, do all the steps and so
+ * keep the queue filled, and only a step renews the lease that lets it rest.
  */
 static bool may_step_later(struct mrd_context_impl *c)
 {
@@ -115,7 +116,10 @@ static unsigned step(struct mrd_context_impl *c, const struct mrd_cq *cq)
                                                : mrd_progress_step(c, now_ns);
 
     mrd_progress_lease(c, now_ns);
-    /* Packets flow and the application handles them: else each would wake the thread inside the kernel as well. */
+    /*
+     * Packets flow and the application handles them: else each would wake the thread inside the
+     * kernel as well.
+     */
     if (handled && c->thread.asleep)
         mrd_thread_kick(c);
     return handled;

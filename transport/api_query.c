@@ -48,7 +48,7 @@ int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len)
     return error;
 }
 
-/* ---------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
 int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event)
 {
@@ -68,13 +68,16 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
     return error;
 }
 
-/* Nothing is held for an event that was taken; the call is part of the contract for those that will hold something. */
+/*
+ * Nothing is held for an event that was taken; the call is part of the contract for those that will
+ * hold something.
+ */
 void mrd_ack_async_event(struct mrd_async_event *event)
 {
     (void)event;
 }
 
-/* ---------------------------------------------------------------------------------------- figures */
+/* -------------------------------------------------------------------------------------- figures */
 
 int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *counters, int max,
                              size_t size)

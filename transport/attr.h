@@ -2,8 +2,8 @@
 /*
  * What mrd_open_device() was asked for, checked, with defaults and environment filled in.
  *
- * mrd_attr_resolve() first, before anything is opened. The copy borrows the caller's strings and arrays and the
- * environment's strings: use it only while opening.
+ * mrd_attr_resolve() first, before anything is opened. The copy borrows the caller's strings and
+ * arrays and the environment's strings: use it only while opening.
  */
 #ifndef MRD_TRANSPORT_ATTR_H
 #define MRD_TRANSPORT_ATTR_H
@@ -17,8 +17,9 @@ enum {
 };
 
 /*
- * attr NULL: all defaults. Left at zero, for the mover to choose: address, port, source ports, paths, mtu, link_bps,
- * and seed unless comp_mask or its value says otherwise. 0, or -EINVAL with mrd_error_set().
+ * attr NULL: all defaults. Left at zero, for the mover to choose: address, port, source ports,
+ * paths, mtu, link_bps, and seed unless comp_mask or its value says otherwise. 0, or -EINVAL
+ * with mrd_error_set().
  */
 int mrd_attr_resolve(const struct mrd_context_attr *attr, struct mrd_context_attr *resolved);
 

@@ -2,9 +2,9 @@
 /*
  * What a packet mover is: the ops that context.c and progress.c drive.
  *
- * open() once; then rx_burst(), rx_return(), tx_burst(), tx_reap(), wait() from one thread at a time, under the
- * context's lock (wait() without it). No op blocks but wait(). A mover embeds `struct mrd_backend` first in its own
- * struct.
+ * open() once; then rx_burst(), rx_return(), tx_burst(), tx_reap(), wait() from one thread at a
+ * time, under the context's lock (wait() without it). No op blocks but wait(). A mover embeds
+ * `struct mrd_backend` first in its own struct.
  */
 #ifndef MRD_TRANSPORT_BACKEND_H
 #define MRD_TRANSPORT_BACKEND_H
@@ -30,38 +30,48 @@ struct mrd_backend_ops {
     uint64_t (*now_ns)(struct mrd_backend *b);
 
     /*
-     * Send packets[0..n): how many were taken, a prefix. What was not is offered again. A packet that can never be
-     * sent (no route, peer's port closed) counts as taken: loss. Too big for the path: taken, and told by
-     * too_big().
+     * Send packets[0..n): how many were taken, a prefix. What was not is offered again. A packet
+     * that can never be sent (no route, peer's port closed) counts as taken: loss. Too big for the
+     * path: taken, and told by too_big().
      */
     unsigned (*tx_burst)(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n);
     /* Cookies of packets whose buffers are no longer read. NULL when mover.copies. */
     unsigned (*tx_reap)(struct mrd_backend *b, uint64_t *cookies, unsigned max);
-    /* Next peer that a packet turned out too big for: true and what fits; false: none. NULL if it never happens. */
+    /*
+     * Next peer that a packet turned out too big for: true and what fits; false: none. NULL if it
+     * never happens.
+     */
     bool (*too_big)(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes);
 
     /*
-     * Up to max packets; *more is set if there may be more. Their memory is the mover's until rx_return(). `plan` is
-     * called when straight receive may pay.
+     * Up to max packets; *more is set if there may be more. Their memory is the mover's until
+     * rx_return(). `plan` is called when straight receive may pay.
      */
     unsigned (*rx_burst)(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
                          bool *more, mrd_plan_fn *plan, void *plan_arg);
     void (*rx_return)(struct mrd_backend *b);
 
-    /* Sleep until a packet may wait, `wake_fd` is readable or timeout_ns passed (UINT64_MAX: no limit). */
+    /*
+     * Sleep until a packet may wait, `wake_fd` is readable or timeout_ns passed (UINT64_MAX:
+     * no limit).
+     */
     void (*wait)(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns);
     /* A descriptor that polls readable when packets wait, or -1. */
     int (*fd)(struct mrd_backend *b);
 
     /*
-     * Make memory known to the device before it is sent from, and undo that: without the context's lock, perhaps at
-     * the same time as any other op. 0 or -errno with mrd_error_set(). NULL when the mover need not know.
+     * Make memory known to the device before it is sent from, and undo that: without the context's
+     * lock, perhaps at the same time as any other op. 0 or -errno with mrd_error_set(). NULL when
+     * the mover need not know.
      */
     int (*reg_mr)(struct mrd_backend *b, void *addr, size_t length, int access,
                   struct mrd_mover_mr *mr);
     void (*dereg_mr)(struct mrd_backend *b, struct mrd_mover_mr mr);
 
-    /* The device's next event: true, or false: none. Cheap enough for every step. NULL if it never has one. */
+    /*
+     * The device's next event: true, or false: none. Cheap enough for every step. NULL if it never
+     * has one.
+     */
     bool (*take_event)(struct mrd_backend *b, enum mrd_event_type *type);
 
     /* A fresh source port: its path number, or -ENOTSUP with fixed ports, -EMFILE, -ENOSPC. */
@@ -76,8 +86,10 @@ struct mrd_backend_ops {
                           size_t len);
     /* The address to tell others. */
     int (*self_address)(struct mrd_backend *b, struct mrd_addr *addr);
-    /* Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH with
-     * mrd_error_set(). */
+    /*
+     * Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH
+     * with mrd_error_set().
+     */
     int (*payload_bytes)(struct mrd_backend *b, const struct mrd_addr *to);
 };
 

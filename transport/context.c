@@ -120,7 +120,9 @@ static bool is_simulated(const struct mrd_device *device)
     return !strcmp(device->transport, "sim");
 }
 
-/* Real contexts take the system's randomness before the mover opens, which may want the seed too. */
+/*
+ * Real contexts take the system's randomness before the mover opens, which may want the seed too.
+ */
 static int choose_seed(struct mrd_context_attr *attr)
 {
     if (attr->comp_mask & MRD_CONTEXT_ATTR_SEED)
@@ -134,8 +136,9 @@ static int choose_seed(struct mrd_context_attr *attr)
 }
 
 /*
- * A life's number is random even if the seed is not, because two lives at one address must differ. In virtual time
- * the same calls must give the same bytes: there the seed, the host and the time of opening make it.
+ * A life's number is random even if the seed is not, because two lives at one address must differ.
+ * In virtual time the same calls must give the same bytes: there the seed, the host and the time of
+ * opening make it.
  */
 static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config *config,
                            uint64_t now_ns)
@@ -285,7 +288,10 @@ static struct mrd_context_impl *context_open(const struct mrd_device *device,
         return NULL;
     c->ops = ops;
     c->device = *device;
-    /* Simulated devices outlive their contexts, and are found through their place in the simulation. */
+    /*
+     * Simulated devices outlive their contexts, and are found through their place in
+     * the simulation.
+     */
     c->context.device = is_simulated(device) ? device : &c->device;
     c->backend = ops->open(device, attr, error);
     if (!c->backend)
@@ -354,7 +360,10 @@ struct mrd_context *(mrd_open_device)(const struct mrd_device *device,
     return mrd_open_device_sized(device, attr, mrd_sized_context_attr.first_bytes);
 }
 
-/* Peers whose last ack was lost, or waits to ride on an answer, would never learn that their messages arrived. */
+/*
+ * Peers whose last ack was lost, or waits to ride on an answer, would never learn that their
+ * messages arrived.
+ */
 static void farewell(struct mrd_context_impl *c)
 {
     uint64_t now_ns = mrd_context_now(c);

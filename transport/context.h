@@ -2,7 +2,8 @@
 /*
  * An opened context: one packet mover, one engine, one lock and perhaps a progress thread.
  *
- * Every public call is mrd_context_enter(), engine calls, mrd_context_leave(). Enter fails in a forked child.
+ * Every public call is mrd_context_enter(), engine calls, mrd_context_leave(). Enter fails in a
+ * forked child.
  */
 #ifndef MRD_TRANSPORT_CONTEXT_H
 #define MRD_TRANSPORT_CONTEXT_H
@@ -34,7 +35,9 @@ struct mrd_outbox {
     uint64_t old;      /* packets thrown away: they waited here for too long */
 };
 
-/* Events taken from the engine, for which async_fd is readable. Free-running; the lock guards them. */
+/*
+ * Events taken from the engine, for which async_fd is readable. Free-running; the lock guards them.
+ */
 struct mrd_event_ring {
     struct mrd_engine_event events[MRD_EVENT_RING];
     uint32_t head, tail;

@@ -67,7 +67,9 @@ static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
             c->ops->rx_burst(c->backend, c->rx_packets, MRD_RX_BATCH_MAX, &more, plan_segments, c);
 
         if (n) {
-            /* Packets may be younger than the step's clock reading: we may not have run in between. */
+            /*
+             * Packets may be younger than the step's clock reading: we may not have run in between.
+             */
             *now_ns = mrd_context_now(c);
             mrd_engine_rx(c->engine, c->rx_packets, n, *now_ns);
             c->ops->rx_return(c->backend);
@@ -97,8 +99,9 @@ static void reap(struct mrd_context_impl *c, uint64_t now_ns)
 }
 
 /*
- * A packet's life begins when the engine makes it. What waited here while the process was stopped may be older than the
- * space that it belongs to is remembered, and would be executed once more. It counts as lost on its way.
+ * A packet's life begins when the engine makes it. What waited here while the process was stopped
+ * may be older than the space that it belongs to is remembered, and would be executed once more. It
+ * counts as lost on its way.
  */
 static void throw_old_away(struct mrd_context_impl *c)
 {

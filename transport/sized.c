@@ -9,12 +9,18 @@
 #include "mrd/sim.h"
 #include "transport/error.h"
 
-/* A size above this is a mistake, perhaps of a binding that passes none: do not look for fields there. */
+/*
+ * A size above this is a mistake, perhaps of a binding that passes none: do not look for
+ * fields there.
+ */
 enum { BYTES_MAX = 4096 };
 
 #define END_OF(type, field) (offsetof(struct type, field) + sizeof(((struct type *)0)->field))
 
-/* The structs that grow, and the last field of each in its first version, which has no padding behind it. */
+/*
+ * The structs that grow, and the last field of each in its first version, which has no padding
+ * behind it.
+ */
 #define SIZED(name_, last_of_first)                                                                \
     static_assert(END_OF(mrd_##name_, last_of_first) % _Alignof(struct mrd_##name_) == 0,          \
                   "struct mrd_" #name_ " would grow into its padding");                            \
@@ -34,9 +40,10 @@ SIZED(sim_attr, ack_priority);
 SIZED(sim_stats, bytes);
 
 /*
- * The structs that callers fill or have filled, and that never change their size: arrays and lists of the data path,
- * structs inside others, and those that have `reserved` to grow into. Not here: struct mrd_qp_attr, of which only what
- * attr_mask names is read; structs that the library allocates; and structs that it passes to callbacks.
+ * The structs that callers fill or have filled, and that never change their size: arrays and lists
+ * of the data path, structs inside others, and those that have `reserved` to grow into. Not here:
+ * struct mrd_qp_attr, of which only what attr_mask names is read; structs that the library
+ * allocates; and structs that it passes to callbacks.
  */
 #define FIXED(name, bytes_of_lp64)                                                                 \
     static_assert(sizeof(void *) != 8 || sizeof(struct mrd_##name) == (bytes_of_lp64),             \

@@ -2,23 +2,27 @@
 /*
  * Public structs of callers that were compiled against an older or a newer header.
  *
- * A struct of sized.c's list grows at its end. Calls that take one are told how long the caller's is: the library
- * reads and writes no more than that. mrd_sized_read() copies a struct that the caller filled; mrd_sized_check() and
- * mrd_sized_write() fill one of the caller's. All other structs of the public headers are fixed: sized.c asserts it.
+ * A struct of sized.c's list grows at its end. Calls that take one are told how long the caller's
+ * is: the library reads and writes no more than that. mrd_sized_read() copies a struct that the
+ * caller filled; mrd_sized_check() and mrd_sized_write() fill one of the caller's. All other
+ * structs of the public headers are fixed: sized.c asserts it.
  *
  * Adding a field to a struct of the list:
- *  1. Put it at the end. Never move, widen or remove a field, and leave no padding at the end: name it `reserved`.
- *  2. Zero must mean "the default" in what callers fill, and "unknown" in what the library fills: this is what
- *     callers and libraries that do not know the field have there. If zero is a value too, add a bit of comp_mask.
- *  3. Leave the list of sized.c and tests/install/old_caller/0.1 as they are: they are the first version.
+ *  1. Put it at the end. Never move, widen or remove a field, and leave no padding at the end: name
+ *     it `reserved`.
+ *  2. Zero must mean "the default" in what callers fill, and "unknown" in what the library fills:
+ *     this is what callers and libraries that do not know the field have there. If zero is a value
+ *     too, add a bit of comp_mask.
+ *  3. Leave the list of sized.c and tests/install/old_caller/0.1 as they are: they are the
+ *     first version.
  *  4. Write the field into the man page of the call.
  *
- * Adding a field to a fixed struct: take it from `reserved` if it has one. The library clears that in what it fills;
- * callers need not, so in a work request a flag or an opcode must say that the field counts. Without `reserved` it
- * takes a new struct and a call for it.
+ * Adding a field to a fixed struct: take it from `reserved` if it has one. The library clears that
+ * in what it fills; callers need not, so in a work request a flag or an opcode must say that the
+ * field counts. Without `reserved` it takes a new struct and a call for it.
  *
- * A further call that takes a struct that grows: declare `call` and `call_sized`, the latter with the size as its
- * last argument, and behind both a macro `call` as in mrd.h.
+ * A further call that takes a struct that grows: declare `call` and `call_sized`, the latter with
+ * the size as its last argument, and behind both a macro `call` as in mrd.h.
  */
 #ifndef MRD_TRANSPORT_SIZED_H
 #define MRD_TRANSPORT_SIZED_H
@@ -39,8 +43,8 @@ extern const struct mrd_sized mrd_sized_context_attr, mrd_sized_qp_init_attr, mr
 int mrd_sized_check(const struct mrd_sized *kind, size_t bytes);
 
 /*
- * Copy the caller's struct; fields that it does not have are zero. 0, or -EINVAL with mrd_error_set(): the size, or
- * the caller set a field that is not known here.
+ * Copy the caller's struct; fields that it does not have are zero. 0, or -EINVAL with
+ * mrd_error_set(): the size, or the caller set a field that is not known here.
  */
 int mrd_sized_read(const struct mrd_sized *kind, void *to, const void *from, size_t from_bytes);
 

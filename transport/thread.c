@@ -57,8 +57,8 @@ static void nap(struct mrd_progress_thread *t, uint64_t ns)
 }
 
 /*
- * A step, then to sleep until there is more to do. `asleep` is set under the same lock as the deadline is read, so
- * that no call can make earlier work unseen in between.
+ * A step, then to sleep until there is more to do. `asleep` is set under the same lock as the
+ * deadline is read, so that no call can make earlier work unseen in between.
  */
 static void step_and_sleep(struct mrd_context_impl *c)
 {

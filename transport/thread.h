@@ -2,9 +2,10 @@
 /*
  * The progress thread: does what the application does not.
  *
- * A poll of the application leases progress for MRD_LEASE_NS. While the lease is fresh the thread only looks at it
- * now and then; once it ended, the thread steps and sleeps on the mover's descriptors and the engine's deadline. With
- * no packets, no deadline and no application calls it never wakes up.
+ * A poll of the application leases progress for MRD_LEASE_NS. While the lease is fresh the thread
+ * only looks at it now and then; once it ended, the thread steps and sleeps on the mover's
+ * descriptors and the engine's deadline. With no packets, no deadline and no application calls it
+ * never wakes up.
  *
  * mrd_thread_start() once the context works, mrd_thread_stop() before anything of it goes.
  */

@@ -32,8 +32,8 @@ uint64_t test_seed(void)
     uint64_t seed = test_seed_or(SEED_DEFAULT, &is_given);
 
     /*
-     * cmocka's own assertions know no seed: what ctest shows of a failed test has to have it
-     * already.
+     * cmocka's own assertions know no seed: what ctest shows of a failed test has to have
+     * it already.
      */
     if (!told++)
         fprintf(stderr, "MRD_TEST_SEED=%" PRIu64 "\n", seed);

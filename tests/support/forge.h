@@ -58,16 +58,16 @@ struct mrd_wire_head forge_head(const struct forge_packet *packet);
 bool forge_part(const struct forge_packet *packet, struct mrd_wire_part *part);
 
 /*
- * DATA of the space that `from` last used to `to`, with the PSN that follows, no flags, and `to`'s
- * incarnation.
+ * DATA of the space that `from` last used to `to`, with the PSN that follows, no flags, and
+ * `to`'s incarnation.
  */
 struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint32_t to);
 /* The SEND part that QP 0 of `to` would take. */
 struct mrd_wire_part forge_send_part(const struct sim_world *w, uint32_t to, uint16_t len);
 
 /*
- * Each fills buf, of FORGE_BYTES_MAX, and returns the packet's length. Checks hold. part: NULL for
- * none.
+ * Each fills buf, of FORGE_BYTES_MAX, and returns the packet's length. Checks hold. part: NULL
+ * for none.
  */
 uint32_t forge_data(uint8_t *buf, const struct mrd_wire_head *head,
                     const struct mrd_wire_part *part, const uint8_t *payload);

@@ -2,8 +2,8 @@
 /*
  * A context without an engine, for tests of the simulator: it records what its host receives.
  *
- * recorder_pair_create(); recorder_send() or the mover's own ops; mrd_sim_run_until(); look at
- * host[1].arrivals.
+ * recorder_pair_create(); recorder_send() or the mover's own ops; mrd_sim_run_until(); look
+ * at host[1].arrivals.
  */
 #ifndef MRD_TESTS_SUPPORT_RECORDER_H
 #define MRD_TESTS_SUPPORT_RECORDER_H
@@ -56,8 +56,8 @@ struct recorder_fabric {
 struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr);
 void recorder_fabric_destroy(struct recorder_fabric *fabric);
 /*
- * Send n packets of PACKET_BYTES as fast as the sender's link takes them: time goes on as far as that needs. Each has
- * bytes of its own, the number of packets sent before it in the first two.
+ * Send n packets of PACKET_BYTES as fast as the sender's link takes them: time goes on as far as
+ * that needs. Each has bytes of its own, the number of packets sent before it in the first two.
  */
 void recorder_fabric_send(struct recorder_fabric *fabric, uint32_t from, uint32_t to, uint16_t path,
                           unsigned n);

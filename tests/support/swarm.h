@@ -7,9 +7,10 @@
  * virtual time, require that everybody reaches everybody and that no receive is lost, flush,
  * destroy, audit. It fails the running cmocka test with the seed. swarm_profile.c and
  * swarm_config.c draw the world, swarm_world.c opens and destroys what is in it, swarm_traffic.c
- * posts, swarm_chaos.c breaks, swarm_packets.c looks at every packet, swarm_excuse.c knows which errors that explains, swarm_judge.c
- * decides what each completion may be, swarm_end.c what must be true in the end, swarm_after.c
- * tries the healed world, swarm_scene.c plays what chance would not, swarm.c is the plot.
+ * posts, swarm_chaos.c breaks, swarm_packets.c looks at every packet, swarm_excuse.c knows which
+ * errors that explains, swarm_judge.c decides what each completion may be, swarm_end.c what must be
+ * true in the end, swarm_after.c tries the healed world, swarm_scene.c plays what chance would not,
+ * swarm.c is the plot.
  */
 #ifndef MRD_TESTS_SUPPORT_SWARM_H
 #define MRD_TESTS_SUPPORT_SWARM_H
@@ -34,8 +35,8 @@ enum {
 };
 
 /*
- * Bytes of memory that nobody may have written, of writes that were read and given back, of used
- * receives.
+ * Bytes of memory that nobody may have written, of writes that were read and given back, of
+ * used receives.
  */
 enum { SWARM_BLANK = 0, SWARM_TAKEN = 0xee, SWARM_USED = 0x5a };
 
@@ -107,8 +108,8 @@ struct swarm_config {
     uint64_t cut_ns, stop_ns;  /* longest cut of a long kind; longest stop */
     /* Chaos, in parts per thousand of the actions. */
     uint32_t flush, destroy, dereg, restart, stop, hole, partition, one_way, delay, late;
-    uint32_t
-        old_copies;  /* of the packets: parts per thousand that come once more, up to 2 s late */
+    /* Of the packets: parts per thousand that come once more, up to 2 s late. */
+    uint32_t old_copies;
     uint32_t longer; /* of stops and cuts, those of the long kind */
     uint32_t busy;   /* of stops, cuts and restarts, those that come amid traffic */
     uint32_t last;   /* of seeds: parts per thousand that end with a fault and nothing after it */
@@ -189,8 +190,8 @@ struct swarm_view {
     uint32_t epoch, una, ack_serial, unanswered, unacked;
     uint64_t stall_seen_ns;
     bool ack_seen;
-    uint64_t
-        unasked_ns; /* when it sent what asks for no ack, by its clock, if nothing did since; 0: it asks */
+    /* When it sent what asks for no ack, by its clock, if nothing did since; 0: it asks. */
+    uint64_t unasked_ns;
     uint32_t held[SWARM_POOLS];
 };
 
@@ -248,8 +249,8 @@ struct swarm {
     struct swarm_receive receive[SWARM_RECEIVES_MAX];
     uint32_t num_receives;
     /*
-     * Ordered flows: message index + 1 of the last delivered, and up to which writes were looked
-     * at.
+     * Ordered flows: message index + 1 of the last delivered, and up to which writes were
+     * looked at.
      */
     uint32_t delivered[SWARM_QPS_MAX][SWARM_QPS_MAX], looked_at[SWARM_QPS_MAX][SWARM_QPS_MAX];
     /* Message index + 1 of the last whose send completed. */
@@ -302,8 +303,8 @@ void swarm_close_host(struct swarm *s, uint32_t host);
 void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot);
 void swarm_destroy_qp(struct swarm *s, uint32_t index);
 /*
- * Give a message's source back; `by_completion`: the library said so, else a device may still read
- * it.
+ * Give a message's source back; `by_completion`: the library said so, else a device may still
+ * read it.
  */
 void swarm_free_source(struct swarm *s, struct swarm_message *m, bool by_completion);
 

@@ -143,7 +143,10 @@ void swarm_aftermath(struct swarm *s)
     }
     swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     drain_receives(s);
-    /* Who was about to give a peer up when the faults ended does so by then: messages could find that out too late. */
+    /*
+     * Who was about to give a peer up when the faults ended does so by then: messages could find
+     * that out too late.
+     */
     if (s->ends_with_fault)
         swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * swarm_timeout_most_ns(s));
     /* In one direction first: what comes the other way could help. */

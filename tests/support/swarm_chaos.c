@@ -36,7 +36,10 @@ static void make_busy(struct swarm *s, uint32_t host)
                            swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
 }
 
-/* A QP to be given up: mostly the one whose work was posted last, so that some of that is on its way. */
+/*
+ * A QP to be given up: mostly the one whose work was posted last, so that some of that is on
+ * its way.
+ */
 static int draw_victim(struct swarm *s, uint32_t host)
 {
     uint32_t last = s->num_messages > 0 ? s->message[s->num_messages - 1].from_qp : 0;
@@ -459,7 +462,7 @@ void swarm_act(struct swarm *s, uint32_t host)
         close_for_a_while(s, host);
 }
 
-/* ----------------------------------------------------------------------------------- the last fault */
+/* ------------------------------------------------------------------------------- the last fault */
 
 enum {
     LAST_POSTS = 24,
@@ -487,7 +490,10 @@ static void pass_faults(struct swarm *s)
     }
 }
 
-/* Is a message half here; or, `held_back`, are all that are here whole, and wait for an earlier one? */
+/*
+ * Is a message half here; or, `held_back`, are all that are here whole, and wait for an
+ * earlier one?
+ */
 static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
 {
     const struct mrd_engine *e = mrd_context_engine(s->host[host].context);
@@ -548,8 +554,8 @@ static void make_last_busy(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * One fault more, and when it is over nobody sends anything: whoever is owed something must find out by himself what
- * became of it. It lasts for about as long as the sender waits.
+ * One fault more, and when it is over nobody sends anything: whoever is owed something must find
+ * out by himself what became of it. It lasts for about as long as the sender waits.
  */
 void swarm_last_fault(struct swarm *s)
 {

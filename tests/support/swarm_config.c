@@ -141,8 +141,8 @@ static void settle_config(struct swarm *s)
         c->messages = SWARM_MESSAGES_MAX / 2; /* the rest is for the aftermath */
     for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
         /*
-         * Without the wait after open a copy from an earlier life may be taken for the new one's:
-         * documented.
+         * Without the wait after open a copy from an earlier life may be taken for the new
+         * one's: documented.
          */
         if (c->restart > 0) {
             c->host[i].challenge = true;
@@ -165,7 +165,7 @@ void swarm_draw(struct swarm *s)
     settle_config(s);
 }
 
-/* ---------------------------------------------------------------------------------- what follows */
+/* --------------------------------------------------------------------------------- what follows */
 
 bool swarm_is_crowded(const struct swarm *s)
 {

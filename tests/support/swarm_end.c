@@ -50,7 +50,7 @@ void swarm_check_arrived(struct swarm *s, uint32_t to_qp)
     }
 }
 
-/* ------------------------------------------------------------------------------------- settlement */
+/* ----------------------------------------------------------------------------------- settlement */
 
 /* The target cannot tell any more whether a message without a completion arrived. */
 static bool is_untold(const struct swarm *s, const struct swarm_message *m)
@@ -164,7 +164,7 @@ void swarm_describe_unsettled(struct swarm *s)
     print_error("  %u messages are not settled\n", unsettled);
 }
 
-/* ------------------------------------------------------------------------------------------ memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 static void judge_memory(struct swarm *s, struct swarm_message *m)
 {

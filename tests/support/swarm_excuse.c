@@ -132,7 +132,9 @@ static uint64_t flow_turns_ns(const struct swarm *s)
     return (flows / least + 1) * 2 * FLOW_IDLE_NS;
 }
 
-/* Whose target is a delay that the fabric is known to have, and whose paths are longer than that. */
+/*
+ * Whose target is a delay that the fabric is known to have, and whose paths are longer than that.
+ */
 static bool is_swift_afar(const struct swarm *s)
 {
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
@@ -163,11 +165,11 @@ uint64_t swarm_budget_ns(const struct swarm *s)
     return ns + flow_turns_ns(s);
 }
 
-/* ------------------------------------------------------------------------------- nothing hangs on */
+/* ----------------------------------------------------------------------------- nothing hangs on */
 
 /*
- * "A peer that does not answer for peer_timeout_ns is unreachable: work to it completes with
- * MRD_WC_RETRY_EXC_ERR."
+ * "A peer that does not answer for peer_timeout_ns is unreachable: work to it completes
+ * with MRD_WC_RETRY_EXC_ERR."
  */
 void swarm_check_given_up(struct swarm *s, uint32_t from, uint32_t to, uint64_t since_ns)
 {

@@ -205,8 +205,8 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
 }
 
 /*
- * Its QP, or the one of that number in a later life of the host: what was not sent yet when the host was given up waits
- * for whoever answers next (mrd(7), "The price of first contact").
+ * Its QP, or the one of that number in a later life of the host: what was not sent yet when the
+ * host was given up waits for whoever answers next (mrd(7), "The price of first contact").
  */
 bool swarm_is_for(const struct swarm *s, const struct swarm_message *m, uint32_t index)
 {
@@ -293,8 +293,8 @@ static uint32_t host_of(const struct swarm *s, uint32_t host, uint32_t peer_id)
 
 /*
  * The MR of a posted receive went. What is not complete then fails; only a message that was all
- * there, and waited for earlier ones of its flow, may still be told. Either way the memory is the
- * application's.
+ * there, and waited for earlier ones of its flow, may still be told. Either way the memory is
+ * the application's.
  */
 static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct mrd_wc *wc)
 {

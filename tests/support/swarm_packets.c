@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge of packets: what each that leaves a host must be, and what a host learns of another one, which only grows.
- * And what a network does besides losing packets: it delivers old copies of them.
+ * The judge of packets: what each that leaves a host must be, and what a host learns of another
+ * one, which only grows. And what a network does besides losing packets: it delivers old copies
+ * of them.
  */
 #include "core/engine/tx.h"
 #include "core/seq.h"
@@ -23,7 +24,10 @@ static struct mrd_engine *engine_of(const struct swarm *s, uint32_t host)
     return s->host[host].context ? mrd_context_engine(s->host[host].context) : NULL;
 }
 
-/* Is what the host sends new? A packet that the device did not take at once leaves later: since then, much may have come. */
+/*
+ * Is what the host sends new? A packet that the device did not take at once leaves later: since
+ * then, much may have come.
+ */
 static bool sends_at_once(const struct swarm *s, uint32_t host)
 {
     return mrd_context_impl(s->host[host].context)->outbox.first == 0;
@@ -38,7 +42,10 @@ static struct mrd_peer *peer_of(const struct mrd_engine *e, uint32_t to)
 
 /* ---------------------------------------------------------------------------------------- acks */
 
-/* What is told of a space: what was granted is taken, what was acked stays, and serials tell the order. */
+/*
+ * What is told of a space: what was granted is taken, what was acked stays, and serials tell
+ * the order.
+ */
 static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
                        const struct mrd_wire_head *head, uint32_t epoch, uint32_t serial,
                        uint32_t limit, uint32_t cum)
@@ -189,7 +196,7 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
         judge_window(s, d, rec, tx);
 }
 
-/* ---------------------------------------------------------------------------------------- old copies */
+/* ----------------------------------------------------------------------------------- old copies */
 
 static uint64_t draw_age_ns(struct swarm *s)
 {
@@ -199,8 +206,8 @@ static uint64_t draw_age_ns(struct swarm *s)
 }
 
 /*
- * Not of what a dead link may swallow: a copy would get round it. More of first contacts: they are few, and what a host
- * takes for one begins a space.
+ * Not of what a dead link may swallow: a copy would get round it. More of first contacts: they are
+ * few, and what a host takes for one begins a space.
  */
 static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                       const struct mrd_wire_head *head)
@@ -243,7 +250,7 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
     return MRD_SIM_PASS;
 }
 
-/* ---------------------------------------------------------------------------------------- after a turn */
+/* --------------------------------------------------------------------------------- after a turn */
 
 /* Packets that are not acked. */
 static uint32_t unacked(const struct mrd_tx_half *tx)
@@ -288,7 +295,10 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
     v->unanswered = tx->probes.unanswered;
 }
 
-/* Nothing follows by itself: then the last packet has asked for an ack, or one before that is not answered yet. */
+/*
+ * Nothing follows by itself: then the last packet has asked for an ack, or one before that is not
+ * answered yet.
+ */
 static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
                         uint64_t now_ns)
 {
@@ -301,7 +311,10 @@ static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struc
                 "host %u has nothing more for host %u, and asks for no ack", host, to);
 }
 
-/* What is lost does not stay so for longer than the window says. (On the ready list, or by its timer, it has its turn next.) */
+/*
+ * What is lost does not stay so for longer than the window says. (On the ready list, or by its
+ * timer, it has its turn next.)
+ */
 static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                        const struct mrd_peer *peer)
 {
@@ -335,8 +348,8 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 }
 
 /*
- * Who took more of a pool since the last look held no more before than were free. What all took since may have been free
- * then, and more that was taken and given back.
+ * Who took more of a pool since the last look held no more before than were free. What all took
+ * since may have been free then, and more that was taken and given back.
  */
 static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                         enum swarm_pool what)

@@ -109,7 +109,10 @@ static void draw_starved(struct swarm *s)
     }
 }
 
-/* Many refusals, mostly to the own host: where both directions have one window a refusal can wait for its own packet. */
+/*
+ * Many refusals, mostly to the own host: where both directions have one window a refusal can wait
+ * for its own packet.
+ */
 static void draw_refused(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
@@ -281,7 +284,9 @@ static void draw_closing(struct swarm *s)
     c->sim.hosts = 2 + swarm_below(s, 2);
     c->restart = 20;
     c->last = 0;
-    /* A message that shares its packet with one that is refused is not acked before the refusal is. */
+    /*
+     * A message that shares its packet with one that is refused is not acked before the refusal is.
+     */
     c->recv_depth = 32;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
     c->bytes_left = 512 * KIB;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What some profiles begin or end with: a course of events that chance alone would hardly ever take. */
+/*
+ * What some profiles begin or end with: a course of events that chance alone would hardly
+ * ever take.
+ */
 #include "tests/support/swarm.h"
 #include "transport/sim/sim_host.h"
 
@@ -11,7 +14,10 @@ enum { RTTS = 50, STARVED_OTHERS = 32 };
 
 /* ----------------------------------------------------------------------------------- starvation */
 
-/* Where records of flows are few the one who starves may hold its share of them, and only the others go on. */
+/*
+ * Where records of flows are few the one who starves may hold its share of them, and only the
+ * others go on.
+ */
 static bool starves_many(const struct swarm *s)
 {
     return s->config.host[1].max_flows > 0;
@@ -55,8 +61,9 @@ void swarm_starve(struct swarm *s)
     for (uint32_t i = 0; i < STARVED_OTHERS; i++)
         post_other(s);
     /*
-     * The faults are on: with much loss a window may be a tenth of a packet, and each packet take ten round trips. A quarter
-     * of them is lost there and a quarter of the acks back, so each is sent twice, and after each it is a starved one's turn.
+     * The faults are on: with much loss a window may be a tenth of a packet, and each packet take
+     * ten round trips. A quarter of them is lost there and a quarter of the acks back, so each is
+     * sent twice, and after each it is a starved one's turn.
      */
     end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
              2 * 2 * 20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
@@ -132,7 +139,7 @@ void swarm_close_early(struct swarm *s)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- crowds */
+/* --------------------------------------------------------------------------------------- crowds */
 
 enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
 
@@ -185,9 +192,12 @@ void swarm_crowd(struct swarm *s)
     swarm_poll_all(s);
 }
 
-/* ------------------------------------------------------------------------------------- quiet ends */
+/* ----------------------------------------------------------------------------------- quiet ends */
 
-/* A send half is not used any more, also where an old copy came of the ack to what closed an idle flow. */
+/*
+ * A send half is not used any more, also where an old copy came of the ack to what closed an
+ * idle flow.
+ */
 #define QUIET_LEAST_NS (10 * SEC_NS + SWARM_OLDEST_NS)
 #define QUIET_MOST_NS  (17 * SEC_NS)
 
@@ -214,8 +224,9 @@ static enum mrd_wc_status tell_one(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * A host gives another one up, finds it again, and then is silent for so long that it begins anew. Meanwhile the other one
- * restarts, and does not say so. What is posted next must get through: it is for whoever answers.
+ * A host gives another one up, finds it again, and then is silent for so long that it begins anew.
+ * Meanwhile the other one restarts, and does not say so. What is posted next must get through: it
+ * is for whoever answers.
  */
 static void restart_unnoticed(struct swarm *s, uint32_t from, uint32_t to)
 {
@@ -254,13 +265,16 @@ void swarm_quiet(struct swarm *s)
     restart_unnoticed(s, from, (from + 1) % s->config.sim.hosts);
 }
 
-/* --------------------------------------------------------------------------------------- patience */
+/* ------------------------------------------------------------------------------------- patience */
 
 #define ABSENT_MOST_NS (8 * SEC_NS)
 
 enum { PATIENCE_STEPS = 2000 };
 
-/* A message must get there, whatever was in the way until now: its sender has not waited for as long as it was told to. */
+/*
+ * A message must get there, whatever was in the way until now: its sender has not waited for as
+ * long as it was told to.
+ */
 static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *after)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
@@ -276,8 +290,8 @@ static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *
 }
 
 /*
- * The network fails for less than the sender's timeout, and its process is stopped then, for longer: only what it saw of the
- * silence counts.
+ * The network fails for less than the sender's timeout, and its process is stopped then, for
+ * longer: only what it saw of the silence counts.
  */
 static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
 {
@@ -296,7 +310,10 @@ static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
     end_well(s, number, to, "our own absence");
 }
 
-/* Half of a message is there when the network fails, for less than its sender waits. So does its target, then. */
+/*
+ * Half of a message is there when the network fails, for less than its sender waits. So does its
+ * target, then.
+ */
 static void be_patient(struct swarm *s, uint32_t from, uint32_t to)
 {
     uint64_t timeout_ns = swarm_timeout_ns(s, from);

@@ -354,8 +354,8 @@ void swarm_post_receive(struct swarm *s, uint32_t index)
 }
 
 /*
- * Fill up the receives of the host's QPs; while faults are on only sometimes, so that senders find
- * none.
+ * Fill up the receives of the host's QPs; while faults are on only sometimes, so that senders
+ * find none.
  */
 void swarm_post_receives(struct swarm *s, uint32_t host)
 {

@@ -176,7 +176,10 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
     return pools[which];
 }
 
-/* As if many more peers held the rest of what they share; but for each there is a page of records, and one for refusals. */
+/*
+ * As if many more peers held the rest of what they share; but for each there is a page of records,
+ * and one for refusals.
+ */
 static void shrink_pools(struct swarm *s, uint32_t host)
 {
     uint32_t least[SWARM_POOLS] = {
@@ -312,8 +315,8 @@ void swarm_open_world(struct swarm *s)
         struct swarm_host *h = &s->host[host];
 
         /*
-         * Clocks of different machines have nothing in common; some are about to wrap 32 bits of
-         * microseconds.
+         * Clocks of different machines have nothing in common; some are about to wrap 32 bits
+         * of microseconds.
          */
         mrd_sim_set_clock_offset(s->sim, host,
                                  swarm_chance(s, 500)

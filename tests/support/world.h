@@ -29,14 +29,16 @@ struct sim_options {
     uint64_t rate_bps, delay_ns, jitter_ns, queue_bytes; /* of a link [100 Gb/s, 5 us, 0, 1 MiB] */
     uint64_t ecn_min_bytes, ecn_max_bytes;
     uint32_t loss_ppm, duplicate_ppm, corrupt_ppm, skew_ppm;
-    /* Switches in place of links between hosts: it has the hosts, the rates and the delays [none] */
+    /*
+     * Switches in place of links between hosts: it has the hosts, the rates and the delays [none]
+     */
     const struct mrd_sim_topology *topology;
     uint32_t wire_overhead;
     bool ack_priority;
     struct {
         uint32_t path;
-        uint64_t
-            at_ns; /* the path's link swallows all from then on, in both directions; 0: never */
+        /* The path's link swallows all from then on, in both directions; 0: never. */
+        uint64_t at_ns;
     } blackhole;
     const char *spray, *cc;
     uint32_t mtu, max_peers, max_flows;

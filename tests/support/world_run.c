@@ -185,8 +185,8 @@ static bool guard_is_clean(const uint8_t *buf, size_t len)
 }
 
 /*
- * The message that a receive without immediate data holds: the oldest not received whose bytes it
- * has.
+ * The message that a receive without immediate data holds: the oldest not received whose bytes
+ * it has.
  */
 static struct sim_message *match(struct sim_world *w, const struct sim_receive *receive,
                                  const struct mrd_wc *wc)

@@ -32,9 +32,9 @@ static uint64_t ibv_now_ns(struct mrd_backend *b)
 /* -------------------------------------------------------------------- open, close */
 
 /*
- * What suits a kernel that does the device's work, and what suits hardware. A kernel works in runs, between what else
- * its processors have to do: a round trip is as long as what lies before it in those runs, and an ack costs as much as
- * a packet of data.
+ * What suits a kernel that does the device's work, and what suits hardware. A kernel works in runs,
+ * between what else its processors have to do: a round trip is as long as what lies before it in
+ * those runs, and an ack costs as much as a packet of data.
  */
 static void fill_mover(struct mrd_ibv *ibv)
 {
@@ -167,8 +167,8 @@ static struct mrd_backend *ibv_open(const struct mrd_device *device,
 /* -------------------------------------------------------------------- sleep, events */
 
 /*
- * The queues are armed by rx_burst(), under the lock: where they are not yet, this only asks for it, and the caller
- * comes back after another step.
+ * The queues are armed by rx_burst(), under the lock: where they are not yet, this only asks for
+ * it, and the caller comes back after another step.
  */
 static void ibv_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
 {
@@ -206,7 +206,10 @@ static void abandon(struct mrd_ibv *ibv)
         mrd_ibv_tx_forget(ibv, &ibv->qps[i]);
 }
 
-/* Its completions are taken off: its slots may be posted again at once, and the completion queue has room for no more. */
+/*
+ * Its completions are taken off: its slots may be posted again at once, and the completion queue
+ * has room for no more.
+ */
 static void revive(struct mrd_ibv *ibv, const struct ibv_qp *qp)
 {
     for (uint32_t i = 0; i < ibv->num_qps; i++)

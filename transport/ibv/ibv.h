@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The packet mover over unreliable datagram (UD) queue pairs of libibverbs, as its own files see it.
+ * The packet mover over unreliable datagram (UD) queue pairs of libibverbs, as its own files
+ * see it.
  *
- * A path is (local QP, address handle, remote QPN). Which of them decides the UDP source port, and so the route that
- * ECMP takes, is the device's habit: enum mrd_ibv_entropy. All QPs share one pair of completion queues and, where the
- * device has them, one shared receive queue. Peers are known by our header, never by the QPN that a packet came from.
+ * A path is (local QP, address handle, remote QPN). Which of them decides the UDP source port, and
+ * so the route that ECMP takes, is the device's habit: enum mrd_ibv_entropy. All QPs share one pair
+ * of completion queues and, where the device has them, one shared receive queue. Peers are known by
+ * our header, never by the QPN that a packet came from.
  *
- * ibv.c opens, closes, sleeps; ibv_port.c chooses device, port, GID and sizes; ibv_queue.c makes queues; ibv_addr.c
- * knows address strings; ibv_remote.c address handles; ibv_tx.c and ibv_rx.c move packets.
+ * ibv.c opens, closes, sleeps; ibv_port.c chooses device, port, GID and sizes; ibv_queue.c makes
+ * queues; ibv_addr.c knows address strings; ibv_remote.c address handles; ibv_tx.c and ibv_rx.c
+ * move packets.
  */
 #ifndef MRD_TRANSPORT_IBV_H
 #define MRD_TRANSPORT_IBV_H
@@ -93,7 +96,10 @@ struct mrd_ibv_qp {
     bool dead; /* could not be brought back after an error */
 };
 
-/* Address handles to a GID; where pairs of QPs are paths, also the peer's QPNs, and then its first is in the key. */
+/*
+ * Address handles to a GID; where pairs of QPs are paths, also the peer's QPNs, and then its first
+ * is in the key.
+ */
 struct mrd_ibv_remote {
     struct mrd_hash_node by_key;
     struct mrd_node used; /* longest unused first */
@@ -173,8 +179,8 @@ int mrd_ibv_port_open(struct mrd_ibv *ibv, const struct mrd_context_attr *attr);
 /* -------------------------------------------------------------------- ibv_queue.c */
 
 /*
- * 0 or -errno with mrd_error_set(). Ended in two steps, which take half-made ones too: queue pairs, then address
- * handles (ibv_remote.c), then the rest.
+ * 0 or -errno with mrd_error_set(). Ended in two steps, which take half-made ones too: queue pairs,
+ * then address handles (ibv_remote.c), then the rest.
  */
 int mrd_ibv_queues_init(struct mrd_ibv *ibv);
 void mrd_ibv_qps_fini(struct mrd_ibv *ibv);

@@ -2,8 +2,8 @@
 /*
  * Address strings: "<gid>/<qpn>[,<qpn>...]", for example "::ffff:10.0.0.7/17".
  *
- * The first QPN, with the GID, is the peer's address. Those that follow are further QPs of the same context, of use only
- * where pairs of QPs are paths.
+ * The first QPN, with the GID, is the peer's address. Those that follow are further QPs of the same
+ * context, of use only where pairs of QPs are paths.
  */
 #include <arpa/inet.h>
 #include <errno.h>

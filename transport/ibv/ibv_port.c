@@ -248,8 +248,8 @@ static int query_port(struct mrd_ibv *ibv, const struct mrd_context_attr *attr,
 /* -------------------------------------------------------------------- habits and sizes */
 
 /*
- * mlx5 and hns make the source port of the AH's flow label; rdma_rxe, irdma, bnxt_re and mlx4 take the local QPN.
- * Devices that nobody looked at are taken for these: several QPs hurt nowhere.
+ * mlx5 and hns make the source port of the AH's flow label; rdma_rxe, irdma, bnxt_re and mlx4 take
+ * the local QPN. Devices that nobody looked at are taken for these: several QPs hurt nowhere.
  */
 static enum mrd_ibv_entropy entropy_of(const struct ibv_device_attr *limits)
 {

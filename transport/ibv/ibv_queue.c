@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory, completion queues, the shared receive queue, and queue pairs: made, brought back after an error, ended. */
+/*
+ * Memory, completion queues, the shared receive queue, and queue pairs: made, brought back after an
+ * error, ended.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,9 @@
 /*
  * Address handles: made when a path to a GID is first taken, kept while there is room.
  *
- * Making one asks the kernel, which may have to resolve an Ethernet address, so a GID that failed is left alone for
- * a while. Handles go with the longest unused entry, but never while a datagram posted with one is at the device.
+ * Making one asks the kernel, which may have to resolve an Ethernet address, so a GID that failed
+ * is left alone for a while. Handles go with the longest unused entry, but never while a datagram
+ * posted with one is at the device.
  */
 #include <errno.h>
 #include <stdlib.h>

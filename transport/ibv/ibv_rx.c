@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Receiving: datagrams are read where the device put them, and their slots posted again when the engine is done. */
+/*
+ * Receiving: datagrams are read where the device put them, and their slots posted again when the
+ * engine is done.
+ */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +13,10 @@ enum {
     POST_MAX = 64,
     IDLE_FEW = 8,  /* slots: posted when nothing else is to be done, or with others */
     REPLY_AT = 29, /* of our header: 24 bits */
-    /* Where the lower header lies in the 40 bytes: an IPv4 one, right-aligned, or the GRH, which is an IPv6 one. */
+    /*
+     * Where the lower header lies in the 40 bytes: an IPv4 one, right-aligned, or the GRH, which is
+     * an IPv6 one.
+     */
     V4_AT = 20,
     V4_TOS_AT = V4_AT + 1,
     V4_SOURCE_AT = V4_AT + 12,
@@ -23,7 +29,10 @@ static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
     return (uint64_t)ibv->rx_slots[index].generation << 32 | index;
 }
 
-/* Without a shared receive queue, packets arrive at the first queue pair, or where pairs are paths at all of them. */
+/*
+ * Without a shared receive queue, packets arrive at the first queue pair, or where pairs are paths
+ * at all of them.
+ */
 static uint32_t home_of(const struct mrd_ibv *ibv, uint32_t index)
 {
     return !ibv->srq && ibv->port.entropy == MRD_IBV_BY_QPAIR ? index % ibv->num_qps : 0;

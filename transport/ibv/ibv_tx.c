@@ -2,9 +2,9 @@
 /*
  * Sending: packets that follow one another on a queue pair are posted together.
  *
- * The header is copied into a slot of ours, or goes inline; payload in the user's memory is read by the device where
- * it lies. A slot is free again once a completion of its queue pair, its own or a later one, has come and its cookie
- * was told.
+ * The header is copied into a slot of ours, or goes inline; payload in the user's memory is read by
+ * the device where it lies. A slot is free again once a completion of its queue pair, its own or a
+ * later one, has come and its cookie was told.
  */
 #include <assert.h>
 #include <errno.h>
@@ -89,8 +89,8 @@ static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
 }
 
 /*
- * A post that failed half-way leaves packets at the end of the queue that no completion was asked for. Where no other
- * is to come, nothing would ever tell of their end.
+ * A post that failed half-way leaves packets at the end of the queue that no completion was asked
+ * for. Where no other is to come, nothing would ever tell of their end.
  */
 static void revive_mute(struct mrd_ibv *ibv, uint32_t qp)
 {
@@ -100,7 +100,9 @@ static void revive_mute(struct mrd_ibv *ibv, uint32_t qp)
         mrd_ibv_qp_revive(ibv, qp);
 }
 
-/* Completions of a queue pair come in the order of posting: all before this one are done as well. */
+/*
+ * Completions of a queue pair come in the order of posting: all before this one are done as well.
+ */
 static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
 {
     uint32_t index = (uint32_t)wc->wr_id;
@@ -243,8 +245,8 @@ static void log_error(struct mrd_ibv *ibv, int error)
 }
 
 /*
- * Post a run: how many of its packets are dealt with, posted or, if the device will never take one, dropped. A full
- * queue leaves the rest to the next time.
+ * Post a run: how many of its packets are dealt with, posted or, if the device will never take one,
+ * dropped. A full queue leaves the rest to the next time.
  */
 static unsigned post(struct mrd_ibv *ibv, uint32_t qp, struct run *run)
 {

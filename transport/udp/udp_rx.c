@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving: short datagrams with one recvmsg() into staging, long ones after a look at their
- * header.
+ * Receiving: short datagrams with one recvmsg() into staging, long ones after a look at
+ * their header.
  *
  * The look (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
  * plan where the payloads belong, and recvmsg() then scatters them straight into the users'
@@ -160,12 +160,13 @@ static enum got receive_plain(struct mrd_udp *udp)
 }
 
 /*
- * A ping-pong wants nothing but the bytes and the sender: recvfrom() tells no more, and is 0.15 us cheaper each time that
- * it looks. The kernel must not coalesce meanwhile, since it could not tell where one datagram ends. ECN marks and the
- * address that was hit are not seen; the first datagrams told the latter.
+ * A ping-pong wants nothing but the bytes and the sender: recvfrom() tells no more, and is 0.15 us
+ * cheaper each time that it looks. The kernel must not coalesce meanwhile, since it could not tell
+ * where one datagram ends. ECN marks and the address that was hit are not seen; the first datagrams
+ * told the latter.
  *
- * A superpacket that slips in between the look that found nothing and the setsockopt() is taken for one malformed
- * packet: it is dropped, and comes again by retransmission.
+ * A superpacket that slips in between the look that found nothing and the setsockopt() is taken for
+ * one malformed packet: it is dropped, and comes again by retransmission.
  */
 static void set_lean(struct mrd_udp *udp, bool lean)
 {
@@ -356,8 +357,8 @@ static void judge_size(struct mrd_udp_rx *rx)
 
 /*
  * The next datagram, by a plan if `may_plan`. A long datagram that a plan might suit waits,
- * `peeked`, until the packets reported before it are judged: a plan must know all that was received
- * before.
+ * `peeked`, until the packets reported before it are judged: a plan must know all that was
+ * received before.
  */
 static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *plan, void *plan_arg)
 {

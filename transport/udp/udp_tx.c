@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending: packets that go the same way leave as one superpacket, which the kernel or the card
- * cuts.
+ * Sending: packets that go the same way leave as one superpacket, which the kernel or the
+ * card cuts.
  *
  * A run of packets on one path is one system call. Whatever stops it, the next call begins with the
  * packet that stopped it, so an error always speaks of the first message.
@@ -84,9 +84,10 @@ static bool needs_source(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 }
 
 /*
- * A path that sends to one peer only gets connected to it, which saves the kernel a route look-up a message (0.2 us).
- * It cannot be undone, since an ephemeral port would be lost with it; so it takes a long streak, and the connection's
- * source address must not be taken for others: they name theirs.
+ * A path that sends to one peer only gets connected to it, which saves the kernel a route look-up a
+ * message (0.2 us). It cannot be undone, since an ephemeral port would be lost with it; so it takes
+ * a long streak, and the connection's source address must not be taken for others: they
+ * name theirs.
  */
 static bool is_connected_to(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 {
@@ -106,8 +107,8 @@ static bool is_connected_to(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 }
 
 /*
- * Must the message say what address it leaves from, and which? A path connected to another peer would lend it that
- * connection's.
+ * Must the message say what address it leaves from, and which? A path connected to another peer
+ * would lend it that connection's.
  */
 static bool names_source(struct mrd_udp *udp, const struct mrd_tx_packet *p,
                          struct mrd_addr *source)
@@ -327,8 +328,8 @@ static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *pa
 
 /*
  * A packet that was cut before the path's MTU shrank. Its own socket sends it, with leave to
- * fragment for this one call: another socket would be another path, and the order on this one would
- * break.
+ * fragment for this one call: another socket would be another path, and the order on this one
+ * would break.
  */
 static unsigned send_fragmented(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 {
