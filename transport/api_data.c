@@ -7,23 +7,26 @@
 #include "transport/progress.h"
 
 enum {
-    /* Completions that wait are handed out without a step, but not for longer than this. */
+    /* While completions wait, polls hand them out without a step: so many polls, for so long. */
     POLLS_PER_STEP_MAX = 16,
     STEP_INTERVAL_NS = 20000,
 
-    /* Whether the application answers what it polled. A slow answer counts 2, a prompt one -1. */
+    /*
+     * Does the application call again soon after a poll? A late call adds 2, a prompt one takes 1.
+     */
     ANSWER_LATE_NS = 100000,
     SLOW_MAX = 8,
     SLOW_ENOUGH = 4,
 };
 
 /*
- * The engine holds the ack of a whole message back for an answer to ride on, and takes the next
- * call for the end of that wait. An application that works on what it polled, with the progress
- * thread kept out by the lease, would delay the ack until the lease ends and make the peer probe.
- * So acks to such applications' peers go at once.
+ * The application gets completions. The engine holds back the ack of a whole message, so that it
+ * can ride on an answer, and waits for the application's next call. An application that first works
+ * on what it polled makes no call, and its lease keeps the progress thread out: the ack would wait
+ * for the end of the lease, and the peer would probe. So if the application was slow to call again
+ * of late, held-back acks leave at once.
  */
-static void handed_out(struct mrd_context_impl *c)
+static void note_handed_out(struct mrd_context_impl *c)
 {
     if (!c->backend->threaded)
         return;
@@ -31,12 +34,12 @@ static void handed_out(struct mrd_context_impl *c)
     if (c->slow_answers < SLOW_ENOUGH)
         return;
     mrd_progress_flush(c, c->last_step_ns);
-    /* Sending may take longer than a prompt answer: that is not the application's time. */
+    /* The application's time to answer begins after the sending, which may take longer. */
     c->handed_out_ns = mrd_context_now(c);
 }
 
-/* The application calls again. */
-static void called_again(struct mrd_context_impl *c, uint64_t now_ns)
+/* The application makes its next call after a poll that handed out completions. */
+static void note_call(struct mrd_context_impl *c, uint64_t now_ns)
 {
     if (!c->handed_out_ns)
         return;
@@ -59,7 +62,7 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
 
     uint64_t now_ns = mrd_context_now(c);
 
-    called_again(c, now_ns);
+    note_call(c, now_ns);
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_post_send(c->engine, qp, wr, bad_wr, now_ns);
     if (error)
@@ -94,31 +97,37 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
 }
 
 /*
- * There are completions already: is it soon enough to make progress with a later poll? Not while
- * the thread sleeps on the descriptors: it would wake up for each packet, do all the steps and so
- * keep the queue filled, and only a step renews the lease that lets it rest.
+ * Completions wait: may a later poll make progress in place of this one? Not while the progress
+ * thread sleeps on the descriptors. Each packet would wake it, and its steps would keep the queue
+ * filled. So no poll would step and renew the lease that keeps the thread out.
  */
-static bool may_step_later(struct mrd_context_impl *c)
+static bool postpone_step(struct mrd_context_impl *c)
 {
     return !c->thread.asleep && !c->half_turn && ++c->polls_since_step < POLLS_PER_STEP_MAX &&
            mrd_context_now(c) - c->last_step_ns < STEP_INTERVAL_NS;
 }
 
-/* A turn; `cq`: where the caller looks for completions, or NULL. */
+/*
+ * Makes one turn of the loop. `cq`: the caller polls it, half a turn may do; NULL: a whole turn.
+ * Returns the number of packets received and sent.
+ */
 static unsigned step(struct mrd_context_impl *c, const struct mrd_cq *cq)
 {
     uint64_t now_ns = mrd_context_now(c);
 
-    called_again(c, now_ns);
+    note_call(c, now_ns);
 
-    /* A thread that sleeps on the descriptors would have to wake for the rest of a turn. */
+    /*
+     * After half a turn a thread that sleeps on the descriptors would have to wake for the
+     * other half.
+     */
     unsigned handled = cq && !c->thread.asleep ? mrd_progress_step_for(c, cq, now_ns)
                                                : mrd_progress_step(c, now_ns);
 
     mrd_progress_lease(c, now_ns);
     /*
-     * Packets flow and the application handles them: else each would wake the thread inside the
-     * kernel as well.
+     * Packets flow and the application handles them. Take the thread off the descriptors: else the
+     * kernel would wake it for each packet.
      */
     if (handled && c->thread.asleep)
         mrd_thread_kick(c);
@@ -145,7 +154,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
 
     if (n < 0)
         return mrd_context_fail(c, n);
-    if (!n || !may_step_later(c)) {
+    if (!n || !postpone_step(c)) {
         step(c, n ? NULL : cq);
         if (n < num_entries) {
             int more = mrd_engine_poll_cq(c->engine, cq, num_entries - n, wc + n);
@@ -153,7 +162,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
             n += more > 0 ? more : 0;
         }
         if (n)
-            handed_out(c);
+            note_handed_out(c);
     }
     mrd_context_leave(c);
     return n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public calls that make and end objects: each a thin shim over the engine. */
+/* The public calls that create and destroy objects: each a thin shim over the engine. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,8 +11,11 @@
 #define ACCESS_MASK (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ)
 #define QP_MASK     ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
 
-/* A constructor's end: errno and the engine's sentence if there is no object. */
-static void *made(struct mrd_context_impl *c, void *object, int error)
+/*
+ * Ends a constructor: releases the lock, and without an object sets errno and the
+ * engine's sentence.
+ */
+static void *finish_create(struct mrd_context_impl *c, void *object, int error)
 {
     if (object)
         mrd_context_leave(c);
@@ -21,15 +24,15 @@ static void *made(struct mrd_context_impl *c, void *object, int error)
     return object;
 }
 
-/* A constructor that fails before the engine is asked; the sentence is set. */
-static void *refused(int error)
+/* Ends a constructor that fails before the engine is asked; mrd_error_set() was called. */
+static void *fail_create(int error)
 {
     errno = -error;
     return NULL;
 }
 
-/* The end of a destructor or modifier. */
-static int done(struct mrd_context_impl *c, int error)
+/* Ends a destructor or modifier: releases the lock, with the engine's sentence if it failed. */
+static int finish_call(struct mrd_context_impl *c, int error)
 {
     if (error)
         return mrd_context_fail(c, error);
@@ -43,8 +46,8 @@ struct mrd_pd *mrd_alloc_pd(struct mrd_context *context)
     int error = mrd_context_enter(c);
 
     if (error)
-        return refused(error);
-    return made(c, mrd_engine_alloc_pd(c->engine, context), -ENOMEM);
+        return fail_create(error);
+    return finish_create(c, mrd_engine_alloc_pd(c->engine, context), -ENOMEM);
 }
 
 int mrd_dealloc_pd(struct mrd_pd *pd)
@@ -52,7 +55,7 @@ int mrd_dealloc_pd(struct mrd_pd *pd)
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
     int error = mrd_context_enter(c);
 
-    return error ? error : done(c, mrd_engine_dealloc_pd(c->engine, pd));
+    return error ? error : finish_call(c, mrd_engine_dealloc_pd(c->engine, pd));
 }
 
 static int check_region(const void *addr, size_t length, int access)
@@ -82,18 +85,18 @@ struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int acce
     int error = check_region(addr, length, access);
     struct mrd_mover_mr mover = {0};
 
-    /* Pinning memory takes its time: the context goes on meanwhile. */
+    /* Pinning memory is slow: do it without the lock, so that the context goes on meanwhile. */
     if (!error && *c->alive && c->ops->reg_mr)
         error = c->ops->reg_mr(c->backend, addr, length, access, &mover);
     if (error)
-        return refused(error);
+        return fail_create(error);
     error = mrd_context_enter(c);
     if (error)
-        return refused(error);
+        return fail_create(error);
 
     struct mrd_mr *mr = mrd_engine_reg_mr(c->engine, pd, addr, length, access, &mover, &error);
 
-    made(c, mr, error);
+    finish_create(c, mr, error);
     if (!mr && c->ops->dereg_mr)
         c->ops->dereg_mr(c->backend, mover);
     return mr;
@@ -118,7 +121,7 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_dereg_mr(c->engine, mr, now_ns);
     mrd_progress_send(c, now_ns);
-    error = done(c, error);
+    error = finish_call(c, error);
     if (!error && c->ops->dereg_mr)
         c->ops->dereg_mr(c->backend, mover);
     return error;
@@ -130,11 +133,11 @@ struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_cont
     int error = mrd_context_enter(c);
 
     if (error)
-        return refused(error);
+        return fail_create(error);
 
     struct mrd_cq *cq = mrd_engine_create_cq(c->engine, context, cqe, cq_context, &error);
 
-    return made(c, cq, error);
+    return finish_create(c, cq, error);
 }
 
 int mrd_destroy_cq(struct mrd_cq *cq)
@@ -142,7 +145,7 @@ int mrd_destroy_cq(struct mrd_cq *cq)
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
     int error = mrd_context_enter(c);
 
-    return error ? error : done(c, mrd_engine_destroy_cq(c->engine, cq));
+    return error ? error : finish_call(c, mrd_engine_destroy_cq(c->engine, cq));
 }
 
 static int check_qp(const struct mrd_pd *pd, const struct mrd_qp_init_attr *attr)
@@ -174,11 +177,11 @@ struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *a
     if (!error)
         error = mrd_context_enter(c);
     if (error)
-        return refused(error);
+        return fail_create(error);
 
     struct mrd_qp *qp = mrd_engine_create_qp(c->engine, pd, &asked, &error);
 
-    return made(c, qp, error);
+    return finish_create(c, qp, error);
 }
 
 struct mrd_qp *(mrd_create_qp)(struct mrd_pd *pd, struct mrd_qp_init_attr *attr)
@@ -199,7 +202,7 @@ int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_ma
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_modify_qp(c->engine, qp, attr, attr_mask, now_ns);
     mrd_progress_send(c, now_ns);
-    return done(c, error);
+    return finish_call(c, error);
 }
 
 int mrd_destroy_qp(struct mrd_qp *qp)
@@ -209,7 +212,10 @@ int mrd_destroy_qp(struct mrd_qp *qp)
 
     if (error)
         return error;
-    /* Its buffers are the user's again when this returns. */
+    /*
+     * The queue pair's buffers are the user's again when this returns: the device must not
+     * read them.
+     */
     error = mrd_progress_quiesce(c);
     if (error) {
         mrd_context_leave(c);
@@ -221,7 +227,7 @@ int mrd_destroy_qp(struct mrd_qp *qp)
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_destroy_qp(c->engine, qp, now_ns);
     mrd_progress_send(c, now_ns);
-    return done(c, error);
+    return finish_call(c, error);
 }
 
 static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
@@ -231,13 +237,13 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
 
     if (payload_bytes < 0) {
         mrd_context_leave(c);
-        return refused(payload_bytes);
+        return fail_create(payload_bytes);
     }
 
     int error = 0;
     struct mrd_ah *ah = mrd_engine_create_ah(c->engine, pd, to, (uint32_t)payload_bytes, &error);
 
-    return made(c, ah, error);
+    return finish_create(c, ah, error);
 }
 
 struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
@@ -247,11 +253,11 @@ struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
     struct mrd_addr to;
 
     if (error)
-        return refused(error);
+        return fail_create(error);
     error = c->ops->parse_address(c->backend, address, &to);
     if (error) {
         mrd_context_leave(c);
-        return refused(error);
+        return fail_create(error);
     }
     return create_ah(c, pd, &to);
 }
@@ -263,12 +269,12 @@ struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
     struct mrd_addr to;
 
     if (error)
-        return refused(error);
+        return fail_create(error);
     error = mrd_engine_peer_addr(c->engine, wc->peer_id, &to);
     if (error) {
         mrd_error_set("peer %u of the completion is forgotten", wc->peer_id);
         mrd_context_leave(c);
-        return refused(error);
+        return fail_create(error);
     }
     return create_ah(c, pd, &to);
 }
@@ -278,5 +284,5 @@ int mrd_destroy_ah(struct mrd_ah *ah)
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
     int error = mrd_context_enter(c);
 
-    return error ? error : done(c, mrd_engine_destroy_ah(c->engine, ah));
+    return error ? error : finish_call(c, mrd_engine_destroy_ah(c->engine, ah));
 }

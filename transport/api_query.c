@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The public calls that look: addresses, events, figures. */
+/* The public calls that report: addresses, events, counters, attributes of peers and paths. */
 #include <errno.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
     error = mrd_progress_take_event(c, &found);
     if (!error) {
         *event = (struct mrd_async_event){.event_type = found.type, .peer_id = found.peer_id};
-        /* The room is MRD_ADDRESS_MAX, which always suffices. */
+        /* Cannot fail: address[] holds MRD_ADDRESS_MAX bytes, which always suffice. */
         error = format(c, &found.addr, event->address, sizeof(event->address));
     }
     mrd_context_leave(c);
@@ -69,8 +69,8 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
 }
 
 /*
- * Nothing is held for an event that was taken; the call is part of the contract for those that will
- * hold something.
+ * Taking an event holds nothing, so there is nothing to release. The call is part of the contract
+ * for event types that will hold something.
  */
 void mrd_ack_async_event(struct mrd_async_event *event)
 {
@@ -112,7 +112,7 @@ int(mrd_query_counters)(struct mrd_context *context, struct mrd_counter *counter
     return mrd_query_counters_sized(context, counters, max, mrd_sized_counter.first_bytes);
 }
 
-/* Under the lock, which it drops. */
+/* Call with the lock held: releases it. 0 or -errno with mrd_error_set(). */
 static int query_peer(struct mrd_context_impl *c, const struct mrd_addr *addr,
                       struct mrd_peer_attr *attr, size_t size)
 {

@@ -23,7 +23,7 @@ enum {
     ((uint64_t)(MRD_CONTEXT_ATTR_CHALLENGE | MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_GID_INDEX))
 #define INVALID(...) (mrd_error_set(__VA_ARGS__), -EINVAL)
 
-/* An environment variable that is set to something, or NULL. */
+/* The value of an environment variable; NULL if it is unset or empty. */
 static const char *environment(const char *name)
 {
     const char *value = getenv(name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What mrd_open_device() was asked for, checked, with defaults and environment filled in.
+ * The attributes of mrd_open_device(): checked, with defaults and the environment filled in.
  *
- * mrd_attr_resolve() first, before anything is opened. The copy borrows the caller's strings and
+ * Call mrd_attr_resolve() before anything is opened. The result borrows the caller's strings and
  * arrays and the environment's strings: use it only while opening.
  */
 #ifndef MRD_TRANSPORT_ATTR_H
@@ -17,9 +17,10 @@ enum {
 };
 
 /*
- * attr NULL: all defaults. Left at zero, for the mover to choose: address, port, source ports,
- * paths, mtu, link_bps, and seed unless comp_mask or its value says otherwise. 0, or -EINVAL
- * with mrd_error_set().
+ * Copies `attr` (NULL: all zero) to `resolved` and replaces zeros by the environment's values, then
+ * by defaults. Zeros that stay are for the mover to choose: address, port, source ports, paths,
+ * mtu, link_bps; also seed and gid_index, unless comp_mask says that zero is their value. Returns
+ * 0, or -EINVAL with mrd_error_set(); `resolved` is then unchanged.
  */
 int mrd_attr_resolve(const struct mrd_context_attr *attr, struct mrd_context_attr *resolved);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a packet mover is: the ops that context.c and progress.c drive.
+ * The interface of a packet mover: UDP sockets, queue pairs of an RDMA device, a simulated host.
  *
- * open() once; then rx_burst(), rx_return(), tx_burst(), tx_reap(), wait() from one thread at a
- * time, under the context's lock (wait() without it). No op blocks but wait(). A mover embeds
- * `struct mrd_backend` first in its own struct.
+ * context.c and progress.c call open() once, then rx_burst(), rx_return(), tx_burst() and tx_reap()
+ * under the context's lock, so from one thread at a time. wait() alone blocks and is called without
+ * the lock; now_ns(), fd(), reg_mr() and dereg_mr() may be called without it. A mover's own struct
+ * has `struct mrd_backend` as its first field. Ops that may be NULL say so.
  */
 #ifndef MRD_TRANSPORT_BACKEND_H
 #define MRD_TRANSPORT_BACKEND_H
@@ -13,16 +14,19 @@
 
 struct mrd_backend;
 
-/* Straight receive: the engine's plan for a burst; see mrd_engine_rx_plan(). */
+/* Asks the engine where the payloads of a burst are to be received: see mrd_engine_rx_plan(). */
 typedef unsigned mrd_plan_fn(void *arg, const uint8_t *head, unsigned head_len, unsigned segments,
                              unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
                              struct mrd_rx_plan *plan);
 
 struct mrd_backend_ops {
-    const char *transport; /* "udp", "ibv", "sim" */
+    const char *transport; /* "udp", "ibv" or "sim", as in mrd_device.transport */
     bool has_port;         /* the port of its addresses is a UDP port or a host's number */
 
-    /* The mover with its sockets bound, or NULL with *error = -errno and mrd_error_set() called. */
+    /*
+     * Opens the device. NULL with *error = -errno and mrd_error_set() if that fails. The
+     * caller closes.
+     */
     struct mrd_backend *(*open)(const struct mrd_device *device,
                                 const struct mrd_context_attr *attr, int *error);
     void (*close)(struct mrd_backend *b);
@@ -30,89 +34,100 @@ struct mrd_backend_ops {
     uint64_t (*now_ns)(struct mrd_backend *b);
 
     /*
-     * Send packets[0..n): how many were taken, a prefix. What was not is offered again. A packet
-     * that can never be sent (no route, peer's port closed) counts as taken: loss. Too big for the
-     * path: taken, and told by too_big().
+     * Sends packets[0..n) in order. Returns how many it took from the front; the rest is offered
+     * again. A packet that can never be sent (no route, peer's port closed) counts as taken, and is
+     * lost. One that is too big for the route is taken as well, and too_big() reports it. Buffers
+     * may be reused at once if mover.copies, else when tx_reap() returned the packet's cookie.
      */
     unsigned (*tx_burst)(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n);
-    /* Cookies of packets whose buffers are no longer read. NULL when mover.copies. */
+    /*
+     * Writes up to `max` cookies of packets whose buffers the device no longer reads. Returns how
+     * many. NULL if mover.copies.
+     */
     unsigned (*tx_reap)(struct mrd_backend *b, uint64_t *cookies, unsigned max);
     /*
-     * Next peer that a packet turned out too big for: true and what fits; false: none. NULL if it
+     * Takes the next report of a packet that did not fit its route. true: *to is the peer, and
+     * packets to it carry at most *payload_bytes bytes of payload. false: no report. NULL if it
      * never happens.
      */
     bool (*too_big)(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes);
 
     /*
-     * Up to max packets; *more is set if there may be more. Their memory is the mover's until
-     * rx_return(). `plan` is called when straight receive may pay.
+     * Receives up to `max` packets and returns how many. *more: there may be more at once. The
+     * packets' memory is the mover's, valid until rx_return(). The mover calls `plan` where
+     * receiving payloads into place may pay.
      */
     unsigned (*rx_burst)(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
                          bool *more, mrd_plan_fn *plan, void *plan_arg);
     void (*rx_return)(struct mrd_backend *b);
 
     /*
-     * Sleep until a packet may wait, `wake_fd` is readable or timeout_ns passed (UINT64_MAX:
-     * no limit).
+     * Sleeps until a packet may have come, `wake_fd` is readable or timeout_ns have passed
+     * (UINT64_MAX: no limit). May return early.
      */
     void (*wait)(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns);
-    /* A descriptor that polls readable when packets wait, or -1. */
+    /* A descriptor that is readable for poll(2) while packets wait, or -1. */
     int (*fd)(struct mrd_backend *b);
 
     /*
-     * Make memory known to the device before it is sent from, and undo that: without the context's
-     * lock, perhaps at the same time as any other op. 0 or -errno with mrd_error_set(). NULL when
-     * the mover need not know.
+     * Registers memory with the device before it is sent from, and undoes that. Called without the
+     * context's lock, perhaps at the same time as any other op. 0 or -errno with mrd_error_set().
+     * NULL if the mover sends from any memory.
      */
     int (*reg_mr)(struct mrd_backend *b, void *addr, size_t length, int access,
                   struct mrd_mover_mr *mr);
     void (*dereg_mr)(struct mrd_backend *b, struct mrd_mover_mr mr);
 
     /*
-     * The device's next event: true, or false: none. Cheap enough for every step. NULL if it never
-     * has one.
+     * Takes the device's next event; false: there is none. Called in every step, so it must be
+     * cheap. NULL if the device has no events.
      */
     bool (*take_event)(struct mrd_backend *b, enum mrd_event_type *type);
 
-    /* A fresh source port: its path number, or -ENOTSUP with fixed ports, -EMFILE, -ENOSPC. */
+    /*
+     * Opens a path with a fresh source port. Returns its path number, or -ENOTSUP (source ports are
+     * fixed), -EMFILE (no descriptor), -ENOSPC (no more paths).
+     */
     int (*new_path)(struct mrd_backend *b);
-    /* The number shown to users for a path: UDP source port. */
+    /* The number of a path as users see it: its UDP source port, or what stands for one. */
     uint32_t (*path_port)(struct mrd_backend *b, uint32_t path);
 
-    /* "192.0.2.7:4793" -> addr; 0 or -errno with mrd_error_set(). */
+    /* Parses an address string of the mover's kind. 0, or -errno with mrd_error_set(). */
     int (*parse_address)(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
-    /* addr -> text; 0 or -ENOSPC. */
+    /* Writes an address as a string; 0, or -ENOSPC if `len` bytes are too few. */
     int (*format_address)(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
                           size_t len);
-    /* The address to tell others. */
+    /* The address that peers reach this context at. 0 or -errno with mrd_error_set(). */
     int (*self_address)(struct mrd_backend *b, struct mrd_addr *addr);
     /*
-     * Largest payload, multiple of 64, that a packet to `to` carries unfragmented; or -EHOSTUNREACH
-     * with mrd_error_set().
+     * Largest payload in bytes, a multiple of 64, that a packet to `to` carries without
+     * fragmentation; or -EHOSTUNREACH with mrd_error_set().
      */
     int (*payload_bytes)(struct mrd_backend *b, const struct mrd_addr *to);
 };
 
 struct mrd_backend {
     const struct mrd_backend_ops *ops;
-    struct mrd_mover mover; /* filled by open() */
-    unsigned batch;         /* packets made before a tx_burst(); 0: as many as there is room for */
-    bool threaded;          /* a progress thread makes sense: false for virtual time */
+    struct mrd_mover mover; /* what the engine must know of it; filled by open() */
+    /* packets that the engine makes before each tx_burst(); 0: MRD_TX_BATCH_MAX. */
+    unsigned batch;
+    /* Runs in real time, so a progress thread may drive it; false: virtual time. */
+    bool threaded;
 };
 
-/* The devices of a mover, put into list[0..max): how many. */
+/* Write the devices of one mover to list[0..max) and return how many. */
 unsigned mrd_udp_devices(struct mrd_device *list, unsigned max);
 extern const struct mrd_backend_ops mrd_udp_ops;
 #ifdef MRD_HAVE_IBV
 unsigned mrd_ibv_devices(struct mrd_device *list, unsigned max);
 extern const struct mrd_backend_ops mrd_ibv_ops;
 #endif
-/* The simulated host's ops are found through its device; see transport/sim/. */
+/* Finds the ops of a device by its `transport`; NULL: there is no such mover. */
 const struct mrd_backend_ops *mrd_backend_find(const struct mrd_device *device);
 
-/* Set the calling thread's mrd_last_error() sentence. */
+/* Sets the sentence that mrd_last_error() returns in the calling thread. */
 void mrd_error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A message for mrd_set_log(). */
+/* Passes a message to the function set by mrd_set_log(). */
 void mrd_log(enum mrd_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

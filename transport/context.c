@@ -18,7 +18,7 @@
 #include "transport/sized.h"
 
 enum {
-    GIVE_WAY_SPINS = 512, /* some 20 us: a thread that sleeps on the lock wakes up in that time */
+    GIVE_WAY_SPINS = 512, /* about 20 us: in that time a thread that sleeps on the lock wakes up */
     FAREWELL_TRIES_MAX = 10000,
 };
 
@@ -71,7 +71,7 @@ static int lock_init(struct mrd_context_impl *c)
 
     if (error)
         return -error;
-    /* Held for a microsecond or so: spinning beats sleeping. */
+    /* The lock is held for about a microsecond, so spinning costs less than sleeping. */
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
     error = pthread_mutex_init(&c->lock, &attr);
     pthread_mutexattr_destroy(&attr);
@@ -80,21 +80,24 @@ static int lock_init(struct mrd_context_impl *c)
 
 /* ---------------------------------------------------------------------------------------- fork */
 
-/* A page that reads 1 here and 0 in a forked child: cheaper to ask than getpid(). */
-static const volatile uint8_t *alive_create(void)
+/*
+ * Maps a page that reads 1 in this process and 0 in a forked child: reading it is cheaper than
+ * calling getpid(). NULL: no memory.
+ */
+static const volatile uint8_t *map_alive_page(void)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED)
         return NULL;
-    /* Linux before 4.14 cannot; use after fork then goes unnoticed. */
+    /* Linux before 4.14 has no such advice: there use after fork() goes unnoticed. */
     (void)madvise(page, bytes, MADV_WIPEONFORK);
     *page = 1;
     return page;
 }
 
-static void alive_destroy(const volatile uint8_t *alive)
+static void unmap_alive_page(const volatile uint8_t *alive)
 {
     if (alive)
         munmap((void *)(uintptr_t)alive, (size_t)sysconf(_SC_PAGESIZE));
@@ -121,7 +124,8 @@ static bool is_simulated(const struct mrd_device *device)
 }
 
 /*
- * Real contexts take the system's randomness before the mover opens, which may want the seed too.
+ * Takes a seed from the system unless the caller gave one. Called before the mover opens, which may
+ * use the seed too. Not for simulated contexts.
  */
 static int choose_seed(struct mrd_context_attr *attr)
 {
@@ -136,9 +140,9 @@ static int choose_seed(struct mrd_context_attr *attr)
 }
 
 /*
- * A life's number is random even if the seed is not, because two lives at one address must differ.
- * In virtual time the same calls must give the same bytes: there the seed, the host and the time of
- * opening make it.
+ * Chooses the incarnation: the number that tells this context from an earlier one at its address.
+ * It is random even if the seed is fixed. In virtual time the same calls must give the same bytes,
+ * so there it follows from the seed, the host and the time of opening.
  */
 static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config *config,
                            uint64_t now_ns)
@@ -217,7 +221,9 @@ static uint64_t sim_deadline(void *arg)
     return mrd_progress_deadline(arg);
 }
 
-/* What turns the loop: the simulation, the progress thread, or nobody but the application. */
+/*
+ * Chooses who drives the loop: the simulation, a progress thread, or only the application's calls.
+ */
 static int start_progress(struct mrd_context_impl *c, const struct mrd_context_attr *attr)
 {
     if (!c->backend->threaded) {
@@ -247,11 +253,11 @@ static void context_destroy(struct mrd_context_impl *c)
     if (c->context.async_fd >= 0)
         close(c->context.async_fd);
     pthread_mutex_destroy(&c->lock);
-    alive_destroy(c->alive);
+    unmap_alive_page(c->alive);
     free(c);
 }
 
-/* Memory and lock; NULL with *error. */
+/* Allocates a context and its lock; NULL with *error and mrd_error_set(). */
 static struct mrd_context_impl *context_alloc(int *error)
 {
     struct mrd_context_impl *c = calloc(1, sizeof(*c));
@@ -261,7 +267,7 @@ static struct mrd_context_impl *context_alloc(int *error)
         goto fail;
     c->context.async_fd = -1;
     c->thread.wake_fd = -1;
-    c->alive = alive_create();
+    c->alive = map_alive_page();
     if (!c->alive)
         goto fail_free;
     *error = lock_init(c);
@@ -270,7 +276,7 @@ static struct mrd_context_impl *context_alloc(int *error)
     return c;
 
 fail_alive:
-    alive_destroy(c->alive);
+    unmap_alive_page(c->alive);
 fail_free:
     free(c);
 fail:
@@ -288,10 +294,7 @@ static struct mrd_context_impl *context_open(const struct mrd_device *device,
         return NULL;
     c->ops = ops;
     c->device = *device;
-    /*
-     * Simulated devices outlive their contexts, and are found through their place in
-     * the simulation.
-     */
+    /* A simulated device outlives its contexts, and its address is its place in the simulation. */
     c->context.device = is_simulated(device) ? device : &c->device;
     c->backend = ops->open(device, attr, error);
     if (!c->backend)
@@ -361,10 +364,10 @@ struct mrd_context *(mrd_open_device)(const struct mrd_device *device,
 }
 
 /*
- * Peers whose last ack was lost, or waits to ride on an answer, would never learn that their
- * messages arrived.
+ * Tells peers what arrived before the context closes. Without it, a peer whose last ack was lost or
+ * is still held back would never learn that its messages arrived.
  */
-static void farewell(struct mrd_context_impl *c)
+static void send_farewell(struct mrd_context_impl *c)
 {
     uint64_t now_ns = mrd_context_now(c);
 
@@ -374,7 +377,7 @@ static void farewell(struct mrd_context_impl *c)
         if (!mrd_progress_send(c, mrd_context_now(c)) && !c->outbox.count)
             return;
         if (c->outbox.count)
-            sched_yield(); /* the mover is full */
+            sched_yield(); /* the mover takes no more now */
     }
 }
 
@@ -396,7 +399,7 @@ int mrd_close_device(struct mrd_context *context)
     mrd_context_leave(c);
     mrd_thread_stop(c);
 
-    farewell(c); /* alone now */
+    send_farewell(c); /* without the lock: no other thread uses the context any more */
     context_destroy(c);
     return 0;
 }

@@ -2,8 +2,8 @@
 /*
  * An opened context: one packet mover, one engine, one lock and perhaps a progress thread.
  *
- * Every public call is mrd_context_enter(), engine calls, mrd_context_leave(). Enter fails in a
- * forked child.
+ * Every public call is mrd_context_enter(), calls of the engine, mrd_context_leave(). In a forked
+ * child mrd_context_enter() fails.
  */
 #ifndef MRD_TRANSPORT_CONTEXT_H
 #define MRD_TRANSPORT_CONTEXT_H
@@ -17,7 +17,7 @@
 #include "transport/thread.h"
 
 enum {
-    MRD_TX_BATCH_MAX = 64, /* packets asked of the engine, and offered to the mover, at once */
+    MRD_TX_BATCH_MAX = 64, /* packets that the engine makes, and the mover is offered, at once */
     MRD_RX_BATCH_MAX = 64,
     MRD_EVENT_RING = 64, /* power of two */
 };
@@ -26,17 +26,22 @@ enum {
 struct mrd_outbox {
     struct mrd_tx_packet packets[MRD_TX_BATCH_MAX];
     unsigned first, count;
-    unsigned batch;    /* a multiple of the mover's quantum, so that no run is cut in two */
+    /*
+     * Packets asked of the engine at once: whole quanta of the mover, so that no burst is cut
+     * in two.
+     */
+    unsigned batch;
     uint8_t *heads;    /* head memory of all packets */
     uint64_t retry_ns; /* when to offer what is left again; UINT64_MAX: nothing is left */
     uint64_t built_ns; /* when the engine made the packets */
-    uint64_t unreaped; /* cookies that a mover that does not copy holds */
-    uint64_t partial;  /* bursts that were not taken whole */
-    uint64_t old;      /* packets thrown away: they waited here for too long */
+    uint64_t unreaped; /* cookies at the mover, not yet returned by tx_reap(); 0 if it copies */
+    uint64_t partial;  /* bursts of which the mover took less than all */
+    uint64_t old;      /* packets dropped because they waited here too long */
 };
 
 /*
- * Events taken from the engine, for which async_fd is readable. Free-running; the lock guards them.
+ * Events taken from engine and device; async_fd is readable while there are any. `head` and `tail`
+ * run freely and are guarded by the context's lock.
  */
 struct mrd_event_ring {
     struct mrd_engine_event events[MRD_EVENT_RING];
@@ -44,23 +49,27 @@ struct mrd_event_ring {
 };
 
 struct mrd_context_impl {
-    struct mrd_context context; /* what users see; first */
+    struct mrd_context context; /* what users see; must be first */
     struct mrd_device device;   /* copy: the user's list may be freed */
     struct mrd_backend *backend;
     const struct mrd_backend_ops *ops;
     struct mrd_engine *engine;
-    uint32_t paths;                /* entropy values in use */
-    uint64_t link_bps;             /* 0: unknown */
-    const volatile uint8_t *alive; /* a page that the kernel wipes in a forked child */
-    bool locks;                    /* false: the caller serialises */
+    uint32_t paths;                /* paths to each peer */
+    uint64_t link_bps;             /* bits per second; 0: unknown */
+    const volatile uint8_t *alive; /* 1; the kernel makes it 0 in a forked child */
+    /* False: the caller serialises all calls, the lock is not used. */
+    bool locks;
     pthread_mutex_t lock;
-    atomic_uint waiting; /* threads that found the lock taken */
+    atomic_uint waiting; /* threads that wait for the lock */
     uint64_t last_step_ns;
     unsigned polls_since_step;
-    uint64_t handed_out_ns; /* when the application last polled completions; 0: it called since */
-    unsigned slow_answers;  /* grows when it does not call again soon after */
-    bool rx_more;           /* the last step left packets at the mover */
-    bool half_turn;         /* the last step left deadlines to the next one */
+    /* When a poll last handed out completions; 0: the application made a call since. */
+    uint64_t handed_out_ns;
+    /* Grows with each call that comes late after such a poll, see api_data.c. */
+    unsigned slow_answers;
+    bool rx_more; /* the last turn left packets at the mover */
+    /* The last turn received but left deadlines and sending to the next one. */
+    bool half_turn;
     struct mrd_outbox outbox;
     struct mrd_event_ring events;
     struct mrd_progress_thread thread;
@@ -77,13 +86,18 @@ static inline uint64_t mrd_context_now(const struct mrd_context_impl *c)
     return c->ops->now_ns(c->backend);
 }
 
-/* The slow ways through enter: sets the sentence, -EPERM; waits for the lock. */
+/*
+ * The slow paths of mrd_context_enter(). The first sets the error sentence and returns -EPERM; the
+ * second waits for the lock.
+ */
 int mrd_context_forked(void);
 void mrd_context_lock_slow(struct mrd_context_impl *c);
-/* Let those who wait for the lock have it: a thread that polls in a loop would starve them. */
+/* Gives other threads time to take the lock: a thread that polls in a loop would starve them. */
 void mrd_context_give_way(struct mrd_context_impl *c);
 
-/* Take the lock. 0, or -EPERM in a forked child (then without the lock). */
+/*
+ * Takes the lock. 0; or -EPERM in a forked child, then without the lock and with mrd_error_set().
+ */
 static inline int mrd_context_enter(struct mrd_context_impl *c)
 {
     if (!*c->alive)
@@ -93,7 +107,7 @@ static inline int mrd_context_enter(struct mrd_context_impl *c)
     return 0;
 }
 
-/* Wake the progress thread if it sleeps past new work, and drop the lock. */
+/* Wakes the progress thread if it would sleep beyond the new deadline, and releases the lock. */
 static inline void mrd_context_leave(struct mrd_context_impl *c)
 {
     if (c->thread.asleep)
@@ -102,7 +116,9 @@ static inline void mrd_context_leave(struct mrd_context_impl *c)
         pthread_mutex_unlock(&c->lock);
 }
 
-/* Leave with the engine's sentence for a failed call; returns error. */
+/*
+ * Ends a call that failed: copies the engine's error sentence, releases the lock, returns `error`.
+ */
 int mrd_context_fail(struct mrd_context_impl *c, int error);
 
 /* For tests. */

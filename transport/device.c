@@ -10,10 +10,11 @@
 
 enum { DEVICES_MAX = 64 };
 
-/* In the order in which they are listed: NULL opens the first device. */
+/* In the order of mrd_get_device_list(); mrd_open_device(NULL) opens the first device. */
 static const struct mover {
     const struct mrd_backend_ops *ops;
-    unsigned (*devices)(struct mrd_device *list, unsigned max); /* NULL: they are not listed */
+    /* NULL: not listed, users make them. */
+    unsigned (*devices)(struct mrd_device *list, unsigned max);
 } movers[] = {
     {&mrd_udp_ops, mrd_udp_devices},
 #ifdef MRD_HAVE_IBV
@@ -23,7 +24,7 @@ static const struct mover {
 };
 enum { NUM_MOVERS = sizeof(movers) / sizeof(movers[0]) };
 
-/* The array that users see and what it points to, in one block. */
+/* What mrd_get_device_list() returns, in one block: the array of pointers and the devices. */
 struct device_list {
     struct mrd_device *entry[DEVICES_MAX + 1];
     struct mrd_device device[DEVICES_MAX];
@@ -53,7 +54,7 @@ struct mrd_device **mrd_get_device_list(int *num_devices)
 
 void mrd_free_device_list(struct mrd_device **list)
 {
-    free(list); /* entry[] opens the block */
+    free(list); /* entry[] is the beginning of the block */
 }
 
 const char *mrd_get_device_name(const struct mrd_device *device)

@@ -18,8 +18,8 @@ static struct {
     pthread_mutex_t lock; /* guards fn, arg, chosen */
     mrd_log_fn *fn;
     void *arg;
-    bool chosen;      /* the application called mrd_set_log(): the environment has no say */
-    atomic_int level; /* greatest that goes anywhere; -1: none. Read without the lock */
+    bool chosen;      /* the application called mrd_set_log(): MRD_LOG no longer matters */
+    atomic_int level; /* messages above it are dropped; -1: all. Read without the lock */
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = -1};
 
 void mrd_error_set(const char *format, ...)
@@ -91,7 +91,7 @@ void mrd_log(enum mrd_log_level level, const char *format, ...)
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
 
-    /* Called without the lock, so that the function may itself call mrd_set_log(). */
+    /* Call it without the lock, so that it may itself call mrd_set_log(). */
     pthread_mutex_lock(&sink.lock);
     mrd_log_fn *fn = sink.fn;
     void *arg = sink.arg;

@@ -10,11 +10,11 @@
 #include "core/limits.h"
 
 enum {
-    RX_BURSTS_MAX = 4,    /* a step, so that sending gets its turn */
-    RX_CLOCK_PACKETS = 8, /* so many take long enough to look at the clock again */
-    TX_BATCHES_MAX = 16,  /* a step or post, so that receiving gets its turn */
-    NEW_PATHS_MAX = 8,    /* a step: each binds a socket */
-    TX_RETRY_NS = 10000,  /* after a mover took less than all */
+    RX_BURSTS_MAX = 4,    /* a turn, so that sending gets its share of time */
+    RX_CLOCK_PACKETS = 8, /* receiving so many takes so long that the clock is read again */
+    TX_BATCHES_MAX = 16,  /* a turn or post, so that receiving gets its share of time */
+    NEW_PATHS_MAX = 8,    /* a turn: each binds a socket */
+    TX_RETRY_NS = 10000,  /* time until packets that the mover did not take are offered again */
 };
 #define QUIESCE_NS     1000000000ull
 #define OUTBOX_LIFE_NS (MRD_PACKET_LIFE_NS / 2)
@@ -24,7 +24,7 @@ int mrd_progress_init(struct mrd_context_impl *c)
     struct mrd_outbox *out = &c->outbox;
     uint32_t quantum = c->backend->mover.quantum;
 
-    /* calloc: head memory that no packet ever used stays untouched zero pages. */
+    /* By calloc(), so that heads that no packet ever uses stay untouched zero pages. */
     out->heads = calloc(MRD_TX_BATCH_MAX, MRD_TX_HEAD_BYTES);
     if (!out->heads)
         return -ENOMEM;
@@ -68,7 +68,8 @@ static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
 
         if (n) {
             /*
-             * Packets may be younger than the step's clock reading: we may not have run in between.
+             * The process may have been stopped since the clock was read: packets must not seem to
+             * come from the future.
              */
             *now_ns = mrd_context_now(c);
             mrd_engine_rx(c->engine, c->rx_packets, n, *now_ns);
@@ -99,9 +100,9 @@ static void reap(struct mrd_context_impl *c, uint64_t now_ns)
 }
 
 /*
- * A packet's life begins when the engine makes it. What waited here while the process was stopped
- * may be older than the space that it belongs to is remembered, and would be executed once more. It
- * counts as lost on its way.
+ * Drops packets that waited in the outbox for longer than OUTBOX_LIFE_NS, as after a stop of the
+ * process. They count as lost on the way. The peer may have forgotten their space by now, and would
+ * then execute them a second time.
  */
 static void throw_old_away(struct mrd_context_impl *c)
 {
@@ -122,7 +123,7 @@ static void throw_old_away(struct mrd_context_impl *c)
     out->retry_ns = UINT64_MAX;
 }
 
-/* Offer what the outbox holds. Packets taken; some may be left. */
+/* Offers the outbox's packets to the mover. Returns how many it took; the others stay. */
 static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
 {
     struct mrd_outbox *out = &c->outbox;
@@ -160,7 +161,7 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
         bool last = false;
 
         if (!out->count) {
-            /* A batch takes long enough that the stamps of the next one want a new reading. */
+            /* Sending a batch takes so long that the next one's time stamps need a new reading. */
             if (total)
                 now_ns = mrd_context_now(c);
             out->built_ns = now_ns;
@@ -186,7 +187,7 @@ void mrd_progress_flush(struct mrd_context_impl *c, uint64_t now_ns)
     mrd_progress_send(c, now_ns);
 }
 
-/* Dead paths get fresh source ports where the mover has any. */
+/* Replaces dead paths by paths with fresh source ports, if the mover can make any. */
 static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
 {
     uint32_t peer_id, index;
@@ -203,8 +204,8 @@ static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
     }
 }
 
-/* An event of the device: its address is our own. */
-static bool device_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
+/* Takes an event of the device, if there is one; it carries our own address. */
+static bool take_device_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
 {
     if (!c->ops->take_event || !c->ops->take_event(c->backend, &event->type))
         return false;
@@ -212,7 +213,7 @@ static bool device_event(struct mrd_context_impl *c, struct mrd_engine_event *ev
     return c->ops->self_address(c->backend, &event->addr) == 0;
 }
 
-/* Move the device's and the engine's events to where async_fd tells of them. */
+/* Moves events of the device and the engine to the ring, and counts each in async_fd. */
 static void collect_events(struct mrd_context_impl *c)
 {
     struct mrd_event_ring *ring = &c->events;
@@ -220,7 +221,7 @@ static void collect_events(struct mrd_context_impl *c)
     while (ring->tail - ring->head < MRD_EVENT_RING) {
         struct mrd_engine_event *event = &ring->events[ring->tail % MRD_EVENT_RING];
 
-        if (!device_event(c, event) && mrd_engine_get_event(c->engine, event))
+        if (!take_device_event(c, event) && mrd_engine_get_event(c->engine, event))
             return;
         ring->tail++;
         if (c->context.async_fd < 0)
@@ -228,7 +229,7 @@ static void collect_events(struct mrd_context_impl *c)
 
         uint64_t one = 1;
 
-        /* Cannot block or fail: the count is at most MRD_EVENT_RING. */
+        /* Neither blocks nor fails: the count stays at most MRD_EVENT_RING. */
         ssize_t written = write(c->context.async_fd, &one, sizeof(one));
 
         assert(written == sizeof(one));
@@ -247,12 +248,15 @@ int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event 
         uint64_t one;
         ssize_t bytes = read(c->context.async_fd, &one, sizeof(one));
 
-        (void)bytes; /* only an application that reads the descriptor itself makes it fail */
+        (void)bytes; /* fails only if the application has read the descriptor itself */
     }
     return 0;
 }
 
-/* The first half of a turn, at *now_ns, which goes on: what arrived. Packets. */
+/*
+ * The first half of a turn: receives. *now_ns is the time before and after. Returns the number of
+ * packets received.
+ */
 static unsigned begin(struct mrd_context_impl *c, uint64_t *now_ns)
 {
     mrd_engine_begin(c->engine, *now_ns);
@@ -261,28 +265,28 @@ static unsigned begin(struct mrd_context_impl *c, uint64_t *now_ns)
     return receive(c, now_ns);
 }
 
-static void turn_over(struct mrd_context_impl *c, uint64_t now_ns, bool whole)
+static void end_turn(struct mrd_context_impl *c, uint64_t now_ns, bool whole)
 {
     c->half_turn = !whole;
     c->last_step_ns = now_ns;
     c->polls_since_step = 0;
 }
 
-/* The second half: deadlines, and what is to be sent. Packets. */
+/* The second half of a turn: acts on deadlines, sends. Returns the number of packets sent. */
 static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
 {
     unsigned sent = 0;
 
     if (!c->rx_more)
         mrd_engine_drained(c->engine, now_ns);
-    /* Most turns of an application that polls end here. */
+    /* An application that polls finds nothing due in most turns. */
     if (mrd_engine_deadline(c->engine) <= now_ns || c->outbox.count) {
         mrd_engine_expire(c->engine, now_ns);
         renew_paths(c, now_ns);
         sent = mrd_progress_send(c, now_ns);
     }
     collect_events(c);
-    turn_over(c, now_ns, true);
+    end_turn(c, now_ns, true);
     return sent;
 }
 
@@ -295,12 +299,13 @@ unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
 
 unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq, uint64_t now_ns)
 {
-    bool owed = c->half_turn; /* or timers would wait for as long as messages come */
+    /* No second half in a row is left out: timers would wait as long as messages come. */
+    bool owed = c->half_turn;
     unsigned received = begin(c, &now_ns);
 
     if (!owed && received && !c->rx_more && !c->outbox.count && mrd_engine_cq_waits(cq) &&
         mrd_engine_quiet(c->engine)) {
-        turn_over(c, now_ns, false);
+        end_turn(c, now_ns, false);
         return received;
     }
     return received + finish(c, now_ns);
@@ -312,7 +317,10 @@ uint64_t mrd_progress_deadline(const struct mrd_context_impl *c)
 
     if (c->rx_more || c->half_turn)
         return 0;
-    /* Whatever is due, it cannot be sent before the mover took what is there. */
+    /*
+     * The mover must first take what the outbox holds: until then nothing that is due could
+     * be sent.
+     */
     return c->outbox.count ? c->outbox.retry_ns : deadline;
 }
 
@@ -330,7 +338,7 @@ static void drop_user_packets(struct mrd_context_impl *c)
                 mrd_engine_tx_done(c->engine, packet.cookie, now_ns);
             continue;
         }
-        /* Swapped, not copied: each slot keeps a head of its own. */
+        /* Swap, do not copy: each slot keeps its own head memory. */
         out->packets[i] = out->packets[kept];
         out->packets[kept++] = packet;
     }
@@ -344,7 +352,7 @@ static void drop_user_packets(struct mrd_context_impl *c)
 int mrd_progress_quiesce(struct mrd_context_impl *c)
 {
     drop_user_packets(c);
-    /* In virtual time nothing changes while we wait. */
+    /* In virtual time nothing would change while we wait. */
     if (!c->backend->threaded)
         return 0;
 

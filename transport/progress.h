@@ -1,53 +1,56 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The loop that moves packets between the engine and the mover: rx -> expire -> tx. All under the
+ * The loop that moves packets between the engine and the mover. Call all of it under the
  * context's lock.
  *
- * mrd_progress_step() is one turn; mrd_progress_send() only sends, for calls that made work.
- * mrd_progress_deadline() tells when the next step is due.
+ * mrd_progress_step() makes one turn: it receives, acts on deadlines, and sends.
+ * mrd_progress_send() only sends, after calls that made work. mrd_progress_deadline() says when the
+ * next turn is due.
  */
 #ifndef MRD_TRANSPORT_PROGRESS_H
 #define MRD_TRANSPORT_PROGRESS_H
 
 #include "transport/context.h"
 
-/* Head memory and batch size; -ENOMEM. */
+/* Allocates the outbox's head memory and chooses the batch size. 0 or -ENOMEM. */
 int mrd_progress_init(struct mrd_context_impl *c);
 void mrd_progress_fini(struct mrd_context_impl *c);
 
-/* One turn. Packets received and sent. */
+/* Makes one turn. Returns the number of packets received and sent. */
 unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns);
 /*
- * One turn; or half of one, if `cq` has a completion then and nothing is to be sent: the answer to
- * a message should not wait for timers. The next call makes up for it.
+ * Makes one turn, or half of one: receiving only, if it gave `cq` a completion and nothing is to be
+ * sent. The answer to a message should not wait for timers; the next call acts on these. Returns
+ * the number of packets received and sent.
  */
 unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq,
                                uint64_t now_ns);
 /*
- * Send what may go now, after engine calls at now_ns that made work. Packets that the mover took.
+ * Sends what may leave now, after calls of the engine at now_ns. Returns the number of packets that
+ * the mover took.
  */
 unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns);
 /*
- * Send also what the engine holds back for the caller's next call: an ack that would rather ride on
- * an answer. For when no answer is to be expected.
+ * Sends also the acks that the engine holds back until the caller's next call, so that they can
+ * ride on an answer. For callers that expect no answer.
  */
 void mrd_progress_flush(struct mrd_context_impl *c, uint64_t now_ns);
-/* The application has just stepped: it keeps the progress thread out for a while. */
+/* Renews the application's lease: for MRD_LEASE_NS the progress thread leaves the loop to it. */
 static inline void mrd_progress_lease(struct mrd_context_impl *c, uint64_t now_ns)
 {
     atomic_store_explicit(&c->thread.lease_until_ns, now_ns + MRD_LEASE_NS, memory_order_relaxed);
 }
-/* Absolute time of the next step without a packet; 0: now; UINT64_MAX: never. */
+/* When the next turn is due if no packet comes, on the mover's clock; 0: now; UINT64_MAX: never. */
 uint64_t mrd_progress_deadline(const struct mrd_context_impl *c);
 
 /*
- * Forget packets that point into users' memory: before that memory may go. They count as lost. Then
- * wait until the device reads no more of it. 0, or -EBUSY with mrd_error_set() if the device does
- * not let go of it.
+ * Call before users' memory may go. Drops unsent packets that point into such memory, which count
+ * as lost; then waits until the device reads no more of it. 0, or -EBUSY with mrd_error_set() if
+ * the device still reads after QUIESCE_NS.
  */
 int mrd_progress_quiesce(struct mrd_context_impl *c);
 
-/* The oldest event; -EAGAIN. */
+/* Takes the oldest event of the ring. 0; -EAGAIN: there is none. */
 int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event *event);
 
 #endif

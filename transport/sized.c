@@ -10,16 +10,15 @@
 #include "transport/error.h"
 
 /*
- * A size above this is a mistake, perhaps of a binding that passes none: do not look for
- * fields there.
+ * A larger size is a mistake, perhaps of a binding that passes none: fields beyond it are not read.
  */
 enum { BYTES_MAX = 4096 };
 
 #define END_OF(type, field) (offsetof(struct type, field) + sizeof(((struct type *)0)->field))
 
 /*
- * The structs that grow, and the last field of each in its first version, which has no padding
- * behind it.
+ * The structs that may grow, and the last field of each in version 0.1, behind which there was
+ * no padding.
  */
 #define SIZED(name_, last_of_first)                                                                \
     static_assert(END_OF(mrd_##name_, last_of_first) % _Alignof(struct mrd_##name_) == 0,          \
@@ -41,9 +40,9 @@ SIZED(sim_stats, bytes);
 
 /*
  * The structs that callers fill or have filled, and that never change their size: arrays and lists
- * of the data path, structs inside others, and those that have `reserved` to grow into. Not here:
- * struct mrd_qp_attr, of which only what attr_mask names is read; structs that the library
- * allocates; and structs that it passes to callbacks.
+ * of the data path, structs inside others, and those that have `reserved` fields for growth. Not
+ * listed: struct mrd_qp_attr, of which only the fields named by attr_mask are read; structs that
+ * the library allocates; structs that it passes to callbacks.
  */
 #define FIXED(name, bytes_of_lp64)                                                                 \
     static_assert(sizeof(void *) != 8 || sizeof(struct mrd_##name) == (bytes_of_lp64),             \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words for the numbers of the public API. */
+/* Strings for the enums of the public API, and the version. */
 #include "mrd/mrd.h"
 
 #define TEXT_(x) #x

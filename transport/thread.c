@@ -16,7 +16,7 @@ static void signal_wake(struct mrd_progress_thread *t)
     uint64_t one = 1;
     ssize_t bytes = write(t->wake_fd, &one, sizeof(one));
 
-    (void)bytes; /* fails only where the descriptor is readable anyway */
+    (void)bytes; /* fails only if the descriptor is readable already */
 }
 
 void mrd_thread_kick(struct mrd_context_impl *c)
@@ -46,7 +46,7 @@ static bool leased(const struct mrd_context_impl *c)
            atomic_load_explicit(&c->thread.lease_until_ns, memory_order_relaxed);
 }
 
-/* Sleep for a time, or until the context closes. */
+/* Sleeps for `ns`, or until the context closes. */
 static void nap(struct mrd_progress_thread *t, uint64_t ns)
 {
     struct pollfd fd = {.fd = t->wake_fd, .events = POLLIN};
@@ -57,8 +57,8 @@ static void nap(struct mrd_progress_thread *t, uint64_t ns)
 }
 
 /*
- * A step, then to sleep until there is more to do. `asleep` is set under the same lock as the
- * deadline is read, so that no call can make earlier work unseen in between.
+ * Makes a turn, then sleeps until there is more to do. `asleep` is set under the same lock as the
+ * deadline is read: so no call can make work that is due earlier unnoticed.
  */
 static void step_and_sleep(struct mrd_context_impl *c)
 {
@@ -90,7 +90,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
         uint64_t count;
         ssize_t bytes = read(t->wake_fd, &count, sizeof(count));
 
-        (void)bytes; /* nonblocking, and readable: it was written under this lock */
+        (void)bytes; /* succeeds: the descriptor was made readable under this lock */
         t->kicked = false;
     }
     pthread_mutex_unlock(&c->lock);
@@ -108,7 +108,7 @@ static void *progress_thread(void *arg)
             step_and_sleep(c);
             continue;
         }
-        /* Naps grow while the application polls, which may need this core itself. */
+        /* Naps grow longer while the application polls: it may need this core itself. */
         nap(t, nap_ns);
         nap_ns = nap_ns * 2 < MRD_LEASE_NAP_NS ? nap_ns * 2 : MRD_LEASE_NAP_NS;
     }
@@ -128,7 +128,7 @@ int mrd_thread_start(struct mrd_context_impl *c)
         return error;
     }
 
-    /* The application's signals are for its own threads. */
+    /* Block all signals in the new thread: the application's are for its own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = -pthread_create(&t->thread, NULL, progress_thread, c);

@@ -139,8 +139,10 @@ static int open_sockets(struct mrd_udp *udp, const struct mrd_context_attr *attr
         error = mrd_udp_open_rx(udp, 0);
     if (error)
         return error;
-    /* A kernel that does not know the option would ignore it with a packet, and send the
-     * superpacket as one. */
+    /*
+     * A kernel that does not know the option would ignore it with a packet, and send the
+     * superpacket as one.
+     */
     udp->tx.gso = !(udp->without & MRD_UDP_WITHOUT_GSO) &&
                   setsockopt(udp->tx.paths[0].fd, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
     return 0;

@@ -102,7 +102,8 @@ struct mrd_udp_tx {
     struct mrd_udp_tx_batch batch;
 };
 
-/* What recvmsg() told of a datagram, or of a superpacket: the kernel's coalesced row of datagrams.
+/*
+ * What recvmsg() told of a datagram, or of a superpacket: the kernel's coalesced row of datagrams.
  */
 struct mrd_udp_arrival {
     struct mrd_addr from, to;
@@ -188,7 +189,8 @@ bool mrd_udp_addr_is_loopback(const struct mrd_addr *addr);
 bool mrd_udp_addr_is_link_local(
     const struct mrd_addr *addr); /* of IPv6: means nothing without its scope */
 bool mrd_udp_addr_same_ip(const struct mrd_addr *a, const struct mrd_addr *b);
-/* A family AF_INET address needs mrd_udp_addr_is_v4() or mrd_udp_addr_is_any(). Returns its length.
+/*
+ * A family AF_INET address needs mrd_udp_addr_is_v4() or mrd_udp_addr_is_any(). Returns its length.
  */
 socklen_t mrd_udp_to_sockaddr(int family, const struct mrd_addr *addr, union mrd_udp_sockaddr *sa);
 void mrd_udp_from_sockaddr(const union mrd_udp_sockaddr *sa, struct mrd_addr *addr);

@@ -115,8 +115,10 @@ static struct mrd_udp_source *source_slot(struct mrd_udp *udp, const struct mrd_
 
     memcpy(&high, to->ip, 8);
     memcpy(&low, to->ip + 8, 8);
-    /* Neighbours differ in the last bytes, the highest bits here: fold them down before
-     * multiplying. */
+    /*
+     * Neighbours differ in the last bytes, the highest bits here: fold them down
+     * before multiplying.
+     */
     low ^= high;
     low ^= low >> 32;
     return &udp->tx.sources[(low * 0x9e3779b97f4a7c15u >> 32) % MRD_UDP_SOURCES];
@@ -151,8 +153,10 @@ bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
     if (mrd_udp_addr_is_any(from) || !mrd_udp_addr_is_any(&udp->bound))
         return true;
     slot = source_slot(udp, to);
-    /* Two peers that share a slot must not take turns in asking the kernel: naming the source is
-     * cheaper. */
+    /*
+     * Two peers that share a slot must not take turns in asking the kernel: naming the source
+     * is cheaper.
+     */
     if (!mrd_udp_addr_same_ip(&slot->to, to) && is_fresh(slot, coarse_ns()))
         return false;
     return mrd_udp_source_default(udp, to, &source) && mrd_udp_addr_same_ip(&source, from);

@@ -226,7 +226,8 @@ static enum got look(struct mrd_udp *udp)
     return GOT_DATAGRAM;
 }
 
-/* The iovec of a plan: header, pieces, header, pieces, ..., and what is left to staging. Entries.
+/*
+ * The iovec of a plan: header, pieces, header, pieces, ..., and what is left to staging. Entries.
  */
 static unsigned plan_iov(struct mrd_udp_rx *rx)
 {
@@ -244,8 +245,10 @@ static unsigned plan_iov(struct mrd_udp_rx *rx)
     return n;
 }
 
-/* Segments from the front whose pieces have just their length: a wrong one would shift all that
- * follows. */
+/*
+ * Segments from the front whose pieces have just their length: a wrong one would shift all
+ * that follows.
+ */
 static unsigned check_plan(const struct mrd_udp_arrival *a, const struct mrd_rx_plan *plan,
                            unsigned planned)
 {
@@ -294,8 +297,10 @@ static enum got receive_looked_at(struct mrd_udp_rx *rx)
 
     rx->peeked = false;
     if (n != (ssize_t)a->total_len) {
-        /* There is only one reader, so this is another datagram than seen: its bytes cannot be told
-         * apart. */
+        /*
+         * There is only one reader, so this is another datagram than seen: its bytes cannot be
+         * told apart.
+         */
         a->segments = 0;
         return n < 0 ? GOT_NOTHING : GOT_DATAGRAM;
     }
@@ -396,8 +401,10 @@ static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, uns
         /* The packets of a plan are judged before the next one is made. */
         if (n == max || (n > 0 && rx->arrival.planned))
             return n;
-        /* After a silence, one short message: whoever waits for it need not wait for a look behind
-         * it. */
+        /*
+         * After a silence, one short message: whoever waits for it need not wait for a look
+         * behind it.
+         */
         if (n == 1 && was_quiet && rx->arrival.total_len < LONG_BYTES) {
             rx->single_run++;
             return n;

@@ -140,8 +140,10 @@ static uint32_t grow_receive_buffer(int fd)
     return (uint32_t)granted;
 }
 
-/* What recvmsg() is to tell along with a datagram. Options that a kernel lacks are no error: it
- * then does not tell. */
+/*
+ * What recvmsg() is to tell along with a datagram. Options that a kernel lacks are no error: it
+ * then does not tell.
+ */
 static void ask_for_control(const struct mrd_udp *udp, int fd)
 {
     bool any = mrd_udp_addr_is_any(&udp->bound);
@@ -150,8 +152,10 @@ static void ask_for_control(const struct mrd_udp *udp, int fd)
     set_int(fd, IPPROTO_IP, IP_RECVTOS, 1);
     if (udp->family == AF_INET6) {
         set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-        /* For IPv4 packets too: the address comes v4-mapped. Only asked for where it is not known
-         * anyway. */
+        /*
+         * For IPv4 packets too: the address comes v4-mapped. Only asked for where it is not
+         * known anyway.
+         */
         set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, any);
     } else {
         set_int(fd, IPPROTO_IP, IP_PKTINFO, any);
@@ -198,8 +202,10 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
     if (fd < 0)
         return fd;
     error = mrd_udp_set_fragment(udp, fd, false);
-    /* ECT on all packets, acks as well: a mark on an ack harms nobody, and an option a packet costs
-     * time. */
+    /*
+     * ECT on all packets, acks as well: a mark on an ack harms nobody, and an option a packet
+     * costs time.
+     */
     if (!error)
         error = set_int(fd, IPPROTO_IP, IP_TOS, TOS_ECT0);
     if (!error && udp->family == AF_INET6)
