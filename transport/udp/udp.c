@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The UDP mover's ops: open, close, sleep, paths. */
+/* Ops of the UDP mover: open, close, sleep, new paths. See udp.h. */
 #include "transport/udp/udp.h"
 
 #include <assert.h>
@@ -24,10 +24,10 @@ static uint64_t udp_now_ns(struct mrd_backend *b)
 }
 
 /*
- * What a datagram takes of the receive buffer beyond its bytes, when it comes alone: the kernel
- * gives it a power of two that has room for the lower headers and its own bookkeeping, and counts a
- * descriptor too (4,160 bytes measure 8,448). In a superpacket it is 5%, but the dearer case
- * counts: it comes wherever the path does not coalesce, and an overflow there costs a burst.
+ * What a datagram takes of the receive buffer beyond its own bytes, if it comes alone. The kernel
+ * stores it in a power of two of bytes, with room for the lower headers and its bookkeeping, and
+ * also counts a descriptor: 4,160 bytes measure 8,448. In a superpacket the overhead is about 5%.
+ * The larger one counts: where the route does not coalesce datagrams, an overflow loses a burst.
  */
 static uint32_t rx_packet_overhead(uint32_t payload_bytes)
 {
@@ -42,12 +42,12 @@ static uint32_t rx_packet_overhead(uint32_t payload_bytes)
 static void fill_mover(struct mrd_udp *udp)
 {
     bool v6 = udp->family == AF_INET6 && !mrd_udp_addr_is_any(&udp->bound);
-    struct mrd_mover *m = &udp->base.mover; /* rx_buffer_bytes is there since the socket was made */
+    struct mrd_mover *m = &udp->base.mover; /* rx_buffer_bytes was set when the socket was made */
 
     m->link_bps = 0;
     m->rto_floor_ns = 2 * 1000 * 1000;
     m->base_rtt_ns = 50 * 1000;
-    m->ack_every = 30; /* two superpackets */
+    m->ack_every = 30; /* two superpackets of the default payload */
     m->ack_delay_ns = 100 * 1000;
     m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_DEFAULT;
     m->quantum = MRD_UDP_SUPERPACKET_BYTES / (m->payload_bytes + MRD_UDP_HEADER_ROOM);
@@ -130,7 +130,7 @@ static int open_sockets(struct mrd_udp *udp, const struct mrd_context_attr *attr
             return error;
     }
     error = mrd_udp_family_choose(udp);
-    /* Sockets whose port is given come first, lest an ephemeral one takes their port. */
+    /* First the sockets whose ports are given, else an ephemeral port might be one of these. */
     if (!error && attr->port)
         error = mrd_udp_open_rx(udp, attr->port);
     if (!error)
@@ -140,8 +140,8 @@ static int open_sockets(struct mrd_udp *udp, const struct mrd_context_attr *attr
     if (error)
         return error;
     /*
-     * A kernel that does not know the option would ignore it with a packet, and send the
-     * superpacket as one.
+     * Ask now. A kernel without the option ignores it in a message, and sends the superpacket as
+     * one datagram.
      */
     udp->tx.gso = !(udp->without & MRD_UDP_WITHOUT_GSO) &&
                   setsockopt(udp->tx.paths[0].fd, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
@@ -207,14 +207,14 @@ static void udp_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
 {
     struct pollfd fds[2] = {
         {.fd = mrd_udp_of(b)->rx.fd, .events = POLLIN},
-        {.fd = wake_fd, .events = POLLIN}, /* poll skips -1 */
+        {.fd = wake_fd, .events = POLLIN}, /* poll() ignores -1 */
     };
     struct timespec ts = {
         .tv_sec = (time_t)(timeout_ns / 1000000000u),
         .tv_nsec = (long)(timeout_ns % 1000000000u),
     };
 
-    /* An error, a signal say, ends the sleep: the caller looks at everything anyway. */
+    /* An error, as by a signal, only ends the sleep early: the caller checks everything anyway. */
     (void)ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
 }
 

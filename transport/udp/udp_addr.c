@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses of the UDP mover: strings, socket addresses, and the one to tell others. */
+/*
+ * Addresses of the UDP mover: conversion from and to strings and the kernel's structs, and our own.
+ */
 #include "transport/udp/udp.h"
 
 #include <arpa/inet.h>
@@ -75,11 +77,11 @@ void mrd_udp_from_sockaddr(const union mrd_udp_sockaddr *sa, struct mrd_addr *ad
     }
     memcpy(addr->ip, &sa->in6.sin6_addr, 16);
     addr->port = ntohs(sa->in6.sin6_port);
-    /* Addresses are compared as bytes, so a scope that means nothing is 0. */
+    /* Addresses are compared as bytes: where the scope has no meaning it must be 0. */
     addr->scope = mrd_udp_addr_is_link_local(addr) ? sa->in6.sin6_scope_id : 0;
 }
 
-/* An interface's name or number: its number, or 0. */
+/* The index of an interface, given by name or number; 0: there is none. */
 static uint32_t parse_scope(const char *text)
 {
     uint32_t number = 0;
@@ -89,7 +91,7 @@ static uint32_t parse_scope(const char *text)
         return if_nametoindex(text);
     for (const char *c = text; *c; c++) {
         if (*c < '0' || *c > '9' || number > 100000000)
-            return if_nametoindex(text); /* an interface may be called 6in4 */
+            return if_nametoindex(text); /* a name may begin with digits: 6in4 */
         number = number * 10 + (uint32_t)(*c - '0');
     }
     return if_indextoname(number, name) ? number : 0;
@@ -132,7 +134,7 @@ int mrd_udp_parse_ip(const char *text, struct mrd_addr *addr)
     return 0;
 }
 
-/* Digits only, 1 .. 65535: the port, or 0. */
+/* Parses a port: digits only, 1 to 65535. 0: it is none. */
 static uint32_t parse_port(const char *text)
 {
     uint32_t port = 0;
@@ -147,7 +149,7 @@ static uint32_t parse_port(const char *text)
     return port;
 }
 
-/* Where in `text` the IP address and the port are; *port NULL: left out. false: no such form. */
+/* Finds IP address and port in `text`; *port is NULL if there is none. false: malformed. */
 static bool split_address(const char *text, const char **ip, size_t *ip_len, const char **port)
 {
     const char *colon = strchr(text, ':');
@@ -159,7 +161,7 @@ static bool split_address(const char *text, const char **ip, size_t *ip_len, con
         end = strchr(text, ']');
         if (!end || (end[1] != '\0' && end[1] != ':'))
             return false;
-        /* Brackets are for IPv6, where a colon is part of the address. */
+        /* Brackets enclose an IPv6 address only: it has a colon. */
         if (!memchr(text, ':', (size_t)(end - text)))
             return false;
         *ip = text + 1;
@@ -167,7 +169,7 @@ static bool split_address(const char *text, const char **ip, size_t *ip_len, con
         *port = end[1] == ':' ? end + 2 : NULL;
         return true;
     }
-    if (!colon || strchr(colon + 1, ':')) { /* no port, or a bare IPv6 address */
+    if (!colon || strchr(colon + 1, ':')) { /* no port, or an IPv6 address without brackets */
         *ip_len = strlen(text);
         return true;
     }
@@ -176,7 +178,7 @@ static bool split_address(const char *text, const char **ip, size_t *ip_len, con
     return true;
 }
 
-/* Multicast, broadcast and "any" are nobody's address. */
+/* false for multicast, broadcast and "any" addresses: they name no host. */
 static bool is_unicast(const struct mrd_addr *addr)
 {
     if (mrd_udp_addr_is_v4(addr))
@@ -246,7 +248,10 @@ int mrd_udp_format_address(struct mrd_backend *b, const struct mrd_addr *addr, c
     return (size_t)n < len ? 0 : -ENOSPC;
 }
 
-/* An address of this interface that others can use without knowing their own interfaces' names. */
+/*
+ * Gets an address of the interface `i` that other hosts can use: not loopback, and without a scope.
+ * false: it is none.
+ */
 static bool usable_address(const struct mrd_udp *udp, const struct ifaddrs *i,
                            struct mrd_addr *addr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel knows of routes: source addresses and MTUs.
+ * Source addresses and MTUs of routes, as the kernel knows them.
  *
- * It is asked by connecting a throw-away socket, which sends nothing.
+ * connect() of a temporary UDP socket asks for them; it sends nothing.
  */
 #include "transport/udp/udp.h"
 
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    SOURCE_LIFE_NS =
-        200 * 1000 * 1000, /* until when an address that went away may still be taken */
+    /* How long a cached source address is used; it may be gone by then. */
+    SOURCE_LIFE_NS = 200 * 1000 * 1000,
     LOOPBACK_MTU = 65536,
 };
 
@@ -116,8 +116,8 @@ static struct mrd_udp_source *source_slot(struct mrd_udp *udp, const struct mrd_
     memcpy(&high, to->ip, 8);
     memcpy(&low, to->ip + 8, 8);
     /*
-     * Neighbours differ in the last bytes, the highest bits here: fold them down
-     * before multiplying.
+     * Addresses of neighbours differ in their last bytes, which are the highest bits of `low`. Fold
+     * them down before the multiplication.
      */
     low ^= high;
     low ^= low >> 32;
@@ -154,8 +154,8 @@ bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
         return true;
     slot = source_slot(udp, to);
     /*
-     * Two peers that share a slot must not take turns in asking the kernel: naming the source
-     * is cheaper.
+     * Another peer uses the slot. Name the source: that costs less than to ask the kernel each time
+     * that the two peers take turns.
      */
     if (!mrd_udp_addr_same_ip(&slot->to, to) && is_fresh(slot, coarse_ns()))
         return false;
@@ -172,7 +172,7 @@ void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to)
         if (memcmp(&tx->too_big[i].to, to, sizeof(*to)) == 0)
             return;
     }
-    /* With a full list the packet is lost, and its retransmission reports again. */
+    /* If the list is full the report is dropped: the packet's retransmission makes it again. */
     if (tx->num_too_big == MRD_UDP_TOO_BIG_MAX || mrd_udp_route(udp, to, &route))
         return;
     payload = mrd_udp_payload_fit(&route, mrd_udp_addr_is_v4(to), udp->mtu);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving: short datagrams with one recvmsg() into staging, long ones after a look at
+ * Receiving: short datagrams by one recvmsg() into the staging buffer, long ones after a peek at
  * their header.
  *
- * The look (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
+ * The peek (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
  * plan where the payloads belong, and recvmsg() then scatters them straight into the users'
- * buffers. While only short datagrams come it is left out, for latency.
+ * buffers. While only short datagrams come there is no peek, which keeps latency low.
  */
 #include "transport/udp/udp.h"
 
@@ -15,13 +15,17 @@
 #include <string.h>
 
 enum {
-    LONG_BYTES = 2048,   /* where straight receive begins to pay for its look */
-    SINGLE_RUN_MIN = 64, /* lone short datagrams in a row, and receiving becomes lean */
-    SMALL_RUN_MAX = 8,   /* so many short datagrams in a row, and looking stops */
-    STAGING_ALIGN = 64,  /* a cache line */
+    LONG_BYTES = 2048, /* where straight receive begins to save more than its peek costs */
+    /*
+     * After so many short datagrams in a row that came alone, receiving becomes lean:
+     * see set_lean().
+     */
+    SINGLE_RUN_MIN = 64,
+    SMALL_RUN_MAX = 8,  /* after so many short datagrams in a row, peeking stops */
+    STAGING_ALIGN = 64, /* a cache line */
 };
 
-/* What a look at the socket gave. */
+/* Whether the socket had a datagram. */
 enum got { GOT_NOTHING, GOT_DATAGRAM };
 
 struct control {
@@ -36,7 +40,7 @@ struct control {
 static void note_overflow(struct mrd_udp_rx *rx, uint32_t count)
 {
     rx->overflow = count;
-    /* The count is of the socket's life; told again only once it doubled. */
+    /* The count is of the socket's whole life. Warn again only when it has doubled. */
     if (count / 2 < rx->overflow_logged)
         return;
     rx->overflow_logged = count;
@@ -50,7 +54,7 @@ static uint32_t control_u32(const struct cmsghdr *c)
     uint32_t value = 0;
     size_t len = c->cmsg_len - CMSG_LEN(0);
 
-    /* IP_TOS comes as one byte, all else as an int. */
+    /* IP_TOS comes as one byte, all others as an int. */
     if (len == 1)
         return *CMSG_DATA(c);
     memcpy(&value, CMSG_DATA(c), len < sizeof(value) ? len : sizeof(value));
@@ -73,7 +77,7 @@ static void read_pktinfo(const struct cmsghdr *c, struct mrd_addr *to)
     }
 }
 
-/* Fill the arrival from a received, or looked at, message of `bytes` bytes. */
+/* Fills the arrival from a message of `bytes` bytes that was received or peeked at. */
 static void read_arrival(struct mrd_udp *udp, struct msghdr *msg, uint32_t bytes)
 {
     struct mrd_udp_arrival *a = &udp->rx.arrival;
@@ -125,7 +129,7 @@ static ssize_t receive(int fd, struct msghdr *msg, int flags)
     return n;
 }
 
-/* Take `bytes` of the staging buffer, from where it is used up to. */
+/* Reserves `bytes` of the staging buffer, and returns where they begin. */
 static const uint8_t *stage(struct mrd_udp_rx *rx, uint32_t bytes)
 {
     const uint8_t *at = rx->staging + rx->staged;
@@ -134,7 +138,7 @@ static const uint8_t *stage(struct mrd_udp_rx *rx, uint32_t bytes)
     return at;
 }
 
-/* The next datagram into staging, with no look before. */
+/* Receives the next datagram into the staging buffer, without a peek. */
 static enum got receive_plain(struct mrd_udp *udp)
 {
     struct mrd_udp_rx *rx = &udp->rx;
@@ -160,13 +164,13 @@ static enum got receive_plain(struct mrd_udp *udp)
 }
 
 /*
- * A ping-pong wants nothing but the bytes and the sender: recvfrom() tells no more, and is 0.15 us
- * cheaper each time that it looks. The kernel must not coalesce meanwhile, since it could not tell
- * where one datagram ends. ECN marks and the address that was hit are not seen; the first datagrams
- * told the latter.
+ * Turns lean receiving on or off: recvfrom() in place of recvmsg(), 0.15 us cheaper a call, for
+ * traffic of the ping-pong kind. It tells only bytes and sender. The kernel must not coalesce
+ * meanwhile, since recvfrom() does not tell where one datagram ends. ECN marks and the destination
+ * address are not seen; the datagrams before it became lean told the latter.
  *
- * A superpacket that slips in between the look that found nothing and the setsockopt() is taken for
- * one malformed packet: it is dropped, and comes again by retransmission.
+ * A superpacket may come between the receive that found nothing and the setsockopt(). It is taken
+ * for one malformed packet and dropped, and its packets are retransmitted.
  */
 static void set_lean(struct mrd_udp *udp, bool lean)
 {
@@ -201,8 +205,10 @@ static enum got receive_lean(struct mrd_udp *udp)
     return GOT_DATAGRAM;
 }
 
-/* The next datagram's header and what there is to know of it; it stays where it is. */
-static enum got look(struct mrd_udp *udp)
+/*
+ * Peeks at the next datagram: reads its header and what recvmsg() tells; the datagram stays queued.
+ */
+static enum got peek_datagram(struct mrd_udp *udp)
 {
     struct mrd_udp_rx *rx = &udp->rx;
     union mrd_udp_sockaddr name;
@@ -227,9 +233,10 @@ static enum got look(struct mrd_udp *udp)
 }
 
 /*
- * The iovec of a plan: header, pieces, header, pieces, ..., and what is left to staging. Entries.
+ * Builds the iovec for a planned receive: header, pieces, header, pieces, ..., then the staging
+ * buffer for the segments that are not planned. Returns the number of its entries.
  */
-static unsigned plan_iov(struct mrd_udp_rx *rx)
+static unsigned build_plan_iov(struct mrd_udp_rx *rx)
 {
     struct mrd_udp_arrival *a = &rx->arrival;
     const struct mrd_rx_plan *plan = &rx->plan;
@@ -246,8 +253,8 @@ static unsigned plan_iov(struct mrd_udp_rx *rx)
 }
 
 /*
- * Segments from the front whose pieces have just their length: a wrong one would shift all
- * that follows.
+ * Returns how many segments from the front have pieces of just their length. A wrong length would
+ * shift the bytes of all segments behind it.
  */
 static unsigned check_plan(const struct mrd_udp_arrival *a, const struct mrd_rx_plan *plan,
                            unsigned planned)
@@ -267,7 +274,7 @@ static unsigned check_plan(const struct mrd_udp_arrival *a, const struct mrd_rx_
     return i;
 }
 
-/* Ask where the datagram that was looked at belongs: sets `planned`, 0 for staging. */
+/* Asks the engine where the datagram that was peeked at belongs. Sets `planned`; 0: staging. */
 static void make_plan(struct mrd_udp_rx *rx, mrd_plan_fn *plan, void *plan_arg)
 {
     struct mrd_udp_arrival *a = &rx->arrival;
@@ -287,19 +294,19 @@ static void make_plan(struct mrd_udp_rx *rx, mrd_plan_fn *plan, void *plan_arg)
     a->head_len = rx->plan.head_len;
 }
 
-/* Receive the datagram that was looked at. */
-static enum got receive_looked_at(struct mrd_udp_rx *rx)
+/* Receives the datagram that was peeked at. */
+static enum got receive_peeked(struct mrd_udp_rx *rx)
 {
     struct mrd_udp_arrival *a = &rx->arrival;
-    struct msghdr msg = {.msg_iov = rx->iov, .msg_iovlen = plan_iov(rx)};
+    struct msghdr msg = {.msg_iov = rx->iov, .msg_iovlen = build_plan_iov(rx)};
     uint32_t straight = a->planned < a->segments ? a->planned * a->segment_len : a->total_len;
     ssize_t n = receive(rx->fd, &msg, MSG_TRUNC);
 
     rx->peeked = false;
     if (n != (ssize_t)a->total_len) {
         /*
-         * There is only one reader, so this is another datagram than seen: its bytes cannot be
-         * told apart.
+         * Another datagram than the one that was peeked at, although there is only one reader.
+         * Which bytes went where is unknown: drop it.
          */
         a->segments = 0;
         return n < 0 ? GOT_NOTHING : GOT_DATAGRAM;
@@ -317,7 +324,7 @@ static bool drop_on_purpose(struct mrd_udp_rx *rx)
     return rx->drop_ppm && mrd_rng_below(&rx->rng, 1000000) < rx->drop_ppm;
 }
 
-/* Report segments of the arrival while there is room: how many. */
+/* Reports segments of the arrival to the engine while there is room. Returns how many. */
 static unsigned report(struct mrd_udp_rx *rx, struct mrd_rx_packet *packets, unsigned room)
 {
     struct mrd_udp_arrival *a = &rx->arrival;
@@ -349,8 +356,11 @@ static unsigned report(struct mrd_udp_rx *rx, struct mrd_rx_packet *packets, uns
     return n;
 }
 
-/* Short datagrams for long: looking at each costs more than it gives. */
-static void judge_size(struct mrd_udp_rx *rx)
+/*
+ * Peeking starts with a long datagram, and stops after a run of short ones: a peek at each would
+ * cost more than it saves.
+ */
+static void count_short_runs(struct mrd_udp_rx *rx)
 {
     if (rx->arrival.total_len >= LONG_BYTES) {
         rx->peeking = true;
@@ -361,9 +371,9 @@ static void judge_size(struct mrd_udp_rx *rx)
 }
 
 /*
- * The next datagram, by a plan if `may_plan`. A long datagram that a plan might suit waits,
- * `peeked`, until the packets reported before it are judged: a plan must know all that was
- * received before.
+ * Receives the next datagram, by a plan if `may_plan`. A long datagram that could be planned for
+ * stays queued, `peeked`, while packets reported before it wait for the engine: a plan must know
+ * all that was received before.
  */
 static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *plan, void *plan_arg)
 {
@@ -374,7 +384,7 @@ static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *p
             return receive_lean(udp);
         if (!plan || !rx->peeking)
             return receive_plain(udp);
-        if (look(udp) == GOT_NOTHING)
+        if (peek_datagram(udp) == GOT_NOTHING)
             return GOT_NOTHING;
     }
     if (rx->arrival.total_len >= LONG_BYTES && plan) {
@@ -382,7 +392,7 @@ static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *p
             return GOT_DATAGRAM;
         make_plan(rx, plan, plan_arg);
     }
-    return receive_looked_at(rx);
+    return receive_peeked(rx);
 }
 
 static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, unsigned max,
@@ -394,22 +404,24 @@ static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, uns
 
     *more = true;
     rx->quiet = false;
-    /* As many datagrams as packets, at most: dropped and empty ones must not keep us here. */
+    /*
+     * At most as many datagrams as packets: many that are dropped or empty must not keep us here.
+     */
     for (unsigned turn = 0; turn <= max; turn++) {
         if (rx->arrival.next < rx->arrival.segments && !rx->peeked)
             n += report(rx, packets + n, max - n);
-        /* The packets of a plan are judged before the next one is made. */
+        /* The engine must take the packets of one plan before the next plan is made. */
         if (n == max || (n > 0 && rx->arrival.planned))
             return n;
         /*
-         * After a silence, one short message: whoever waits for it need not wait for a look
-         * behind it.
+         * One short message after a silence: return it at once, its receiver need not wait for
+         * another system call.
          */
         if (n == 1 && was_quiet && rx->arrival.total_len < LONG_BYTES) {
             rx->single_run++;
             return n;
         }
-        /* All dropped on purpose, say. */
+        /* Nothing was reported, as when all was dropped on purpose: staging is free again. */
         if (n == 0 && !rx->lent)
             rx->staged = 0;
         if (rx->staged + MRD_UDP_DATAGRAM_ROOM > MRD_UDP_STAGING_BYTES)
@@ -418,14 +430,14 @@ static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, uns
             rx->quiet = true;
             *more = false;
             if (!rx->lean && rx->single_run >= SINGLE_RUN_MIN)
-                set_lean(udp, true); /* now: what is queued already may be coalesced */
+                set_lean(udp, true); /* not earlier: datagrams in the queue may be coalesced */
             return n;
         }
         if (!was_quiet || rx->arrival.total_len >= LONG_BYTES)
             set_lean(udp, false);
         if (rx->peeked)
             return n;
-        judge_size(rx);
+        count_short_runs(rx);
     }
     return n;
 }
@@ -446,7 +458,7 @@ void mrd_udp_rx_return(struct mrd_backend *b)
 
     rx->lent = false;
 
-    /* Segments that found no room in the last burst are still there. */
+    /* Staging stays in use while it holds segments that the last burst had no room for. */
     if (rx->peeked || rx->arrival.next == rx->arrival.segments)
         rx->staged = 0;
 }

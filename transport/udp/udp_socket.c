@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Making the sockets of the UDP mover. */
+/* Creates the sockets of the UDP mover. */
 #include "transport/udp/udp.h"
 
 #include <arpa/inet.h>
@@ -91,7 +91,10 @@ int mrd_udp_family_choose(struct mrd_udp *udp)
     return 0;
 }
 
-/* A bound socket, or -errno; *port is what it got. */
+/*
+ * Opens a socket bound to *port (0: any), and writes its port to *port. Returns the descriptor, or
+ * -errno with mrd_error_set().
+ */
 static int open_bound(const struct mrd_udp *udp, uint16_t *port)
 {
     struct mrd_addr local = udp->bound;
@@ -102,7 +105,10 @@ static int open_bound(const struct mrd_udp *udp, uint16_t *port)
 
     if (fd < 0)
         return error_no_descriptor(udp, -errno);
-    /* "Any address" means both families; an IPv6 address bars IPv4 by itself. */
+    /*
+     * Bound to any address it takes IPv4 too; bound to an IPv6 address it takes IPv6 only
+     * by itself.
+     */
     error = udp->family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
     local.port = *port;
     len = mrd_udp_to_sockaddr(udp->family, &local, &sa);
@@ -120,8 +126,8 @@ static int open_bound(const struct mrd_udp *udp, uint16_t *port)
 }
 
 /*
- * The buffer that the kernel granted, in its own count: bytes with their bookkeeping ("truesize"),
- * twice what was asked for.
+ * Asks for a receive buffer of MRD_UDP_RCVBUF_BYTES. Returns what the kernel granted by its own
+ * count, which includes its bookkeeping ("truesize"): twice what was asked for.
  */
 static uint32_t grow_receive_buffer(int fd)
 {
@@ -131,7 +137,7 @@ static uint32_t grow_receive_buffer(int fd)
     if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, MRD_UDP_RCVBUF_BYTES))
         set_int(fd, SOL_SOCKET, SO_RCVBUF, MRD_UDP_RCVBUF_BYTES);
     if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len) || granted <= 0)
-        granted = 2 * 212992; /* Linux' default; it cannot fail on a socket */
+        granted = 2 * 212992; /* Linux' default; getsockopt() cannot fail here */
     if (granted < MRD_UDP_RCVBUF_BYTES)
         mrd_log(MRD_LOG_WARN,
                 "the UDP receive buffer is %d bytes, which a few fast senders overflow: "
@@ -141,8 +147,8 @@ static uint32_t grow_receive_buffer(int fd)
 }
 
 /*
- * What recvmsg() is to tell along with a datagram. Options that a kernel lacks are no error: it
- * then does not tell.
+ * Asks for the control data that recvmsg() shall return with a datagram. An option that the kernel
+ * lacks is no error: its data is then not seen.
  */
 static void ask_for_control(const struct mrd_udp *udp, int fd)
 {
@@ -153,7 +159,7 @@ static void ask_for_control(const struct mrd_udp *udp, int fd)
     if (udp->family == AF_INET6) {
         set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
         /*
-         * For IPv4 packets too: the address comes v4-mapped. Only asked for where it is not
+         * Covers IPv4 packets too, by v4-mapped addresses. Not needed where the destination is
          * known anyway.
          */
         set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, any);
@@ -177,9 +183,9 @@ int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
 }
 
 /*
- * Without leave to fragment it is DO, not PROBE: both set the DF bit, but only DO heeds what ICMP
- * told of the path, so that a packet that the path would drop is an EMSGSIZE here and IP_MTU says
- * what fits. PROBE is for those who probe the MTU themselves.
+ * To forbid fragments take DO, not PROBE. Both set the DF bit, but only DO uses what ICMP told of
+ * the path: a packet that the path would drop fails with EMSGSIZE, and IP_MTU tells what fits.
+ * PROBE is for programs that probe the MTU themselves.
  */
 int mrd_udp_set_fragment(const struct mrd_udp *udp, int fd, bool allowed)
 {
@@ -203,8 +209,8 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
         return fd;
     error = mrd_udp_set_fragment(udp, fd, false);
     /*
-     * ECT on all packets, acks as well: a mark on an ack harms nobody, and an option a packet
-     * costs time.
+     * Set ECT on all packets, acks included: a mark on an ack does no harm, and an option for each
+     * packet would cost time.
      */
     if (!error)
         error = set_int(fd, IPPROTO_IP, IP_TOS, TOS_ECT0);
@@ -216,7 +222,7 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
         return error;
     }
     set_int(fd, SOL_SOCKET, SO_SNDBUF, MRD_UDP_SNDBUF_BYTES);
-    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0); /* nobody reads here: strangers shall fill no memory */
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0); /* never read: strangers shall not fill memory */
     tx->paths[tx->num_paths++] = (struct mrd_udp_path){.fd = fd, .port = port};
     return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending: packets that go the same way leave as one superpacket, which the kernel or the
- * card cuts.
+ * Sending: packets to one peer by one path leave as one superpacket, which the kernel or the
+ * network card splits (UDP_SEGMENT).
  *
- * A run of packets on one path is one system call. Whatever stops it, the next call begins with the
- * packet that stopped it, so an error always speaks of the first message.
+ * A run of packets on one path is one system call. When it stops early, the next call begins with
+ * the packet that it stopped at, so an error is always of the first message.
  */
 #include "transport/udp/udp.h"
 
@@ -43,12 +43,14 @@ static void refuse_gso(struct mrd_udp *udp, const struct mrd_addr *to, int error
             "the route to %s takes no UDP_SEGMENT (%s): one packet a call from now on", text,
             strerror(error));
     if (tx->num_no_gso == MRD_UDP_NO_GSO_MAX)
-        tx->gso = false; /* so many that all may be like that */
+        tx->gso = false; /* so many routes that all may be like that */
     else
         tx->no_gso[tx->num_no_gso++] = *to;
 }
 
-/* How many packets of the front make one superpacket: equal lengths, the last may be shorter. */
+/*
+ * How many packets from the front make one superpacket: of equal lengths, the last may be shorter.
+ */
 static unsigned group_size(const struct mrd_udp_tx *tx, const struct mrd_tx_packet *packets,
                            unsigned n)
 {
@@ -84,12 +86,14 @@ static bool needs_source(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 }
 
 /*
- * A path that sends to one peer only gets connected to it, which saves the kernel a route look-up a
- * message (0.2 us). It cannot be undone, since an ephemeral port would be lost with it; so it takes
- * a long streak, and the connection's source address must not be taken for others: they
- * name theirs.
+ * Connects a path's socket to a peer after a streak of messages to it alone. That saves the kernel
+ * a route look-up a message (0.2 us). Returns true if the socket is connected to the packet's peer
+ * and the message need not name its source.
+ *
+ * The connection is for good: to undo it would lose the ephemeral port. So the streak must be long.
+ * Messages to other peers must then name their source, else they would take the connection's.
  */
-static bool is_connected_to(struct mrd_udp *udp, const struct mrd_tx_packet *p)
+static bool connect_after_streak(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 {
     struct mrd_udp_path *path = &udp->tx.paths[p->path];
     union mrd_udp_sockaddr sa;
@@ -107,8 +111,8 @@ static bool is_connected_to(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 }
 
 /*
- * Must the message say what address it leaves from, and which? A path connected to another peer
- * would lend it that connection's.
+ * Must the message name its source address, and which? A path that is connected to another peer
+ * would use that connection's.
  */
 static bool names_source(struct mrd_udp *udp, const struct mrd_tx_packet *p,
                          struct mrd_addr *source)
@@ -142,7 +146,7 @@ static void put_source(const struct mrd_udp *udp, struct msghdr *msg, const stru
 
         memcpy(&info.ipi_spec_dst, from->ip + 12, 4);
         memcpy(put_control(msg, IPPROTO_IP, IP_PKTINFO, sizeof(info)), &info, sizeof(info));
-    } else { /* a v4-mapped address does for IPv4 */
+    } else { /* IPv4 takes a v4-mapped address */
         struct in6_pktinfo info = {.ipi6_ifindex = from->scope};
 
         memcpy(&info.ipi6_addr, from->ip, 16);
@@ -157,7 +161,7 @@ static void put_iov(struct mrd_udp_tx_batch *batch, const struct mrd_tx_packet *
         batch->iov[batch->num_iov++] = p->iov[i];
 }
 
-/* Append packets[0..n) as one message; there is room. */
+/* Appends packets[0..n) to the batch as one message. The batch must have room. */
 static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n)
 {
     struct mrd_udp_tx_batch *batch = &udp->tx.batch;
@@ -171,7 +175,7 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
     msg->msg_control = batch->control[i].bytes;
     msg->msg_controllen = 0;
     msg->msg_flags = 0;
-    if (!is_connected_to(udp, &packets[0])) {
+    if (!connect_after_streak(udp, &packets[0])) {
         struct mrd_addr source;
 
         msg->msg_name = &batch->names[i];
@@ -199,7 +203,7 @@ static bool sendable(const struct mrd_udp *udp, const struct mrd_tx_packet *p)
     return udp->family == AF_INET6 || mrd_udp_addr_is_v4(&p->to);
 }
 
-/* Messages for one socket from the front of packets[0..n), at least one. */
+/* Fills the batch with messages for one socket, from the front of packets[0..n): at least one. */
 static void fill_batch(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n)
 {
     struct mrd_udp_tx_batch *batch = &udp->tx.batch;
@@ -230,7 +234,7 @@ static bool would_block(int error)
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Send the batch: messages that went, or -errno of the first. */
+/* Sends the batch. Returns the number of messages sent, or -errno of the first one. */
 static int send_batch(int fd, struct mrd_udp_tx_batch *batch)
 {
     const struct msghdr *msg = &batch->messages[0].msg_hdr;
@@ -250,8 +254,11 @@ static int send_batch(int fd, struct mrd_udp_tx_batch *batch)
     return batch->num_messages > 1 ? (int)n : 1;
 }
 
-/* The kernel will not send this packet, ever: the peer's loss detection has the rest. */
-static void lose(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n, int error)
+/*
+ * Gives up packets that the kernel refuses: they count as sent and lost. The sender's loss
+ * detection retransmits them.
+ */
+static void give_up(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n, int error)
 {
     char text[MRD_ADDRESS_MAX];
 
@@ -268,7 +275,7 @@ static void lose(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n,
     mrd_log(MRD_LOG_WARN, "packets to %s cannot be sent: %s", text, strerror(error));
 }
 
-/* Send one packet on its own: 0 or the errno. */
+/* Sends one packet by itself. Returns 0 or the errno, not negative. */
 static int send_single(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 {
     int fd = udp->tx.paths[p->path].fd;
@@ -281,8 +288,9 @@ static int send_single(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 }
 
 /*
- * A superpacket was refused with `refusal`: send its packets one by one. That says what it was
- * about, a packet too big or the superpacket as such. Packets taken.
+ * Sends the packets of a superpacket, which the kernel refused with `refusal`, one by one. That
+ * shows what the kernel refuses: a packet that is too big, or superpackets on this route. Returns
+ * the number of packets taken.
  */
 static unsigned send_apart(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n,
                            int refusal)
@@ -296,8 +304,8 @@ static unsigned send_apart(struct mrd_udp *udp, const struct mrd_tx_packet *pack
         if (would_block(error))
             break;
         if (error)
-            lose(udp, &packets[i], 1, error);
-        /* A last, shorter packet may fit where the others do not. */
+            give_up(udp, &packets[i], 1, error);
+        /* A shorter last packet proves nothing: it may fit where the others do not. */
         else if (packets[i].len == packets[0].len)
             any_sent = true;
     }
@@ -306,7 +314,10 @@ static unsigned send_apart(struct mrd_udp *udp, const struct mrd_tx_packet *pack
     return i;
 }
 
-/* The first message of the batch, packets[0..n), failed. Packets taken. */
+/*
+ * Deals with `error` of the batch's first message, packets[0..n). Returns the number of
+ * packets taken.
+ */
 static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *packets, unsigned n,
                              int error)
 {
@@ -318,18 +329,18 @@ static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *pa
         case EIO:
         case ENOPROTOOPT:
         case EOPNOTSUPP:
-        case EMSGSIZE: /* or EINVAL, in older kernels: segments do not fit the MTU */
+        case EMSGSIZE: /* segments do not fit the MTU; EINVAL in older kernels */
             return send_apart(udp, packets, n, error);
         }
     }
-    lose(udp, packets, n, error);
+    give_up(udp, packets, n, error);
     return n;
 }
 
 /*
- * A packet that was cut before the path's MTU shrank. Its own socket sends it, with leave to
- * fragment for this one call: another socket would be another path, and the order on this one
- * would break.
+ * Sends a packet that was made before the path's MTU shrank. Its socket may fragment for this one
+ * call. Another socket would be another path, and break the order of packets on this one. Returns
+ * the number of packets taken.
  */
 static unsigned send_fragmented(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 {
@@ -354,7 +365,7 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
         int sent;
 
         if (!sendable(udp, p)) {
-            lose(udp, p, 1, EAFNOSUPPORT);
+            give_up(udp, p, 1, EAFNOSUPPORT);
             taken++;
             continue;
         }
@@ -369,7 +380,7 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
                 taken += batch->packets[i];
         }
         if (taken == before)
-            break; /* the socket is full */
+            break; /* the socket's buffer is full */
     }
     return taken;
 }
