@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The RDMA mover's ops: open, close, sleep, events, memory, paths. */
+/* Ops of the RDMA mover: open, close, sleep, events, memory regions, new paths. See ibv.h. */
 #include "transport/ibv/ibv.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    EVENT_TURNS =
-        1024, /* looks for work between those at the device's events: each is a system call */
+    /* Steps between two looks for events of the device: each look is a system call. */
+    EVENT_TURNS = 1024,
     ROCE_V4_BYTES = 14 + 20 + 8 + 12 + 8 + 4, /* Ethernet, IPv4, UDP, BTH, DETH, ICRC */
     ROCE_V6_BYTES = ROCE_V4_BYTES + 20,
 };
@@ -32,9 +32,9 @@ static uint64_t ibv_now_ns(struct mrd_backend *b)
 /* -------------------------------------------------------------------- open, close */
 
 /*
- * What suits a kernel that does the device's work, and what suits hardware. A kernel works in runs,
- * between what else its processors have to do: a round trip is as long as what lies before it in
- * those runs, and an ack costs as much as a packet of data.
+ * Numbers for a software device, whose work the kernel does, and for hardware. A kernel works in
+ * runs, between what else its processors have to do. So a packet's round trip takes as long as the
+ * work before it in those runs. And an ack costs as much as a packet of data.
  */
 static void fill_mover(struct mrd_ibv *ibv)
 {
@@ -48,13 +48,16 @@ static void fill_mover(struct mrd_ibv *ibv)
         .ack_every = software ? 32 : 8,
         .ack_delay_ns = software ? 1000 * 1000 : 20 * 1000,
         .payload_bytes = ibv->payload_bytes,
-        /* A run on a path is one post: a system call where software does the device's work. */
+        /*
+         * The packets of a quantum are one post: a system call where software does the
+         * device's work.
+         */
         .quantum = software ? 32 : 1,
         .paths = ibv->num_paths,
         .tracker = 2048,
         .cwnd_cap_bytes = 512 << 10,
         .cwnd_start_bytes = 64 << 10,
-        /* Each datagram takes a slot, whatever its size. */
+        /* Counted in slots: each datagram takes one, whatever its size. */
         .rx_buffer_bytes = ibv->port.rx_slots * (ibv->payload_bytes + MRD_IBV_HEADER_ROOM),
         .header_bytes = ibv->port.v4 ? ROCE_V4_BYTES : ROCE_V6_BYTES,
         .copies = false,
@@ -71,7 +74,7 @@ static int set_nonblocking(const struct mrd_ibv *ibv, int fd)
     return -errno;
 }
 
-/* One descriptor that tells of completions and of the device's events. */
+/* Makes one descriptor that is readable for completions and for the device's events. */
 static int open_epoll(struct mrd_ibv *ibv)
 {
     int fds[] = {ibv->channel->fd, ibv->verbs->async_fd};
@@ -96,8 +99,11 @@ static int open_epoll(struct mrd_ibv *ibv)
     return 0;
 }
 
-/* The last acks are still to leave: a queue pair that goes takes what it holds with it. */
-static void let_leave(struct mrd_ibv *ibv)
+/*
+ * Waits up to CLOSE_WAIT_NS until the device has sent what is posted: a queue pair that is
+ * destroyed drops what it holds, and the last acks may be among it.
+ */
+static void wait_for_sends(struct mrd_ibv *ibv)
 {
     uint64_t start_ns = ibv_now_ns(&ibv->base);
 
@@ -119,7 +125,7 @@ static void ibv_close(struct mrd_backend *b)
 {
     struct mrd_ibv *ibv = mrd_ibv_of(b);
 
-    let_leave(ibv);
+    wait_for_sends(ibv);
     if (ibv->epoll_fd >= 0)
         close(ibv->epoll_fd);
     for (uint32_t i = 0; i < ibv->num_qps; i++)
@@ -167,8 +173,8 @@ static struct mrd_backend *ibv_open(const struct mrd_device *device,
 /* -------------------------------------------------------------------- sleep, events */
 
 /*
- * The queues are armed by rx_burst(), under the lock: where they are not yet, this only asks for
- * it, and the caller comes back after another step.
+ * Only rx_burst(), under the lock, may arm the completion queues. While they are not armed this
+ * asks for it and returns at once; the caller makes another turn and comes back.
  */
 static void ibv_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
 {
@@ -185,7 +191,7 @@ static void ibv_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
         return;
     }
     if (gone)
-        fds[0].fd = -1; /* it would tell of its end for ever */
+        fds[0].fd = -1; /* a device that is gone stays readable for ever */
     ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
     if (fds[0].revents)
         atomic_store_explicit(&ibv->woken, true, memory_order_relaxed);
@@ -199,16 +205,16 @@ static int ibv_fd(struct mrd_backend *b)
     return ibv->epoll_fd;
 }
 
-/* A device that is gone reads nothing any more, nor tells of what it read. */
-static void abandon(struct mrd_ibv *ibv)
+/* The device is gone: it reads buffers no more, and no completions will come. */
+static void forget_sends(struct mrd_ibv *ibv)
 {
     for (uint32_t i = 0; i < ibv->num_qps; i++)
         mrd_ibv_tx_forget(ibv, &ibv->qps[i]);
 }
 
 /*
- * Its completions are taken off: its slots may be posted again at once, and the completion queue
- * has room for no more.
+ * Brings a queue pair back after an error, and takes its completions: its slots may be posted again
+ * at once, and the completion queue has no room for both.
  */
 static void revive(struct mrd_ibv *ibv, const struct ibv_qp *qp)
 {
@@ -218,7 +224,9 @@ static void revive(struct mrd_ibv *ibv, const struct ibv_qp *qp)
     mrd_ibv_tx_poll(ibv);
 }
 
-/* What an event of the device means for the application: true, or false: nothing. */
+/*
+ * Translates an event of the device to one for the application, and acts on it. false: none for it.
+ */
 static bool translate(struct mrd_ibv *ibv, const struct ibv_async_event *event,
                       enum mrd_event_type *type)
 {
@@ -230,7 +238,7 @@ static bool translate(struct mrd_ibv *ibv, const struct ibv_async_event *event,
         return event->element.port_num == ibv->port.num;
     case IBV_EVENT_DEVICE_FATAL:
         atomic_store_explicit(&ibv->gone, true, memory_order_relaxed);
-        abandon(ibv);
+        forget_sends(ibv);
         *type = MRD_EVENT_DEVICE_FATAL;
         return true;
     case IBV_EVENT_QP_FATAL:
@@ -259,7 +267,7 @@ static bool ibv_take_event(struct mrd_backend *b, enum mrd_event_type *type)
         mrd_log(MRD_LOG_INFO, "%s: %s", ibv->name, ibv_event_type_str(event.event_type));
         found = translate(ibv, &event, type);
         ibv_ack_async_event(&event);
-        ibv->event_turn = EVENT_TURNS; /* there may be another one */
+        ibv->event_turn = EVENT_TURNS; /* there may be more events: look again at the next call */
     }
     return found;
 }
@@ -272,7 +280,10 @@ static int ibv_reg(struct mrd_backend *b, void *addr, size_t length, int access,
     struct mrd_ibv *ibv = mrd_ibv_of(b);
     int flags = access & MRD_ACCESS_LOCAL_WRITE ? IBV_ACCESS_LOCAL_WRITE : 0;
 
-    /* Nothing is sent from no memory, and what does not gather reads it by itself. */
+    /*
+     * Not needed for an empty region, nor for a device that does not gather: there the
+     * mover copies.
+     */
     if (!length || !ibv->port.gathers)
         return 0;
     errno = 0;

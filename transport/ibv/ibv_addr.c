@@ -2,8 +2,8 @@
 /*
  * Address strings: "<gid>/<qpn>[,<qpn>...]", for example "::ffff:10.0.0.7/17".
  *
- * The first QPN, with the GID, is the peer's address. Those that follow are further QPs of the same
- * context, of use only where pairs of QPs are paths.
+ * The peer's address is its GID and the first QPN. Further QPNs are other QPs of the same context;
+ * they are used only where pairs of QPs are paths.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,8 +14,9 @@
 #include "transport/ibv/ibv.h"
 
 enum {
+    /* The last QPN is that of multicast, 0 and 1 are those of subnet management. */
     QPN_MAX = (1 << 24) - 2
-}; /* the last one is multicast's; 0 and 1 are the subnet's managers' */
+};
 
 bool mrd_ibv_parse_gid(const char *text, union ibv_gid *gid)
 {
@@ -38,7 +39,7 @@ static int malformed(const char *text)
     return -EINVAL;
 }
 
-/* Up to `max` numbers; how many, 0: malformed. */
+/* Parses up to `max` QPNs and returns how many; 0: malformed. */
 static unsigned parse_qpns(const char *text, uint32_t *qpns, unsigned max)
 {
     unsigned n = 0;
@@ -94,7 +95,7 @@ int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_ad
     memcpy(found.ip, gid.raw, sizeof(found.ip));
     *addr = found;
     if (ibv->port.entropy == MRD_IBV_BY_QPAIR) {
-        struct mrd_ibv_remote *remote = mrd_ibv_remote_for(ibv, addr);
+        struct mrd_ibv_remote *remote = mrd_ibv_remote_get(ibv, addr);
 
         for (unsigned i = 1; remote && i < n; i++)
             mrd_ibv_remote_learn(remote, qpns[i]);
@@ -102,7 +103,7 @@ int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_ad
     return 0;
 }
 
-/* The QPNs that may be told besides the first. */
+/* Lists a peer's QPNs, or our own, without the first. Returns how many. */
 static unsigned further_qpns(struct mrd_ibv *ibv, const struct mrd_addr *addr, uint32_t *qpns)
 {
     const struct mrd_ibv_remote *remote;
@@ -135,7 +136,7 @@ int mrd_ibv_format_address(struct mrd_backend *b, const struct mrd_addr *addr, c
 
     int used = snprintf(out, sizeof(out), "%s/%u", gid, addr->port);
 
-    /* 45 characters of the GID, eight times 9 for QPNs: it always fits. */
+    /* It always fits: 45 characters for the GID and 9 for each of MRD_IBV_PAIR_QPS QPNs. */
     for (unsigned i = 0; i < n; i++)
         used += snprintf(out + used, sizeof(out) - (size_t)used, ",%u", qpns[i]);
     if ((size_t)used >= len)

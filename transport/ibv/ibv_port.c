@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which device, port and GID; what the device can do; how many of everything. */
+/*
+ * Chooses device, port, GID and the numbers of paths, slots and queue pairs, by what the device
+ * can do.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +20,11 @@ enum {
     VENDOR_HUAWEI = 0x19e5,
     VENDOR_AMAZON = 0x1d0f,
     VENDOR_RXE = 0xffffff,
-    PART_MLX5_FIRST = 4113, /* Connect-IB; ConnectX-3, by mlx4, and older ones have smaller ids */
+    /* Connect-IB, the first mlx5 device. ConnectX-3 and older ones, of mlx4, have smaller ids. */
+    PART_MLX5_FIRST = 4113,
 };
 
-/* UD needs InfiniBand or RoCE verbs: iWARP has none. */
+/* Does the device have UD queue pairs? iWARP has none. */
 static bool has_ud(const struct ibv_device *device)
 {
     return device->transport_type == IBV_TRANSPORT_IB ||
@@ -56,7 +60,7 @@ static int open_verbs(struct mrd_ibv *ibv)
     for (unsigned i = 0; devices && devices[i]; i++) {
         if (strcmp(ibv_get_device_name(devices[i]), ibv->name) != 0)
             continue;
-        errno = EIO; /* some providers forget it */
+        errno = EIO; /* some providers do not set errno */
         ibv->verbs = ibv_open_device(devices[i]);
         error = ibv->verbs ? 0 : -errno;
     }
@@ -73,7 +77,10 @@ static int open_verbs(struct mrd_ibv *ibv)
 
 /* -------------------------------------------------------------------- GID */
 
-/* RoCEv2 over an IPv4 address, over a routable IPv6 one, over a link-local one; 0: not RoCEv2. */
+/*
+ * Preference of a GID: 3 is RoCEv2 with an IPv4 address, 2 with a routable IPv6 address, 1 with a
+ * link-local one; 0: not RoCEv2.
+ */
 static unsigned gid_rank(const struct ibv_gid_entry *entry)
 {
     if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
@@ -116,7 +123,7 @@ static bool gid_suits(const struct mrd_ibv *ibv, const struct ibv_gid_entry *ent
            (!wanted || memcmp(&entry->gid, wanted, sizeof(*wanted)) == 0);
 }
 
-/* The best RoCEv2 one; `address`: the one with this value. */
+/* Takes the RoCEv2 GID of the highest rank; `address` not NULL: the one with this value. */
 static int gid_by_rank(struct mrd_ibv *ibv, const char *address)
 {
     static const struct ibv_gid_entry none;
@@ -158,13 +165,16 @@ static int choose_gid(struct mrd_ibv *ibv, const struct mrd_context_attr *attr, 
 {
     if (attr->gid_index || (attr->comp_mask & MRD_CONTEXT_ATTR_GID_INDEX))
         return gid_by_index(ibv, attr->gid_index, roce);
-    /* Elsewhere the first GID is the only one. */
+    /* On other link layers the first GID is the only one. */
     return roce ? gid_by_rank(ibv, attr->address) : gid_by_index(ibv, 0, false);
 }
 
 /* -------------------------------------------------------------------- port */
 
-/* " of interface ens1", as far as the GID tells; ours to be printed once. */
+/*
+ * The interface's name behind a blank, as in " ens1", for the end of a sentence; "" if it
+ * is unknown.
+ */
 static const char *interface_of(const struct mrd_ibv *ibv, char *text, size_t len)
 {
     struct ibv_gid_entry entry;
@@ -202,7 +212,10 @@ static int check_port(const struct mrd_ibv *ibv, const struct ibv_port_attr *att
     return 0;
 }
 
-/* IBTA: the encodings of a link's width and of a lane's speed, in tenths of a Gb/s. */
+/*
+ * The link's rate in bits per second, by the IBTA's codes of its width and of a lane's speed, here
+ * in tenths of Gb/s. 0: unknown.
+ */
 static uint64_t link_bps(const struct ibv_port_attr *attr)
 {
     static const struct {
@@ -236,7 +249,7 @@ static int query_port(struct mrd_ibv *ibv, const struct mrd_context_attr *attr,
         mrd_error_set("port %u of %s cannot be asked: %s", port->num, ibv->name, strerror(errno));
         return -EIO;
     }
-    port->mtu = 128u << found.active_mtu; /* enum ibv_mtu: 1 is 256 bytes */
+    port->mtu = 128u << found.active_mtu; /* enum ibv_mtu: 1 means 256 bytes */
     if (limits->vendor_id != VENDOR_RXE)
         port->link_bps = link_bps(&found);
 
@@ -248,8 +261,9 @@ static int query_port(struct mrd_ibv *ibv, const struct mrd_context_attr *attr,
 /* -------------------------------------------------------------------- habits and sizes */
 
 /*
- * mlx5 and hns make the source port of the AH's flow label; rdma_rxe, irdma, bnxt_re and mlx4 take
- * the local QPN. Devices that nobody looked at are taken for these: several QPs hurt nowhere.
+ * What the device derives the UDP source port from. mlx5 and hns: the flow label of the AH;
+ * rdma_rxe, irdma, bnxt_re and mlx4: the local QPN. Unknown devices are treated like these: several
+ * QPs do no harm.
  */
 static enum mrd_ibv_entropy entropy_of(const struct ibv_device_attr *limits)
 {
@@ -351,7 +365,7 @@ static int choose_paths(struct mrd_ibv *ibv, const struct mrd_context_attr *attr
     return 0;
 }
 
-/* EFA's receives do not say who sent them: there is no GRH, and no way to answer. */
+/* EFA delivers no GRH with a datagram, so its sender is unknown and cannot be answered. */
 static int check_vendor(const struct mrd_ibv *ibv, const struct ibv_device_attr *limits)
 {
     if (limits->vendor_id != VENDOR_AMAZON)

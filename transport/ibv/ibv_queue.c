@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory, completion queues, the shared receive queue, and queue pairs: made, brought back after an
- * error, ended.
+ * Packet memory, completion queues, the shared receive queue and queue pairs: creates them, brings
+ * queue pairs back after an error, destroys all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static int slots_init(struct mrd_ibv *ibv)
 
 /* -------------------------------------------------------------------- queue pairs */
 
-static int to_rts(struct ibv_qp *qp, uint8_t port)
+static int bring_to_rts(struct ibv_qp *qp, uint8_t port)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = port, .qkey = MRD_IBV_QKEY};
     int error =
@@ -101,7 +101,10 @@ static int to_rts(struct ibv_qp *qp, uint8_t port)
     return error;
 }
 
-/* Devices differ in what they take inline: less is better than no queue pair. */
+/*
+ * Creates a queue pair. Devices differ in how many bytes they take inline: asks for fewer if the
+ * device refuses.
+ */
 static struct ibv_qp *create_qp(struct mrd_ibv *ibv, uint32_t *max_inline)
 {
     static const uint32_t inline_bytes[] = {MRD_IBV_INLINE_BYTES, MRD_IBV_INLINE_BYTES / 2, 0};
@@ -138,7 +141,7 @@ int mrd_ibv_qp_add(struct mrd_ibv *ibv)
     q->qp = create_qp(ibv, &q->max_inline);
     if (!q->qp)
         return failed(ibv, "a queue pair");
-    errno = to_rts(q->qp, ibv->port.num);
+    errno = bring_to_rts(q->qp, ibv->port.num);
     if (errno) {
         int error = -errno;
 
@@ -162,7 +165,7 @@ void mrd_ibv_qp_revive(struct mrd_ibv *ibv, uint32_t index)
     if (!ibv->srq)
         mrd_ibv_rx_forget(ibv, index);
     if (!error)
-        error = to_rts(q->qp, ibv->port.num);
+        error = bring_to_rts(q->qp, ibv->port.num);
     q->dead = error != 0;
     if (error)
         mrd_log(MRD_LOG_ERROR, "%s: queue pair %u cannot be brought back: %s", ibv->name,
@@ -173,7 +176,10 @@ void mrd_ibv_qp_revive(struct mrd_ibv *ibv, uint32_t index)
 
 /* -------------------------------------------------------------------- all */
 
-/* Where flow labels or pairs make the paths, fewer queue pairs than paths do. */
+/*
+ * Queue pairs at open: one for each path, or fewer where flow labels or pairs of QPs make
+ * the paths.
+ */
 static uint32_t qps_at_start(const struct mrd_ibv *ibv)
 {
     uint32_t qps = ibv->num_paths;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address handles: made when a path to a GID is first taken, kept while there is room.
+ * Address handles: made when a path to a GID is first used, kept while there is room.
  *
- * Making one asks the kernel, which may have to resolve an Ethernet address, so a GID that failed
- * is left alone for a while. Handles go with the longest unused entry, but never while a datagram
- * posted with one is at the device.
+ * To make one the kernel may have to resolve an Ethernet address, so after a failure the next try
+ * waits for RETRY_NS. Handles are destroyed with the entry that was unused for longest, but never
+ * while a datagram that uses one is at the device.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,9 +13,10 @@
 #include "transport/ibv/ibv.h"
 
 enum {
-    PORT_BITS = 14,                /* of a source port, that the flow label decides */
-    LABELS = (1 << PORT_BITS) - 1, /* nonzero ones that differ in these bits */
-    LABEL_STRIDE = 5077,           /* prime to LABELS: neighbours differ in many bits */
+    PORT_BITS = 14,                /* bits of a source port that the flow label decides */
+    LABELS = (1 << PORT_BITS) - 1, /* nonzero flow labels that differ in these bits */
+    /* Coprime to LABELS, so that labels of neighbouring paths differ in many bits. */
+    LABEL_STRIDE = 5077,
 };
 #define RETRY_NS 100000000ull
 
@@ -35,7 +36,7 @@ int mrd_ibv_remotes_init(struct mrd_ibv *ibv, uint32_t max)
     return -ENOMEM;
 }
 
-static void remote_free(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote)
+static void free_remote(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote)
 {
     for (uint32_t i = 0; i < ibv->remotes.num_ahs; i++)
         if (remote->ah[i])
@@ -53,12 +54,12 @@ void mrd_ibv_remotes_fini(struct mrd_ibv *ibv)
     if (!ibv->remotes.hash.bucket)
         return;
     while ((n = mrd_list_first(&ibv->remotes.used)))
-        remote_free(ibv, mrd_container_of(n, struct mrd_ibv_remote, used));
+        free_remote(ibv, mrd_container_of(n, struct mrd_ibv_remote, used));
     free(ibv->remotes.hash.bucket);
     ibv->remotes.hash.bucket = NULL;
 }
 
-/* Handles lead to a GID; only where QPNs are learnt is a peer more than that. */
+/* The key of an address: its GID, and its QPN only where entries hold QPNs. */
 static void key_of(const struct mrd_ibv *ibv, const struct mrd_addr *addr, struct mrd_addr *key)
 {
     *key = *addr;
@@ -106,13 +107,13 @@ static bool make_room(struct mrd_ibv *ibv)
 
         if (remote->num_posted)
             continue;
-        remote_free(ibv, remote);
+        free_remote(ibv, remote);
         return true;
     }
     return false;
 }
 
-struct mrd_ibv_remote *mrd_ibv_remote_for(struct mrd_ibv *ibv, const struct mrd_addr *addr)
+struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr)
 {
     struct mrd_ibv_remotes *r = &ibv->remotes;
     struct mrd_ibv_remote *remote;
@@ -153,7 +154,8 @@ uint32_t mrd_ibv_flow_label(const struct mrd_ibv *ibv, uint32_t path)
     return 1 + (ibv->label_base + path * LABEL_STRIDE) % LABELS;
 }
 
-struct ibv_ah *mrd_ibv_remote_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote, uint32_t path)
+struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote,
+                                     uint32_t path)
 {
     uint32_t index = ibv->port.entropy == MRD_IBV_BY_AH ? path : 0;
     struct ibv_ah_attr attr = {
@@ -192,15 +194,15 @@ int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
                       ibv->port.v4 ? "IPv4" : "IPv6");
         return -EHOSTUNREACH;
     }
-    remote = mrd_ibv_remote_for(ibv, to);
+    remote = mrd_ibv_remote_get(ibv, to);
     if (!remote) {
         mrd_error_set("no room for an address handle to %s: all %u are in use", text,
                       ibv->remotes.max);
         return -ENOMEM;
     }
-    /* Whoever asks for a handle has waited long enough since the last try. */
+    /* The user asks for a handle: try now, even if the last try failed a moment ago. */
     remote->failed_ns = 0;
-    if (!mrd_ibv_remote_ah(ibv, remote, 0)) {
+    if (!mrd_ibv_remote_get_ah(ibv, remote, 0)) {
         mrd_error_set("%s has no way to %s: %s", ibv->name, text, strerror(errno));
         return -EHOSTUNREACH;
     }

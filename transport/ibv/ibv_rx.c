@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving: datagrams are read where the device put them, and their slots posted again when the
- * engine is done.
+ * Receiving: the engine reads datagrams where the device put them. Their slots are posted again
+ * when it has returned them.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,11 +11,12 @@
 
 enum {
     POST_MAX = 64,
-    IDLE_FEW = 8,  /* slots: posted when nothing else is to be done, or with others */
-    REPLY_AT = 29, /* of our header: 24 bits */
+    IDLE_FEW = 8, /* fewer idle slots wait to be posted until there is nothing else to do */
+    /* Where our header has the QPN to which peers answer: 24 bits, see core/WIRE.md. */
+    REPLY_AT = 29,
     /*
-     * Where the lower header lies in the 40 bytes: an IPv4 one, right-aligned, or the GRH, which is
-     * an IPv6 one.
+     * Where the IP header is in the 40 bytes before a datagram. An IPv4 header is at their end; the
+     * GRH of IPv6 fills them.
      */
     V4_AT = 20,
     V4_TOS_AT = V4_AT + 1,
@@ -30,8 +31,8 @@ static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
 }
 
 /*
- * Without a shared receive queue, packets arrive at the first queue pair, or where pairs are paths
- * at all of them.
+ * The queue pair whose receive queue a slot belongs to. Without a shared receive queue, packets
+ * arrive at the first queue pair only; where pairs are paths, at all.
  */
 static uint32_t home_of(const struct mrd_ibv *ibv, uint32_t index)
 {
@@ -46,7 +47,10 @@ static int post_list(struct mrd_ibv *ibv, uint32_t home, struct ibv_recv_wr *wr,
     return ibv_post_recv(ibv->qps[home].qp, wr, bad);
 }
 
-/* Post the last idle slots that share a queue; false: the device does not take all of them now. */
+/*
+ * Posts idle slots, from the end of rx_idle, that belong to one queue. false: the device did not
+ * take all of them.
+ */
 static bool post_some(struct mrd_ibv *ibv)
 {
     struct ibv_recv_wr wr[POST_MAX], *bad = NULL;
@@ -81,7 +85,7 @@ static bool post_some(struct mrd_ibv *ibv)
     return posted == n;
 }
 
-/* What the device does not take now stays idle until the next time. */
+/* What the device does not take stays idle until the next call. */
 void mrd_ibv_rx_post(struct mrd_ibv *ibv)
 {
     while (ibv->rx_num_idle && post_some(ibv))
@@ -114,11 +118,15 @@ static void read_lower_header(const struct mrd_ibv *ibv, const uint8_t *grh,
         p->ecn = grh[V4_TOS_AT] & 3;
     } else {
         memcpy(p->from.ip, grh + V6_SOURCE_AT, 16);
-        p->ecn = (grh[1] >> 4) & 3; /* version, traffic class, flow label */
+        /* After 4 bits of version: the traffic class, whose low bits are ECN. */
+        p->ecn = (grh[1] >> 4) & 3;
     }
 }
 
-/* Where pairs of QPs are paths: a peer's further QPNs, told by those that its packets come from. */
+/*
+ * Learns a peer's further QPNs from the packets that come from them. Used where pairs of QPs
+ * are paths.
+ */
 static void learn_qpn(struct mrd_ibv *ibv, const struct mrd_rx_packet *p)
 {
     struct mrd_addr addr = p->from;
@@ -138,7 +146,7 @@ static void learn_qpn(struct mrd_ibv *ibv, const struct mrd_rx_packet *p)
         mrd_ibv_remote_learn(remote, p->from.port);
 }
 
-/* A completion's datagram into *p; false: it is none for the engine. */
+/* Fills *p with a completion's datagram; false: there is none for the engine. */
 static bool take(struct mrd_ibv *ibv, const struct ibv_wc *wc, struct mrd_rx_packet *p)
 {
     const uint8_t *data = ibv->memory + (size_t)ibv->rx_stride * (uint32_t)wc->wr_id;
@@ -173,7 +181,7 @@ static unsigned poll_once(struct mrd_ibv *ibv, struct mrd_rx_packet *packets, un
         uint32_t index = (uint32_t)wc[i].wr_id;
 
         if (wc[i].wr_id != wr_id_of(ibv, index))
-            continue; /* of before its queue pair was reset */
+            continue; /* from before its queue pair was reset */
         n += take(ibv, &wc[i], &packets[n]);
         retire(ibv, index);
     }
@@ -191,7 +199,10 @@ static void drain_events(struct mrd_ibv *ibv)
         ibv_ack_cq_events(cq, 1);
 }
 
-/* Ask for an event of the next completion, then look again: one may have come in between. */
+/*
+ * Arms the completion queues: the next completion raises an event. Then polls again, since one may
+ * have come before. Returns the number of packets received.
+ */
 static unsigned arm(struct mrd_ibv *ibv, struct mrd_rx_packet *packets, unsigned max, bool *more)
 {
     unsigned n;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending: packets that follow one another on a queue pair are posted together.
+ * Sending: consecutive packets of one queue pair are posted together.
  *
- * The header is copied into a slot of ours, or goes inline; payload in the user's memory is read by
- * the device where it lies. A slot is free again once a completion of its queue pair, its own or a
- * later one, has come and its cookie was told.
+ * The header is copied into our memory, or goes inline; the device reads payload where it lies in
+ * the user's memory. A slot is free again when a completion of its queue pair, its own or a later
+ * one, has come and its cookie was reported.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { RUN_MAX = 64, POLL_MAX = 64 };
 
 /* -------------------------------------------------------------------- slots */
 
-static uint32_t slot_take(struct mrd_ibv *ibv)
+static uint32_t take_slot(struct mrd_ibv *ibv)
 {
     uint32_t index = ibv->tx_free;
 
@@ -25,21 +25,24 @@ static uint32_t slot_take(struct mrd_ibv *ibv)
     return index;
 }
 
-static void slot_free(struct mrd_ibv *ibv, uint32_t index)
+static void free_slot(struct mrd_ibv *ibv, uint32_t index)
 {
     ibv->tx_slots[index].next = ibv->tx_free;
     ibv->tx_free = index;
     ibv->tx_num_free++;
 }
 
-/* The device no longer reads the packet: its cookie waits to be told. */
-static void slot_done(struct mrd_ibv *ibv, uint32_t index)
+/*
+ * The device no longer reads the packet: frees its slot or, if it has a cookie, queues it
+ * for tx_reap().
+ */
+static void finish_slot(struct mrd_ibv *ibv, uint32_t index)
 {
     struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
 
     slot->generation++;
     if (slot->cookie == MRD_TX_COOKIE_NONE) {
-        slot_free(ibv, index);
+        free_slot(ibv, index);
         return;
     }
     slot->next = ibv->tx_done;
@@ -47,7 +50,7 @@ static void slot_done(struct mrd_ibv *ibv, uint32_t index)
     atomic_store_explicit(&ibv->done_waits, true, memory_order_relaxed);
 }
 
-static uint32_t pop(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
+static uint32_t pop_posted(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
 {
     uint32_t index = q->head;
     struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
@@ -56,11 +59,11 @@ static uint32_t pop(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
     q->num_posted--;
     q->num_signaled -= slot->signaled;
     slot->remote->num_posted--;
-    slot_done(ibv, index);
+    finish_slot(ibv, index);
     return index;
 }
 
-static void push(struct mrd_ibv *ibv, struct mrd_ibv_qp *q, uint32_t index)
+static void push_posted(struct mrd_ibv *ibv, struct mrd_ibv_qp *q, uint32_t index)
 {
     struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
 
@@ -78,7 +81,7 @@ static void push(struct mrd_ibv *ibv, struct mrd_ibv_qp *q, uint32_t index)
 void mrd_ibv_tx_forget(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
 {
     while (q->head != MRD_IBV_NONE)
-        pop(ibv, q);
+        pop_posted(ibv, q);
 }
 
 /* -------------------------------------------------------------------- completions */
@@ -89,8 +92,9 @@ static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
 }
 
 /*
- * A post that failed half-way leaves packets at the end of the queue that no completion was asked
- * for. Where no other is to come, nothing would ever tell of their end.
+ * Revives a queue pair that has packets posted but no completion to come. A post that fails
+ * half-way leaves such packets at the end of the queue, if completions were asked for only of
+ * later ones.
  */
 static void revive_mute(struct mrd_ibv *ibv, uint32_t qp)
 {
@@ -101,7 +105,7 @@ static void revive_mute(struct mrd_ibv *ibv, uint32_t qp)
 }
 
 /*
- * Completions of a queue pair come in the order of posting: all before this one are done as well.
+ * Handles a completion: its packet and all that were posted before it on the queue pair are done.
  */
 static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
 {
@@ -109,8 +113,8 @@ static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
     uint32_t qp = ibv->tx_slots[index].qp;
 
     if (wc->wr_id != wr_id_of(ibv, index))
-        return; /* of before the queue pair was reset */
-    while (pop(ibv, &ibv->qps[qp]) != index)
+        return; /* from before the queue pair was reset */
+    while (pop_posted(ibv, &ibv->qps[qp]) != index)
         ;
     if (wc->status == IBV_WC_SUCCESS) {
         revive_mute(ibv, qp);
@@ -145,7 +149,7 @@ unsigned mrd_ibv_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max)
 
         ibv->tx_done = ibv->tx_slots[index].next;
         cookies[n++] = ibv->tx_slots[index].cookie;
-        slot_free(ibv, index);
+        free_slot(ibv, index);
     }
     if (ibv->tx_done == MRD_IBV_NONE)
         atomic_store_explicit(&ibv->done_waits, false, memory_order_relaxed);
@@ -154,7 +158,7 @@ unsigned mrd_ibv_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max)
 
 /* -------------------------------------------------------------------- posting */
 
-/* Work requests that are built, of one queue pair, and the packets that they are of. */
+/* Work requests for one queue pair, built but not posted. */
 struct run {
     struct ibv_send_wr wr[RUN_MAX];
     struct ibv_sge sge[RUN_MAX][MRD_IBV_PIECES];
@@ -166,7 +170,10 @@ static uint32_t qp_of(const struct mrd_ibv *ibv, uint32_t path)
     return ibv->port.entropy == MRD_IBV_BY_AH ? 0 : path % ibv->num_qps;
 }
 
-/* With pairs, paths that share a queue pair here go to different ones there. */
+/*
+ * The QPN that a packet goes to. Where pairs of QPs are paths, those that share a queue pair here
+ * go to different ones there.
+ */
 static uint32_t remote_qpn(const struct mrd_ibv *ibv, const struct mrd_ibv_remote *remote,
                            const struct mrd_tx_packet *p)
 {
@@ -184,7 +191,7 @@ static void build(struct mrd_ibv *ibv, uint32_t qp, struct mrd_ibv_remote *remot
                   struct ibv_ah *ah, const struct mrd_tx_packet *p, struct run *run)
 {
     struct mrd_ibv_qp *q = &ibv->qps[qp];
-    uint32_t index = slot_take(ibv);
+    uint32_t index = take_slot(ibv);
     struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
     struct ibv_send_wr *wr = &run->wr[run->num];
     struct ibv_sge *sge = run->sge[run->num];
@@ -225,7 +232,9 @@ static void build(struct mrd_ibv *ibv, uint32_t qp, struct mrd_ibv_remote *remot
     run->num++;
 }
 
-/* The device asks for a completion only here and there: each costs it a write and us a look. */
+/*
+ * Asks for completions of a few of the requests only: each costs the device a write and us a poll.
+ */
 static void ask_completions(struct mrd_ibv *ibv, struct run *run)
 {
     for (unsigned i = 0; i < run->num; i++) {
@@ -245,8 +254,8 @@ static void log_error(struct mrd_ibv *ibv, int error)
 }
 
 /*
- * Post a run: how many of its packets are dealt with, posted or, if the device will never take one,
- * dropped. A full queue leaves the rest to the next time.
+ * Posts a run. Returns how many of its packets were taken: posted, or dropped if the device will
+ * never take them. If the queue is full, the rest is offered again.
  */
 static unsigned post(struct mrd_ibv *ibv, uint32_t qp, struct run *run)
 {
@@ -260,30 +269,30 @@ static unsigned post(struct mrd_ibv *ibv, uint32_t qp, struct run *run)
     if (error)
         posted = bad ? (unsigned)(bad - run->wr) : 0;
     for (unsigned i = 0; i < posted; i++)
-        push(ibv, q, (uint32_t)run->wr[i].wr_id);
+        push_posted(ibv, q, (uint32_t)run->wr[i].wr_id);
     taken = posted;
     if (!error)
         return taken;
     if (error != ENOMEM && error != EAGAIN) {
         log_error(ibv, error);
-        slot_done(ibv, (uint32_t)run->wr[taken++].wr_id);
+        finish_slot(ibv, (uint32_t)run->wr[taken++].wr_id);
     }
     revive_mute(ibv, qp);
     for (unsigned i = taken; i < run->num; i++)
-        slot_free(ibv, (uint32_t)run->wr[i].wr_id);
+        free_slot(ibv, (uint32_t)run->wr[i].wr_id);
     return taken;
 }
 
-/* A packet that cannot be sent: lost, but a cookie must be told. */
+/* Drops a packet that cannot be sent; its cookie must be reported nevertheless. */
 static void drop(struct mrd_ibv *ibv, const struct mrd_tx_packet *p)
 {
     if (p->cookie == MRD_TX_COOKIE_NONE)
         return;
 
-    uint32_t index = slot_take(ibv);
+    uint32_t index = take_slot(ibv);
 
     ibv->tx_slots[index].cookie = p->cookie;
-    slot_done(ibv, index);
+    finish_slot(ibv, index);
 }
 
 static bool has_room(const struct mrd_ibv *ibv, const struct mrd_ibv_qp *q, unsigned more)
@@ -291,7 +300,10 @@ static bool has_room(const struct mrd_ibv *ibv, const struct mrd_ibv_qp *q, unsi
     return ibv->tx_num_free > 0 && q->num_posted + more < ibv->port.qp_depth;
 }
 
-/* From the first packets, those of one queue pair: how many are dealt with, 0: no room. */
+/*
+ * Sends the first packets as far as they are of one queue pair. Returns the number taken; 0:
+ * no room.
+ */
 static unsigned send_run(struct mrd_ibv *ibv, const struct mrd_tx_packet *packets, unsigned n)
 {
     uint32_t qp = qp_of(ibv, packets[0].path);
@@ -308,14 +320,14 @@ static unsigned send_run(struct mrd_ibv *ibv, const struct mrd_tx_packet *packet
         if (!has_room(ibv, q, run.num))
             break;
         if (!q->dead && !ibv->gone)
-            remote = mrd_ibv_remote_for(ibv, &packets[i].to);
+            remote = mrd_ibv_remote_get(ibv, &packets[i].to);
         if (remote)
-            ah = mrd_ibv_remote_ah(ibv, remote, packets[i].path);
+            ah = mrd_ibv_remote_get_ah(ibv, remote, packets[i].path);
         if (ah) {
             build(ibv, qp, remote, ah, &packets[i], &run);
             continue;
         }
-        /* What was built goes first: packets are taken from the front. */
+        /* Post first what was built: packets must be taken in order. */
         if (run.num)
             break;
         drop(ibv, &packets[i]);
