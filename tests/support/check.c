@@ -31,10 +31,7 @@ uint64_t test_seed(void)
     int is_given;
     uint64_t seed = test_seed_or(SEED_DEFAULT, &is_given);
 
-    /*
-     * cmocka's own assertions know no seed: what ctest shows of a failed test has to have
-     * it already.
-     */
+    /* Assertions of cmocka print no seed: print it before any can fail. */
     if (!told++)
         fprintf(stderr, "MRD_TEST_SEED=%" PRIu64 "\n", seed);
     return seed;

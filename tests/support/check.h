@@ -16,11 +16,14 @@
 #define MSEC_NS 1000000ull
 #define SEC_NS  1000000000ull
 
-/* MRD_TEST_SEED, else `fallback` of the test. */
+/* The seed in MRD_TEST_SEED; `fallback` if it is unset. */
 uint64_t test_seed_or(uint64_t fallback, int *is_given);
-/* MRD_TEST_SEED, else a fixed number. A test that fails prints it. */
+/*
+ * The seed in MRD_TEST_SEED; a fixed number if it is unset. Prints it once, for the case
+ * of failure.
+ */
 uint64_t test_seed(void);
-/* Fail the running test, naming the seed that repeats it. */
+/* Fails the running test with a message and the seed that repeats it. */
 _Noreturn void test_fail(uint64_t seed, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

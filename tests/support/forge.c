@@ -8,7 +8,7 @@
 enum {
     EXCHANGE_BYTES = 100,
     BAIT_BYTES = 1 << 20,
-    MEMORY_SLACK = 1 << 16, /* behind what the world handed out */
+    MEMORY_SLACK = 1 << 16, /* also compared: memory beyond what the world handed out */
 };
 
 /* ----------------------------------------------------------------------------------------- tape */
@@ -152,7 +152,7 @@ static uint32_t incarnation_of(const struct forge_tape *tape, uint32_t host)
 
         if (tape->packets[i].from == host) {
             head = forge_head(&tape->packets[i]);
-            /* A reset speaks in the name of the life that was asked. */
+            /* A reset carries the incarnation that was asked for, which may be an earlier one. */
             if (head.type != MRD_WIRE_RESET)
                 return head.src_inc;
         }

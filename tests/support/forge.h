@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading, losing, altering and forging packets of a simulated world.
+ * Records, loses, alters and forges the packets of a simulated world.
  *
- * forge_begin() makes a world with a tape: it records every datagram, loses those of a cut
- * direction, and lets `edit` look first. forge_find() reads the tape. forge_as() is a header that
- * goes on in a host's space; forge_data(), forge_ack() and forge_bare() make packets of headers;
- * forge_inject() delivers them. forge_look() before and forge_expect() after say what a packet
- * changed: nothing but the counters named.
+ * forge_begin() makes a world with a tape. The tape records every datagram, drops those of a cut
+ * direction, and lets `edit` change the others. forge_find() reads the tape. forge_as() makes a
+ * header that continues a host's space; forge_data(), forge_ack() and forge_bare() make packets of
+ * headers; forge_inject() delivers them. forge_look() before and forge_expect() after a packet
+ * check that it changed nothing but the named counters.
  */
 #ifndef MRD_TESTS_SUPPORT_FORGE_H
 #define MRD_TESTS_SUPPORT_FORGE_H
@@ -26,31 +26,34 @@ struct forge_packet {
 
 struct forge_tape {
     struct sim_world *w;
-    struct forge_packet *packets; /* in the order sent, lost ones too */
+    struct forge_packet *packets; /* in the order sent, dropped ones included; owned */
     uint32_t num, cap;
-    bool cut[SIM_HOSTS_MAX][SIM_HOSTS_MAX]; /* [from][to]: lose all */
-    /* May change the datagram or drop it; NULL: none. The tape holds what it was before. */
+    bool cut[SIM_HOSTS_MAX][SIM_HOSTS_MAX]; /* [from][to]: drop all */
+    /* May change or drop a datagram; NULL: none. The tape holds the datagram as it was before. */
     enum mrd_sim_verdict (*edit)(void *arg, struct mrd_sim_datagram *datagram);
     void *arg;
 };
 
-/* A world with a tape; forge_end() takes the tape off and destroys the world. */
+/* Makes a world with a tape; forge_end() takes the tape off and destroys the world. */
 struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options);
 void forge_end(struct forge_tape *tape);
-/* One small message, which must succeed. */
+/* Sends one small message, which must succeed. */
 void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to);
-/* Hosts 0 and 1 know each other, host 2 nobody; host 1 has a receive that nothing may take. */
+/*
+ * Makes a world of three hosts: 0 and 1 have exchanged messages, 2 has not. Host 1 has a receive
+ * that no message may take.
+ */
 struct sim_world *forge_acquainted(struct forge_tape *tape);
-/* A receive that nothing but a message executed twice would take; its index. */
+/* Posts a receive that only a message which is executed twice would take. Returns its index. */
 uint32_t forge_bait(struct sim_world *w, uint32_t host);
-/* The message ended because its peer could not be reached, or forgot it. */
+/* Asserts that the message failed because its peer was unreachable, or had forgotten the sender. */
 void forge_expect_failed(const struct sim_world *w, uint32_t message);
-/* Lose all between two hosts, both ways, or stop doing so. */
+/* Drops everything between two hosts, both ways, or stops doing so. */
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut);
 
-/* Packets from -> to of that type on the tape. */
+/* Number of packets from -> to of that type on the tape. */
 uint32_t forge_count(const struct forge_tape *tape, uint32_t from, uint32_t to, uint8_t type);
-/* The index'th of them; -1: the last. There must be one. */
+/* The packet number `index` of these; -1: the last. Fails the test if there is none. */
 const struct forge_packet *forge_find(const struct forge_tape *tape, uint32_t from, uint32_t to,
                                       uint8_t type, int index);
 struct mrd_wire_head forge_head(const struct forge_packet *packet);
@@ -58,34 +61,34 @@ struct mrd_wire_head forge_head(const struct forge_packet *packet);
 bool forge_part(const struct forge_packet *packet, struct mrd_wire_part *part);
 
 /*
- * DATA of the space that `from` last used to `to`, with the PSN that follows, no flags, and
+ * A header for DATA in the space that `from` last used to `to`: with the next PSN, no flags, and
  * `to`'s incarnation.
  */
 struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint32_t to);
-/* The SEND part that QP 0 of `to` would take. */
+/* A SEND part that QP 0 of `to` would accept. */
 struct mrd_wire_part forge_send_part(const struct sim_world *w, uint32_t to, uint16_t len);
 
 /*
- * Each fills buf, of FORGE_BYTES_MAX, and returns the packet's length. Checks hold. part: NULL
- * for none.
+ * Each writes a packet with correct checks to buf[FORGE_BYTES_MAX], and returns its length in
+ * bytes. `part` may be NULL.
  */
 uint32_t forge_data(uint8_t *buf, const struct mrd_wire_head *head,
                     const struct mrd_wire_part *part, const uint8_t *payload);
 uint32_t forge_ack(uint8_t *buf, const struct mrd_wire_head *head, const struct mrd_wire_ack *ack);
 uint32_t forge_bare(uint8_t *buf, const struct mrd_wire_head *head); /* reset, challenge */
-/* The header's check anew after a change of its bytes. */
+/* Computes the header's check anew, after a change of the header's bytes. */
 void forge_reseal(uint8_t *data);
 
-/* Random bytes. */
+/* Fills buf with random bytes. */
 void forge_garbage(struct mrd_rng *rng, uint8_t *buf, uint32_t len);
-/* Packets of a host that could not even be read. */
+/* Number of packets that a host dropped because it could not parse them. */
 uint64_t forge_drops(struct sim_world *w, uint32_t host);
 
-/* Arrives at once: as soon as time moves. */
+/* Delivers a packet at the present virtual time, so as soon as time moves. */
 void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *data, uint32_t len);
 void forge_replay(struct sim_world *w, const struct forge_packet *packet);
 
-/* All of a host that a packet could change. */
+/* What a packet could change of a host. */
 struct forge_state {
     struct mrd_counter counters[FORGE_COUNTERS_MAX];
     int num_counters;
@@ -101,7 +104,7 @@ struct forge_rise {
 void forge_look(struct sim_world *w, uint32_t host, struct forge_state *state);
 /*
  * Fails the test unless these counters rose by so much since `before`, and nothing else changed.
- * Acks and bytes sent do not count: a duplicate is acked.
+ * Counters of acks and bytes sent may rise: duplicates are acked.
  */
 void forge_expect(struct sim_world *w, uint32_t host, const struct forge_state *before,
                   const struct forge_rise *rises);

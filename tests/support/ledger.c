@@ -6,7 +6,7 @@
 
 #include "tests/support/check.h"
 
-/* In the upper half of each wr_id, so that a stray number is not taken for one. */
+/* Added to each wr_id, so that a wrong number is not taken for one. */
 static const uint64_t tag = 0x1ed9e700000000;
 
 void ledger_init(struct ledger *ledger, uint64_t seed)

@@ -34,7 +34,7 @@ static size_t first_difference(const uint8_t *buf, const uint8_t *word, size_t l
     return len;
 }
 
-/* blank -1: none is allowed. */
+/* `blank`: a value that each byte may have instead; -1: none. */
 static size_t mismatch(const uint8_t *buf, size_t len, uint64_t seed, uint64_t message, int blank)
 {
     struct mrd_rng rng = rng_of(seed, message);

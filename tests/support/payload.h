@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes of a message, from (seed, message) alone: any receiver can tell what a message should hold.
+ * The bytes of a message follow from (seed, message) alone, so a receiver knows what it
+ * should hold.
  */
 #ifndef MRD_TESTS_SUPPORT_PAYLOAD_H
 #define MRD_TESTS_SUPPORT_PAYLOAD_H
@@ -10,9 +11,9 @@
 #include <stdint.h>
 
 void payload_fill(uint8_t *buf, size_t len, uint64_t seed, uint64_t message);
-/* The first byte that is not what it should be; len: all are right. */
+/* Index of the first wrong byte; len: all are right. */
 size_t payload_mismatch(const uint8_t *buf, size_t len, uint64_t seed, uint64_t message);
-/* Likewise, where a byte may also still be `blank`: a message that came in part. */
+/* The same for a message of which only parts may have arrived: a byte may also be `blank`. */
 size_t payload_mismatch_partial(const uint8_t *buf, size_t len, uint64_t seed, uint64_t message,
                                 uint8_t blank);
 /* Are all bytes `value`? */

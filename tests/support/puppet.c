@@ -14,7 +14,7 @@ struct puppet *puppet_create(void)
     p->w = sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     p->incarnation = 0x5eed1234;
     p->epoch = 7;
-    sim_close(p->w, PUPPET); /* what the target answers goes nowhere but to the tap */
+    sim_close(p->w, PUPPET); /* only the tap gets the target's answers */
     p->tap = wiretap_open(p->w);
 
     struct sim_node *node = &p->w->node[TARGET];

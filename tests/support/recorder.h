@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A context without an engine, for tests of the simulator: it records what its host receives.
+ * A context without an engine, for tests of the simulator: it records the packets that its
+ * host receives.
  *
- * recorder_pair_create(); recorder_send() or the mover's own ops; mrd_sim_run_until(); look
- * at host[1].arrivals.
+ * recorder_pair_create(); recorder_send() or the mover's own ops; mrd_sim_run_until(); then
+ * read host[1].arrivals.
  */
 #ifndef MRD_TESTS_SUPPORT_RECORDER_H
 #define MRD_TESTS_SUPPORT_RECORDER_H
@@ -15,19 +16,19 @@ enum { ARRIVALS_MAX = 4096, PACKET_BYTES = 1000, WIRE_BYTES = PACKET_BYTES + 66,
 
 struct arrival {
     uint64_t at_ns;
-    uint64_t hash; /* of all bytes that were staged */
+    uint64_t hash; /* of the bytes at `data`, without those placed */
     uint32_t len, from;
     uint8_t ecn, placed;
     uint8_t data[64]; /* the first bytes */
 };
 
-/* A context that takes what comes and sends nothing by itself. */
+/* Receives everything, sends nothing by itself. */
 struct recorder {
     struct mrd_sim *sim;
     struct mrd_backend *b;
     struct arrival arrivals[ARRIVALS_MAX];
     unsigned num_arrivals, turns;
-    uint64_t deadline_ns; /* of its own clock */
+    uint64_t deadline_ns; /* when to be called next, by the host's clock */
     uint64_t turn_at_ns;  /* virtual time of the last turn */
     uint64_t cookies[64];
     unsigned num_cookies;
@@ -56,20 +57,20 @@ struct recorder_fabric {
 struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr);
 void recorder_fabric_destroy(struct recorder_fabric *fabric);
 /*
- * Send n packets of PACKET_BYTES as fast as the sender's link takes them: time goes on as far as
- * that needs. Each has bytes of its own, the number of packets sent before it in the first two.
+ * Sends n packets of PACKET_BYTES at the rate of the sender's link, and lets time pass for that.
+ * The payloads differ; the first two bytes are the number of packets sent before.
  */
 void recorder_fabric_send(struct recorder_fabric *fabric, uint32_t from, uint32_t to, uint16_t path,
                           unsigned n);
-/* The number of a link; that there is no such name fails the test. */
+/* The number of a link; fails the test if no link has that name. */
 uint32_t recorder_link(const struct mrd_sim *sim, const char *name);
 struct mrd_sim_stats recorder_link_stats(const struct mrd_sim *sim, const char *name);
 
-/* A packet without a header for host 1; the payload stays the caller's. */
+/* Makes a packet without a header for host 1; `payload` stays the caller's. */
 struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len);
-/* Host 0 sends n packets of PACKET_BYTES at once; the first byte of each is its number. */
+/* Sends n packets of PACKET_BYTES from host 0 at once; the first byte of each is its number. */
 void recorder_send(struct recorder_pair *pair, uint16_t path, unsigned n);
-/* Figures of the link from host 0 to host 1; -1: of all. */
+/* Counters of link `link` from host 0 to host 1; -1: of all links. */
 struct mrd_sim_stats recorder_stats(struct recorder_pair *pair, int link);
 
 #endif

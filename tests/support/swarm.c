@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The plot of a swarm. */
+/* The phases of a swarm: faults, completion, aftermath, flush, end. */
 #include "tests/support/swarm.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ bool swarm_is_live(const struct swarm *s, uint32_t host)
     return s->host[host].context && !s->host[host].resume_ns;
 }
 
-/* What happens next by itself: the fabric's next event, or the end of a fault. */
+/* When the next thing happens by itself: an event of the fabric, or the end of a fault. */
 static uint64_t next_ns(struct swarm *s)
 {
     uint64_t at_ns = mrd_sim_next_event_ns(s->sim);
@@ -32,7 +32,7 @@ static uint64_t next_ns(struct swarm *s)
     return at_ns;
 }
 
-/* Until `end_ns`, with faults ending in their time; nobody polls. */
+/* See swarm.h. */
 void swarm_pass_time(struct swarm *s, uint64_t end_ns)
 {
     while (mrd_sim_now(s->sim) < end_ns) {
@@ -61,7 +61,7 @@ static void act(struct swarm *s, bool breaks)
         swarm_act(s, host);
 }
 
-/* Some cuts last as long as they were meant to. */
+/* Half of the seeds let a cut that is left last as long as it was meant to. */
 static void outlast_cut(struct swarm *s)
 {
     for (uint32_t i = 0; s->cut.until_ns > 0 && i < s->config.actions; i++)
@@ -70,7 +70,10 @@ static void outlast_cut(struct swarm *s)
         swarm_pass_time(s, s->cut.until_ns);
 }
 
-/* Who is young challenges first contacts, and finds out about those whose age is in doubt. */
+/*
+ * Do all hosts challenge first contacts for the default time after open? A challenge finds out
+ * whether a packet was sent to an earlier life.
+ */
 static bool is_doubt_resolved(const struct swarm *s)
 {
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
@@ -80,10 +83,15 @@ static bool is_doubt_resolved(const struct swarm *s)
     return true;
 }
 
-/* Faults on: nothing wrong may happen. */
+/*
+ * The phase with faults: completions may fail as the faults explain, and nothing else may go wrong.
+ */
 static void safety_phase(struct swarm *s)
 {
-    /* Else work posted within a packet's flight of a peer's open may be taken for older than it. */
+    /*
+     * Wait: else a peer may take work posted within a packet's flight of its open for sent to an
+     * earlier life.
+     */
     if (!is_doubt_resolved(s))
         swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     if (s->config.profile == SWARM_STARVED)
@@ -115,13 +123,16 @@ void swarm_step(struct swarm *s)
     swarm_poll_all(s);
 }
 
-/* Did a fault end so late that somebody may be about to give a peer up? */
+/* Did a fault end so lately that a host may still be about to give a peer up? */
 static bool was_faulty(const struct swarm *s)
 {
     return s->faulty_ns > 0 && mrd_sim_now(s->sim) - s->faulty_ns < swarm_timeout_most_ns(s);
 }
 
-/* Faults off and receives posted: all must complete, and all that succeeded must arrive. */
+/*
+ * The phase after the faults, with receives posted: all must complete, and all that succeeded
+ * must arrive.
+ */
 static void completion_phase(struct swarm *s)
 {
     uint64_t budget_ns = swarm_budget_ns(s), end_ns = mrd_sim_now(s->sim) + budget_ns;
@@ -143,7 +154,7 @@ static void completion_phase(struct swarm *s)
     }
 }
 
-/* All QPs to the error state: every request still open completes. */
+/* Puts all QPs into the error state: every request that is open must complete. */
 static void flush_phase(struct swarm *s)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a healed world must be able to do. */
+/* Checks what a world without faults must be able to do. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/swarm.h"
 
-/* Work posted within a packet's flight of a peer's open may be taken for older than it. */
+/*
+ * A host may take work posted within a packet's flight of its open for sent to an earlier
+ * life: wait.
+ */
 #define SETTLE_NS (10 * MSEC_NS)
-/* Everybody knows everybody: nothing but round trips, and losses of a queue that is full. */
+/* Budget of messages between peers that know each other: round trips, and losses at full queues. */
 #define HELLO_NS (100 * MSEC_NS)
 
 enum { RTTS = 50 };
 
 struct task {
     uint32_t from_qp, to_qp;
-    uint32_t message; /* once it is posted */
+    uint32_t message; /* its index, once `posted` */
     bool posted;
 };
 
-/* Post all of it, as there is room, and wait until all has ended. */
+/* Posts all tasks, as there is room, and waits until all have ended. */
 static void run_tasks(struct swarm *s, struct task *tasks, uint32_t num, uint64_t budget_ns,
                       const char *what)
 {
@@ -52,7 +55,10 @@ static void run_tasks(struct swarm *s, struct task *tasks, uint32_t num, uint64_
 
 enum direction { UP, DOWN, BOTH };
 
-/* A message from each host to each other one, or only to those of higher or lower numbers. */
+/*
+ * Sends a message from each host to each other one: to higher numbers (UP), lower ones (DOWN)
+ * or all.
+ */
 static void say_hello(struct swarm *s, enum direction direction, uint64_t budget_ns,
                       const char *what)
 {
@@ -70,7 +76,7 @@ static void say_hello(struct swarm *s, enum direction direction, uint64_t budget
         }
     }
     run_tasks(s, tasks, num, budget_ns, what);
-    /* From now on only those may fail who failed, or were given up, this time. */
+    /* From now on only pairs may fail of which a message failed this time. */
     swarm_end_excuses(s);
     for (uint32_t i = 0; i < num; i++) {
         if (s->message[tasks[i].message].status != MRD_WC_SUCCESS)
@@ -80,9 +86,9 @@ static void say_hello(struct swarm *s, enum direction direction, uint64_t budget
 }
 
 /*
- * As many messages to each QP as it has receives, all from its own host, so that nobody else hears
- * of it: none of them may stay reserved for a message that does not come. Receives that end in
- * error meanwhile, which is right, are posted again.
+ * Sends as many messages to each QP as it has receives. They come from its own host, so that no
+ * other host learns of it. If a receive stayed reserved for a message that will not come, one would
+ * not arrive. Receives may end in errors meanwhile, which is right; these are posted again.
  */
 static void drain_receives(struct swarm *s)
 {
@@ -105,14 +111,14 @@ static void drain_receives(struct swarm *s)
     s->drain_first = 0;
     free(tasks);
     for (uint32_t i = 0; i < s->num_qps; i++)
-        s->qp[i].owed = 0; /* all get what they lack: */
+        s->qp[i].owed = 0; /* the next lines fill up all receives */
     for (uint32_t host = 0; host < s->config.sim.hosts; host++)
         swarm_post_receives(s, host);
 }
 
 /*
- * The first message finds out that a peer restarted, or was given up; that may end the other
- * direction, too, which the second message finds out. Then all is well.
+ * Sends three messages between each pair. The first may find that the peer restarted, or was given
+ * up. That may end the other direction too, which the second message finds. The third must succeed.
  */
 static void meet_again(struct swarm *s, enum direction direction, uint64_t budget_ns,
                        uint64_t third_ns)
@@ -128,7 +134,9 @@ void swarm_aftermath(struct swarm *s)
     struct swarm_pair pair[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     uint64_t budget_ns, third_ns = HELLO_NS + RTTS * swarm_rtt_ns(s);
 
-    /* Who does not fit into a table may have to wait until others are forgotten there. */
+    /*
+     * A host that has no place in a peer's table may have to wait until others are forgotten there.
+     */
     if (swarm_is_crowded(s))
         return;
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
@@ -144,12 +152,12 @@ void swarm_aftermath(struct swarm *s)
     swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     drain_receives(s);
     /*
-     * Who was about to give a peer up when the faults ended does so by then: messages could find
-     * that out too late.
+     * Hosts that were about to give a peer up when the faults ended have done so by then: a message
+     * might notice it too late.
      */
     if (s->ends_with_fault)
         swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * swarm_timeout_most_ns(s));
-    /* In one direction first: what comes the other way could help. */
+    /* First in one direction only: packets of the other one could help. */
     memcpy(pair, s->pair, sizeof(pair));
     meet_again(s, swarm_chance(s, 500) ? UP : DOWN, budget_ns, third_ns);
     memcpy(s->pair, pair, sizeof(pair));

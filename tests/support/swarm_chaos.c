@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the swarm breaks, and how it is undone. */
+/* The faults of the swarm: how they begin and end. */
 #include <string.h>
 
 #include "core/engine/state.h"
@@ -19,7 +19,7 @@ static int draw_live_qp(struct swarm *s, uint32_t host)
     return s->host[host].qp[swarm_below(s, s->config.slots)];
 }
 
-/* So that what comes next hits messages on their way. */
+/* Posts messages, so that the fault that follows hits some on their way. */
 static void make_busy(struct swarm *s, uint32_t host)
 {
     if (!swarm_chance(s, s->config.busy))
@@ -37,7 +37,7 @@ static void make_busy(struct swarm *s, uint32_t host)
 }
 
 /*
- * A QP to be given up: mostly the one whose work was posted last, so that some of that is on
+ * Draws a QP to be given up: mostly the one whose work was posted last, so that some of it is on
  * its way.
  */
 static int draw_victim(struct swarm *s, uint32_t host)
@@ -67,7 +67,7 @@ static void flush_qp(struct swarm *s, uint32_t host)
                 "modify_qp: %s", mrd_last_error());
 }
 
-/* A QP goes, with its work; another takes its slot. */
+/* Destroys a QP with its work, and creates another in its slot. */
 static void replace_qp(struct swarm *s, uint32_t host)
 {
     make_busy(s, host);
@@ -76,14 +76,14 @@ static void replace_qp(struct swarm *s, uint32_t host)
 
     if (index < 0)
         return;
-    /* Completions already queued stay; with none left, there must not be one any more. */
+    /* Completions already queued would stay: take them, so that none of this QP may come later. */
     s->host[host].cancelled = true;
     swarm_poll_host(s, host);
     swarm_destroy_qp(s, (uint32_t)index);
     swarm_create_qp(s, host, s->qp[index].slot);
 }
 
-/* A message in flight loses the memory that it is sent from. */
+/* Deregisters the memory that a message in flight is sent from. */
 static void dereg_source(struct swarm *s, uint32_t host)
 {
     for (uint32_t tries = 0; tries < 8 && s->num_messages > 0; tries++) {
@@ -100,7 +100,7 @@ static void dereg_source(struct swarm *s, uint32_t host)
     }
 }
 
-/* From now on the memory is ours: what is written into it is a mistake. */
+/* Overwrites the targets of a window's messages: from now on nothing may be written into them. */
 static void take_window(struct swarm *s, uint32_t host, uint32_t window)
 {
     for (uint32_t i = 0; i < s->num_messages; i++) {
@@ -135,7 +135,8 @@ static void dereg_receives(struct swarm *s, uint32_t host)
         s->qp[i].memory_gone |=
             s->qp[i].host == host && s->qp[i].life == h->life && s->qp[i].receives > 0;
     swarm_check(s, mrd_dereg_mr(h->recv_mr) == 0, "dereg_mr: %s", mrd_last_error());
-    swarm_poll_host(s, host); /* those that were complete before are judged by their bytes */
+    /* Judges complete ones by their bytes, before these are overwritten. */
+    swarm_poll_host(s, host);
     for (uint32_t i = 0; i < s->num_receives; i++) {
         struct swarm_receive *r = &s->receive[i];
 
@@ -182,7 +183,7 @@ void swarm_close_for_a_while(struct swarm *s, uint32_t host)
     swarm_close_host(s, host);
     for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
         take_window(s, host, i);
-    /* At once, soon, or after all packets of this life are gone. */
+    /* It opens again at once, soon, or after all packets of this life are gone. */
     s->host[host].reopen_ns =
         mrd_sim_now(s->sim) + 1 + swarm_below(s, swarm_chance(s, 500) ? 2000000 : 2000000000);
 }
@@ -227,7 +228,7 @@ static void resume_host(struct swarm *s, uint32_t host)
 
 typedef void change_link(struct swarm *s, struct mrd_sim_link *link, uint64_t value);
 
-/* Each link of from -> to; SWARM_ANY: every one. */
+/* Changes each link of from -> to; SWARM_ANY: any of that kind. */
 static void for_links(struct swarm *s, int from, int to, int link, change_link *change,
                       uint64_t value)
 {
@@ -298,7 +299,7 @@ static void change_delay(struct swarm *s)
               swarm_below(s, SWARM_PICK(s, 1000, 30000, SWARM_DELAY_MOST_NS)));
 }
 
-/* Fewer paths than that may all lie on one dead link for long. */
+/* So few paths may all lie on one dead link for long. */
 enum { PATHS_FEW = 2 };
 
 static void note_cut(struct swarm *s, uint64_t ns)
@@ -351,7 +352,7 @@ static void partition(struct swarm *s, uint32_t host)
     cut(s, SWARM_ANY, SWARM_ANY, SWARM_ANY, SWARM_ANY, draw_ns(s, 30 * MSEC_NS, s->config.cut_ns));
 }
 
-/* One direction between two hosts dies; in a crowd the one from whom all receive. */
+/* Cuts one direction between two hosts; in a crowd that from the host to which all send. */
 static void cut_one_way(struct swarm *s, uint32_t host)
 {
     uint32_t hosts = s->config.sim.hosts, from = swarm_below(s, hosts);
@@ -421,7 +422,7 @@ void swarm_undo(struct swarm *s, bool now)
 
 /* -------------------------------------------------------------------------------------- actions */
 
-/* A QP in the error state whose work is all complete makes room for another. */
+/* Replaces QPs in the error state whose work is all complete. */
 static void bury_flushed(struct swarm *s, uint32_t host)
 {
     for (uint32_t slot = 0; slot < s->config.slots; slot++) {
@@ -491,8 +492,8 @@ static void pass_faults(struct swarm *s)
 }
 
 /*
- * Is a message half here; or, `held_back`, are all that are here whole, and wait for an
- * earlier one?
+ * Does the host hold a message of which only a part has arrived? With `held_back`: does it hold
+ * whole messages only, which wait for an earlier one?
  */
 static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
 {
@@ -506,7 +507,7 @@ bool swarm_is_half_way(const struct swarm *s, uint32_t host)
     return is_half_way(s, host, false);
 }
 
-/* A queue pair of the host that can send, an ordered one if there is any and `ordered`. */
+/* Draws a queue pair of the host that can send; an ordered one, if there is any and `ordered`. */
 static int draw_sender(struct swarm *s, uint32_t host, bool ordered)
 {
     int drawn = draw_live_qp(s, host);
@@ -520,7 +521,10 @@ static int draw_sender(struct swarm *s, uint32_t host, bool ordered)
     return drawn >= 0 && !s->qp[drawn].error ? drawn : SWARM_NO_QP;
 }
 
-/* What is to be held back follows what was lost: the network is about to fail. */
+/*
+ * Posts the messages that the last fault shall hit. With `held_back` links lose packets, so that
+ * whole messages must wait for lost earlier ones.
+ */
 static void draw_last_messages(struct swarm *s, uint32_t from, uint32_t to, bool held_back)
 {
     int from_qp = draw_sender(s, from, held_back), to_qp = draw_live_qp(s, to);
@@ -528,7 +532,7 @@ static void draw_last_messages(struct swarm *s, uint32_t from, uint32_t to, bool
     s->config.bytes_left = LAST_BYTES;
     s->config.len_min = 1;
     s->config.len_max = held_back ? LAST_SMALL : SWARM_PICK(s, LAST_SMALL, 32000, LAST_LEN);
-    s->config.sends = held_back ? 1000 : s->config.sends; /* what takes a receive */
+    s->config.sends = held_back ? 1000 : s->config.sends; /* only messages that take a receive */
     if (held_back)
         for_links(s, (int)from, (int)to, SWARM_ANY, set_loss, LAST_LOSS_PPM);
     if (from_qp < 0 || to_qp < 0)
@@ -537,7 +541,7 @@ static void draw_last_messages(struct swarm *s, uint32_t from, uint32_t to, bool
         swarm_post_drawn(s, (uint32_t)from_qp, (uint32_t)to_qp);
 }
 
-/* Messages of one host to another, until, most of the time, one of them is half-way. */
+/* Sends messages from one host to another until, mostly, one of them has arrived in part. */
 static void make_last_busy(struct swarm *s, uint32_t from, uint32_t to)
 {
     bool held_back = swarm_chance(s, 500);
@@ -554,8 +558,8 @@ static void make_last_busy(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * One fault more, and when it is over nobody sends anything: whoever is owed something must find
- * out by himself what became of it. It lasts for about as long as the sender waits.
+ * Makes one more fault, after which no host posts anything: hosts that wait for something must find
+ * out by themselves what became of it. The fault lasts for about the sender's timeout.
  */
 void swarm_last_fault(struct swarm *s)
 {

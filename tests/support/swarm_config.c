@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a seed draws: a world with a little of everything, then adjusted to the seed's profile. */
+/* Draws the world of a seed: a little of everything, then adjusted to the seed's profile. */
 #include "tests/support/swarm.h"
 
 #define KIB 1024u
@@ -46,7 +46,7 @@ static void draw_links(struct swarm *s)
     c->delay = swarm_chance(s, 250) ? 30 : 0;
 }
 
-/* The same for all hosts, or each its own. */
+/* Draws the attributes of contexts: the same for all hosts, or different ones. */
 static void draw_attributes(struct swarm *s)
 {
     static const char *const sprays[] = {NULL, "single", "rr", "random", "reps", "adaptive"};
@@ -129,7 +129,7 @@ static void draw_chaos(struct swarm *s)
     c->restart = swarm_chance(s, 250) ? 5 : 0;
 }
 
-/* What depends on the rest. */
+/* Sets what depends on the rest. */
 static void settle_config(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
@@ -138,18 +138,18 @@ static void settle_config(struct swarm *s)
     c->healthy.jitter_ns = 0;
     c->healthy.loss_ppm = c->healthy.duplicate_ppm = c->healthy.corrupt_ppm = 0;
     if (c->messages > SWARM_MESSAGES_MAX / 2)
-        c->messages = SWARM_MESSAGES_MAX / 2; /* the rest is for the aftermath */
+        c->messages = SWARM_MESSAGES_MAX / 2; /* leaves room for the aftermath */
     for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
         /*
-         * Without the wait after open a copy from an earlier life may be taken for the new
-         * one's: documented.
+         * Without challenges after open, a copy from an earlier life may be executed by the new
+         * one: this is documented.
          */
         if (c->restart > 0) {
             c->host[i].challenge = true;
             if (c->host[i].challenge_ns < 4000 * MSEC_NS)
                 c->host[i].challenge_ns = 0;
         }
-        /* A table that holds less than two peers is of no use to anybody. */
+        /* A peer table of one entry is of no use. */
         if (c->host[i].max_peers == 1)
             c->host[i].max_peers = 2;
     }

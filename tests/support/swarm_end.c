@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must be true of messages and memory when nothing fails any more, and in the end. */
+/* Checks of messages and memory after the faults, and at the end. */
 #include <inttypes.h>
 
 #include "tests/support/payload.h"
@@ -13,10 +13,11 @@ static bool has_succeeded(const struct swarm_message *m)
 }
 
 /*
- * Short messages without immediate data look alike: if one that succeeded seems not to have
- * arrived, one that looks the same and arrived without having succeeded stands for it.
+ * Short messages without immediate data may look alike. If one that succeeded seems not to have
+ * arrived, another that looks the same, and arrived without having succeeded, stands for it: the
+ * two change their roles.
  */
-static bool has_double(struct swarm *s, struct swarm_message *m)
+static bool take_double(struct swarm *s, struct swarm_message *m)
 {
     if (m->opcode != MRD_WR_SEND || m->len >= NAMED_BYTES)
         return false;
@@ -34,9 +35,9 @@ static bool has_double(struct swarm *s, struct swarm_message *m)
     return false;
 }
 
-bool swarm_arrived(struct swarm *s, struct swarm_message *m)
+bool swarm_match_arrived(struct swarm *s, struct swarm_message *m)
 {
-    return m->opcode == MRD_WR_RDMA_WRITE || m->received || has_double(s, m);
+    return m->opcode == MRD_WR_RDMA_WRITE || m->received || take_double(s, m);
 }
 
 void swarm_check_arrived(struct swarm *s, uint32_t to_qp)
@@ -45,14 +46,14 @@ void swarm_check_arrived(struct swarm *s, uint32_t to_qp)
         struct swarm_message *m = &s->message[i];
 
         if (m->to_qp == to_qp && has_succeeded(m))
-            swarm_check(s, swarm_arrived(s, m),
+            swarm_check(s, swarm_match_arrived(s, m),
                         "message %u succeeded, and was not received by QP %u", i, to_qp);
     }
 }
 
 /* ----------------------------------------------------------------------------------- settlement */
 
-/* The target cannot tell any more whether a message without a completion arrived. */
+/* Can the target no longer tell whether a message without a completion arrived? */
 static bool is_untold(const struct swarm *s, const struct swarm_message *m)
 {
     const struct swarm_qp *to = &s->qp[m->to_qp];
@@ -61,7 +62,9 @@ static bool is_untold(const struct swarm *s, const struct swarm_message *m)
     return !to->qp || to->error || to->memory_gone || (m->target && !h->window[m->window].mr);
 }
 
-/* Is it known what became of the message, and did it arrive if it should? */
+/*
+ * Is it known what became of the message, and did it arrive if it should? false: *why is a reason.
+ */
 static bool is_settled(struct swarm *s, struct swarm_message *m, const char **why)
 {
     if ((m->sent && m->status != MRD_WC_SUCCESS) ||
@@ -74,7 +77,7 @@ static bool is_settled(struct swarm *s, struct swarm_message *m, const char **wh
         return true;
     *why = "a send succeeded and was not received";
     if (m->opcode != MRD_WR_RDMA_WRITE)
-        return swarm_arrived(s, m);
+        return swarm_match_arrived(s, m);
     *why = "an unsignaled write neither failed nor is in place";
     if (!m->sent && !m->taken && !m->placed && mrd_sim_now(s->sim) >= m->look_ns) {
         m->placed = swarm_holds(s, m, m->target);
@@ -108,7 +111,7 @@ static const char *state_of(const struct swarm_qp *qp)
     return !qp->qp ? " (destroyed)" : qp->error ? " (error)" : "";
 }
 
-/* How far the sender of a message gets with its peer. */
+/* Prints how far the sender of a message gets with its peer. */
 static void describe_peer(const struct swarm *s, uint32_t from, uint32_t to)
 {
     struct mrd_peer_attr attr;
@@ -125,7 +128,7 @@ static void describe_peer(const struct swarm *s, uint32_t from, uint32_t to)
                 attr.packets_received);
 }
 
-/* What a host counted, for who follows the seed. */
+/* Prints a host's counters if the seed is traced. */
 static void tell_counters(const struct swarm *s, uint32_t host)
 {
     struct mrd_counter counters[COUNTERS_MAX];

@@ -2,18 +2,18 @@
 /*
  * Which errors the faults explain, and how long things may take.
  *
- * A peer may be found gone after a restart, or when it could not be talked to for about as long as
- * somebody was patient. That can come out much later, at the next message.
+ * A host may find a peer unreachable or restarted after a restart, or after a fault of about the
+ * patience of one of the two. It may find that out much later, by its next message.
  */
 #include <string.h>
 
 #include "tests/support/swarm.h"
 
-#define FIRST_CONTACT_NS  (2 * SEC_NS)     /* work unanswered for so long may fail */
-#define TIMEOUT_NS        (8 * SEC_NS)     /* unless set */
-#define RNR_DELAY_MOST_NS (6400 * USEC_NS) /* 64 times the default of 100 us */
-#define FLOW_IDLE_NS      (1 * SEC_NS)    /* a flow that is idle gives its record back after that */
-#define CUT_LONG_NS       (100 * MSEC_NS) /* what looks after a dead peer besides its timeout */
+#define FIRST_CONTACT_NS  (2 * SEC_NS)     /* first contacts unanswered for so long may fail */
+#define TIMEOUT_NS        (8 * SEC_NS)     /* the default of peer_timeout_ns */
+#define RNR_DELAY_MOST_NS (6400 * USEC_NS) /* the greatest RNR delay: 64 times the default */
+#define FLOW_IDLE_NS      (1 * SEC_NS)     /* an idle flow gives its record back after so long */
+#define CUT_LONG_NS       (100 * MSEC_NS)  /* slack beyond a peer's timeout */
 
 enum { RTTS = 50, TIMEOUTS = 3, PACKET_RTTS = 20, TRANSFERS = 16, HEADER_BYTES = 160 };
 
@@ -39,7 +39,10 @@ static struct swarm_pair *pair_of(struct swarm *s, uint32_t a, uint32_t b)
     return a < b ? &s->pair[a][b] : &s->pair[b][a];
 }
 
-/* Half of it: who waits before he tries again waits up to twice as long. */
+/*
+ * Half of the least patience of the two: a host that waits between tries may wait up to twice
+ * as long.
+ */
 static uint64_t patience_ns(const struct swarm *s, uint32_t a, uint32_t b)
 {
     return min_ns(min_ns(swarm_timeout_ns(s, a), swarm_timeout_ns(s, b)), FIRST_CONTACT_NS) / 2;
@@ -116,7 +119,7 @@ uint64_t swarm_timeout_most_ns(const struct swarm *s)
     return ns;
 }
 
-/* Where few ordered flows have room the others wait until those are idle. */
+/* Where few ordered flows have room, the others wait until those are idle. */
 static uint64_t flow_turns_ns(const struct swarm *s)
 {
     uint64_t flows = 0, least = UINT32_MAX;
@@ -133,7 +136,7 @@ static uint64_t flow_turns_ns(const struct swarm *s)
 }
 
 /*
- * Whose target is a delay that the fabric is known to have, and whose paths are longer than that.
+ * Does a host use swift, with a delay target of the fabric's base RTT, and paths longer than that?
  */
 static bool is_swift_afar(const struct swarm *s)
 {
@@ -155,9 +158,9 @@ uint64_t swarm_budget_ns(const struct swarm *s)
     uint64_t ns = TIMEOUTS * swarm_timeout_most_ns(s) + RTTS * rtt_ns + 2 * FIRST_CONTACT_NS;
 
     ns += TRANSFERS * bytes * 8 * SEC_NS / c->healthy.rate_bps;
-    /* In turns of as many as there are receives. */
+    /* Messages take turns at the receives that there are. */
     ns += s->num_messages / c->recv_depth * RNR_DELAY_MOST_NS;
-    /* Windows that are never more than a part of a packet. */
+    /* Where packets are marked, windows may stay below one packet. */
     if (c->healthy.ecn_max_bytes > 0)
         ns += PACKET_RTTS * packets * 2 * (c->healthy.delay_ns + 10 * USEC_NS);
     if (is_swift_afar(s))
@@ -177,7 +180,7 @@ void swarm_check_given_up(struct swarm *s, uint32_t from, uint32_t to, uint64_t 
     uint64_t limit_ns = TIMEOUTS * swarm_timeout_ns(s, from) + CUT_LONG_NS;
     const struct swarm_host *h = &s->host[from];
 
-    if (s->config.old_copies > 0) /* an ack may come that late, and is an answer */
+    if (s->config.old_copies > 0) /* an ack that comes that late is an answer */
         limit_ns += SWARM_OLDEST_NS;
     if (from == to || !swarm_is_live(s, from) || h->resumed_ns >= since_ns ||
         now_ns - since_ns < limit_ns)

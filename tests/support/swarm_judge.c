@@ -67,7 +67,10 @@ static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
     }
 }
 
-/* The memory is the application's again: later copies of the packets must not show in it. */
+/*
+ * Overwrites the target of a write, which is the application's again: later copies of the packets
+ * must not change it.
+ */
 static void take_target(struct swarm_message *m)
 {
     memset(m->target, SWARM_TAKEN, m->len);
@@ -101,22 +104,23 @@ static void judge_write(struct swarm *s, struct swarm_message *m)
         (m->opcode == MRD_WR_RDMA_WRITE_WITH_IMM && m->status == MRD_WC_SUCCESS && !m->received))
         return;
     /*
-     * A flushed write places nothing afterwards; one to a peer that went missing may still arrive.
+     * After a flush nothing may be placed any more. A write to a peer that seemed unreachable may
+     * still arrive.
      */
     if (m->status == MRD_WC_SUCCESS || !swarm_is_excused(s, from->host, to->host))
         take_target(m);
 }
 
 /*
- * Ordered: completions come in the order posted. So unsignaled messages before one that succeeded
- * have succeeded as well.
+ * Ordered messages complete in the order posted. So unsignaled ones before one that succeeded have
+ * succeeded as well.
  */
 static void judge_flow(struct swarm *s, struct swarm_message *m)
 {
     uint32_t *completed = &s->completed[m->from_qp][m->to_qp];
     uint32_t number = number_of(s, m);
 
-    /* What names no QP that exists is of a flow of its own. */
+    /* A message to a QP number that does not exist is of another flow. */
     if (s->qp[m->from_qp].order != MRD_ORDER_MSG || m->flaw == SWARM_BAD_QPN)
         return;
     swarm_check(s, *completed <= number,
@@ -160,11 +164,11 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
         judge_write(s, m);
     judge_flow(s, m);
     if (wc->status == MRD_WC_SUCCESS && !to->qp) {
-        /* A later life may have it, and may not have been asked yet. */
-        if (!swarm_arrived(s, m) && swarm_is_live(s, to->host))
+        /* A later life of the host may have received it, and not have been polled yet. */
+        if (!swarm_match_arrived(s, m) && swarm_is_live(s, to->host))
             swarm_poll_host(s, to->host);
         swarm_check(
-            s, swarm_arrived(s, m),
+            s, swarm_match_arrived(s, m),
             "message %u (opcode %d, %u bytes) succeeded; QP %u, its target, was destroyed without "
             "having it",
             index, (int)m->opcode, m->len, m->to_qp);
@@ -193,7 +197,7 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
         return true;
     case MRD_WC_LOC_LEN_ERR:
         return qp->oversized;
-    case MRD_WC_LOC_PROT_ERR: /* or of a write's memory, in whose midst its window went */
+    case MRD_WC_LOC_PROT_ERR: /* or the window of a write was deregistered while it arrived */
         return qp->memory_gone || lost_window(s, qp);
     case MRD_WC_WR_FLUSH_ERR:
         return qp->error;
@@ -205,8 +209,9 @@ static bool receive_may_be(const struct swarm *s, const struct swarm_qp *qp,
 }
 
 /*
- * Its QP, or the one of that number in a later life of the host: what was not sent yet when the
- * host was given up waits for whoever answers next (mrd(7), "The price of first contact").
+ * Messages may arrive at their QP, or at the one of that number in a later life of the host. What
+ * was not sent when the host was given up waits for the peer that answers next (mrd(7), "The price
+ * of first contact").
  */
 bool swarm_is_for(const struct swarm *s, const struct swarm_message *m, uint32_t index)
 {
@@ -215,7 +220,7 @@ bool swarm_is_for(const struct swarm *s, const struct swarm_message *m, uint32_t
     return m->to_qp == index || (to->host == at->host && to->num == at->num && at->life > to->life);
 }
 
-/* The message of a receive without immediate data, by its bytes. */
+/* Finds the message of a receive without immediate data by its bytes. */
 static struct swarm_message *match(struct swarm *s, const struct swarm_receive *r,
                                    const struct mrd_wc *wc)
 {
@@ -258,7 +263,10 @@ static struct swarm_message *match_imm(struct swarm *s, const struct swarm_recei
     return m;
 }
 
-/* Ordered: nothing overtakes, and earlier writes of the flow lie in memory. */
+/*
+ * Checks that an ordered message overtook none of its flow, and that earlier writes of it are
+ * in place.
+ */
 static void judge_order(struct swarm *s, const struct swarm_message *m)
 {
     uint32_t *delivered = &s->delivered[m->from_qp][m->to_qp];
@@ -277,11 +285,11 @@ static void judge_order(struct swarm *s, const struct swarm_message *m)
             earlier->taken || earlier->opcode != MRD_WR_RDMA_WRITE)
             continue;
         earlier->placed = swarm_holds(s, earlier, earlier->target);
-        earlier->late = !earlier->placed; /* which is right only if it fails */
+        earlier->late = !earlier->placed; /* right only if the write fails */
     }
 }
 
-/* The host that a completion is from. */
+/* The host that sent the message of a completion. */
 static uint32_t host_of(const struct swarm *s, uint32_t host, uint32_t peer_id)
 {
     struct mrd_addr addr;
@@ -292,9 +300,8 @@ static uint32_t host_of(const struct swarm *s, uint32_t host, uint32_t peer_id)
 }
 
 /*
- * The MR of a posted receive went. What is not complete then fails; only a message that was all
- * there, and waited for earlier ones of its flow, may still be told. Either way the memory is
- * the application's.
+ * Judges a receive whose MR was deregistered while it was posted: the application has its memory
+ * again. The receive fails, unless it had a whole ordered message that waited for earlier ones.
  */
 static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct mrd_wc *wc)
 {
@@ -371,11 +378,11 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
     if (wc->status == MRD_WC_SUCCESS)
         judge_delivery(s, r, wc);
     else
-        r->used_len = s->config.recv_bytes; /* half a message may lie there */
+        r->used_len = s->config.recv_bytes; /* it may hold a part of a message */
     memset(r->buf, SWARM_USED, r->used_len);
 }
 
-/* Completions taken. */
+/* Takes and judges completions. Returns their number. */
 static unsigned poll_cq(struct swarm *s, uint32_t host, struct mrd_cq *cq)
 {
     struct mrd_wc wc[POLL_BURST];
@@ -398,7 +405,10 @@ void swarm_poll_host(struct swarm *s, uint32_t host)
     struct swarm_host *h = &s->host[host];
     struct mrd_async_event event;
 
-    /* Until both are empty at one time: then nothing may come of a QP that is destroyed next. */
+    /*
+     * Until both queues are empty at once: then no completion is left of a QP that is
+     * destroyed next.
+     */
     while (poll_cq(s, host, h->send_cq) + poll_cq(s, host, h->recv_cq) > 0)
         continue;
     while (mrd_get_async_event(h->context, &event) == 0) {

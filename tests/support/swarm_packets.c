@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge of packets: what each that leaves a host must be, and what a host learns of another
- * one, which only grows. And what a network does besides losing packets: it delivers old copies
- * of them.
+ * Checks every packet that leaves a host. Checks after each turn of a host's loop what it has
+ * learnt of its peers, which may only grow. Also delivers old copies of packets, as networks do.
  */
 #include "core/engine/tx.h"
 #include "core/seq.h"
@@ -10,13 +9,13 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-#define CLOCKS_NS (1 * MSEC_NS) /* by how much they may differ over a life */
+#define CLOCKS_NS (1 * MSEC_NS) /* by how much two clocks may drift apart in a run */
 
 enum {
-    AUDITS = 8, /* turns of a host's loop after which it is audited: parts per thousand */
+    AUDITS = 8, /* per thousand of the turns of a host's loop: an audit follows */
     PROBES_OUT = 2,
     HEAD_BYTES_MOST = 256,
-    FIRST_CONTACTS = 10, /* times as many copies of them */
+    FIRST_CONTACTS = 10, /* so many times as many copies of first contacts */
 };
 
 static struct mrd_engine *engine_of(const struct swarm *s, uint32_t host)
@@ -25,8 +24,8 @@ static struct mrd_engine *engine_of(const struct swarm *s, uint32_t host)
 }
 
 /*
- * Is what the host sends new? A packet that the device did not take at once leaves later: since
- * then, much may have come.
+ * Does the host send a packet when it makes it? One that the device did not take at once leaves
+ * later, when much may have arrived since.
  */
 static bool sends_at_once(const struct swarm *s, uint32_t host)
 {
@@ -43,8 +42,8 @@ static struct mrd_peer *peer_of(const struct mrd_engine *e, uint32_t to)
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * What is told of a space: what was granted is taken, what was acked stays, and serials tell
- * the order.
+ * Checks what a host acks of a space: serials grow, what was acked stays so, and what was granted
+ * is accepted.
  */
 static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
                        const struct mrd_wire_head *head, uint32_t epoch, uint32_t serial,
@@ -60,7 +59,8 @@ static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
         swarm_check(s, !mrd_seq_before(serial, told->serial),
                     "host %u acks host %u with serial %u after %u", d->from, d->to, serial,
                     told->serial);
-        limit = mrd_seq_before(limit, told->limit) ? told->limit : limit; /* it may grant less */
+        /* A later grant may be smaller. */
+        limit = mrd_seq_before(limit, told->limit) ? told->limit : limit;
         swarm_check(s, !mrd_seq_before(cum, told->cum), "host %u acks host %u below %u, now %u",
                     d->from, d->to, told->cum, cum);
     }
@@ -116,7 +116,7 @@ static bool has_message(struct swarm *s, const struct mrd_sim_datagram *d,
     return false;
 }
 
-/* FIRST_CONTACT is over with the epoch's first ack, or its life. */
+/* FIRST_CONTACT must end with the first ack of the epoch, or when the first contact is too old. */
 static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *d,
                                 const struct mrd_wire_head *head, const struct mrd_tx_half *tx,
                                 bool just_sent)
@@ -137,7 +137,9 @@ static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *
                 d->to);
 }
 
-/* Bytes in flight that waited for the window. */
+/*
+ * Bytes in flight for which the window had to be open: without probes, empty and control packets.
+ */
 static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
 {
     uint64_t bytes = tx->sent.inflight_bytes;
@@ -206,8 +208,8 @@ static uint64_t draw_age_ns(struct swarm *s)
 }
 
 /*
- * Not of what a dead link may swallow: a copy would get round it. More of first contacts: they are
- * few, and what a host takes for one begins a space.
+ * Delivers a copy of some packets late. Not while links are cut: a copy would get around the cut.
+ * More of first contacts: they are few, and a host that accepts one begins a space.
  */
 static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                       const struct mrd_wire_head *head)
@@ -223,7 +225,10 @@ static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                      0);
 }
 
-/* What the wire did, without the bytes: those hold addresses of this process. */
+/*
+ * Adds a packet to the run's digest: time, path and lengths. Not its bytes, which contain addresses
+ * of this process.
+ */
 static void digest(struct swarm *s, const struct mrd_sim_datagram *d)
 {
     uint64_t fact =
@@ -252,7 +257,7 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
 
 /* --------------------------------------------------------------------------------- after a turn */
 
-/* Packets that are not acked. */
+/* Number of packets that are not acked. */
 static uint32_t unacked(const struct mrd_tx_half *tx)
 {
     uint32_t n = 0;
@@ -262,7 +267,10 @@ static uint32_t unacked(const struct mrd_tx_half *tx)
     return n;
 }
 
-/* What was acked and numbered stays so; who acks is there, and nobody else. */
+/*
+ * Checks what a host has learnt of a peer: acks and serials never go back, and only an ack of that
+ * peer counts as its answer.
+ */
 static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx)
 {
     struct swarm_view *v = &s->view[host][to];
@@ -296,8 +304,8 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
 }
 
 /*
- * Nothing follows by itself: then the last packet has asked for an ack, or one before that is not
- * answered yet.
+ * A host that has nothing more to send to a peer must have asked for an ack with its last packet.
+ * Or an earlier request must be unanswered.
  */
 static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
                         uint64_t now_ns)
@@ -312,8 +320,8 @@ static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struc
 }
 
 /*
- * What is lost does not stay so for longer than the window says. (On the ready list, or by its
- * timer, it has its turn next.)
+ * Checks that lost packets are retransmitted as soon as the window is open. Not while the peer is
+ * on the ready list, or its timer is due: then its turn comes next.
  */
 static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                        const struct mrd_peer *peer)
@@ -330,7 +338,7 @@ static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *
                 "host %u does not send again what host %u lost, and the window is open", host, to);
 }
 
-/* What peers share: how much of it one holds. */
+/* How many items of a shared pool a peer holds. */
 static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 {
     switch (what) {
@@ -348,8 +356,9 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 }
 
 /*
- * Who took more of a pool since the last look held no more before than were free. What all took
- * since may have been free then, and more that was taken and given back.
+ * Checks shares of a pool: a peer may take more only while it holds no more than is free. The check
+ * sees only what changed since the last turn. All items taken since may have been free then, and
+ * others may have been taken and given back; `slack` allows for these.
  */
 static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                         enum swarm_pool what)
@@ -357,7 +366,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     static const char *const name[] = {"refusals", "open messages", "held back messages",
                                        "pages of records"};
     const struct mrd_pool *pool = swarm_pool(s, host, what);
-    /* Of pages, one for each peer is kept for refusals, which some have. */
+    /* One page for each peer is kept for refusals, and some peers use theirs. */
     uint32_t kept = what == SWARM_POOL_PAGES ? e->peers.max : 0, taken = 0;
     uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The profiles: what a seed changes of a world that has a little of everything, so that one kind of
- * trouble comes often enough. Each keeps a seed cheap.
+ * The profiles: what a seed changes in a world with a little of everything, so that one kind of
+ * trouble comes often. Each keeps a seed cheap to run.
  */
 #include "tests/support/swarm.h"
 
@@ -16,7 +16,7 @@ static void set_all(struct swarm *s, uint64_t timeout_ns, uint32_t max_peers, ui
     }
 }
 
-static void no_chaos(struct swarm *s)
+static void clear_chaos(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
@@ -38,7 +38,7 @@ static void draw_depth(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     if (swarm_chance(s, 500))
         clean_links(s);
     set_all(s, 0, 0, 0);
@@ -53,7 +53,7 @@ static void draw_depth(struct swarm *s)
     c->bytes_left = 16 * KIB * KIB;
     c->recv_depth = SWARM_PICK(s, 1, 4, 4, 32, 256);
     c->messages = SWARM_PICK(s, 65, 130, 400, 1100, 1500, 3000);
-    if (swarm_chance(s, 600)) { /* of several packets */
+    if (swarm_chance(s, 600)) { /* messages of several packets */
         c->len_min = c->mtu + 1;
         c->len_max = c->mtu * SWARM_PICK(s, 2, 3, 8);
     } else {
@@ -65,7 +65,8 @@ static void draw_depth(struct swarm *s)
     c->recv_bytes = c->len_max;
     c->send_depth = SWARM_PICK(s, 64, 128, 4096);
     c->send_cqe = c->send_depth;
-    if (c->messages > 1024 && swarm_chance(s, 700)) { /* more than the order of one flow holds */
+    /* More messages than one flow's order window. */
+    if (c->messages > 1024 && swarm_chance(s, 700)) {
         c->sim.hosts = 2;
         c->slots = 1;
         c->one_sided = true;
@@ -86,11 +87,11 @@ static void draw_starved(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     if (swarm_chance(s, 700))
         clean_links(s);
     set_all(s, 0, 0, 0);
-    c->unequal_delays = false; /* which cost windows so much that all else is slow, too */
+    c->unequal_delays = false; /* they shrink windows so much that all else is slow, too */
     c->sim.hosts = 2 + swarm_below(s, 3);
     c->slots = 2 + swarm_below(s, 2);
     c->mtu = SWARM_PICK(s, 256, 1024, 4096);
@@ -101,7 +102,7 @@ static void draw_starved(struct swarm *s)
     c->messages = 2048;
     c->actions = 60;
     c->bytes_left = 8 * KIB * KIB;
-    if (swarm_chance(s, 300)) { /* more ordered flows starve than the target has records for */
+    if (swarm_chance(s, 300)) { /* more starved flows than the target has records for */
         c->sim.hosts = 3 + swarm_below(s, 2);
         c->slots = SWARM_SLOTS_MAX;
         c->ordered = 1000;
@@ -110,8 +111,8 @@ static void draw_starved(struct swarm *s)
 }
 
 /*
- * Many refusals, mostly to the own host: where both directions have one window a refusal can wait
- * for its own packet.
+ * Many refusals, mostly to the sender's own host. There both directions have one window, and a
+ * refusal may wait behind the very packet that it answers.
  */
 static void draw_refused(struct swarm *s)
 {
@@ -128,7 +129,7 @@ static void draw_refused(struct swarm *s)
     c->pace_ns = SWARM_PICK(s, 30000, 300000);
     if (swarm_chance(s, 500))
         return;
-    c->partition = 150; /* losses come together, of a round trip at a time */
+    c->partition = 150; /* whole round trips are lost at once */
     c->longer = 1000;
     c->busy = 1000;
     c->cut_ns = SWARM_PICK(s, 20, 100, 500) * USEC_NS;
@@ -139,7 +140,7 @@ static void draw_squeezed(struct swarm *s)
     struct swarm_config *c = &s->config;
     uint32_t flush = c->flush, destroy = c->destroy;
 
-    no_chaos(s);
+    clear_chaos(s);
     set_all(s, 0, 0, 0);
     c->flush = flush;
     c->destroy = destroy;
@@ -149,7 +150,7 @@ static void draw_squeezed(struct swarm *s)
     }
     c->sim.link.loss_ppm = SWARM_PICK(s, 50000, 200000, 300000);
     c->sim.link.rate_bps = 1000000000ull * SWARM_PICK(s, 1, 10);
-    if (swarm_chance(s, 700)) { /* whatever waits at all is marked */
+    if (swarm_chance(s, 700)) { /* any queue marks */
         c->sim.link.ecn_min_bytes = 1;
         c->sim.link.ecn_max_bytes = 2;
     }
@@ -168,7 +169,7 @@ static void draw_squeezed(struct swarm *s)
         draw_refused(s);
 }
 
-/* Small messages over seconds: what takes long is the faults. */
+/* Small messages over seconds: most of the time passes in faults. */
 static void draw_slow(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
@@ -199,7 +200,7 @@ static void draw_one_way(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     draw_slow(s);
     if (swarm_chance(s, 500))
         clean_links(s);
@@ -216,7 +217,7 @@ static void draw_stalled(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     draw_slow(s);
     if (swarm_chance(s, 500))
         clean_links(s);
@@ -232,7 +233,7 @@ static void draw_churn(struct swarm *s)
     struct swarm_config *c = &s->config;
     bool small_peers = swarm_chance(s, 200);
 
-    no_chaos(s);
+    clear_chaos(s);
     c->sim.hosts = 2 + swarm_below(s, 7);
     c->slots = SWARM_SLOTS_MAX;
     c->ordered = 800;
@@ -254,7 +255,7 @@ static void draw_restarts(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     draw_slow(s);
     if (swarm_chance(s, 300))
         set_all(s, 0, 0, 0);
@@ -272,7 +273,7 @@ static void draw_closing(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     clean_links(s);
     draw_slow(s);
     clean_links(s);
@@ -284,27 +285,25 @@ static void draw_closing(struct swarm *s)
     c->sim.hosts = 2 + swarm_below(s, 2);
     c->restart = 20;
     c->last = 0;
-    /*
-     * A message that shares its packet with one that is refused is not acked before the refusal is.
-     */
+    /* A message in one packet with a refused one is acked only with the refusal. */
     c->recv_depth = 32;
     c->pace_ns = SWARM_PICK(s, 5000, 30000, 300000);
     c->bytes_left = 512 * KIB;
 }
 
-/* Many hosts against the first one's pools; sometimes it hears all of them and reaches none. */
+/* Many hosts share the first one's pools; in some seeds it hears all and reaches none. */
 static void draw_crowd(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     clean_links(s);
     set_all(s, SWARM_PICK(s, 300, 1000) * MSEC_NS, 0, 0);
     c->sim.hosts = SWARM_PICK(s, 8, 16, 30, 30);
     c->sim.links = 2;
     c->slots = 1 + swarm_below(s, 2);
     c->pool[SWARM_POOL_REFUSALS] = 0;
-    if (swarm_chance(s, 500)) { /* each takes half of what is left: for a few of them */
+    if (swarm_chance(s, 500)) { /* each may take half of what is left: enough for a few */
         c->sim.hosts = 8;
         c->pool[SWARM_POOL_REFUSALS] = 256;
     }
@@ -339,7 +338,7 @@ static void draw_in_order(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     c->ordered = 1000;
     c->sim.link.loss_ppm = SWARM_PICK(s, 20000, 100000, 200000);
     if (swarm_chance(s, 500))
@@ -363,7 +362,7 @@ static void draw_quiet(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
-    no_chaos(s);
+    clear_chaos(s);
     draw_slow(s);
     c->sim.hosts = 2 + swarm_below(s, 2);
     c->sim.link.loss_ppm %= 5001;
@@ -376,7 +375,7 @@ static void draw_quiet(struct swarm *s)
 
 static const struct {
     const char *name;
-    uint32_t weight; /* parts per thousand of the seeds */
+    uint32_t weight; /* per thousand of the seeds */
     void (*draw)(struct swarm *s);
 } profiles[SWARM_PROFILES] = {
     [SWARM_MIXED] = {"mixed", 210, NULL},

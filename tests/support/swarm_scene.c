@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What some profiles begin or end with: a course of events that chance alone would hardly
- * ever take.
- */
+/* Courses of events that chance would hardly take: how some profiles begin or end. */
 #include "tests/support/swarm.h"
 #include "transport/sim/sim_host.h"
 
-/* Work posted within a packet's flight of a peer's open may be taken for older than it. */
+/*
+ * A host may take work posted within a packet's flight of its open for sent to an earlier
+ * life: wait.
+ */
 #define SETTLE_NS (10 * MSEC_NS)
 #define STARVE_NS (200 * MSEC_NS)
 
@@ -15,8 +15,8 @@ enum { RTTS = 50, STARVED_OTHERS = 32 };
 /* ----------------------------------------------------------------------------------- starvation */
 
 /*
- * Where records of flows are few the one who starves may hold its share of them, and only the
- * others go on.
+ * If the target has few records of flows, starved flows may hold their share of these. Then several
+ * QPs starve, and messages of other hosts only must go on.
  */
 static bool starves_many(const struct swarm *s)
 {
@@ -33,7 +33,7 @@ static void post_hungry(struct swarm *s, uint32_t num)
     }
 }
 
-/* Who is not starved: a message to the same host, or from it. */
+/* Posts a message that must not wait for the starved ones: to the same host, or from it. */
 static void post_other(struct swarm *s)
 {
     bool back = swarm_chance(s, 300);
@@ -61,9 +61,9 @@ void swarm_starve(struct swarm *s)
     for (uint32_t i = 0; i < STARVED_OTHERS; i++)
         post_other(s);
     /*
-     * The faults are on: with much loss a window may be a tenth of a packet, and each packet take
-     * ten round trips. A quarter of them is lost there and a quarter of the acks back, so each is
-     * sent twice, and after each it is a starved one's turn.
+     * The faults are on. With much loss a window may be a tenth of a packet, so each packet takes
+     * ten round trips. A quarter of the packets is lost and a quarter of the acks, so each is sent
+     * twice. And after each, a starved packet has its turn.
      */
     end_ns = mrd_sim_now(s->sim) + STARVE_NS + RTTS * swarm_rtt_ns(s) +
              2 * 2 * 20 * (swarm_rtt_ns(s) + 2 * s->config.sim.link.jitter_ns) *
@@ -93,7 +93,10 @@ static uint32_t count_received(const struct swarm *s)
     return received;
 }
 
-/* Who closes says so, and nothing is lost: what it did not ack fails at once. */
+/*
+ * A host that closes tells its peers, and no packet is lost: messages that it did not ack must fail
+ * at once.
+ */
 static void check_told(struct swarm *s, uint32_t to, uint32_t first)
 {
     uint64_t wait_ns = 4 * swarm_rtt_ns(s) + MSEC_NS;
@@ -122,7 +125,7 @@ void swarm_close_early(struct swarm *s)
             posted += swarm_post_drawn(s, (uint32_t)s->host[from].qp[slot],
                                        (uint32_t)s->host[to].qp[slot]) == 0;
         }
-        /* Only the receiver polls. */
+        /* Here only the receiver polls. */
         for (uint32_t step = 0; step < CLOSING_STEPS; step++) {
             uint64_t at_ns = mrd_sim_next_event_ns(s->sim), now_ns = mrd_sim_now(s->sim);
 
@@ -143,7 +146,10 @@ void swarm_close_early(struct swarm *s)
 
 enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
 
-/* A message each way between two who reach each other, whatever is stuck between the others. */
+/*
+ * Exchanges messages between host 0 and `last`, which reach each other, while messages between the
+ * others are stuck.
+ */
 static void talk_in_crowd(struct swarm *s, uint32_t last, uint64_t budget_ns)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + budget_ns;
@@ -166,7 +172,7 @@ void swarm_crowd(struct swarm *s)
     uint32_t last = s->config.sim.hosts - 1, to = (uint32_t)s->host[0].qp[0];
     uint64_t timeout_ns = swarm_timeout_ns(s, last);
 
-    /* Everybody is known, with a window and a grant, before the host falls silent. */
+    /* All hosts get a window and a grant before host 0 falls silent. */
     for (uint32_t i = 0; i < CROWD_WARM; i++) {
         for (uint32_t host = 1; host <= last; host++)
             swarm_post_drawn(s, (uint32_t)s->host[host].qp[0], to);
@@ -187,7 +193,9 @@ void swarm_crowd(struct swarm *s)
         swarm_post_drawn(s, (uint32_t)s->host[last].qp[0], to);
     if (s->config.slots > 1)
         talk_in_crowd(s, last, timeout_ns / 2);
-    /* The one that is reached is refused, and told so: it must not find the host gone. */
+    /*
+     * The host that is reached is refused, and hears so: it must not take the peer for unreachable.
+     */
     swarm_pass_time(s, mrd_sim_now(s->sim) + 2 * timeout_ns);
     swarm_poll_all(s);
 }
@@ -195,21 +203,24 @@ void swarm_crowd(struct swarm *s)
 /* ----------------------------------------------------------------------------------- quiet ends */
 
 /*
- * A send half is not used any more, also where an old copy came of the ack to what closed an
- * idle flow.
+ * After so long a silence the send half is no longer used. That includes an old copy of the last
+ * ack, for the packet that closed an idle flow.
  */
 #define QUIET_LEAST_NS (10 * SEC_NS + SWARM_OLDEST_NS)
 #define QUIET_MOST_NS  (17 * SEC_NS)
 
 enum { QUIET_TALK = 3 };
 
-/* One message, with receives for it; what became of it. */
+/* Sends one message, with receives posted for it. Returns its status. */
 static enum mrd_wc_status tell_one(struct swarm *s, uint32_t from, uint32_t to)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
     uint32_t number = s->num_messages;
 
-    /* Its receive is there: a refusal would let it be remembered for longer who refused. */
+    /*
+     * Its receive must be posted: a refusal would make the two hosts remember each other
+     * for longer.
+     */
     while (s->qp[s->host[to].qp[0]].receives == 0)
         swarm_post_receives(s, to);
     swarm_check(
@@ -224,9 +235,9 @@ static enum mrd_wc_status tell_one(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * A host gives another one up, finds it again, and then is silent for so long that it begins anew.
- * Meanwhile the other one restarts, and does not say so. What is posted next must get through: it
- * is for whoever answers.
+ * A host gives a peer up, reaches it again, and then is silent for so long that it will begin a new
+ * epoch. Meanwhile the peer restarts, unnoticed. The next message must succeed: it is for whoever
+ * answers at that address.
  */
 static void restart_unnoticed(struct swarm *s, uint32_t from, uint32_t to)
 {
@@ -237,7 +248,7 @@ static void restart_unnoticed(struct swarm *s, uint32_t from, uint32_t to)
         tell_one(s, to, from);
     }
     swarm_cut_off(s, from, 4 * timeout_ns);
-    /* An old copy of an ack is an answer, and may keep it from giving up. */
+    /* An old copy of an ack counts as an answer, and may keep the host from giving up. */
     if (tell_one(s, from, to) == MRD_WC_SUCCESS)
         return;
     while (s->cut.until_ns > 0)
@@ -272,8 +283,7 @@ void swarm_quiet(struct swarm *s)
 enum { PATIENCE_STEPS = 2000 };
 
 /*
- * A message must get there, whatever was in the way until now: its sender has not waited for as
- * long as it was told to.
+ * Waits for a message to end, which must succeed: its sender has waited for less than its timeout.
  */
 static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *after)
 {
@@ -290,8 +300,8 @@ static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *
 }
 
 /*
- * The network fails for less than the sender's timeout, and its process is stopped then, for
- * longer: only what it saw of the silence counts.
+ * The network fails for less than the sender's timeout, then the sender's process stops for longer.
+ * Only the silence that it was awake for may count.
  */
 static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
 {
@@ -303,7 +313,10 @@ static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
     if (swarm_post_small(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) != 0)
         return;
     swarm_pass_time(s, mrd_sim_now(s->sim) + cut_ns - cut_ns / 8);
-    /* But the target forgets who was silent for longer than 12 s and the sender's timeout. */
+    /*
+     * Not for too long: the target forgets a peer after its timeout, MRD_SEND_IDLE_LIFE_NS and
+     * twice MRD_PACKET_LIFE_NS of silence.
+     */
     stop_ns = timeout_ns / 2 + mrd_rng_u64(&s->rng) % (2 * timeout_ns);
     swarm_stop_host(s, from, stop_ns < ABSENT_MOST_NS ? stop_ns : ABSENT_MOST_NS);
     swarm_pass_time(s, s->host[from].resume_ns);
@@ -311,8 +324,8 @@ static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * Half of a message is there when the network fails, for less than its sender waits. So does its
- * target, then.
+ * The network fails for less than the sender's timeout when a part of a message has arrived. The
+ * target must be as patient as the sender.
  */
 static void be_patient(struct swarm *s, uint32_t from, uint32_t to)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the swarm posts. */
+/* Posts the swarm's messages and receives. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,10 +14,12 @@ enum {
     RECV_PIECES_MAX = 3,
     INLINE_BYTES = 256,
     SMALL_BYTES = 64,
-    NAMED_BYTES = 8, /* shorter messages cannot be told by their bytes: most carry immediate data */
+    /* Shorter messages cannot be told apart by their bytes: most carry immediate data. */
+    NAMED_BYTES = 8,
     MIB = 1 << 20,
-    WRONG_QKEY = 1 << 20, /* of no queue pair */
-    FOREIGN = 20,         /* requests with a handle of another context: parts per thousand */
+    WRONG_QKEY = 1 << 20, /* added to a qkey: no queue pair has the result */
+    /* Per thousand of the requests: one with another context's handle goes first. */
+    FOREIGN = 20,
 };
 
 static size_t padded(size_t len)
@@ -27,7 +29,10 @@ static size_t padded(size_t len)
 
 /* ------------------------------------------------------------------------------------- messages */
 
-/* Mostly small, sometimes long, rarely several MiB; within what is left of the seed's budget. */
+/*
+ * Draws a length: mostly small, sometimes long, rarely several MiB; at most what the seed may
+ * still send.
+ */
 static uint32_t draw_len(struct swarm *s)
 {
     uint32_t dice = swarm_below(s, 1000);
@@ -57,7 +62,7 @@ static bool is_write(enum mrd_wr_opcode opcode)
     return opcode == MRD_WR_RDMA_WRITE || opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* A flaw that fits the opcode, if the seed has bad requests at all. */
+/* Draws a flaw that fits the opcode, if the seed has bad requests. */
 static enum swarm_flaw draw_flaw(struct swarm *s, enum mrd_wr_opcode opcode)
 {
     if (!s->config.bad_requests || !swarm_chance(s, s->config.flawed))
@@ -69,7 +74,7 @@ static enum swarm_flaw draw_flaw(struct swarm *s, enum mrd_wr_opcode opcode)
     return swarm_chance(s, 500) ? SWARM_BAD_QKEY : SWARM_TOO_LONG;
 }
 
-/* A QP of a host that is open; SWARM_NO_QP if the slot drawn is empty. */
+/* Draws a QP of a host; SWARM_NO_QP if the host is closed or the slot drawn is empty. */
 static int draw_qp(struct swarm *s, uint32_t host)
 {
     if (!s->host[host].context)
@@ -94,7 +99,7 @@ static void draw_message(struct swarm *s, struct swarm_message *m)
         m->len = swarm_below(s, s->config.recv_bytes + 1);
     if (m->flaw == SWARM_TOO_LONG)
         m->len = s->config.recv_bytes + 1 + swarm_below(s, 5000);
-    /* An empty write asks for no memory, so nothing about it can be denied. */
+    /* An empty write touches no memory, so nothing can be wrong with its address. */
     if ((m->flaw == SWARM_BAD_RKEY || m->flaw == SWARM_BAD_RANGE) && m->len == 0)
         m->flaw = SWARM_SOUND;
     if (m->opcode == MRD_WR_SEND && m->len < NAMED_BYTES &&
@@ -151,11 +156,11 @@ static void aim(struct swarm *s, struct swarm_message *m, struct mrd_send_wr *wr
     m->target = window->memory + window->used;
     wr->wr.rdma.remote_addr = (uintptr_t)m->target;
     wr->wr.rdma.rkey = window->rkey + (m->flaw == SWARM_BAD_RKEY);
-    if (m->flaw == SWARM_BAD_RANGE) /* the last byte lies in front of the window */
+    if (m->flaw == SWARM_BAD_RANGE) /* its last byte is just before the window */
         wr->wr.rdma.remote_addr = (uintptr_t)window->memory - m->len;
 }
 
-/* A full queue or table is no fault of anybody: what was drawn is forgotten. */
+/* A post may fail only because a queue or table is full; the message drawn is then forgotten. */
 static void check_refusal(struct swarm *s, const struct swarm_message *m, int ret)
 {
     const struct swarm_host_config *host = &s->config.host[s->qp[m->from_qp].host];
@@ -165,7 +170,7 @@ static void check_refusal(struct swarm *s, const struct swarm_message *m, int re
                 "post_send of %u bytes: %s (%d)", m->len, mrd_last_error(), ret);
 }
 
-/* Its place at the target is used up, and nobody else's from now on. */
+/* Accounts for a posted message; its place at the target is its own from now on. */
 static void settle_posted(struct swarm *s, struct swarm_message *m)
 {
     struct swarm_host *to = &s->host[s->qp[m->to_qp].host];
@@ -181,7 +186,10 @@ static void settle_posted(struct swarm *s, struct swarm_message *m)
     s->num_messages++;
 }
 
-/* A handle of another host's context leads nowhere from here, though it is of the right address. */
+/*
+ * Posts with an address handle of another context, which must be refused although its address
+ * is right.
+ */
 static void try_foreign_handle(struct swarm *s, const struct swarm_message *m,
                                struct mrd_send_wr wr)
 {
@@ -199,7 +207,7 @@ static void try_foreign_handle(struct swarm *s, const struct swarm_message *m,
                 mrd_last_error(), ret);
 }
 
-/* Post what was drawn as the next message; 0 or what mrd_post_send() says. */
+/* Posts the message that was drawn. 0 or what mrd_post_send() returned. */
 static int post(struct swarm *s, struct swarm_message *m)
 {
     const struct swarm_qp *from = &s->qp[m->from_qp];
@@ -285,8 +293,8 @@ int swarm_post_small(struct swarm *s, uint32_t from_qp, uint32_t to_qp)
 /* ------------------------------------------------------------------------------------- receives */
 
 /*
- * A buffer of the host that is not posted: a used one, after a look at whether it stayed as we left
- * it, or a new one.
+ * Takes a receive buffer of the host that is not posted: a used one, if it is still as it was left,
+ * or a new one. NULL: no room.
  */
 static struct swarm_receive *take_buffer(struct swarm *s, uint32_t host)
 {
@@ -354,7 +362,7 @@ void swarm_post_receive(struct swarm *s, uint32_t index)
 }
 
 /*
- * Fill up the receives of the host's QPs; while faults are on only sometimes, so that senders
+ * Fills up the receives of the host's QPs; while faults are on only sometimes, so that senders
  * find none.
  */
 void swarm_post_receives(struct swarm *s, uint32_t host)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The swarm's hosts and what is opened on them. */
+/* The swarm's hosts: opens and destroys their contexts and objects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-#define ARENA_BYTES (1ull << 30) /* address space; pages come when they are touched */
+#define ARENA_BYTES (1ull << 30) /* address space only; pages are allocated when touched */
 
 enum {
     MAX_SEND_SGE = 4,
     MAX_RECV_SGE = 3,
     INLINE_BYTES = 256,
     QKEY_BASE = 0x5000,
-    AFTER_DEPTH = 64, /* of the QP in SWARM_SLOT_AFTER */
-    PENDS_LEAST = 32, /* for messages that come next in order */
+    AFTER_DEPTH = 64, /* requests of the QP in SWARM_SLOT_AFTER */
+    PENDS_LEAST = 32, /* items for the message that is next in order */
 };
 
 static void *map(void)
@@ -79,11 +79,11 @@ void swarm_free_source(struct swarm *s, struct swarm_message *m, bool by_complet
     if (!m->source)
         return;
 
-    /* The simulated device has no way to stop reading before it is done. */
+    /* A simulated device cannot stop reading before it is done. */
     bool is_read = !by_completion && s->config.sim.tx_done_delay_ns > 0;
 
     if (!is_read)
-        memset(m->source, SWARM_TAKEN, m->len); /* what is sent again from now on must not matter */
+        memset(m->source, SWARM_TAKEN, m->len); /* later copies of the packets must not matter */
     if (m->mr)
         swarm_check(s, mrd_dereg_mr(m->mr) == 0, "dereg_mr: %s", mrd_last_error());
     m->mr = NULL;
@@ -96,7 +96,7 @@ void swarm_free_source(struct swarm *s, struct swarm_message *m, bool by_complet
     m->source = NULL;
 }
 
-/* The sends of a QP, or of a life (qp -1), end without completions: their buffers come back. */
+/* Frees the sources of sends that end without completions: those of a QP, or of a life (qp -1). */
 static void abandon_sends(struct swarm *s, uint32_t host, int qp)
 {
     for (uint32_t i = 0; i < s->num_messages; i++) {
@@ -109,7 +109,7 @@ static void abandon_sends(struct swarm *s, uint32_t host, int qp)
 }
 
 /*
- * The receive buffers of a QP that is no more come back, too, and nothing may be written into them
+ * Takes back the receive buffers of a QP that was destroyed: nothing may be written into them
  * any more.
  */
 static void abandon_receives(struct swarm *s, uint32_t qp)
@@ -133,7 +133,8 @@ void swarm_destroy_qp(struct swarm *s, uint32_t index)
     swarm_tell(s, "QP %u of host %u is destroyed", index, qp->host);
     swarm_check_arrived(s, index);
     swarm_check(s, mrd_destroy_qp(qp->qp) == 0, "destroy_qp: %s", mrd_last_error());
-    swarm_poll_host(s, qp->host); /* what ended while it waited for the device, before the QP did */
+    /* Completions of work that ended while the call waited for the device. */
+    swarm_poll_host(s, qp->host);
     ledger_abandon(&s->ledger, qp->host, qp->life, qp->num);
     qp->qp = NULL;
     s->host[qp->host].qp[qp->slot] = SWARM_NO_QP;
@@ -177,8 +178,8 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
 }
 
 /*
- * As if many more peers held the rest of what they share; but for each there is a page of records,
- * and one for refusals.
+ * Shrinks shared pools, as if many more peers held the rest. Each peer keeps a page of records, and
+ * one for refusals.
  */
 static void shrink_pools(struct swarm *s, uint32_t host)
 {
@@ -197,7 +198,7 @@ static void shrink_pools(struct swarm *s, uint32_t host)
     memset(s->view[host], 0, sizeof(s->view[host]));
 }
 
-/* As if its mover had room for fewer packets. */
+/* Shrinks what the mover reports, as if it had room for fewer packets. */
 static void shrink_mover(struct swarm *s, uint32_t host)
 {
     struct mrd_engine *e = mrd_context_engine(s->host[host].context);
@@ -236,7 +237,7 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     shrink_mover(s, host);
     h->pd = mrd_alloc_pd(h->context);
     h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
-    /* Each QP has its share, so that the receives of one never keep those of another out. */
+    /* Room for all QPs, so that the receives of one never keep those of another out. */
     h->recv_cq =
         mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX + AFTER_DEPTH), NULL);
     h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, 0);
@@ -315,7 +316,7 @@ void swarm_open_world(struct swarm *s)
         struct swarm_host *h = &s->host[host];
 
         /*
-         * Clocks of different machines have nothing in common; some are about to wrap 32 bits
+         * Clocks of different machines differ by any amount; some will soon wrap 32 bits
          * of microseconds.
          */
         mrd_sim_set_clock_offset(s->sim, host,

@@ -44,7 +44,7 @@ static void decode(const uint8_t *data, struct wire_packet *p)
     }
 }
 
-static bool is_lost(struct wiretap *tap, const struct wire_packet *p)
+static bool decide_loss(struct wiretap *tap, const struct wire_packet *p)
 {
     uint32_t *drop = &tap->drop[p->from][p->kind];
 
@@ -68,7 +68,7 @@ static enum mrd_sim_verdict tapped(void *arg, struct mrd_sim_datagram *datagram)
     assert_non_null(p.data);
     memcpy(p.data, datagram->data, p.len);
     decode(p.data, &p);
-    p.dropped = is_lost(tap, &p);
+    p.dropped = decide_loss(tap, &p);
     if (tap->num == tap->cap) {
         tap->cap = tap->cap ? tap->cap * 2 : 1024;
         tap->packets = realloc(tap->packets, tap->cap * sizeof(*tap->packets));

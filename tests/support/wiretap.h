@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A tap on a simulated world's wires: every packet decoded and kept, and exactly those lost that a
- * test wants lost.
+ * A tap on a simulated world's wires: decodes and keeps every packet, and drops those that a test
+ * wants lost.
  *
- * wiretap_open() on a world; set `drop` or `rule` at any time; look at packets[]; wiretap_replay()
- * delivers a kept packet (again); wiretap_close() before sim_world_destroy().
+ * wiretap_open() on a world; set `drop` or `rule` at any time; read packets[]; wiretap_replay()
+ * delivers a kept packet again; wiretap_close() before sim_world_destroy().
  */
 #ifndef MRD_TESTS_SUPPORT_WIRETAP_H
 #define MRD_TESTS_SUPPORT_WIRETAP_H
@@ -14,7 +14,7 @@
 #include "core/wire.h"
 #include "tests/support/world.h"
 
-#define WIRE_ALL UINT32_MAX /* of `drop`: all from now on, until it is set to 0 */
+#define WIRE_ALL UINT32_MAX /* for `drop`: all packets until it is set to 0 */
 
 enum wire_kind {
     WIRE_MESSAGE = 0, /* DATA with parts of messages */
@@ -40,12 +40,13 @@ struct wire_packet {
     uint8_t *data;             /* owned */
 };
 
-/* Is it to be lost? Asked of what `drop` lets pass. */
+/* Returns true if the packet is to be dropped. Called for packets that `drop` lets pass. */
 typedef bool wiretap_rule(void *arg, const struct wire_packet *packet);
 
 struct wiretap {
     struct sim_world *w;
-    uint32_t drop[SIM_HOSTS_MAX][WIRE_KINDS]; /* so many of the next ones that the host sends */
+    /* How many of the host's next packets of each kind to drop. */
+    uint32_t drop[SIM_HOSTS_MAX][WIRE_KINDS];
     wiretap_rule *rule;
     void *arg;
     struct wire_packet *packets; /* owned, in the order sent */
@@ -55,17 +56,17 @@ struct wiretap {
 struct wiretap *wiretap_open(struct sim_world *w);
 void wiretap_close(struct wiretap *tap);
 
-/* How many of the kind the host sent; of these, `dropped` ones only. */
+/* Number of packets of that kind that the host sent; `dropped`: of those that were dropped. */
 uint32_t wiretap_count(const struct wiretap *tap, uint32_t from, enum wire_kind kind);
 uint32_t wiretap_count_dropped(const struct wiretap *tap, uint32_t from, enum wire_kind kind);
-/* The first such packet at or after index `start`; none fails the test. */
+/* The first such packet at or after index `start`; fails the test if there is none. */
 const struct wire_packet *wiretap_find(const struct wiretap *tap, uint32_t start, uint32_t from,
                                        enum wire_kind kind);
-/* Does it report the PSN of the other side as acked? */
+/* Does the packet ack this PSN of the other side? */
 bool wire_packet_acks(const struct wire_packet *packet, uint32_t psn);
-/* When the host first sent a packet that got through and reports `psn` acked; UINT64_MAX: never. */
+/* When the host first sent a packet that acks `psn` and was not dropped; UINT64_MAX: never. */
 uint64_t wiretap_acked_ns(const struct wiretap *tap, uint32_t from, uint32_t psn);
-/* Deliver it once more, a microsecond from now. */
+/* Delivers a kept packet once more, 1 us from now. */
 void wiretap_replay(struct wiretap *tap, const struct wire_packet *packet);
 
 #endif

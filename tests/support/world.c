@@ -9,7 +9,7 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-#define ARENA_BYTES (4ull << 30) /* address space; pages come when they are touched */
+#define ARENA_BYTES (4ull << 30) /* address space only; pages are allocated when touched */
 
 enum { SETTLE_NS = 20 * 1000 * 1000, LINKS_OF_PATHS_MAX = 16 };
 

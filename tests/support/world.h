@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A simulated world for tests: hosts with a context each, messages whose bytes are known, and a
- * budget of virtual time.
+ * A simulated world for tests: hosts with a context each, messages with known bytes, and budgets of
+ * virtual time.
  *
  * sim_world_create(); sim_send(), sim_write(), sim_post(); sim_run_until_complete(), which fails
- * the test when the budget is not enough; sim_payload_equal(); sim_world_destroy(), which asserts
- * that nothing leaked. Every completion goes through the ledger (ledger.h). Handles and messages
- * are in the open: tests use the API beside the helpers.
+ * the test if the budget is not enough; sim_payload_equal(); sim_world_destroy(), which asserts
+ * that nothing leaked. Every completion goes through the ledger (ledger.h). Tests may use the
+ * handles and messages in these structs with the API directly.
  */
 #ifndef MRD_TESTS_SUPPORT_WORLD_H
 #define MRD_TESTS_SUPPORT_WORLD_H
@@ -19,7 +19,7 @@
 
 enum { HOST_0 = 0, HOST_1, HOST_2, HOST_3, SIM_HOSTS_MAX = 16, SIM_QPS_MAX = 64 };
 
-/* Zero is the default, in brackets. */
+/* Zero means the default, which is in brackets. */
 struct sim_options {
     uint64_t seed;
     uint32_t hosts; /* [2] */
@@ -30,14 +30,14 @@ struct sim_options {
     uint64_t ecn_min_bytes, ecn_max_bytes;
     uint32_t loss_ppm, duplicate_ppm, corrupt_ppm, skew_ppm;
     /*
-     * Switches in place of links between hosts: it has the hosts, the rates and the delays [none]
+     * Switches in place of links between hosts; gives the hosts, the rates and the delays [none].
      */
     const struct mrd_sim_topology *topology;
     uint32_t wire_overhead;
     bool ack_priority;
     struct {
         uint32_t path;
-        /* The path's link swallows all from then on, in both directions; 0: never. */
+        /* From then on the path's link drops all, in both directions; 0: never. */
         uint64_t at_ns;
     } blackhole;
     const char *spray, *cc;
@@ -48,39 +48,40 @@ struct sim_options {
     enum mrd_order order;
     uint32_t send_wr, recv_wr, cqe; /* [256, 1024, 4096] */
     uint32_t send_sge, recv_sge;    /* [1, 1] */
-    uint32_t recv_bytes;            /* of the receives that sim_send() posts [4 MiB] */
-    bool rnr_limited;               /* take rnr_retry; else for ever */
+    uint32_t recv_bytes;            /* length of receives posted by sim_send() [4 MiB] */
+    bool rnr_limited;               /* use rnr_retry; else retry for ever */
     uint32_t rnr_retry;
     uint64_t rnr_timer_ns;
     uint64_t tx_done_delay_ns;
     uint32_t tx_burst_max;
-    bool straight;    /* receive in bursts, payload straight to its place */
+    bool straight;    /* straight receive: bursts, with payload straight to its place */
     bool no_receives; /* sim_send() and sim_write_imm() post none */
 };
 
 struct sim_node {
     struct mrd_context *context; /* NULL while closed */
     struct mrd_pd *pd;
-    struct mrd_cq *cq; /* of all QPs, both ways */
+    struct mrd_cq *cq; /* of all QPs, sends and receives */
     struct mrd_qp *qp[SIM_QPS_MAX];
-    struct mrd_ah *ah[SIM_HOSTS_MAX]; /* to each host, itself included */
-    struct mrd_mr *mr;                /* over the whole arena */
+    struct mrd_ah *ah[SIM_HOSTS_MAX]; /* for each host, itself included */
+    struct mrd_mr *mr;                /* of the whole arena */
     uint8_t *arena;
     size_t arena_used;
-    uint32_t life;                   /* times opened */
+    uint32_t life;                   /* number of times opened */
     uint32_t deliveries;             /* receive completions so far */
-    uint32_t unreachable, restarted; /* events seen */
+    uint32_t unreachable, restarted; /* numbers of events */
 };
 
 struct sim_message {
-    uint32_t from, to, qp; /* hosts; the index of the QP at both */
+    uint32_t from, to, qp; /* hosts; index of the QP at both */
     enum mrd_wr_opcode opcode;
     uint32_t len;
     uint8_t *source, *target; /* target: of a write */
     uint64_t wr_id;
-    bool signaled, sent, received, equal; /* sent: the send completed */
-    enum mrd_wc_status status;            /* of the send, once sent */
-    uint32_t delivery; /* its receive was the how manieth to complete at the target, from 1 */
+    bool signaled, sent, received, equal; /* `sent`: the send has completed */
+    enum mrd_wc_status status;            /* of the send's completion */
+    /* Place of its receive among those completed at the target, from 1. */
+    uint32_t delivery;
     uint64_t sent_ns, received_ns; /* when the completions were polled */
 };
 
@@ -106,10 +107,10 @@ struct sim_world {
 };
 
 struct sim_world *sim_world_create(const struct sim_options *options);
-/* Destroys all QPs, runs on for a while and asserts mrd_engine_audit() of every context. */
+/* Destroys all QPs, lets time pass, and asserts mrd_engine_audit() of every context. */
 void sim_world_destroy(struct sim_world *w);
 
-/* A request in full; zero is the default. */
+/* All attributes of a request; zero means the default, which is in brackets. */
 struct sim_post {
     uint32_t from, to, qp;
     uint32_t len;
@@ -128,29 +129,31 @@ uint32_t sim_post(struct sim_world *w, const struct sim_post *post);
 uint32_t sim_send(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
 uint32_t sim_write(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
 uint32_t sim_write_imm(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
-/* As sim_post(), but returns what mrd_post_send() returned; *index only on 0. */
+/* As sim_post(), but returns what mrd_post_send() returned; sets *index only if that is 0. */
 int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *index);
-/* Receives of `len` bytes on QP `qp` of the host. */
+/* Posts `count` receives of `len` bytes on QP `qp` of the host. */
 void sim_post_recvs(struct sim_world *w, uint32_t host, uint32_t qp, uint32_t count, uint32_t len);
 
-/* Take all completions and events of all contexts. */
+/* Takes all completions and events of all contexts. */
 void sim_poll(struct sim_world *w);
-/* Let so much time pass, polling. */
+/* Lets `ns` of virtual time pass, with all contexts polling. */
 void sim_run(struct sim_world *w, uint64_t ns);
-/* Until every message is complete; slower than budget_ns fails the test. Time taken. */
+/*
+ * Runs until every message is complete, and fails the test if that takes longer than budget_ns.
+ * Returns the time taken in ns.
+ */
 uint64_t sim_run_until_complete(struct sim_world *w, uint64_t budget_ns);
-/* Is every message done with: completed, and, if it succeeded, received? */
+/* Is every message complete: with a completion, and received if it succeeded? */
 bool sim_is_complete(struct sim_world *w);
-/* Did every message to the host come, each byte of it right? */
+/* Did every message to the host arrive, with all bytes right? */
 bool sim_payload_equal(struct sim_world *w, uint32_t host);
 /* Were the messages from -> to on that QP received in the order posted? */
 bool sim_in_order(const struct sim_world *w, uint32_t from, uint32_t to, uint32_t qp);
-/* A counter of mrd_query_counters(); no such name fails the test. */
+/* A counter of mrd_query_counters(); fails the test if there is none of that name. */
 uint64_t sim_counter(struct sim_world *w, uint32_t host, const char *name);
 
 /*
- * Close the host's context with all that is open there, and open it again: a new incarnation, the
- * old memory.
+ * Closes the host's context and all its objects; opens it again: a new incarnation, the old memory.
  */
 void sim_close(struct sim_world *w, uint32_t host);
 void sim_open(struct sim_world *w, uint32_t host);

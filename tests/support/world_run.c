@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Worlds: posting, polling and what a message has to look like when it arrives. */
+/* Worlds: posts, polls, and checks the messages that arrive. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 enum {
     ARENA_ALIGN = 64,
-    GUARD_BYTES = 64, /* behind each target, never written */
+    GUARD_BYTES = 64, /* behind each target; nothing may write there */
     STEP_NS = 1000,   /* least time between two polls */
     POLL_BURST = 32,
 };
 
-static uint8_t *arena_take(struct sim_world *w, uint32_t host, size_t len)
+static uint8_t *take_arena(struct sim_world *w, uint32_t host, size_t len)
 {
     struct sim_node *node = &w->node[host];
     uint8_t *at = node->arena + node->arena_used;
@@ -49,7 +49,7 @@ void sim_post_recvs(struct sim_world *w, uint32_t host, uint32_t qp, uint32_t co
         struct sim_receive *receive = &w->receives[w->num_receives];
 
         *receive = (struct sim_receive){.host = host, .qp = qp, .len = len};
-        receive->buf = arena_take(w, host, len);
+        receive->buf = take_arena(w, host, len);
         receive->wr_id = ledger_post(&w->ledger, &(struct ledger_wr){.host = host,
                                                                      .life = node->life,
                                                                      .qp_num = node->qp[qp]->qp_num,
@@ -77,7 +77,7 @@ static bool has_imm(enum mrd_wr_opcode opcode)
     return opcode == MRD_WR_SEND_WITH_IMM || opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Pieces of nearly the same length, the last takes the rest. */
+/* Cuts a message into pieces of about equal length. Returns their number. */
 static uint32_t cut(struct mrd_sge *sges, const struct sim_message *m, uint32_t pieces,
                     uint32_t lkey)
 {
@@ -102,10 +102,10 @@ int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *ind
     struct mrd_sge sges[MRD_SGE_MAX];
     struct mrd_send_wr wr = {.opcode = post->opcode, .sg_list = sges}, *bad_wr;
 
-    m.source = arena_take(w, post->from, post->len);
+    m.source = take_arena(w, post->from, post->len);
     payload_fill(m.source, m.len, w->options.seed, w->num_messages);
     if (is_write(post->opcode)) {
-        m.target = arena_take(w, post->to, post->len);
+        m.target = take_arena(w, post->to, post->len);
         wr.wr.rdma.remote_addr = (uintptr_t)m.target + post->remote_add;
         wr.wr.rdma.rkey = to->mr->rkey + post->rkey_add;
     }
@@ -114,7 +114,7 @@ int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *ind
                     (post->is_inline ? (unsigned)MRD_SEND_INLINE : 0u);
     wr.imm_data = htonl(w->num_messages);
     wr.ud.ah = from->ah[post->to];
-    /* While the host is closed: the number that its next life will give. */
+    /* If the host is closed: the QP number that its next context will assign. */
     wr.ud.remote_qpn =
         (to->qp[post->qp] ? to->qp[post->qp]->qp_num : MRD_QPN_FIRST + post->qp) + post->qpn_add;
     wr.ud.remote_qkey = 0x1000 + post->qp + post->qkey_add;
@@ -134,7 +134,7 @@ int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *ind
         return ret;
     }
     if (post->is_inline)
-        memset(m.source, 0xee, m.len); /* the buffer is ours again */
+        memset(m.source, 0xee, m.len); /* inline data was copied: the buffer is free */
     w->messages = grow(w->messages, w->num_messages, &w->cap_messages, sizeof(m));
     *index = w->num_messages;
     w->messages[w->num_messages++] = m;
@@ -185,8 +185,8 @@ static bool guard_is_clean(const uint8_t *buf, size_t len)
 }
 
 /*
- * The message that a receive without immediate data holds: the oldest not received whose bytes
- * it has.
+ * Finds the message of a receive without immediate data: the oldest one not received whose bytes
+ * it holds.
  */
 static struct sim_message *match(struct sim_world *w, const struct sim_receive *receive,
                                  const struct mrd_wc *wc)
@@ -221,7 +221,7 @@ static struct sim_message *match_imm(struct sim_world *w, const struct sim_recei
     return m;
 }
 
-/* Does its place at the target hold the message, and nothing beyond? */
+/* Does the place at the target hold the message, and nothing behind it? */
 static bool is_placed(const struct sim_world *w, const struct sim_message *m, const uint8_t *at)
 {
     uint64_t number = (uint64_t)(m - w->messages);
@@ -261,7 +261,7 @@ static void complete_send(struct sim_world *w, uint32_t index, enum mrd_wc_statu
     m->sent_ns = mrd_sim_now(w->sim);
     m->status = status;
     /*
-     * A success means that the bytes are there; and what is sent again from now on must not matter.
+     * Success means that the bytes are in place now: later copies of the packets must not matter.
      */
     if (status == MRD_WC_SUCCESS && m->target)
         m->equal = is_placed(w, m, m->target);
@@ -310,7 +310,7 @@ void sim_poll(struct sim_world *w)
 
 /* ------------------------------------------------------------------------------------------ run */
 
-static void blackhole(struct sim_world *w)
+static void open_blackhole(struct sim_world *w)
 {
     int link = (int)(w->options.blackhole.path % w->options.links);
     struct mrd_sim_link attr;
@@ -321,7 +321,10 @@ static void blackhole(struct sim_world *w)
     w->options.blackhole.at_ns = 0;
 }
 
-/* To the next event, a step at least; not beyond `end_ns` nor past the blackhole's time. */
+/*
+ * Runs to the next event, but for STEP_NS at least, and not beyond `end_ns` or the
+ * blackhole's time.
+ */
 static void step(struct sim_world *w, uint64_t end_ns)
 {
     uint64_t at_ns = mrd_sim_next_event_ns(w->sim);
@@ -334,7 +337,7 @@ static void step(struct sim_world *w, uint64_t end_ns)
         at_ns = blackhole_ns;
     mrd_sim_run_until(w->sim, at_ns);
     if (at_ns == blackhole_ns)
-        blackhole(w);
+        open_blackhole(w);
     sim_poll(w);
 }
 
