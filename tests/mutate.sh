@@ -9,24 +9,26 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 usage()
 {
     cat <<'USAGE'
-Does a test notice when a rule of core/ is broken? Makes small wrong changes of it, one at a time, and runs the unit and
-the simulated tests until one fails.
+Does a test notice when a rule of core/ is broken? Makes small wrong changes (mutations), one at a
+time, and for each runs the unit tests and the simulated tests until one fails.
 
-usage: mutate.sh [--only NAME...] [--sample N --turn K] [--swarm] [--seeds N] [--jobs N] [--build DIRECTORY] [--list]
+usage: mutate.sh [--only NAME...] [--sample N --turn K] [--swarm] [--seeds N] [--jobs N]
+                 [--build DIRECTORY] [--list]
 
-  --only NAME...     only these (default: all)
-  --sample N         N of them, another N each turn: after all turns each had its own
-  --turn K           whose turn it is, any number (default: 0)
-  --swarm            only the swarm, and tell the first seed that fails
+  --only NAME...     only these mutations (default: all)
+  --sample N         only N of them, others each turn: after some turns all had theirs
+  --turn K           number of the turn, any number (default: 0)
+  --swarm            run the swarm only, and print the first seed that fails
   --seeds N          seeds of the swarm (default: 600)
-  --jobs N           so many at a time (default: the number of cores)
+  --jobs N           mutations tried at a time (default: the number of cores)
   --build DIRECTORY  where to build; kept for the next time (default: build-mutate)
-  --list             only their names and the rules that they break, and whether each applies
-  --help             this text
+  --list             only print the mutations' names and rules, and check that each applies
+  --help             print this text
 
-tests/mutations/*.txt holds them; README.md there says how. Prints a line for each: the test that fails, or SURVIVES.
-A test that hangs has noticed, too. Needs cmake, ninja and cmocka. Exit status: 0 if all were noticed, 1 if some
-survived, 2 if something is wrong: an option, a change that does not apply or compile, a test that fails without one.
+The mutations are in tests/mutations/*.txt; README.md there describes the format. Prints a line for
+each: the test that fails, or SURVIVES. A test that hangs counts as failing. Needs cmake, ninja and
+cmocka. Exit status: 0 if all were noticed, 1 if some survived, 2 if something is wrong: an option,
+a mutation that does not apply or compile, a test that fails without one.
 USAGE
 }
 
@@ -36,9 +38,9 @@ die()
     exit 2
 }
 
-# ---------------------------------------------------------------------------------------- the list
+# --------------------------------------------------------------------------------------- the list
 
-# parse FILE...: $scratch/list/0001/{name,rule,file,tests,old1,new1,old2,new2} and so on.
+# parse FILE...: writes each mutation to $scratch/list/NUMBER/{name,rule,file,tests,old1,new1,...}.
 parse()
 {
     local line at='head' dir='' n=0 change=0 where
@@ -63,7 +65,9 @@ parse()
                 change=1
                 printf '%s\n' "${line#name }" >"$dir/name"
                 ;;
-            head:'rule '* | head:'file '* | head:'tests '*) printf '%s\n' "${line#* }" >"$dir/${line%% *}" ;;
+            head:'rule '* | head:'file '* | head:'tests '*)
+                printf '%s\n' "${line#* }" >"$dir/${line%% *}"
+                ;;
             head:'--- old') at=old ;;
             *) die "$where: what is '$line'?" ;;
             esac
@@ -75,7 +79,7 @@ parse()
     [[ -z $twice ]] || die "two are named $twice"
 }
 
-# apply DIRECTORY: the changed file on stdout; 1: an old text is not there exactly once.
+# apply DIRECTORY: prints the changed file. Status 1: an old text is not there exactly once.
 apply()
 {
     awk -v dir="$1" 'BEGIN { RS = "\001"; ORS = "" }
@@ -95,32 +99,37 @@ apply()
         }' "$root/$(<"$1/file")" "$1"/old* "$1"/new*
 }
 
-# ---------------------------------------------------------------------------------------- building and running
+# --------------------------------------------------------------------------- building and running
 
-# Everything without a change; for each test its program, how it is linked, and its processor time in 1/100 s.
+# Builds all without a mutation. Keeps each test's link command and its processor time in 1/100 s.
 build_all()
 {
     local log=$scratch/build folder test
 
-    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1 -DMRD_LTO=OFF \
-        -DMRD_TOOLS=OFF -DMRD_IBV=OFF -DMRD_TESTS=ON >"$log" 2>&1 || { cat "$log" >&2; die 'cmake'; }
+    cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1 \
+        -DMRD_LTO=OFF -DMRD_TOOLS=OFF -DMRD_IBV=OFF -DMRD_TESTS=ON >"$log" 2>&1 ||
+        { cat "$log" >&2; die 'cmake'; }
     mkdir -p "$build/mutate"
     rm -f "$build"/mutate/*.link
-    ninja -C "$build" -t targets all | sed -nE 's,^tests/(unit|sim)/(test_[a-z0-9_]*): C_EXECUTABLE.*,\1/\2,p' |
+    ninja -C "$build" -t targets all |
+        sed -nE 's,^tests/(unit|sim)/(test_[a-z0-9_]*): C_EXECUTABLE.*,\1/\2,p' |
         grep -vE '/test_(thread|perf|exp)_' >"$scratch/programs"
     if ((swarm)); then
         sed -i '/test_swarm$/!d' "$scratch/programs"
     fi
     [[ -s $scratch/programs ]] || die 'no tests: is cmocka there?'
-    sed 's,^,tests/,' "$scratch/programs" | xargs ninja -C "$build" >"$log" 2>&1 || { cat "$log" >&2; die 'ninja'; }
+    sed 's,^,tests/,' "$scratch/programs" | xargs ninja -C "$build" >"$log" 2>&1 ||
+        { cat "$log" >&2; die 'ninja'; }
     while IFS=/ read -r folder test; do
         ninja -C "$build" -t commands "tests/$folder/$test" | tail -n 1 >"$build/mutate/$test.link"
-        [[ $build/mutate/$test.time -nt $build/tests/$folder/$test ]] || printf '%s\n' "$folder/$test"
-    done <"$scratch/programs" | xargs -r -P "$jobs" -n 1 bash -c 'measure "$1" || exit 255' mutate ||
+        [[ $build/mutate/$test.time -nt $build/tests/$folder/$test ]] ||
+            printf '%s\n' "$folder/$test"
+    done <"$scratch/programs" |
+        xargs -r -P "$jobs" -n 1 bash -c 'measure "$1" || exit 255' mutate ||
         die 'a test fails as it is'
 }
 
-# measure FOLDER/TEST
+# measure FOLDER/TEST: runs it without a mutation and keeps its processor time.
 measure()
 {
     local test=${1#*/} status=0
@@ -134,7 +143,8 @@ measure()
     tail -n 1 "$scratch/$test.log" >"$build/mutate/$test.time"
 }
 
-# limited SECONDS PROGRAM: no longer than that, in processor time; the last line on stdout is what it took, in 1/100 s.
+# limited SECONDS PROGRAM: runs it with that limit of processor time. The last line printed is the
+# processor time that it took, in 1/100 s.
 limited()
 {
     (
@@ -147,7 +157,7 @@ limited()
 }
 export -f limited measure
 
-# link TEST OBJECT PROGRAM: its own objects and the changed one go before the library.
+# link TEST OBJECT PROGRAM: the changed object goes before the library, and so replaces its own.
 link()
 {
     local command
@@ -157,7 +167,7 @@ link()
     (cd "$build" && eval "$command")
 }
 
-# how STATUS: in a word
+# how STATUS: prints what an exit status means
 how()
 {
     case $1 in
@@ -168,7 +178,8 @@ how()
     esac
 }
 
-# tests_of DIRECTORY: those that are named, that of the file, and all others, the shortest first and the swarm last.
+# tests_of DIRECTORY: prints a mutation's tests in the order to run: those that it names, that of
+# its file, then all others, the shortest first and the swarm last.
 tests_of()
 {
     local file test
@@ -186,23 +197,26 @@ tests_of()
     done
 }
 
-# one DIRECTORY: prints "killed NAME: by whom", "SURVIVES NAME: rule" or "error NAME: why".
+# one DIRECTORY: tries a mutation. Prints "killed NAME: TEST", "SURVIVES NAME: RULE" or
+# "error NAME: WHY".
 one()
 {
     local dir=$1 name file work=$1/work test status seconds command
 
-    exec 2>/dev/null # the shell says there which signal ended a program; so does the status
+    exec 2>/dev/null # the shell reports signals there; the exit status tells them, too
     shopt -s extglob
     name=$(<"$dir/name")
     file=$(<"$dir/file")
     mkdir "$work"
-    command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/$(basename "$file").o" | tail -n 1)
+    command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/$(basename "$file").o" |
+        tail -n 1)
     command="${command%% -MD *} -w -Werror=implicit-function-declaration"
     if ! apply "$dir" >"$work/$(basename "$file")"; then
         printf 'error %s: its old text is not in %s exactly once\n' "$name" "$file"
         return
     fi
-    if ! (cd "$work" && eval "$command -o changed.o -c '$(basename "$file")'") >"$work/log" 2>&1; then
+    if ! (cd "$work" && eval "$command -o changed.o -c '$(basename "$file")'") \
+        >"$work/log" 2>&1; then
         printf 'error %s: it does not compile\n' "$name"
         return
     fi
@@ -235,7 +249,7 @@ one_tests()
     printf 'SURVIVES %s: %s\n' "$1" "$(<"$2/rule")"
 }
 
-# Each seed in a process of its own, so that one that crashes or hangs is known.
+# Runs each seed in a process of its own, so that the one which crashes or hangs is known.
 one_swarm()
 {
     local seed status
@@ -258,7 +272,7 @@ export -f apply link how tests_of one one_tests one_swarm
 
 # ---------------------------------------------------------------------------------------- options
 
-# number OPTION TEXT LEAST
+# number OPTION TEXT LEAST: the option's value must be a number, at least LEAST.
 number()
 {
     [[ $2 =~ ^[0-9]{1,9}$ && $((10#$2)) -ge $3 ]] || die "$1 takes a number from $3 on, not '$2'"
@@ -266,7 +280,8 @@ number()
 
 only=() sample=0 turn=0 swarm=0 seeds=600 jobs=$(nproc) build=$root/build-mutate list=0
 
-options=$(getopt -n mutate.sh -o h -l only:,sample:,turn:,swarm,seeds:,jobs:,build:,list,help -- "$@") || exit 2
+options=$(getopt -n mutate.sh -o h \
+    -l only:,sample:,turn:,swarm,seeds:,jobs:,build:,list,help -- "$@") || exit 2
 eval set -- "$options"
 while [[ $1 != -- ]]; do
     case $1 in
@@ -311,7 +326,8 @@ chosen=()
 turns=$((sample ? (${#all[@]} + sample - 1) / sample : 1))
 for i in "${!all[@]}"; do
     ((i % turns == turn % turns)) || continue
-    ((${#only[@]} == 0)) || printf '%s\n' "${only[@]}" | grep -qxF "$(<"${all[i]}/name")" || continue
+    ((${#only[@]} == 0)) ||
+        printf '%s\n' "${only[@]}" | grep -qxF "$(<"${all[i]}/name")" || continue
     chosen+=("${all[i]}")
 done
 for name in "${only[@]}"; do
@@ -322,7 +338,8 @@ if ((list)); then
     for dir in "${chosen[@]}"; do
         printf '%s: %s\n' "$(<"$dir/name")" "$(<"$dir/rule")"
         apply "$dir" >/dev/null && continue
-        printf 'mutate.sh: the old text of %s is not in %s exactly once\n' "$(<"$dir/name")" "$(<"$dir/file")" >&2
+        printf 'mutate.sh: the old text of %s is not in %s exactly once\n' \
+            "$(<"$dir/name")" "$(<"$dir/file")" >&2
         status=2
     done
     exit $status

@@ -10,16 +10,17 @@ Run many seeds of the swarm (tests/support/swarm.h), each in a process of its ow
 
 usage: swarm.sh [--seeds N] [--from S] [--jobs N] [--cpu SECONDS] [--binary FILE] [--keep DIRECTORY]
 
-  --seeds N         how many seeds (default: 600)
-  --from S          the first of them (default: 1)
-  --jobs N          so many at a time (default: the number of cores)
-  --cpu SECONDS     a seed that takes more processor time hangs (default: 60)
+  --seeds N         number of seeds (default: 600)
+  --from S          the first seed (default: 1)
+  --jobs N          seeds that run at a time (default: the number of cores)
+  --cpu SECONDS     a seed that takes more processor time counts as hanging (default: 60)
   --binary FILE     the test program (default: build/tests/sim/test_swarm)
-  --keep DIRECTORY  keep what failing seeds say there, a file each
-  --help            this text
+  --keep DIRECTORY  keep the output of failing seeds there, one file each
+  --help            print this text
 
-Prints one line for each failing seed: the command that repeats it, and why it failed. A seed that crashes or hangs
-fails, and the others go on. Exit status: 0 if none failed, 1 if some did, 2 for an option that makes no sense.
+Prints one line for each failing seed: the command that repeats it, and why it failed. A seed that
+crashes or hangs fails; the others go on. Exit status: 0 if no seed failed, 1 if some did, 2 for a
+wrong option.
 USAGE
 }
 
@@ -29,7 +30,7 @@ die()
     exit 2
 }
 
-# number OPTION TEXT
+# number OPTION TEXT: the option's value must be a number.
 number()
 {
     [[ $2 =~ ^[0-9]{1,18}$ ]] || die "$1 takes a number, not '$2'"
@@ -69,12 +70,12 @@ binary=$(realpath --relative-to=. "$binary")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# one SEED: prints a line, "ok SEED" or "failed SEED why".
+# one SEED: runs it and prints one line, "ok SEED" or "failed SEED PROFILE: WHY".
 one()
 {
     local seed=$1 log=$scratch/$1 status=0 why
 
-    exec 2>/dev/null # the shell says there which signal ended a program; so does the status
+    exec 2>/dev/null # the shell reports signals there; the exit status tells them, too
 
     (
         ulimit -c 0
@@ -86,12 +87,13 @@ one()
         printf 'ok %s\n' "$seed"
         return
     fi
-    # The last sentence that names the seed; a crash or a failed assertion of the engine leaves another.
-    why=$(sed -n "s/^ERROR: //; s/^\[ *ERROR *\] --- //; s/ (MRD_TEST_SEED=$seed)//p" "$log" | tail -n 1)
+    # The last line that names the seed; else that of a crash or a failed assertion of the engine.
+    why=$(sed -n "s/^ERROR: //; s/^\[ *ERROR *\] --- //; s/ (MRD_TEST_SEED=$seed)//p" "$log" |
+        tail -n 1)
     [[ -n $why ]] || why=$(grep -m 1 -E 'Assertion|ERROR: |runtime error' "$log" || true)
     ((status != 137 && status != 152)) || why="more than $cpu s of processor time"
     [[ -n $why ]] || why="exit status $status"
-    # Which profile it is of, "swarm (depth) at ...".
+    # The seed's profile is in a line "swarm (depth) at ...".
     printf 'failed %s %s: %s\n' "$seed" \
         "$(sed -n 's/^.*swarm (\([^)]*\)) at .*/\1/p' "$log" | head -n 1)" "${why:0:200}"
     [[ -z $keep ]] || mv "$log" "$keep/$seed"

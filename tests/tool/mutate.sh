@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# mutate.sh: every mutation applies to the core as it is, turns reach them all, and wrong options are refused.
+# Checks tests/mutate.sh: every mutation applies to the core, the turns reach all of them, and wrong
+# options are refused.
 
 set -euo pipefail
 
@@ -15,7 +16,7 @@ fail()
     exit 1
 }
 
-# refused TEXT ARGUMENT...
+# refused TEXT ARGUMENT...: the script must refuse these arguments, with a message that has TEXT.
 refused()
 {
     local status=0
