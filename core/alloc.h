@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the engine takes memory from: when it is created and in control calls, never for a packet. */
+/*
+ * Where the engine takes memory from: when it is created and in control calls, never for a packet.
+ */
 #ifndef MRD_CORE_ALLOC_H
 #define MRD_CORE_ALLOC_H
 

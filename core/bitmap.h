@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bits indexed by a sequence number, in a ring whose size in bits is a power of two (at least 64). */
+/*
+ * Bits indexed by a sequence number, in a ring whose size in bits is a power of two (at least 64).
+ */
 #ifndef MRD_CORE_BITMAP_H
 #define MRD_CORE_BITMAP_H
 

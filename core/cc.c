@@ -110,9 +110,10 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * The delivered rate over one round trip, as the greatest of ten (BBR, draft-cardwell-iccrg-bbr-congestion-control:
- * delivery rate and its windowed maximum). The window is counted in round trips that the window limited, not in time:
- * an idle application, or a stall of the peer's host, must not make us forget what the way can carry.
+ * The delivered rate over one round trip, as the greatest of ten (BBR,
+ * draft-cardwell-iccrg-bbr-congestion-control: delivery rate and its windowed maximum). The window
+ * is counted in round trips that the window limited, not in time: an idle application, or a stall
+ * of the peer's host, must not make us forget what the way can carry.
  */
 static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
@@ -321,7 +322,10 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 void mrd_cc_halve(struct mrd_cc *cc)
 {
     double packet = cc->config.packet_bytes;
-    /* RFC 5681: an RTO leaves one packet; a window that many senders have squeezed below that keeps its size. */
+    /*
+     * RFC 5681: an RTO leaves one packet; a window that many senders have squeezed below that keeps
+     * its size.
+     */
     double least = cc->cwnd_bytes < packet ? cc->cwnd_bytes : packet;
 
     cc->cwnd_bytes *= constants(cc)->timeout_factor;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Congestion control: one window a peer. A policy is a const table with a name; mrd_cc_find() finds it.
+ * Congestion control: one window a peer. A policy is a const table with a name; mrd_cc_find()
+ * finds it.
  *
- * init() when the send half is made; ack() for each ack that acks something new; lost() once a burst of declared
- * losses; timeout() at an RTO. The engine sends while mrd_cc.cwnd_bytes > bytes in flight; a window below one packet
- * is paced at SRTT / cwnd by the engine.
+ * init() when the send half is made; ack() for each ack that acks something new; lost() once a
+ * burst of declared losses; timeout() at an RTO. The engine sends while mrd_cc.cwnd_bytes > bytes
+ * in flight; a window below one packet is paced at SRTT / cwnd by the engine.
  *
- * Adding one: a file cc_NAME.c with a `const struct mrd_cc_ops mrd_cc_NAME`, and one line in the table of cc.c.
+ * Adding one: a file cc_NAME.c with a `const struct mrd_cc_ops mrd_cc_NAME`, and one line in the
+ * table of cc.c.
  */
 #ifndef MRD_CORE_CC_H
 #define MRD_CORE_CC_H
@@ -25,19 +27,26 @@ struct mrd_cc_config {
     uint64_t link_bps;     /* 0: unknown, the delivered rate is measured */
     uint64_t base_rtt_ns;  /* least value taken for the base RTT; 0: the measured one */
     /*
-     * Greatest value taken for the base RTT; 0: none. A mover that knows its fabric should give it: a flow that begins
-     * while a queue stands has no sample without that queue, takes it for part of the base RTT, and tolerates as much
-     * again and more on top, while those who know better give way.
+     * Greatest value taken for the base RTT; 0: none. A mover that knows its fabric should give it:
+     * a flow that begins while a queue stands has no sample without that queue, takes it for part
+     * of the base RTT, and tolerates as much again and more on top, while those who know better
+     * give way.
      */
     uint64_t base_rtt_max_ns;
     /* 0: none but the policy's own (3 BDP where the link's rate is known) */
     uint32_t cwnd_cap_bytes;
     uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
-    /* Constants, borrowed for the life of the window. NULL: mrd_tune_default, which mrd_cc_init() puts here then. */
+    /*
+     * Constants, borrowed for the life of the window. NULL: mrd_tune_default, which mrd_cc_init()
+     * puts here then.
+     */
     const struct mrd_tune *tune;
 };
 
-/* Measures the rate at which the peer takes data: the greatest of the last ten round trips that the window limited. */
+/*
+ * Measures the rate at which the peer takes data: the greatest of the last ten round trips that the
+ * window limited.
+ */
 struct mrd_cc_rate {
     bool started;
     bool limited;             /* the window held the sender back in this round trip */
@@ -129,8 +138,8 @@ struct mrd_cc {
     double measured_bps; /* greatest delivered rate lately; 0: unknown yet */
     double rate_bps;     /* greatest delivered rate lately, or link_bps; 0: unknown yet */
     struct mrd_cc_rate rate;
-    uint64_t
-        failing_ns; /* a path lost packets in a row then: it, not a queue, loses them; 0: none did */
+    /* A path lost packets in a row then: it, not a queue, loses them; 0: none did. */
+    uint64_t failing_ns;
     uint32_t loss_delay_rounds; /* until that is forgotten */
     double loss_delay_ns; /* the queue that losses come at in a network without marks; 0: unknown */
     struct mrd_cc_queue_losses queue_losses;
@@ -174,8 +183,9 @@ void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
 /* Paths are longer than was thought: this is the mean RTT without queues. */
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
 /*
- * Packets were lost, as the tail probes show that brought them. They are losses (RFC 8985, section 7.4.2), but count
- * only where losses follow the window: who has one packet in a queue that others keep full would be cut to nothing.
+ * Packets were lost, as the tail probes show that brought them. They are losses (RFC 8985, section
+ * 7.4.2), but count only where losses follow the window: who has one packet in a queue that others
+ * keep full would be cut to nothing.
  */
 void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                      uint64_t rtt_min_ns);
@@ -183,39 +193,54 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
                  const struct mrd_cc_config *config);
-/* The base RTT in force: the measured minimum within the configured bounds; 0 before the first sample without a floor. */
+/*
+ * The base RTT in force: the measured minimum within the configured bounds; 0 before the first
+ * sample without a floor.
+ */
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
- * rate x RTT without queues, as the mean of all paths has it, late acks included: so much may be in flight. Never less
- * than rate x base RTT. Before anything is known, the start window / 1.5.
+ * rate x RTT without queues, as the mean of all paths has it, late acks included: so much may be in
+ * flight. Never less than rate x base RTT. Before anything is known, the start window / 1.5.
  */
 double mrd_cc_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /* Likewise by the rate that was measured, where another is known as well. */
 double mrd_cc_measured_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
- * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be: a burst that keeps
- * the host busy makes them late itself.
+ * rate x base RTT, likewise: what may leave at once is measured by it. By late acks it must not be:
+ * a burst that keeps the host busy makes them late itself.
  */
 double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 
-/* ---------------------------------------------------------------------------------------- for policies */
+/* --------------------------------------------------------------------------------- for policies */
 
 /* The first call of a policy's ack(): counts the round, the marks and the delivered rate. */
 void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
-/* An RTT round with at least one counted packet is over: ce_rtt, ce_ewma (by `gain`) and loss_ewma are up to date. */
+/*
+ * An RTT round with at least one counted packet is over: ce_rtt, ce_ewma (by `gain`) and loss_ewma
+ * are up to date.
+ */
 bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain);
-/* May the window grow on this ack? Not while it is twice what the application uses, nor in the RTT after a loss cut. */
+/*
+ * May the window grow on this ack? Not while it is twice what the application uses, nor in the RTT
+ * after a loss cut.
+ */
 bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack);
 /* Hold the window between the least one and `most_bytes`, and below the configured cap. */
 void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes);
-/* Losses declared: true once when they make up `packets_needed` in an RTT; then not again for an RTT. */
+/*
+ * Losses declared: true once when they make up `packets_needed` in an RTT; then not again for
+ * an RTT.
+ */
 bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
                    uint64_t rtt_ns);
 /* delay_ns becomes the least of the last `samples` to twice as many samples. */
 void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
 /* The sample's part that is a queue; length_ns is up to date afterwards. Only with rtt_ns. */
 double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
-/* A cut by loss: the window becomes `cwnd_bytes`, and gets back what it had if all these losses turn out to be none. */
+/*
+ * A cut by loss: the window becomes `cwnd_bytes`, and gets back what it had if all these losses
+ * turn out to be none.
+ */
 void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets);
 /* Half the window, as at an RTO, but not from above one packet to below. */
 void mrd_cc_halve(struct mrd_cc *cc);

@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nscc: the four quadrants of marks and delay, after the network-signal congestion control of the Ultra Ethernet
- * Specification 1.0 (NSCC), with the constants of a study of permutations, incasts and dead links on simulated
- * fabrics of 128 and 1,024 hosts.
+ * nscc: the four quadrants of marks and delay, after the network-signal congestion control of the
+ * Ultra Ethernet Specification 1.0 (NSCC), with the constants of a study of permutations, incasts
+ * and dead links on simulated fabrics of 128 and 1,024 hosts.
  *
  * With B the base RTT, d the smoothed delay above the least RTT, target = 2.25 B and a = BDP / 36:
  *
- *                 d < target                                    d >= target
- *   no CE   + 8a (target - d) / target / cwnd a packet     + 0.75a / cwnd a packet
- *   CE      hold: one hot path, which the spray leaves     x max(1 - 0.8 (d - target) / d, 0.5), once an RTT
+ *           d < target                               d >= target
+ *   no CE   + 8a (target - d) / target / cwnd a      + 0.75a / cwnd a packet
+ *           packet
+ *   CE      hold: one hot path, which the spray      x max(1 - 0.8 (d - target) / d, 0.5),
+ *           leaves                                   once an RTT
  *
- * + 0.15a an RTT always, so that flows come to equal shares. When at least 0.85 of the packets of an RTT and of the
- * recent ones came marked, all paths are hot: that is the last hop, an incast, and the window shrinks by 0.3 of that
- * share. A peer that never saw a mark takes d >= target for one: without it an incast in a network without ECN lives
- * by loss alone; but such a cut goes no lower than a BDP unless losses come with it. Random loss says little where paths
- * are many: only a quarter of a window lost in an RTT cuts. Where nothing ever marks, losses at a queue cut by their share
- * (lost_round()), and tell what the queue holds; losses without one are tested (elastic.h).
+ * In all four the window also grows by 0.15a an RTT, so that flows come to equal shares. When at
+ * least 0.85 of the packets of an RTT and of the recent ones came marked, all paths are hot: that
+ * is the last hop, an incast, and the window shrinks by 0.3 of that share. A peer that never saw a
+ * mark takes d >= target for one: without it an incast in a network without ECN lives by loss
+ * alone; but such a cut goes no lower than a BDP unless losses come with it. Random loss says
+ * little where paths are many: only a quarter of a window lost in an RTT cuts. Where nothing ever
+ * marks, losses at a queue cut by their share (lost_round()), and tell what the queue holds; losses
+ * without one are tested (elastic.h).
  *
- * d is what the samples say of queues: not the length of a path beyond the least RTT, nor an ack that came late. Both
- * are in the RTT that the BDP, and so a, the floor and the greatest window are measured by. Whether delay that stays is a
- * queue of ours is found out by watch(): it is not where a fabric that marks does not mark it, nor where it stays when our
- * window is so small for some RTTs that it makes none.
+ * d is what the samples say of queues: not the length of a path beyond the least RTT, nor an ack
+ * that came late. Both are in the RTT that the BDP, and so a, the floor and the greatest window are
+ * measured by. Whether delay that stays is a queue of ours is found out by watch(): it is not where
+ * a fabric that marks does not mark it, nor where it stays when our window is so small for some
+ * RTTs that it makes none.
  *
- * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and delay is weaker
- * evidence. Five things then differ:
- *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late wakeup is not
- *    (on that signal the controller did as well as on the mean);
- *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What is thought safe to send
- *    knowing nothing stays safe, and the rate measured stays possible; else jitter that does not depend on the window
- *    would drive it to nothing. Marks, losses at a queue, and loss above an eighth, take it lower;
- *  - losses at a queue cut by a quarter at least, about as TCP's do, which may be beside us. By their share alone TCP was
- *    starved; with a target below the delay that they came at, we were;
- *  - where much is lost while the delay jumps from packet to packet, and at times there is none, it is the hosts', not that
- *    of a queue that drops (hosts_are_late()): the losses are tested as those without a queue are;
+ * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and
+ * delay is weaker evidence. Five things then differ:
+ *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late
+ *    wakeup is not (on that signal the controller did as well as on the mean);
+ *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What
+ *    is thought safe to send knowing nothing stays safe, and the rate measured stays possible; else
+ *    jitter that does not depend on the window would drive it to nothing. Marks, losses at a queue,
+ *    and loss above an eighth, take it lower;
+ *  - losses at a queue cut by a quarter at least, about as TCP's do, which may be beside us. By
+ *    their share alone TCP was starved; with a target below the delay that they came at, we were;
+ *  - where much is lost while the delay jumps from packet to packet, and at times there is none, it
+ *    is the hosts', not that of a queue that drops (hosts_are_late()): the losses are tested as
+ *    those without a queue are;
  *  - the window is not held below 3 measured BDP: only a growing window can find a greater rate.
  */
 #include "core/cc.h"
@@ -59,8 +66,8 @@ static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * What growth is measured in. Where the rate is unknown, all flows have one unit at least: in that of its own little rate
- * a flow would grow as slowly as it is slow.
+ * What growth is measured in. Where the rate is unknown, all flows have one unit at least: in that
+ * of its own little rate a flow would grow as slowly as it is slow.
  */
 static double unit_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -128,15 +135,15 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * What a loss took below the floor grows again, whatever the delay is. Not where the rate is known: many hosts that send
- * to one would never be below their share of its queue.
+ * What a loss took below the floor grows again, whatever the delay is. Not where the rate is known:
+ * many hosts that send to one would never be below their share of its queue.
  */
 static bool delay_holds(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     return rate_known(cc) || cc->cwnd_bytes >= delay_floor_bytes(cc, rtt_min_ns);
 }
 
-/* ---------------------------------------------------------------------------------------- is it our queue? */
+/* ----------------------------------------------------------------------------- is it our queue? */
 
 enum { WATCH_DOUBT = 0, WATCH_DRAIN, WATCH_LEAST };
 
@@ -156,8 +163,8 @@ static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint
 }
 
 /*
- * Our queue is drained: what does the delay do? What is delivered in a base RTT is in flight without a queue, however
- * narrow the bottleneck is.
+ * Our queue is drained: what does the delay do? What is delivered in a base RTT is in flight
+ * without a queue, however narrow the bottleneck is.
  */
 static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -178,7 +185,10 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     watch_state(cc, WATCH_DRAIN);
 }
 
-/* The window is as it was. Beside a flow that fills the queue anew each time we would drain ours for ever, which costs. */
+/*
+ * The window is as it was. Beside a flow that fills the queue anew each time we would drain ours
+ * for ever, which costs.
+ */
 static void refill(struct mrd_cc *cc)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
@@ -214,7 +224,10 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
     learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
 }
 
-/* Its cap holds the window, or may. Delay does not, so a queue of ours would stay that others take for the way's length. */
+/*
+ * Its cap holds the window, or may. Delay does not, so a queue of ours would stay that others take
+ * for the way's length.
+ */
 static bool held_by_cap(const struct mrd_cc *cc)
 {
     double slack = constants(cc)->watch_slack;
@@ -263,9 +276,9 @@ static bool drained(const struct mrd_cc *cc)
 }
 
 /*
- * Delay above the target, and marked: once an RTT, for what a cut does shows only an RTT later, and in a deep queue
- * that is many base RTTs. (Four to one with four cuts an RTT: windows of 2 packets where 10 were fair, and 1.44 times
- * the ideal time; with one cut 1.11.)
+ * Delay above the target, and marked: once an RTT, for what a cut does shows only an RTT later, and
+ * in a deep queue that is many base RTTs. (Four to one with four cuts an RTT: windows of 2 packets
+ * where 10 were fair, and 1.44 times the ideal time; with one cut 1.11.)
  */
 static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
 {
@@ -298,17 +311,18 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     if (cc->delay_ns < target_ns)
         times = below * (target_ns - cc->delay_ns) / target_ns;
     /*
-     * Never faster than slow start: one ack at a window below a packet stands for several RTT and would earn what all
-     * of them would have, and a BDP from a base RTT that contains a queue would make one ack a burst.
+     * Never faster than slow start: one ack at a window below a packet stands for several RTT and
+     * would earn what all of them would have, and a BDP from a base RTT that contains a queue would
+     * make one ack a burst.
      */
     double each = times * gain_bytes * packet / cc->cwnd_bytes;
     cc->cwnd_bytes += packets * (each < packet ? each : packet);
 }
 
 /*
- * The delay of the queue that may have dropped what is known to be lost at the end of this RTT; 0: there was none. What
- * left an RTT ago met the queue of then. Delay that is the same all the time is the way's: a queue that drops is not
- * always full.
+ * The delay of the queue that may have dropped what is known to be lost at the end of this RTT; 0:
+ * there was none. What left an RTT ago met the queue of then. Delay that is the same all the time
+ * is the way's: a queue that drops is not always full.
  */
 static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
 {
@@ -330,7 +344,10 @@ static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
     return delay_ns >= tune->queue_loss_share * base_ns ? delay_ns : 0;
 }
 
-/* Hosts are sometimes not late at all, a queue that drops never drains: the least of many round trips tells of it. */
+/*
+ * Hosts are sometimes not late at all, a queue that drops never drains: the least of many round
+ * trips tells of it.
+ */
 static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_cc_jitter *j = &cc->jitter;
@@ -343,9 +360,10 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses stay many although the window is cut for a queue. But round trips differ from one to the next, and some are as
- * short as ever, which those through a full queue are not: hosts are late, and a policer may lose the packets. Until that
- * changes, or little is lost and nothing looks into it.
+ * Losses stay many although the window is cut for a queue. But round trips differ from one to the
+ * next, and some are as short as ever, which those through a full queue are not: hosts are late,
+ * and a policer may lose the packets. Until that changes, or little is lost and nothing looks
+ * into it.
  */
 static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -366,8 +384,9 @@ static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by what was too much; where
- * the rate is known it grows slowly when the delay comes near to what it was. Without a queue they are random.
+ * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by
+ * what was too much; where the rate is known it grows slowly when the delay comes near to what it
+ * was. Without a queue they are random.
  */
 static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
                        double queue_ns)
@@ -401,8 +420,9 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
 }
 
 /*
- * What got through lately gets through again, and a cut need go no lower: a burst of losses and an outage leave that as it
- * was. 0: unknown, since a test has to show a difference, and a rate measured with a packet an RTT says nothing.
+ * What got through lately gets through again, and a cut need go no lower: a burst of losses and an
+ * outage leave that as it was. 0: unknown, since a test has to show a difference, and a rate
+ * measured with a packet an RTT says nothing.
  */
 static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -415,8 +435,8 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in proportion to the
- * window would keep a flow as small as it is beside greater ones.
+ * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in
+ * proportion to the window would keep a flow as small as it is beside greater ones.
  */
 static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
 {

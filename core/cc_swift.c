@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * swift: one target for the round trip's delay, after Kumar et al., "Swift: Delay is Simple and Effective for
- * Congestion Control in the Datacenter", SIGCOMM 2020. With B the base RTT (the greatest of the fabric where the mover
- * knows it, so that all have one target, who began while a queue stood included) and cwnd in packets:
+ * swift: one target for the round trip's delay, after Kumar et al., "Swift: Delay is Simple and
+ * Effective for Congestion Control in the Datacenter", SIGCOMM 2020. With B the base RTT (the
+ * greatest of the fabric where the mover knows it, so that all have one target, who began while a
+ * queue stood included) and cwnd in packets:
  *
- *   target = 2 B + 4 B x (1/sqrt(cwnd) - 1/sqrt(100)) / (1/sqrt(0.1) - 1/sqrt(100)), that share within 0 and 1
+ *   target = 2 B + 4 B x (1/sqrt(cwnd) - 1/sqrt(100)) / (1/sqrt(0.1) - 1/sqrt(100)), that share
+ *   within 0 and 1
  *   delay < target     + 1 / cwnd a packet, a packet where cwnd is below one
  *   delay >= target    x max(1 - 0.8 (delay - target) / delay, 0.5), once an RTT
  *
- * The second term of the target is the paper's flow scaling: the smaller its window the more delay a flow bears, since
- * many flows make a longer queue than few, and of two flows the one with more gives way first.
+ * The second term of the target is the paper's flow scaling: the smaller its window the more delay
+ * a flow bears, since many flows make a longer queue than few, and of two flows the one with more
+ * gives way first.
  *
- * It differs from the paper where paths are many: the delay is the least of the last four to eight samples, because a
- * mean of samples of different paths tells of a hot path, which the spray leaves, and then the link of an incast runs
- * idle; a quarter of a window has to be lost in an RTT for a cut, since random loss on some path says little. It starts
- * slowly like the other policies. Marks are not looked at, nor is the delay of hosts told apart from that of the
- * fabric.
+ * It differs from the paper where paths are many: the delay is the least of the last four to eight
+ * samples, because a mean of samples of different paths tells of a hot path, which the spray
+ * leaves, and then the link of an incast runs idle; a quarter of a window has to be lost in an RTT
+ * for a cut, since random loss on some path says little. It starts slowly like the other policies.
+ * Marks are not looked at, nor is the delay of hosts told apart from that of the fabric.
  */
 #include "core/cc.h"
 
@@ -138,7 +141,10 @@ static void swift_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
     mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
 }
 
-/* A row of timeouts means that nothing gets through: the paper goes down to the least window after five. */
+/*
+ * A row of timeouts means that nothing gets through: the paper goes down to the least window
+ * after five.
+ */
 static void swift_timeout(struct mrd_cc *cc, uint64_t now_ns)
 {
     (void)now_ns;

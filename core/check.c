@@ -8,8 +8,8 @@
 #endif
 
 /*
- * The library's AVX-512 loop returns without vzeroupper, after which each SSE instruction waits for the upper halves:
- * a tenth of the whole cost of a 4 KiB packet.
+ * The library's AVX-512 loop returns without vzeroupper, after which each SSE instruction waits for
+ * the upper halves: a tenth of the whole cost of a 4 KiB packet.
  */
 static void leave_vector_code(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of long payloads. Those that are short, wire.c computes inline: a call costs as much as the hash. */
+/*
+ * Checks of long payloads. Those that are short, wire.c computes inline: a call costs as much as
+ * the hash.
+ */
 #ifndef MRD_CORE_CHECK_H
 #define MRD_CORE_CHECK_H
 

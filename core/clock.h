@@ -2,9 +2,10 @@
 /*
  * The time that callers tell, and their absences.
  *
- * mrd_clock_set() with each call: time never goes back. mrd_clock_look() each time the receive queue is looked at,
- * mrd_clock_empty() when it was seen empty. A look much later than the last one and than the earliest deadline is a
- * stall: the process was stopped, or its caller came late. Nobody is judged by what could not be heard during a stall.
+ * mrd_clock_set() with each call: time never goes back. mrd_clock_look() each time the receive
+ * queue is looked at, mrd_clock_empty() when it was seen empty. A look much later than the last one
+ * and than the earliest deadline is a stall: the process was stopped, or its caller came late.
+ * Nobody is judged by what could not be heard during a stall.
  */
 #ifndef MRD_CORE_CLOCK_H
 #define MRD_CORE_CLOCK_H
@@ -30,11 +31,14 @@ static inline void mrd_clock_set(struct mrd_clock *clock, uint64_t now_ns)
         clock->now_ns = now_ns;
 }
 
-/* May a look at the queue now be a stall? Only then need mrd_clock_look() know the earliest deadline. */
+/*
+ * May a look at the queue now be a stall? Only then need mrd_clock_look() know the
+ * earliest deadline.
+ */
 bool mrd_clock_is_late(const struct mrd_clock *clock);
 /*
- * The receive queue is looked at now. due_ns: the earliest deadline, until which a caller may sleep; MRD_NEVER: nobody
- * is to be judged, so there is no stall. Returns true if it was a stall.
+ * The receive queue is looked at now. due_ns: the earliest deadline, until which a caller may
+ * sleep; MRD_NEVER: nobody is to be judged, so there is no stall. Returns true if it was a stall.
  */
 bool mrd_clock_look(struct mrd_clock *clock, uint64_t due_ns);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Completion queues: a ring of completions whose room is reserved when work is posted, so that it cannot overflow.
+ * Completion queues: a ring of completions whose room is reserved when work is posted, so that it
+ * cannot overflow.
  *
- * mrd_cq_reserve() at post; then exactly one of mrd_cq_push() and mrd_cq_unreserve() for each; mrd_cq_take() polls.
+ * mrd_cq_reserve() at post; then exactly one of mrd_cq_push() and mrd_cq_unreserve() for each;
+ * mrd_cq_take() polls.
  */
 #ifndef MRD_CORE_CQ_H
 #define MRD_CORE_CQ_H

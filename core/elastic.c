@@ -25,10 +25,11 @@ void mrd_elastic_reset(struct mrd_elastic *x)
 }
 
 /*
- * To less than what got through when so much of it was lost: where it rose from nothing, twice its mean is what is lost
- * now; and in a test the cut must show. Where one packet at a time is in flight a loss holds up what follows it, and the
- * share tells too little of what was too much: there each step of a test is one such cut more, and the share is compared
- * with that before the first.
+ * To less than what got through when so much of it was lost: where it rose from nothing, twice its
+ * mean is what is lost now; and in a test the cut must show. Where one packet at a time is in
+ * flight a loss holds up what follows it, and the share tells too little of what was too much:
+ * there each step of a test is one such cut more, and the share is compared with that before
+ * the first.
  */
 static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
                                 double lost, double sent)
@@ -48,8 +49,8 @@ static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_ela
 }
 
 /*
- * A test begins with a look at what is lost at one window: the packets that raised the alarm did so because many of them
- * were lost, and of the next ones fewer would be whatever the window.
+ * A test begins with a look at what is lost at one window: the packets that raised the alarm did so
+ * because many of them were lost, and of the next ones fewer would be whatever the window.
  */
 static enum mrd_elastic_act alarm(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
                                   double cwnd_bytes, double packet_bytes)

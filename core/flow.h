@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ordered mode: the record of a flow (local QP, remote QP) on a peer entry, one for each direction that is in use.
+ * Ordered mode: the record of a flow (local QP, remote QP) on a peer entry, one for each direction
+ * that is in use.
  *
- * MSN orders all messages of a flow, RSN those that consume receives. Sending: mrd_flow_tx_number() at post, the
- * messages hang on the flow until they complete, in order. Receiving: a message that arrives early waits in a pending
- * record; mrd_flow_rx_deliver() hands out what is in order. Receives are bound by RSN together with all lower unbound
- * ones or not at all, else a later message would take the only receive that an earlier one needs. A message that will
- * never come (mrd_flow_rx_gone()) takes no record, so that this can always be noted: it may be what others wait for.
+ * MSN orders all messages of a flow, RSN those that consume receives. Sending: mrd_flow_tx_number()
+ * at post, the messages hang on the flow until they complete, in order. Receiving: a message that
+ * arrives early waits in a pending record; mrd_flow_rx_deliver() hands out what is in order.
+ * Receives are bound by RSN together with all lower unbound ones or not at all, else a later
+ * message would take the only receive that an earlier one needs. A message that will never come
+ * (mrd_flow_rx_gone()) takes no record, so that this can always be noted: it may be what others
+ * wait for.
  */
 #ifndef MRD_CORE_FLOW_H
 #define MRD_CORE_FLOW_H
@@ -31,8 +34,8 @@ struct mrd_flow_tx {
     uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* of the next message posted */
     /*
-     * The remote queue pair is gone or in error, as a refusal of broken_msn told: what comes from there on was not
-     * delivered, even if it was acked.
+     * The remote queue pair is gone or in error, as a refusal of broken_msn told: what comes from
+     * there on was not delivered, even if it was acked.
      */
     bool broken;
     uint32_t broken_msn;
@@ -50,7 +53,10 @@ enum mrd_pend_state {
     MRD_PEND_FULL, /* all of it; waits for earlier messages */
 };
 
-/* A message of a flow that is not delivered yet; or, on `reserved`, an RSN whose message did not come yet. */
+/*
+ * A message of a flow that is not delivered yet; or, on `reserved`, an RSN whose message did not
+ * come yet.
+ */
 struct mrd_pend {
     struct mrd_node node;
     uint32_t msn, rsn;
@@ -70,7 +76,10 @@ struct mrd_flow_rx {
     uint32_t rsn_next;        /* all lower ones are bound or gone */
     struct mrd_node pending;  /* by MSN */
     struct mrd_node reserved; /* by RSN, below rsn_next */
-    /* MSNs and RSNs above the next ones for which nothing will come; their number, also as part of the peer's. */
+    /*
+     * MSNs and RSNs above the next ones for which nothing will come; their number, also as part of
+     * the peer's.
+     */
     uint64_t gone_msn[MRD_MSN_WINDOW / 64], gone_rsn[MRD_MSN_WINDOW / 64];
     uint32_t num_gone, *peer_gone;
 };
@@ -82,7 +91,10 @@ static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t re
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,
                       uint32_t remote_qpn);
-/* It begins with the oldest message that its sender still owes. *peer_gone: counts num_gone of all flows of the peer. */
+/*
+ * It begins with the oldest message that its sender still owes. *peer_gone: counts num_gone of all
+ * flows of the peer.
+ */
 void mrd_flow_rx_init(struct mrd_flow_rx *flow, struct mrd_peer *peer, struct mrd_qp_impl *qp,
                       uint32_t remote_qpn, uint32_t msn_next, uint32_t rsn_next,
                       uint32_t *peer_gone);
@@ -102,7 +114,9 @@ void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend);
 struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
 /* A new message that will never come. An RSN below rsn_next was bound: to be claimed before. */
 void mrd_flow_rx_gone(struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn);
-/* All RSNs below `rsn` are over: the records of those that were reserved, oldest last, into `done`. */
+/*
+ * All RSNs below `rsn` are over: the records of those that were reserved, oldest last, into `done`.
+ */
 void mrd_flow_rx_pass_rsn(struct mrd_flow_rx *flow, uint32_t rsn, struct mrd_node *done);
 /* Messages below `msn`, or the first that is here, were given up before any of them came. */
 void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn);

@@ -2,7 +2,8 @@
 /*
  * Chained hash tables through nodes inside the items; the number of buckets is fixed at init.
  *
- * The caller hashes its keys and compares them: for (n = mrd_hash_first(h, key_hash); n; n = n->next).
+ * The caller hashes its keys and compares them: for (n = mrd_hash_first(h, key_hash); n;
+ * n = n->next).
  */
 #ifndef MRD_CORE_HASH_H
 #define MRD_CORE_HASH_H

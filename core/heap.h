@@ -2,9 +2,10 @@
 /*
  * Timers: a binary heap of them, earliest first.
  *
- * mrd_timer_init() once for each; mrd_heap_arm() to have it fire by a certain time, mrd_heap_disarm() to take it out.
- * The caller compares mrd_heap_next_ns() with the clock, and takes mrd_heap_first() out when it is due. The array of
- * pointers is the caller's: one place for each timer that can be armed at once.
+ * mrd_timer_init() once for each; mrd_heap_arm() to have it fire by a certain time,
+ * mrd_heap_disarm() to take it out. The caller compares mrd_heap_next_ns() with the clock, and
+ * takes mrd_heap_first() out when it is due. The array of pointers is the caller's: one place for
+ * each timer that can be armed at once.
  */
 #ifndef MRD_CORE_HEAP_H
 #define MRD_CORE_HEAP_H
@@ -41,8 +42,9 @@ static inline uint64_t mrd_heap_next_ns(const struct mrd_heap *heap)
 }
 
 /*
- * The timer fires at `at_ns` at the latest. One that is armed for an earlier time stays: it then fires early, and its
- * owner finds nothing due and arms it again, which is cheaper than to move it with each packet. MRD_NEVER: no change.
+ * The timer fires at `at_ns` at the latest. One that is armed for an earlier time stays: it then
+ * fires early, and its owner finds nothing due and arms it again, which is cheaper than to move it
+ * with each packet. MRD_NEVER: no change.
  */
 void mrd_heap_arm(struct mrd_heap *heap, struct mrd_timer *timer, uint64_t at_ns);
 void mrd_heap_disarm(struct mrd_heap *heap, struct mrd_timer *timer);

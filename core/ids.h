@@ -2,9 +2,10 @@
 /*
  * Ids of messages of several packets, at their sender: MRD_MSG_SLOTS slots a send half.
  *
- * mrd_ids_take() when a message (or a further attempt of it) begins; `live` counts the records that name the id; once
- * there are none and the message is done with it, mrd_ids_release(). Any free slot may be taken, so a message that takes
- * long keeps nobody waiting. Within a slot ids rise, and the target's slot is the same: id mod MRD_MSG_SLOTS.
+ * mrd_ids_take() when a message (or a further attempt of it) begins; `live` counts the records that
+ * name the id; once there are none and the message is done with it, mrd_ids_release(). Any free
+ * slot may be taken, so a message that takes long keeps nobody waiting. Within a slot ids rise, and
+ * the target's slot is the same: id mod MRD_MSG_SLOTS.
  */
 #ifndef MRD_CORE_IDS_H
 #define MRD_CORE_IDS_H

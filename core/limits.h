@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every bound and protocol constant of the engine, in one place. Those of the policies are in tune.h. */
+/*
+ * Every bound and protocol constant of the engine, in one place. Those of the policies are
+ * in tune.h.
+ */
 #ifndef MRD_CORE_LIMITS_H
 #define MRD_CORE_LIMITS_H
 
@@ -30,12 +33,18 @@ enum {
 #define MRD_SEC   1000000000ull
 #define MRD_NEVER UINT64_MAX
 
-/* Lives of packets and halves; their relations are what makes the identity rules safe (see WIRE.md). */
+/*
+ * Lives of packets and halves; their relations are what makes the identity rules safe
+ * (see WIRE.md).
+ */
 #define MRD_PACKET_LIFE_NS        (2 * MRD_SEC) /* L */
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
 
-/* Messages that only wait for receives: the peer is asked after so much silence of ours, before it forgets the space. */
+/*
+ * Messages that only wait for receives: the peer is asked after so much silence of ours, before it
+ * forgets the space.
+ */
 #define MRD_WAITING_NS (MRD_SEND_IDLE_LIFE_NS / 4)
 /* An ordered flow without messages for so long is closed. */
 #define MRD_FLOW_IDLE_NS (1 * MRD_SEC)

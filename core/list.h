@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doubly linked lists through nodes inside the items. A node that is on no list points to itself. */
+/*
+ * Doubly linked lists through nodes inside the items. A node that is on no list points to itself.
+ */
 #ifndef MRD_CORE_LIST_H
 #define MRD_CORE_LIST_H
 

@@ -90,7 +90,10 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
     l->progress_ns = now_ns;
     l->probes = 0;
     l->overtaken[rec->path / 64] |= UINT64_C(1) << rec->path % 64;
-    /* Taking a late first copy's ack for the last one's would declare all lost that was sent between the two. */
+    /*
+     * Taking a late first copy's ack for the last one's would declare all lost that was sent
+     * between the two.
+     */
     if (rec->tx_count > 1 && !echoed)
         return false;
     if (rec->tx_ns >= l->rack_tx_ns) {
@@ -121,7 +124,8 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
 }
 
 /*
- * Only a path that a packet of was acked can have one that two later ones overtook: the others were looked at before.
+ * Only a path that a packet of was acked can have one that two later ones overtook: the others were
+ * looked at before.
  */
 static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
                                       const struct mrd_paths *paths, uint64_t now_ns)
@@ -135,7 +139,10 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
             if (!paths->load[index].out_packets || p->order_off)
                 continue;
             rec = mrd_sent_get(s, p->head);
-            /* Not while it is no later than others of its path were: then they do not keep order that well. */
+            /*
+             * Not while it is no later than others of its path were: then they do not keep order
+             * that well.
+             */
             if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0 &&
                 now_ns - rec->tx_ns >= p->age_ns)
                 return rec;
@@ -145,8 +152,8 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
 }
 
 /*
- * Some path's first packet in flight is old enough, unless that path takes longer than others. The paths that have packets
- * in flight are found by walking their records, oldest first.
+ * Some path's first packet in flight is old enough, unless that path takes longer than others. The
+ * paths that have packets in flight are found by walking their records, oldest first.
  */
 static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
                                      const struct mrd_paths *paths, uint64_t patience_ns,
@@ -179,7 +186,10 @@ static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents 
     return NULL;
 }
 
-/* What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for 16 recoveries. */
+/*
+ * What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for
+ * 16 recoveries.
+ */
 static void forget(struct mrd_loss *l, uint64_t now_ns)
 {
     if (l->steps && now_ns - l->steps_at_ns > times(l->tune->step_life_rtts, srtt_or_initial(l))) {
@@ -210,7 +220,10 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     rec = mrd_sent_get(s, s->inflight.head);
     if (rec->tx_ns >= l->rack_tx_ns)
         return NULL;
-    /* RFC 8985, section 6.2, step 5: lost when now is past its transmission by the RTT and the window. */
+    /*
+     * RFC 8985, section 6.2, step 5: lost when now is past its transmission by the RTT and
+     * the window.
+     */
     if (now_ns - rec->tx_ns < srtt_or_initial(l) + window) {
         l->rack_ns = rec->tx_ns + srtt_or_initial(l) + window;
         return NULL;
@@ -258,8 +271,9 @@ bool mrd_loss_timed_out(const struct mrd_loss *l)
 }
 
 /*
- * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay, linear; a small window:
- * 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO, doubling after every fourth.
+ * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay,
+ * linear; a small window: 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO,
+ * doubling after every fourth.
  */
 uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
                           uint64_t rto_floor_ns)

@@ -2,8 +2,8 @@
 /*
  * Memory regions: tables by lkey (an index with a generation) and by rkey (random).
  *
- * mrd_mr_add()/mrd_mr_del() in control calls; mrd_mr_local() and mrd_mr_remote() each time memory is touched, so that
- * nothing is touched after deregistration.
+ * mrd_mr_add()/mrd_mr_del() in control calls; mrd_mr_local() and mrd_mr_remote() each time memory
+ * is touched, so that nothing is touched after deregistration.
  */
 #ifndef MRD_CORE_MR_H
 #define MRD_CORE_MR_H

@@ -2,10 +2,11 @@
 /*
  * Messages being sent: the state of a posted work request, and how its bytes get into packets.
  *
- * A message of one packet is staged: it is copied into the packet, which it may share with others, and is chained to
- * that packet's record. A longer one is cut into segments that gather straight from the user's buffers; its records
- * name it by id, through the peer's table of ids, so that a record may outlive the message. Each attempt has an id of its
- * own, which it gives back when its packets are acked.
+ * A message of one packet is staged: it is copied into the packet, which it may share with others,
+ * and is chained to that packet's record. A longer one is cut into segments that gather straight
+ * from the user's buffers; its records name it by id, through the peer's table of ids, so that a
+ * record may outlive the message. Each attempt has an id of its own, which it gives back when its
+ * packets are acked.
  *
  * A message completes when its outcome is known and the mover has stopped reading its buffers.
  *
@@ -30,9 +31,11 @@ struct mrd_txq;
 
 enum mrd_msg_state {
     MRD_MSG_FREE = 0,
-    MRD_MSG_QUEUED, /* on its queue, something is left to be sent for the first time in this attempt */
+    /* On its queue, something is left to be sent for the first time in this attempt. */
+    MRD_MSG_QUEUED,
     MRD_MSG_SENDING, /* all sent, not all acked */
-    MRD_MSG_RNR_WAIT, /* refused for want of a receive: waits for the delay and for its old packets' acks */
+    /* Refused for want of a receive: waits for the delay and for its old packets' acks. */
+    MRD_MSG_RNR_WAIT,
     MRD_MSG_DONE,     /* acked; in ordered mode its completion waits for earlier ones */
     MRD_MSG_CANCELLED /* waits for its packets' acks and its ABORT's */
 };
@@ -89,12 +92,15 @@ static inline bool mrd_msg_consumes(const struct mrd_msg *msg)
 
 /* Copy bytes [offset, offset + len) of the message. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
-/* Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's. */
+/*
+ * Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's.
+ */
 void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
                   struct mrd_wire_part *part);
 /*
- * The message with that index in a packet's chain; or NULL. Indices are those of the first transmission: a message that
- * leaves the chain leaves a gap, which retransmissions fill with a void part, so that a refusal names the right one.
+ * The message with that index in a packet's chain; or NULL. Indices are those of the first
+ * transmission: a message that leaves the chain leaves a gap, which retransmissions fill with a
+ * void part, so that a refusal names the right one.
  */
 struct mrd_msg *mrd_msg_in_chain(struct mrd_msg *head, unsigned index);
 /* It leaves the chain of its packet's record. */

@@ -2,8 +2,9 @@
 /*
  * Packets and addresses as they pass between the engine and a packet mover.
  *
- * The mover fills mrd_rx_packet and hands it to mrd_engine_rx(); mrd_engine_tx() fills mrd_tx_packet and the mover
- * sends it. Neither side keeps a pointer of the other's beyond what the fields say.
+ * The mover fills mrd_rx_packet and hands it to mrd_engine_rx(); mrd_engine_tx() fills
+ * mrd_tx_packet and the mover sends it. Neither side keeps a pointer of the other's beyond what the
+ * fields say.
  */
 #ifndef MRD_CORE_PACKET_H
 #define MRD_CORE_PACKET_H
@@ -14,8 +15,8 @@
 #include "mrd/mrd.h"
 
 /*
- * A mover's address, compared as bytes. UDP: IPv6 or v4-mapped IPv6, scope id, port. Simulator: the host number + 1 in
- * the last bytes of ip and in port. The port names where the peer receives.
+ * A mover's address, compared as bytes. UDP: IPv6 or v4-mapped IPv6, scope id, port. Simulator: the
+ * host number + 1 in the last bytes of ip and in port. The port names where the peer receives.
  */
 struct mrd_addr {
     uint8_t ip[16];
@@ -84,8 +85,9 @@ enum {
 };
 
 /*
- * Where the payload of the next segments is to be put. Segment i: pieces [first[i], first[i + 1]) of iov. `epoch` of
- * the plan ties it to the mrd_engine_rx() calls that follow; the mover does not look at it.
+ * Where the payload of the next segments is to be put. Segment i: pieces [first[i], first[i + 1])
+ * of iov. `epoch` of the plan ties it to the mrd_engine_rx() calls that follow; the mover does not
+ * look at it.
  */
 struct mrd_rx_plan {
     uint16_t head_len;     /* header bytes in front of each segment's payload */

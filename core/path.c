@@ -115,8 +115,9 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq)
 }
 
 /*
- * Mean share of loss of the other paths that carried packets and whose last one got through; negative: there is none
- * to compare with. Those that failed last may be GOOD only because so many fail.
+ * Mean share of loss of the other paths that carried packets and whose last one got through;
+ * negative: there is none to compare with. Those that failed last may be GOOD only because so
+ * many fail.
  */
 static float mean_of_others(const struct mrd_paths *paths, uint32_t index)
 {
@@ -146,15 +147,19 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
     return mean >= 0 && path->loss_ewma > (float)paths->tune->dead_times_mean * mean;
 }
 
-/* At most half of those that are not dead may be out: what congestion loses must not end on the last path. */
+/*
+ * At most half of those that are not dead may be out: what congestion loses must not end on the
+ * last path.
+ */
 static bool has_room(const struct mrd_paths *paths)
 {
     return paths->num_out - paths->num_dead < (paths->num - paths->num_dead) / 2;
 }
 
 /*
- * Room for one more path that is out. Of those that have served their time and that nobody chose since, the one that is
- * out for longest counts as back: a fixed order would bring the same few back for ever.
+ * Room for one more path that is out. Of those that have served their time and that nobody chose
+ * since, the one that is out for longest counts as back: a fixed order would bring the same few
+ * back for ever.
  */
 static bool may_go_out(struct mrd_paths *paths, uint64_t now_ns)
 {
@@ -195,7 +200,10 @@ static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t bas
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
-    /* While nothing gets through anywhere, a loss says nothing about this path: the row does not grow. */
+    /*
+     * While nothing gets through anywhere, a loss says nothing about this path: the row does
+     * not grow.
+     */
     bool others_work = paths->acked_ns > path->lost_ns;
 
     resolved(paths, path, true);
@@ -244,7 +252,10 @@ void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
         paths->path[i].order_off = 1;
 }
 
-/* How much longer this packet took than the fastest of the last 16 RTT on any path: clocks drift, so it is windowed. */
+/*
+ * How much longer this packet took than the fastest of the last 16 RTT on any path: clocks drift,
+ * so it is windowed.
+ */
 static float queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srtt_ns,
                          uint64_t now_ns)
 {
@@ -329,15 +340,19 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
         path->rtt_min_ns = rtt_ns;
 }
 
-/* What a packet took beyond the least round trip, its path's length included; the stamps are the peer's. */
+/*
+ * What a packet took beyond the least round trip, its path's length included; the stamps are
+ * the peer's.
+ */
 static int64_t excess_ns(const struct mrd_paths *paths, int64_t delay_ns, uint64_t rtt_min_ns)
 {
     return (int64_t)((uint64_t)delay_ns + (uint64_t)back_ns(paths) - rtt_min_ns);
 }
 
 /*
- * At equal rates a path has as many packets outstanding as it is long; and the longer paths are on the whole, the older
- * is what their delays tell, and the less it may say against packets outstanding.
+ * At equal rates a path has as many packets outstanding as it is long; and the longer paths are on
+ * the whole, the older is what their delays tell, and the less it may say against
+ * packets outstanding.
  */
 static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
 {
@@ -391,7 +406,9 @@ void mrd_path_drain(struct mrd_paths *paths)
         paths->path[i].full_ns = paths->path[i].last_ns;
 }
 
-/* From `ns` to what it had at least while it was watched: a good part of what our queue falls by? */
+/*
+ * From `ns` to what it had at least while it was watched: a good part of what our queue falls by?
+ */
 static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int64_t ns,
                  const struct mrd_path_lesson *lesson)
 {
@@ -427,7 +444,9 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
         return false;
     if (path->watch == paths->watch)
         return !fell(paths, path, path->before_ns, lesson);
-    /* Nobody chose it because of what it showed last. Is that too much, the next sample mends it. */
+    /*
+     * Nobody chose it because of what it showed last. Is that too much, the next sample mends it.
+     */
     return !lesson->unmarked && at_ns &&
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
 }

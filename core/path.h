@@ -2,15 +2,16 @@
 /*
  * Paths to a peer: what is measured, suspended and counted for each entropy value.
  *
- * mrd_paths_init() when the send half is made; mrd_path_sent() as a packet leaves, followed by exactly one of
- * mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() for those that choose. What is measured
- * (struct mrd_path) is kept apart from the entropy value that reaches it (`ev`), so that a map of the paths can make
- * several entropy values share one path.
+ * mrd_paths_init() when the send half is made; mrd_path_sent() as a packet leaves, followed by
+ * exactly one of mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() for
+ * those that choose. What is measured (struct mrd_path) is kept apart from the entropy value that
+ * reaches it (`ev`), so that a map of the paths can make several entropy values share one path.
  *
- * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; an empty packet after that is the probe: an
- * ack makes it GOOD, a loss suspends it again. One that keeps failing while others do not becomes DEAD: it is replaced
- * by a fresh entropy value, or probed each second until a probe is acked. At most half of the paths that are not dead
- * are out at once, so that uniform loss, or loss at the peer itself, kills nothing; where more fail, they take turns.
+ * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; an empty packet after that
+ * is the probe: an ack makes it GOOD, a loss suspends it again. One that keeps failing while others
+ * do not becomes DEAD: it is replaced by a fresh entropy value, or probed each second until a probe
+ * is acked. At most half of the paths that are not dead are out at once, so that uniform loss, or
+ * loss at the peer itself, kills nothing; where more fail, they take turns.
  */
 #ifndef MRD_CORE_PATH_H
 #define MRD_CORE_PATH_H
@@ -44,8 +45,8 @@ struct mrd_path {
     float far_ns; /* its length beyond the least round trip: no queue, so nothing to give way to */
     uint32_t watch;   /* least_ns is of this watch */
     int64_t least_ns; /* least one-way delay since the watch began */
-    int64_t
-        before_ns; /* what was known when it began: the least of the watch before, or the last one */
+    /* What was known when it began: the least of the watch before, or the last one. */
+    int64_t before_ns;
     int64_t last_ns;   /* the last one */
     int64_t full_ns;   /* the last one before our queue was drained */
     uint32_t watch_ce; /* ce when it began */
@@ -83,7 +84,10 @@ struct mrd_paths {
     int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
     bool delay_min_valid;
-    /* Least RTT - one-way delay in the same half windows: the way back, and what the clocks differ by. */
+    /*
+     * Least RTT - one-way delay in the same half windows: the way back, and what the clocks
+     * differ by.
+     */
     int64_t back_cur, back_prev;
     bool back_valid;
     uint32_t watch;          /* counts mrd_path_watch() */
@@ -99,25 +103,36 @@ void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_p
 
 /* A packet leaves on it: the PSEQ it gets. */
 uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
-/* A packet last sent on it was acked: ends a suspension and the row of losses. An acked probe revives a DEAD path. */
+/*
+ * A packet last sent on it was acked: ends a suspension and the row of losses. An acked probe
+ * revives a DEAD path.
+ */
 void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
 /* PSEQ acked, for detection by order: keeps the two highest. */
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 /*
- * A packet last sent on it was declared lost: suspended for 4 base RTTs << min(row - 1, 4), unless that would put
- * more than half of the paths out at once. A path that loses clearly more than the mean for long becomes DEAD.
+ * A packet last sent on it was declared lost: suspended for 4 base RTTs << min(row - 1, 4), unless
+ * that would put more than half of the paths out at once. A path that loses clearly more than the
+ * mean for long becomes DEAD.
  */
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
 /* A packet in flight was given up, or sent again elsewhere, without judging the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
-/* A loss by order on it was spurious; after a few, detection by order is switched off for it; on two paths, for all. */
+/*
+ * A loss by order on it was spurious; after a few, detection by order is switched off for it; on
+ * two paths, for all.
+ */
 void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index);
-/* One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least delay: 16 RTT. */
+/*
+ * One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least
+ * delay: 16 RTT.
+ */
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns);
 /*
- * The queue that a packet of one-way delay `delay_ns` met, as its sample told: its delay, with the least way back of
- * late, beyond the least round trip and its path's own length. So an ack that came late counts for nothing.
+ * The queue that a packet of one-way delay `delay_ns` met, as its sample told: its delay, with the
+ * least way back of late, beyond the least round trip and its path's own length. So an ack that
+ * came late counts for nothing.
  */
 uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
                            uint64_t rtt_ns, uint64_t rtt_min_ns);
@@ -129,15 +144,15 @@ void mrd_path_drain(struct mrd_paths *paths);
 struct mrd_path_lesson {
     uint64_t rtt_min_ns;
     uint64_t most_ns; /* no path is longer by more than that */
-    uint64_t
-        fall_ns; /* our queue was drained: what fell by a good part of that is a queue. 0: it was not */
+    /* Our queue was drained: what fell by a good part of that is a queue. 0: it was not. */
+    uint64_t fall_ns;
     uint64_t least_ns; /* no less than that is worth it */
     bool unmarked;     /* only of paths that carried packets of which none was marked */
 };
 /*
- * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A later sample that is
- * less counts at once. Of those that nothing is known of, the least length of the others. true:
- * something was learnt.
+ * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A
+ * later sample that is less counts at once. Of those that nothing is known of, the least length of
+ * the others. true: something was learnt.
  */
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
 /* A packet was acked so long after it was sent on it. */
@@ -153,16 +168,18 @@ static inline bool mrd_path_is_good(const struct mrd_path *path)
     return path->state == MRD_PATH_GOOD;
 }
 /*
- * May any packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once: the packet is the
- * probe (mrd_path_sent() moves until_ns on). Data is not put at risk for that: the engine sends an empty packet.
+ * May any packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once:
+ * the packet is the probe (mrd_path_sent() moves until_ns on). Data is not put at risk for that:
+ * the engine sends an empty packet.
  */
 static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
 {
     return path->state == MRD_PATH_GOOD || now_ns >= path->until_ns;
 }
 /*
- * A fresh entropy value `ev` takes the place of a DEAD path: GOOD again, nothing measured; the id moves on by `num`,
- * so id % num stays the index. PSEQs go on: packets of the former path may still be in flight.
+ * A fresh entropy value `ev` takes the place of a DEAD path: GOOD again, nothing measured; the id
+ * moves on by `num`, so id % num stays the index. PSEQs go on: packets of the former path may still
+ * be in flight.
  */
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns);
 /* No fresh value is to be had: it stays DEAD and is probed each second. */

@@ -2,12 +2,13 @@
 /*
  * Peers: remote contexts, by address.
  *
- * The entry (struct mrd_peer) is all that an idle peer costs. While data goes to it, it has a send half; while data
- * came from it lately, a receive half. mrd_peer_find() and mrd_peer_add() by address; mrd_peer_tx_begin()/tx_end() and
- * mrd_peer_rx_begin()/rx_end() make and drop the halves. What to do with messages of a dropped half is the engine's.
+ * The entry (struct mrd_peer) is all that an idle peer costs. While data goes to it, it has a send
+ * half; while data came from it lately, a receive half. mrd_peer_find() and mrd_peer_add() by
+ * address; mrd_peer_tx_begin()/tx_end() and mrd_peer_rx_begin()/rx_end() make and drop the halves.
+ * What to do with messages of a dropped half is the engine's.
  *
- * A half names a PSN space: (incarnation, epoch) of its sender. What comes from the peer: NONE -> KNOWN ->
- * TOMB -> NONE; only KNOWN has a receive half. A TOMB's packets are answered with resets.
+ * A half names a PSN space: (incarnation, epoch) of its sender. What comes from the peer: NONE ->
+ * KNOWN -> TOMB -> NONE; only KNOWN has a receive half. A TOMB's packets are answered with resets.
  */
 #ifndef MRD_CORE_PEER_H
 #define MRD_CORE_PEER_H
@@ -30,15 +31,18 @@
 #include "core/slot.h"
 #include "core/spray.h"
 
-/* Messages from a queue pair to one of a peer that have something to be sent, or wait for receives there. */
+/*
+ * Messages from a queue pair to one of a peer that have something to be sent, or wait for
+ * receives there.
+ */
 struct mrd_txq {
     struct mrd_hash_node by_key;
     struct mrd_node peer_node; /* with something to send: round robin among the peer's */
     struct mrd_node rnr_node;  /* with messages that wait: on the send half's list of those */
     struct mrd_node msgs;      /* not sent yet, or not all of them */
     struct mrd_node retries;   /* to be sent once more, before msgs */
-    struct mrd_node
-        waiting; /* for receives, in the order posted; they hold nothing that others need */
+    /* For receives, in the order posted; they hold nothing that others need. */
+    struct mrd_node waiting;
     struct mrd_peer *peer;
     uint32_t qpn, remote_qpn;
     uint64_t rnr_at_ns;    /* when the next of those that wait is tried */
@@ -66,14 +70,20 @@ struct mrd_refusal {
     struct mrd_wire_refusal_entry entry[MRD_PARTS_MAX];
 };
 
-/* Whose answer the send half speaks to, and whether the space has begun there. Owned by half.c and contact.c. */
+/*
+ * Whose answer the send half speaks to, and whether the space has begun there. Owned by half.c
+ * and contact.c.
+ */
 struct mrd_tx_contact {
     uint32_t epoch;
     uint64_t epoch_ns; /* when its first packet left; MRD_NEVER: none did */
     uint32_t inc;      /* incarnation that it speaks to; 0: not known yet */
     bool knew_inc;     /* that was known when the epoch began: its life is older than the epoch */
     bool acked_once;   /* the first-contact flag is over */
-    /* An empty packet goes first, and all else waits for its answer: so no work is lost if the epoch ends. */
+    /*
+     * An empty packet goes first, and all else waits for its answer: so no work is lost if the
+     * epoch ends.
+     */
     bool hello;
     uint8_t renewals; /* epochs that ended while `hello` */
     bool has_cookie;  /* a challenge was answered with: */
@@ -113,8 +123,8 @@ struct mrd_tx_probes {
     bool copy_due;    /* a second copy of copy_psn follows on another path */
     uint32_t copy_psn;
     uint32_t unanswered; /* probes since the peer was last heard */
-    uint64_t
-        patience_ns; /* present time of the last answer, or of the first packet after all was acked */
+    /* Present time of the last answer, or of the first packet after all was acked. */
+    uint64_t patience_ns;
     uint64_t timeout_ns; /* first RTO of a row, until it is known whether it was needed; 0: none */
     uint64_t last_timeout_ns; /* last RTO */
     double timeout_cwnd;      /* the window before timeout_ns */
@@ -237,7 +247,10 @@ struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id);
 struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr);
 /* Its halves must be gone. */
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
-/* The send half with its paths, records and lists, nothing sent; never fails: there is one for each entry. */
+/*
+ * The send half with its paths, records and lists, nothing sent; never fails: there is one for
+ * each entry.
+ */
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
                                       uint32_t num_paths, uint32_t tracker,
                                       const struct mrd_tune *tune, uint64_t now_ns);

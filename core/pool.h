@@ -2,7 +2,8 @@
 /*
  * Pools of equal items: memory is taken once, at init; alloc and release never ask for more.
  *
- * Items are handed out in order the first time round, so pages of a large pool stay untouched until they are needed.
+ * Items are handed out in order the first time round, so pages of a large pool stay untouched until
+ * they are needed.
  */
 #ifndef MRD_CORE_POOL_H
 #define MRD_CORE_POOL_H
@@ -46,10 +47,10 @@ static inline uint32_t mrd_pool_free(const struct mrd_pool *pool)
 }
 
 /*
- * May one of many users of a pool, who holds `mine` items, take one more? As long as more are free than it holds: the
- * first takes half of all, the next half of what is left, so that newcomers find some until about log2(num) took what they
- * could. (The dynamic threshold of shared packet buffers: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2),
- * 1998, with alpha 1.)
+ * May one of many users of a pool, who holds `mine` items, take one more? As long as more are free
+ * than it holds: the first takes half of all, the next half of what is left, so that newcomers find
+ * some until about log2(num) took what they could. (The dynamic threshold of shared packet buffers:
+ * Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha 1.)
  */
 static inline bool mrd_pool_share(const struct mrd_pool *pool, uint32_t mine)
 {

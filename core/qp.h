@@ -2,8 +2,8 @@
 /*
  * Queue pairs: their work request slots, receive queue and number; validation of work requests.
  *
- * A queue pair has no connection. Its send slots (struct mrd_msg) and receive slots are made at create and come from
- * free lists, because work to different peers ends in any order.
+ * A queue pair has no connection. Its send slots (struct mrd_msg) and receive slots are made at
+ * create and come from free lists, because work to different peers ends in any order.
  */
 #ifndef MRD_CORE_QP_H
 #define MRD_CORE_QP_H
@@ -61,7 +61,10 @@ size_t mrd_qp_bytes(const struct mrd_qp_cap *cap);
 /* Lay a queue pair out in zeroed memory of mrd_qp_bytes(). */
 void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes);
 
-/* A posted receive, oldest first; NULL: none. It is the caller's until mrd_qp_recv_free() or _return(). */
+/*
+ * A posted receive, oldest first; NULL: none. It is the caller's until mrd_qp_recv_free()
+ * or _return().
+ */
 struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp);
 /* It was not used after all: back to the front of the queue. */
 void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv);
@@ -69,7 +72,10 @@ void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv);
 /* Fill a free receive slot and queue it. 0, -EINVAL, -ENOMEM (no slot). */
 int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
 
-/* What is wrong with a send request: 0, -EINVAL, -EMSGSIZE; *why then says it. Memory keys are not looked at. */
+/*
+ * What is wrong with a send request: 0, -EINVAL, -EMSGSIZE; *why then says it. Memory keys are not
+ * looked at.
+ */
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
                       const char **why);
 /* Fill a free send slot from a checked request; NULL: no slot. State QUEUED, on no list. */

@@ -139,7 +139,10 @@ void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_li
     head->ack_serial = r->serial;
     head->ack_psn_limit = psn_limit;
     promise(r, psn_limit);
-    /* Shifted by the time that it waited here: the difference at the sender is the RTT without the delay. */
+    /*
+     * Shifted by the time that it waited here: the difference at the sender is the RTT without
+     * the delay.
+     */
     head->ack_stamp = r->echo_stamp + (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
 }
 

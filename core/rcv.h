@@ -2,11 +2,12 @@
 /*
  * What was received from a peer, and the acks that tell it.
  *
- * mrd_rcv_check() judges a PSN; mrd_rcv_add() takes it, or mrd_rcv_dup() notes a duplicate; mrd_rcv_unhold() makes a
- * refused PSN reportable once its refusal was acked; mrd_rcv_build() fills an ack and starts the next interval.
+ * mrd_rcv_check() judges a PSN; mrd_rcv_add() takes it, or mrd_rcv_dup() notes a duplicate;
+ * mrd_rcv_unhold() makes a refused PSN reportable once its refusal was acked; mrd_rcv_build() fills
+ * an ack and starts the next interval.
  *
- * Two marks a PSN: received (never executed again) and held (received, but its refusal is not acked yet, so an ack
- * must not report it: a lost refusal would turn into a success).
+ * Two marks a PSN: received (never executed again) and held (received, but its refusal is not acked
+ * yet, so an ack must not report it: a lost refusal would turn into a success).
  */
 #ifndef MRD_CORE_RCV_H
 #define MRD_CORE_RCV_H
@@ -65,7 +66,10 @@ void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn);
 bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn);
 /* Count a packet of a path, new or not. */
 void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce);
-/* The next ack echoes it. New packets only: a late or replayed copy would tell an RTT that nobody had. */
+/*
+ * The next ack echoes it. New packets only: a late or replayed copy would tell an RTT that
+ * nobody had.
+ */
 void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
                   uint64_t now_ns);
 /* May the ack owed ride as a block on a data packet? Else only a full one tells all. */
@@ -73,7 +77,10 @@ bool mrd_rcv_rides(const struct mrd_rcv *r);
 /* The block's fields; what was owed counts as told. */
 void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit,
                   uint64_t now_ns);
-/* An ack of at most `room` bytes, header included: paths that find no room are told by the next one. */
+/*
+ * An ack of at most `room` bytes, header included: paths that find no room are told by the
+ * next one.
+ */
 void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_limit, uint32_t room,
                    uint64_t now_ns);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pseudo-random numbers, seeded: same seed, same numbers. Not for secrets that an attacker may probe.
- * SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+ * Pseudo-random numbers, seeded: same seed, same numbers. Not for secrets that an attacker may
+ * probe. SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+ * OOPSLA 2014).
  */
 #ifndef MRD_CORE_RNG_H
 #define MRD_CORE_RNG_H

@@ -7,7 +7,10 @@
 #include "core/bitmap.h"
 #include "core/seq.h"
 
-/* An empty page goes back, but not the page of the next PSN: a slow sender would take and give it for each packet. */
+/*
+ * An empty page goes back, but not the page of the next PSN: a slow sender would take and give it
+ * for each packet.
+ */
 static void page_drop(struct mrd_sents *s, uint32_t psn)
 {
     uint32_t i = (psn & s->mask) / MRD_SENT_PAGE;
@@ -55,8 +58,9 @@ static bool has_share(const struct mrd_sents *s)
 }
 
 /*
- * Refusals must get through whatever others hold: what pins the pages may be waiting for them. So each peer may have one
- * page beyond its share, for packets that are never refused themselves, and so do not wait in turn.
+ * Refusals must get through whatever others hold: what pins the pages may be waiting for them. So
+ * each peer may have one page beyond its share, for packets that are never refused themselves, and
+ * so do not wait in turn.
  */
 static bool may_use_spare(enum mrd_sent_kind kind)
 {
@@ -138,7 +142,10 @@ static void chain_remove(struct mrd_sents *s, struct mrd_sent_chain *c, struct m
     c->num--;
 }
 
-/* The same for a path's chain. How long it is only path.c counts: mrd_path_sent() counted this record already. */
+/*
+ * The same for a path's chain. How long it is only path.c counts: mrd_path_sent() counted this
+ * record already.
+ */
 static void path_append(struct mrd_sents *s, struct mrd_paths *paths, struct mrd_sent *rec)
 {
     struct mrd_path *path = &paths->path[rec->path];

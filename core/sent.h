@@ -2,11 +2,13 @@
 /*
  * Sent packets in flight: one record a PSN from its first transmission until it is acked.
  *
- * mrd_sent_add() makes the record of the next PSN; mrd_sent_transmit() each time it leaves; mrd_sent_lose() when it
- * is given up (it then waits to be retransmitted); mrd_sent_ack() and, when what it carried was dealt with, mrd_sent_release() once.
- * Records in flight are kept oldest transmission first, for the peer and for each path.
+ * mrd_sent_add() makes the record of the next PSN; mrd_sent_transmit() each time it leaves;
+ * mrd_sent_lose() when it is given up (it then waits to be retransmitted); mrd_sent_ack() and, when
+ * what it carried was dealt with, mrd_sent_release() once. Records in flight are kept oldest
+ * transmission first, for the peer and for each path.
  *
- * Legal states: NEW -> INFLIGHT -> LOST -> INFLIGHT ... -> ACKED -> free. inflight_bytes changes only here, with the state.
+ * Legal states: NEW -> INFLIGHT -> LOST -> INFLIGHT ... -> ACKED -> free. inflight_bytes changes
+ * only here, with the state.
  */
 #ifndef MRD_CORE_SENT_H
 #define MRD_CORE_SENT_H
@@ -57,8 +59,8 @@ struct mrd_sent {
     uint8_t deliberate;  /* the last retransmission was a probe or a second copy, not a loss */
     uint8_t in_run;      /* it left right behind another on the same path: part of a burst */
     uint8_t by_order;    /* declared lost by order on its path */
-    uint8_t
-        probed; /* in flight, and sent again as a tail probe: if only that copy comes, the other was lost */
+    /* In flight, and sent again as a tail probe: if only that copy comes, the other was lost. */
+    uint8_t probed;
     uint16_t len;        /* SEGMENT: payload bytes */
     uint32_t id, offset; /* SEGMENT; READY: id is a queue pair's number */
     union {
@@ -96,8 +98,8 @@ void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker
                    uint32_t keep_free);
 void mrd_sent_fini(struct mrd_sents *s);
 /*
- * The record of PSN s->next, zeroed but for its kind, not in flight; NULL: our share of the pool of pages is exhausted, for
- * control packets our spare page as well.
+ * The record of PSN s->next, zeroed but for its kind, not in flight; NULL: our share of the pool of
+ * pages is exhausted, for control packets our spare page as well.
  */
 struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind);
 /* The live record of a PSN, or NULL. */
@@ -105,15 +107,21 @@ struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
 /* It leaves (again), on a path of which mrd_path_sent() gave the PSEQ. */
 void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths,
                        uint16_t path, uint32_t pseq, uint64_t now_ns);
-/* It is declared lost, and waits to be sent again. path.c was told before: mrd_path_lost() or mrd_path_forgot(). */
+/*
+ * It is declared lost, and waits to be sent again. path.c was told before: mrd_path_lost()
+ * or mrd_path_forgot().
+ */
 void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
 /*
- * Mark acked and advance una. path.c was told before, if it was in flight. The record stays, in state ACKED, until
- * mrd_sent_release().
+ * Mark acked and advance una. path.c was told before, if it was in flight. The record stays, in
+ * state ACKED, until mrd_sent_release().
  */
 void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
 void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec);
-/* The PSNs of una + first .. that `bits` (64 from `base`) says acked and that were not known as acked. */
+/*
+ * The PSNs of una + first .. that `bits` (64 from `base`) says acked and that were not known
+ * as acked.
+ */
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits);
 /* The record that was not sent for longest, in flight or lost; NULL: there is none. */
 struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s);

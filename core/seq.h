@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Serial number arithmetic (RFC 1982): numbers that wrap compare right while less than half the space apart. */
+/*
+ * Serial number arithmetic (RFC 1982): numbers that wrap compare right while less than half the
+ * space apart.
+ */
 #ifndef MRD_CORE_SEQ_H
 #define MRD_CORE_SEQ_H
 

@@ -19,7 +19,10 @@ static inline const struct mrd_sge *mrd_sge_at(const struct mrd_sge *sge, uint32
     return sge;
 }
 
-/* Bytes [offset, offset + len) of the list, which must hold them, as pieces; how many, at most num_sge. */
+/*
+ * Bytes [offset, offset + len) of the list, which must hold them, as pieces; how many, at
+ * most num_sge.
+ */
 static inline unsigned mrd_sge_pieces(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
                                       uint32_t len, struct iovec *iov)
 {

@@ -2,9 +2,9 @@
 /*
  * The receive buffer of the mover, shared among the peers that sent lately.
  *
- * mrd_share_init() once; mrd_share_grant() for each ack: how far beyond the acked PSN the peer may send. A peer counts
- * as a sender in each period in which it gets an ack; the buffer is divided by the senders of this period or the last,
- * whichever are more.
+ * mrd_share_init() once; mrd_share_grant() for each ack: how far beyond the acked PSN the peer may
+ * send. A peer counts as a sender in each period in which it gets an ack; the buffer is divided by
+ * the senders of this period or the last, whichever are more.
  */
 #ifndef MRD_CORE_SHARE_H
 #define MRD_CORE_SHARE_H
@@ -20,13 +20,17 @@ struct mrd_share {
     uint32_t senders_prev; /* in the one before */
 };
 
-/* buffer_bytes 0: no limit. packet_bytes: what one packet costs there. packets_max: granted to one peer at most. */
+/*
+ * buffer_bytes 0: no limit. packet_bytes: what one packet costs there. packets_max: granted to one
+ * peer at most.
+ */
 void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t packet_bytes,
                     uint32_t packets_max, uint64_t now_ns);
 /*
- * Returns the number of PSNs to grant: twice the share, because a sender fills at most half of a grant with data; the
- * rest is for refusals and ABORTs, which are small. 1, of which half is no packet: it is not this peer's turn, and it
- * may ask again. *seen: the peer's own, 0 at first. id: different for each peer.
+ * Returns the number of PSNs to grant: twice the share, because a sender fills at most half of a
+ * grant with data; the rest is for refusals and ABORTs, which are small. 1, of which half is no
+ * packet: it is not this peer's turn, and it may ask again. *seen: the peer's own, 0 at first. id:
+ * different for each peer.
  */
 uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, uint64_t now_ns);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages of several packets at their target: one word for each of MRD_MSG_SLOTS slots, slot = id mod MRD_MSG_SLOTS,
- * and a record from a shared pool for each message that is open.
+ * Messages of several packets at their target: one word for each of MRD_MSG_SLOTS slots, slot = id
+ * mod MRD_MSG_SLOTS, and a record from a shared pool for each message that is open.
  *
- * mrd_slots_judge() says what a packet means to its slot. mrd_slots_open() begins a message, mrd_slots_end() ends it;
- * mrd_slots_shut() closes an id that has no record. The sender takes a slot's next id only when all packets of the one
- * before are acked, and a further attempt has an id of its own. So a closed slot means: what still comes of this id is
- * to be acked and dropped. Every PSN is seen once, so the bytes that came are counted, not mapped.
+ * mrd_slots_judge() says what a packet means to its slot. mrd_slots_open() begins a message,
+ * mrd_slots_end() ends it; mrd_slots_shut() closes an id that has no record. The sender takes a
+ * slot's next id only when all packets of the one before are acked, and a further attempt has an id
+ * of its own. So a closed slot means: what still comes of this id is to be acked and dropped. Every
+ * PSN is seen once, so the bytes that came are counted, not mapped.
  *
- * Legal states of a slot: EMPTY -> OPEN | CLOSED; OPEN -> CLOSED | EMPTY; CLOSED -> OPEN or CLOSED by a higher id.
+ * Legal states of a slot: EMPTY -> OPEN | CLOSED; OPEN -> CLOSED | EMPTY; CLOSED -> OPEN or CLOSED
+ * by a higher id.
  */
 #ifndef MRD_CORE_SLOT_H
 #define MRD_CORE_SLOT_H
@@ -59,7 +61,10 @@ struct mrd_slots {
     struct mrd_pool *pool; /* of struct mrd_slot, shared by all peers */
     struct mrd_node open;
     uint32_t num_open;
-    /* Low two bits: enum mrd_slot_state. OPEN: then the record's index in the pool; CLOSED: the id's upper bits. */
+    /*
+     * Low two bits: enum mrd_slot_state. OPEN: then the record's index in the pool; CLOSED: the
+     * id's upper bits.
+     */
     uint32_t word[MRD_MSG_SLOTS];
 };
 
@@ -75,7 +80,10 @@ enum mrd_slot_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id
                                       struct mrd_slot **slot);
 /* Begin a message: a zeroed record; the place must not be OPEN. NULL: the pool is exhausted. */
 struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id);
-/* An open message ends; its record goes back. CLOSED, or EMPTY: what still comes of it may begin it anew. */
+/*
+ * An open message ends; its record goes back. CLOSED, or EMPTY: what still comes of it may begin
+ * it anew.
+ */
 void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot_state state);
 /* Close an id whose place is not OPEN. */
 void mrd_slots_shut(struct mrd_slots *slots, uint32_t id);
@@ -85,8 +93,8 @@ bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *pa
 /* A part of the message came under this PSN. */
 void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn);
 /*
- * May the place of each PSN from this part's on be told from the PSN alone? Only then does "the PSN is new" mean that
- * nothing was received at its place.
+ * May the place of each PSN from this part's on be told from the PSN alone? Only then does "the PSN
+ * is new" mean that nothing was received at its place.
  */
 bool mrd_slot_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
                       uint32_t unit);

@@ -34,7 +34,10 @@ uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_ar
     return mrd_spray_last_resort(paths, args);
 }
 
-/* Lower is better: suspended before dead before the one to avoid, and within a class the one that is due first. */
+/*
+ * Lower is better: suspended before dead before the one to avoid, and within a class the one that
+ * is due first.
+ */
 static bool sooner(const struct mrd_paths *paths, uint32_t a, uint32_t b, int avoid)
 {
     const struct mrd_path *pa = &paths->path[a], *pb = &paths->path[b];

@@ -2,11 +2,11 @@
 /*
  * Path choice. A policy is a const table with a name; mrd_spray_find() finds it.
  *
- * pick() for the first packet of each quantum; acked() and lost() tell the policy what came of a packet. Policies
- * read paths and change only their own state.
+ * pick() for the first packet of each quantum; acked() and lost() tell the policy what came of a
+ * packet. Policies read paths and change only their own state.
  *
- * Adding one: a file spray_NAME.c with a `const struct mrd_spray_ops mrd_spray_NAME`, one line in the table of
- * spray.c, and its name in mrd.h's attribute comment.
+ * Adding one: a file spray_NAME.c with a `const struct mrd_spray_ops mrd_spray_NAME`, one line in
+ * the table of spray.c, and its name in mrd.h's attribute comment.
  */
 #ifndef MRD_CORE_SPRAY_H
 #define MRD_CORE_SPRAY_H
@@ -32,9 +32,10 @@ struct mrd_spray {
 struct mrd_spray_args {
     uint64_t now_ns;
     uint64_t base_rtt_ns;
-    int avoid; /* index that a retransmission was lost on, or -1: taken only if no other is usable */
-    bool
-        blind; /* nothing is acked: what was measured and what is outstanding tell nothing of paths */
+    /* Index that a retransmission was lost on, or -1: taken only if no other is usable. */
+    int avoid;
+    /* Nothing is acked: what was measured and what is outstanding tell nothing of paths. */
+    bool blind;
     struct mrd_rng *rng;
     const struct mrd_tune *tune; /* constants of the policies */
 };
@@ -43,7 +44,9 @@ struct mrd_spray_ops {
     const char *name;
     /* s->ops is the policy's afterwards. */
     void (*init)(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng);
-    /* Index of the path for the next packet: usable if any is (`single` has but one); never fails. */
+    /*
+     * Index of the path for the next packet: usable if any is (`single` has but one); never fails.
+     */
     uint32_t (*pick)(struct mrd_spray *s, const struct mrd_paths *paths,
                      const struct mrd_spray_args *args);
     void (*acked)(struct mrd_spray *s, uint32_t index, bool ce); /* may be NULL */
@@ -56,7 +59,10 @@ const struct mrd_spray_ops *mrd_spray_find(const char *name);
 /* For policies. The next usable index from `start` on, wrapping, or mrd_spray_last_resort(). */
 uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_args *args,
                         uint32_t start);
-/* No path but perhaps `avoid` is usable: that one, else the suspended one that is due first, else a dead one. */
+/*
+ * No path but perhaps `avoid` is usable: that one, else the suspended one that is due first, else a
+ * dead one.
+ */
 uint32_t mrd_spray_last_resort(const struct mrd_paths *paths, const struct mrd_spray_args *args);
 
 extern const struct mrd_spray_ops mrd_spray_single, mrd_spray_rr, mrd_spray_random, mrd_spray_reps,

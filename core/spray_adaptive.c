@@ -2,16 +2,17 @@
 /*
  * adaptive: the usable path with the least out * U + q, ties at random.
  *
- * `out` is the number of one's own unacked packets on the path: join the shortest queue, known at once and of one's
- * own making, so that senders cannot herd. `q`, the smoothed one-way queue delay that the peer's stamps tell, breaks
- * ties between paths of equal `out`: it is a round trip old, and senders that follow it alone all chase the same path
- * that was empty then (U = 0.05 base RTTs: 27% above the lone flow on a permutation, with 0.3: 10%).
+ * `out` is the number of one's own unacked packets on the path: join the shortest queue, known at
+ * once and of one's own making, so that senders cannot herd. `q`, the smoothed one-way queue delay
+ * that the peer's stamps tell, breaks ties between paths of equal `out`: it is a round trip old,
+ * and senders that follow it alone all chase the same path that was empty then (U = 0.05 base RTTs:
+ * 27% above the lone flow on a permutation, with 0.3: 10%).
  *
- * A path that is longer than others holds more packets at the same rate: a packet on it weighs less, and its length is no
- * part of `q` (path.h).
+ * A path that is longer than others holds more packets at the same rate: a packet on it weighs
+ * less, and its length is no part of `q` (path.h).
  *
- * While nothing is acked, all usable paths are equal: the least `out` would be a dead path's whose few packets were
- * given up, and working ones, whose acks died elsewhere, would never be tried.
+ * While nothing is acked, all usable paths are equal: the least `out` would be a dead path's whose
+ * few packets were given up, and working ones, whose acks died elsewhere, would never be tried.
  */
 #include <float.h>
 
@@ -37,7 +38,10 @@ static float delay_ns(const struct mrd_path_load *load, float average_ns, float 
     return weight > 0 ? average_ns + (load->q_ns - average_ns) * weight : average_ns;
 }
 
-/* Delays that differ by less than noise are equal: else the few paths that seem a little shorter would carry all. */
+/*
+ * Delays that differ by less than noise are equal: else the few paths that seem a little shorter
+ * would carry all.
+ */
 static float steps(float ns, float noise_ns)
 {
     return noise_ns > 0 && ns < 1e9f ? (float)(int64_t)(ns / noise_ns) * noise_ns : ns;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rr: the usable paths in turn, from a random one on, so that senders that start together do not march in step. */
+/*
+ * rr: the usable paths in turn, from a random one on, so that senders that start together do not
+ * march in step.
+ */
 #include "core/spray.h"
 
 static void rr_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)

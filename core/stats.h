@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of a context, declared once: X(name, unit, what it counts). The names are what mrd_query_counters() tells;
- * they are stable.
+ * Counters of a context, declared once: X(name, unit, what it counts). The names are what
+ * mrd_query_counters() tells; they are stable.
  */
 #ifndef MRD_CORE_STATS_H
 #define MRD_CORE_STATS_H
@@ -18,7 +18,7 @@
     X(tx_resets,              "packets",  "resets sent")                                         \
     X(tx_challenges,          "packets",  "challenges sent")                                     \
     X(tx_refusals,            "messages", "refusals issued")                                     \
-    X(tx_closes,              "packets",  "idle flows of ordered messages closed at their target")    \
+    X(tx_closes,              "packets",  "idle ordered flows closed at their target") \
     X(tx_readies,             "packets",  "peers told of receives that they had been refused for") \
     X(tx_aborts,              "messages", "messages ended at their target by ABORT")             \
     X(tx_messages,            "messages", "sends and writes completed with success")             \
@@ -67,7 +67,7 @@
     X(rx_refuse_too_long,     "messages", "refused: longer than the receive")                    \
     X(rx_refuse_access,       "messages", "refused: rkey, range or permission")                  \
     X(rx_refuse_invalid,      "messages", "refused: contradicts itself")                         \
-    X(rx_refuse_operation,    "messages", "refused: the receive buffer was deregistered")             \
+    X(rx_refuse_operation,    "messages", "refused: the receive was deregistered") \
     X(peers,                  "peers",    "entries in the peer table now")                       \
     X(peers_evicted,          "events",   "idle entries that made room")                         \
     X(peers_unreachable,      "events",   "peers given up")                                      \

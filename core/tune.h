@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The constants of the policies, declared once: X(part, name, default, what it is). They can be set for experiments;
- * users have no way to.
+ * The constants of the policies, declared once: X(part, name, default, what it is). They can be set
+ * for experiments; users have no way to.
  *
- * Copy mrd_tune_default, mrd_tune_set() what differs, and give the copy to the engine by mrd_mover.tune. The parts keep
- * the pointer, so it has to outlive them, and its values must not change meanwhile: some are converted when a send half
- * is made. Only what is no number at all is refused; a value that makes no sense gives a policy that makes none.
+ * Copy mrd_tune_default, mrd_tune_set() what differs, and give the copy to the engine by
+ * mrd_mover.tune. The parts keep the pointer, so it has to outlive them, and its values must not
+ * change meanwhile: some are converted when a send half is made. Only what is no number at all is
+ * refused; a value that makes no sense gives a policy that makes none.
  *
  * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
  */
@@ -29,7 +30,7 @@
     X(cc, base_rtt_guess_ns,  10000,    "ns: base RTT before the first sample")                    \
     X(cc, rate_rounds,        5,        "round trips: half window of the delivered rate")          \
     X(cc, loss_gain,          1.0 / 4,  "gain of the mean share of loss")                          \
-    /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */           \
+    /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */ \
     X(cc, length_gain,        1.0 / 64, "gain of the mean RTT without queues")                     \
     /* That many steps of slow start lead there. */                                                \
     X(cc, anew_times,         2,        "a way so many times as long begins slow start anew")      \
@@ -82,7 +83,7 @@
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \
     X(nscc, queue_loss_cut,     1,        "cut by them, times the share lost in the RTT")          \
-    /* One of many packets says little: where paths are several it is one of their queues. */        \
+    /* One of many packets says little: where paths are several it is one of their queues. */ \
     X(nscc, queue_loss_whole,   1.0 / 6,  "share lost in an RTT from which that cut is whole")     \
     X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
     X(nscc, queue_loss_gain,    1,        "a: growth until that delay, in place of below_gain")    \
@@ -113,14 +114,14 @@
     X(elastic, factor_least,    0.1,      "greatest cut")                                          \
     X(elastic, wait_rtts,       2,        "RTTs until losses are of packets sent after a cut")     \
     X(elastic, test_packets,    24,       "packets that a test would lose if the share stayed")    \
-    X(elastic, look_rounds,     16,       "RTTs that a test looks at before its first cut, at least")\
+    X(elastic, look_rounds,     16,       "RTTs that a test looks at before its first cut")\
     X(elastic, test_rounds,     64,       "RTTs after a cut, at least: bursts come seldom")        \
-    X(elastic, test_rounds_most, 256,     "RTTs after which it is judged by the packets that there are")\
+    X(elastic, test_rounds_most, 256,     "RTTs after which it is judged by what there is")\
     X(elastic, falls_to,        0.3,      "of that share: the losses follow the window")           \
     X(elastic, steps,           4,        "cuts of a test until they do not")                      \
     X(elastic, cuts,            8,        "cuts until that is tested again")                       \
     X(elastic, gain,            0.01,     "of the window: growth an RTT after such a cut")         \
-    X(elastic, gain_packets,    4,        "packets an RTT: with fewer it grows slower, as they are a probe each")\
+    X(elastic, gain_packets,    4,        "packets an RTT: with fewer it grows slower")\
     X(elastic, gain_rises,      1.014,    "times that in each RTT without one")                    \
     X(elastic, gain_most,       0.25,     "growth from which it is as usual again")
 
@@ -182,7 +183,7 @@
     X(path, dead_probe_ns,     1e9,      "ns: between the probes of a dead path")                  \
     /* A second's drift of clocks is more than a path's length. */                                 \
     X(path, last_rtts,         256,      "least RTTs for which the last delay of a path is known") \
-    /* Half a fair share of two: what falls by that is shared with few. */                           \
+    /* Half a fair share of two: what falls by that is shared with few. */ \
     X(path, fall_share,        0.25,     "of what our queue would fall by: a queue falls by that") \
     X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \
     X(path, loss_gain,         1.0 / 32, "gain of a path's mean share of loss")                    \
@@ -198,14 +199,14 @@
     X(loss, rto_rttvars,        4,       "RTT variations in the RTO (RFC 6298)")                   \
     X(loss, window_min_rtts,    1.25,    "least RTTs: the window of loss by time, at least")       \
     X(loss, window_skews,       2,       "times the lateness seen: the same")                      \
-    /* Of a path that is longer than the others; RFC 8985 allows a quarter of an RTT for reordering. */ \
+    /* Of a path longer than the others; RFC 8985 allows 1/4 RTT for reordering. */ \
     X(loss, window_ages,       1.25,    "times what a path's packets took of late, at least")      \
     X(loss, window_step_rtts,   0.25,    "RTTs: its growth by a needless retransmission")          \
     X(loss, steps_most,         16,      "such steps")                                             \
     X(loss, step_life_rtts,     64,      "RTTs until a step is taken back")                        \
     X(loss, skew_life_rtts,     8,       "RTTs until a lateness is forgotten")                     \
     X(loss, tail_probes,        3,       "tail probes before the RTO")                             \
-    /* A timeout says something of the paths tried, not of the others: with most dead it takes several to get through. */ \
+    /* A timeout judges the paths tried only: with most dead, several are needed. */ \
     X(loss, rto_tries,          4,       "timeouts until the RTO doubles")                         \
     X(loss, full_rtts,          1.25,    "full window: probe so many RTTs after the last packet")  \
     X(loss, full_progress_rtts, 0.25,    "and so many RTTs after the last ack")                    \
@@ -298,7 +299,10 @@ int mrd_tune_set_in(const struct mrd_tune_entry *list, unsigned num, void *const
 /* false: no such name; *value is as it was. */
 bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value);
 
-/* Whole nanoseconds, at most 31 years: whatever was set, the conversion is defined and a sum with a time fits. */
+/*
+ * Whole nanoseconds, at most 31 years: whatever was set, the conversion is defined and a sum with a
+ * time fits.
+ */
 static inline uint64_t mrd_tune_ns(double ns)
 {
     return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);

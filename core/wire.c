@@ -17,8 +17,8 @@ struct base {
     uint8_t psn[4]; /* ACK: cumulative PSN; RESET: live epoch; CHALLENGE: time since open */
     uint8_t stamp[4];
     uint8_t path_id[2];
-    uint8_t
-        pseq[2]; /* FIRST_CONTACT: patience; CHALLENGE: stamp, path_id and pseq hold the cookie */
+    /* FIRST_CONTACT: patience; CHALLENGE: stamp, path_id and pseq hold the cookie. */
+    uint8_t pseq[2];
     uint8_t key_reply[4];
     uint8_t head_check[4], payload_check[4]; /* CHALLENGE: payload_check holds the echoed stamp */
 };
@@ -268,7 +268,10 @@ void mrd_wire_seal(uint8_t *buf, const uint8_t *end)
     put32(b->head_check, check(buf, (size_t)(end - buf)));
 }
 
-/* The check covers the header with the check's own bytes zero: hash a copy of what is in front, then compare. */
+/*
+ * The check covers the header with the check's own bytes zero: hash a copy of what is in front,
+ * then compare.
+ */
 static bool head_check_holds(const uint8_t *buf, uint32_t head_len)
 {
     uint8_t copy[MRD_WIRE_HEAD_BYTES_MAX];

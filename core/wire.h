@@ -2,12 +2,12 @@
 /*
  * Packet formats: encode, decode, validate. WIRE.md has the pictures.
  *
- * Sending: mrd_wire_put_head(), then the options and parts in order, mrd_wire_seal() last. Receiving:
- * mrd_wire_get() validates everything up to the payload; mrd_wire_get_part() walks the parts;
- * mrd_wire_check_payload() before the payload is believed.
+ * Sending: mrd_wire_put_head(), then the options and parts in order, mrd_wire_seal() last.
+ * Receiving: mrd_wire_get() validates everything up to the payload; mrd_wire_get_part() walks the
+ * parts; mrd_wire_check_payload() before the payload is believed.
  *
- * Adding a packet type: enum mrd_wire_type, a case in mrd_wire_get(), encode and decode here, a picture in WIRE.md,
- * a row in tests/unit/test_wire.c.
+ * Adding a packet type: enum mrd_wire_type, a case in mrd_wire_get(), encode and decode here, a
+ * picture in WIRE.md, a row in tests/unit/test_wire.c.
  */
 #ifndef MRD_CORE_WIRE_H
 #define MRD_CORE_WIRE_H
@@ -91,8 +91,8 @@ struct mrd_wire_head {
     uint32_t up_usec;    /* CHALLENGE: time since the challenger opened, saturated */
     uint32_t echo_stamp; /* CHALLENGE: of the packet that it answers */
     uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
-    uint64_t
-        patience_ns; /* FIRST_CONTACT: how long its sender waits for acks; rounded up by the wire */
+    /* FIRST_CONTACT: how long its sender waits for acks; rounded up by the wire. */
+    uint64_t patience_ns;
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;
     uint16_t parts_at; /* offset of the first part */
@@ -147,7 +147,10 @@ struct mrd_wire_slice {
 
 struct mrd_wire_path {
     uint16_t id;
-    /* Low bits of receive stamp - transmit stamp of the last new packet, 0: none came since the last ack. */
+    /*
+     * Low bits of receive stamp - transmit stamp of the last new packet, 0: none came since the
+     * last ack.
+     */
     uint16_t delay;
     uint32_t received, ce; /* cumulative */
 };
@@ -172,7 +175,10 @@ enum mrd_wire_error {
     MRD_WIRE_BAD_CHECK,
 };
 
-/* Writes the base header and its options; the write position, where parts go. head->head_len is not used. */
+/*
+ * Writes the base header and its options; the write position, where parts go. head->head_len is
+ * not used.
+ */
 uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head);
 uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part);
 uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_t rnr_usec,

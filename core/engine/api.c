@@ -245,7 +245,10 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
     qp->pub.state = MRD_QPS_ERR;
     mrd_hash_del(&e->objects.qps, &qp->by_num);
     flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
-    /* What was reserved for work that still waits for its peer goes back now: the queues may be destroyed next. */
+    /*
+     * What was reserved for work that still waits for its peer goes back now: the queues may be
+     * destroyed next.
+     */
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
             mrd_cq_unreserve(mrd_cq_impl(qp->pub.send_cq));
@@ -290,4 +293,4 @@ const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah)
     return &((const struct mrd_ah_impl *)(const void *)ah)->addr;
 }
 
-/* ---------------------------------------------------------------------------------------- posting */
+/* -------------------------------------------------------------------------------------- posting */

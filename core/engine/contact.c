@@ -2,7 +2,8 @@
 /*
  * Who is who: first contact, challenges, resets, and to which space a packet belongs.
  *
- * The rules were checked with explicit-state models; WIRE.md states them with the hole that each closes.
+ * The rules were checked with explicit-state models; WIRE.md states them with the hole that
+ * each closes.
  */
 #include "core/engine/contact.h"
 
@@ -31,7 +32,9 @@ static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_p
     return s;
 }
 
-/* Echoes what was asked; its live_epoch tells the asker which of our older spaces are over as well. */
+/*
+ * Echoes what was asked; its live_epoch tells the asker which of our older spaces are over as well.
+ */
 static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
                        const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
 {
@@ -73,7 +76,9 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
 }
 
-/* The epoch ends, and nothing but empty packets went out in it: all work goes on in the next one. */
+/*
+ * The epoch ends, and nothing but empty packets went out in it: all work goes on in the next one.
+ */
 static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -145,7 +150,10 @@ static bool is_unknown(const struct mrd_addr *addr)
     return !memcmp(addr->ip, zero, sizeof(zero));
 }
 
-/* What we send to ourselves is of our send half's epoch and comes from the address that it hits, if that is known. */
+/*
+ * What we send to ourselves is of our send half's epoch and comes from the address that it hits, if
+ * that is known.
+ */
 static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head,
                    const struct mrd_rx_packet *packet)
 {
@@ -241,9 +249,10 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 }
 
 /*
- * When did the challenger open? Between the echoed packet's departure and now, less the time that it tells. An epoch that
- * began before may have been executed by an earlier life, and ends; one that began after is safe. In doubt (the challenge
- * was long on its way) nothing is done: the next one may tell, and the flag's life bounds the doubt.
+ * When did the challenger open? Between the echoed packet's departure and now, less the time that
+ * it tells. An epoch that began before may have been executed by an earlier life, and ends; one
+ * that began after is safe. In doubt (the challenge was long on its way) nothing is done: the next
+ * one may tell, and the flag's life bounds the doubt.
  */
 enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
 

@@ -2,8 +2,8 @@
 /*
  * Peers: who is who (contact.c), and the life of their entries and halves (half.c).
  *
- * A packet's peer is found by mrd_contact_identify() or mrd_contact_ack(); work begins with mrd_half_open_peer() and
- * mrd_half_open_tx(). A half ends with all that hangs on it.
+ * A packet's peer is found by mrd_contact_identify() or mrd_contact_ack(); work begins with
+ * mrd_half_open_peer() and mrd_half_open_tx(). A half ends with all that hangs on it.
  */
 #ifndef MRD_CORE_ENGINE_CONTACT_H
 #define MRD_CORE_ENGINE_CONTACT_H
@@ -11,8 +11,8 @@
 #include "core/engine/state.h"
 
 /*
- * The space that a DATA packet belongs to. Returns the peer, with a receive half that holds the space; NULL: the packet
- * was dealt with, by a reset, a challenge or a counter.
+ * The space that a DATA packet belongs to. Returns the peer, with a receive half that holds the
+ * space; NULL: the packet was dealt with, by a reset, a challenge or a counter.
  */
 struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                       const struct mrd_rx_packet *packet);
@@ -23,29 +23,46 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_addr *from);
 
-/* The entry of an address, made if there is none; NULL: the table is full, and nobody in it is idle. */
+/*
+ * The entry of an address, made if there is none; NULL: the table is full, and nobody in it
+ * is idle.
+ */
 struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr);
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
-/* A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever answers first. */
+/*
+ * A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever
+ * answers first.
+ */
 void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc);
 /* End the send half: its messages fail with `status`. */
 void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
 /* End the receive half: half-received messages fail. `state`: of the space from now on. */
 void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space_state state);
-/* Forget the peer's space if it was silent for so long that nothing of it can still be on its way. */
+/*
+ * Forget the peer's space if it was silent for so long that nothing of it can still be on its way.
+ */
 void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer);
-/* A pool is empty: end what is over and was not looked at yet. Not more often than every MRD_RECLAIM_NS. */
+/*
+ * A pool is empty: end what is over and was not looked at yet. Not more often than
+ * every MRD_RECLAIM_NS.
+ */
 void mrd_half_reclaim(struct mrd_engine *e);
 /* The peer told something of our packets: they get there, and it answers. */
 void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer did not answer for too long: both directions end. */
 void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
-/* The peer does not know our space any more: our work to it ends. An event tells it if work or receives were lost. */
+/*
+ * The peer does not know our space any more: our work to it ends. An event tells it if work or
+ * receives were lost.
+ */
 void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost);
 /* The peer closed: what it did not ack by now it never will. */
 void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer);
-/* Does it hold here what only the peer can release: half messages, what is held back or reserved, refused PSNs? */
+/*
+ * Does it hold here what only the peer can release: half messages, what is held back or reserved,
+ * refused PSNs?
+ */
 bool mrd_half_is_owed(const struct mrd_peer *peer);
 
 #endif

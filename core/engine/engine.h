@@ -2,8 +2,8 @@
 /*
  * The engine: the whole protocol, sans-I/O.
  *
- * Time, seed and packets are arguments; memory comes from an allocator table; it makes no system call. One engine
- * serves one context. It is not thread-safe: the caller serialises.
+ * Time, seed and packets are arguments; memory comes from an allocator table; it makes no system
+ * call. One engine serves one context. It is not thread-safe: the caller serialises.
  *
  * The loop of a caller, in this order:
  *     mrd_engine_begin(e, now);               one API call or one turn of the progress thread
@@ -66,40 +66,50 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
                                      int *error);
 void mrd_engine_destroy(struct mrd_engine *e);
 
-/* ---------------------------------------------------------------------------------------- packets and time */
+/* ----------------------------------------------------------------------------- packets and time */
 
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns);
 void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, unsigned n,
                    uint64_t now_ns);
 /*
- * Where the payloads of a burst of `segments` datagrams of `segment_len` bytes (the last may be shorter: total_len
- * in all), whose first header is `head`, should be received. Segments planned, or 0: stage them.
+ * Where the payloads of a burst of `segments` datagrams of `segment_len` bytes (the last may be
+ * shorter: total_len in all), whose first header is `head`, should be received. Segments planned,
+ * or 0: stage them.
  */
 unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *head, unsigned head_len,
                             unsigned segments, unsigned segment_len, unsigned total_len,
                             const struct mrd_addr *from, struct mrd_rx_plan *plan);
 void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns);
 void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns);
-/* Fill up to n packets that may be sent now; how many. Packets for one peer and path come in runs. */
+/*
+ * Fill up to n packets that may be sent now; how many. Packets for one peer and path come in runs.
+ */
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
                        uint64_t now_ns);
 /* The mover no longer reads the buffers of the packet with this cookie. */
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
-/* The mover could not send a packet of this peer because it does not fit: new packets get at most payload_bytes. */
+/*
+ * The mover could not send a packet of this peer because it does not fit: new packets get at
+ * most payload_bytes.
+ */
 void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes);
 /* Absolute time of the next work without a packet; 0: now; UINT64_MAX: never. */
 uint64_t mrd_engine_deadline(struct mrd_engine *e);
 /*
- * After mrd_engine_rx() that left nothing unread: there is nothing to send and nobody to judge yet, unless a timer is
- * due. A caller with completions to hand out may leave the rest of its turn to its next call.
+ * After mrd_engine_rx() that left nothing unread: there is nothing to send and nobody to judge yet,
+ * unless a timer is due. A caller with completions to hand out may leave the rest of its turn to
+ * its next call.
  */
 bool mrd_engine_quiet(const struct mrd_engine *e);
 
-/* ---------------------------------------------------------------------------------------- objects (see mrd.h) */
+/* -------------------------------------------------------------------------- objects (see mrd.h) */
 
 struct mrd_pd *mrd_engine_alloc_pd(struct mrd_engine *e, struct mrd_context *context);
 int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd);
-/* `mover`: what the mover knows the memory by; it is the caller's to undo after mrd_engine_dereg_mr(). */
+/*
+ * `mover`: what the mover knows the memory by; it is the caller's to undo
+ * after mrd_engine_dereg_mr().
+ */
 struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
                                  int access, const struct mrd_mover_mr *mover, int *error);
 struct mrd_mover_mr mrd_engine_mover_mr(const struct mrd_mr *mr);
@@ -128,8 +138,8 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_rec
 /* Receives were posted that a peer waits for: it should be told soon, by mrd_engine_tx(). */
 bool mrd_engine_says_ready(const struct mrd_engine *e);
 /*
- * The context closes: its peers are told what was received, and that nothing more comes of it. The caller sends all that
- * mrd_engine_tx() gives, and then destroys the engine.
+ * The context closes: its peers are told what was received, and that nothing more comes of it. The
+ * caller sends all that mrd_engine_tx() gives, and then destroys the engine.
  */
 void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns);
 /* Objects that keep a context from closing. */
@@ -137,7 +147,7 @@ unsigned mrd_engine_objects(const struct mrd_engine *e);
 /* A sentence about the last call that failed, for mrd_last_error(). */
 const char *mrd_engine_error(const struct mrd_engine *e);
 
-/* ---------------------------------------------------------------------------------------- events and figures */
+/* --------------------------------------------------------------------------- events and figures */
 
 struct mrd_engine_event {
     enum mrd_event_type type;
@@ -148,7 +158,10 @@ struct mrd_engine_event {
 int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event);
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max);
-/* `address` strings are left empty: the caller formats addr. port of a path: the mover's path number. */
+/*
+ * `address` strings are left empty: the caller formats addr. port of a path: the mover's
+ * path number.
+ */
 int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
                           struct mrd_peer_attr *attr);
 int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uint32_t index,
@@ -156,12 +169,18 @@ int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uin
 const char *mrd_engine_spray_name(const struct mrd_engine *e);
 const char *mrd_engine_cc_name(const struct mrd_engine *e);
 
-/* For tests: every pool full again, every derived figure equal to what it is derived from; else what is not. */
+/*
+ * For tests: every pool full again, every derived figure equal to what it is derived from; else
+ * what is not.
+ */
 const char *mrd_engine_audit(struct mrd_engine *e);
 
 /* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
 bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);
-/* The mover's answer: `path` is its new path number, or -1: the old one stays and is probed each second. */
+/*
+ * The mover's answer: `path` is its new path number, or -1: the old one stays and is probed
+ * each second.
+ */
 void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index, int path,
                           uint64_t now_ns);
 

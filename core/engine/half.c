@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of peers and of their halves: how they begin, when they are over, and what ends with them. */
+/*
+ * The life of peers and of their halves: how they begin, when they are over, and what ends
+ * with them.
+ */
 #include <assert.h>
 
 #include "core/engine/contact.h"
@@ -19,9 +22,12 @@ void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
     peer->tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
 }
 
-/* ---------------------------------------------------------------------------------------- expiry */
+/* --------------------------------------------------------------------------------------- expiry */
 
-/* After such a silence nothing of the peer's space can still be on its way: it gave it up or let it idle away. */
+/*
+ * After such a silence nothing of the peer's space can still be on its way: it gave it up or let it
+ * idle away.
+ */
 static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
@@ -93,7 +99,7 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
     return peer;
 }
 
-/* ---------------------------------------------------------------------------------------- send halves */
+/* ---------------------------------------------------------------------------------- send halves */
 
 void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc)
 {
@@ -107,9 +113,9 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t
 }
 
 /*
- * Does an empty packet go first? While we are young, both ends may have opened at the same time, and a challenge could not
- * tell whether our epoch began before the peer did; and a peer that was given up may be down now and answer as another
- * life. Else data goes at once.
+ * Does an empty packet go first? While we are young, both ends may have opened at the same time,
+ * and a challenge could not tell whether our epoch began before the peer did; and a peer that was
+ * given up may be down now and answer as another life. Else data goes at once.
  */
 static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -162,7 +168,10 @@ void mrd_half_reclaim(struct mrd_engine *e)
     }
 }
 
-/* Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them, into `list`. */
+/*
+ * Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them,
+ * into `list`.
+ */
 static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
 {
     mrd_list_splice(list, &tx->refusals);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The turn of a caller: when it begins, when the receive queue was empty, what is due; and what the mover tells. */
+/*
+ * The turn of a caller: when it begins, when the receive queue was empty, what is due; and what the
+ * mover tells.
+ */
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/rx.h"

@@ -6,7 +6,7 @@
 
 #include "core/seq.h"
 
-/* ---------------------------------------------------------------------------------------- completion */
+/* ----------------------------------------------------------------------------------- completion */
 
 void mrd_msg_reap_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
@@ -54,8 +54,8 @@ static void finish(struct mrd_engine *e, struct mrd_msg *msg)
 }
 
 /*
- * Ordered: what was acked may be held back at the target, for an earlier message. If that one found no queue pair, this
- * one was never delivered.
+ * Ordered: what was acked may be held back at the target, for an earlier message. If that one found
+ * no queue pair, this one was never delivered.
  */
 static void judge_delivery(struct mrd_msg *msg)
 {
@@ -68,7 +68,9 @@ static void judge_delivery(struct mrd_msg *msg)
     msg->vendor_err = MRD_REFUSE_QPN;
 }
 
-/* Ordered: from this message on, those that are over and follow others that are over are settled. */
+/*
+ * Ordered: from this message on, those that are over and follow others that are over are settled.
+ */
 static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
 {
     struct mrd_node *n = &msg->flow_node;
@@ -99,7 +101,10 @@ static void finish_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_tx_flow_rest(e, flow);
 }
 
-/* Its outcome is known. In ordered mode it completes after those posted before it; always after it was read. */
+/*
+ * Its outcome is known. In ordered mode it completes after those posted before it; always after it
+ * was read.
+ */
 static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_flow_tx *flow = msg->flow;
@@ -160,7 +165,7 @@ void mrd_msg_end_read(struct mrd_engine *e, struct mrd_msg *msg)
         end_message(e, msg, (enum mrd_wc_status)msg->status);
 }
 
-/* ---------------------------------------------------------------------------------------- cancel */
+/* --------------------------------------------------------------------------------------- cancel */
 
 /* Nothing names its id any more: the slot is free for the next one. */
 static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
@@ -170,7 +175,10 @@ static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
     msg->has_id = false;
 }
 
-/* A cancelled message ends when nothing of it can still be placed: its packets and its ABORT are acked. */
+/*
+ * A cancelled message ends when nothing of it can still be placed: its packets and its ABORT
+ * are acked.
+ */
 static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
 {
     if (msg->state != MRD_MSG_CANCELLED || msg->abort_pending || msg->aborted || msg->in_chain)
@@ -205,11 +213,14 @@ void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_statu
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
     mrd_list_remove(&msg->node);
-    /* The target is told where it may hold a half message, or wait for this one's place in the order. */
+    /*
+     * The target is told where it may hold a half message, or wait for this one's place in
+     * the order.
+     */
     cancel_with(e, msg, status, msg->has_id || msg->flow);
 }
 
-/* ---------------------------------------------------------------------------------------- acked and refused */
+/* ---------------------------------------------------------------------------- acked and refused */
 
 static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages at their sender: queues (txq.c), ordered flows (tx_flow.c), their life (message.c); and the peers that wait
- * for receives of ours (want.c).
+ * Messages at their sender: queues (txq.c), ordered flows (tx_flow.c), their life (message.c); and
+ * the peers that wait for receives of ours (want.c).
  */
 #ifndef MRD_CORE_ENGINE_MESSAGE_H
 #define MRD_CORE_ENGINE_MESSAGE_H
 
 #include "core/engine/state.h"
 
-/* ---------------------------------------------------------------------------------------- queues */
+/* --------------------------------------------------------------------------------------- queues */
 
-/* The queue from a queue pair to one of the peer's, made if there is none; NULL: the context's table is full. */
+/*
+ * The queue from a queue pair to one of the peer's, made if there is none; NULL: the context's
+ * table is full.
+ */
 struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
                              uint32_t remote_qpn);
 /* The next message to be sent; NULL: none. */
@@ -21,7 +24,9 @@ void mrd_txq_rest(struct mrd_engine *e, struct mrd_txq *q);
 void mrd_txq_free(struct mrd_engine *e, struct mrd_txq *q);
 /* Add a new message: behind those that wait for receives, if it needs one. */
 void mrd_txq_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg);
-/* Take a message off its queue: all of it was sent, or it is given up. Its state is SENDING then. */
+/*
+ * Take a message off its queue: all of it was sent, or it is given up. Its state is SENDING then.
+ */
 void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg);
 /* It was refused for want of a receive, and holds no id: it waits for its next attempt. */
 void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg);
@@ -31,16 +36,18 @@ void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer);
 void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t remote_qpn,
                          uint32_t receives);
 /*
- * A message ended without a receive, for good: all that wait with it go at once. They learn the same within a round
- * trip, or find receives that came meanwhile.
+ * A message ended without a receive, for good: all that wait with it go at once. They learn the
+ * same within a round trip, or find receives that came meanwhile.
  */
 void mrd_txq_end_wait(struct mrd_engine *e, const struct mrd_msg *msg);
 /* A message that needed a receive got one: others of its queue may, too. */
 void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg);
 
-/* ---------------------------------------------------------------------------------------- who waits for receives here */
+/* ------------------------------------------------------------------ who waits for receives here */
 
-/* The peer was refused; it is told when receives are posted. A hint: without memory it is left out. */
+/*
+ * The peer was refused; it is told when receives are posted. A hint: without memory it is left out.
+ */
 void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want);
 /* Receives were posted: all who were refused are to be told. */
@@ -50,12 +57,16 @@ void mrd_want_postpone(struct mrd_want *want);
 
 /* ---------------------------------------------------------------------------------------- flows */
 
-/* The flow from a queue pair to one of the peer's, made if there is none; NULL: the context's table is full. */
+/*
+ * The flow from a queue pair to one of the peer's, made if there is none; NULL: the context's table
+ * is full.
+ */
 struct mrd_flow_tx *mrd_tx_flow_open(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, uint32_t remote_qpn);
 /*
- * A message ended. Without messages a flow is only two records, here and at the target: they go when it was idle for
- * long, or at once when its queue pair is gone. One CLOSE at a time is in flight.
+ * A message ended. Without messages a flow is only two records, here and at the target: they go
+ * when it was idle for long, or at once when its queue pair is gone. One CLOSE at a time is
+ * in flight.
  */
 void mrd_tx_flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* Its CLOSE was acked: the record goes, unless something was posted meanwhile. */
@@ -63,7 +74,7 @@ void mrd_tx_flow_close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The peer's flows that were idle for so long are to be closed. */
 void mrd_tx_flow_close_idle(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns);
 
-/* ---------------------------------------------------------------------------------------- messages */
+/* ------------------------------------------------------------------------------------- messages */
 
 /* May its bytes be touched? Of a message whose memory was deregistered not: it is given up. */
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg);
@@ -76,7 +87,10 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
 void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
 /* It ends now, without telling the target. */
 void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
-/* All its messages are abandoned: they complete in order, as they are no longer read; then the record goes. */
+/*
+ * All its messages are abandoned: they complete in order, as they are no longer read; then the
+ * record goes.
+ */
 void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The mover no longer reads one packet of the message. */
 void mrd_msg_end_read(struct mrd_engine *e, struct mrd_msg *msg);

@@ -19,8 +19,8 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     /* That no ack follows which would tell the same is worth one more, on another path. */
     r->twice |= end == MRD_PLACE_END_VERY_LONG;
     if (head->flags & MRD_WIRE_ACK_REQUEST) {
-        if (end ==
-            MRD_PLACE_END_SMALL) { /* nothing follows it: wait for an answer that the ack can ride on */
+        /* Nothing follows it: wait for an answer that the ack can ride on. */
+        if (end == MRD_PLACE_END_SMALL) {
             r->wait_for_reply = true;
             peer->rx->call_seq = e->calls.seq;
             due = e->clock.now_ns + MRD_ACK_WITH_REPLY_NS;
@@ -111,7 +111,10 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         e->stats.rx_drop_resources++;
         return;
     case MRD_PLACE_REFUSED:
-        /* A refusal is a reliable packet of ours. The PSN counts as received, and is acked when the refusal was. */
+        /*
+         * A refusal is a reliable packet of ours. The PSN counts as received, and is acked when the
+         * refusal was.
+         */
         mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
         mrd_tx_ready(e, peer);
         break;
@@ -124,7 +127,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
     owe_ack(e, peer, &in->head, end, had_gap);
 }
 
-/* ---------------------------------------------------------------------------------------- any packet */
+/* ----------------------------------------------------------------------------------- any packet */
 
 static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
 {

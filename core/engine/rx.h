@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is received: parts of messages (rx_plan.c, rx_place.c, rx_bind.c, rx_flow.c, complete.c), and acks (rx_ack.c).
+ * What is received: parts of messages (rx_plan.c, rx_place.c, rx_bind.c, rx_flow.c, complete.c),
+ * and acks (rx_ack.c).
  *
  * Receiving changes state and marks peers as ready; it sends nothing.
  */
@@ -20,7 +21,7 @@ struct mrd_rx_in {
     struct mrd_rx_packet whole; /* mrd_rx_check_plan() */
 };
 
-/* ---------------------------------------------------------------------------------------- completions */
+/* ---------------------------------------------------------------------------------- completions */
 
 /* A receive completes; `wc` without wr_id and qp_num, which are filled in. */
 void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
@@ -29,7 +30,7 @@ void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_re
 struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, uint32_t len,
                         uint32_t imm, uint32_t src_qpn);
 
-/* ---------------------------------------------------------------------------------------- ends of messages, order */
+/* ---------------------------------------------------------------------- ends of messages, order */
 
 /* An ordered message ends: it completes when its turn comes. */
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
@@ -43,7 +44,10 @@ static inline void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bou
     else if (b->recv)
         mrd_rx_complete(e, b->qp, b->recv, wc);
 }
-/* A half-received message ends: its receive completes with `status`. `state`: of its slot from now on. */
+/*
+ * A half-received message ends: its receive completes with `status`. `state`: of its slot from
+ * now on.
+ */
 void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
                       enum mrd_slot_state state, enum mrd_wc_status status);
 /* A record of a message that waits for its turn, counted for its peer; NULL: there is none. */
@@ -60,25 +64,34 @@ void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_
 /* The sender closes the flow: the record goes, unless it was used since. */
 void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
                        const struct mrd_wire_part *part);
-/* The record goes. What waits there completes with `status`; reserved receives go back to their queue. */
+/*
+ * The record goes. What waits there completes with `status`; reserved receives go back to
+ * their queue.
+ */
 void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status);
 
-/* ---------------------------------------------------------------------------------------- binding */
+/* -------------------------------------------------------------------------------------- binding */
 
 enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusal_code */
 
 /* May the message reach the queue pair and, if it is a write, its memory? */
 uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
                             struct mrd_qp_impl *qp);
-/* Whom a new message is for, with a receive if it takes one. *old: it came before, and is to be dropped. */
+/*
+ * Whom a new message is for, with a receive if it takes one. *old: it came before, and is to
+ * be dropped.
+ */
 uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                     struct mrd_bound *b, bool *old);
-/* The flow of an ordered part, caught up with its sender, and the part's numbers in full; NULL: no record is free. */
+/*
+ * The flow of an ordered part, caught up with its sender, and the part's numbers in full; NULL: no
+ * record is free.
+ */
 struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
                                      uint32_t *msn, uint32_t *rsn);
 
-/* ---------------------------------------------------------------------------------------- placement */
+/* ------------------------------------------------------------------------------------ placement */
 
 enum mrd_place_verdict {
     MRD_PLACED,
@@ -97,19 +110,23 @@ enum mrd_place_end {
 enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
                                     struct mrd_rx_in *in, struct mrd_refusal **refusal,
                                     enum mrd_place_end *end);
-/* Where a segment's bytes belong. Returns the number of pieces; 0: its memory is not valid any more. */
+/*
+ * Where a segment's bytes belong. Returns the number of pieces; 0: its memory is not valid
+ * any more.
+ */
 unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                           uint32_t len, struct iovec *iov);
 /* All that the queue pair half-received or reserved, on every peer, fails. */
 void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
 /*
- * in->packet is a segment whose payload was received at a predicted place. If it is the one that was predicted there, it
- * is decoded, part and all. Else in->packet becomes the packet put together in e->plan.scratch, to be decoded as any.
- * false: no plan is like that; it was counted, and is to be dropped.
+ * in->packet is a segment whose payload was received at a predicted place. If it is the one that
+ * was predicted there, it is decoded, part and all. Else in->packet becomes the packet put together
+ * in e->plan.scratch, to be decoded as any. false: no plan is like that; it was counted, and is to
+ * be dropped.
  */
 bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in);
 
-/* ---------------------------------------------------------------------------------------- acks and losses */
+/* ------------------------------------------------------------------------------ acks and losses */
 
 /* An ACK packet came. */
 void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,

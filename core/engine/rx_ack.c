@@ -11,11 +11,12 @@ enum {
     DELAY_SRTT_MAX_NS = MRD_WIRE_STAMP_NS << 14, /* a quarter of what 16 bits of a stamp can tell */
 };
 
-/* ---------------------------------------------------------------------------------------- losses */
+/* --------------------------------------------------------------------------------------- losses */
 
 /*
- * true: it may be a queue's doing. What a path loses before anything got through since its last loss says something of that
- * path: where many are dead, such losses would squeeze the window to nothing.
+ * true: it may be a queue's doing. What a path loses before anything got through since its last
+ * loss says something of that path: where many are dead, such losses would squeeze the window
+ * to nothing.
  */
 static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                      enum mrd_loss_cause cause)
@@ -38,7 +39,10 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
-    /* Bursts that a path loses whole, while single packets get through: segmentation offload gone wrong. */
+    /*
+     * Bursts that a path loses whole, while single packets get through: segmentation offload
+     * gone wrong.
+     */
     if (rec->in_run && rec->tx_count == 1 && ++tx->run.losses >= RUN_LOSSES_MAX) {
         tx->run.losses = 0;
         tx->run.single_until_ns = e->clock.now_ns + MRD_SEC;
@@ -70,9 +74,9 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * The first acks after an RTO tell whether it was one: a packet that was sent once, before it, had not been lost, and the
- * window gets back what it had (after F-RTO, RFC 5682). A repeated one tells nothing unless it is known which copy came:
- * the last. A row of timeouts counts as one.
+ * The first acks after an RTO tell whether it was one: a packet that was sent once, before it, had
+ * not been lost, and the window gets back what it had (after F-RTO, RFC 5682). A repeated one tells
+ * nothing unless it is known which copy came: the last. A row of timeouts counts as one.
  */
 static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bool last_copy)
 {
@@ -84,7 +88,10 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
     tx->probes.timeout_ns = 0;
 }
 
-/* A packet that was declared lost on a path came after all: neither the path nor the window is to blame. */
+/*
+ * A packet that was declared lost on a path came after all: neither the path nor the window is
+ * to blame.
+ */
 static void not_lost(struct mrd_peer *peer, uint32_t path)
 {
     mrd_path_found(&peer->tx->paths, path);
@@ -206,8 +213,9 @@ static bool is_newest(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t ser
 }
 
 /*
- * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet that left before our
- * last timeout and took much longer than others waited for a process, not for the network.
+ * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet
+ * that left before our last timeout and took much longer than others waited for a process, not for
+ * the network.
  */
 static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
                            uint32_t delay)
@@ -265,8 +273,9 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
 }
 
 /*
- * One-way delays of the other paths that packets came by since the last ack. They say only their low half: as much as
- * half of its range away from the echoed one, which no path is where round trips are short.
+ * One-way delays of the other paths that packets came by since the last ack. They say only their
+ * low half: as much as half of its range away from the echoed one, which no path is where round
+ * trips are short.
  */
 static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
                          const struct mrd_wire_ack *ack)
@@ -362,8 +371,8 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * The peer says which of its own spaces are over. What is half here of such a one will never be whole. (We may have been
- * stopped while it gave us up: nothing else would tell.)
+ * The peer says which of its own spaces are over. What is half here of such a one will never be
+ * whole. (We may have been stopped while it gave us up: nothing else would tell.)
  */
 static void learn_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
                              uint32_t live_epoch)

@@ -19,8 +19,8 @@ static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
 }
 
 /*
- * Messages make records up to twice max_flows; an ABORT may go beyond, so that what it says is not forgotten. If even that
- * is used up, the next message tells how far its sender is.
+ * Messages make records up to twice max_flows; an ABORT may go beyond, so that what it says is not
+ * forgotten. If even that is used up, the next message tells how far its sender is.
  */
 static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part)
@@ -43,7 +43,10 @@ static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer
     return flow;
 }
 
-/* The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it are free. */
+/*
+ * The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it
+ * are free.
+ */
 static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, uint32_t rsn)
 {
     struct mrd_node done, *n;
@@ -63,7 +66,10 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
     }
 }
 
-/* The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for its record. */
+/*
+ * The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for
+ * its record.
+ */
 struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
                                      uint32_t *msn, uint32_t *rsn)
@@ -81,7 +87,7 @@ struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer
     return flow;
 }
 
-/* ---------------------------------------------------------------------------------------- binding */
+/* -------------------------------------------------------------------------------------- binding */
 
 uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
                             struct mrd_qp_impl *qp)
@@ -96,8 +102,8 @@ uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
 }
 
 /*
- * May the message take so many pending records? What is next in order may have any: all that is held back waits for it.
- * For the others some are left over, and each peer has its share.
+ * May the message take so many pending records? What is next in order may have any: all that is
+ * held back waits for it. For the others some are left over, and each peer has its share.
  */
 static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
                            bool next)

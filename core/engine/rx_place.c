@@ -11,7 +11,7 @@ enum {
     VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
 };
 
-/* ---------------------------------------------------------------------------------------- whole messages */
+/* ------------------------------------------------------------------------------- whole messages */
 
 static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part, const uint8_t *payload)
@@ -32,7 +32,7 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
     return MRD_RX_TAKEN;
 }
 
-/* ---------------------------------------------------------------------------------------- segments */
+/* ------------------------------------------------------------------------------------- segments */
 
 /* The first packet of a message; *slot is its record if it was bound. */
 static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
@@ -156,8 +156,8 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
 }
 
 /*
- * MRD_RX_TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing behind it is delivered. An ABORT
- * may be executed twice.
+ * MRD_RX_TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing
+ * behind it is delivered. An ABORT may be executed twice.
  */
 static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part)
@@ -188,7 +188,7 @@ static void place_close(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_rx_close_flow(e, peer, qp, part);
 }
 
-/* ---------------------------------------------------------------------------------------- packets */
+/* -------------------------------------------------------------------------------------- packets */
 
 static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_part *part)
@@ -272,7 +272,10 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
     return true;
 }
 
-/* Will the part be taken for sure? `index`: so many before it may take receives, too. Ordered ones are not looked into. */
+/*
+ * Will the part be taken for sure? `index`: so many before it may take receives, too. Ordered ones
+ * are not looked into.
+ */
 static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                      uint32_t index)
 {
@@ -395,7 +398,10 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
         struct mrd_node *f, *next;
 
-        /* EMPTY: what still comes of the message begins it anew and is refused, so that its sender learns. */
+        /*
+         * EMPTY: what still comes of the message begins it anew and is refused, so that its
+         * sender learns.
+         */
         for (f = peer->rx ? peer->rx->slots.open.next : NULL; f && f != &peer->rx->slots.open;
              f = next) {
             struct mrd_slot *slot = mrd_container_of(f, struct mrd_slot, node);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Straight receive: where the payloads of a burst should go, and whether what came there is what was predicted. */
+/*
+ * Straight receive: where the payloads of a burst should go, and whether what came there is what
+ * was predicted.
+ */
 #include <string.h>
 
 #include "core/engine/rx.h"
@@ -36,9 +39,9 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
 }
 
 /*
- * Only the first header is known: the plan assumes that the others follow it, PSN by PSN, in one message. Each
- * predicted PSN must be new and all that came of the message must lie where its PSN says, else bytes that were received
- * already, under another PSN, would be overwritten.
+ * Only the first header is known: the plan assumes that the others follow it, PSN by PSN, in one
+ * message. Each predicted PSN must be new and all that came of the message must lie where its PSN
+ * says, else bytes that were received already, under another PSN, would be overwritten.
  */
 unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len,
                             unsigned segments, unsigned segment_len, unsigned total_len,

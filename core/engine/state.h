@@ -4,13 +4,13 @@
  *
  * Floors, from the top; a file calls only what is on floors below (tests/unit/check_core.sh):
  *
- *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is to send
+ *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is
  *   timer.c post.c api.c tx_new.c rx_plan.c
  *                                       deadlines; posting; objects; new data; straight receive
  *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
- *   rx_bind.c rx_ack.c tx_emit.c        receives for messages; acks and losses; records into packets
+ *   rx_bind.c rx_ack.c tx_emit.c        receives for messages; acks, losses; records into packets
  *   half.c                              the life of peers and of their halves
- *   message.c rx_flow.c                 the life of a sent message; the end of a received one, in order
+ *   message.c rx_flow.c                 the life of a sent message; the end of a received one
  *   txq.c tx_flow.c want.c complete.c create.c query.c audit.c
  *                                       queues, flows, who waits for receives, completions; figures
  */
@@ -39,7 +39,10 @@ struct mrd_timers {
     uint64_t touched_ns;
 };
 
-/* API calls and turns of the progress thread, counted by mrd_engine_begin(). Owned by loop.c; post_seq by post.c. */
+/*
+ * API calls and turns of the progress thread, counted by mrd_engine_begin(). Owned by loop.c;
+ * post_seq by post.c.
+ */
 struct mrd_calls {
     uint32_t seq;
     uint32_t post_seq; /* seq of the last post */
@@ -90,7 +93,10 @@ struct mrd_turns {
     bool wants_path;          /* some path is DEAD and needs a fresh entropy value */
 };
 
-/* The last straight-receive plan: segment i is PSN head.psn + i, at part.offset + i * len. Owned by rx_plan.c. */
+/*
+ * The last straight-receive plan: segment i is PSN head.psn + i, at part.offset + i * len. Owned
+ * by rx_plan.c.
+ */
 struct mrd_plan {
     uint16_t num, len;
     const uint8_t *base;       /* of the first segment's payload; the others follow it */

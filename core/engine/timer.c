@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: acks held back, losses by time, tail probes, retries for want of a receive, silence. */
+/*
+ * Deadlines: acks held back, losses by time, tail probes, retries for want of a receive, silence.
+ */
 #include "core/engine/timer.h"
 
 #include <assert.h>
@@ -76,8 +78,8 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 }
 
 /*
- * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake but only its own, as
- * long as it waits for us.
+ * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake
+ * but only its own, as long as it waits for us.
  */
 static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -92,7 +94,10 @@ static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *p
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    /* Negative where a stall is counted from before the last asking: a post sends without looking for one. */
+    /*
+     * Negative where a stall is counted from before the last asking: a post sends without looking
+     * for one.
+     */
     int64_t silent_ns = (int64_t)(mrd_clock_present_ns(&e->clock) - tx->probes.patience_ns);
 
     return tx->probes.unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)patience_ns(e, peer);
@@ -127,7 +132,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * The peer owes us and is silent. What is in flight to it has timers of its own; else an empty packet asks.
+ * The peer owes us and is silent. What is in flight to it has timers of its own; else an empty
+ * packet asks.
  */
 static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -174,7 +180,10 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
         mrd_txq_retry(e, peer);
-    /* Messages wait for receives, and nothing is sent meanwhile: is the peer there, and does it remember us? */
+    /*
+     * Messages wait for receives, and nothing is sent meanwhile: is the peer there, and does it
+     * remember us?
+     */
     if (peer->tx && peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs &&
         e->clock.now_ns - peer->tx->active_ns >= MRD_WAITING_NS) {
         peer->tx->active_ns = e->clock.now_ns;
@@ -193,7 +202,7 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
     rearm(e, peer, e->clock.now_ns);
 }
 
-/* ---------------------------------------------------------------------------------------- the heap */
+/* ------------------------------------------------------------------------------------- the heap */
 
 void mrd_timer_touch(struct mrd_engine *e, struct mrd_peer *peer)
 {

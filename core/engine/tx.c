@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What goes next to a peer: control, what was lost, probes, acks, new data; and whose turn it is. */
+/*
+ * What goes next to a peer: control, what was lost, probes, acks, new data; and whose turn it is.
+ */
 #include "core/engine/tx.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
@@ -17,9 +19,9 @@ static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
            (r->wait_for_reply && peer->rx->call_seq != e->calls.seq);
 }
 
-/* ---------------------------------------------------------------------------------------- windows */
+/* -------------------------------------------------------------------------------------- windows */
 
-/* ---------------------------------------------------------------------------------------- control */
+/* -------------------------------------------------------------------------------------- control */
 
 static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
@@ -102,7 +104,7 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- retransmission */
+/* ------------------------------------------------------------------------------- retransmission */
 
 /* Nothing new is to be sent, and the window would allow it: repetitions may be generous. */
 static bool at_tail(const struct mrd_tx_half *tx)
@@ -110,7 +112,10 @@ static bool at_tail(const struct mrd_tx_half *tx)
     return mrd_list_empty(&tx->txqs) && mrd_tx_full_window(tx);
 }
 
-/* Once more, on another path; with a second copy on a third one, which follows when there is room for it. */
+/*
+ * Once more, on another path; with a second copy on a third one, which follows when there is room
+ * for it.
+ */
 static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
                   struct mrd_tx_out *o)
 {
@@ -144,7 +149,10 @@ static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx
     return true;
 }
 
-/* Refusals and ABORTs do not wait for the window: what keeps it shut may be a packet that waits for them. */
+/*
+ * Refusals and ABORTs do not wait for the window: what keeps it shut may be a packet that waits
+ * for them.
+ */
 static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_sents *s = &peer->tx->sent;
@@ -173,8 +181,8 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 }
 
 /*
- * After tail probes and a timeout without an answer the path of the last try is suspected: else those that were the
- * fastest while they worked would be tried in turn for ever.
+ * After tail probes and a timeout without an answer the path of the last try is suspected: else
+ * those that were the fastest while they worked would be tried in turn for ever.
  */
 static void path_timed_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
 {
@@ -195,8 +203,9 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * Send the packet again that was not sent for longest, in flight or lost, to hear of the tail; probes are beyond the
- * window. Not the lowest PSN: its ack may wait for a refusal of ours further on, and the other way round at the peer.
+ * Send the packet again that was not sent for longest, in flight or lost, to hear of the tail;
+ * probes are beyond the window. Not the lowest PSN: its ack may wait for a refusal of ours further
+ * on, and the other way round at the peer.
  */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
@@ -235,7 +244,7 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- a peer, all peers */
+/* ---------------------------------------------------------------------------- a peer, all peers */
 
 static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
@@ -243,7 +252,10 @@ static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
            send_close(e, peer, o) || retransmit_control(e, peer, o);
 }
 
-/* Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its way already. */
+/*
+ * Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its
+ * way already.
+ */
 static bool must_ask(const struct mrd_tx_half *tx)
 {
     return !tx->limited || mrd_seq_before(tx->request.psn, tx->sent.una) ||
@@ -261,8 +273,8 @@ static bool nothing_left(const struct mrd_peer *peer)
 }
 
 /*
- * Before data, or a caller that has little room would never get to it while there is data, and the peer would take its
- * packets for lost. But not if it may ride on what follows.
+ * Before data, or a caller that has little room would never get to it while there is data, and the
+ * peer would take its packets for lost. But not if it may ride on what follows.
  */
 static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -277,7 +289,10 @@ static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
     return !msg || msg->multi;
 }
 
-/* Until the peer's life is known (`hello`), nothing goes that it may execute. Returns true if more waits. */
+/*
+ * Until the peer's life is known (`hello`), nothing goes that it may execute. Returns true if
+ * more waits.
+ */
 static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     bool more = false, waits = false;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is sent: records into packets (tx_emit.c), what may go and by which path (tx_gate.c), new data (tx_new.c).
- * tx.c, which is above them, decides whose turn it is.
+ * What is sent: records into packets (tx_emit.c), what may go and by which path (tx_gate.c), new
+ * data (tx_new.c). tx.c, which is above them, decides whose turn it is.
  */
 #ifndef MRD_CORE_ENGINE_TX_H
 #define MRD_CORE_ENGINE_TX_H
 
 #include "core/engine/state.h"
 
-/* ---------------------------------------------------------------------------------------- packets */
+/* -------------------------------------------------------------------------------------- packets */
 
-/* One call's output. The last data packet stays unsealed until it is known whether another follows. */
+/*
+ * One call's output. The last data packet stays unsealed until it is known whether another follows.
+ */
 struct mrd_tx_out {
     struct mrd_tx_packet *packets;
     unsigned num, max;
@@ -30,18 +32,19 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o);
 /* Bytes of the message's part in a header. */
 uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg);
 /*
- * Build and emit a record's packet on a path. `copy`: a second copy, which the record does not follow. An ack rides on
- * packets of whole messages.
+ * Build and emit a record's packet on a path. `copy`: a second copy, which the record does not
+ * follow. An ack rides on packets of whole messages.
  */
 void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
                  bool copy, struct mrd_tx_out *o);
 
-/* ---------------------------------------------------------------------------------------- windows and paths */
+/* ---------------------------------------------------------------------------- windows and paths */
 
 /*
- * Shares of the tracker, in sixteenths. With C for what the peer may refuse, E for all that is no refusal, and T for the
- * tracker, E + 2 (C - 1) < T: behind our oldest PSN there may be refusals of as many of the peer's packets from before
- * its oldest one as from after it, and still its next refusal needs a PSN.
+ * Shares of the tracker, in sixteenths. With C for what the peer may refuse, E for all that is no
+ * refusal, and T for the tracker, E + 2 (C - 1) < T: behind our oldest PSN there may be refusals of
+ * as many of the peer's packets from before its oldest one as from after it, and still its next
+ * refusal needs a PSN.
  */
 enum {
     MRD_PSN_DATA = 5,    /* C: data and ABORTs */
@@ -49,7 +52,10 @@ enum {
     MRD_PSN_REFUSALS = 16,
 };
 
-/* A window below one packet: the next one may leave SRTT / cwnd after the last, as the window is now. */
+/*
+ * A window below one packet: the next one may leave SRTT / cwnd after the last, as the window
+ * is now.
+ */
 static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
     return tx->sent_ns +
@@ -60,31 +66,40 @@ uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoi
 bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /* At least half a BDP: an incast's windows are smaller, and must not be answered with more. */
 bool mrd_tx_full_window(const struct mrd_tx_half *tx);
-/* Is a PSN left in a share of the tracker? Refusals must never lack one: a PSN of the peer's may wait for each. */
+/*
+ * Is a PSN left in a share of the tracker? Refusals must never lack one: a PSN of the peer's may
+ * wait for each.
+ */
 bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths);
 /* Data fills half of what the peer granted. Control packets are small, and need no grant. */
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
 /*
- * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way, it
- * waits for more. (The same trade as TCP's deferral of segmentation offload.)
+ * A long message goes in bursts that a mover can hand down at once: with less room than that, and
+ * acks on their way, it waits for more. (The same trade as TCP's deferral of segmentation offload.)
  */
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                             const struct mrd_msg *msg);
-/* New data in a packet that is not full waits for company, within a post, while others are in flight (RFC 896). */
+/*
+ * New data in a packet that is not full waits for company, within a post, while others are in
+ * flight (RFC 896).
+ */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /* A record for a control packet; false: no PSN is left in its share, or no memory. */
 bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
                         uint32_t sixteenths, struct mrd_sent **rec);
 /*
- * Probe a path that is out and whose time has come: while there is data to send it is worth knowing whether it works
- * again. The probe is an empty packet, because what is lost on a dead path is missed for two round trips, or longer at
- * the end. Returns true if a packet was emitted.
+ * Probe a path that is out and whose time has come: while there is data to send it is worth knowing
+ * whether it works again. The probe is an empty packet, because what is lost on a dead path is
+ * missed for two round trips, or longer at the end. Returns true if a packet was emitted.
  */
 bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 
-/* ---------------------------------------------------------------------------------------- new data */
+/* ------------------------------------------------------------------------------------- new data */
 
-/* One packet of new data, or the probe of a path in its place. false: there is none, or none may go now. */
+/*
+ * One packet of new data, or the probe of a path in its place. false: there is none, or none may
+ * go now.
+ */
 bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records into packets: headers, parts, payloads, acks; and what answers strangers without a record. */
+/*
+ * Records into packets: headers, parts, payloads, acks; and what answers strangers without
+ * a record.
+ */
 #include <assert.h>
 #include <string.h>
 
@@ -45,8 +48,8 @@ static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * A random usable path: a fixed one that turns into a blackhole would kill everything. Not the last ack's, so that two
- * copies of one take two paths.
+ * A random usable path: a fixed one that turns into a blackhole would kill everything. Not the last
+ * ack's, so that two copies of one take two paths.
  */
 static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -104,7 +107,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     }
 }
 
-/* ---------------------------------------------------------------------------------------- record -> packet */
+/* ----------------------------------------------------------------------------- record -> packet */
 
 static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_sent *rec,
                        const struct mrd_path *path, uint32_t pseq, struct mrd_wire_head *head)
@@ -133,7 +136,10 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
     }
 }
 
-/* Numbers of ordered mode, and the oldest message still owed: all older ones are over, also those that never came. */
+/*
+ * Numbers of ordered mode, and the oldest message still owed: all older ones are over, also those
+ * that never came.
+ */
 static void put_numbers(const struct mrd_msg *msg, struct mrd_wire_part *part)
 {
     const struct mrd_msg *oldest;
@@ -337,7 +343,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     mrd_sent_transmit(&tx->sent, rec, &tx->paths, (uint16_t)index, pseq, e->clock.now_ns);
 }
 
-/* ---------------------------------------------------------------------------------------- strangers */
+/* ------------------------------------------------------------------------------------ strangers */
 
 void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
 {

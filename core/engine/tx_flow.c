@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ordered mode at the sender: the records of flows, which are closed when they were idle for long. */
+/*
+ * Ordered mode at the sender: the records of flows, which are closed when they were idle for long.
+ */
 #include "core/engine/message.h"
 
 #include <assert.h>

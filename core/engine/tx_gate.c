@@ -56,8 +56,8 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 }
 
 /*
- * A long message goes in bursts that a mover can hand down at once: with less room than that, and acks on their way,
- * it waits for more. (The same trade as TCP's deferral of segmentation offload.)
+ * A long message goes in bursts that a mover can hand down at once: with less room than that, and
+ * acks on their way, it waits for more. (The same trade as TCP's deferral of segmentation offload.)
  */
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                             const struct mrd_msg *msg)
@@ -75,7 +75,9 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
     return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
 }
 
-/* Within a post, a packet that is not full waits for company while others are in flight (RFC 896). */
+/*
+ * Within a post, a packet that is not full waits for company while others are in flight (RFC 896).
+ */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&

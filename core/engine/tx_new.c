@@ -104,7 +104,10 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
     }
 }
 
-/* Queues found empty are dropped; those that cannot send now go behind the others, so that they are not looked at again. */
+/*
+ * Queues found empty are dropped; those that cannot send now go behind the others, so that they are
+ * not looked at again.
+ */
 static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
     const struct mrd_node *blocked = NULL;
@@ -127,7 +130,10 @@ static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx
     return NULL;
 }
 
-/* Queue pairs take turns, a quantum each: a run of one message's packets is what batching and straight receive need. */
+/*
+ * Queue pairs take turns, a quantum each: a run of one message's packets is what batching and
+ * straight receive need.
+ */
 static void rotate(struct mrd_tx_half *tx)
 {
     struct mrd_node *n = mrd_list_first(&tx->txqs);
@@ -139,9 +145,10 @@ static void rotate(struct mrd_tx_half *tx)
 }
 
 /*
- * Packets in a row on one path: what the mover likes to batch, but of a long message no more than a share of the base
- * RTT carries at the measured rate, so that a slow fabric is sprayed finely; and only one on a path that is not good.
- * Short messages are few or share packets: their runs end by time.
+ * Packets in a row on one path: what the mover likes to batch, but of a long message no more than a
+ * share of the base RTT carries at the measured rate, so that a slow fabric is sprayed finely; and
+ * only one on a path that is not good. Short messages are few or share packets: their runs end
+ * by time.
  */
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)
@@ -162,8 +169,8 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
 }
 
 /*
- * Short messages go on with the run where it left off, unless the path fell out of favour or the choice is a base RTT
- * old. A burst of segments begins anew: split over two paths it would be two.
+ * Short messages go on with the run where it left off, unless the path fell out of favour or the
+ * choice is a base RTT old. A burst of segments begins anew: split over two paths it would be two.
  */
 static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
 {

@@ -2,10 +2,11 @@
 /*
  * Queues of what waits to be sent: one for each (queue pair, peer, remote queue pair).
  *
- * A message that was refused for want of a receive waits on its queue. It holds no id, no record and no place that
- * another message needs. What is posted behind it and needs a receive, too, waits with it. The target says when it has
- * receives (READY). In case that gets lost, one message of each queue is tried after a delay that doubles, and each that
- * finds a receive lets FOLLOWERS others go.
+ * A message that was refused for want of a receive waits on its queue. It holds no id, no record
+ * and no place that another message needs. What is posted behind it and needs a receive, too, waits
+ * with it. The target says when it has receives (READY). In case that gets lost, one message of
+ * each queue is tried after a delay that doubles, and each that finds a receive lets FOLLOWERS
+ * others go.
  */
 #include "core/engine/message.h"
 
@@ -20,10 +21,12 @@ enum {
     COMMON_TRIES = 4, /* at a time, of those without a queue of their own */
 };
 
-/* Attempts are due at multiples of this part of their delay, so that one timer serves many queues. */
+/*
+ * Attempts are due at multiples of this part of their delay, so that one timer serves many queues.
+ */
 #define RNR_GRID 8
 
-/* ---------------------------------------------------------------------------------------- queues */
+/* --------------------------------------------------------------------------------------- queues */
 
 /* Of messages of many queue pairs, which take turns. */
 static bool is_common(const struct mrd_txq *q)
@@ -138,7 +141,7 @@ void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
     msg->state = MRD_MSG_SENDING;
 }
 
-/* ---------------------------------------------------------------------------------------- for want of a receive */
+/* ------------------------------------------------------------------------ for want of a receive */
 
 static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 {
@@ -190,7 +193,10 @@ static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
     queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
 }
 
-/* Receives were announced after it was refused, or so shortly before that the refusal may have been overtaken. */
+/*
+ * Receives were announced after it was refused, or so shortly before that the refusal may have
+ * been overtaken.
+ */
 static bool is_ready(const struct mrd_msg *msg)
 {
     struct mrd_tx_half *tx = msg->peer->tx;
@@ -203,8 +209,9 @@ static bool is_ready(const struct mrd_msg *msg)
 }
 
 /*
- * The oldest of those that wait go to be sent, to that queue pair only if one is named. Refused again, they wait for their
- * delay doubled so often. `hinted`: there may be receives; that they were used up already is no attempt that failed.
+ * The oldest of those that wait go to be sent, to that queue pair only if one is named. Refused
+ * again, they wait for their delay doubled so often. `hinted`: there may be receives; that they
+ * were used up already is no attempt that failed.
  */
 static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn, uint32_t num,
                     uint8_t doublings, bool hinted)
@@ -222,7 +229,10 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
     }
 }
 
-/* Those that wait, but for no receive: for room at the target. They do not stand in line with the others. */
+/*
+ * Those that wait, but for no receive: for room at the target. They do not stand in line with
+ * the others.
+ */
 static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doublings)
 {
     struct mrd_node *n, *next;

@@ -16,7 +16,10 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
     return mrd_container_of(e->peers.all.next, struct mrd_peer, node);
 }
 
-/* Peer ids come again after many peers: a handle that remembers one must not follow it to a stranger. */
+/*
+ * Peer ids come again after many peers: a handle that remembers one must not follow it to
+ * a stranger.
+ */
 static void sim_address__a_peer_id_that_comes_again(void **state)
 {
     struct sim_world *w =

@@ -318,8 +318,8 @@ static void bad_packet__wrong_identity(void **state)
 }
 
 /*
- * -------------------------------------------------------------------------------- changed in
- * flight
+ * -------------------------------------------------------------------------------- changed
+ * in flight
  */
 
 /* One packet of host 0 is changed on its way, its checks made to hold; its PSN is spent on that. */

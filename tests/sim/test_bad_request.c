@@ -8,8 +8,8 @@
 enum { OTHERS = 12 };
 
 /*
- * Messages of all kinds beside a bad one: on its own QP and on another, before and after it, both
- * ways.
+ * Messages of all kinds beside a bad one: on its own QP and on another, before and after it,
+ * both ways.
  */
 struct beside {
     struct sim_world *w;
@@ -161,8 +161,8 @@ static void bad_request__access(void **state)
 }
 
 /*
- * A region that may not be written remotely, one of another protection domain, and one
- * deregistered.
+ * A region that may not be written remotely, one of another protection domain, and
+ * one deregistered.
  */
 static void bad_request__access_by_region(void **state)
 {

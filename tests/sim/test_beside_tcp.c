@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A transfer beside a TCP flow on one narrow path without marks: neither starves the other, whoever came first. */
+/*
+ * A transfer beside a TCP flow on one narrow path without marks: neither starves the other, whoever
+ * came first.
+ */
 #include "tests/support/check.h"
 #include "tests/support/cubic.h"
 #include "tests/support/pump.h"

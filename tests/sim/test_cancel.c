@@ -260,8 +260,8 @@ static void sim_abort__ends_the_receive(void **state)
 }
 
 /*
- * The window is full and no ack comes; the ABORT of what was cancelled leaves all the same, at
- * once.
+ * The window is full and no ack comes; the ABORT of what was cancelled leaves all the same,
+ * at once.
  */
 static void abort_finds_room(const char *cc)
 {

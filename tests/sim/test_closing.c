@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A context that closes tells its peers what it received: what was delivered does not fail at its sender. */
+/*
+ * A context that closes tells its peers what it received: what was delivered does not fail at
+ * its sender.
+ */
 #include "core/limits.h"
 #include "tests/support/wiretap.h"
 
@@ -42,7 +45,10 @@ static void sim_close__what_was_delivered_succeeds(void **state)
     receiver_closes(MRD_ORDER_MSG, 20000);
 }
 
-/* Who receives from a context that closes learns that nothing more will come: half messages end at once. */
+/*
+ * Who receives from a context that closes learns that nothing more will come: half messages end
+ * at once.
+ */
 static void sim_close__half_messages_end(void **state)
 {
     struct sim_world *w =

@@ -8,8 +8,8 @@
 enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20, PATHS = 16 };
 
 /*
- * The two paths that were the fastest are dead, and a short message is all there is: nothing else is acked that would
- * tell them from others. They may not be tried in turn for ever.
+ * The two paths that were the fastest are dead, and a short message is all there is: nothing else
+ * is acked that would tell them from others. They may not be tried in turn for ever.
  */
 static void sim_dead_paths__fastest_of_all(void **state)
 {
@@ -50,8 +50,9 @@ static void kill_links(struct sim_world *w, uint32_t links)
 }
 
 /*
- * Many paths die, both ways: up to three quarters, more than may be out at a time. So few acks are on their way, as
- * movers in software have it, that often none gets through. What works must be found all the same.
+ * Many paths die, both ways: up to three quarters, more than may be out at a time. So few acks are
+ * on their way, as movers in software have it, that often none gets through. What works must be
+ * found all the same.
  */
 static void sim_dead_paths__most_of_them(void **state)
 {
@@ -86,7 +87,10 @@ static void sim_dead_paths__most_of_them(void **state)
     }
 }
 
-/* Two hosts below one leaf write to each other at the rate of their links, and nothing is lost or repeated. */
+/*
+ * Two hosts below one leaf write to each other at the rate of their links, and nothing is lost
+ * or repeated.
+ */
 static void sim_acks__before_data(void **state)
 {
     static const struct mrd_sim_topology topology = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that die, sleep, lose one direction or come back: every request ends, every receive that was bound ends, and work
- * posted to the next life of a peer gets there.
+ * Peers that die, sleep, lose one direction or come back: every request ends, every receive that
+ * was bound ends, and work posted to the next life of a peer gets there.
  */
 #include "tests/support/wiretap.h"
 
@@ -34,7 +34,7 @@ static uint32_t receives_done(const struct sim_world *w, uint32_t host)
     return done;
 }
 
-/* ----------------------------------------------------------------------------------- what a dead sender holds */
+/* --------------------------------------------------------------------- what a dead sender holds */
 
 static bool is_first(void *arg, const struct wire_packet *p)
 {
@@ -43,8 +43,8 @@ static bool is_first(void *arg, const struct wire_packet *p)
 }
 
 /*
- * A sender of ordered messages dies while the target holds all but the first: what it reserved is free again, and others
- * get it. With `peers` such senders at once.
+ * A sender of ordered messages dies while the target holds all but the first: what it reserved is
+ * free again, and others get it. With `peers` such senders at once.
  */
 static void dead_ordered(uint32_t peers)
 {
@@ -91,7 +91,7 @@ static void sim_dead_peer__gives_back_what_it_reserved(void **state)
     dead_ordered(9);
 }
 
-/* ----------------------------------------------------------------------------------- stopped for longer than the timeout */
+/* ---------------------------------------------------------- stopped for longer than the timeout */
 
 /* The receiver sleeps in mid-message until its sender has given it up: its receive ends, too. */
 static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
@@ -137,7 +137,9 @@ static void sim_stopped__receive_ends(void **state)
 
 /* ----------------------------------------------------------------------------------- restarts */
 
-/* One message at a time to host 1, which restarts after `down_ns`: how many fail, and until when. */
+/*
+ * One message at a time to host 1, which restarts after `down_ns`: how many fail, and until when.
+ */
 static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
 {
     struct sim_world *w =
@@ -184,7 +186,10 @@ static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
     sim_world_destroy(w);
 }
 
-/* Whatever the time between the lives, and whoever spoke to whom: at most one error, and well again within a second. */
+/*
+ * Whatever the time between the lives, and whoever spoke to whom: at most one error, and well again
+ * within a second.
+ */
 static void sim_restart__next_life_is_reached(void **state)
 {
     static const uint64_t down_ms[] = {0, 1, 50, 300, 700, 2500, 15000};
@@ -196,7 +201,10 @@ static void sim_restart__next_life_is_reached(void **state)
     }
 }
 
-/* The new life speaks: what was sent to the old one fails at that, though no packet of ours comes through that is reset. */
+/*
+ * The new life speaks: what was sent to the old one fails at that, though no packet of ours comes
+ * through that is reset.
+ */
 static void sim_restart__news_of_it_fails_what_was_sent(void **state)
 {
     struct sim_world *w =
@@ -224,9 +232,12 @@ static void sim_restart__news_of_it_fails_what_was_sent(void **state)
     sim_world_destroy(w);
 }
 
-/* ----------------------------------------------------------------------------------- one direction */
+/* -------------------------------------------------------------------------------- one direction */
 
-/* Nothing of ours arrives, but the peer's packets do: it is out of reach all the same, after the timeout. */
+/*
+ * Nothing of ours arrives, but the peer's packets do: it is out of reach all the same, after
+ * the timeout.
+ */
 static void sim_reachable__means_that_our_packets_are_acked(void **state)
 {
     (void)state;

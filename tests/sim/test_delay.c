@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Delay that is no queue of ours: routes that become longer, acks that come late, one path that is longer than the
- * others. The rate before and after, of one pair of hosts that always has something to send.
+ * Delay that is no queue of ours: routes that become longer, acks that come late, one path that is
+ * longer than the others. The rate before and after, of one pair of hosts that always has something
+ * to send.
  */
 #include "core/engine/state.h"
 #include "core/rng.h"
@@ -51,7 +52,10 @@ static uint32_t dead_paths(struct sim_world *w)
     return mrd_peer_find(&e->peers, &addr)->tx->paths.num_dead;
 }
 
-/* What a scene does to the links from `first` on, and what is left of the rate from 50 of the new round trips on. */
+/*
+ * What a scene does to the links from `first` on, and what is left of the rate from 50 of the new
+ * round trips on.
+ */
 struct scene {
     uint64_t there_ns, back_ns, back_jitter_ns; /* longer by that */
     int first;
@@ -117,8 +121,8 @@ static void sim_delay__all_paths_longer(void **state)
 }
 
 /*
- * How fast the lengths are learnt depends on which packets are under way when the window is drained: where nothing marks,
- * the mean over some seeds tells, and each that nothing collapses.
+ * How fast the lengths are learnt depends on which packets are under way when the window is
+ * drained: where nothing marks, the mean over some seeds tells, and each that nothing collapses.
  */
 static void sim_delay__three_of_four_longer(void **state)
 {
@@ -187,8 +191,8 @@ static double mean_burst(const struct wiretap *tap, uint32_t first)
 }
 
 /*
- * A burst is measured by the base RTT: by late acks it would grow, and on a host that is late because it is busy with
- * bursts, it would grow without end.
+ * A burst is measured by the base RTT: by late acks it would grow, and on a host that is late
+ * because it is busy with bursts, it would grow without end.
  */
 static void sim_delay__late_acks_leave_bursts_short(void **state)
 {
@@ -218,7 +222,10 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
 
     double after = mean_burst(tap, first);
 
-    /* A base RTT of 50 us at 4 Gb/s is 6 packets; a burst is half of that, the rate being measured from above. */
+    /*
+     * A base RTT of 50 us at 4 Gb/s is 6 packets; a burst is half of that, the rate being measured
+     * from above.
+     */
     test_check(test_seed(), before > 1 && after <= 4,
                "bursts of %.2f packets, with late acks of %.2f", before, after);
     pump_stop(&pump);
@@ -226,9 +233,11 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
     sim_world_destroy(w);
 }
 
-/* ---------------------------------------------------------------------------------------- no marks */
+/* ------------------------------------------------------------------------------------- no marks */
 
-/* The bottleneck is half as fast as the sender's link, its queue is short, and nothing is marked. */
+/*
+ * The bottleneck is half as fast as the sender's link, its queue is short, and nothing is marked.
+ */
 static void sim_no_marks__narrow_link(void **state)
 {
     static const struct {
@@ -319,7 +328,10 @@ static void sim_no_marks__late_joiner(void **state)
         check_joiner(&scenes[i], test_seed());
 }
 
-/* What the one took for the way's length was the queue of the other, and that one's window is at its cap. */
+/*
+ * What the one took for the way's length was the queue of the other, and that one's window is at
+ * its cap.
+ */
 static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
 {
     enum { SEEDS = 6 };
@@ -330,7 +342,10 @@ static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
         check_joiner(&scene, test_seed() + k);
 }
 
-/* The target of the delay is more than the queue holds: who keeps that full loses less than who comes late. */
+/*
+ * The target of the delay is more than the queue holds: who keeps that full loses less than who
+ * comes late.
+ */
 static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
 {
     enum { SEEDS = 6 };
@@ -342,8 +357,9 @@ static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
 }
 
 /*
- * Eight have a deep queue full, and take some of its delay for the way's length: losses come where there seems to be no
- * queue, too. That does not make them random ones, which nobody would give way for.
+ * Eight have a deep queue full, and take some of its delay for the way's length: losses come where
+ * there seems to be no queue, too. That does not make them random ones, which nobody would give
+ * way for.
  */
 static void sim_no_marks__many_senders_share(void **state)
 {
@@ -373,7 +389,10 @@ static void sim_no_marks__many_senders_share(void **state)
             sum += gbps[k];
             squares += gbps[k] * gbps[k];
         }
-        /* The index of Jain, Chiu and Hawe, DEC-TR-301, 1984: 1 if all have the same, 1/8 if one has all. */
+        /*
+         * The index of Jain, Chiu and Hawe, DEC-TR-301, 1984: 1 if all have the same, 1/8 if one
+         * has all.
+         */
         test_check(seed, sum * sum / (SENDERS * squares) >= 0.6, "fairness %.3f",
                    sum * sum / (SENDERS * squares));
         for (int k = 0; k < SENDERS; k++)
@@ -405,7 +424,10 @@ static enum mrd_sim_verdict hold(void *arg, struct mrd_sim_datagram *d)
     return MRD_SIM_DROP;
 }
 
-/* Acks come late by as much as the queue takes: what is lost is the queue's all the same, and all give way. */
+/*
+ * Acks come late by as much as the queue takes: what is lost is the queue's all the same, and all
+ * give way.
+ */
 static void sim_no_marks__senders_with_late_acks_share(void **state)
 {
     enum { SENDERS = 4, SEEDS = 2 };

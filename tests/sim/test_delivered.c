@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ordered mode: SUCCESS means delivered. A message is acked when it came, but the target may hold it back for an earlier
- * one; when that one can never be delivered, neither can this.
+ * Ordered mode: SUCCESS means delivered. A message is acked when it came, but the target may hold
+ * it back for an earlier one; when that one can never be delivered, neither can this.
  *
  * In each scene the first of three messages is lost on its way, the others arrive and are acked.
  */
@@ -147,7 +147,10 @@ static void sim_delivered__abort_finds_no_queue_pair(void **state)
     sim_world_destroy(s.w);
 }
 
-/* A first message that is refused for its own sake leaves its place: those behind it are delivered, and succeed. */
+/*
+ * A first message that is refused for its own sake leaves its place: those behind it are delivered,
+ * and succeed.
+ */
 static void sim_delivered__a_refused_message_leaves_its_place(void **state)
 {
     struct sim_world *w =

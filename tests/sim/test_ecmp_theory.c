@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is the baseline of one path a flow what ECMP theory says, or a straw man? On a leaf-spine fabric with random
- * permutations the flows on a leaf's ways up are balls in bins, and so are those on the ways down to a leaf; the most
- * loaded link decides when the last flow is over.
+ * Is the baseline of one path a flow what ECMP theory says, or a straw man? On a leaf-spine fabric
+ * with random permutations the flows on a leaf's ways up are balls in bins, and so are those on the
+ * ways down to a leaf; the most loaded link decides when the last flow is over.
  */
 #include "tests/support/check.h"
 #include "tests/support/flows.h"
@@ -89,7 +89,10 @@ static struct loads count_loads(struct flows *f, uint64_t flow_bytes)
 static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], unsigned packets,
                                     uint64_t *last_ns)
 {
-    /* A link that says anything is taken at its word: queues without limit. Its delay is its tier's. */
+    /*
+     * A link that says anything is taken at its word: queues without limit. Its delay is
+     * its tier's.
+     */
     struct mrd_sim_attr attr = {.seed = seed, .topology = &topology, .link = {.delay_ns = 1}};
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
     struct model_flows_stats stats;
@@ -113,11 +116,12 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
     return l;
 }
 
-/* ---------------------------------------------------------------------------------------- theory */
+/* --------------------------------------------------------------------------------------- theory */
 
 /*
- * `balls` thrown into SPINES bins: the probability that none has more than `max`. Of the SPINES^balls ways those are
- * balls! times the coefficient of x^balls in (1 + x + x^2/2! + ... + x^max/max!)^SPINES.
+ * `balls` thrown into SPINES bins: the probability that none has more than `max`. Of the
+ * SPINES^balls ways those are balls! times the coefficient of x^balls in (1 + x + x^2/2! +
+ * ... + x^max/max!)^SPINES.
  */
 static double none_above(unsigned balls, unsigned max)
 {
@@ -189,8 +193,8 @@ static void count_balls(const uint32_t to[HOSTS], unsigned leaving[LEAVES], unsi
 }
 
 /*
- * Over many seeds, the mean of the greatest number of flows on a way up, and on a way down, is that of balls in bins;
- * and each way up of a leaf gets its share.
+ * Over many seeds, the mean of the greatest number of flows on a way up, and on a way down, is that
+ * of balls in bins; and each way up of a leaf gets its share.
  */
 static void ecmp_loads__balls_in_bins(void **state)
 {
@@ -244,8 +248,8 @@ static void ecmp_loads__balls_in_bins(void **state)
 }
 
 /*
- * Without losses the last flow is over when the most loaded link has carried all its flows: its load times the bytes of
- * a flow, and the way there and back of one packet.
+ * Without losses the last flow is over when the most loaded link has carried all its flows: its
+ * load times the bytes of a flow, and the way there and back of one packet.
  */
 static void ecmp_last_flow__most_loaded_link(void **state)
 {

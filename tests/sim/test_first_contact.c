@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * First contact: the flag, binding, challenges and their cookies, tables under pressure. One test a
- * rule.
+ * First contact: the flag, binding, challenges and their cookies, tables under pressure. One test
+ * a rule.
  */
 #include "tests/support/forge.h"
 
@@ -269,8 +269,8 @@ static void sim_first_contact__posted_before_the_peer_opened(void **state)
 }
 
 /*
- * While the sender is young itself an empty packet goes first, so that no work is lost whenever the peer opens, however
- * close in time, and whatever happens to the first packets.
+ * While the sender is young itself an empty packet goes first, so that no work is lost whenever the
+ * peer opens, however close in time, and whatever happens to the first packets.
  */
 static void sim_first_contact__of_two_that_open_together(void **state)
 {
@@ -330,8 +330,8 @@ static void sim_first_contact__unanswered_for_its_life(void **state)
 }
 
 /*
- * Whoever claims an address that another incarnation holds is challenged, and the holder keeps it
- * meanwhile.
+ * Whoever claims an address that another incarnation holds is challenged, and the holder keeps
+ * it meanwhile.
  */
 static void sim_challenge__address_held_by_another_incarnation(void **state)
 {
@@ -449,8 +449,8 @@ static void sim_challenge__cookie_of_another_address(void **state)
  */
 
 /*
- * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in stays
- * in.
+ * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in
+ * stays in.
  */
 static void sim_challenge__table_under_pressure(void **state)
 {

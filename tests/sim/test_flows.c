@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of ordered flows come and go: an idle flow is closed, at both ends, and nothing is skipped or delivered twice
- * by that. And pools that peers share: whoever holds much leaves something for the others.
+ * Records of ordered flows come and go: an idle flow is closed, at both ends, and nothing is
+ * skipped or delivered twice by that. And pools that peers share: whoever holds much leaves
+ * something for the others.
  */
 #include <errno.h>
 
@@ -28,7 +29,10 @@ static struct mrd_qp *create_qp(struct sim_world *w, uint32_t host)
     return qp;
 }
 
-/* A new ordered queue pair at the host, which sends a few messages and goes. The last may still be on its way. */
+/*
+ * A new ordered queue pair at the host, which sends a few messages and goes. The last may still be
+ * on its way.
+ */
 static void use_once(struct sim_world *w, uint32_t host, bool wait)
 {
     struct mrd_qp *old = w->node[host].qp[0];
@@ -46,7 +50,9 @@ static void use_once(struct sim_world *w, uint32_t host, bool wait)
     w->node[host].qp[0] = old;
 }
 
-/* One queue pair after the other, many more than there may be flows: each finds room, at both ends. */
+/*
+ * One queue pair after the other, many more than there may be flows: each finds room, at both ends.
+ */
 static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
 {
     (void)state;
@@ -68,10 +74,8 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
                 sim_run_until_complete(w, 100 * MSEC_NS);
                 assert_int_equal(mrd_destroy_qp(w->node[HOST_1].qp[0]), 0);
                 w->node[HOST_1].qp[0] = old;
-                sim_run(
-                    w,
-                    300 *
-                        MSEC_NS); /* more than 8 within the second that flows may idle are refused for now */
+                /* More than 8 within the second that flows may idle are refused for now. */
+                sim_run(w, 300 * MSEC_NS);
             }
         }
         assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_resources"), 0);
@@ -82,7 +86,10 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
     }
 }
 
-/* When the tables are full of idle flows, at either end, room is made in milliseconds, not when they were idle for long. */
+/*
+ * When the tables are full of idle flows, at either end, room is made in milliseconds, not when
+ * they were idle for long.
+ */
 static void sim_flow__room_is_made_for_the_next(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){
@@ -103,8 +110,8 @@ static void sim_flow__room_is_made_for_the_next(void **state)
 }
 
 /*
- * Messages are posted at all times around the end of idleness, with losses and reordering: none is skipped, delivered
- * twice or out of order, and the records go in the end.
+ * Messages are posted at all times around the end of idleness, with losses and reordering: none is
+ * skipped, delivered twice or out of order, and the records go in the end.
  */
 static void sim_flow__posted_while_it_is_closed(void **state)
 {
@@ -134,7 +141,10 @@ static void sim_flow__posted_while_it_is_closed(void **state)
     sim_world_destroy(w);
 }
 
-/* The end of a flow says "5", and 5 is lost while 6 is here: the record must stay, for 6 waits in it. */
+/*
+ * The end of a flow says "5", and 5 is lost while 6 is here: the record must stay, for 6 waits
+ * in it.
+ */
 static bool lose_late(void *arg, const struct wire_packet *p)
 {
     const bool *lose = arg;
@@ -190,8 +200,8 @@ static bool to_the_dead(void *arg, const struct wire_packet *p)
 }
 
 /*
- * 14 peers whose way back is dead send what has to be refused: the refusals for them are stuck. A healthy peer is served
- * as if they were not there, whether it has to be refused or not.
+ * 14 peers whose way back is dead send what has to be refused: the refusals for them are stuck. A
+ * healthy peer is served as if they were not there, whether it has to be refused or not.
  */
 static void sim_share__of_refusals(void **state)
 {

@@ -11,7 +11,10 @@ static void both_segments(struct puppet *p, uint32_t psn, uint32_t id)
         puppet_segment(p, psn + i, id, 0, i, 'x');
 }
 
-/* An ABORT comes before all else of its message: what still comes of it takes no receive. The next id does. */
+/*
+ * An ABORT comes before all else of its message: what still comes of it takes no receive. The next
+ * id does.
+ */
 static void sim_abort__of_an_unknown_id_shuts_an_empty_slot(void **state)
 {
     struct puppet *p = puppet_create();
@@ -65,8 +68,9 @@ static void ordered(struct puppet *p, uint32_t psn, uint16_t msn, uint16_t behin
 }
 
 /*
- * Messages 1 and 2 were given up and never came, nor did their ABORTs. Message 3 waits for them, until message 4 says
- * that nothing is owed before it: both are delivered, and 4 takes the first of the receives kept for 1 and 2.
+ * Messages 1 and 2 were given up and never came, nor did their ABORTs. Message 3 waits for them,
+ * until message 4 says that nothing is owed before it: both are delivered, and 4 takes the first of
+ * the receives kept for 1 and 2.
  */
 static void sim_order__goes_on_over_what_is_not_owed(void **state)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A receive buffer with less than a packet for each sender: grants go round, and all get through. */
+/*
+ * A receive buffer with less than a packet for each sender: grants go round, and all get through.
+ */
 #include "core/engine/state.h"
 #include "core/wire.h"
 #include "tests/support/world.h"

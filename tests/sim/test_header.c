@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Straight receive, sizes, limits and silence: the rules of headers, acks and loss. One test a
- * rule.
+ * Straight receive, sizes, limits and silence: the rules of headers, acks and loss. One test
+ * a rule.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@ enum {
 };
 
 /*
- * Post all at once: the first leaves alone, the others wait for it and then share packets, up to 64 a packet. Their
- * parts are the largest that there are, so that the header is too.
+ * Post all at once: the first leaves alone, the others wait for it and then share packets, up to 64
+ * a packet. Their parts are the largest that there are, so that the header is too.
  */
 static void share_packets(enum mrd_wr_opcode opcode, enum mrd_order order, uint32_t len)
 {

@@ -356,8 +356,8 @@ static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
 }
 
 /*
- * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its own
- * epoch.
+ * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its
+ * own epoch.
  */
 static void sim_reset__acts_on_a_match_only(void **state)
 {
@@ -442,8 +442,8 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
 }
 
 /*
- * A reset or challenge is no larger than the smallest packet that it can answer: nothing is
- * amplified.
+ * A reset or challenge is no larger than the smallest packet that it can answer: nothing
+ * is amplified.
  */
 static void sim_reset__no_larger_than_its_cause(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work that waits for long, while nothing is sent: the peer must not forget the space that it belongs to. */
+/*
+ * Work that waits for long, while nothing is sent: the peer must not forget the space that it
+ * belongs to.
+ */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 
@@ -13,7 +16,10 @@ static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)
                                                   .no_receives = true});
 }
 
-/* Retries for ever, each after twice the delay, of which the greatest is longer than a space is remembered. */
+/*
+ * Retries for ever, each after twice the delay, of which the greatest is longer than a space
+ * is remembered.
+ */
 static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void **state)
 {
     struct sim_world *w = create(MRD_RNR_RETRY_FOREVER, 500 * MSEC_NS);
@@ -33,8 +39,9 @@ static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void *
 }
 
 /*
- * A peer was refused once for want of a receive, and gave up. Much later a receive is posted, and a message to that peer:
- * READY must not go, and take the message with it, under an epoch that the peer forgot.
+ * A peer was refused once for want of a receive, and gave up. Much later a receive is posted, and a
+ * message to that peer: READY must not go, and take the message with it, under an epoch that the
+ * peer forgot.
  */
 static void sim_long_silence__ready_for_a_peer_that_was_silent_for_long(void **state)
 {

@@ -419,7 +419,9 @@ static struct result with_dead_path(uint64_t seed, enum mrd_order order, bool di
     return r;
 }
 
-/* A path of eight swallows all from the middle of a message on: others carry it, without a pause. */
+/*
+ * A path of eight swallows all from the middle of a message on: others carry it, without a pause.
+ */
 static void sim_dead_path__mid_message(void **state)
 {
     uint64_t clean_ns = 0, dead_ns = 0, worst_gap_ns = 0, retx = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Losses that are neither a queue's nor a policer's take no more of the rate than they must; and those of a policer that
- * several hosts share starve none. Hosts that always have something to send, with what the mover of sockets sets.
+ * Losses that are neither a queue's nor a policer's take no more of the rate than they must; and
+ * those of a policer that several hosts share starve none. Hosts that always have something to
+ * send, with what the mover of sockets sets.
  */
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
@@ -161,7 +162,10 @@ static void sim_losses__flapping_link_rate_stays(void **state)
     sim_world_destroy(w);
 }
 
-/* Random loss, and then a longer way: what is taken for a queue is the way's length, and does not drop. */
+/*
+ * Random loss, and then a longer way: what is taken for a queue is the way's length, and does
+ * not drop.
+ */
 static void sim_losses__longer_way_and_little_loss_rate_stays(void **state)
 {
     static const struct {
@@ -192,7 +196,7 @@ static void sim_losses__longer_way_and_little_loss_rate_stays(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- one policer, three hosts */
+/* --------------------------------------------------------------------- one policer, three hosts */
 
 #define POLICED_BPS  2000000000.0
 #define BUCKET_BYTES 30000.0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a message of several packets: its ack leaves at once, of a very long one twice, so that the loss of one
- * costs nothing.
+ * The end of a message of several packets: its ack leaves at once, of a very long one twice, so
+ * that the loss of one costs nothing.
  */
 #include "tests/support/wiretap.h"
 
@@ -61,7 +61,10 @@ static bool loses_first_end_ack(void *arg, const struct wire_packet *p)
     return true;
 }
 
-/* One write between hosts that know each other; the tap holds it, and what was sent before does not count. */
+/*
+ * One write between hosts that know each other; the tap holds it, and what was sent before does
+ * not count.
+ */
 static struct wiretap *write_tapped(const struct sim_options *options, uint32_t len,
                                     wiretap_rule *rule, struct first_end_ack *first)
 {
@@ -146,7 +149,10 @@ static void sim_message_end__losing_the_first_ack_costs_nothing(void **state)
     }
 }
 
-/* It waits neither for company nor for an answer: the sender knows a round trip after the last packet left. */
+/*
+ * It waits neither for company nor for an answer: the sender knows a round trip after the last
+ * packet left.
+ */
 static void sim_message_end__acked_without_delay(void **state)
 {
     struct sim_options options = {.seed = test_seed()};

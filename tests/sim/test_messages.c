@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules of messages: refusals, their room, the use of ids, sharing a peer, and speaking to oneself. */
+/*
+ * Rules of messages: refusals, their room, the use of ids, sharing a peer, and speaking to oneself.
+ */
 #include <string.h>
 
 #include "tests/support/wiretap.h"
@@ -379,7 +381,7 @@ static void sim_share__queue_pairs_take_turns(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------------------------ speaking to oneself */
+/* -------------------------------------------------------------------------- speaking to oneself */
 
 /* A context is its own peer: each opcode, clean and with losses, both order modes. */
 static void sim_self__every_opcode(void **state)

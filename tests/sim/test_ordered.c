@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ordered mode: message and receive numbers, what takes their places, and the bounded flow table. */
+/*
+ * Ordered mode: message and receive numbers, what takes their places, and the bounded flow table.
+ */
 #include <errno.h>
 
 #include "core/limits.h"
@@ -46,9 +48,11 @@ static bool received(const struct sim_world *w, uint32_t index)
     return w->messages[index].received && w->messages[index].equal;
 }
 
-/* ------------------------------------------------------------------------------ binding receives */
+/* ----------------------------------------------------------------------------- binding receives */
 
-/* Messages arrive before their predecessors; the receives there are belong to the lowest numbers. */
+/*
+ * Messages arrive before their predecessors; the receives there are belong to the lowest numbers.
+ */
 static void sim_rsn__a_later_message_takes_no_earlier_ones_receive(void **state)
 {
     enum { MESSAGES = 8, RECEIVES = 4 };
@@ -80,7 +84,9 @@ static void sim_rsn__a_later_message_takes_no_earlier_ones_receive(void **state)
     }
 }
 
-/* A retry keeps MSN and RSN, takes a new id, raises the attempt and sends all of the message again. */
+/*
+ * A retry keeps MSN and RSN, takes a new id, raises the attempt and sends all of the message again.
+ */
 static void sim_rsn__a_retry_keeps_its_numbers(void **state)
 {
     struct sim_world *w = ordered_world((struct sim_options){0});
@@ -162,7 +168,9 @@ static void sim_abort__takes_the_messages_places(void **state)
     abort_frees_places(MULTI);
 }
 
-/* A receive kept for a message that was given up is any sender's again, without a further packet. */
+/*
+ * A receive kept for a message that was given up is any sender's again, without a further packet.
+ */
 static void sim_abort__returns_the_kept_receive(void **state)
 {
     struct sim_world *w = ordered_world((struct sim_options){.hosts = 3});

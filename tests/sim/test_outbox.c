@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the device did not take waits in the outbox, but not for as long as its peer remembers its space. */
+/*
+ * What the device did not take waits in the outbox, but not for as long as its peer remembers
+ * its space.
+ */
 #include "tests/support/wiretap.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
@@ -9,7 +12,7 @@ enum { ROOM = 80, LONG_BYTES = 1 << 20, SHORT_BYTES = 100, TICK_NS = 10 };
 
 static const struct mrd_backend_ops *real;
 
-/* ---------------------------------------------------------------------------------------- a clock that goes on */
+/* ------------------------------------------------------------------------- a clock that goes on */
 
 static uint64_t ticks_ns;
 static unsigned room;
@@ -27,7 +30,10 @@ static unsigned takes_some(struct mrd_backend *b, const struct mrd_tx_packet *pa
     return taken;
 }
 
-/* A step reads the clock again for its later batches; a flush after it knows the first reading: nothing is old. */
+/*
+ * A step reads the clock again for its later batches; a flush after it knows the first reading:
+ * nothing is old.
+ */
 static void sim_outbox__built_after_the_clock_was_read(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){
@@ -55,7 +61,7 @@ static void sim_outbox__built_after_the_clock_was_read(void **state)
     sim_world_destroy(w);
 }
 
-/* ---------------------------------------------------------------------------------------- a process that is stopped */
+/* -------------------------------------------------------------------- a process that is stopped */
 
 static bool stops, has_read_clock;
 static uint64_t before_ns;
@@ -76,9 +82,9 @@ static unsigned stopped_in_here(struct mrd_backend *b, struct mrd_rx_packet *pac
 }
 
 /*
- * A process is stopped while a packet that it repeats waits for the device; and the peer, who had executed it and whose acks
- * were lost, has forgotten the space by the time that it is continued. The packet must not go: it would be executed again.
- * `in_a_step`: the clock was read just before.
+ * A process is stopped while a packet that it repeats waits for the device; and the peer, who had
+ * executed it and whose acks were lost, has forgotten the space by the time that it is continued.
+ * The packet must not go: it would be executed again. `in_a_step`: the clock was read just before.
  */
 static void stop_with_a_copy(bool in_a_step)
 {

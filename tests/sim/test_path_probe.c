@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A path that was out is probed with an empty packet: nothing that counts is put at risk on it, and yet it comes back
- * into use once it works again.
+ * A path that was out is probed with an empty packet: nothing that counts is put at risk on it, and
+ * yet it comes back into use once it works again.
  */
 #include <string.h>
 
@@ -53,7 +53,10 @@ static bool is_from_sender(const struct wire_packet *p)
     return p->from == HOST_0 && p->head.type == MRD_WIRE_DATA;
 }
 
-/* The first packet in the tap that a packet swallowed by the path is sent again in: from here on it is known. */
+/*
+ * The first packet in the tap that a packet swallowed by the path is sent again in: from here on it
+ * is known.
+ */
 static uint32_t first_detection(const struct wiretap *tap)
 {
     static bool swallowed[MESSAGE_BYTES / 1024];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How far a sender may go, whom silence condemns, and what our own absence does not. One test a
- * rule.
+ * How far a sender may go, whom silence condemns, and what our own absence does not. One test
+ * a rule.
  */
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
@@ -202,7 +202,10 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
                : MRD_SIM_PASS;
 }
 
-/* Segments are lost for almost as long as the timeout, and probes are answered meanwhile: both sides wait. */
+/*
+ * Segments are lost for almost as long as the timeout, and probes are answered meanwhile: both
+ * sides wait.
+ */
 static void sim_silence__answered_probes_keep_the_peer(void **state)
 {
     struct forge_tape tape;
@@ -231,8 +234,8 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
  */
 
 /*
- * A process that slept for longer than the timeout finds its acks waiting: it reads before it
- * judges.
+ * A process that slept for longer than the timeout finds its acks waiting: it reads before
+ * it judges.
  */
 static void sim_stop__judges_nobody_before_it_has_read(void **state)
 {
@@ -263,8 +266,8 @@ static void sim_stop__judges_nobody_before_it_has_read(void **state)
 }
 
 /*
- * More waits than one turn of the loop reads, the acks last: nothing is sent again before they were
- * read.
+ * More waits than one turn of the loop reads, the acks last: nothing is sent again before they
+ * were read.
  */
 static void sim_stop__unread_acks_are_no_losses(void **state)
 {
@@ -314,8 +317,8 @@ static void sim_stop__does_not_slow_what_follows(void **state)
 }
 
 /*
- * As above with nothing in its queue: the peer gets its full time, and the probes, from the wake-up
- * on.
+ * As above with nothing in its queue: the peer gets its full time, and the probes, from the
+ * wake-up on.
  */
 static void sim_stop__time_away_is_not_the_peers_silence(void **state)
 {

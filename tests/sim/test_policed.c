@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clouds give each 5-tuple a rate, and drop what is more at once: no queue tells of it, only losses do. A token bucket
- * per path, as the network would have one per source port, and what the sender sends again because of it. Also where hosts
- * are late with acks, which looks like a queue.
+ * Clouds give each 5-tuple a rate, and drop what is more at once: no queue tells of it, only losses
+ * do. A token bucket per path, as the network would have one per source port, and what the sender
+ * sends again because of it. Also where hosts are late with acks, which looks like a queue.
  */
 #include "tests/support/pump.h"
 

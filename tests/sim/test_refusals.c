@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait for them. */
+/*
+ * Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait
+ * for them.
+ */
 #include <string.h>
 
 #include "core/engine/state.h"
@@ -43,8 +46,8 @@ static void lose_both(struct sim_world *w)
 }
 
 /*
- * Each host has a packet that the other refused, and the first refusals are lost, while both windows are below one
- * packet: each packet is acked only once its refusal got there.
+ * Each host has a packet that the other refused, and the first refusals are lost, while both
+ * windows are below one packet: each packet is acked only once its refusal got there.
  */
 static void sim_refusal__two_that_were_lost(void **state)
 {
@@ -81,7 +84,9 @@ static void sim_refusal__two_that_were_lost(void **state)
     }
 }
 
-/* A lost refusal leaves at once, though the window is below one packet and a packet is in flight. */
+/*
+ * A lost refusal leaves at once, though the window is below one packet and a packet is in flight.
+ */
 static void sim_refusal__lost_while_the_window_is_shut(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
@@ -131,7 +136,10 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
     sim_world_destroy(w);
 }
 
-/* Data leaves PSNs to refusals: with as many unacked as data may use, what comes is refused at once. */
+/*
+ * Data leaves PSNs to refusals: with as many unacked as data may use, what comes is refused
+ * at once.
+ */
 static void sim_refusal__finds_a_psn(void **state)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
@@ -168,7 +176,10 @@ static void sim_refusal__finds_a_psn(void **state)
     sim_world_destroy(w);
 }
 
-/* The same with ABORTs: flushed messages end although packets whose refusals are still lost keep the windows shut. */
+/*
+ * The same with ABORTs: flushed messages end although packets whose refusals are still lost keep
+ * the windows shut.
+ */
 static void sim_abort__lost_while_the_window_is_shut(void **state)
 {
     struct sim_world *w = sim_world_create(
@@ -212,8 +223,8 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
 }
 
 /*
- * Record pages are few, and pinned at all hosts by packets that wait for the others' refusals: each refusal finds one all
- * the same.
+ * Record pages are few, and pinned at all hosts by packets that wait for the others' refusals: each
+ * refusal finds one all the same.
  */
 static void sim_refusal__finds_a_record(void **state)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Limited retries and small tables: nobody fails, or waits for ever, because of hints or of others. */
+/*
+ * Limited retries and small tables: nobody fails, or waits for ever, because of hints or of others.
+ */
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
@@ -10,8 +12,8 @@ static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
 }
 
 /*
- * rnr_retry attempts, 100 ms between them: so long the receives may take. One comes every 50 us, and what they wake must
- * not use up the retries of messages whose turn did not come.
+ * rnr_retry attempts, 100 ms between them: so long the receives may take. One comes every 50 us,
+ * and what they wake must not use up the retries of messages whose turn did not come.
  */
 static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
 {
@@ -54,7 +56,8 @@ static void sim_retries__retries_used_up_by_ready(void **state)
 }
 
 /*
- * A table of flows as large as both ends need: all get through, although all have messages outstanding all the time.
+ * A table of flows as large as both ends need: all get through, although all have messages
+ * outstanding all the time.
  */
 static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 {
@@ -117,8 +120,8 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
 }
 
 /*
- * The table of send queues is used up by queues that starve: a message that was posted before, refused once, and has a
- * receive now, gets through all the same.
+ * The table of send queues is used up by queues that starve: a message that was posted before,
+ * refused once, and has a receive now, gets through all the same.
  */
 static void sim_retries__no_queue_to_wait_in(void **state)
 {
@@ -153,7 +156,10 @@ static void sim_retries__no_queue_to_wait_in(void **state)
     sim_world_destroy(w);
 }
 
-/* Messages that wait for receives of a queue pair that goes into error end soon, not one in 64 delays. */
+/*
+ * Messages that wait for receives of a queue pair that goes into error end soon, not one in
+ * 64 delays.
+ */
 static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
 {
     enum { MESSAGES = 1000 };
@@ -195,14 +201,19 @@ static void sim_retries__those_that_wait_for_a_dead_queue_pair_in_order(void **s
     ends_soon(MRD_ORDER_MSG, true, MRD_RNR_RETRY_FOREVER);
 }
 
-/* Of those whose retries are limited (6 of up to 6.4 ms each) none waits for the ends of all before it. */
+/*
+ * Of those whose retries are limited (6 of up to 6.4 ms each) none waits for the ends of all
+ * before it.
+ */
 static void sim_retries__limited_retries_one_after_the_other(void **state)
 {
     (void)state;
     ends_soon(MRD_ORDER_NONE, false, 6);
 }
 
-/* The receive is posted just after a further refusal: what it tells must not be lost on the sender. */
+/*
+ * The receive is posted just after a further refusal: what it tells must not be lost on the sender.
+ */
 static void ready_early(uint32_t len)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){
@@ -227,8 +238,8 @@ static void sim_retries__ready_while_the_attempt_ends(void **state)
 }
 
 /*
- * A write that was refused once for want of memory waits in the queue where a message starves for want of a receive: the
- * write needs none, and goes when there is memory.
+ * A write that was refused once for want of memory waits in the queue where a message starves for
+ * want of a receive: the write needs none, and goes when there is memory.
  */
 static void sim_retries__a_write_behind_one_that_starves(void **state)
 {
@@ -252,8 +263,9 @@ static void sim_retries__a_write_behind_one_that_starves(void **state)
 }
 
 /*
- * A message of many packets owns the only receive. The window is below a packet, so that each time there is room for one,
- * the retry of the message that waits for that receive is due as well: it must not go first.
+ * A message of many packets owns the only receive. The window is below a packet, so that each time
+ * there is room for one, the retry of the message that waits for that receive is due as well: it
+ * must not go first.
  */
 static void sim_retries__what_has_begun_goes_on(void **state)
 {

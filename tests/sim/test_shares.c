@@ -21,8 +21,8 @@ static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, u
 }
 
 /*
- * A first message that does not come holds all others back: half of the records, and then they are refused. When it comes
- * it is taken, and gives them all back.
+ * A first message that does not come holds all others back: half of the records, and then they are
+ * refused. When it comes it is taken, and gives them all back.
  */
 static void sim_share__of_pending_records(void **state)
 {
@@ -61,8 +61,8 @@ static bool aborts(struct puppet *p, uint32_t psn, const uint16_t *msns, unsigne
 }
 
 /*
- * Others hold all records. What will never come takes none, in whatever order that is told: it may be what those others
- * wait for.
+ * Others hold all records. What will never come takes none, in whatever order that is told: it may
+ * be what those others wait for.
  */
 static void sim_share__aborts_need_no_records(void **state)
 {
@@ -80,7 +80,10 @@ static void sim_share__aborts_need_no_records(void **state)
     puppet_destroy(p);
 }
 
-/* A message that is refused for good, next in order, whose RSN is not: what no sender sends, and nothing breaks. */
+/*
+ * A message that is refused for good, next in order, whose RSN is not: what no sender sends, and
+ * nothing breaks.
+ */
 static void sim_share__refused_with_an_rsn_ahead(void **state)
 {
     struct puppet *p = puppet_create();

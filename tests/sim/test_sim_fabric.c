@@ -10,7 +10,9 @@
 #include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
-/* Two hosts a leaf, four leaves, two spines. 1,250 bytes are 100 ns on a host's link, 25 ns above. */
+/*
+ * Two hosts a leaf, four leaves, two spines. 1,250 bytes are 100 ns on a host's link, 25 ns above.
+ */
 static const struct mrd_sim_topology leaf_spine = {
     8, 2, 0, {{2, 2, 0, 100000000000, 500, 300}, {4, 0, 0, 400000000000, 1000, 600}}};
 /* The same with two links to each spine. */
@@ -45,7 +47,7 @@ static void run(struct recorder_fabric *f, uint64_t ns)
     mrd_sim_run_until(f->sim, mrd_sim_now(f->sim) + ns);
 }
 
-/* ---------------------------------------------------------------------------------------- timing */
+/* --------------------------------------------------------------------------------------- timing */
 
 /* A packet alone takes its serialisation on each link, the delays, and what the switches add. */
 static void mrd_sim_fabric_send__latency(void **state)
@@ -112,7 +114,7 @@ static void mrd_sim_host_now_ns__skew(void **state)
     recorder_fabric_destroy(f);
 }
 
-/* -------------------------------------------------------------------------------- bytes on wires */
+/* ------------------------------------------------------------------------------- bytes on wires */
 
 static void mrd_sim_fabric_send__overhead(void **state)
 {
@@ -202,7 +204,10 @@ static bool is_same(const struct recorder_fabric *a, const struct recorder_fabri
            memcmp(x->arrivals, y->arrivals, x->num_arrivals * sizeof(x->arrivals[0])) == 0;
 }
 
-/* Payloads that are read where they lie arrive as those that are copied do, also after tap, damage and duplication. */
+/*
+ * Payloads that are read where they lie arrive as those that are copied do, also after tap, damage
+ * and duplication.
+ */
 static void mrd_sim_fabric_send__by_reference(void **state)
 {
     (void)state;
@@ -232,7 +237,7 @@ static void mrd_sim_fabric_send__seeded(void **state)
     recorder_fabric_destroy(c);
 }
 
-/* ---------------------------------------------------------------------------------------- queues */
+/* --------------------------------------------------------------------------------------- queues */
 
 /* As a model sends, which need not wait for its link. */
 static void send_raw(struct recorder_fabric *f, uint32_t from, uint32_t to, uint16_t path,
@@ -331,7 +336,7 @@ static void mrd_sim_fabric_forward__incast(void **state)
     recorder_fabric_destroy(f);
 }
 
-/* ---------------------------------------------------------------------------------------- losses */
+/* --------------------------------------------------------------------------------------- losses */
 
 /* Loss end to end is a share of packets, not of the links that they cross. */
 static void mrd_sim_fabric_draw_loss__share(void **state)
@@ -394,7 +399,10 @@ static void mrd_sim_fabric_forward__around_down(void **state)
     recorder_fabric_destroy(f);
 }
 
-/* Where a way down is broken nobody above knows: packets that took it are dropped. A host has one way up. */
+/*
+ * Where a way down is broken nobody above knows: packets that took it are dropped. A host has one
+ * way up.
+ */
 static void mrd_sim_fabric_forward__no_other_way(void **state)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});
@@ -440,7 +448,7 @@ static void mrd_sim_fabric_forward__into_blackhole(void **state)
     recorder_fabric_destroy(f);
 }
 
-/* ------------------------------------------------------------------------------------ attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static void mrd_sim_create__bad_topology_attributes(void **state)
 {

@@ -9,7 +9,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Two hosts a leaf, four leaves, two spines, and two links from each leaf to each spine: 48 in all. */
+/*
+ * Two hosts a leaf, four leaves, two spines, and two links from each leaf to each spine: 48 in all.
+ */
 static const struct mrd_sim_topology bundles = {
     8, 2, 0, {{2, 4, 0, 100000000000, 500, 300}, {8, 0, 2, 400000000000, 1000, 600}}};
 
@@ -45,7 +47,7 @@ static bool is_equal(const struct mrd_sim_link *a, const struct mrd_sim_link *b)
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* --------------------------------------------------------------------------------------- actions */
+/* -------------------------------------------------------------------------------------- actions */
 
 /* A field of struct mrd_sim_link and what it must be. */
 struct field {
@@ -59,7 +61,9 @@ struct field {
     }
 #define FIELD_BYTES(name) sizeof(((struct mrd_sim_link *)0)->name)
 
-/* From "leaf0>spine1.0" as it starts: 400 Gb/s, 1,600 ns with the switch, and what create() says. */
+/*
+ * From "leaf0>spine1.0" as it starts: 400 Gb/s, 1,600 ns with the switch, and what create() says.
+ */
 static const struct {
     const char *action, *value;
     struct field field[3];
@@ -204,9 +208,12 @@ static void mrd_sim_schedule__least_rate(void **state)
     mrd_sim_destroy(sim);
 }
 
-/* ------------------------------------------------------------------------------------------ time */
+/* ----------------------------------------------------------------------------------------- time */
 
-/* What is not later than now happens at once; the rest by time, and of one time in the order in which it came. */
+/*
+ * What is not later than now happens at once; the rest by time, and of one time in the order in
+ * which it came.
+ */
 static void mrd_sim_schedule__order(void **state)
 {
     static const struct {
@@ -234,7 +241,7 @@ static void mrd_sim_schedule__order(void **state)
     mrd_sim_destroy(sim);
 }
 
-/* -------------------------------------------------------------------------------------- patterns */
+/* ------------------------------------------------------------------------------------- patterns */
 
 static unsigned count_queues(const struct mrd_sim *sim, uint64_t queue_bytes)
 {
@@ -320,7 +327,7 @@ static void mrd_sim_schedule__pairs(void **state)
     mrd_sim_destroy(sim);
 }
 
-/* ---------------------------------------------------------------------------------------- errors */
+/* --------------------------------------------------------------------------------------- errors */
 
 static const struct {
     const char *links, *action, *value;

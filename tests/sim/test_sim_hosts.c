@@ -262,8 +262,8 @@ static unsigned plan_three(void *arg, const uint8_t *head, unsigned head_len, un
 }
 
 /*
- * Waiting packets of one path are one burst, over packets of others; those beyond the plan are
- * staged.
+ * Waiting packets of one path are one burst, over packets of others; those beyond the plan
+ * are staged.
  */
 static void check_plan(int payload_by_reference)
 {
@@ -321,7 +321,10 @@ static void mrd_sim_rx_burst__plan(void **state)
     check_plan(true);
 }
 
-/* A stack that is woken soon and late by turns, as one that sends a packet while a timeout is far off. */
+/*
+ * A stack that is woken soon and late by turns, as one that sends a packet while a timeout is
+ * far off.
+ */
 struct waker {
     struct mrd_sim *sim;
     uint64_t fired_ns[64];

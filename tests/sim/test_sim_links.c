@@ -18,8 +18,8 @@
 /* ---------------------------------------------------------------------------------- event queue */
 
 /*
- * Events leave by time, and those of one time in the order in which they came, whether they were near or far when they
- * came, and also if more come meanwhile.
+ * Events leave by time, and those of one time in the order in which they came, whether they were
+ * near or far when they came, and also if more come meanwhile.
  */
 static void mrd_sim_events_pop__ordered(void **state)
 {
@@ -157,8 +157,8 @@ static void mrd_sim_wire_pass__tail_drop(void **state)
 }
 
 /*
- * No mark below ecn_min, a mark on everything from ecn_max on, a share between, and none without
- * ECT.
+ * No mark below ecn_min, a mark on everything from ecn_max on, a share between, and none
+ * without ECT.
  */
 static void mrd_sim_wire_pass__ecn(void **state)
 {

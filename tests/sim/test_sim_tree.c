@@ -63,7 +63,10 @@ static void mrd_sim_tree_init__numbers(void **state)
         for (uint32_t s = 0; s < tree.num_switches; s++) {
             const struct mrd_sim_switch *node = &tree.switches[s];
 
-            /* The wires of the switches follow each other, and there are as many as its radixes say. */
+            /*
+             * The wires of the switches follow each other, and there are as many as its
+             * radixes say.
+             */
             assert_int_equal(node->down_first, wire);
             assert_int_equal(node->up_first - node->down_first, t->tier[node->tier].radix_down);
             assert_int_equal(node->num_up, t->tier[node->tier].radix_up);
@@ -75,7 +78,10 @@ static void mrd_sim_tree_init__numbers(void **state)
     }
 }
 
-/* How many wires lead from `from` to `to`, by their numbers among the parallel ones: 1 for each if all is well. */
+/*
+ * How many wires lead from `from` to `to`, by their numbers among the parallel ones: 1 for each if
+ * all is well.
+ */
 static unsigned count_wires(const struct mrd_sim_tree *tree, uint32_t from, uint32_t to,
                             uint32_t parallel)
 {
@@ -395,8 +401,8 @@ static void mrd_sim_tree_hash__spreads(void **state)
 }
 
 /*
- * Of flows that one switch sends by one port, the next has the same share on each of its own. If all hashed alike, the
- * second would use one port of all: polarisation.
+ * Of flows that one switch sends by one port, the next has the same share on each of its own. If
+ * all hashed alike, the second would use one port of all: polarisation.
  */
 static void mrd_sim_tree_hash__no_polarisation(void **state)
 {

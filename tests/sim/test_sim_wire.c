@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A link by itself: bursts of loss, flapping, changes of its rate while packets are queued, and priority. */
+/*
+ * A link by itself: bursts of loss, flapping, changes of its rate while packets are queued,
+ * and priority.
+ */
 #include <string.h>
 
 #include "tests/support/check.h"
@@ -27,9 +30,9 @@ static bool is_near(double value, double expected, double share)
 }
 
 /*
- * The chain is bad for enter / (enter + leave) of all packets, for 1 / leave of them at a time. Where every packet is
- * lost while it is bad, the losses show both. Otherwise the share is as much less, and a run of losses goes on with
- * probability (1 - leave) * loss.
+ * The chain is bad for enter / (enter + leave) of all packets, for 1 / leave of them at a time.
+ * Where every packet is lost while it is bad, the losses show both. Otherwise the share is as much
+ * less, and a run of losses goes on with probability (1 - leave) * loss.
  */
 static void mrd_sim_wire_pass__burst_loss(void **state)
 {
@@ -62,7 +65,9 @@ static void mrd_sim_wire_pass__burst_loss(void **state)
     }
 }
 
-/* Bursts come on top of the loss that each packet has by itself, and end when they are taken away. */
+/*
+ * Bursts come on top of the loss that each packet has by itself, and end when they are taken away.
+ */
 static void mrd_sim_wire_pass__burst_ends(void **state)
 {
     struct mrd_sim_link link = {
@@ -80,7 +85,7 @@ static void mrd_sim_wire_pass__burst_ends(void **state)
         assert_int_equal(mrd_sim_wire_pass(&wire, 100, false, 100 + i).copies, 1);
 }
 
-/* -------------------------------------------------------------------------------------- flapping */
+/* ------------------------------------------------------------------------------------- flapping */
 
 /* Down for the first part of each period, counted from when it began to flap. */
 static void mrd_sim_wire_is_down__flapping(void **state)
@@ -145,11 +150,12 @@ static void mrd_sim_fabric_forward__around_flapping(void **state)
     recorder_fabric_destroy(f);
 }
 
-/* -------------------------------------------------------------------------------- changes of rate */
+/* ------------------------------------------------------------------------------ changes of rate */
 
 /*
- * What is queued leaves as it would have left, what comes later behind it, and the queue holds as many bytes as before:
- * a link that is healed must not drop what it has room for, nor a degraded one take what it has none for.
+ * What is queued leaves as it would have left, what comes later behind it, and the queue holds as
+ * many bytes as before: a link that is healed must not drop what it has room for, nor a degraded
+ * one take what it has none for.
  */
 static void mrd_sim_wire_set__queue_at_other_rate(void **state)
 {
@@ -184,7 +190,7 @@ static void mrd_sim_wire_set__queue_at_other_rate(void **state)
     }
 }
 
-/* -------------------------------------------------------------------------------------- priority */
+/* ------------------------------------------------------------------------------------- priority */
 
 enum { DATA = 1250, ACK = 125, DATA_NS = 10000, ACK_NS = 1000 }; /* at 1 Gb/s */
 
@@ -196,7 +202,10 @@ static uint64_t send_ack(struct mrd_sim_wire *wire, uint64_t now_ns)
     return passage.arrive_ns[0];
 }
 
-/* Behind a full queue an ack leaves within the time of one packet and its own; data is pushed back by as much. */
+/*
+ * Behind a full queue an ack leaves within the time of one packet and its own; data is pushed back
+ * by as much.
+ */
 static void mrd_sim_wire_offer__urgent_full_queue(void **state)
 {
     struct mrd_sim_wire wire = wire_of(
@@ -341,7 +350,9 @@ static void mrd_sim_fabric_send__ack_priority(void **state)
     recorder_fabric_destroy(first);
 }
 
-/* Send host 0 twice what its link takes, until then; its context drops it, as no packet of its own. */
+/*
+ * Send host 0 twice what its link takes, until then; its context drops it, as no packet of its own.
+ */
 static void crowd(struct sim_world *w, uint64_t end_ns)
 {
     for (; mrd_sim_now(w->sim) < end_ns; sim_run(w, 10 * USEC_NS)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receivers that are late, or never come: a message that waits for a receive holds nothing that others need.
+ * Receivers that are late, or never come: a message that waits for a receive holds nothing that
+ * others need.
  *
  * "Late" is 50 ms, which is longer than all delays between retries added up.
  */
@@ -30,7 +31,10 @@ static void send_many(struct sim_world *w, uint32_t qp, uint32_t num, uint32_t l
         sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = len, .opcode = MRD_WR_SEND});
 }
 
-/* All arrive although the receives come late; soon after they came, and in order where that was asked for. */
+/*
+ * All arrive although the receives come late; soon after they came, and in order where that was
+ * asked for.
+ */
 static void late(enum mrd_order order, uint32_t num, uint32_t len)
 {
     struct sim_world *w = create(order, 1);
@@ -107,7 +111,10 @@ static void sim_starving__few_receives(void **state)
     few_receives(MRD_ORDER_MSG, 10000);
 }
 
-/* So many writes of several packets on QP 0, the last of them posted when the others were done: how long they took. */
+/*
+ * So many writes of several packets on QP 0, the last of them posted when the others were done: how
+ * long they took.
+ */
 static uint64_t write_many(struct sim_world *w)
 {
     uint64_t begin_ns = mrd_sim_now(w->sim);
@@ -190,7 +197,9 @@ static void sim_starving__alone(void **state)
     (void)state;
 }
 
-/* The delay doubles with each attempt up to 64 times, so waiting costs little; and its end is told. */
+/*
+ * The delay doubles with each attempt up to 64 times, so waiting costs little; and its end is told.
+ */
 static void sim_starving__retries_become_rare(void **state)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -210,7 +219,10 @@ static void sim_starving__retries_become_rare(void **state)
     (void)state;
 }
 
-/* Who waits is told of receives, and does not wait for the end of the delay; and is told once each time it waits. */
+/*
+ * Who waits is told of receives, and does not wait for the end of the delay; and is told once each
+ * time it waits.
+ */
 static void sim_starving__is_told_of_receives(void **state)
 {
     enum { MESSAGES = 10, TIMER_MS = 20 };

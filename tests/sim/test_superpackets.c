@@ -8,7 +8,9 @@
 
 enum { MESSAGE_BYTES = 4 << 20, STEP_NS = 500, WRITES = 4 };
 
-/* The packets that left last, on one path at one time; whether they are a run is known afterwards. */
+/*
+ * The packets that left last, on one path at one time; whether they are a run is known afterwards.
+ */
 struct runs {
     struct sim_world *w;
     struct wiretap *tap;

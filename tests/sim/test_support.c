@@ -23,8 +23,8 @@ static void payload_mismatch__finds_each_byte(void **state)
 }
 
 /*
- * Every message and every seed has bytes of its own; a shorter message is the longer one's
- * beginning.
+ * Every message and every seed has bytes of its own; a shorter message is the longer
+ * one's beginning.
  */
 static void payload_fill__differs(void **state)
 {

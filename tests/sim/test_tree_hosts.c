@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Contexts over a fabric of switches, where a host sends one packet at a time, when its link is idle: the loop is
- * called when that is, not before, and data of one direction does not hold up the acks of the other.
+ * Contexts over a fabric of switches, where a host sends one packet at a time, when its link is
+ * idle: the loop is called when that is, not before, and data of one direction does not hold up the
+ * acks of the other.
  */
 #include "tests/support/wiretap.h"
 #include "transport/sim/sim_host.h"
@@ -39,7 +40,10 @@ static void sim_tree_host__is_not_asked_before_its_link_is_idle(void **state)
     sim_write(w, HOST_1, HOST_0, MESSAGE_BYTES);
     time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
     mrd_sim_set_turn_hook(w->sim, NULL, NULL);
-    /* A packet in, a packet out, an ack in, an ack out; and a look each 10 us that the link is busy. */
+    /*
+     * A packet in, a packet out, an ack in, an ack out; and a look each 10 us that the link
+     * is busy.
+     */
     bound = 4 * PACKETS + time_ns / (10 * USEC_NS);
     for (uint32_t host = 0; host < 2; host++)
         test_check(options.seed, turns[host] <= bound, "host %u: %llu turns, at most %llu", host,
@@ -61,7 +65,10 @@ static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)
     return time_ns;
 }
 
-/* Two hosts that send to each other are as fast as one: acks take a few percent of the link, and are not late. */
+/*
+ * Two hosts that send to each other are as fast as one: acks take a few percent of the link, and
+ * are not late.
+ */
 static void sim_tree_host__both_ways_at_once(void **state)
 {
     (void)state;

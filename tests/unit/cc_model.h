@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A closed loop for congestion control, in virtual time: senders with endless data, one bottleneck queue that serves
- * in order, drops at its tail and marks by its length, and acks that come back a base RTT later.
+ * A closed loop for congestion control, in virtual time: senders with endless data, one bottleneck
+ * queue that serves in order, drops at its tail and marks by its length, and acks that come back a
+ * base RTT later.
  *
- * model_init(); model_add_flow() for each sender; model_run() up to a time; then read `delivered_bytes` and the rest.
+ * model_init(); model_add_flow() for each sender; model_run() up to a time; then read
+ * `delivered_bytes` and the rest.
  */
 #ifndef MRD_TESTS_UNIT_CC_MODEL_H
 #define MRD_TESTS_UNIT_CC_MODEL_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two engines, face to face: what one sends lies in the other's inbox until its next turn, where a test may look at it,
- * lose it, repeat it or break it. Time is the test's.
+ * Two engines, face to face: what one sends lies in the other's inbox until its next turn, where a
+ * test may look at it, lose it, repeat it or break it. Time is the test's.
  *
- * pair_begin(); pair_post() and pair_turn(), or pair_settle() until nobody has anything to say; pair_end().
+ * pair_begin(); pair_post() and pair_turn(), or pair_settle() until nobody has anything to
+ * say; pair_end().
  */
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
@@ -234,7 +235,10 @@ static inline unsigned pair_turn(struct pair *p, unsigned at)
     return pair_tx(p, at);
 }
 
-/* Turns, a hop's time apart, and sleeps until the next deadline, until neither has a deadline or `until_ns` is past. */
+/*
+ * Turns, a hop's time apart, and sleeps until the next deadline, until neither has a deadline or
+ * `until_ns` is past.
+ */
 static inline void pair_settle(struct pair *p, uint64_t until_ns)
 {
     while (p->now < until_ns) {

@@ -2,9 +2,10 @@
 /*
  * Experiments as the command line asks for them, run in the test's own process.
  *
- * exp_parse() for what a command line asks for, and exp_configure() for one point of it. exp_measure() is the result
- * of a point, exp_measure_ended() the same where all flows must end, exp_measure_only() that of a line with one point;
- * the caller puts it. exp_number() for a value of it. Each fails the test if there is none.
+ * exp_parse() for what a command line asks for, and exp_configure() for one point of it.
+ * exp_measure() is the result of a point, exp_measure_ended() the same where all flows must end,
+ * exp_measure_only() that of a line with one point; the caller puts it. exp_number() for a value of
+ * it. Each fails the test if there is none.
  */
 #ifndef EXP_CLI_H
 #define EXP_CLI_H
@@ -50,7 +51,10 @@ static inline unsigned exp_points(const struct simx_experiment *experiment,
     return experiment->points ? experiment->points(config) : 1;
 }
 
-/* The experiment of a command line, and its configuration for a point; the number of points is returned. */
+/*
+ * The experiment of a command line, and its configuration for a point; the number of points
+ * is returned.
+ */
 static inline unsigned exp_configure(const char *line, unsigned index,
                                      const struct simx_experiment **experiment,
                                      struct simx_config *config)

@@ -2,9 +2,9 @@
 /*
  * A file that a test writes, and what its reader says of it.
  *
- * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In between
- * exp_file_put(), the reader with exp_error for its sentence, and exp_file_assert_refused() or
- * exp_file_assert_text().
+ * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In
+ * between exp_file_put(), the reader with exp_error for its sentence, and exp_file_assert_refused()
+ * or exp_file_assert_text().
  */
 #ifndef EXP_FILE_H
 #define EXP_FILE_H

@@ -125,7 +125,10 @@ static void mrd_cc_may_grow__application_limited(void **state)
     }
 }
 
-/* For an RTT after a cut by loss the acks are of packets sent before it; two where losses are all that tells of queues. */
+/*
+ * For an RTT after a cut by loss the acks are of packets sent before it; two where losses are all
+ * that tells of queues.
+ */
 static void mrd_cc_may_grow__not_right_after_loss(void **state)
 {
     struct cc_fixture *f = *state;
@@ -229,7 +232,10 @@ static void nscc_ack__slow_start_ends(void **state)
     assert_true(f->cc.cwnd_bytes < 2.0 * BDP_BYTES);
 }
 
-/* +8a (target - d) / target / cwnd a packet: a is 0.668 packets, d is 0, the window 40: 0.134 a packet. */
+/*
+ * +8a (target - d) / target / cwnd a packet: a is 0.668 packets, d is 0, the window 40: 0.134
+ * a packet.
+ */
 static void nscc_ack__grows_below_target(void **state)
 {
     struct cc_fixture *f = *state;
@@ -270,8 +276,8 @@ static void nscc_ack__creeps_above_target(void **state)
 }
 
 /*
- * Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT. Without marks not below a
- * BDP.
+ * Late and marked, or late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT.
+ * Without marks not below a BDP.
  */
 static void nscc_ack__cuts_above_target(void **state)
 {
@@ -296,7 +302,10 @@ static void nscc_ack__cuts_above_target(void **state)
     }
 }
 
-/* In a deep queue the RTT is many base RTTs, and what a cut does shows only after one: no second cut before. */
+/*
+ * In a deep queue the RTT is many base RTTs, and what a cut does shows only after one: no second
+ * cut before.
+ */
 static void nscc_ack__cuts_once_an_rtt(void **state)
 {
     struct cc_fixture *f = *state;
@@ -336,7 +345,10 @@ static void nscc_ack__hot_path_does_not_cut(void **state)
     }
 }
 
-/* At least 0.85 of all packets marked, RTT after RTT: the last hop. x (1 - 0.3 share) an RTT even at low delay. */
+/*
+ * At least 0.85 of all packets marked, RTT after RTT: the last hop. x (1 - 0.3 share) an RTT even
+ * at low delay.
+ */
 static void nscc_ack__incast_by_share_of_marks(void **state)
 {
     struct cc_fixture *f = *state;
@@ -356,7 +368,10 @@ static void nscc_ack__incast_by_share_of_marks(void **state)
     assert_true(packets(f) >= 40);
 }
 
-/* Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many is not congestion. */
+/*
+ * Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many
+ * is not congestion.
+ */
 static void nscc_lost__quarter_of_window(void **state)
 {
     static const struct {
@@ -442,7 +457,9 @@ static void nscc_ack__delay_alone_leaves_start_window(void **state)
     }
 }
 
-/* Marks in a tenth of the packets: alpha comes to 0.1, and the window is cut by a twentieth an RTT. */
+/*
+ * Marks in a tenth of the packets: alpha comes to 0.1, and the window is cut by a twentieth an RTT.
+ */
 static void dctcp_ack__alpha(void **state)
 {
     struct cc_fixture *f = *state;
@@ -457,7 +474,10 @@ static void dctcp_ack__alpha(void **state)
     assert_near(packets(f), 50 * 0.95 + 10 / 47.5, 0.05);
 }
 
-/* The window is held while it is tested whether losses follow it. A network that marks ends the test: it grows again. */
+/*
+ * The window is held while it is tested whether losses follow it. A network that marks ends the
+ * test: it grows again.
+ */
 static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
 {
     struct cc_fixture *f = *state;
@@ -481,8 +501,8 @@ static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
 }
 
 /*
- * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else it is a queue's, whether
- * acks are late or not.
+ * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else
+ * it is a queue's, whether acks are late or not.
  */
 static void nscc_ack__late_hosts_are_no_queue(void **state)
 {
@@ -570,7 +590,10 @@ static void mrd_cc_queue_ns__length_counts_in_bdp(void **state)
     assert_near(mrd_cc_bdp_bytes(&f->cc, BASE_NS), 1.5 * BDP_BYTES, 1);
 }
 
-/* Delay that stays when the window is at its floor: our queue is drained, the paths are asked, and the window comes back. */
+/*
+ * Delay that stays when the window is at its floor: our queue is drained, the paths are asked, and
+ * the window comes back.
+ */
 static void nscc_ack__asks_whether_it_is_our_queue(void **state)
 {
     struct cc_fixture *f = *state;
@@ -637,7 +660,9 @@ static void nscc_ack__asks_at_the_cap(void **state)
     }
 }
 
-/* Part of the delay was the way's length. The rest of it may be as well: that is not left for long. */
+/*
+ * Part of the delay was the way's length. The rest of it may be as well: that is not left for long.
+ */
 static void mrd_cc_learnt__asks_again_soon(void **state)
 {
     struct cc_fixture *f = *state;
@@ -662,7 +687,10 @@ static void mrd_cc_learnt__asks_again_soon(void **state)
     assert_true(f->cc.slow_start);
 }
 
-/* A loss ends it when our queue is drained. The window is what it was, or what the loss or a timeout leaves of it. */
+/*
+ * A loss ends it when our queue is drained. The window is what it was, or what the loss or a
+ * timeout leaves of it.
+ */
 static void nscc_ack__a_loss_ends_the_drain(void **state)
 {
     struct cc_fixture *f = *state;
@@ -684,7 +712,10 @@ static void nscc_ack__a_loss_ends_the_drain(void **state)
     }
 }
 
-/* Unknown rate: what a loss took below the start window comes back, though the delay is as long as before. */
+/*
+ * Unknown rate: what a loss took below the start window comes back, though the delay is as long
+ * as before.
+ */
 static void nscc_ack__delay_does_not_hold_below_the_start_window(void **state)
 {
     struct cc_fixture *f = *state;
@@ -718,7 +749,10 @@ static void mrd_cc_found__undoes_the_cut(void **state)
     assert_near(packets(f), 40, 1e-9);
 }
 
-/* A few losses while there is a queue cut by their share where nothing marks; without a queue, or where a path fails, not. */
+/*
+ * A few losses while there is a queue cut by their share where nothing marks; without a queue, or
+ * where a path fails, not.
+ */
 static void nscc_ack__cuts_by_share_of_loss(void **state)
 {
     static const struct {

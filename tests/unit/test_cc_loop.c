@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Congestion control in a closed loop: stable, full, fair, and not driven to nothing by loss, incast or jitter. */
+/*
+ * Congestion control in a closed loop: stable, full, fair, and not driven to nothing by loss,
+ * incast or jitter.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,8 +140,8 @@ static void model_sockets__fill_link(void **state)
     static const struct {
         struct model_options o;
         double least;
-        double
-            cwnd_least_bytes; /* the start window; where losses told how much a queue holds, the measured BDP */
+        /* The start window; where losses told how much a queue holds, the measured BDP. */
+        double cwnd_least_bytes;
     } table[] = {
         {{.rate_bps = 30e9, .base_ns = 15000}, 0.97, START},
         {{.rate_bps = 30e9, .base_ns = 15000, .jitter_ns = 50000}, 0.97, START},
@@ -176,7 +179,10 @@ static void model_sockets__fill_link(void **state)
     }
 }
 
-/* Nor do they bury the queue: no more than the target of 2.25 times 50 us, and what the signal's lateness adds. */
+/*
+ * Nor do they bury the queue: no more than the target of 2.25 times 50 us, and what the signal's
+ * lateness adds.
+ */
 static void model_sockets__bound_the_queue(void **state)
 {
     struct model *m = *state;

@@ -96,7 +96,10 @@ static void swift_ack__cuts_once_per_rtt(void **state)
     assert_near(packets(f), 12.5, 1e-9);
 }
 
-/* The delay that is borne: 2 base RTTs from 100 packets on, 6 from 0.1 down, (1/2 - 1/10) / (sqrt(10) - 1/10) at 4. */
+/*
+ * The delay that is borne: 2 base RTTs from 100 packets on, 6 from 0.1 down, (1/2 - 1/10) /
+ * (sqrt(10) - 1/10) at 4.
+ */
 static void swift_ack__small_windows_bear_more(void **state)
 {
     static const struct {

@@ -23,7 +23,10 @@ static void mrd_clock_set__never_back(void **state)
     assert_true(clock.now_ns == START_NS + 50);
 }
 
-/* A stall is more than 1 ms later than the last look and the next deadline allow; with nothing due there is none. */
+/*
+ * A stall is more than 1 ms later than the last look and the next deadline allow; with nothing due
+ * there is none.
+ */
 static void mrd_clock_look__table(void **state)
 {
     static const struct {

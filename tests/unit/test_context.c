@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening and closing, what the environment and bad attributes do, and the calls that need no traffic. */
+/*
+ * Opening and closing, what the environment and bad attributes do, and the calls that need
+ * no traffic.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -187,7 +190,9 @@ static void count_message(void *arg, enum mrd_log_level level, const char *messa
     count[level]++;
 }
 
-/* The application's function wins over the environment, and gets no more than the level asked for. */
+/*
+ * The application's function wins over the environment, and gets no more than the level asked for.
+ */
 static void mrd_set_log__levels(void **state)
 {
     int count[4] = {0};
@@ -235,7 +240,9 @@ static void mrd_close_device__busy_until_objects_are_gone(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/* Opened and closed over and over, with its thread asleep, a context leaves no descriptor behind. */
+/*
+ * Opened and closed over and over, with its thread asleep, a context leaves no descriptor behind.
+ */
 static void mrd_close_device__releases_descriptors(void **state)
 {
     struct mrd_context *context = open_local(NULL);
@@ -333,7 +340,10 @@ static void mrd_create_ah__address_and_back(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/* A caller built against a newer header gets zeroes for what the library does not know; no version is smaller. */
+/*
+ * A caller built against a newer header gets zeroes for what the library does not know; no version
+ * is smaller.
+ */
 static void mrd_query_context__other_sizes(void **state)
 {
     struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});

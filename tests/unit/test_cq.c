@@ -44,7 +44,10 @@ static void mrd_cq_reserve__up_to_cqe(void **state)
     assert_int_equal(f.cq.reserved, CQE);
 }
 
-/* A completion keeps its room until it is polled: work that is posted meanwhile cannot overflow the queue. */
+/*
+ * A completion keeps its room until it is polled: work that is posted meanwhile cannot overflow
+ * the queue.
+ */
 static void mrd_cq_reserve__counts_completions_not_polled(void **state)
 {
     struct cq_fixture f;

@@ -10,7 +10,10 @@
 #include "core/elastic.h"
 #include "core/rng.h"
 
-/* A window in packets, sent once a round; what is more than the policer lets through is lost, and a share of the rest. */
+/*
+ * A window in packets, sent once a round; what is more than the policer lets through is lost, and a
+ * share of the rest.
+ */
 struct network {
     struct mrd_elastic x;
     struct mrd_rng rng;
@@ -96,7 +99,10 @@ static void elastic_policer__window_stays_near_its_rate(void **state)
     }
 }
 
-/* A cut does not change random loss: the window gets back what it had, and the share is not looked into again soon. */
+/*
+ * A cut does not change random loss: the window gets back what it had, and the share is not looked
+ * into again soon.
+ */
 static void elastic_random__window_is_restored(void **state)
 {
     static const uint32_t ppm[] = {15000, 50000, 100000};
@@ -151,8 +157,8 @@ static void elastic_policer_and_random__stays_near_its_rate(void **state)
 }
 
 /*
- * Windows of about a packet: what follows a loss waits until a tail probe has repaired it, so that the share lost tells
- * little of how far the rate is above the policer's.
+ * Windows of about a packet: what follows a loss waits until a tail probe has repaired it, so that
+ * the share lost tells little of how far the rate is above the policer's.
  */
 static void elastic_stalls__cut_until_it_shows(void **state)
 {

@@ -13,7 +13,7 @@
 
 static struct pair pair; /* large, and begun anew by each test */
 
-/* ---------------------------------------------------------------------------------------- create */
+/* --------------------------------------------------------------------------------------- create */
 
 static void mrd_engine_create__rejects_bad_configurations(void **state)
 {
@@ -103,7 +103,7 @@ static void mrd_engine_create__gives_back_what_it_got(void **state)
     assert_int_equal(p->alloc.live_bytes, 0);
 }
 
-/* ---------------------------------------------------------------------------------------- clock and stalls */
+/* ----------------------------------------------------------------------------- clock and stalls */
 
 /* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
 static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
@@ -187,7 +187,7 @@ static void mrd_engine_drained__rtt_across_a_stall_is_void(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- timers */
+/* --------------------------------------------------------------------------------------- timers */
 
 /* A timer that was armed for nothing fires, finds nothing due, and is not set again. */
 static void mrd_engine_expire__a_timer_that_fires_early(void **state)
@@ -207,7 +207,9 @@ static void mrd_engine_expire__a_timer_that_fires_early(void **state)
     pair_end(p);
 }
 
-/* Timers are set late, but as of when they were begun: a stall counts from the first deadline on. */
+/*
+ * Timers are set late, but as of when they were begun: a stall counts from the first deadline on.
+ */
 static void mrd_timer_touch__a_stall_begins_at_the_deadline(void **state)
 {
     const uint64_t whole_ns = 2 * MRD_SEC;
@@ -253,7 +255,10 @@ static void mrd_timer_touch__deadline_after_a_post(void **state)
     pair_end(p);
 }
 
-/* A whole message, whose ack waits for an answer, leaves nothing to do; its ack, what follows it and timers do. */
+/*
+ * A whole message, whose ack waits for an answer, leaves nothing to do; its ack, what follows it
+ * and timers do.
+ */
 static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
 {
     struct pair *p = &pair;
@@ -301,7 +306,9 @@ static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
     pair_end(p);
 }
 
-/* The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack. */
+/*
+ * The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack.
+ */
 static void mrd_engine_expire__silence_repeats_the_ack(void **state)
 {
     struct pair *p = &pair;
@@ -355,7 +362,7 @@ static void mrd_engine_deadline__never_when_idle(void **state)
     pair_end(p);
 }
 
-/* ---------------------------------------------------------------------------------------- events, pacing */
+/* ------------------------------------------------------------------------------- events, pacing */
 
 static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
 {
@@ -381,7 +388,10 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
     pair_end(p);
 }
 
-/* A window that grew since the last packet left, and is below one again, waits no longer than it says now. */
+/*
+ * A window that grew since the last packet left, and is below one again, waits no longer than it
+ * says now.
+ */
 static void mrd_tx_pace_ns__by_the_window_as_it_is(void **state)
 {
     static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* When acks leave, how often and which way; and what is asked for. Also where a mover takes one packet at a time. */
+/*
+ * When acks leave, how often and which way; and what is asked for. Also where a mover takes one
+ * packet at a time.
+ */
 #include "tests/unit/engine_pair.h"
 
 static struct pair pair; /* large, and begun anew by each test */
@@ -53,7 +56,10 @@ static void begin_late_acks(struct pair *p, unsigned burst)
     p->burst = burst;
 }
 
-/* Two long messages leave together; how many packets of them arrive, and whether they are acked at once. */
+/*
+ * Two long messages leave together; how many packets of them arrive, and whether they are acked
+ * at once.
+ */
 static unsigned acks_after(struct pair *p, unsigned packets)
 {
     begin_late_acks(p, PAIR_BURST);
@@ -123,7 +129,10 @@ static void run_until_repeated(struct pair *p)
     assert_true(p->end[0].e->stats.retx_packets > 0);
 }
 
-/* Both with much room and with little: the retransmission twice, on two paths that are not the one it was lost on. */
+/*
+ * Both with much room and with little: the retransmission twice, on two paths that are not the one
+ * it was lost on.
+ */
 static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
 {
     static const unsigned bursts[] = {1, 2, PAIR_BURST};

@@ -42,8 +42,8 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
 }
 
 /*
- * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that we repeat it, an ack
- * tells of the duplicate: the peer is there.
+ * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that
+ * we repeat it, an ack tells of the duplicate: the peer is there.
  */
 static void mrd_engine_rx_ack__of_duplicates_is_an_answer(void **state)
 {
@@ -91,7 +91,10 @@ static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial
     return f;
 }
 
-/* Our packets get nowhere, and such acks come all the time: the peer is given up as if it were silent. */
+/*
+ * Our packets get nowhere, and such acks come all the time: the peer is given up as if it
+ * were silent.
+ */
 static void mrd_engine_rx_ack__that_tells_nothing_is_no_answer(void **state)
 {
     struct pair *p = &pair;

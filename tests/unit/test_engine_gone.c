@@ -6,7 +6,10 @@ enum { BYTES = 64, AT = 16 * PAIR_PAYLOAD };
 
 static struct pair pair; /* large, and begun anew by each test */
 
-/* A receive of memory that was deregistered: it takes no bytes and completes in error, and its sender learns. */
+/*
+ * A receive of memory that was deregistered: it takes no bytes and completes in error, and its
+ * sender learns.
+ */
 static void receive_without_memory(uint32_t len)
 {
     struct pair *p = &pair;
@@ -43,7 +46,10 @@ static void mrd_engine_place__receive_without_memory(void **state)
     receive_without_memory(3 * PAIR_PAYLOAD);
 }
 
-/* Sends that wait, that are half sent and that are in flight: with their queue pair goes their completion. */
+/*
+ * Sends that wait, that are half sent and that are in flight: with their queue pair goes
+ * their completion.
+ */
 static void mrd_engine_destroy_qp__completes_nothing(void **state)
 {
     struct pair *p = &pair;

@@ -8,8 +8,9 @@
 #include "tests/unit/engine_pair.h"
 
 /*
- * Straight receive: where the payloads of a burst should be put before its packets were looked at, and what becomes of
- * them. The message is a write of 16 packets; its first came already, the others lie in the inbox.
+ * Straight receive: where the payloads of a burst should be put before its packets were looked at,
+ * and what becomes of them. The message is a write of 16 packets; its first came already, the
+ * others lie in the inbox.
  */
 
 enum { SEGMENTS = 16, BURST = SEGMENTS - 1 };
@@ -47,7 +48,10 @@ static void begin(struct pair *p)
     begin_at(p, SEGMENTS * PAIR_PAYLOAD, true);
 }
 
-/* What the mover does: burst[which] comes as segment `index` of the plan, its payload where the plan says. */
+/*
+ * What the mover does: burst[which] comes as segment `index` of the plan, its payload where the
+ * plan says.
+ */
 static void receive(struct pair *p, const struct mrd_rx_plan *plan_, unsigned which, unsigned index)
 {
     struct mrd_rx_packet packet = pair_packet(p, 1, &burst[which]);
@@ -283,7 +287,10 @@ static void mrd_engine_rx_plan__refuses_other_sizes(void **state)
     finish(p);
 }
 
-/* Only where a PSN tells the place: else its being new does not mean that nothing was received there. */
+/*
+ * Only where a PSN tells the place: else its being new does not mean that nothing was
+ * received there.
+ */
 static void mrd_engine_rx_plan__refuses_an_uneven_message(void **state)
 {
     struct pair *p = &pair;
@@ -316,7 +323,9 @@ static void mrd_engine_rx_plan__refuses_deregistered_memory(void **state)
     pair_end(p);
 }
 
-/* Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived. */
+/*
+ * Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived.
+ */
 static void mrd_engine_rx__moves_what_was_not_predicted(void **state)
 {
     struct pair *p = &pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Refusals outlive the send half that they were to go by, and the PSNs that they are about wait for them; but only those
- * of the space in which they were made.
+ * Refusals outlive the send half that they were to go by, and the PSNs that they are about wait for
+ * them; but only those of the space in which they were made.
  */
 #include "tests/unit/engine_pair.h"
 
@@ -73,7 +73,10 @@ static void expect_refused(struct pair *p)
     pair_end(p);
 }
 
-/* The target's send half ends while a refusal waits in it: the next one takes it, and the sender learns. */
+/*
+ * The target's send half ends while a refusal waits in it: the next one takes it, and the
+ * sender learns.
+ */
 static void mrd_engine_flush_tx__refusals_that_wait_move_on(void **state)
 {
     struct pair *p = &pair;
@@ -105,8 +108,8 @@ static void mrd_engine_flush_tx__refusals_in_flight_move_on(void **state)
 }
 
 /*
- * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was refused as well: that one
- * waits for its own refusal, whatever becomes of that.
+ * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was
+ * refused as well: that one waits for its own refusal, whatever becomes of that.
  */
 static void mrd_engine_record_done__refusal_of_an_earlier_space(void **state)
 {

@@ -56,7 +56,10 @@ static void arrives(struct pair *p, unsigned packet)
     p->end[0].num_inbox = 0;
 }
 
-/* The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the window is as before. */
+/*
+ * The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the
+ * window is as before.
+ */
 static void mrd_engine_rx_ack__needless_timeout_is_undone(void **state)
 {
     struct pair *p = &pair;
@@ -166,7 +169,9 @@ static void mrd_engine_fire__five_probes_before_giving_up(void **state)
     end_unreachable(p);
 }
 
-/* After a long stall of our own the five are counted anew: answers to those before it may be lost. */
+/*
+ * After a long stall of our own the five are counted anew: answers to those before it may be lost.
+ */
 static void mrd_engine_fire__five_probes_after_a_stall(void **state)
 {
     struct pair *p = &pair;

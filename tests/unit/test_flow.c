@@ -183,7 +183,10 @@ static void mrd_flow_rx_reserve__in_order_of_rsn(void **state)
     assert_ptr_equal(mrd_flow_rx_claim(&f.rx, 10)->recv, f.recv[0]);
 }
 
-/* The next RSN is one that may come: those that are gone are stepped over, one after the other; what is reserved stays. */
+/*
+ * The next RSN is one that may come: those that are gone are stepped over, one after the other;
+ * what is reserved stays.
+ */
 static void mrd_flow_rx_gone__rsn_stops_at_one_that_may_come(void **state)
 {
     struct flow_fixture f;
@@ -202,7 +205,10 @@ static void mrd_flow_rx_gone__rsn_stops_at_one_that_may_come(void **state)
     expect_reserved(&f, 2, (uint32_t[]){UINT32_MAX, 2});
 }
 
-/* The same of MSNs, where what is pending is not gone. All that is gone is counted until it is stepped over. */
+/*
+ * The same of MSNs, where what is pending is not gone. All that is gone is counted until it is
+ * stepped over.
+ */
 static void mrd_flow_rx_gone__msn_stops_at_one_that_may_come(void **state)
 {
     struct flow_fixture f;
@@ -289,7 +295,10 @@ static void mrd_flow_rx_find__by_msn(void **state)
     assert_null(mrd_flow_rx_find(&f.rx, 5));
 }
 
-/* The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go back in order. */
+/*
+ * The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go
+ * back in order.
+ */
 static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
 {
     struct flow_fixture f;

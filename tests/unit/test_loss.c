@@ -103,7 +103,10 @@ static unsigned detect(struct loss_fixture *f, uint64_t now_ns)
 
 /* ---------------------------------------------------------------------------------------- RTT */
 
-/* RFC 6298: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, then SRTT = 7/8 SRTT + 1/8 R; the first sample R: R and R/2. */
+/*
+ * RFC 6298: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, then SRTT = 7/8 SRTT + 1/8 R; the first sample R:
+ * R and R/2.
+ */
 static void mrd_loss_rtt__follows_rfc_6298(void **state)
 {
     static const struct {
@@ -178,8 +181,8 @@ static void mrd_loss_acked__is_progress(void **state)
 }
 
 /*
- * A repeated packet's ack may be for any of its copies. Unless the echo names the last one it says nothing of when that
- * left, and must not make what was sent in between look late.
+ * A repeated packet's ack may be for any of its copies. Unless the echo names the last one it says
+ * nothing of when that left, and must not make what was sent in between look late.
  */
 static void mrd_loss_acked__of_a_copy_that_is_not_known(void **state)
 {
@@ -258,7 +261,7 @@ static void mrd_loss_acked__retransmissions_have_no_skew(void **state)
     end(&f);
 }
 
-/* ---------------------------------------------------------------------------------------- detection */
+/* ------------------------------------------------------------------------------------ detection */
 
 /* Two later packets of the same path are acked: lost, and only that packet. */
 static void mrd_loss_next__gap_on_same_path(void **state)
@@ -280,7 +283,10 @@ static void mrd_loss_next__gap_on_same_path(void **state)
     end(&f);
 }
 
-/* Spraying reorders across paths all the time: any number of later packets of other paths prove nothing. */
+/*
+ * Spraying reorders across paths all the time: any number of later packets of other paths
+ * prove nothing.
+ */
 static void mrd_loss_next__other_paths_prove_nothing(void **state)
 {
     struct loss_fixture f;
@@ -332,7 +338,10 @@ static void mrd_loss_next__order_across_the_wrap_of_pseq(void **state)
     end(&f);
 }
 
-/* Across paths: lost when a later-sent one is acked and its RTT and the window have passed since it was sent. */
+/*
+ * Across paths: lost when a later-sent one is acked and its RTT and the window have passed since it
+ * was sent.
+ */
 static void mrd_loss_next__by_time_after_a_window(void **state)
 {
     const uint64_t window = RTT; /* min(SRTT, 1.25 minRTT) */
@@ -417,7 +426,7 @@ static void mrd_loss_window_ns__table(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- spurious ones */
+/* -------------------------------------------------------------------------------- spurious ones */
 
 static void mrd_loss_spurious__widens_the_window_once(void **state)
 {

@@ -271,7 +271,10 @@ static void mrd_path_lost__takes_turns(void **state)
     assert_int_equal(f->paths.num_out, 4);
 }
 
-/* Most paths are black holes: they die all the same, which makes room, and only those that work are left. */
+/*
+ * Most paths are black holes: they die all the same, which makes room, and only those that work
+ * are left.
+ */
 static void mrd_path_lost__most_paths_die(void **state)
 {
     struct path_fixture *f = *state;
@@ -299,8 +302,8 @@ static void mrd_path_lost__most_paths_die(void **state)
 }
 
 /*
- * Uniform loss of up to 20%: no path ever dies, and never more than half are out (trap: all paths judged dead). A path
- * that is not GOOD is offered a packet whenever it is usable.
+ * Uniform loss of up to 20%: no path ever dies, and never more than half are out (trap: all paths
+ * judged dead). A path that is not GOOD is offered a packet whenever it is usable.
  */
 static void mrd_path_lost__uniform_loss_kills_no_path(void **state)
 {
@@ -346,7 +349,10 @@ static void mrd_path_lost__black_hole_dies_after_eight(void **state)
     assert_int_equal(f->paths.num_out, 1);
 }
 
-/* Half of the paths black-holed at once, as when two of four spines die: all of these die, no other. */
+/*
+ * Half of the paths black-holed at once, as when two of four spines die: all of these die,
+ * no other.
+ */
 static void mrd_path_lost__half_of_paths_dies_at_once(void **state)
 {
     struct path_fixture *f = *state;

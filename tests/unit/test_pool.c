@@ -26,7 +26,9 @@ static void mrd_pool_init__fails_without_memory(void **state)
     assert_int_equal(a.live_bytes, 0);
 }
 
-/* Items are records with pointers and 64-bit numbers in them: each is aligned, whatever its size. */
+/*
+ * Items are records with pointers and 64-bit numbers in them: each is aligned, whatever its size.
+ */
 static void mrd_pool_init__aligns_items(void **state)
 {
     static const size_t item_bytes[] = {8, 15, 16, 17, 31, 100};
@@ -71,7 +73,9 @@ static void mrd_pool_alloc__null_when_exhausted(void **state)
     mrd_pool_fini(&pool);
 }
 
-/* A large pool costs only the pages in use: what was given back is used again before what is fresh. */
+/*
+ * A large pool costs only the pages in use: what was given back is used again before what is fresh.
+ */
 static void mrd_pool_release__is_used_again_first(void **state)
 {
     struct unit_alloc a;

@@ -77,7 +77,9 @@ static void mrd_qp_bytes__rejects_caps_out_of_range(void **state)
         assert_int_equal(mrd_qp_bytes(&table[i].cap) != 0, table[i].good);
 }
 
-/* Slots, their lists and their inline data lie in the one allocation and nowhere upon each other. */
+/*
+ * Slots, their lists and their inline data lie in the one allocation and nowhere upon each other.
+ */
 static void mrd_qp_init__slots_do_not_overlap(void **state)
 {
     struct qp_fixture f;

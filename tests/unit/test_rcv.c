@@ -137,7 +137,10 @@ static void mrd_rcv_add__exactly_once_in_random_order(void **state)
     assert_int_equal(f.r.cum, first + PACKETS);
 }
 
-/* A refused PSN is never executed again, and not reported before its refusal was acked: it holds cum back. */
+/*
+ * A refused PSN is never executed again, and not reported before its refusal was acked: it holds
+ * cum back.
+ */
 static void mrd_rcv_add__held_is_received_and_not_told(void **state)
 {
     struct rcv_fixture f;
@@ -266,7 +269,10 @@ static void mrd_rcv_count__fresh_path_id_begins_anew(void **state)
     assert_int_equal(f.r.num_seen, 0);
 }
 
-/* A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would hide something. */
+/*
+ * A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would
+ * hide something.
+ */
 static void mrd_rcv_rides__only_when_cum_says_all(void **state)
 {
     struct rcv_fixture f;
@@ -291,7 +297,9 @@ static void mrd_rcv_rides__only_when_cum_says_all(void **state)
     assert_false(mrd_rcv_rides(&f.r)); /* held */
 }
 
-/* The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it. */
+/*
+ * The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it.
+ */
 static void mrd_rcv_ride__tells_cum_and_shifts_the_stamp(void **state)
 {
     struct mrd_wire_head head = {.flags = MRD_WIRE_FIRST_CONTACT};
@@ -393,7 +401,10 @@ static void mrd_rcv_build__no_slices_without_a_gap(void **state)
     assert_int_equal(f.ack.num_slices, 0);
 }
 
-/* What an ack says is what came: all of it and nothing else, wherever in the ring and in the PSN space it lies. */
+/*
+ * What an ack says is what came: all of it and nothing else, wherever in the ring and in the PSN
+ * space it lies.
+ */
 static void mrd_rcv_build__tells_exactly_what_came(void **state)
 {
     static const uint32_t trackers[] = {512, 1024, 4096};
@@ -426,8 +437,8 @@ static void mrd_rcv_build__tells_exactly_what_came(void **state)
 }
 
 /*
- * Also where a slice reaches into places of the ring that belong to PSNs before it: such an ack, late, would confirm
- * PSNs that were sent since and never came.
+ * Also where a slice reaches into places of the ring that belong to PSNs before it: such an ack,
+ * late, would confirm PSNs that were sent since and never came.
  */
 static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
 {
@@ -491,7 +502,10 @@ static void mrd_rcv_build__many_paths_take_turns(void **state)
         assert_int_equal(told[i], 1);
 }
 
-/* However small the room, an ack keeps to it as long as the slices alone do, and each path gets its turn. */
+/*
+ * However small the room, an ack keeps to it as long as the slices alone do, and each path gets
+ * its turn.
+ */
 static void mrd_rcv_build__keeps_to_the_room(void **state)
 {
     static const uint32_t rooms[] = {1024, 512, 400};

@@ -87,7 +87,10 @@ static void ack(struct sent_fixture *f, uint32_t psn)
     mrd_sent_release(&f->s, rec);
 }
 
-/* A chain's PSNs from head to tail, as offsets from `first`, must be those of `expected` (-1 ends it). */
+/*
+ * A chain's PSNs from head to tail, as offsets from `first`, must be those of `expected` (-1
+ * ends it).
+ */
 static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_chain *c,
                          uint32_t first, const int *expected)
 {
@@ -191,7 +194,10 @@ static void mrd_sent_get__only_live_records(void **state)
     end(&f);
 }
 
-/* Oldest transmission first, for the peer and for each path: a packet that is sent again goes to the end. */
+/*
+ * Oldest transmission first, for the peer and for each path: a packet that is sent again goes to
+ * the end.
+ */
 static void mrd_sent_transmit__keeps_the_order_of_transmissions(void **state)
 {
     const uint32_t first = UINT32_MAX - 1;
@@ -473,7 +479,10 @@ static void mrd_sent_audit__sees_a_wrong_figure(void **state)
     end(&f);
 }
 
-/* Any order of events leaves figures that agree with the records, chains in order, and no page behind. */
+/*
+ * Any order of events leaves figures that agree with the records, chains in order, and no
+ * page behind.
+ */
 static void mrd_sent_audit__random_walk(void **state)
 {
     struct sent_fixture f;

@@ -22,7 +22,10 @@ static uint32_t take(struct mrd_sents *s)
     return n;
 }
 
-/* No more than half of the pages go to one peer. The next finds some, and refusals find one in any case. */
+/*
+ * No more than half of the pages go to one peer. The next finds some, and refusals find one in
+ * any case.
+ */
 static void mrd_sent_add__leaves_pages_to_others(void **state)
 {
     struct unit_alloc alloc;

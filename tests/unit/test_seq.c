@@ -48,7 +48,7 @@ static void mrd_seq16_before__table(void **state)
         assert_int_equal(mrd_seq16_before(table[i].a, table[i].b), table[i].before);
 }
 
-/* ---------------------------------------------------------------------------------------- bitmap.h */
+/* ------------------------------------------------------------------------------------- bitmap.h */
 
 /* A ring of bits: PSNs a ring's length apart share one, and no other. */
 static void mrd_bit_set__touches_one_bit_of_the_ring(void **state)
@@ -76,7 +76,7 @@ static void mrd_bit_clear__leaves_the_others(void **state)
         assert_int_equal(mrd_bit_test(map, 255, psn), psn != 191);
 }
 
-/* ---------------------------------------------------------------------------------------- hash.h */
+/* --------------------------------------------------------------------------------------- hash.h */
 
 static void mrd_hash_buckets__table(void **state)
 {
@@ -131,7 +131,9 @@ static void mrd_hash_del__anywhere_in_the_chain(void **state)
     }
 }
 
-/* Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits a table looks at. */
+/*
+ * Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits a table looks at.
+ */
 static void mrd_hash_mix__spreads_neighbours(void **state)
 {
     (void)state;
@@ -147,7 +149,7 @@ static void mrd_hash_mix__spreads_neighbours(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- list.h */
+/* --------------------------------------------------------------------------------------- list.h */
 
 struct item {
     int value;

@@ -13,7 +13,10 @@ enum { PACKET_BYTES = 1124, PACKETS_MAX = 512, PEERS = 8 };
 
 #define PERIOD_NS (21 * MRD_MSEC) /* a little longer than one */
 
-/* The buffer is shared by those who sent lately; a sender fills half of its grant with data, so twice the share. */
+/*
+ * The buffer is shared by those who sent lately; a sender fills half of its grant with data, so
+ * twice the share.
+ */
 static void mrd_share_grant__divides_the_buffer(void **state)
 {
     static const struct {
@@ -46,7 +49,10 @@ static void mrd_share_grant__never_nothing(void **state)
     assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
 }
 
-/* Less than a packet for each: of eight senders two have a turn at a time, and each has one in four periods. */
+/*
+ * Less than a packet for each: of eight senders two have a turn at a time, and each has one in
+ * four periods.
+ */
 static void mrd_share_grant__takes_turns(void **state)
 {
     uint64_t seen[PEERS] = {0}, now_ns = 0;

@@ -136,7 +136,10 @@ static void mrd_spray_pick__one_path(void **state)
     }
 }
 
-/* When none is usable: a suspended one before a dead one, the one that is due first, the one to avoid last. */
+/*
+ * When none is usable: a suspended one before a dead one, the one that is due first, the one to
+ * avoid last.
+ */
 static void mrd_spray_pick__none_usable(void **state)
 {
     struct spray_fixture *f = *state;
@@ -340,7 +343,10 @@ static void adaptive_pick__no_base_rtt(void **state)
         assert_int_equal(f->picked[i], 3);
 }
 
-/* A slow path takes its share and no more: packets leave one of eight paths at a fifth of the speed of the others. */
+/*
+ * A slow path takes its share and no more: packets leave one of eight paths at a fifth of the speed
+ * of the others.
+ */
 static void adaptive_pick__load_follows_speed(void **state)
 {
     struct spray_fixture *f = *state;

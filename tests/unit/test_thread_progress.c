@@ -212,7 +212,10 @@ static uint64_t wakeups(struct fixture *f)
            counter(f->b.context, "progress_thread_wakeups");
 }
 
-/* Of the two progress threads alone: a sanitizer has a thread of its own, and it does not always sleep. */
+/*
+ * Of the two progress threads alone: a sanitizer has a thread of its own, and it does not
+ * always sleep.
+ */
 static uint64_t threads_cpu_ns(const struct fixture *f)
 {
     struct mrd_context *contexts[] = {f->a.context, f->b.context};
@@ -249,7 +252,10 @@ static void progress_thread__idle_costs_nothing(void **state)
     }
 }
 
-/* A blocked application does not stall acks: all that it prepared for is delivered and acked without a call of it. */
+/*
+ * A blocked application does not stall acks: all that it prepared for is delivered and acked
+ * without a call of it.
+ */
 static void progress_thread__receives_for_a_blocked_application(void **state)
 {
     struct fixture *f = *state;
@@ -343,8 +349,8 @@ static struct window poll_for(struct fixture *f, uint64_t ns)
 }
 
 /*
- * While the application polls, the thread stays out of its way: a look each nap, however many packets there are.
- * Only windows in which the scheduler let the application poll tell something.
+ * While the application polls, the thread stays out of its way: a look each nap, however many
+ * packets there are. Only windows in which the scheduler let the application poll tell something.
  */
 static void progress_thread__leaves_a_polling_application_alone(void **state)
 {
@@ -477,7 +483,9 @@ static void receive_all(struct fixture *f)
     assert_int_equal(left, 0);
 }
 
-/* Four threads post to one queue pair, a fifth polls it, and the progress threads run beside them. */
+/*
+ * Four threads post to one queue pair, a fifth polls it, and the progress threads run beside them.
+ */
 static void mrd_post_send__from_many_threads(void **state)
 {
     struct fixture *f = *state;

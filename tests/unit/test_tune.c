@@ -84,7 +84,7 @@ static void mrd_tune_ns__saturates(void **state)
     assert_int_equal(mrd_tune_count(1e30), UINT32_MAX);
 }
 
-/* ---------------------------------------------------------------------------------------- the parts heed it */
+/* ---------------------------------------------------------------------------- the parts heed it */
 
 /* The defaults with one value changed. */
 static struct mrd_tune with(const char *name, double value)
@@ -183,7 +183,10 @@ static void mrd_path_lost__suspension_saturates(void **state)
     assert_int_equal(path[1].until_ns, 1000 + mrd_tune_ns(DBL_MAX));
 }
 
-/* Path 0 has a delay of half a base RTT, path 1 a packet of ours: which is shorter is what a packet counts. */
+/*
+ * Path 0 has a delay of half a base RTT, path 1 a packet of ours: which is shorter is what a
+ * packet counts.
+ */
 static void mrd_spray_pick__takes_constants(void **state)
 {
     struct mrd_tune tune = with("adaptive.unit_rtts", 0.6);

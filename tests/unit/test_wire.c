@@ -85,7 +85,10 @@ static void mrd_wire_put_head__round_trip_of_reset_and_challenge(void **state)
     assert_int_equal(got.dst_inc, 2);
 }
 
-/* Neither may be larger than the smallest packet that it answers: else strangers could use us to amplify. */
+/*
+ * Neither may be larger than the smallest packet that it answers: else strangers could use us
+ * to amplify.
+ */
 static void mrd_wire_put_head__reset_and_challenge_do_not_amplify(void **state)
 {
     struct frame smallest, f;
@@ -155,7 +158,10 @@ static void mrd_wire_put_part__imm_keeps_its_bytes(void **state)
     assert_memory_equal(f.buf + f.head_len - 4, "\x01\x02\x03\x04", 4);
 }
 
-/* A packet of one part has at most 96 bytes in front of its payload; an ack rides on packets of whole messages only. */
+/*
+ * A packet of one part has at most 96 bytes in front of its payload; an ack rides on packets of
+ * whole messages only.
+ */
 static void mrd_wire_put_part__header_of_one_part_fits_in_96_bytes(void **state)
 {
     uint32_t most = 0;
@@ -216,7 +222,10 @@ static void mrd_wire_put_refusal__round_trip(void **state)
     }
 }
 
-/* How long a sender waits: exact to a millisecond up to 4 s, then to one part in 2,000, and never told too short. */
+/*
+ * How long a sender waits: exact to a millisecond up to 4 s, then to one part in 2,000, and never
+ * told too short.
+ */
 static void mrd_wire_put_head__patience(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The allocator of the unit tests: zeroed memory, counted, so that a test can ask whether all of it came back with the
- * size it was taken with; and the n-th request can be made to fail.
+ * The allocator of the unit tests: zeroed memory, counted, so that a test can ask whether all of it
+ * came back with the size it was taken with; and the n-th request can be made to fail.
  */
 #ifndef MRD_UNIT_ALLOC_H
 #define MRD_UNIT_ALLOC_H
