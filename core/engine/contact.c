@@ -13,6 +13,7 @@
 
 #include "core/engine/query.h"
 
+/* Queue an answer to a packet; NULL: too many wait already, and it is dropped. */
 static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_packet *packet,
                                      const struct mrd_wire_head *asked, uint8_t type)
 {
@@ -33,7 +34,8 @@ static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_p
 }
 
 /*
- * Echoes what was asked; its live_epoch tells the asker which of our older spaces are over as well.
+ * The packet's space is not known here. The RESET names it, and by live_epoch tells which of our
+ * own spaces are over.
  */
 static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
                        const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
@@ -45,11 +47,12 @@ static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
         return;
     s->head.src_inc = head->dst_inc ? head->dst_inc : e->config.incarnation;
     if (s->head.src_inc != e->config.incarnation)
-        s->head.live_epoch = UINT32_MAX; /* that life is over, and all its spaces */
+        s->head.live_epoch = UINT32_MAX; /* that life of ours is over, with all its spaces */
     else
         s->head.live_epoch = peer && peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
 }
 
+/* What a first contact must echo, to show that it comes from its address and was sent lately. */
 static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_addr *addr,
                            const struct mrd_wire_head *head, uint32_t replaced)
 {
@@ -77,7 +80,8 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
 }
 
 /*
- * The epoch ends, and nothing but empty packets went out in it: all work goes on in the next one.
+ * End an epoch in which only empty packets were sent: all work goes on in the next one. Returns
+ * false if it was another epoch, or after MRD_RENEWALS_MAX of them.
  */
 static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
@@ -106,7 +110,10 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     return true;
 }
 
-/* A first contact of a life that we hold no space of: may it in? */
+/*
+ * A first contact of a life that we hold no space of. Returns its peer, or NULL: it was challenged,
+ * or the table is full.
+ */
 static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
                               const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
                               const struct mrd_addr *addr)
@@ -151,8 +158,8 @@ static bool is_unknown(const struct mrd_addr *addr)
 }
 
 /*
- * What we send to ourselves is of our send half's epoch and comes from the address that it hits, if
- * that is known.
+ * Did we send the packet to ourselves? Then it is of our send half's epoch, and its source is the
+ * address that it arrived at, if that is known.
  */
 static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head,
                    const struct mrd_rx_packet *packet)
@@ -171,7 +178,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     bool known;
 
     addr.port = head->reply;
-    /* Our own words from another place: somebody sends them back. */
+    /* Our own incarnation, but not from ourselves: somebody sends our packets back. */
     peer = mrd_peer_find(&e->peers, &addr);
     if (head->src_inc == e->config.incarnation && !is_own(peer, head, packet)) {
         e->stats.rx_drop_incarnation++;
@@ -249,10 +256,11 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 }
 
 /*
- * When did the challenger open? Between the echoed packet's departure and now, less the time that
- * it tells. An epoch that began before may have been executed by an earlier life, and ends; one
- * that began after is safe. In doubt (the challenge was long on its way) nothing is done: the next
- * one may tell, and the flag's life bounds the doubt.
+ * Did our epoch begin before the challenger opened? The CHALLENGE says how long ago it opened when
+ * it sent this, which was between the departure of the packet that it echoes and now. An epoch that
+ * is OLDER may have been executed by an earlier life, and ends. One that is YOUNGER is safe. If it
+ * is IN_DOUBT, because the challenge took long, the next challenge may tell; the life of the
+ * first-contact flag bounds that.
  */
 enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
 
@@ -271,7 +279,7 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
                                                                         : EPOCH_IN_DOUBT;
 }
 
-/* The challenger executed nothing: bind to it and repeat everything with the cookie. */
+/* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_addr *from)
 {
@@ -284,7 +292,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         return;
     }
     if (tx->contact.has_cookie && tx->contact.cookie == head->cookie)
-        return; /* one of several, answered already */
+        return; /* the same as before, and answered already */
     switch (compare_epoch(e, tx, head)) {
     case EPOCH_OLDER:
         if (renew_epoch(e, peer, head->src_inc))
@@ -311,7 +319,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
 
         mrd_path_forgot(&tx->paths, rec->path);
-        rec->deliberate = true; /* no loss: it says nothing about a path */
+        rec->deliberate = true; /* not lost: no path is to blame */
         e->stats.retx_challenge++;
         mrd_sent_lose(&tx->sent, rec, &tx->paths);
     }

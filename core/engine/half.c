@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The life of peers and of their halves: how they begin, when they are over, and what ends
- * with them.
- */
+/* The life of peers and of their halves: when they begin and end, and what ends with them. */
 #include <assert.h>
 
 #include "core/engine/contact.h"
@@ -25,8 +22,8 @@ void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
 /* --------------------------------------------------------------------------------------- expiry */
 
 /*
- * After such a silence nothing of the peer's space can still be on its way: it gave it up or let it
- * idle away.
+ * Was the peer silent for so long that no packet of its space can still be on its way? Then it has
+ * given the space up, or let it end by idleness.
  */
 static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -46,7 +43,10 @@ void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
         mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
 }
 
-/* Ending a send half early is always safe, late is not: this counts our own absence too. */
+/*
+ * Is the send half unused since idle_ns? Our own stalls count, too: to end a half early is always
+ * safe, to end it late is not.
+ */
 static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uint64_t idle_ns)
 {
     const struct mrd_tx_half *tx = peer->tx;
@@ -107,15 +107,16 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t
     tx->contact.epoch_ns = MRD_NEVER;
     tx->contact.inc = inc;
     tx->contact.knew_inc = inc != 0;
-    /* Of the peer's tracker nothing is known yet: what the smallest one's share of data allows. */
+    /* The peer's tracker is not known yet: grant what the smallest one allows. */
     tx->told.psn_limit =
         e->config.mover.tracker / 4 < FIRST_GRANT ? e->config.mover.tracker / 4 : FIRST_GRANT;
 }
 
 /*
- * Does an empty packet go first? While we are young, both ends may have opened at the same time,
- * and a challenge could not tell whether our epoch began before the peer did; and a peer that was
- * given up may be down now and answer as another life. Else data goes at once.
+ * Must an empty packet go first (`hello`)? Yes while our context is young: both ends may have
+ * opened at the same time, and a challenge could not tell whether our epoch began before the peer
+ * did. Yes to a peer that was given up: it may be down, and come back as another life. Otherwise
+ * data goes at once.
  */
 static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -142,7 +143,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     mrd_half_expire_rx(e, peer);
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, m->tune, e->clock.now_ns);
-    /* Not to a life that a tombstone remembers: whoever answers now is another, or begins anew. */
+    /* A TOMB's incarnation is not addressed: whoever answers now is another, or begins anew. */
     mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
@@ -169,8 +170,8 @@ void mrd_half_reclaim(struct mrd_engine *e)
 }
 
 /*
- * Refusals outlive the space: their PSNs stay unreportable until the peer knows. All of them,
- * into `list`.
+ * Move all refusals to `list`. They outlive our space: the PSNs that they are about cannot be acked
+ * until the peer has them.
  */
 static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
 {
@@ -237,7 +238,7 @@ void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
     e->stats.peers_unreachable++;
     mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
-    /* Both directions end: what the peer still sends into its space is answered by resets. */
+    /* Both directions end. What the peer still sends into its space is answered by resets. */
     mrd_half_end_rx(e, peer, peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }

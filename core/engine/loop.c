@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The turn of a caller: when it begins, when the receive queue was empty, what is due; and what the
- * mover tells.
+ * The turn of a caller: it begins, the receive queue was empty, what is due; and news of the mover.
  */
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
@@ -10,7 +9,7 @@
 
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)
 {
-    /* Before the call changes what deadlines follow from: they may prove a stall. */
+    /* Deadlines as they were before the call changes anything: they may prove a stall. */
     if (now_ns > e->timers.touched_ns + MRD_STALL_NS)
         mrd_timer_settle(e);
     mrd_clock_set(&e->clock, now_ns);

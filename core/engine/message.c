@@ -12,7 +12,7 @@ void mrd_msg_reap_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
     struct mrd_node *n;
 
-    /* send_cq goes last in mrd_engine_destroy_qp(): until then the caller still walks the slots. */
+    /* mrd_engine_destroy_qp() clears send_cq last: until then it still walks the slots. */
     if (!qp->destroyed || qp->pub.send_cq || qp->live_msgs)
         return;
     while ((n = mrd_list_pop(&qp->flows))) {
@@ -25,7 +25,8 @@ void mrd_msg_reap_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
     mrd_free(&e->allocator, qp, qp->bytes);
 }
 
-static void finish(struct mrd_engine *e, struct mrd_msg *msg)
+/* The work request completes, and its slot is free. */
+static void complete(struct mrd_engine *e, struct mrd_msg *msg)
 {
     struct mrd_qp_impl *qp = msg->qp;
     struct mrd_cq_impl *cq = qp->pub.send_cq ? mrd_cq_impl(qp->pub.send_cq) : NULL;
@@ -54,8 +55,8 @@ static void finish(struct mrd_engine *e, struct mrd_msg *msg)
 }
 
 /*
- * Ordered: what was acked may be held back at the target, for an earlier message. If that one found
- * no queue pair, this one was never delivered.
+ * Ordered: the target may keep an acked message back until an earlier one has come. If the earlier
+ * one found no queue pair there, this one was never delivered.
  */
 static void judge_delivery(struct mrd_msg *msg)
 {
@@ -68,9 +69,7 @@ static void judge_delivery(struct mrd_msg *msg)
     msg->vendor_err = MRD_REFUSE_QPN;
 }
 
-/*
- * Ordered: from this message on, those that are over and follow others that are over are settled.
- */
+/* Ordered: settle this message and those behind it, up to the first whose outcome is not known. */
 static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
 {
     struct mrd_node *n = &msg->flow_node;
@@ -86,8 +85,8 @@ static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
     }
 }
 
-/* What is settled and not read any more completes, in the order posted. */
-static void finish_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
+/* Complete what is settled and no longer read by the mover, in the order posted. */
+static void complete_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     struct mrd_node *n;
 
@@ -96,14 +95,14 @@ static void finish_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 
         if (!msg->settled || msg->reading)
             return;
-        finish(e, msg);
+        complete(e, msg);
     }
     mrd_tx_flow_rest(e, flow);
 }
 
 /*
- * Its outcome is known. In ordered mode it completes after those posted before it; always after it
- * was read.
+ * The outcome of a message is known. It completes when the mover has stopped reading it, and in
+ * ordered mode after all that were posted before it.
  */
 static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
@@ -113,24 +112,24 @@ static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     msg->state = MRD_MSG_DONE;
     msg->status = (uint8_t)status;
     if (!flow && !msg->reading)
-        finish(e, msg);
+        complete(e, msg);
     if (flow && !msg->settled)
         settle(flow, msg);
     if (flow)
-        finish_flow(e, flow);
+        complete_flow(e, flow);
     mrd_msg_reap_qp(e, qp);
 }
 
 void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_qp_impl *qp = msg->qp;
-    bool held_back =
+    bool undelivered =
         msg->state == MRD_MSG_DONE && msg->flow && !msg->settled && msg->status == MRD_WC_SUCCESS;
 
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
-    /* Acked is not delivered where an earlier message was not: nobody will tell any more. */
-    if (held_back || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
+    /* Acked, but behind a message that was not: whether it was delivered nobody will tell now. */
+    if (undelivered || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
     msg->state = MRD_MSG_DONE;
     msg->settled = true;
@@ -138,7 +137,7 @@ void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
     mrd_list_remove(&msg->peer_node);
     msg->peer = NULL;
     if (!msg->flow && !msg->reading)
-        finish(e, msg);
+        complete(e, msg);
     mrd_msg_reap_qp(e, qp);
 }
 
@@ -153,7 +152,7 @@ void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_list_remove(&flow->qp_node);
     flow->peer = NULL;
     flow->closing = false;
-    finish_flow(e, flow);
+    complete_flow(e, flow);
     if (qp)
         mrd_msg_reap_qp(e, qp);
 }
@@ -167,7 +166,7 @@ void mrd_msg_end_read(struct mrd_engine *e, struct mrd_msg *msg)
 
 /* --------------------------------------------------------------------------------------- cancel */
 
-/* Nothing names its id any more: the slot is free for the next one. */
+/* All packets that carry the id are acked: it may be used again. */
 static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
 {
     id->msg = NULL;
@@ -176,8 +175,7 @@ static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
 }
 
 /*
- * A cancelled message ends when nothing of it can still be placed: its packets and its ABORT
- * are acked.
+ * End a cancelled message if its packets and its ABORT are acked: no byte can be placed any more.
  */
 static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
 {
@@ -193,6 +191,7 @@ static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
     end_message(e, msg, (enum mrd_wc_status)msg->status);
 }
 
+/* tell: the target gets an ABORT. */
 static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status,
                         bool tell)
 {
@@ -213,10 +212,7 @@ void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_statu
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
     mrd_list_remove(&msg->node);
-    /*
-     * The target is told where it may hold a half message, or wait for this one's place in
-     * the order.
-     */
+    /* The target may have received a part of it, or may wait for its place in the order. */
     cancel_with(e, msg, status, msg->has_id || msg->flow);
 }
 
@@ -331,11 +327,12 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
     msg->state = MRD_MSG_RNR_WAIT;
     msg->rnr_usec = rnr_usec;
     msg->refused_ns = e->clock.now_ns;
-    /* What is left of it in flight may not meet the next attempt: first all of it is acked. */
+    /* Packets of this attempt must not meet the next one: those in flight are acked first. */
     if (!msg->has_id)
         mrd_txq_wait(e, msg);
 }
 
+/* The remote queue pair is gone: nothing from this message on is delivered. */
 static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
 {
     if (!flow->broken || mrd_seq_before(msn, flow->broken_msn))
@@ -343,8 +340,8 @@ static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
     flow->broken = true;
 }
 
-/* Its ABORT found no queue pair: so nothing behind it was delivered. */
-static void abort_refused(struct mrd_msg *msg, unsigned index)
+/* The ABORT of a message found no queue pair. */
+static void apply_abort_refusal(struct mrd_msg *msg, unsigned index)
 {
     while (msg && index--)
         msg = msg->abort_chain;
@@ -366,9 +363,9 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
 
         msg = id ? id->msg : NULL;
     } else if (rec->kind == MRD_SENT_ABORT) {
-        abort_refused(rec->u.small, entry->index);
+        apply_abort_refusal(rec->u.small, entry->index);
     }
-    /* Cancelled meanwhile, or a second refusal. */
+    /* It was cancelled meanwhile, or this is a second refusal. */
     if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED))
         return;
     if (msg->state == MRD_MSG_QUEUED)
@@ -378,15 +375,17 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
     msg->vendor_err = entry->code;
     if (entry->code == MRD_REFUSE_QPN && msg->flow)
         break_flow(msg->flow, msg->msn);
+    /* Flows that we do not use may hold the very records that the target lacks. */
     if (entry->code == MRD_REFUSE_RESOURCES)
-        mrd_tx_flow_close_idle(e, peer,
-                               0); /* what we hold there and do not use may be what is missing */
+        mrd_tx_flow_close_idle(e, peer, 0);
     if (retry && (msg->rnr_left || msg->hinted)) {
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
     mrd_txq_end_wait(e, msg);
-    /* A hard refusal has freed the message's place in the order; giving up has not. */
+    /*
+     * By refusing for good the target gave up the message's place in the order. Otherwise tell it.
+     */
     cancel_with(e, msg, wc_status(entry->code), retry && msg->flow);
 }
 
@@ -396,7 +395,6 @@ static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
            mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->sge, msg->num_sge, 0) == MRD_MR_OK;
 }
 
-/* Messages whose memory was deregistered are given up before their bytes are touched. */
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)
 {
     if (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED)

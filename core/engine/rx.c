@@ -7,6 +7,7 @@
 
 /* ---------------------------------------------------------------------------------------- data */
 
+/* Decide when the ack of a new packet leaves, and in how many copies. */
 static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
                     enum mrd_place_end end, bool had_gap)
 {
@@ -16,10 +17,10 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 
     if (r->since_ack >= m->ack_every || end >= MRD_PLACE_END_LONG)
         r->now = true;
-    /* That no ack follows which would tell the same is worth one more, on another path. */
+    /* Send the completing ack twice, on two paths: no later ack would repeat it. */
     r->twice |= end == MRD_PLACE_END_VERY_LONG;
     if (head->flags & MRD_WIRE_ACK_REQUEST) {
-        /* Nothing follows it: wait for an answer that the ack can ride on. */
+        /* Nothing follows a whole message: the ack waits for an answer that it can ride on. */
         if (end == MRD_PLACE_END_SMALL) {
             r->wait_for_reply = true;
             peer->rx->call_seq = e->calls.seq;
@@ -27,7 +28,9 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         } else {
             r->now = true;
         }
-        /* The end after losses: the sender repeats itself on two paths, and so does the ack. */
+        /*
+         * Losses at the end of a burst: the sender retransmits on two paths, and so does the ack.
+         */
         r->twice |= had_gap && r->cum == r->highest;
     }
     if (due < r->due_ns)
@@ -38,7 +41,7 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         mrd_heap_arm(&e->timers.heap, &peer->timer, r->due_ns);
 }
 
-/* Whoever owes us is probed after a silence. */
+/* A peer that owes us something is probed after a silence, which begins now. */
 static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_rx_half *rx = peer->rx;
@@ -63,8 +66,8 @@ static void count_packet(struct mrd_engine *e, struct mrd_peer *peer, const stru
     mrd_rcv_echo(r, &in->head, ce, mrd_wire_stamp(e->clock.now_ns), e->clock.now_ns);
 }
 
-/* Is the packet new, within what was granted, and whole? Else it is counted. */
-static bool is_acceptable(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
+/* Is the packet new, within what was granted, and undamaged? Else count it; ack a duplicate. */
+static bool check_packet(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
     struct mrd_rcv *r = &peer->rx->rcv;
     enum mrd_rcv_verdict verdict = mrd_rcv_check(r, in->head.psn);
@@ -99,7 +102,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         return;
     if (in->head.flags & MRD_WIRE_ACKBLOCK)
         mrd_rx_ackblock(e, peer, &in->head);
-    if (!is_acceptable(e, peer, in))
+    if (!check_packet(e, peer, in))
         return;
     r = &peer->rx->rcv;
     had_gap = r->cum != r->highest;
@@ -111,10 +114,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         e->stats.rx_drop_resources++;
         return;
     case MRD_PLACE_REFUSED:
-        /*
-         * A refusal is a reliable packet of ours. The PSN counts as received, and is acked when the
-         * refusal was.
-         */
+        /* A refusal is a reliable packet of ours. The PSN is acked only once the refusal was. */
         mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
         mrd_tx_ready(e, peer);
         break;

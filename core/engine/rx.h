@@ -102,7 +102,7 @@ enum mrd_place_verdict {
 /* What a packet completed. */
 enum mrd_place_end {
     MRD_PLACE_END_NONE,
-    MRD_PLACE_END_SMALL, /* whole messages: an answer may be close, which the ack can ride on */
+    MRD_PLACE_END_SMALL, /* whole messages: the ack may ride on an answer */
     MRD_PLACE_END_LONG,  /* a message of several packets: its sender waits for this ack */
     MRD_PLACE_END_VERY_LONG,
 };

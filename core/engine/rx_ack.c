@@ -6,20 +6,20 @@
 #include "core/seq.h"
 
 enum {
-    STALLED_SRTTS = 4,
-    RUN_LOSSES_MAX = 64,
-    DELAY_SRTT_MAX_NS = MRD_WIRE_STAMP_NS << 14, /* a quarter of what 16 bits of a stamp can tell */
+    STALLED_SRTTS = 4,   /* a sample from before an RTO that is longer may span a stall */
+    RUN_LOSSES_MAX = 64, /* packets of bursts lost in a row: this path loses bursts */
+    DELAY_SRTT_MAX_NS = MRD_WIRE_STAMP_NS << 14, /* a quarter of the range of 16 bits of a stamp */
 };
 
 /* --------------------------------------------------------------------------------------- losses */
 
 /*
- * true: it may be a queue's doing. What a path loses before anything got through since its last
- * loss says something of that path: where many are dead, such losses would squeeze the window
- * to nothing.
+ * Declare a packet lost. Returns true if a queue may have dropped it. A path that loses packet
+ * after packet with none acked in between is broken: its losses must not cut the window, else many
+ * dead paths would squeeze it to nothing.
  */
-static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                     enum mrd_loss_cause cause)
+static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                         enum mrd_loss_cause cause)
 {
     struct mrd_tx_half *tx = peer->tx;
     uint32_t out = tx->paths.num_out;
@@ -39,10 +39,7 @@ static bool one_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sen
     e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
-    /*
-     * Bursts that a path loses whole, while single packets get through: segmentation offload
-     * gone wrong.
-     */
+    /* The path loses whole bursts, while single packets get through: segmentation offload fails. */
     if (rec->in_run && rec->tx_count == 1 && ++tx->run.losses >= RUN_LOSSES_MAX) {
         tx->run.losses = 0;
         tx->run.single_until_ns = e->clock.now_ns + MRD_SEC;
@@ -61,7 +58,7 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
     uint32_t n = 0, counted = 0;
 
     while ((rec = mrd_loss_next(&tx->loss, &tx->sent, &tx->paths, e->clock.now_ns, &cause))) {
-        counted += one_lost(e, peer, rec, cause);
+        counted += declare_lost(e, peer, rec, cause);
         n++;
     }
     if (counted)
@@ -74,9 +71,10 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * The first acks after an RTO tell whether it was one: a packet that was sent once, before it, had
- * not been lost, and the window gets back what it had (after F-RTO, RFC 5682). A repeated one tells
- * nothing unless it is known which copy came: the last. A row of timeouts counts as one.
+ * Was the last RTO needed? The first ack after it tells. If it is for a packet that was sent only
+ * once, and before the RTO, nothing was lost: the window gets back what it had (after F-RTO,
+ * RFC 5682). An ack of a retransmitted packet is ambiguous unless its last copy is known to have
+ * come. Several RTOs in a row are judged as one.
  */
 static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bool last_copy)
 {
@@ -88,23 +86,20 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
     tx->probes.timeout_ns = 0;
 }
 
-/*
- * A packet that was declared lost on a path came after all: neither the path nor the window is
- * to blame.
- */
-static void not_lost(struct mrd_peer *peer, uint32_t path)
+/* A packet that was declared lost arrived: take back what the loss did to its path and window. */
+static void undo_loss(struct mrd_peer *peer, uint32_t path)
 {
     mrd_path_found(&peer->tx->paths, path);
     mrd_cc_found(&peer->tx->cc);
 }
 
-/* What an ack of either form says of PSNs. */
+/* What an ack of either form says of PSNs, summed up. */
 struct acked {
     uint32_t packets, bytes;
-    uint32_t repaired; /* packets that a tail probe brought, and not their first copy */
+    uint32_t repaired; /* packets of which only the copy arrived that was sent as a tail probe */
     bool echo;         /* the ack names one transmission: */
     uint32_t echo_psn, echo_stamp;
-    const struct mrd_wire_ack *ack; /* what came twice; NULL: nothing did */
+    const struct mrd_wire_ack *ack; /* names the PSNs that came twice; NULL: none did */
 };
 
 static bool came_twice(const struct acked *sum, uint32_t psn)
@@ -133,7 +128,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->state == MRD_SENT_LOST) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
-        not_lost(peer, rec->path);
+        undo_loss(peer, rec->path);
     }
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
@@ -180,7 +175,10 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
     }
 }
 
-/* The ack is for our space and from whom we speak to: bind. */
+/*
+ * The space that an ack is about. Binds it to the acker's incarnation, if none was known. NULL: the
+ * ack is of another space, or from another life, and was counted.
+ */
 static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
                                     uint32_t dst_inc, uint32_t epoch, uint32_t cum)
 {
@@ -200,8 +198,11 @@ static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
     return tx;
 }
 
-/* Of an ack older than one seen only the PSNs count: they can only be added to. */
-static bool is_newest(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
+/*
+ * Is the ack newer than all before it? Of an older one only the PSNs count, since what is acked
+ * stays acked.
+ */
+static bool check_serial(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
 {
     if (tx->told.valid && !mrd_seq_before(tx->told.serial, serial)) {
         e->stats.rx_drop_stale_ack++;
@@ -213,9 +214,9 @@ static bool is_newest(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t ser
 }
 
 /*
- * RTT from an echoed stamp; 0: none, or it spans a stall of ours, or one of the peer's: a packet
- * that left before our last timeout and took much longer than others waited for a process, not for
- * the network.
+ * The RTT that an echoed stamp tells, in ns; 0: no sample. A sample across our own stall is too
+ * long, and so is one across the peer's: its packet left before our last RTO and took much longer
+ * than others.
  */
 static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
                            uint32_t delay)
@@ -232,7 +233,7 @@ static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, u
     return ns ? ns : 1;
 }
 
-/* What the congestion control wants to know of the paths, and found out. */
+/* Do what the congestion control asks of the paths, and tell it what they found out. */
 static void fulfil_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
     bool unmarked = tx->cc.watch.wish == MRD_CC_WISH_LEARN_UNMARKED;
@@ -273,9 +274,9 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
 }
 
 /*
- * One-way delays of the other paths that packets came by since the last ack. They say only their
- * low half: as much as half of its range away from the echoed one, which no path is where round
- * trips are short.
+ * Samples of the one-way delays of the other paths, from the last packet that came by each. The ack
+ * carries their low 16 bits: they are taken to differ from the echoed delay by less than half of
+ * that range, which holds where round trips are short (DELAY_SRTT_MAX_NS).
  */
 static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
                          const struct mrd_wire_ack *ack)
@@ -298,6 +299,7 @@ static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
     }
 }
 
+/* The sample of RTT and one-way delay of the packet whose stamp the ack echoes. */
 static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
                        struct mrd_cc_ack *a)
 {
@@ -325,6 +327,7 @@ static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struc
     apply_delays(e, tx, ack);
 }
 
+/* The packets and CE marks that the peer counted on each path. */
 static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
                          struct mrd_cc_ack *a)
 {
@@ -344,6 +347,7 @@ static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
     }
 }
 
+/* PSNs that came twice: their retransmissions were spurious. */
 static void apply_duplicates(struct mrd_engine *e, struct mrd_peer *peer,
                              const struct mrd_wire_ack *ack)
 {
@@ -357,10 +361,11 @@ static void apply_duplicates(struct mrd_engine *e, struct mrd_peer *peer,
         if (r->by_order)
             mrd_path_order_spurious(&peer->tx->paths, r->old_path);
         mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
-        not_lost(peer, r->old_path);
+        undo_loss(peer, r->old_path);
     }
 }
 
+/* An ack was dealt with: its peer may send, and its losses are judged once the queue is empty. */
 static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
@@ -371,10 +376,11 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * The peer says which of its own spaces are over. What is half here of such a one will never be
- * whole. (We may have been stopped while it gave us up: nothing else would tell.)
+ * The peer says which of its own spaces are over. If the one that we hold is, its half-received
+ * messages will never be complete. Nothing else tells us if the peer gave us up while we
+ * were stopped.
  */
-static void learn_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
+static void apply_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
                              uint32_t live_epoch)
 {
     if (peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == src_inc &&
@@ -404,9 +410,9 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     if (!tx)
         return;
     e->stats.rx_acks++;
-    learn_live_epoch(e, peer, head->src_inc, ack.live_epoch);
+    apply_live_epoch(e, peer, head->src_inc, ack.live_epoch);
     inflight = tx->sent.inflight_bytes;
-    news = is_newest(e, tx, ack.serial);
+    news = check_serial(e, tx, ack.serial);
     if (news) {
         tx->told.psn_limit = ack.psn_limit;
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
@@ -444,7 +450,7 @@ void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct m
     if (!tx)
         return;
     inflight = tx->sent.inflight_bytes;
-    if (is_newest(e, tx, head->ack_serial)) { /* one rides only if something came since the last */
+    if (check_serial(e, tx, head->ack_serial)) {
         mrd_half_answered(e, peer);
         tx->told.psn_limit = head->ack_psn_limit;
         a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);

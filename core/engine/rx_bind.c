@@ -6,11 +6,11 @@
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
-enum { PENDS_FOR_NEXT = 32 }; /* pending records that only messages next in order take */
+enum { PENDS_FOR_NEXT = 32 }; /* pending records kept for messages that are next in order */
 
 /* ---------------------------------------------------------------------------------------- flows */
 
-/* A peer alone may have max_flows; all together twice as many. */
+/* A peer alone may have max_flows; all peers together have at most twice as many. */
 static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint32_t used = e->flows_rx.pool.used, most = 2 * e->config.max_flows;
@@ -19,10 +19,10 @@ static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
 }
 
 /*
- * Messages make records up to twice max_flows; an ABORT may go beyond, so that what it says is not
- * forgotten. If even that is used up, the next message tells how far its sender is.
+ * A new record. The last third of the pool is for ABORTs: their news is wanted even if messages
+ * find no record. If an ABORT finds none, too, the next message says how far its sender is.
  */
-static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer,
+static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part)
 {
     struct mrd_flow_rx *flow;
@@ -44,8 +44,8 @@ static struct mrd_flow_rx *flow_make(struct mrd_engine *e, struct mrd_peer *peer
 }
 
 /*
- * The sender owes nothing older than (msn, rsn): what never came will not, and receives kept for it
- * are free.
+ * The sender owes nothing older than (msn, rsn). Older messages that never came will not come, and
+ * receives reserved for them go back to their queue.
  */
 static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, uint32_t rsn)
 {
@@ -66,10 +66,6 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
     }
 }
 
-/*
- * The flow of an ordered part, caught up, and the part's numbers in full; NULL: no room for
- * its record.
- */
 struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
                                      uint32_t *msn, uint32_t *rsn)
@@ -77,10 +73,10 @@ struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer
     struct mrd_flow_rx *flow = mrd_rx_find_flow(e, peer, qp, part->src_qpn);
 
     if (!flow)
-        flow = flow_make(e, peer, qp, part);
+        flow = make_flow(e, peer, qp, part);
     if (!flow)
         return NULL;
-    /* Both ends are less than half of 16 bits apart: the window is MRD_MSN_WINDOW. */
+    /* 16 bits are enough: both ends are at most MRD_MSN_WINDOW apart. */
     *msn = flow->msn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->msn - flow->msn_next);
     *rsn = flow->rsn_next + (uint32_t)(int32_t)(int16_t)(uint16_t)(part->rsn - flow->rsn_next);
     catch_up(e, flow, *msn - part->msn_behind, *rsn - part->rsn_behind);
@@ -102,8 +98,9 @@ uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
 }
 
 /*
- * May the message take so many pending records? What is next in order may have any: all that is
- * held back waits for it. For the others some are left over, and each peer has its share.
+ * May the message take so many pending records? The one that is next in order may take any, because
+ * all behind it wait for it. The others leave PENDS_FOR_NEXT of them, and keep to their
+ * peer's share.
  */
 static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
                            bool next)
@@ -113,7 +110,10 @@ static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *pe
     return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->uses.pends + num < free - num;
 }
 
-/* A receive for RSN: with all lower unbound ones, in order, or not at all. */
+/*
+ * Bind a receive to each RSN up to this one, in order, or to none of them: a later message must not
+ * take the only receive that an earlier one needs.
+ */
 static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn, bool next,
                            struct mrd_pend **pend)
 {

@@ -71,14 +71,14 @@ void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_w
     while ((n = mrd_list_pop(&flow->pending))) {
         struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
 
-        if (pend->complete) { /* it is all here, but what comes before it never will be */
+        if (pend->complete) { /* all of it is here, but an earlier message never will be */
             if (pend->wc.status == MRD_WC_SUCCESS)
                 pend->wc.status = status;
             mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
         }
         mrd_rx_release_pend(e, flow->peer, pend);
     }
-    /* Newest first: each goes to the front of its queue. */
+    /* The newest first, because each goes back to the front of its queue. */
     while (!mrd_list_empty(&flow->reserved)) {
         struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
 
@@ -97,7 +97,7 @@ void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_q
 {
     struct mrd_flow_rx *flow = mrd_rx_find_flow(e, peer, qp, part->src_qpn);
 
-    /* A message that was posted since has come, or is about to: the flow goes on. */
+    /* An MSN beyond the CLOSE's: the sender posted again, and the flow goes on. */
     if (flow && (uint16_t)flow->msn_next == part->msn && mrd_flow_rx_idle(flow))
         mrd_rx_free_flow(e, flow, MRD_WC_SUCCESS);
 }

@@ -7,8 +7,9 @@
 #include "core/sge.h"
 
 enum {
-    RESOURCES_RETRY_USEC = 100,  /* the first; the sender doubles it */
-    VERY_LONG_BYTES = 256 << 10, /* from here on an ack more at the end costs nothing to speak of */
+    RESOURCES_RETRY_USEC = 100, /* the delay before a retry; the sender doubles it each time */
+    VERY_LONG_BYTES =
+        256 << 10, /* a second ack at the end of such a message costs next to nothing */
 };
 
 /* ------------------------------------------------------------------------------- whole messages */
@@ -34,7 +35,7 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
 
 /* ------------------------------------------------------------------------------------- segments */
 
-/* The first packet of a message; *slot is its record if it was bound. */
+/* The first packet of a message came. *slot: its record; NULL: it was refused, or came before. */
 static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_part *part, struct mrd_slot **slot)
 {
@@ -44,7 +45,7 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     bool old = false;
     uint8_t code;
 
-    if (*slot) /* its sender began another message in its place: it gave this one up */
+    if (*slot) /* the sender uses the slot for another message: it gave this one up */
         mrd_rx_fail_slot(e, peer, *slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     *slot = NULL;
     if (mrd_pool_share(slots->pool, slots->num_open))
@@ -74,7 +75,7 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     return MRD_RX_TAKEN;
 }
 
-/* Keys are looked up again for each packet: the memory may have been deregistered meanwhile. */
+/* Keys are looked up for each packet, because the memory may be deregistered at any time. */
 static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot *slot)
 {
     if (slot->op == MRD_OP_SEND)
@@ -151,13 +152,13 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
         return;
     if (slot)
         mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
-    /* Also an id never seen: its late packets must not start it. */
+    /* Also where nothing came of it: a late packet must not begin the message. */
     mrd_slots_shut(&peer->rx->slots, part->id);
 }
 
 /*
- * MRD_RX_TAKEN; QPN: an ordered message that its sender gave up, and nobody to tell, so nothing
- * behind it is delivered. An ABORT may be executed twice.
+ * Returns MRD_RX_TAKEN, or MRD_REFUSE_QPN for an ordered message to a queue pair that is gone: its
+ * sender then knows that nothing behind it is delivered. To execute an ABORT twice does no harm.
  */
 static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part)
@@ -197,7 +198,7 @@ static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
     struct mrd_sent *rec;
 
     if (!tx || tx->contact.epoch != part->epoch)
-        return; /* of a space that is over, and its work with it */
+        return; /* it is about a space that is over, as is its work */
     rec = mrd_sent_get(&tx->sent, part->psn);
     for (unsigned i = 0; rec && i < part->num_entries; i++) {
         struct mrd_wire_refusal_entry entry;
@@ -253,7 +254,7 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     count_refusal(e, code);
 }
 
-/* The next receives of the queue pair hold a message of this length, each of the next `num`. */
+/* Does each of the next `num` receives of the queue pair hold a message of this length? */
 static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uint32_t num,
                          uint32_t length)
 {
@@ -273,8 +274,8 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
 }
 
 /*
- * Will the part be taken for sure? `index`: so many before it may take receives, too. Ordered ones
- * are not looked into.
+ * Will the part be taken for sure? `index` parts before it may take receives, too. An ordered one
+ * counts as doubtful.
  */
 static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                      uint32_t index)
@@ -309,7 +310,7 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
            has_receives(e, qp, index + 1, part->op == MRD_OP_SEND ? part->total : 0);
 }
 
-/* All parts, into in->part. false: malformed. */
+/* Decode all parts into in->part, unless that was done. false: malformed. */
 static bool get_parts(struct mrd_rx_in *in)
 {
     uint32_t at = in->head.parts_at;
@@ -325,7 +326,7 @@ static bool get_parts(struct mrd_rx_in *in)
     return true;
 }
 
-/* Lengths add up; a segment travels alone, and ABORTs among themselves. */
+/* Do the lengths add up? Is a segment alone in its packet, and is an ABORT among ABORTs only? */
 static bool is_well_formed(const struct mrd_rx_in *in)
 {
     uint32_t bytes = 0, segments = 0, aborts = 0;
@@ -341,7 +342,7 @@ static bool is_well_formed(const struct mrd_rx_in *in)
            (!aborts || aborts == in->num_parts);
 }
 
-/* If no refusal can be kept, none may be needed: only then is anything done. */
+/* Can a refusal be kept, or is none needed? Else the packet is dropped before anything is done. */
 static bool has_room(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
     if (mrd_pool_share(&e->refusals, peer->uses.refusals))
@@ -398,10 +399,7 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
         struct mrd_node *f, *next;
 
-        /*
-         * EMPTY: what still comes of the message begins it anew and is refused, so that its
-         * sender learns.
-         */
+        /* EMPTY: a later packet begins the message again and is refused, which tells its sender. */
         for (f = peer->rx ? peer->rx->slots.open.next : NULL; f && f != &peer->rx->slots.open;
              f = next) {
             struct mrd_slot *slot = mrd_container_of(f, struct mrd_slot, node);

@@ -39,9 +39,9 @@ static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire
 }
 
 /*
- * Only the first header is known: the plan assumes that the others follow it, PSN by PSN, in one
- * message. Each predicted PSN must be new and all that came of the message must lie where its PSN
- * says, else bytes that were received already, under another PSN, would be overwritten.
+ * Only the first header is known. The plan assumes that the next PSNs follow it, with the next
+ * offsets of the same message. It is made only if these PSNs are new, and if all that came of the
+ * message lies where its PSN says: else bytes that came under other PSNs would be overwritten.
  */
 unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len,
                             unsigned segments, unsigned segment_len, unsigned total_len,
@@ -57,7 +57,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     e->plan.num = 0;
     if (head_len > total_len)
         head_len = total_len;
-    /* The datagram is longer than what was peeked: only the header must be whole. */
+    /* Only the header must be whole: the datagram may be longer than what was peeked. */
     if (head_len < MRD_WIRE_BASE_BYTES || mrd_wire_get(data, head_len, &head) != MRD_WIRE_OK ||
         !get_segment(data, &head, &part) || head.head_len > sizeof(e->plan.head_bytes) ||
         segment_len <= head.head_len ||
@@ -80,7 +80,7 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
             break;
         if (mrd_rx_place_iov(e, slot, offset, take, &plan->iov[n]) != 1 ||
             (char *)plan->iov[n].iov_base != (char *)plan->iov[0].iov_base + n * len)
-            break; /* it crosses pieces of a scatter list: stage it */
+            break; /* it crosses entries of a scatter list, and is staged */
         plan->first[n] = (uint16_t)n;
     }
     plan->first[n] = (uint16_t)n;
@@ -95,7 +95,10 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     return n;
 }
 
-/* Is it the segment that was predicted there? The first one's header was decoded for the plan. */
+/*
+ * Is the packet the segment that was predicted at its place? It is decoded for that, except for the
+ * first one, whose header was decoded for the plan.
+ */
 static bool as_planned(const struct mrd_plan *plan, struct mrd_rx_in *in)
 {
     const struct mrd_rx_packet *packet = in->packet;

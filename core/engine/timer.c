@@ -11,9 +11,10 @@
 #include "core/engine/rx.h"
 #include "core/engine/tx.h"
 
-#define STARVED_RETRY_NS (100 * MRD_USEC)
-#define GRANT_ASK_NS     (10 * MRD_MSEC)
+#define STARVED_RETRY_NS (100 * MRD_USEC) /* a pool was empty: look again */
+#define GRANT_ASK_NS     (10 * MRD_MSEC)  /* nothing was granted: ask again */
 
+/* When the next tail probe or RTO is due. */
 static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     if (!mrd_sent_oldest(&tx->sent))
@@ -23,13 +24,14 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx
                             e->config.mover.rto_floor_ns);
 }
 
+/* Does the next packet wait for its time, because the window is below one packet? */
 static bool paced(const struct mrd_tx_half *tx)
 {
     return tx->cc.cwnd_bytes < tx->cc.config.packet_bytes &&
            (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
 }
 
-/* Work, but nothing in flight whose ack would wake it: a pool was empty. */
+/* Is there something to send, but nothing in flight whose ack would wake us? */
 static bool starved(const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
@@ -40,12 +42,13 @@ static bool starved(const struct mrd_peer *peer)
             tx->closes.next != &tx->closes || tx->probes.silence_due);
 }
 
-/* The peer's buffer has no place for us now. Its ack to an empty packet tells when it has. */
+/* Is the peer's buffer full? Its ack to an empty packet tells when it has room for us. */
 static bool without_grant(const struct mrd_peer *peer)
 {
     return starved(peer) && (int32_t)(peer->tx->told.psn_limit - peer->tx->sent.una) < 2;
 }
 
+/* Compute the peer's next deadline as of now_ns, and arm its timer. */
 static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 {
     uint64_t at = MRD_NEVER;
@@ -90,19 +93,17 @@ static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *p
     return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
 }
 
-/* Silent for the timeout although it was asked often enough since we ourselves last slept. */
+/* Was the peer silent for the whole timeout, and asked often enough since our own last stall? */
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    /*
-     * Negative where a stall is counted from before the last asking: a post sends without looking
-     * for one.
-     */
+    /* Negative if a stall began before the last question: a post sends without looking for one. */
     int64_t silent_ns = (int64_t)(mrd_clock_present_ns(&e->clock) - tx->probes.patience_ns);
 
     return tx->probes.unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)patience_ns(e, peer);
 }
 
+/* A tail probe or an RTO is due. */
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -114,8 +115,8 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     }
     tx->loss.probes++;
     tx->probes.unanswered++;
-    tx->loss.last_send_ns =
-        e->clock.now_ns; /* also when nothing could be sent: the next probe is one interval away */
+    /* Also if nothing can be sent: the next probe is one interval away. */
+    tx->loss.last_send_ns = e->clock.now_ns;
     if (mrd_loss_timed_out(&tx->loss)) {
         tx->probes.last_timeout_ns = e->clock.now_ns;
         if (!tx->probes.timeout_ns) {
@@ -123,7 +124,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
             tx->probes.timeout_cwnd = tx->cc.cwnd_bytes;
         }
         tx->cc.ops->timeout(&tx->cc, e->clock.now_ns);
-        /* On two paths: where most are dead, one try in an RTO finds none for long. */
+        /* On two paths: where most are dead, one try an RTO would take long to find a good one. */
         tx->probes.due = 2;
     } else {
         tx->probes.due = full ? 2 : 1;
@@ -132,13 +133,13 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * The peer owes us and is silent. What is in flight to it has timers of its own; else an empty
- * packet asks.
+ * The peer owes us something and is silent: ask it by an empty packet, unless packets in flight
+ * will have it probed anyway.
  */
 static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
-    struct mrd_rx_half *rx = peer->rx; /* may have expired only now */
+    struct mrd_rx_half *rx = peer->rx; /* NULL if mrd_half_open_tx() found it expired */
     uint64_t least = 8 * tx->loss.srtt_ns;
 
     if (!rx)
@@ -153,17 +154,18 @@ static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
         rx->silence_ns = MRD_SILENCE_MAX_NS;
     rx->probe_at_ns = e->clock.now_ns + rx->silence_ns;
     tx->probes.silence_due = !mrd_sent_oldest(&tx->sent);
-    /* The silence may be for want of our last ack, which died on its way. */
+    /* The peer may be waiting for an ack of ours that was lost: repeat it. */
     rx->rcv.now = rx->rcv.twice = true;
     mrd_tx_ready(e, peer);
 }
 
+/* The peer's timer fired: do what is due. */
 static void fire(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (peer->rx && peer->rx->rcv.due_ns <= e->clock.now_ns)
         mrd_tx_ready(e, peer);
-    if (e->clock.empty_ns <
-        e->clock.looked_ns) { /* packets wait unread: nobody is judged before they are */
+    /* Packets wait unread: nobody is judged before they are read. */
+    if (e->clock.empty_ns < e->clock.looked_ns) {
         rearm(e, peer, e->clock.now_ns);
         return;
     }
@@ -180,10 +182,7 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
         mrd_txq_retry(e, peer);
-    /*
-     * Messages wait for receives, and nothing is sent meanwhile: is the peer there, and does it
-     * remember us?
-     */
+    /* Nothing is sent while messages wait for receives: is the peer there, and does it know us? */
     if (peer->tx && peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs &&
         e->clock.now_ns - peer->tx->active_ns >= MRD_WAITING_NS) {
         peer->tx->active_ns = e->clock.now_ns;

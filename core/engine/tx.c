@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What goes next to a peer: control, what was lost, probes, acks, new data; and whose turn it is.
- */
+/* Whose turn it is, and what goes to that peer next. */
 #include "core/engine/tx.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
@@ -18,8 +16,6 @@ static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
     return r->now || e->clock.now_ns >= r->due_ns ||
            (r->wait_for_reply && peer->rx->call_seq != e->calls.seq);
 }
-
-/* -------------------------------------------------------------------------------------- windows */
 
 /* -------------------------------------------------------------------------------------- control */
 
@@ -63,7 +59,7 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     return true;
 }
 
-/* To those that were refused for want of a receive, where there are some now. */
+/* Tell the peer of a queue pair that refused it for want of a receive, and has some now. */
 static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_sent *rec;
@@ -87,7 +83,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     return false;
 }
 
-/* Flows that were idle for long, or whose queue pair is gone: the target need not keep them. */
+/* Close a flow that was idle for long, or whose queue pair is gone: the target may forget it. */
 static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -106,18 +102,18 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 
 /* ------------------------------------------------------------------------------- retransmission */
 
-/* Nothing new is to be sent, and the window would allow it: repetitions may be generous. */
+/* No new data waits, and the window is wide: a second copy of a retransmission costs nothing. */
 static bool at_tail(const struct mrd_tx_half *tx)
 {
     return mrd_list_empty(&tx->txqs) && mrd_tx_full_window(tx);
 }
 
 /*
- * Once more, on another path; with a second copy on a third one, which follows when there is room
- * for it.
+ * Retransmit a packet on another path. `twice`: a second copy follows on a third path, when the
+ * caller has room for it.
  */
-static void again(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
-                  struct mrd_tx_out *o)
+static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
+                   struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
     uint16_t old = rec->path;
@@ -150,7 +146,7 @@ static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx
 }
 
 /*
- * Refusals and ABORTs do not wait for the window: what keeps it shut may be a packet that waits
+ * Control packets do not wait for the window: the packet that keeps it shut may be waiting
  * for them.
  */
 static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
@@ -159,7 +155,7 @@ static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, stru
 
     if (!s->lost_control.num)
         return false;
-    again(e, peer, mrd_sent_get(s, s->lost_control.head), false, o);
+    resend(e, peer, mrd_sent_get(s, s->lost_control.head), false, o);
     return true;
 }
 
@@ -175,16 +171,16 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         return false;
     tx->limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
-    again(e, peer, rec, at_tail(tx), o);
+    resend(e, peer, rec, at_tail(tx), o);
     tx->sent_ns = e->clock.now_ns;
     return true;
 }
 
 /*
- * After tail probes and a timeout without an answer the path of the last try is suspected: else
- * those that were the fastest while they worked would be tried in turn for ever.
+ * Tail probes and an RTO went unanswered: the path of the last try counts as failed. Else the spray
+ * policy would return to it for ever, if it was among the fastest while it worked.
  */
-static void path_timed_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
+static void time_path_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
 {
     mrd_path_lost(&tx->paths, rec->path,
                   mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
@@ -203,9 +199,9 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
- * Send the packet again that was not sent for longest, in flight or lost, to hear of the tail;
- * probes are beyond the window. Not the lowest PSN: its ack may wait for a refusal of ours further
- * on, and the other way round at the peer.
+ * A tail probe: retransmit the packet that was last sent the longest ago, in flight or lost, beyond
+ * the window. Not the lowest PSN: its ack may wait for a later refusal of ours, whose ack waits for
+ * a refusal of the peer's.
  */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
@@ -219,17 +215,17 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     if (rec) {
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
         if (rec->state == MRD_SENT_INFLIGHT && mrd_loss_timed_out(&tx->loss))
-            path_timed_out(e, tx, rec);
+            time_path_out(e, tx, rec);
         count_probe(e, peer);
         rec->deliberate = true;
-        again(e, peer, rec, tx->probes.due > 1, o);
-        tx->probes.patience_ns = patience_ns; /* asking again does not begin the silence anew */
+        resend(e, peer, rec, tx->probes.due > 1, o);
+        tx->probes.patience_ns = patience_ns; /* the peer's silence began before this probe */
     }
     tx->probes.due = 0;
     return rec != NULL;
 }
 
-/* The peer owes us something and is silent: an empty packet that it must ack. */
+/* The peer is silent: send an empty packet, which it must ack. */
 static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -253,8 +249,8 @@ static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
 }
 
 /*
- * Nothing follows now: an ack is wanted, unless the window is what stops us and one is on its
- * way already.
+ * Nothing follows now: must the last packet ask for an ack? Not if the window is what stops us and
+ * a packet in flight asked already.
  */
 static bool must_ask(const struct mrd_tx_half *tx)
 {
@@ -262,6 +258,7 @@ static bool must_ask(const struct mrd_tx_half *tx)
            tx->sent.inflight.num == 1;
 }
 
+/* Is there nothing to be sent but, perhaps, an ack? */
 static bool nothing_left(const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
@@ -273,8 +270,8 @@ static bool nothing_left(const struct mrd_peer *peer)
 }
 
 /*
- * Before data, or a caller that has little room would never get to it while there is data, and the
- * peer would take its packets for lost. But not if it may ride on what follows.
+ * Must an owed ack leave before data? Yes, or a caller with little room would never get to it while
+ * there is data, and the peer would retransmit. But not if it may ride on a packet that follows.
  */
 static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
 {
@@ -290,14 +287,15 @@ static bool ack_goes_first(struct mrd_engine *e, const struct mrd_peer *peer)
 }
 
 /*
- * Until the peer's life is known (`hello`), nothing goes that it may execute. Returns true if
- * more waits.
+ * Send what the peer is owed, then new data. Until its life is known (`hello`), only packets that
+ * carry nothing. Returns true if it needs another turn.
  */
 static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     bool more = false, waits = false;
 
-    if (!mrd_list_empty(&peer->readies)) /* one that idled for long the peer may have forgotten */
+    if (!mrd_list_empty(
+            &peer->readies)) /* of a half that idled for long the peer may know nothing */
         mrd_half_open_tx(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
         mrd_tx_put_ack(e, peer, o);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Records into packets: headers, parts, payloads, acks; and what answers strangers without
- * a record.
- */
+/* Builds packets: of records, of acks, and of answers that need no record. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +7,7 @@
 #include "core/engine/tx.h"
 #include "core/sge.h"
 
-enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is good and not the last ack's */
+enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is GOOD and not the last ack's */
 
 void mrd_tx_seal(struct mrd_tx_out *o)
 {
@@ -26,7 +23,7 @@ void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o)
     tx->request.psn = o->open_psn;
 }
 
-/* PSNs below this one are granted to the peer. */
+/* The peer may send PSNs below the one returned. */
 static uint32_t grant(struct mrd_engine *e, struct mrd_peer *peer)
 {
     return peer->rx->rcv.cum +
@@ -48,10 +45,10 @@ static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_
 /* ---------------------------------------------------------------------------------------- acks */
 
 /*
- * A random usable path: a fixed one that turns into a blackhole would kill everything. Not the last
- * ack's, so that two copies of one take two paths.
+ * A random GOOD path: on a fixed one that turns into a blackhole all acks would be lost. Not the
+ * last ack's, so that two copies of an ack take two paths.
  */
-static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
+static uint16_t pick_ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
     uint32_t num = tx ? tx->paths.num : e->config.paths, i = 0, ev = 0;
@@ -66,7 +63,7 @@ static uint16_t ack_path(struct mrd_engine *e, struct mrd_peer *peer)
     return (uint16_t)ev;
 }
 
-/* What any packet may have in all: an ack of many paths would outgrow a small MTU. */
+/* Bytes that any packet may have: an ack of many paths would outgrow a small MTU. */
 static uint32_t packet_room(const struct mrd_engine *e)
 {
     return e->config.mover.payload_bytes + MRD_HEAD_PEEK_BYTES;
@@ -87,7 +84,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 
     mrd_rcv_build(r, &ack, grant(e, peer), packet_room(e), e->clock.now_ns);
     r->twice = false;
-    r->now = copies < wanted; /* no room for all: more follow */
+    r->now = copies < wanted; /* the caller has no room for all: the rest follows */
     if (e->lives.closing)
         ack.live_epoch = UINT32_MAX;
     else
@@ -99,7 +96,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
         uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(p->head, &head), &ack);
 
         mrd_wire_seal(p->head, end);
-        p->path = ack_path(e, peer);
+        p->path = pick_ack_path(e, peer);
         p->head_len = (uint16_t)(end - p->head);
         p->len = p->head_len;
         e->stats.tx_acks++;
@@ -137,8 +134,8 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
 }
 
 /*
- * Numbers of ordered mode, and the oldest message still owed: all older ones are over, also those
- * that never came.
+ * MSN and RSN of an ordered message, and how far behind them the oldest one is that is still owed:
+ * the target waits for none that is older.
  */
 static void put_numbers(const struct mrd_msg *msg, struct mrd_wire_part *part)
 {
@@ -166,7 +163,9 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
     uint32_t bytes = 0, index = 0;
     uint8_t *payload;
 
-    /* First what the header will take, then parts and payloads side by side. */
+    /*
+     * How long the header will be is known first: then parts and payloads are written side by side.
+     */
     for (msg = rec->u.small; msg; msg = next) {
         next = msg->chain;
         (void)mrd_msg_check_memory(e, msg);
@@ -205,7 +204,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     struct mrd_msg *msg = id->msg;
     struct mrd_wire_part part;
 
-    /* Completed, cancelled or refused: an empty packet, which only carries the PSN. */
+    /* Its message has ended or was refused: the packet is empty, and only carries the PSN. */
     if (!msg || !mrd_msg_check_memory(e, msg))
         return at;
     mrd_msg_part(msg, rec->offset, rec->len, &part);
@@ -213,7 +212,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     at = mrd_wire_put_part(at, &part);
     if (!msg->is_inline)
         p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
-    if (p->num_iov != 1) { /* one hash over several pieces: staging is simpler and they are rare */
+    if (p->num_iov != 1) { /* rare; staged, so that the payload check runs over one piece */
         mrd_msg_copy(msg, rec->offset, rec->len, at);
         p->num_iov = 0;
         *check = mrd_wire_payload_check(at, rec->len);
@@ -318,7 +317,8 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     p->flags =
         (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0));
     if (p->len > tx->payload_bytes + MRD_HEAD_PEEK_BYTES)
-        p->flags |= MRD_TX_FRAGMENT; /* cut before the path's MTU shrank: a PSN keeps its size */
+        p->flags |=
+            MRD_TX_FRAGMENT; /* cut before the MTU shrank: a retransmission keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
     if (++tx->request.packets * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
@@ -338,12 +338,12 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
         mrd_path_forgot(&tx->paths, index);
         return;
     }
-    if (rec->state == MRD_SENT_INFLIGHT) /* a probe: the earlier copy is no longer followed */
+    if (rec->state == MRD_SENT_INFLIGHT) /* a probe: from now on only this copy is followed */
         mrd_path_forgot(&tx->paths, rec->path);
     mrd_sent_transmit(&tx->sent, rec, &tx->paths, (uint16_t)index, pseq, e->clock.now_ns);
 }
 
-/* ------------------------------------------------------------------------------------ strangers */
+/* ------------------------------------------------------------------------------------ answers */
 
 void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ordered mode at the sender: the records of flows, which are closed when they were idle for long.
- */
+/* Ordered mode at the sender: the records of flows. Those that were idle for long are closed. */
 #include "core/engine/message.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* May it go now, and by which path: windows, rooms, grants, bursts. */
+/* May a packet go now, and by which path: windows, PSN room, grants, bursts. */
 #include "core/engine/tx.h"
 
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
@@ -55,10 +55,6 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     return false;
 }
 
-/*
- * A long message goes in bursts that a mover can hand down at once: with less room than that, and
- * acks on their way, it waits for more. (The same trade as TCP's deferral of segmentation offload.)
- */
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                             const struct mrd_msg *msg)
 {
@@ -75,16 +71,12 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
     return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
 }
 
-/*
- * Within a post, a packet that is not full waits for company while others are in flight (RFC 896).
- */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&
            tx->sent.inflight.num && tx->queued_bytes < tx->payload_bytes;
 }
 
-/* Data fills half of what the peer granted. Control packets are small, and need no grant. */
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx)
 {
     uint32_t una = tx->sent.una;

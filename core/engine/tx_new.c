@@ -3,8 +3,9 @@
 #include "core/engine/message.h"
 #include "core/engine/tx.h"
 
-enum { MISSES_MAX = 64 }; /* queues that are asked in vain for a message that fits into a packet */
+enum { MISSES_MAX = 64 }; /* queues without a message that fits, after which a packet is closed */
 
+/* Ordered: is the message within MRD_MSN_WINDOW of the oldest one that is not complete? */
 static bool flow_open(const struct mrd_msg *msg)
 {
     const struct mrd_node *oldest;
@@ -22,13 +23,14 @@ static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
     return !msg->multi || msg->has_id || mrd_ids_available(&tx->ids);
 }
 
-/* What one packet of whole messages may hold, parts and payloads. */
+/* Bytes of parts and payloads that a packet of whole messages may hold. */
 static uint32_t small_room(const struct mrd_tx_half *tx)
 {
     return tx->payload_bytes + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
 }
 
-static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
+/* The queue's next message, without those whose memory is gone. NULL: there is none. */
+static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
 {
     const struct mrd_tx_half *tx = q->peer->tx;
     struct mrd_msg *msg;
@@ -45,6 +47,7 @@ static struct mrd_msg *txq_head(struct mrd_engine *e, struct mrd_txq *q)
     return NULL;
 }
 
+/* The record carries the next segment of a long message. */
 static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg *msg,
                         struct mrd_sent *rec)
 {
@@ -66,7 +69,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         mrd_txq_dequeue(e, msg);
 }
 
-/* Whole messages of this and the following queues, as many as fit. */
+/* The record carries whole messages of the first queue and of those behind it, as many as fit. */
 static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -82,7 +85,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
         struct mrd_msg *msg;
 
         next = n->next;
-        while (num < MRD_PARTS_MAX && (msg = txq_head(e, q))) {
+        while (num < MRD_PARTS_MAX && (msg = next_of_queue(e, q))) {
             uint32_t bytes = mrd_tx_part_bytes(msg) + msg->length;
 
             if (msg->multi || bytes > room || !flow_open(msg)) {
@@ -105,8 +108,8 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 }
 
 /*
- * Queues found empty are dropped; those that cannot send now go behind the others, so that they are
- * not looked at again.
+ * The message whose turn it is; NULL: none can be sent. Empty queues are dropped. Those that cannot
+ * send now go to the end, and a second look at the first of these ends the search.
  */
 static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
 {
@@ -115,7 +118,7 @@ static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx
 
     while ((n = mrd_list_first(&tx->txqs)) && n != blocked) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, peer_node);
-        struct mrd_msg *msg = txq_head(e, q);
+        struct mrd_msg *msg = next_of_queue(e, q);
 
         if (!msg) {
             mrd_txq_rest(e, q);
@@ -131,8 +134,8 @@ static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx
 }
 
 /*
- * Queue pairs take turns, a quantum each: a run of one message's packets is what batching and
- * straight receive need.
+ * Queues take turns, a quantum each: batching and straight receive need several packets of one
+ * message in a row.
  */
 static void rotate(struct mrd_tx_half *tx)
 {
@@ -145,10 +148,9 @@ static void rotate(struct mrd_tx_half *tx)
 }
 
 /*
- * Packets in a row on one path: what the mover likes to batch, but of a long message no more than a
- * share of the base RTT carries at the measured rate, so that a slow fabric is sprayed finely; and
- * only one on a path that is not good. Short messages are few or share packets: their runs end
- * by time.
+ * Packets to be sent in a row on a path: as many as the mover can batch. Of a long message no more
+ * than quantum_rtts base RTTs carry at the measured rate, so that a slow fabric is sprayed finely;
+ * and only one on a path that is not GOOD. Runs of short messages end by time: choose_path().
  */
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)
@@ -169,8 +171,9 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
 }
 
 /*
- * Short messages go on with the run where it left off, unless the path fell out of favour or the
- * choice is a base RTT old. A burst of segments begins anew: split over two paths it would be two.
+ * Short messages continue the run on its path, unless the path is no longer GOOD or was chosen a
+ * base RTT ago. The segments of each call begin a run: one that went on with the last call's would
+ * split their burst over two paths.
  */
 static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
 {
@@ -198,8 +201,7 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
         !mrd_tx_is_granted(tx) || mrd_tx_waits_for_burst(e, tx, msg))
         return false;
     if (!tx->run.path_probed && mrd_tx_probe_path(e, peer, o)) {
-        tx->run.path_probed =
-            true; /* data next: a window below a packet has room for one of them */
+        tx->run.path_probed = true; /* data is next: a window below a packet lets out only one */
         return true;
     }
     rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);

@@ -15,20 +15,18 @@
 #include "core/seq.h"
 
 enum {
-    /* Of a message in queued_bytes: at least. The sum is an estimate from below. */
+    /* What a message adds to queued_bytes beyond its payload: the least header of a part. */
     QUEUED_OVERHEAD_BYTES = MRD_WIRE_PART_BYTES_MIN,
-    FOLLOWERS = 2,    /* let go by each message that found a receive */
-    COMMON_TRIES = 4, /* at a time, of those without a queue of their own */
+    FOLLOWERS = 2,    /* messages tried after one has found a receive */
+    COMMON_TRIES = 4, /* messages of the common queue tried at a time */
 };
 
-/*
- * Attempts are due at multiples of this part of their delay, so that one timer serves many queues.
- */
+/* Attempts are due at multiples of delay / RNR_GRID, so that one timer serves many queues. */
 #define RNR_GRID 8
 
 /* --------------------------------------------------------------------------------------- queues */
 
-/* Of messages of many queue pairs, which take turns. */
+/* The queue of those without one: messages of many queue pairs take turns there. */
 static bool is_common(const struct mrd_txq *q)
 {
     return q == &q->peer->tx->rnr.common;
@@ -59,8 +57,8 @@ struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32
     if (!q)
         return NULL;
     mrd_txq_init(q, peer, qpn, remote_qpn);
-    mrd_list_append(&peer->tx->txqs,
-                    &q->peer_node); /* also while empty: the next turn drops it then */
+    /* Also while it is empty: the next turn drops it then. */
+    mrd_list_append(&peer->tx->txqs, &q->peer_node);
     mrd_hash_add(&e->txqs.by_key, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
     return q;
 }
@@ -70,7 +68,7 @@ struct mrd_msg *mrd_txq_first(struct mrd_txq *q)
     struct mrd_node *n = mrd_list_first(&q->msgs);
     struct mrd_msg *msg = n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
 
-    /* What has begun goes on: it may own the very receive that the others wait for. */
+    /* A message that was sent in part goes on: it may own the receive that the others wait for. */
     if (msg && msg->next_offset)
         return msg;
     n = mrd_list_first(&q->retries);
@@ -102,7 +100,9 @@ static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
     return !first->next_offset && mrd_seq_before(msg->post_seq, first->post_seq);
 }
 
-/* In the order of posting, but behind what has begun; mostly it belongs at the end. */
+/*
+ * Insert in the order of posting, behind a message that was sent in part; mostly that is the end.
+ */
 static void insert(struct mrd_node *list, struct mrd_msg *msg)
 {
     struct mrd_node *at = list->prev;
@@ -119,6 +119,7 @@ static void insert(struct mrd_node *list, struct mrd_msg *msg)
     mrd_list_insert_before(at->next, &msg->node);
 }
 
+/* The message is to be sent; `list`: msgs or retries. */
 static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list,
                   struct mrd_msg *msg)
 {
@@ -143,6 +144,7 @@ void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 
 /* ------------------------------------------------------------------------ for want of a receive */
 
+/* The message waits for a receive. */
 static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 {
     msg->next_offset = msg->acked_bytes = 0;
@@ -181,6 +183,7 @@ void mrd_txq_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *ms
     mrd_tx_ready(e, q->peer);
 }
 
+/* A message that waits is to be sent: see release(). */
 static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg,
                         uint8_t doublings, bool hinted)
 {
@@ -194,24 +197,24 @@ static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
 }
 
 /*
- * Receives were announced after it was refused, or so shortly before that the refusal may have
- * been overtaken.
+ * Did a READY come after the message was refused? Or at most an RTT before: then it may have
+ * overtaken the refusal. A READY is used once.
  */
-static bool is_ready(const struct mrd_msg *msg)
+static bool take_ready(const struct mrd_msg *msg)
 {
     struct mrd_tx_half *tx = msg->peer->tx;
 
     if (!tx->rnr.ready_ns || tx->rnr.ready_qpn != msg->dst_qpn ||
         tx->rnr.ready_ns + tx->loss.srtt_ns < msg->refused_ns)
         return false;
-    tx->rnr.ready_ns = 0; /* once */
+    tx->rnr.ready_ns = 0;
     return true;
 }
 
 /*
- * The oldest of those that wait go to be sent, to that queue pair only if one is named. Refused
- * again, they wait for their delay doubled so often. `hinted`: there may be receives; that they
- * were used up already is no attempt that failed.
+ * Send the `num` oldest messages that wait; only those to `remote_qpn`, if it is not 0. If they are
+ * refused again, their delay is doubled `doublings` times. `hinted`: the target announced receives;
+ * if others took them meanwhile, the attempt does not count as a retry.
  */
 static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn, uint32_t num,
                     uint8_t doublings, bool hinted)
@@ -229,10 +232,7 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
     }
 }
 
-/*
- * Those that wait, but for no receive: for room at the target. They do not stand in line with
- * the others.
- */
+/* Send the messages that wait for room at the target: they need no receive, and pass the others. */
 static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doublings)
 {
     struct mrd_node *n, *next;
@@ -246,8 +246,8 @@ static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doub
     }
 }
 
-/* Does it still wait for anything? Else it is as any other queue. */
-static bool still_waits(struct mrd_engine *e, struct mrd_txq *q)
+/* End the waiting of a queue on which no message waits any more. Returns true if some still do. */
+static bool check_waiting(struct mrd_engine *e, struct mrd_txq *q)
 {
     if (!mrd_list_empty(&q->waiting))
         return true;
@@ -270,9 +270,9 @@ void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
         arm(e, q);
     }
     wait_on(q, msg);
-    if (is_ready(msg)) {
+    if (take_ready(msg)) {
         release_one(e, q, msg, 0, true);
-        still_waits(e, q);
+        check_waiting(e, q);
     }
 }
 
@@ -295,7 +295,7 @@ void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
             q->rnr_doublings++;
         release_writes(e, q, q->rnr_doublings);
         release(e, q, 0, is_common(q) ? COMMON_TRIES : 1, q->rnr_doublings, false);
-        if (still_waits(e, q))
+        if (check_waiting(e, q))
             arm(e, q);
     }
 }
@@ -314,7 +314,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         if (q->remote_qpn != remote_qpn && !is_common(q))
             continue;
         release(e, q, remote_qpn, receives, 0, true);
-        if (!still_waits(e, q))
+        if (!check_waiting(e, q))
             continue;
         q->rnr_doublings = 0;
         arm(e, q);
@@ -334,7 +334,7 @@ void mrd_txq_end_wait(struct mrd_engine *e, const struct mrd_msg *msg)
             other->rnr_left = 0;
     }
     release(e, q, 0, UINT32_MAX, 0, false);
-    still_waits(e, q);
+    check_waiting(e, q);
 }
 
 void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
@@ -347,7 +347,7 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
     release(e, q, 0, FOLLOWERS, 0, true);
-    if (!still_waits(e, q))
+    if (!check_waiting(e, q))
         return;
     q->rnr_doublings = 0;
     arm(e, q);
