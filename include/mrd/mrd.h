@@ -2,27 +2,35 @@
 /*
  * mrd: multipath reliable datagrams.
  *
- * A connectionless, reliable transport whose packets are sprayed over many paths. The shape and the names follow
- * libibverbs, so that verbs code ports by renaming; include/PORTING.md names every difference.
+ * A connectionless, reliable transport that sprays packets over many paths. Shape and names follow
+ * libibverbs. include/PORTING.md names every place where renaming verbs code is not enough.
  *
- * Call sequence: mrd_get_device_list() or NULL, mrd_open_device(), mrd_alloc_pd(), mrd_reg_mr(), mrd_create_cq(),
- * mrd_create_qp() (usable at once), mrd_query_address() (tell it to the others), mrd_create_ah() from an address
- * that you were told, mrd_post_recv(), mrd_post_send(), mrd_poll_cq(). Tear down in reverse order.
+ * Call sequence: mrd_get_device_list() or NULL, mrd_open_device(), mrd_alloc_pd(), mrd_reg_mr(),
+ * mrd_create_cq(), mrd_create_qp(). The queue pair is usable at once. mrd_query_address() tells the
+ * address that the other programs need, and mrd_create_ah() takes theirs. Then mrd_post_recv(),
+ * mrd_post_send(), mrd_poll_cq(). Destroy in reverse order.
  *
- * Conventions: calls return 0 or a count, or -errno; constructors return NULL and set errno. mrd_last_error() then
- * holds a sentence that names the cause. Times are nanoseconds, sizes are bytes. Objects are allocated by the
- * library only; their fields are readable, never writable. Calls are thread-safe per context unless the context was
- * opened with MRD_THREADING_SINGLE. Use after fork() is an error.
+ * Results: calls return 0 or a count, or -errno. Constructors return NULL and set errno. After each
+ * failure mrd_last_error() holds a sentence that names the cause. A context that was opened before
+ * fork() fails with EPERM in the child.
  *
- * Completion contract: a signaled or failed work request gives exactly one completion, an unsignaled success none.
- * Posting reserves room in the completion queue, so a queue cannot overflow. A write's success means that its bytes
- * lie in the target's memory.
+ * Units: times are nanoseconds, sizes are bytes.
  *
- * Versions: a program may be compiled against an older or a newer header than the library's. Structs grow at their
- * end only, and calls are told how long the caller's is: by an argument `size`, or by a macro of the call's name
- * that passes sizeof to the call `..._sized`. A field that is set and that the library does not know is -EINVAL; one
- * that the library does not fill is zero. A size below the first version's is -EINVAL. Bindings of other languages
- * use the `_sized` calls: the functions behind the macros take the structs of version 0.1.
+ * Ownership: the library allocates all objects. The caller may read their fields but not write
+ * them, and gives each object back with the call that destroys it. Structs that the caller fills
+ * start as zero; the library copies them before the call returns.
+ *
+ * Threads: calls on a context may come from any thread, unless it was opened with
+ * MRD_THREADING_SINGLE.
+ *
+ * Completions: a signaled or failed work request gives exactly one completion, an unsignaled
+ * success none. Posting reserves room in the completion queue, so a queue cannot overflow. A write
+ * succeeds when its bytes lie in the target's memory.
+ *
+ * Versions: structs grow at their end only, and a program may be older or newer than the library;
+ * see mrd(7). Calls learn the length of the caller's struct from an argument `size`, or from a
+ * macro that passes sizeof to `..._sized`. Bindings of other languages call the `_sized` functions:
+ * those behind the macros take the structs of version 0.1.
  */
 #ifndef MRD_MRD_H
 #define MRD_MRD_H
@@ -47,7 +55,7 @@ extern "C" {
 #endif
 
 enum {
-    MRD_DEFAULT_PORT = 4793,         /* fills in a port that an address string leaves out */
+    MRD_DEFAULT_PORT = 4793,         /* the port of an address string that names none */
     MRD_ADDRESS_MAX = 128,           /* longest address string, with its NUL */
     MRD_MESSAGE_BYTES_MAX = 1 << 30, /* longest message */
     MRD_SGE_MAX = 16,                /* most entries of a gather or scatter list */
@@ -55,9 +63,9 @@ enum {
     MRD_RNR_RETRY_FOREVER = 7,
 };
 
-/* ------------------------------------------------------------------------------------------------ devices */
+/* -------------------------------------------------------------------------------------- devices */
 
-/* A packet mover that can be opened: "udp", an RDMA device such as "mlx5_0", a simulated host. */
+/* Something that moves packets: "udp", an RDMA device such as "mlx5_0", or a simulated host. */
 struct mrd_device {
     char name[32];
     char transport[16]; /* "udp", "ibv" or "sim" */
@@ -65,62 +73,66 @@ struct mrd_device {
 
 enum mrd_threading {
     MRD_THREADING_MULTI = 0, /* calls lock the context */
-    MRD_THREADING_SINGLE, /* the caller serialises all calls on the context; implies no progress thread */
+    MRD_THREADING_SINGLE,    /* the caller serialises all calls; implies MRD_PROGRESS_MANUAL */
 };
 
 enum mrd_progress {
     MRD_PROGRESS_THREAD =
-        0, /* inside polls and posts, and in a thread while the application does neither */
-    MRD_PROGRESS_MANUAL, /* inside polls, posts and mrd_progress() only */
+        0,               /* polls and posts make progress; while there are none, a thread does */
+    MRD_PROGRESS_MANUAL, /* only polls, posts and mrd_progress() do */
 };
 
-/* Fields of mrd_context_attr whose zero is a value and not "the default"; set their bit to have zero taken. */
+/* Fields of mrd_context_attr whose zero is a value. Without its bit, zero means the default. */
 enum mrd_context_attr_mask {
     MRD_CONTEXT_ATTR_CHALLENGE = 1 << 0, /* challenge_ns */
     MRD_CONTEXT_ATTR_SEED = 1 << 1,      /* seed */
     MRD_CONTEXT_ATTR_GID_INDEX = 1 << 2, /* gid_index */
 };
 
-/* How to open a context. Zero or NULL means the default, except where comp_mask says otherwise. */
+/*
+ * How to open a context. Zero or NULL means the default, except where comp_mask says otherwise.
+ * mrd_open_device(3) has the ranges.
+ */
 struct mrd_context_attr {
-    uint64_t comp_mask; /* enum mrd_context_attr_mask; unknown bits are -EINVAL */
-    /* Numeric local address to bind; default: any, both families. RDMA: the GID with this address. */
+    uint64_t comp_mask; /* enum mrd_context_attr_mask; unknown bits are EINVAL */
+    /* Numeric local address to bind; default: any, IPv4 and IPv6. RDMA: the GID of this address. */
     const char *address;
     const uint16_t *source_ports; /* UDP source ports to send from; default: ephemeral ones */
-    uint32_t num_source_ports;    /* entries of source_ports; sets `paths` if that is 0 */
-    uint16_t port;     /* UDP receive port; default: ephemeral. A busy port is EADDRINUSE */
-    uint16_t port_num; /* RDMA: port of the device; default: 1 */
-    uint32_t paths;    /* entropy values to spray over; default: the mover's (16 or 32), most 256 */
-    uint32_t
-        mtu; /* most payload bytes a packet, multiple of 64; default: what fits, at most 4096 */
-    const char *spray; /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
-    const char *cc;    /* "nscc" "dctcp" "swift" "none"; default: nscc */
-    uint64_t link_bps; /* the link's rate if you know better than the mover; default: the mover's */
-    uint32_t max_peers; /* peer table entries; default: 1024 */
-    uint32_t max_flows; /* flows of ordered traffic, and send queues with work; default: 4096 */
-    uint64_t
-        peer_timeout_ns; /* silence after which a peer with work outstanding is unreachable; default: 8 s */
-    uint64_t challenge_ns; /* how long after open first contact costs a round trip; default: 4 s */
+    uint32_t num_source_ports;    /* entries of source_ports; becomes `paths` if that is 0 */
+    uint16_t port;                /* UDP receive port; default: ephemeral */
+    uint16_t port_num;            /* RDMA: port of the device; default: 1 */
+    uint32_t paths;               /* paths to each peer, at most 256; default: the device's */
+    uint32_t mtu;                 /* payload bytes a packet, multiple of 64; default: what fits */
+    const char *spray;            /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
+    const char *cc;               /* "nscc" "dctcp" "swift" "none"; default: nscc */
+    uint64_t link_bps;            /* rate of the link in bit/s; default: what the device says */
+    uint32_t max_peers;           /* peers known at a time; default: 1024 */
+    uint32_t max_flows; /* flows of ordered messages, and send queues with work; default: 4096 */
+    /* A peer with work outstanding is unreachable after so long without an ack; default: 8 s. */
+    uint64_t peer_timeout_ns;
+    /* So long after the context opens, a first contact costs a round trip; default: 4 s. */
+    uint64_t challenge_ns;
     enum mrd_progress progress;
     enum mrd_threading threading;
-    uint32_t rx_drop_ppm; /* lose this share of received packets on purpose, per million */
-    /* RDMA: entry of the port's GID table; default: a RoCEv2 one, of an IPv4 address where there is one */
+    uint32_t rx_drop_ppm; /* drop this share of received packets on purpose; parts per million */
+    /* RDMA: entry of the port's GID table; default: a RoCEv2 one, of an IPv4 address if any. */
     uint32_t gid_index;
-    uint64_t seed; /* of all random choices; default: the system's randomness */
+    uint64_t seed; /* of all random choices; default: random */
     /*
-     * RDMA: where a path's entropy comes from. "ah": a flow label per address handle; "qp": several QPs; "qpair":
-     * pairs of a QP and a remote QP; default "auto": what the device is known to hash.
+     * RDMA: what tells the paths apart. "ah": a flow label in each address handle; "qp": several
+     * QPs; "qpair": pairs of a QP and a remote QP; default "auto": what the device hashes.
      */
     const char *entropy;
 };
 
 struct mrd_context {
     const struct mrd_device *device;
-    int async_fd; /* readable when mrd_get_async_event() has an event; -1 for simulated contexts */
+    int async_fd; /* polls readable while mrd_get_async_event() has an event; simulated: -1 */
 };
 
 /*
- * All devices that can be opened on this machine: a NULL-terminated array, or NULL with errno. Free it with
+ * Lists the devices of this machine. Returns a NULL-terminated array, and its length in
+ * *num_devices unless that is NULL; or NULL with errno. The caller frees the array with
  * mrd_free_device_list(); contexts opened from it stay valid.
  */
 MRD_EXPORT struct mrd_device **mrd_get_device_list(int *num_devices);
@@ -128,9 +140,10 @@ MRD_EXPORT void mrd_free_device_list(struct mrd_device **list);
 MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
 
 /*
- * Open `device` (NULL: the first, which is "udp"). `attr` may be NULL. The environment is applied where `attr`
- * leaves the default: MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
- * NULL with errno: EINVAL (an attribute), EADDRINUSE, EADDRNOTAVAIL, EMFILE, ENOMEM.
+ * Opens a context on `device` (NULL: "udp"). `attr` may be NULL. Where it leaves the default, these
+ * environment variables apply: MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
+ * NULL with errno: EINVAL (an attribute), EADDRINUSE (a port), EADDRNOTAVAIL (address), EMFILE
+ * (each UDP path takes a descriptor), ENOMEM; mrd_open_device(3) has those of RDMA devices.
  */
 MRD_EXPORT struct mrd_context *mrd_open_device(const struct mrd_device *device,
                                                const struct mrd_context_attr *attr);
@@ -138,17 +151,17 @@ MRD_EXPORT struct mrd_context *mrd_open_device_sized(const struct mrd_device *de
                                                      const struct mrd_context_attr *attr,
                                                      size_t size);
 #define mrd_open_device(...) mrd_open_device_sized(__VA_ARGS__, sizeof(struct mrd_context_attr))
-/* -EBUSY while objects of the context are left. Unacknowledged data to peers is not waited for. */
+/* Does not wait for data that peers have not acked. -EBUSY while the context has objects. */
 MRD_EXPORT int mrd_close_device(struct mrd_context *context);
 
 /*
- * The address that others give to mrd_create_ah() to reach this context, for example "192.0.2.7:4793". A context
- * bound to no particular address answers with the machine's first non-loopback address, else loopback.
- * 0, or -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices.
+ * Writes the address that others give to mrd_create_ah(), for example "192.0.2.7:4793". A context
+ * that is bound to no address tells the machine's first one that is neither loopback nor
+ * link-local, else 127.0.0.1. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices.
  */
 MRD_EXPORT int mrd_query_address(struct mrd_context *context, char *buf, size_t len);
 
-/* ------------------------------------------------------------------------------------------------ memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 struct mrd_pd {
     struct mrd_context *context;
@@ -156,8 +169,8 @@ struct mrd_pd {
 
 enum mrd_access_flags {
     MRD_ACCESS_LOCAL_WRITE = 1 << 0,  /* may be a receive buffer */
-    MRD_ACCESS_REMOTE_WRITE = 1 << 1, /* needs LOCAL_WRITE */
-    MRD_ACCESS_REMOTE_READ = 1 << 2,
+    MRD_ACCESS_REMOTE_WRITE = 1 << 1, /* peers may write to it; needs LOCAL_WRITE */
+    MRD_ACCESS_REMOTE_READ = 1 << 2,  /* accepted without effect: there are no reads yet */
 };
 
 struct mrd_mr {
@@ -166,34 +179,37 @@ struct mrd_mr {
     void *addr;
     size_t length;
     uint32_t lkey;
-    uint32_t rkey; /* random; knowing it is the permission that `access` grants */
+    uint32_t rkey; /* random; a peer that knows it may do what `access` permits */
 };
 
 MRD_EXPORT struct mrd_pd *mrd_alloc_pd(struct mrd_context *context);
-MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while MRs, QPs or AHs of it are left */
+MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QPs or AHs */
 
-/* Register [addr, addr + length) as it lies in the process. NULL with errno EINVAL (flags, wrap-around), ENOMEM. */
+/*
+ * Registers [addr, addr + length) without a copy; RDMA devices pin it. NULL with errno EINVAL
+ * (flags, NULL, wrap-around) or ENOMEM.
+ */
 MRD_EXPORT struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access);
 /*
- * After this call the library touches the memory no more. Work that still used it completes with
- * MRD_WC_LOC_PROT_ERR; a peer's unfinished write into it is refused.
+ * When this returns, the library no longer touches the memory. Work that still needed it completes
+ * with MRD_WC_LOC_PROT_ERR. A peer's write into it is refused, even half-way.
  */
 MRD_EXPORT int mrd_dereg_mr(struct mrd_mr *mr);
 
-/* ------------------------------------------------------------------------------------------------ completions */
+/* ---------------------------------------------------------------------------------- completions */
 
 enum mrd_wc_status {
     MRD_WC_SUCCESS = 0,
-    MRD_WC_LOC_LEN_ERR,  /* the message is longer than the receive */
-    MRD_WC_LOC_PROT_ERR, /* a local key does not cover the buffer (any more) */
-    MRD_WC_WR_FLUSH_ERR, /* the QP went to the error state */
-    MRD_WC_REM_INV_REQ_ERR, /* the target refused: no such QP, wrong qkey, or message longer than its receive */
-    MRD_WC_REM_ACCESS_ERR, /* the target refused: rkey, range or permission */
-    MRD_WC_REM_OP_ERR,     /* the target could not do it (its memory went away) */
-    MRD_WC_REM_ABORT_ERR, /* receive: the sender gave the message up half-way, or started a new life */
-    MRD_WC_RETRY_EXC_ERR,     /* the peer is unreachable, or lost what it knew of us */
-    MRD_WC_RNR_RETRY_EXC_ERR, /* the target had no receive posted, rnr_retry times */
-    MRD_WC_GENERAL_ERR,
+    MRD_WC_LOC_LEN_ERR,       /* receive: the message is longer than it */
+    MRD_WC_LOC_PROT_ERR,      /* the memory was deregistered */
+    MRD_WC_WR_FLUSH_ERR,      /* the QP went to the error state */
+    MRD_WC_REM_INV_REQ_ERR,   /* the target has no such QP, another qkey, or too short a receive */
+    MRD_WC_REM_ACCESS_ERR,    /* the target refused rkey, range or permission */
+    MRD_WC_REM_OP_ERR,        /* the target deregistered the memory of its receive */
+    MRD_WC_REM_ABORT_ERR,     /* receive: the sender gave up half-way, restarted or went away */
+    MRD_WC_RETRY_EXC_ERR,     /* the peer is unreachable, or lost its state about this context */
+    MRD_WC_RNR_RETRY_EXC_ERR, /* the target had no receive, or no memory, rnr_retry times */
+    MRD_WC_GENERAL_ERR,       /* not used */
 };
 
 enum mrd_wc_opcode {
@@ -204,23 +220,20 @@ enum mrd_wc_opcode {
 };
 
 enum mrd_wc_flags {
-    MRD_WC_WITH_IMM = 1 << 0,
+    MRD_WC_WITH_IMM = 1 << 0, /* imm_data is valid */
 };
 
-/*
- * One completion. On failure only wr_id, status, vendor_err, qp_num and opcode mean anything. vendor_err tells the
- * refusal code of the peer (core/WIRE.md) or 0. peer_id goes into mrd_query_peer().
- */
+/* A completion. wr_id to vendor_err and qp_num are always valid, the other fields on success. */
 struct mrd_wc {
     uint64_t wr_id;
     enum mrd_wc_status status;
     enum mrd_wc_opcode opcode;
-    uint32_t vendor_err;
+    uint32_t vendor_err; /* the peer's refusal code (core/WIRE.md), or 0 */
     uint32_t byte_len;
     uint32_t imm_data; /* big-endian, as posted */
     uint32_t qp_num;
-    uint32_t src_qp;
-    uint32_t peer_id;
+    uint32_t src_qp;  /* receive: the sender's QP; send: the target's */
+    uint32_t peer_id; /* for mrd_query_peer_id() */
     uint32_t wc_flags;
     uint32_t reserved[5];
 };
@@ -231,30 +244,31 @@ struct mrd_cq {
     int cqe; /* capacity */
 };
 
+/* For `cqe` completions, at most 2^24. NULL with errno EINVAL or ENOMEM. */
 MRD_EXPORT struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context);
 MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq); /* -EBUSY while a QP uses it */
 /*
- * Take up to `num_entries` completions, making progress where there are none or it is time to. Count, or -errno. Never
- * blocks.
+ * Takes up to `num_entries` completions and returns their number, or -errno. Makes progress if none
+ * wait, and from time to time if some do. Never blocks.
  */
 MRD_EXPORT int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc);
 MRD_EXPORT const char *mrd_wc_status_str(enum mrd_wc_status status);
 
-/* ------------------------------------------------------------------------------------------------ queue pairs */
+/* ---------------------------------------------------------------------------------- queue pairs */
 
 enum mrd_qp_state { MRD_QPS_RTS = 0, MRD_QPS_ERR };
 
 enum mrd_order {
     MRD_ORDER_NONE = 0, /* messages may be delivered in any order */
-    MRD_ORDER_MSG,      /* messages of this QP to one remote QP are delivered in the order posted */
+    MRD_ORDER_MSG,      /* this QP's messages to a remote QP are delivered in the order posted */
 };
 
 struct mrd_qp_cap {
-    uint32_t max_send_wr;
-    uint32_t max_recv_wr;
-    uint32_t max_send_sge;    /* 0: 1; most MRD_SGE_MAX */
-    uint32_t max_recv_sge;    /* 0: 1; most MRD_SGE_MAX */
-    uint32_t max_inline_data; /* most MRD_INLINE_BYTES_MAX */
+    uint32_t max_send_wr;     /* at most 2^20 */
+    uint32_t max_recv_wr;     /* at most 2^20 */
+    uint32_t max_send_sge;    /* 0: 1; at most MRD_SGE_MAX */
+    uint32_t max_recv_sge;    /* 0: 1; at most MRD_SGE_MAX */
+    uint32_t max_inline_data; /* at most MRD_INLINE_BYTES_MAX */
 };
 
 enum mrd_qp_init_attr_mask {
@@ -264,19 +278,17 @@ enum mrd_qp_init_attr_mask {
 struct mrd_qp_init_attr {
     uint64_t comp_mask; /* enum mrd_qp_init_attr_mask; unknown bits are EINVAL */
     void *qp_context;
-    struct mrd_cq *send_cq;
+    struct mrd_cq *send_cq; /* of the same context; may be recv_cq too */
     struct mrd_cq *recv_cq;
     struct mrd_qp_cap cap;
-    int sq_sig_all;
+    int sq_sig_all; /* all sends and writes are signaled */
     enum mrd_order order;
-    uint32_t qkey; /* senders must name it; 0 is a key like any other */
-    uint32_t
-        rnr_retry; /* 0..7, 7 = for ever: how often to try again when the target has no receive */
-    uint64_t
-        rnr_timer_ns; /* asked of those who send to this QP before they try again; default: 100 us */
+    uint32_t qkey;         /* SENDs to this QP must name it; 0 is a key like any other */
+    uint32_t rnr_retry;    /* retries while the target has no receive: 0 to 6, or 7 for ever */
+    uint64_t rnr_timer_ns; /* senders to this QP wait so long before they retry; default: 100 us */
 };
 
-/* A queue pair: a send and a receive queue with a number. It has no connection; it is usable on creation. */
+/* A send queue and a receive queue with a number. Without a connection: it talks to any peer. */
 struct mrd_qp {
     struct mrd_context *context;
     void *qp_context;
@@ -296,23 +308,29 @@ enum mrd_qp_attr_mask {
 };
 
 struct mrd_qp_attr {
-    enum mrd_qp_state
-        qp_state; /* only MRD_QPS_ERR: outstanding work completes with MRD_WC_WR_FLUSH_ERR */
+    enum mrd_qp_state qp_state; /* only MRD_QPS_ERR, which is final */
     uint32_t qkey;
     uint32_t rnr_retry;
     uint64_t rnr_timer_ns;
 };
 
+/* NULL with errno EINVAL (an attribute), ENOSPC (no QP number is left), ENOMEM. */
 MRD_EXPORT struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_attr *attr);
 MRD_EXPORT struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *attr,
                                               size_t size);
 #define mrd_create_qp(...) mrd_create_qp_sized(__VA_ARGS__, sizeof(struct mrd_qp_init_attr))
-/* Of `attr` only the fields that attr_mask names are read. */
+/*
+ * Changes what attr_mask names and reads no other field. In the error state, outstanding and later
+ * work completes with MRD_WC_WR_FLUSH_ERR.
+ */
 MRD_EXPORT int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask);
-/* Outstanding work ends without completions; the peers are told. Completions already queued stay. */
+/*
+ * Ends outstanding work without completions, and tells its targets. When this returns, the buffers
+ * are the caller's again. Completions that are already in a queue stay there.
+ */
 MRD_EXPORT int mrd_destroy_qp(struct mrd_qp *qp);
 
-/* ------------------------------------------------------------------------------------------------ addresses */
+/* ------------------------------------------------------------------------------------ addresses */
 
 struct mrd_ah {
     struct mrd_context *context;
@@ -320,18 +338,19 @@ struct mrd_ah {
 };
 
 /*
- * A handle for the remote context at `address`, for example "192.0.2.7:4793", "[2001:db8::7]:4793" or "sim:1".
- * Numeric; a missing port is MRD_DEFAULT_PORT. Nothing is sent: the address holds no connection. NULL with errno
- * EINVAL (not an address), EAFNOSUPPORT, EHOSTUNREACH, ENOMEM.
+ * Makes a handle for the remote context at `address`: "192.0.2.7:4793", "[2001:db8::7]:4793",
+ * "sim:1" or what mrd_query_address() told there. Host names are not resolved; a missing port is
+ * MRD_DEFAULT_PORT. Sends nothing. NULL with errno EINVAL (not an address), EAFNOSUPPORT,
+ * EHOSTUNREACH, ENOMEM.
  */
 MRD_EXPORT struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address);
-/* A handle for whoever caused the receive completion `wc`. NULL with ENOENT if that peer is forgotten by now. */
+/* For the sender of the receive completion `wc`. NULL with ENOENT if the peer is forgotten. */
 MRD_EXPORT struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc);
-MRD_EXPORT int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len); /* its address string */
-/* Work posted with the handle goes on. */
-MRD_EXPORT int mrd_destroy_ah(struct mrd_ah *ah);
+/* Writes the handle's address. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices. */
+MRD_EXPORT int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len);
+MRD_EXPORT int mrd_destroy_ah(struct mrd_ah *ah); /* work posted with the handle goes on */
 
-/* ------------------------------------------------------------------------------------------------ posting */
+/* -------------------------------------------------------------------------------------- posting */
 
 struct mrd_sge {
     uint64_t addr;
@@ -347,10 +366,9 @@ enum mrd_wr_opcode {
 };
 
 enum mrd_send_flags {
-    MRD_SEND_SIGNALED = 1 << 1,
-    MRD_SEND_SOLICITED = 1 << 2,
-    MRD_SEND_INLINE =
-        1 << 3, /* the buffer may be reused when the call returns; lkeys are not looked at */
+    MRD_SEND_SIGNALED = 1 << 1,  /* a success gives a completion too */
+    MRD_SEND_SOLICITED = 1 << 2, /* transmitted, without effect */
+    MRD_SEND_INLINE = 1 << 3,    /* the call copies the bytes, and ignores lkeys */
 };
 
 struct mrd_send_wr {
@@ -364,7 +382,7 @@ struct mrd_send_wr {
     struct {
         struct mrd_ah *ah;
         uint32_t remote_qpn;
-        uint32_t remote_qkey;
+        uint32_t remote_qkey; /* of SENDs */
     } ud;
     union {
         struct {
@@ -383,35 +401,39 @@ struct mrd_recv_wr {
 };
 
 /*
- * Post a list of work requests. Buffers stay the library's until the completion (MRD_SEND_INLINE excepted).
- * Stops at the first that cannot be posted, stores it in *bad_wr, and returns: -EINVAL (the request is malformed),
- * -ENOMEM (send queue or completion queue full), -EAGAIN (the context's peer or flow table is full), -EMSGSIZE.
- * Posting to a peer before its context opened, or to one that does not answer, ends in MRD_WC_RETRY_EXC_ERR; post
- * again.
+ * Posts a list of work requests. The library owns their buffers until the completion, except with
+ * MRD_SEND_INLINE; the requests and their lists are the caller's when the call returns.
+ *
+ * Stops at the first request that cannot be posted, and stores it in *bad_wr: -EINVAL (malformed,
+ * or no key covers a buffer), -ENOMEM (a send, receive or completion queue is full), -EAGAIN (the
+ * peer or flow table is full), -EMSGSIZE.
+ *
+ * Work for a peer that does not answer completes with MRD_WC_RETRY_EXC_ERR, and so does work posted
+ * before the peer's context was opened. Post it again.
  */
 MRD_EXPORT int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr,
                              struct mrd_send_wr **bad_wr) MRD_MUST_CHECK;
 MRD_EXPORT int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr,
                              struct mrd_recv_wr **bad_wr) MRD_MUST_CHECK;
 
-/* ------------------------------------------------------------------------------------------------ progress */
+/* ------------------------------------------------------------------------------------- progress */
 
-/* For contexts with MRD_PROGRESS_MANUAL (allowed for all): do what is due. Number of packets handled, or -errno. */
+/* Handles packets and timers that are due, with any progress mode. Packets handled, or -errno. */
 MRD_EXPORT int mrd_progress(struct mrd_context *context);
-/* A descriptor that polls readable when packets wait; -1 for simulated contexts. Owned by the context. */
+/* Polls readable while packets wait; the context owns it. -1 for simulated contexts. */
 MRD_EXPORT int mrd_context_fd(struct mrd_context *context);
-/* Nanoseconds until mrd_progress() has something to do without a packet: 0 now, UINT64_MAX never. */
+/* Until mrd_progress() must be called even without a packet. 0: now; UINT64_MAX: never. */
 MRD_EXPORT uint64_t mrd_next_timeout_ns(struct mrd_context *context);
 
-/* ------------------------------------------------------------------------------------------------ events, figures */
+/* ------------------------------------------------------------------------------ events, figures */
 
+/* `address` is the peer's; of a port it is the context's own. */
 enum mrd_event_type {
-    MRD_EVENT_PEER_UNREACHABLE =
-        0, /* `address` has not answered; its work failed with MRD_WC_RETRY_EXC_ERR */
-    MRD_EVENT_PEER_RESTARTED, /* `address` lost what it knew of us; unfinished work to it failed likewise */
-    MRD_EVENT_DEVICE_FATAL, /* the device is gone: nothing will be sent or received any more */
-    MRD_EVENT_PORT_ERR,     /* the device's port went down; `address` is the context's own */
-    MRD_EVENT_PORT_ACTIVE,  /* it is up again */
+    MRD_EVENT_PEER_UNREACHABLE = 0, /* no answer; work to it failed: MRD_WC_RETRY_EXC_ERR */
+    MRD_EVENT_PEER_RESTARTED,       /* the peer lost its state; work to it failed likewise */
+    MRD_EVENT_DEVICE_FATAL,         /* the device is gone, nothing is sent or received any more */
+    MRD_EVENT_PORT_ERR,             /* the device's port went down */
+    MRD_EVENT_PORT_ACTIVE,          /* it is up again */
 };
 
 struct mrd_async_event {
@@ -421,20 +443,20 @@ struct mrd_async_event {
     uint64_t reserved[4];
 };
 
-/* Take the oldest event. 0, or -EAGAIN if there is none. Each taken event is given back with mrd_ack_async_event(). */
+/* Takes the oldest event; -EAGAIN if there is none. Give it back with mrd_ack_async_event(). */
 MRD_EXPORT int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event);
 MRD_EXPORT void mrd_ack_async_event(struct mrd_async_event *event);
 MRD_EXPORT const char *mrd_event_type_str(enum mrd_event_type type);
 
 struct mrd_counter {
     const char *name; /* static; for example "rx_drop_checksum" */
-    const char *unit; /* "packets", "bytes", "messages", "events", "peers" */
-    uint64_t value;
+    const char *unit; /* static; "packets", "bytes", "messages", "events" or "peers" */
+    uint64_t value;   /* since the context was opened; "peers": now */
 };
 
 /*
- * Fill up to `max` counters of the context, each `size` bytes after the one before; the number there are. With
- * max = 0 it only counts.
+ * Fills up to `max` elements of the caller's array, which are `size` bytes apart. Returns how many
+ * counters there are; with max = 0 it only counts. mrd(7) explains each counter.
  */
 MRD_EXPORT int mrd_query_counters(struct mrd_context *context, struct mrd_counter *counters,
                                   int max);
@@ -442,20 +464,21 @@ MRD_EXPORT int mrd_query_counters_sized(struct mrd_context *context, struct mrd_
                                         int max, size_t size);
 #define mrd_query_counters(...) mrd_query_counters_sized(__VA_ARGS__, sizeof(struct mrd_counter))
 
-/* One peer, seen from here. */
+/* What this context knows of a peer. */
 struct mrd_peer_attr {
     uint32_t peer_id;
-    uint32_t paths;   /* how many mrd_query_path() knows */
+    uint32_t paths;   /* that mrd_query_path() knows */
     uint64_t srtt_ns; /* 0: no sample yet */
     uint64_t min_rtt_ns;
     uint64_t cwnd_bytes;
     uint64_t inflight_bytes;
-    uint64_t packets_sent;
+    uint64_t packets_sent; /* data packets, retransmissions included */
     uint64_t packets_retransmitted;
     uint64_t packets_spurious; /* retransmissions whose original had arrived */
     uint64_t packets_received;
-    uint64_t bytes_sent;     /* payload, each transmission */
+    uint64_t bytes_sent;     /* payload, retransmissions included */
     uint64_t bytes_received; /* payload, without duplicates */
+    /* Losses by how they were found; tail loss probes; retransmission timeouts. */
     uint64_t lost_by_path_order, lost_by_rack, probes_tail, timeouts;
     char address[MRD_ADDRESS_MAX];
 };
@@ -463,18 +486,19 @@ struct mrd_peer_attr {
 enum mrd_path_state { MRD_PATH_GOOD = 0, MRD_PATH_SUSPENDED, MRD_PATH_DEAD };
 
 struct mrd_path_attr {
-    uint32_t port; /* UDP source port, or the mover's number of the path */
+    uint32_t port; /* UDP source port, or the device's number of the path */
     enum mrd_path_state state;
     uint64_t packets; /* sent on it, retransmissions included */
     uint64_t lost;    /* of these, declared lost */
-    uint64_t ce;      /* of these, marked by a switch as the peer counted them */
+    uint64_t ce;      /* of these, marked by a switch and counted by the peer */
     uint64_t srtt_ns;
     uint64_t min_rtt_ns;
 };
 
 /*
- * Figures of the peer behind `ah`, of the peer with that id, or of its path `index`. `size` is sizeof(*attr): an
- * older caller gets the fields that it knows. -ENOENT: no such peer (nothing was exchanged yet, or it went idle).
+ * Tell about the peer behind `ah`, the peer with that id, or path `index` to the peer, from 0.
+ * `size` is sizeof(*attr). -ENOENT: nothing was exchanged with such a peer yet, it is forgotten, or
+ * there is no such path.
  */
 MRD_EXPORT int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size);
 MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id,
@@ -482,29 +506,34 @@ MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id,
 MRD_EXPORT int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr,
                               size_t size);
 
-/* The context's limits and which policies are in force; mtu: the most payload bytes of a packet to anybody. */
+/* What is in force in a context. */
 struct mrd_context_info {
-    uint32_t paths;
-    uint32_t mtu;
+    uint32_t paths; /* to each peer */
+    uint32_t mtu;   /* most payload bytes of a packet, to any peer */
     char spray[16];
     char cc[16];
-    uint64_t link_bps; /* 0: unknown */
+    uint64_t link_bps; /* bit/s; 0: unknown */
     uint32_t receive_buffer_bytes;
     uint16_t port; /* UDP receive port; 0: the device has none */
     uint16_t reserved;
 };
+/* `size` is sizeof(*info). */
 MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info,
                                  size_t size);
 
-/* The sentence behind the calling thread's last failure. Never NULL; valid until the thread's next failing call. */
+/* A sentence on the calling thread's last failure, valid until its next one; never NULL. */
 MRD_EXPORT const char *mrd_last_error(void);
 
 enum mrd_log_level { MRD_LOG_ERROR = 0, MRD_LOG_WARN, MRD_LOG_INFO, MRD_LOG_DEBUG };
+/* Called from any thread; `message` is valid during the call only. */
 typedef void mrd_log_fn(void *arg, enum mrd_log_level level, const char *message);
-/* Where messages up to `level` go, for the process. NULL: nowhere, the default. */
+/*
+ * Sends messages up to `level`, of all contexts, to `fn`; NULL: nowhere. Until the first call,
+ * messages go to standard error if MRD_LOG is set, else nowhere.
+ */
 MRD_EXPORT void mrd_set_log(mrd_log_fn *fn, void *arg, enum mrd_log_level level);
 
-/* "0.1.0" */
+/* The library's version, for example "0.1.0". */
 MRD_EXPORT const char *mrd_version(void);
 
 #ifdef __cplusplus
