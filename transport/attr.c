@@ -120,10 +120,10 @@ static int check_sizes(const struct mrd_context_attr *a)
     if (a->mtu && (a->mtu % 64 || a->mtu < MRD_MTU_MIN || a->mtu > MRD_PAYLOAD_BYTES_MAX))
         return INVALID("mtu %u: expected a multiple of 64 from %d to %d", a->mtu, MRD_MTU_MIN,
                        MRD_PAYLOAD_BYTES_MAX);
-    if (a->max_peers > MRD_TABLE_MAX)
-        return INVALID("max_peers %u: at most %d", a->max_peers, MRD_TABLE_MAX);
-    if (a->max_flows > MRD_TABLE_MAX)
-        return INVALID("max_flows %u: at most %d", a->max_flows, MRD_TABLE_MAX);
+    if (a->max_peers > MRD_PEERS_MAX)
+        return INVALID("max_peers %u: at most %d", a->max_peers, MRD_PEERS_MAX);
+    if (a->max_flows > MRD_FLOWS_MAX)
+        return INVALID("max_flows %u: at most %d", a->max_flows, MRD_FLOWS_MAX);
     return 0;
 }
 

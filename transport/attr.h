@@ -13,7 +13,8 @@
 
 enum {
     MRD_MTU_MIN = 256,
-    MRD_TABLE_MAX = 1 << 24, /* most peers, most flows */
+    MRD_PEERS_MAX = 1 << 20, /* the engine refuses more */
+    MRD_FLOWS_MAX = 1 << 24,
 };
 
 /*
