@@ -17,6 +17,7 @@ usage: demo.sh [-t SECONDS] [-k DIRECTORY] [-l]
 As root: a fabric of network namespaces, two hosts with four spines of 1 Gb/s between them. One TCP flow, then one
 mrd transfer, each over the whole fabric: clean, then with 1% of the packets lost at every crossing, then with one
 spine that silently dies in the middle. Otherwise: one mrd transfer over the loopback, clean and with 1% lost.
+Lines of transfers during which others used the machine say so: their figures are worth little.
 USAGE
 }
 
@@ -24,6 +25,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH+=:/usr/sbin:/sbin
 
 readonly spines=4 message_bytes=65536 loss_ppm=10000 port=4793
+readonly busy_percent=10 stolen_percent=3 # of all processors, from which on figures are worth little
 readonly perf=$PWD/build/tools/mrd_perf
 export FABRIC_PREFIX="mrd_demo_$$_"
 seconds=4
@@ -53,19 +55,21 @@ fabric()
 }
 
 # Everything that still runs on the hosts.
-stop_all()
+stop_hosts()
 {
-    local ns
+    local leaf
 
-    for ns in $(fabric names 2>/dev/null); do
-        ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
+    for leaf in 0 1; do
+        ip netns pids "${FABRIC_PREFIX}h${leaf}_0" 2>/dev/null | xargs -r kill -9 2>/dev/null || true
     done
 }
 
 clean_up()
 {
-    stop_all
-    fabric down 2>/dev/null || true
+    if [[ $loopback == no ]]; then
+        stop_hosts
+        fabric down 2>/dev/null || true
+    fi
     [[ -z ${scratch:-} || -n $keep ]] || rm -rf "$scratch"
 }
 
@@ -96,38 +100,43 @@ on()
     ip netns exec "${FABRIC_PREFIX}h$1_0" "${@:2}"
 }
 
-# column NAME LEAF: that figure of each spine for what came from the leaf, a line each.
-column()
+# What follows up to kill_spine() happens during a transfer that needs all cores: it starts no program.
+
+# Packets that came to each spine by now: from the sender's leaf, and TCP's from either leaf.
+declare -A packets=() tcp=()
+
+read_counters()
 {
-    fabric counters | awk -v name="$1" -v leaf="$2" '
-        BEGIN { split("spine leaf packets bytes tcp lost eaten", names); for (i in names) at[names[i]] = i }
-        $2 == leaf { print $at[name] }'
+    local spine leaf came of_tcp
+
+    echo counters >&"${COPROC[1]}"
+    while read -r -u "${COPROC[0]}" spine leaf came _ of_tcp _ && [[ $spine != . ]]; do
+        ((leaf != 0)) || packets[$spine]=$came
+        tcp[$spine,$leaf]=$of_tcp
+    done
 }
 
-# since NAME LEAF FILE: how much the column grew since it was saved in the file.
-since()
-{
-    paste <(column "$1" "$2") "$3" | awk '{ print $1 - $2 }'
-}
-
-remember_counters()
-{
-    column packets 0 >"$scratch/packets0"
-    column tcp 0 >"$scratch/tcp0"
-    column tcp 1 >"$scratch/tcp1"
-}
-
-# The spine that carries most of a TCP flow's data.
+# Sets dead: the spine that carries most of a TCP flow's data.
 spine_of_tcp()
 {
-    since packets 0 "$scratch/packets0" | awk '$1 > most { most = $1; spine = NR - 1 } END { print spine + 0 }'
+    local spine most=0
+
+    for ((spine = 0; spine < spines; spine++)); do
+        if ((packets[$spine] - packets[$spine,before] > most)); then
+            most=$((packets[$spine] - packets[$spine,before])) dead=$spine
+        fi
+    done
 }
 
-# One that mrd_perf's control connection, itself TCP, does not use: both ends have to hear that the transfer is over.
+# Sets dead: a spine that mrd_perf's control connection, itself TCP, does not use. Both ends have to hear that the
+# transfer is over.
 spine_without_tcp()
 {
-    paste <(since tcp 0 "$scratch/tcp0") <(since tcp 1 "$scratch/tcp1") |
-        awk '$1 == 0 && $2 == 0 { print NR - 1; exit }'
+    local spine
+
+    for ((spine = spines - 1; spine >= 0; spine--)); do
+        ((tcp[$spine,0] + tcp[$spine,1] > tcp[$spine,before])) || dead=$spine
+    done
 }
 
 wait_for_server()
@@ -144,24 +153,73 @@ wait_for_server()
 # kill_spine HOW-TO-CHOOSE: in the middle of a transfer. Sets dead.
 kill_spine()
 {
-    local start=$EPOCHREALTIME rest
-
-    # Chosen and made ready a second early: neither may take the transfer's cores when it happens.
-    sleep "$(awk "BEGIN { print $seconds / 2 - 1 }")"
-    dead=$("$1")
+    dead=''
+    sleep $((seconds / 2)).$((seconds % 2 * 5))
+    read_counters
+    "$1"
     [[ -n $dead ]] || die 'the control connection uses every spine; try again'
-    rest=$(awk "BEGIN { left = $seconds / 2 - ($EPOCHREALTIME - $start); print (left > 0 ? left : 0) }")
-    fabric blackhole all "$dead" on "$rest"
+    echo "blackhole all $dead on" >&"${COPROC[1]}"
+}
+
+# ------------------------------------------------------------------------------------------ the machine
+
+# Sets ticks: of all processors so far; those that took others than this script's children; those that the hypervisor
+# took. The kernel's work on packets is in none but the first.
+read_ticks()
+{
+    local user nice system idle iowait irq softirq steal own
+
+    read -r _ user nice system idle iowait irq softirq steal _ </proc/stat
+    read -ra own </proc/$$/stat
+    ticks=($((user + nice + system + idle + iowait + irq + softirq + steal))
+        $((user + nice + system - own[13] - own[14] - own[15] - own[16])) "$steal")
+}
+
+# Prints what others took of the machine since the ticks that are given, if it is enough to spoil figures.
+busy_since()
+{
+    local all others stolen
+
+    read_ticks
+    all=$((ticks[0] - $1)) others=$((100 * (ticks[1] - $2) / all)) stolen=$((100 * (ticks[2] - $3) / all))
+    if ((others >= busy_percent || stolen >= stolen_percent)); then
+        echo "BUSY MACHINE: others took $((others > 0 ? others : 0))%, its hypervisor $stolen%"
+    fi
 }
 
 # ------------------------------------------------------------------------------------------ one transfer
+
+begin_transfer()
+{
+    local spine
+
+    read_counters
+    for ((spine = 0; spine < spines; spine++)); do
+        packets[$spine,before]=${packets[$spine]}
+        tcp[$spine,before]=$((tcp[$spine,0] + tcp[$spine,1]))
+    done
+    read_ticks
+    ticks_before=("${ticks[@]}")
+}
+
+# end_transfer NAME
+end_transfer()
+{
+    local spine
+
+    busy_since "${ticks_before[@]}" >"$scratch/$1.busy"
+    read_counters
+    for ((spine = 0; spine < spines; spine++)); do
+        echo $((packets[$spine] - packets[$spine,before]))
+    done >"$scratch/$1.packets"
+}
 
 # run_tcp NAME [DIES]: goodput as the receiver prints it, as the sender's report does not come through a dead spine.
 run_tcp()
 {
     local log=$scratch/$1-tcp.txt server client
 
-    remember_counters
+    begin_transfer
     on 1 iperf3 -s -1 -f m -i 0.1 --forceflush >"$log" 2>&1 &
     server=$!
     wait_for_server 5201
@@ -170,11 +228,11 @@ run_tcp()
     if [[ -n ${2-} ]]; then
         kill_spine spine_of_tcp
         sleep $((seconds - seconds / 2))
-        stop_all # the client would wait for its dead connection
+        stop_hosts # the client would wait for its dead connection
     fi
     wait $client 2>/dev/null || [[ -n ${2-} ]] || { cat "$scratch/$1-tcp-client.txt" >&2; die 'iperf3 failed'; }
     wait $server 2>/dev/null || true
-    since packets 0 "$scratch/packets0" >"$scratch/$1-tcp.packets"
+    end_transfer "$1-tcp"
     tcp_gbps "$log" 0 >"$scratch/$1-tcp.gbps"
 }
 
@@ -197,7 +255,7 @@ run_mrd()
 {
     local server client code=0
 
-    remember_counters
+    begin_transfer
     on 1 timeout $((seconds + 30)) "$perf" write_bw "${server_core[@]}" >"$scratch/$1-server.txt" 2>&1 &
     server=$!
     wait_for_server $port
@@ -208,7 +266,7 @@ run_mrd()
     wait $client || code=$?
     ((code == 0)) || { cat "$scratch/$1-client.txt" "$scratch/$1-server.txt" >&2; die "mrd_perf exits with $code"; }
     wait $server || die 'the server of mrd_perf failed'
-    since packets 0 "$scratch/packets0" >"$scratch/$1-mrd.packets"
+    end_transfer "$1-mrd"
     jq -r '.bw_gbps * 100 | round / 100' "$scratch/$1-mrd.json" >"$scratch/$1-mrd.gbps"
 }
 
@@ -241,6 +299,7 @@ line()
         note=$(jq -r 'if .verified then "verified, " else "NOT VERIFIED, " end
             + "\(.packets_retransmitted) sent again"' "$scratch/$2-mrd.json")
     fi
+    [[ ! -s $scratch/$2-$3.busy ]] || note+="${note:+, }$(<"$scratch/$2-$3.busy")"
     printf '  %s\n' "$note"
 }
 
@@ -278,6 +337,9 @@ summary()
         "$(ratio death)"
     printf 'After a spine (*) died: TCP, which was on it, %s Gb/s; mrd %s Gb/s, against 90%% of three spines %s\n' \
         "$(tcp_gbps "$scratch/death-tcp.txt" $((seconds / 2)).8)" "$(after_death)" "$(recovery)"
+    if [[ -n $(cat "$scratch"/*.busy) ]]; then
+        echo 'Others used this machine meanwhile: the figures say how busy it was, not what mrd or TCP can do.'
+    fi
 }
 
 demo_fabric()
@@ -285,6 +347,7 @@ demo_fabric()
     local dead
 
     fabric up -H 1 -L 2 -S $spines -r 1000
+    coproc fabric console
     echo "Two hosts, $spines spines of 1 Gb/s each. One transfer of $seconds s at a time; packets that came to each spine:"
     head_line
     run_tcp clean

@@ -38,14 +38,14 @@ usage: fabric.sh [-P PREFIX] COMMAND
     -s SEED     hash seed of leaf n is SEED + n, for the same map of ports to spines each time (Linux 6.11 on)
   down                            remove it
   loss PPM                        lose so many packets in a million at every crossing of a spine, both ways
-  blackhole LEAF|all SPINE on|off [SECONDS]
-                                  the spine silently eats what comes from that leaf; links stay up. With SECONDS, so
-                                  much later, all made ready before: the fault then costs the machine next to nothing
+  blackhole LEAF|all SPINE on|off the spine silently eats what comes from that leaf; links stay up
   cut LEAF SPINE                  unplug a link; that leaf notices, the others are not told
   heal LEAF SPINE                 plug it in again
   counters                        a line for each spine and leaf: SPINE LEAF PACKETS BYTES TCP LOST EATEN
                                   (IP packets that came to the spine from that leaf, those that are TCP, and what it
                                   did not pass on)
+  console                         do what the lines of standard input say: counters, whose answer ends with a line ".",
+                                  or blackhole. It starts no program for that, so that traffic keeps the cores
   stat                            packets and drops of every link
   names                           the namespaces
   check                           can this machine do it? Exit 77 and the reason if not
@@ -152,25 +152,27 @@ loss()
     done
 }
 
+# blackhole_rules LEAF|all on|off LEAVES: for the spine's nft.
+blackhole_rules()
+{
+    local l first=$1 last=$1
+
+    if [[ $1 == all ]]; then
+        first=0 last=$(($3 - 1))
+    fi
+    for ((l = first; l <= last; l++)); do
+        # Adding first makes deleting what is not there no error.
+        echo "add element ip fabric dead { dn$l }"
+        [[ $2 == on ]] || echo "delete element ip fabric dead { dn$l }"
+    done
+}
+
 blackhole()
 {
-    local l first=${1-} last=${1-}
-
-    (($# == 3 || $# == 4)) || bad_usage 'blackhole LEAF|all SPINE on|off [SECONDS]'
-    [[ ${4-0} =~ ^[0-9]+([.][0-9]+)?$ ]] || bad_usage 'SECONDS is a number, like 0.5'
-    if [[ $1 == all ]]; then
-        first=0 last=$(($(count "$any_leaf") - 1))
-    fi
-    need_link "$last" "$2"
+    (($# == 3)) || bad_usage 'blackhole LEAF|all SPINE on|off'
+    need_link "${1/all/0}" "$2"
     on_off 'the last word' "$3"
-    {
-        (($# == 3)) || sleep "$4"
-        for ((l = first; l <= last; l++)); do
-            # Adding first makes deleting what is not there no error.
-            echo "add element ip fabric dead { dn$l }"
-            [[ $3 == on ]] || echo "delete element ip fabric dead { dn$l }"
-        done
-    } | ip netns exec "${prefix}s$2" nft -f -
+    blackhole_rules "$1" "$3" "$(count "$any_leaf")" | ip netns exec "${prefix}s$2" nft -f -
 }
 
 cut()
@@ -191,21 +193,68 @@ heal()
 
 # ------------------------------------------------------------------------------------------ figures
 
+readonly list_counters='list counters table ip fabric'
+
+# print_counters SPINE: what nft lists on standard input, up to the end of its table. By the shell alone.
+print_counters()
+{
+    local line key l top=0
+    local -A packets=() bytes=()
+
+    while IFS= read -r -t 10 line && [[ $line != '}' ]]; do
+        if [[ $line =~ counter\ ([a-z_]+)([0-9]+) ]]; then
+            key=${BASH_REMATCH[1]},${BASH_REMATCH[2]}
+            ((BASH_REMATCH[2] <= top)) || top=${BASH_REMATCH[2]}
+        elif [[ $line =~ packets\ ([0-9]+)\ bytes\ ([0-9]+) ]]; then
+            packets[$key]=${BASH_REMATCH[1]} bytes[$key]=${BASH_REMATCH[2]}
+        fi
+    done
+    for ((l = 0; l <= top; l++)); do
+        echo "$1 $l ${packets[came,$l]} ${bytes[came,$l]} ${packets[came_tcp,$l]} ${packets[lost,$l]}" \
+            "${packets[eaten,$l]}"
+    done
+}
+
 counters()
 {
     local ns
 
     need_fabric
     for ns in $(namespaces "$any_spine"); do
-        ip netns exec "$ns" nft list counters table ip fabric |
-            awk -v spine="${ns#"${prefix}s"}" '
-                $1 == "counter" { what = $2; sub(/[0-9]+$/, "", what); leaf = substr($2, length(what) + 1) + 0 }
-                $1 == "packets" { packets[what, leaf] = $2; bytes[what, leaf] = $4; if (leaf > top) top = leaf }
-                END {
-                    for (l = 0; l <= top; l++)
-                        printf "%d %d %d %d %d %d %d\n", spine, l, packets["came", l], bytes["came", l],
-                            packets["came_tcp", l], packets["lost", l], packets["eaten", l]
-                }'
+        ip netns exec "$ns" nft "$list_counters" | print_counters "${ns#"${prefix}s"}"
+    done
+}
+
+# An nft for each spine, which waits for commands: nothing has to be started when one comes.
+console()
+{
+    local spines leaves s answer order command leaf spine state
+    local to=() from=()
+
+    need_fabric
+    spines=$(count "$any_spine") leaves=$(count "$any_leaf")
+    answers=$(mktemp -d)
+    trap 'rm -rf "$answers"' EXIT
+    for ((s = 0; s < spines; s++)); do
+        mkfifo "$answers/$s"
+        exec {answer}<>"$answers/$s"
+        exec {order}> >(ip netns exec "${prefix}s$s" stdbuf -oL nft -i >"$answers/$s")
+        from[s]=$answer to[s]=$order
+    done
+    while read -r command leaf spine state; do
+        case $command in
+        counters)
+            for ((s = 0; s < spines; s++)); do
+                echo "$list_counters" >&"${to[s]}"
+            done
+            for ((s = 0; s < spines; s++)); do
+                print_counters "$s" <&"${from[s]}"
+            done
+            echo .
+            ;;
+        blackhole) blackhole_rules "$leaf" "$state" "$leaves" >&"${to[spine]}" ;;
+        *) bad_usage "the console has no command '$command'" ;;
+        esac
     done
 }
 
@@ -238,7 +287,7 @@ command=${1-}
 (($# == 0)) || shift
 case $command in
 up | loss | blackhole | cut | heal) "$command" "$@" ;;
-down | counters | stat | check)
+down | counters | console | stat | check)
     (($# == 0)) || bad_usage "$command takes no arguments"
     "$command"
     ;;

@@ -86,6 +86,15 @@ observe 1 0 'both ways'
 fabric blackhole all 1 off
 fabric blackhole all 1 off
 
+# The console does and says the same as the commands.
+counted=$(fabric counters)
+answer=$(printf '%s\n' counters 'blackhole 0 1 on' counters | fabric console)
+[[ $answer == "$counted"$'\n.\n'"$counted"$'\n.' ]] || fail "the console counts $answer, not $counted"
+observe 0 1 console
+((arrived == sent - $(nth "$came" 1) && $(nth "$eaten" 1) == $(nth "$came" 1))) || fail 'the console makes no blackhole'
+expect_exit 2 fabric console <<<'cut 0 1'
+fabric blackhole 0 1 off
+
 # The leaf goes round a link that it sees unplugged.
 fabric cut 0 2
 observe 0 1 cut
