@@ -18,16 +18,16 @@ if (($# != 2)); then
     usage >&2
     exit 2
 fi
-readonly directory=$1 out=$2
-for tool in gnuplot jq; do
-    command -v $tool >/dev/null || { echo "compare-plot.sh: no $tool" >&2; exit 1; }
-done
-[[ -r $directory/path_rc.json ]] || { echo "compare-plot.sh: $directory holds no results of compare.sh" >&2; exit 1; }
+directory=$(realpath "$1") out=$(realpath "$2")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/plot.sh
+source tools/plot.sh
+plot_need "$directory/path_rc.json" compare.sh
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# Medians, MiB/s: a line a loss, a column a transport.
+# Medians in MiB/s: a line a loss, a column a transport.
 for loss in 0 0.1 1; do
     printf '"%s%%"' $loss
     for transport in raw-ud mrd-ibv rc; do
@@ -49,29 +49,33 @@ for transport in mrd-ibv rc; do
         "$directory/path_$transport.json" >"$scratch/$transport"
 done
 
-gnuplot <<PLOT
-set terminal svg size 900,320 font "sans,12" noenhanced background "white"
-set output "$out"
-set multiplot layout 1,2
-set grid ytics lc rgb "#dddddd"
-set border 3
-set tics nomirror
+plot_draw "$out" 900 350 <<PLOT
+set multiplot layout 1,2 margins screen 0.07,0.98,0.27,0.88 spacing screen 0.09
 set yrange [0:*]
 set title "goodput of 64 KiB messages, MTU 1024"
-set xlabel "packets lost, each way"
+set xlabel "packets lost, each way" offset 0,0.3
 set ylabel "MiB/s"
 set style data histograms
-set style fill solid 0.8 noborder
+set style histogram cluster gap 1
 set boxwidth 0.9
-set key top right
-plot "$scratch/loss" using 2:xtic(1) lc rgb "#999999" title "raw UD", \
-     "" using 3 lc rgb "#1f6fb4" title "mrd", "" using 4 lc rgb "#c4622d" title "RC"
+set xtics scale 0
+unset key
+# Above each bar with loss: its share of the bar without.
+stats "$scratch/loss" using 3 every ::0::0 name "whole_mrd" nooutput
+stats "$scratch/loss" using 4 every ::0::0 name "whole_rc" nooutput
+kept(value, whole) = sprintf("%.0f%%", 100 * value / whole)
+plot "$scratch/loss" using 2:xtic(1) lc rgb ceiling_colour, \
+     "" using 3 lc rgb mrd_colour, "" using 4 lc rgb rc_colour, \
+     "" every ::1 using (\$0 + 1):3:(kept(\$3, whole_mrd_max)) with labels center offset 0,0.5 font ",10" notitle, \
+     "" every ::1 using (\$0 + 1.25):4:(kept(\$4, whole_rc_max)) with labels center offset 0,0.5 font ",10" notitle
 set style data lines
+set xtics scale 1
 set title "two paths, one of them cut"
 set xlabel "time after the cut [s]"
 set ylabel "on the wire [MiB/s]"
-set arrow from 0, graph 0 to 0, graph 1 nohead lc rgb "#666666" dt 2
-plot "$scratch/mrd-ibv" lw 2 lc rgb "#1f6fb4" title "mrd", "$scratch/rc" lw 2 lc rgb "#c4622d" title "RC"
+set arrow from 0, graph 0 to 0, graph 1 @event
+set key at screen 0.52, screen 0.06 center horizontal maxrows 1
+plot NaN with lines lw 8 lc rgb ceiling_colour title "raw UD", \
+     "$scratch/mrd-ibv" @mrd title "mrd", "$scratch/rc" @rc title "RC"
 unset multiplot
 PLOT
-sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$out"

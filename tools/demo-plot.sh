@@ -18,47 +18,54 @@ if (($# != 2)); then
     usage >&2
     exit 2
 fi
-readonly directory=$1 out=$2
-for tool in gnuplot jq; do
-    command -v $tool >/dev/null || { echo "demo-plot.sh: no $tool" >&2; exit 1; }
-done
-[[ -r $directory/clean-mrd.json ]] || { echo "demo-plot.sh: $directory holds no results of demo.sh -k" >&2; exit 1; }
+directory=$(realpath "$1") out=$(realpath "$2")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/plot.sh
+source tools/plot.sh
+plot_need "$directory/clean-mrd.json" 'demo.sh -k'
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+# Medians of five 10 ms samples: a sample of a shared machine now and then falls between two time slices.
+mrd_samples()
+{
+    jq -r '.samples as $s | range(2; ($s | length) - 2; 5)
+        | "\($s[.].t_ms / 1000) \([$s[. - 2:. + 3][].bw_gbps] | sort | .[2])"' "$1"
+}
+
+# The server's lines, such as "[  5]   0.10-0.20   sec  11.3 MBytes   948 Mbits/sec", without those of the whole run.
+tcp_samples()
+{
+    sed -nE 's@.* ([0-9.]+)-([0-9.]+) +sec .* ([0-9.]+) Mbits/sec.*@\1 \2 \3@p' "$1" |
+        awk '$2 - $1 < 0.2 { print $2, $3 / 1000 }'
+}
+
 for name in clean loss death; do
-    # Medians of five 10 ms samples: a sample of a shared machine now and then falls between two time slices.
-    jq -r '.samples[] | "\(.t_ms / 1000) \(.bw_gbps)"' "$directory/$name-mrd.json" |
-        awk '{ t[NR] = $1; v[NR] = $2 }
-            END { for (i = 3; i <= NR - 2; i += 5) { split(v[i-2] " " v[i-1] " " v[i] " " v[i+1] " " v[i+2], w, " ");
-                for (a = 1; a < 5; a++) for (b = a + 1; b <= 5; b++) if (w[b] + 0 < w[a] + 0) { x = w[a]; w[a] = w[b]; w[b] = x }
-                print t[i], w[3] } }' >"$scratch/$name-mrd"
-    # The server's lines: "[  5]   0.10-0.20   sec  11.3 MBytes   948 Mbits/sec"
-    awk '$3 ~ /^[0-9.]+-[0-9.]+$/ && $NF == "Mbits/sec" { split($3, t, "-"); if (t[2] - t[1] < 0.2) print t[2], $(NF-1) / 1000 }
-        $2 ~ /^[0-9.]+-[0-9.]+$/ && /Mbits\/sec/ { split($2, t, "-"); if (t[2] - t[1] < 0.2) for (i = 3; i < NF; i++) if ($(i+1) == "Mbits/sec") print t[2], $i / 1000 }' \
-        "$directory/$name-tcp.txt" >"$scratch/$name-tcp"
+    mrd_samples "$directory/$name-mrd.json" >"$scratch/$name-mrd"
+    tcp_samples "$directory/$name-tcp.txt" >"$scratch/$name-tcp"
 done
 
-gnuplot <<PLOT
-set terminal svg size 900,300 font "sans,12" noenhanced background "white"
-set output "$out"
-set multiplot layout 1,3
-set yrange [0:4.3]
+seconds=$(jq '.samples[-1].t_ms / 1000 | round' "$directory/clean-mrd.json")
+plot_draw "$out" 900 330 <<PLOT
+set multiplot layout 1,3 margins screen 0.06,0.99,0.28,0.88 spacing screen 0.03
+set xrange [0:$seconds]
+set yrange [0:4.2]
+set xtics 1
 set ytics 1
-set grid ytics lc rgb "#dddddd"
-set border 3
-set tics nomirror
-set xlabel "time [s]"
+set xlabel "time [s]" offset 0,0.3
+unset key
+set title "clean"
 set ylabel "goodput [Gb/s]"
-set key bottom right
-do for [i = 1:3] {
-    set title word("clean 1%_lost a_spine_dies", i)[1:*]
-    name = word("clean loss death", i)
-    plot "$scratch/".name."-mrd" with lines lw 2 lc rgb "#1f6fb4" title "one mrd transfer", \
-         "$scratch/".name."-tcp" with lines lw 2 lc rgb "#c4622d" title "one TCP flow"
-}
+plot "$scratch/clean-mrd" with lines @mrd, "$scratch/clean-tcp" with lines @tcp
+unset ylabel
+set ytics format ""
+set key at screen 0.52, screen 0.06 center horizontal maxrows 1
+set title "1% of packets lost"
+plot "$scratch/loss-mrd" with lines @mrd title "mrd", \
+     "$scratch/loss-tcp" with lines @tcp title "TCP"
+unset key
+set title "one of four spines dies"
+plot "$scratch/death-mrd" with lines @mrd, "$scratch/death-tcp" with lines @tcp
 unset multiplot
 PLOT
-sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$out"
-sed -i 's/1%_lost/1% of packets lost/; s/a_spine_dies/one of four spines dies/' "$out"

@@ -39,7 +39,7 @@ single = "lw 2 dt solid lc rgb single_colour"
 random = "lw 2 dt solid lc rgb random_colour"
 
 # An event, such as a path that is cut: a thin line across the picture.
-event = "nohead lw 1 dt 3 lc rgb '#444444'"
+event = "nohead lw 1 lc rgb '#444444'"
 
 set encoding utf8
 set border 3 lc rgb "#444444"

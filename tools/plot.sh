@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+#
+# What the scripts that draw pictures share. Source it in the root of the tree.
+
+# Ends the script unless its tools are there, and FILE, which a run of MAKER leaves.
+# plot_need FILE MAKER
+plot_need()
+{
+    local tool
+
+    for tool in gnuplot jq; do
+        command -v $tool >/dev/null || { echo "${0##*/}: no $tool" >&2; exit 1; }
+    done
+    [[ -r $1 ]] || { echo "${0##*/}: there is no $1, as $2 leaves it" >&2; exit 1; }
+}
+
+# Draws the commands on standard input into a file, in the look of all pictures.
+# plot_draw OUT.svg WIDTH HEIGHT
+plot_draw()
+{
+    {
+        echo 'load "tools/plot-style.gp"'
+        echo "set terminal svg size $2,$3 @terminal_look"
+        echo "set output '$1'"
+        cat
+    } | gnuplot -d -
+    sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$1"
+}
