@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two processes that answer each other, by messages (--send) or by writes with immediate data into the other's
- * memory (--write). Both check every byte.
+ * Two processes answer each other: by messages (--send), or by writes with immediate data into the
+ * other's memory (--write). Both check every byte.
  *
- *     $ ./pingpong                              the server; it prints what the client needs to be told
+ *     $ ./pingpong                              the server; it prints what the client needs
  *     $ ./pingpong --write 192.0.2.7:40001/1    the client: address and queue pair of the server
  *
- * The ends introduce themselves by one SEND each way; the server learns from its receive completion whom to answer.
+ * First each end sends the other a greeting. The server learns from its receive completion whom to
+ * answer.
  */
 #include <endian.h>
 #include <getopt.h>
@@ -21,7 +22,7 @@
 
 enum { QKEY = 0x70696e67 };
 
-/* What an end tells the other; big-endian. */
+/* The first message, in both directions; big-endian. */
 struct greeting {
     uint64_t addr; /* where to write to */
     uint32_t rkey;
@@ -52,7 +53,7 @@ struct end {
     uint32_t size, iterations;
     uint64_t remote_addr;
     uint32_t remote_rkey;
-    unsigned sent, received; /* completions not asked for yet */
+    unsigned sent, received; /* completions polled, less those that wait_for() took */
     struct mrd_wc last_receive;
 };
 
@@ -101,7 +102,7 @@ static void wait_for(struct end *e, unsigned sent, unsigned received)
     e->received -= received;
 }
 
-/* size 0: a receive for immediate data only. */
+/* Posts a receive; one of size 0 takes immediate data only. */
 static void post_receive(struct end *e, void *to, uint32_t size, uint32_t lkey)
 {
     struct mrd_sge sge = {(uintptr_t)to, size, lkey};
