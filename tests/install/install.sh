@@ -69,6 +69,16 @@ read -ra flags <<<"$(pkg-config --cflags --libs mrd)"
 "$cc" -std=c11 -Wall -Wextra -Werror "$scratch/readme.c" -o "$scratch/readme" "${flags[@]}"
 timeout 20 "$scratch/readme" >/dev/null || fail "the README's example failed"
 
+# Each call has a page by its name, of one line where another page explains it.
+calls=0
+for call in $(nm -D --defined-only "${pc%/pkgconfig/mrd.pc}/libmrd.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }'); do
+    page=$tree/share/man/man3/$call.3
+    [[ -s $page ]] || fail "there is no man page $call(3)"
+    [[ $(<"$page") != .so* || -s $tree/share/man/$(sed 's/^\.so //' "$page") ]] || fail "$call(3) leads nowhere"
+    calls=$((calls + 1))
+done
+((calls > 40)) || fail "only $calls calls were found"
+
 # The tools, where they are built: they stand alone, and each has its page.
 for tool in "$tree"/bin/*; do
     [[ -e $tool ]] || continue

@@ -36,7 +36,7 @@ done
 "$cpack" --config "$build/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/log" || { cat "$scratch/log"; fail cpack; }
 holds libmrd0 '/usr/lib/.*libmrd\.so\.0\.1\.0$' '/usr/lib/.*libmrd\.so\.0 -> '
 holds libmrd-dev '/usr/include/mrd/mrd\.h$' '/usr/include/mrd/sim\.h$' 'libmrd\.so -> ' 'libmrd\.a$' '/mrd\.pc$' \
-    '/mrd-config\.cmake$'
+    '/mrd-config\.cmake$' '/man7/mrd\.7$' '/man3/mrd_poll_cq\.3$' '/man3/mrd_create_cq\.3$'
 dpkg-deb --field "$scratch"/libmrd0_*.deb Depends | grep -q libxxhash0 || fail 'libmrd0 does not depend on libxxhash0'
 dpkg-deb --field "$scratch"/libmrd-dev_*.deb Depends | grep -q 'libmrd0 (=' || fail 'libmrd-dev does not depend on libmrd0'
 if grep -q '^set(CPACK_COMPONENTS_ALL .*tools' "$build/CPackConfig.cmake"; then
