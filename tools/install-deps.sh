@@ -64,6 +64,8 @@ vm    perftest        command -v ib_write_bw
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
+ci    gcovr           command -v gcovr
+ci    jq              command -v jq
 TABLE
 }
 
