@@ -64,6 +64,7 @@ vm    perftest        command -v ib_write_bw
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
+ci    clang-tidy      command -v clang-tidy
 ci    gcovr           command -v gcovr
 ci    jq              command -v jq
 TABLE
