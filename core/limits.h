@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 enum {
+    MRD_PEERS_MAX = 1 << 20, /* of a context */
+    MRD_FLOWS_MAX = 1 << 24, /* of a context, ordered flows and send queues with work */
     MRD_PATHS_MAX = 256,
     MRD_TRACKER_MIN = 256,
     MRD_TRACKER_MAX = 4096,

@@ -13,8 +13,6 @@
 
 enum {
     MRD_MTU_MIN = 256,
-    MRD_PEERS_MAX = 1 << 20, /* the engine refuses more */
-    MRD_FLOWS_MAX = 1 << 24,
 };
 
 /*

@@ -36,7 +36,8 @@ static int check_config(const struct mrd_engine_config *c)
     if (!mrd_spray_find(c->spray) || !mrd_cc_find(c->cc))
         return -EINVAL;
     if (!c->paths || c->paths > MRD_PATHS_MAX || c->paths > m->paths || !c->max_peers ||
-        c->max_peers > 1u << 20 || !c->max_flows || !c->incarnation)
+        c->max_peers > MRD_PEERS_MAX || !c->max_flows || c->max_flows > MRD_FLOWS_MAX ||
+        !c->incarnation)
         return -EINVAL;
     if (m->tracker < MRD_TRACKER_MIN || m->tracker > MRD_TRACKER_MAX ||
         m->tracker & (m->tracker - 1))

@@ -56,7 +56,7 @@ struct mrd_engine_config {
     uint32_t incarnation;   /* random, not 0 */
     const char *spray, *cc; /* NULL: defaults */
     uint32_t paths;         /* entropy values a peer, at most mover.paths */
-    uint32_t max_peers, max_flows;
+    uint32_t max_peers, max_flows; /* 1 .. MRD_PEERS_MAX, 1 .. MRD_FLOWS_MAX of limits.h */
     uint64_t peer_timeout_ns, challenge_ns;
 };
 
