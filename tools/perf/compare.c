@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/perf/ends.h"
+#include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/run.h"
 #include "tools/perf/state.h"
+
+enum { STATE_PEERS = 200 }; /* how many the memory of one is measured by */
 
 static const char *const median_keys[] = {
     "iterations",
@@ -168,8 +171,8 @@ static void measure_state(const struct perf_options *o, struct perf_state_figure
     char error[PERF_ERROR_BYTES];
 
     for (unsigned t = 0; t < o->num_transports; t++) {
-        int rc = perf_state_measure(o, o->transports[t], PERF_STATE_PEERS_COMPARE, &figures[t],
-                                    error, sizeof(error));
+        int rc =
+            perf_state_measure(o, o->transports[t], STATE_PEERS, &figures[t], error, sizeof(error));
         if (rc && rc != -ENOTSUP)
             fprintf(stderr, "mrd_perf: %s: memory a peer is not known: %s\n", o->transports[t],
                     error);

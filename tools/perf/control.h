@@ -42,15 +42,6 @@ int perf_control_send(struct perf_control *c, struct json_object *message);
  */
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
 
-/* Members of a message. 0, or -EPROTO if it is missing or of another type. */
-int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value);
-int perf_json_get_double(struct json_object *object, const char *key, double *value);
-/* NULL if it is missing or no string. Owned by `object`. */
-const char *perf_json_get_string(struct json_object *object, const char *key);
-/* A new message of that type. */
-struct json_object *perf_message(const char *type);
-bool perf_message_is(struct json_object *message, const char *type);
-
 /* "192.0.2.7:5000" or "[2001:db8::7]:5000" */
 void perf_format_endpoint(char *text, size_t len, const char *host, unsigned port);
 

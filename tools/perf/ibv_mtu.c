@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "tools/perf/json.h"
+
 enum {
     MTU_MIN = 256,
     MTU_MAX = 4096,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/perf/control.h"
+#include "tools/perf/json.h"
 #include "tools/perf/session.h"
 
 int perf_local_pin(int cpu, char *error, size_t len)

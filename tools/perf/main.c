@@ -10,7 +10,7 @@
 #include "tools/perf/options.h"
 #include "tools/perf/session.h"
 #include "tools/perf/state.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/transports.h"
 
 static int fail(enum perf_exit code, const char *error)
 {

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 
+#include "tools/perf/json.h"
+
 enum {
     ATTEMPTS_MAX = 20,
     LOOK_EVERY = 64, /* turns between two looks at the control connection */
@@ -73,7 +75,7 @@ int mrd_meet(struct perf_run *run)
         rc = met < 0 ? met : look(run, ++turn);
     }
     if (rc == 0)
-        rc = perf_run_say_met(run);
+        rc = perf_run_say(run, perf_message("met"));
     /* The other end may still need answers. Completions are left for the test: it may have begun over there. */
     while (rc == 0 && !run->peer_met) {
         int n = mrd_progress(m->ctx);

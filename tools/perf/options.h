@@ -9,6 +9,7 @@
 #define MRD_PERF_OPTIONS_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/perf/perf.h"
 
@@ -53,6 +54,9 @@ int perf_options_parse(struct perf_options *options, int argc, char **argv, char
 void perf_options_help(FILE *out);
 
 /* Does `device`, as -d names it, stand for an RDMA device? The others are "udp" and none. */
-bool perf_options_rdma_device(const char *device);
+static inline bool perf_options_rdma_device(const char *device)
+{
+    return device[0] && strcmp(device, "udp") != 0;
+}
 
 #endif

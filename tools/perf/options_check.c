@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/transports.h"
 
 struct check {
     const struct perf_options *o;
@@ -24,11 +24,6 @@ wrong(const struct check *c, const char *format, ...)
     vsnprintf(c->error, c->len, format, args);
     va_end(args);
     return -EINVAL;
-}
-
-bool perf_options_rdma_device(const char *device)
-{
-    return device[0] && strcmp(device, "udp") != 0;
 }
 
 /* A comparison is of what competes for the same device. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tools/perf/control.h"
+#include "tools/perf/json.h"
 
 /* name, member, for all that are numbers; settled ones are not sent: both ends settle alike. */
 #define NUMBERS(X)                                                                                 \

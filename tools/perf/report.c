@@ -5,17 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/transport.h"
-
-struct json_object *perf_json_number(double value)
-{
-    char text[32];
-
-    if (!isfinite(value))
-        return NULL;
-    snprintf(text, sizeof(text), "%.6g", value);
-    return json_object_new_double_s(value, text);
-}
 
 static uint64_t finding(const struct perf_run *run, const char *key)
 {

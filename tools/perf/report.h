@@ -16,8 +16,6 @@ struct json_object *perf_report_make(const struct perf_run *run);
 /* False if it says that the run was verified and did not pass. */
 bool perf_report_passed(struct json_object *report);
 
-/* A number with 6 digits; null if it is not finite. */
-struct json_object *perf_json_number(double value);
 /* Like perf_json_get_double(), with NAN for null and missing; `key` may be "lat_us.p50". */
 double perf_report_number(struct json_object *report, const char *key);
 

@@ -3,20 +3,18 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/live.h"
-#include "tools/perf/params_json.h"
-#include "tools/perf/report.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/json.h"
 
 enum {
     HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
     CLIENT_WATCH_MS = 100,
     SERVER_WATCH_MS = 1, /* how late the end of a run is noticed at most */
     ALIVE_EVERY_MS = 1000,
+    LIVE_INTERVAL_MS = 200,
     SILENT_MS = 10 * 1000, /* a stopped process keeps its connections: silence tells */
 };
 
@@ -103,13 +101,42 @@ static int watch_life(struct perf_run *run, uint64_t now_ns)
     return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
+static double share_done(const struct perf_run *run, double elapsed_s, uint64_t done)
+{
+    if (run->params.duration_s)
+        return elapsed_s / run->params.duration_s;
+    return (double)done / (double)run->params.iterations;
+}
+
+static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
+{
+    if (run->start_ns == 0 || now_ns < run->start_ns + PERF_SEC_NS || now_ns < run->next_live_ns)
+        return;
+    run->next_live_ns = now_ns + LIVE_INTERVAL_MS * PERF_MSEC_NS;
+    if (!isatty(STDERR_FILENO))
+        return;
+    double elapsed_s = (double)(now_ns - run->start_ns) / 1e9;
+    double share = share_done(run, elapsed_s, done);
+    fprintf(stderr, "\r%s %s  %.1f s  %3.0f%%  ", run->label ? run->label : run->params.transport,
+            perf_test_name(run->params.test), elapsed_s, share > 1 ? 100 : 100 * share);
+    if (perf_test_is_lat(run->params.test))
+        fprintf(stderr, "%llu exchanges, %.2f us half round trip\033[K", (unsigned long long)done,
+                done ? 1e6 * elapsed_s / (double)done / 2 : 0);
+    else
+        fprintf(stderr, "%.2f Gb/s sent, %.3f M msg/s\033[K",
+                8e-9 * (double)done * (double)run->params.size_bytes / elapsed_s,
+                1e-6 * (double)done / elapsed_s);
+    fflush(stderr);
+    run->live_shown = true;
+}
+
 int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     struct json_object *message;
 
     run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
     if (!run->server)
-        perf_live_update(run, now_ns, done);
+        show_live(run, now_ns, done);
     int rc = perf_control_recv(run->control, 0, &message);
     if (rc == -ETIMEDOUT)
         return watch_life(run, now_ns);
@@ -121,8 +148,7 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
     return rc;
 }
 
-/* The next message must be of this type: NULL with run->error if it is not. */
-static struct json_object *expect(struct perf_run *run, const char *type)
+struct json_object *perf_run_expect(struct perf_run *run, const char *type)
 {
     struct json_object *message;
     int rc;
@@ -144,229 +170,16 @@ static struct json_object *expect(struct perf_run *run, const char *type)
     return NULL;
 }
 
-static int say(struct perf_run *run, struct json_object *message)
+int perf_run_say(struct perf_run *run, struct json_object *message)
 {
     int rc = perf_control_send(run->control, message);
 
     return rc ? fail_control(run, rc) : 0;
 }
 
-int perf_run_say_met(struct perf_run *run)
+void perf_run_clear_live(struct perf_run *run)
 {
-    return say(run, perf_message("met"));
-}
-
-static int open_transport(struct perf_run *run)
-{
-    run->ops = perf_transport_find(run->params.transport);
-    run->state = calloc(1, run->ops->state_bytes);
-    if (!run->state)
-        return perf_run_fail(run, -ENOMEM, "out of memory");
-    return run->ops->open(run);
-}
-
-static int init_run(struct perf_run *run)
-{
-    run->verified = -1;
-    perf_meter_init(&run->meter, run->params.interval_ms);
-    run->resent.due_ns = UINT64_MAX;
-    if (run->server || !perf_test_is_lat(run->params.test))
-        return 0;
-    return perf_latency_init(&run->latency, run->params.iterations)
-               ? perf_run_fail(run, -ENOMEM, "no memory for the latencies")
-               : 0;
-}
-
-/* The last of a run at either end; an error that the other end does not know yet is told. */
-static void end_run(struct perf_run *run, int rc)
-{
-    if (rc && !run->peer_told) {
-        struct json_object *message = perf_message("error");
-        json_object_object_add(message, "text", json_object_new_string(run->error));
-        (void)perf_control_send(run->control,
-                                message); /* if that fails, too, the other end has closed */
-    }
-    if (run->state)
-        run->ops->close(run);
-    free(run->state);
-    run->state = NULL;
-    json_object_put(run->findings);
-    run->findings = NULL;
-    perf_meter_fini(&run->meter);
-    perf_sampler_fini(&run->resent);
-    perf_latency_fini(&run->latency);
-    perf_live_clear(run);
-}
-
-static int client_connect(struct perf_run *run)
-{
-    struct json_object *message = perf_message("run");
-    struct json_object *info;
-
-    perf_params_to_json(&run->params, message);
-    int rc = say(run, message);
-    if (rc)
-        return rc;
-    struct json_object *ready = expect(run, "ready");
-    if (!ready)
-        return -EPROTO;
-    rc = open_transport(run);
-    if (rc == 0)
-        rc = run->ops->set_peer(run, ready);
-    json_object_put(ready);
-    if (rc)
-        return rc;
-    info = perf_message("connect");
-    run->ops->get_info(run, info);
-    rc = say(run, info);
-    if (rc)
-        return rc;
-    json_object_put(message = expect(run, "go"));
-    if (!message)
-        return -EPROTO;
-    return run->ops->meet ? run->ops->meet(run) : 0;
-}
-
-static int client_wait_findings(struct perf_run *run)
-{
-    while (!run->findings) {
-        int rc = run->ops->idle ? run->ops->idle(run) : 0;
-        uint64_t now_ns = perf_now_ns();
-        if (rc == 0)
-            rc = perf_run_tick(run, now_ns, run->sent);
-        if (rc)
-            return rc;
-        if (run->next_watch_ns > now_ns + PERF_MSEC_NS / 2)
-            run->next_watch_ns = now_ns + PERF_MSEC_NS / 2;
-        if (!run->ops->idle)
-            usleep(200);
-    }
-    return 0;
-}
-
-/* What the meter of this end says; a client has one where the receiving host cannot see what arrives. */
-static void put_meter(const struct perf_run *run, struct json_object *result)
-{
-    struct json_object *samples = json_object_new_array();
-    const struct perf_meter *m = &run->meter;
-
-    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
-    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
-    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
-    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
-    json_object_object_add(result, "received", json_object_new_uint64(run->received));
-    for (size_t i = 0; i < m->sampler.count; i++) {
-        struct json_object *pair = json_object_new_array();
-        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
-        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].total));
-        json_object_array_add(samples, pair);
-    }
-    json_object_object_add(result, "samples", samples);
-}
-
-static int client_test(struct perf_run *run)
-{
-    run->start_ns = perf_now_ns();
-    run->cpu_start_s = perf_cpu_s();
-    int rc = run->ops->client(run);
-    if (rc)
-        return rc;
-    run->end_ns = perf_now_ns();
-    struct json_object *done = perf_message("done");
-    json_object_object_add(done, "sent", json_object_new_uint64(run->sent));
-    rc = say(run, done);
-    if (rc == 0) {
-        run->next_watch_ns = 0;
-        rc = client_wait_findings(run);
-    }
-    run->cpu_s = perf_cpu_s() - run->cpu_start_s;
-    if (rc == 0 && run->meter.first_ns)
-        put_meter(run, run->findings);
-    const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
-    if (text && run->verify_error[0] == '\0')
-        snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
-    return rc;
-}
-
-struct json_object *perf_run_client(struct perf_run *run)
-{
-    struct json_object *report = NULL;
-    int rc = init_run(run);
-
-    if (rc == 0)
-        rc = client_connect(run);
-    if (rc == 0)
-        rc = client_test(run);
-    if (rc == 0) {
-        report = perf_report_make(run);
-        struct json_object *message = perf_message("report");
-        json_object_object_add(message, "report", json_object_get(report));
-        rc = say(run, message);
-    }
-    if (rc) {
-        json_object_put(report);
-        report = NULL;
-    }
-    end_run(run, rc);
-    return report;
-}
-
-static struct json_object *make_findings(const struct perf_run *run)
-{
-    struct json_object *result = perf_message("result");
-
-    put_meter(run, result);
-    json_object_object_add(result, "cpu_s", json_object_new_double(run->meter.cpu_s));
-    if (run->verified >= 0)
-        json_object_object_add(result, "verified", json_object_new_boolean(run->verified));
-    json_object_object_add(result, "verify_error", json_object_new_string(run->verify_error));
-    return result;
-}
-
-static int server_connect(struct perf_run *run)
-{
-    struct json_object *info = perf_message("ready");
-
-    run->ops->get_info(run, info);
-    int rc = say(run, info);
-    if (rc)
-        return rc;
-    struct json_object *connect = expect(run, "connect");
-    if (!connect)
-        return -EPROTO;
-    rc = run->ops->set_peer(run, connect);
-    json_object_put(connect);
-    if (rc == 0)
-        rc = say(run, perf_message("go"));
-    return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;
-}
-
-int perf_run_server(struct perf_run *run, struct json_object *request)
-{
-    int rc = perf_params_from_json(&run->params, request);
-
-    if (rc)
-        rc = perf_run_fail(run, rc,
-                           "the request lacks parameters: is the client of another version?");
-    else
-        rc = perf_params_check(&run->params, run->error, sizeof(run->error));
-    if (rc == 0) {
-        perf_params_settle(&run->params);
-        rc = init_run(run);
-    }
-    if (rc == 0)
-        rc = open_transport(run);
-    if (rc == 0)
-        rc = server_connect(run);
-    if (rc == 0)
-        rc = run->ops->server(run);
-    if (rc == 0) {
-        perf_meter_stop(&run->meter);
-        rc = say(run, make_findings(run));
-    }
-    /* If this end left earlier, the client's transport would have forgotten what its paths were like. */
-    if (rc == 0)
-        run->report = expect(run, "report");
-    end_run(run, rc);
-    return rc;
+    if (run->live_shown)
+        fputs("\r\033[K", stderr);
+    run->live_shown = false;
 }

@@ -68,12 +68,11 @@ static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uin
                                   : count >= run->params.iterations;
 }
 
-/* Tell the other end that the test may begin. 0 or -errno with run->error. */
-int perf_run_say_met(struct perf_run *run);
-
-/* The client's whole run: its report, or NULL with run->error. */
-struct json_object *perf_run_client(struct perf_run *run);
-/* The server's, begun by the client's `request`. 0, or -errno with run->error, which the client was told. */
-int perf_run_server(struct perf_run *run, struct json_object *request);
+/* Send `message`, whose ownership passes. 0 or -errno with run->error. */
+int perf_run_say(struct perf_run *run, struct json_object *message);
+/* The next message, which must be of this type. NULL with run->error if it is not. */
+struct json_object *perf_run_expect(struct perf_run *run, const char *type);
+/* Take the live line away. */
+void perf_run_clear_live(struct perf_run *run);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/perf/ibv_mtu.h"
+#include "tools/perf/json.h"
 #include "tools/perf/mrd_device.h"
 #include "tools/perf/net.h"
 #include "tools/perf/report.h"

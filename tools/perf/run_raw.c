@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/transport.h"
 
 #ifndef UDP_SEGMENT

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/net.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"

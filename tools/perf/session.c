@@ -8,9 +8,10 @@
 
 #include "tools/perf/compare.h"
 #include "tools/perf/control.h"
+#include "tools/perf/ends.h"
+#include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/run.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/transports.h"
 
 enum {
     LANGUAGE = 3, /* of the control connection; both ends must speak the same */

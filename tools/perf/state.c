@@ -7,8 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/transport.h"
+#include "tools/perf/transports.h"
 
 enum { FEWER = 4 }; /* what the number of peers is divided by */
 
@@ -40,11 +41,6 @@ static void make(const struct perf_options *options, const struct perf_transport
     t->mark = s.mark;
     t->idle = s.idle;
     memcpy(t->error, s.error, sizeof(t->error));
-}
-
-int perf_state_mark(struct perf_state *s)
-{
-    return perf_memory_read(&s->mark, s->error, sizeof(s->error));
 }
 
 /* The answer is short: a pipe takes it at once. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/perf/mrd_device.h"
-#include "tools/perf/state.h"
+#include "tools/perf/peer_state.h"
 #include "tools/perf/transport.h"
 
 enum {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/perf/json.h"
+
 enum { MIB_PER_GBIT_NUM = 1000000000, MIB_BITS = 8 << 20 };
 
 void perf_table_head(FILE *out, enum perf_test test, bool gbits)

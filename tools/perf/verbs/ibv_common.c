@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "tools/perf/ibv_mtu.h"
+#include "tools/perf/json.h"
 #include "tools/perf/verbs/ibv_gid.h"
 
 enum {

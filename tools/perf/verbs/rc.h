@@ -9,7 +9,7 @@
 #define MRD_PERF_VERBS_RC_H
 
 #include "tools/perf/layout.h"
-#include "tools/perf/state.h"
+#include "tools/perf/peer_state.h"
 #include "tools/perf/verbs/ibv_common.h"
 #include "tools/perf/verify.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/transport.h"
 
 enum { LINE_BYTES = 64 };

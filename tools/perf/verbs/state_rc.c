@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "tools/perf/state.h"
+#include "tools/perf/peer_state.h"
 #include "tools/perf/transport.h"
 #include "tools/perf/verbs/rc.h"
 

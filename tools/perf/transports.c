@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/transport.h"
+#include "tools/perf/transports.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
+
+extern const struct perf_transport_ops perf_mrd_udp_ops;
+extern const struct perf_transport_ops perf_mrd_ibv_ops;
+extern const struct perf_transport_ops perf_rc_ops;
+extern const struct perf_transport_ops perf_raw_ud_ops;
+extern const struct perf_transport_ops perf_raw_udp_ops;
+extern const struct perf_transport_ops perf_tcp_ops;
 
 static const struct perf_transport_ops *const transports[] = {
     &perf_mrd_udp_ops, &perf_mrd_ibv_ops, &perf_rc_ops,

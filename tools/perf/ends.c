@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/ends.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/perf/json.h"
+#include "tools/perf/params_json.h"
+#include "tools/perf/report.h"
+#include "tools/perf/transports.h"
+
+static int open_transport(struct perf_run *run)
+{
+    run->ops = perf_transport_find(run->params.transport);
+    run->state = calloc(1, run->ops->state_bytes);
+    if (!run->state)
+        return perf_run_fail(run, -ENOMEM, "out of memory");
+    return run->ops->open(run);
+}
+
+static int init_run(struct perf_run *run)
+{
+    run->verified = -1;
+    perf_meter_init(&run->meter, run->params.interval_ms);
+    run->resent.due_ns = UINT64_MAX;
+    if (run->server || !perf_test_is_lat(run->params.test))
+        return 0;
+    return perf_latency_init(&run->latency, run->params.iterations)
+               ? perf_run_fail(run, -ENOMEM, "no memory for the latencies")
+               : 0;
+}
+
+/* The last of a run at either end; an error that the other end does not know yet is told. */
+static void end_run(struct perf_run *run, int rc)
+{
+    if (rc && !run->peer_told) {
+        struct json_object *message = perf_message("error");
+        json_object_object_add(message, "text", json_object_new_string(run->error));
+        (void)perf_control_send(run->control,
+                                message); /* if that fails, too, the other end has closed */
+    }
+    if (run->state)
+        run->ops->close(run);
+    free(run->state);
+    run->state = NULL;
+    json_object_put(run->findings);
+    run->findings = NULL;
+    perf_meter_fini(&run->meter);
+    perf_sampler_fini(&run->resent);
+    perf_latency_fini(&run->latency);
+    perf_run_clear_live(run);
+}
+
+static int client_connect(struct perf_run *run)
+{
+    struct json_object *message = perf_message("run");
+    struct json_object *info;
+
+    perf_params_to_json(&run->params, message);
+    int rc = perf_run_say(run, message);
+    if (rc)
+        return rc;
+    struct json_object *ready = perf_run_expect(run, "ready");
+    if (!ready)
+        return -EPROTO;
+    rc = open_transport(run);
+    if (rc == 0)
+        rc = run->ops->set_peer(run, ready);
+    json_object_put(ready);
+    if (rc)
+        return rc;
+    info = perf_message("connect");
+    run->ops->get_info(run, info);
+    rc = perf_run_say(run, info);
+    if (rc)
+        return rc;
+    json_object_put(message = perf_run_expect(run, "go"));
+    if (!message)
+        return -EPROTO;
+    return run->ops->meet ? run->ops->meet(run) : 0;
+}
+
+static int client_wait_findings(struct perf_run *run)
+{
+    while (!run->findings) {
+        int rc = run->ops->idle ? run->ops->idle(run) : 0;
+        uint64_t now_ns = perf_now_ns();
+        if (rc == 0)
+            rc = perf_run_tick(run, now_ns, run->sent);
+        if (rc)
+            return rc;
+        if (run->next_watch_ns > now_ns + PERF_MSEC_NS / 2)
+            run->next_watch_ns = now_ns + PERF_MSEC_NS / 2;
+        if (!run->ops->idle)
+            usleep(200);
+    }
+    return 0;
+}
+
+/* What the meter of this end says; a client has one where the receiving host cannot see what arrives. */
+static void put_meter(const struct perf_run *run, struct json_object *result)
+{
+    struct json_object *samples = json_object_new_array();
+    const struct perf_meter *m = &run->meter;
+
+    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
+    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
+    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
+    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
+    json_object_object_add(result, "received", json_object_new_uint64(run->received));
+    for (size_t i = 0; i < m->sampler.count; i++) {
+        struct json_object *pair = json_object_new_array();
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
+        json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].total));
+        json_object_array_add(samples, pair);
+    }
+    json_object_object_add(result, "samples", samples);
+}
+
+static int client_test(struct perf_run *run)
+{
+    run->start_ns = perf_now_ns();
+    run->cpu_start_s = perf_cpu_s();
+    int rc = run->ops->client(run);
+    if (rc)
+        return rc;
+    run->end_ns = perf_now_ns();
+    struct json_object *done = perf_message("done");
+    json_object_object_add(done, "sent", json_object_new_uint64(run->sent));
+    rc = perf_run_say(run, done);
+    if (rc == 0) {
+        run->next_watch_ns = 0;
+        rc = client_wait_findings(run);
+    }
+    run->cpu_s = perf_cpu_s() - run->cpu_start_s;
+    if (rc == 0 && run->meter.first_ns)
+        put_meter(run, run->findings);
+    const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
+    if (text && run->verify_error[0] == '\0')
+        snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
+    return rc;
+}
+
+struct json_object *perf_run_client(struct perf_run *run)
+{
+    struct json_object *report = NULL;
+    int rc = init_run(run);
+
+    if (rc == 0)
+        rc = client_connect(run);
+    if (rc == 0)
+        rc = client_test(run);
+    if (rc == 0) {
+        report = perf_report_make(run);
+        struct json_object *message = perf_message("report");
+        json_object_object_add(message, "report", json_object_get(report));
+        rc = perf_run_say(run, message);
+    }
+    if (rc) {
+        json_object_put(report);
+        report = NULL;
+    }
+    end_run(run, rc);
+    return report;
+}
+
+static struct json_object *make_findings(const struct perf_run *run)
+{
+    struct json_object *result = perf_message("result");
+
+    put_meter(run, result);
+    json_object_object_add(result, "cpu_s", json_object_new_double(run->meter.cpu_s));
+    if (run->verified >= 0)
+        json_object_object_add(result, "verified", json_object_new_boolean(run->verified));
+    json_object_object_add(result, "verify_error", json_object_new_string(run->verify_error));
+    return result;
+}
+
+static int server_connect(struct perf_run *run)
+{
+    struct json_object *info = perf_message("ready");
+
+    run->ops->get_info(run, info);
+    int rc = perf_run_say(run, info);
+    if (rc)
+        return rc;
+    struct json_object *connect = perf_run_expect(run, "connect");
+    if (!connect)
+        return -EPROTO;
+    rc = run->ops->set_peer(run, connect);
+    json_object_put(connect);
+    if (rc == 0)
+        rc = perf_run_say(run, perf_message("go"));
+    return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;
+}
+
+int perf_run_server(struct perf_run *run, struct json_object *request)
+{
+    int rc = perf_params_from_json(&run->params, request);
+
+    if (rc)
+        rc = perf_run_fail(run, rc,
+                           "the request lacks parameters: is the client of another version?");
+    else
+        rc = perf_params_check(&run->params, run->error, sizeof(run->error));
+    if (rc == 0) {
+        perf_params_settle(&run->params);
+        rc = init_run(run);
+    }
+    if (rc == 0)
+        rc = open_transport(run);
+    if (rc == 0)
+        rc = server_connect(run);
+    if (rc == 0)
+        rc = run->ops->server(run);
+    if (rc == 0) {
+        perf_meter_stop(&run->meter);
+        rc = perf_run_say(run, make_findings(run));
+    }
+    /* If this end left earlier, the client's transport would have forgotten what its paths were like. */
+    if (rc == 0)
+        run->report = perf_run_expect(run, "report");
+    end_run(run, rc);
+    return rc;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_int))
+        return -EPROTO;
+    *value = json_object_get_uint64(member);
+    return 0;
+}
+
+int perf_json_get_double(struct json_object *object, const char *key, double *value)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !(json_object_is_type(member, json_type_double) ||
+          json_object_is_type(member, json_type_int)))
+        return -EPROTO;
+    *value = json_object_get_double(member);
+    return 0;
+}
+
+const char *perf_json_get_string(struct json_object *object, const char *key)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_string))
+        return NULL;
+    return json_object_get_string(member);
+}
+
+struct json_object *perf_message(const char *type)
+{
+    struct json_object *message = json_object_new_object();
+
+    json_object_object_add(message, "type", json_object_new_string(type));
+    return message;
+}
+
+bool perf_message_is(struct json_object *message, const char *type)
+{
+    const char *is = perf_json_get_string(message, "type");
+
+    return is && strcmp(is, type) == 0;
+}
+
+struct json_object *perf_json_number(double value)
+{
+    char text[32];
+
+    if (!isfinite(value))
+        return NULL;
+    snprintf(text, sizeof(text), "%.6g", value);
+    return json_object_new_double_s(value, text);
+}
