@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "tools/perf/mrd_run.h"
+#include "tools/perf/mrd.h"
 #include "tools/perf/transports.h"
 
 enum { FIND_OUT_S = 60, TURNS = 200, LATER_NS = 1000000 };

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/perf/bw.h"
 #include "tools/perf/json.h"
+#include "tools/perf/lat.h"
 #include "tools/perf/params_json.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transports.h"
@@ -13,6 +15,7 @@
 static int open_transport(struct perf_run *run)
 {
     run->ops = perf_transport_find(run->params.transport);
+    run->params.verify = run->params.verify && !run->ops->raw;
     run->state = calloc(1, run->ops->state_bytes);
     if (!run->state)
         return perf_run_fail(run, -ENOMEM, "out of memory");
@@ -84,15 +87,14 @@ static int client_connect(struct perf_run *run)
 static int client_wait_findings(struct perf_run *run)
 {
     while (!run->findings) {
-        int rc = run->ops->idle ? run->ops->idle(run) : 0;
         uint64_t now_ns = perf_now_ns();
-        if (rc == 0)
-            rc = perf_run_tick(run, now_ns, run->sent);
+        int rc = run->ops->manual_progress ? perf_bw_progress(run)
+                                           : perf_run_tick(run, now_ns, run->sent);
         if (rc)
             return rc;
         if (run->next_watch_ns > now_ns + PERF_MSEC_NS / 2)
             run->next_watch_ns = now_ns + PERF_MSEC_NS / 2;
-        if (!run->ops->idle)
+        if (!run->ops->manual_progress)
             usleep(200);
     }
     return 0;
@@ -122,7 +124,7 @@ static int client_test(struct perf_run *run)
 {
     run->start_ns = perf_now_ns();
     run->cpu_start_s = perf_cpu_s();
-    int rc = run->ops->client(run);
+    int rc = perf_test_is_lat(run->params.test) ? perf_lat_client(run) : perf_bw_client(run);
     if (rc)
         return rc;
     run->end_ns = perf_now_ns();
@@ -213,7 +215,7 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
     if (rc == 0)
         rc = server_connect(run);
     if (rc == 0)
-        rc = run->ops->server(run);
+        rc = perf_test_is_lat(run->params.test) ? perf_lat_server(run) : perf_bw_server(run);
     if (rc == 0) {
         perf_meter_stop(&run->meter);
         rc = perf_run_say(run, make_findings(run));

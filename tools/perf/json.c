@@ -39,6 +39,21 @@ const char *perf_json_get_string(struct json_object *object, const char *key)
     return json_object_get_string(member);
 }
 
+struct json_object *perf_json_get_array(struct json_object *object, const char *key, size_t length)
+{
+    struct json_object *array;
+
+    if (!json_object_object_get_ex(object, key, &array) ||
+        !json_object_is_type(array, json_type_array) || json_object_array_length(array) != length)
+        return NULL;
+    return array;
+}
+
+uint32_t perf_json_u32_at(struct json_object *array, size_t index)
+{
+    return (uint32_t)json_object_get_uint64(json_object_array_get_idx(array, index));
+}
+
 struct json_object *perf_message(const char *type)
 {
     struct json_object *message = json_object_new_object();

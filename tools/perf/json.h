@@ -14,6 +14,9 @@ int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *val
 int perf_json_get_double(struct json_object *object, const char *key, double *value);
 /* NULL if it is missing or no string. Owned by `object`. */
 const char *perf_json_get_string(struct json_object *object, const char *key);
+/* An array of that length, or NULL; a number in it. */
+struct json_object *perf_json_get_array(struct json_object *object, const char *key, size_t length);
+uint32_t perf_json_u32_at(struct json_object *array, size_t index);
 /* A new message of that type. */
 struct json_object *perf_message(const char *type);
 bool perf_message_is(struct json_object *message, const char *type);

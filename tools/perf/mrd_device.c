@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/mrd_device.h"
+#include "tools/perf/mrd.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * "peer unreachable", upon which the caller is to post again. Both ends therefore write no bytes to each other until
  * that has worked. What the test then measures is two peers who know each other.
  */
-#include "tools/perf/mrd_run.h"
+#include "tools/perf/mrd.h"
 
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static int post_nothing(struct perf_run *run)
             .opcode = MRD_WR_RDMA_WRITE,
             .send_flags = MRD_SEND_SIGNALED,
             .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = MRD_RUN_QKEY},
-            .wr.rdma = {.remote_addr = m->remote_addr, .rkey = m->remote_rkey},
+            .wr.rdma = {.remote_addr = m->e.remote_addr, .rkey = m->e.remote_rkey},
         };
     int rc = mrd_post_send(m->qps[0].qp, &wr, &bad);
 
@@ -64,7 +64,7 @@ static int look(struct perf_run *run, unsigned turn)
     return turn % LOOK_EVERY ? 0 : perf_run_watch(run, perf_now_ns(), 0);
 }
 
-int mrd_meet(struct perf_run *run)
+int mrd_run_meet(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
     unsigned attempts = 0, turn = 0;

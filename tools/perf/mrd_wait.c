@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/mrd_run.h"
+#include "tools/perf/mrd.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
-
-#include "tools/perf/transport.h"
 
 #define POLL_NS       (100 * 1000ull) /* after the last packet, before sleeping */
 #define SLEEP_MOST_NS PERF_MSEC_NS    /* then the clock and the control connection are looked at */
@@ -43,7 +41,7 @@ static bool may_sleep(struct perf_run *run, uint64_t now_ns)
     struct mrd_run *m = run->state;
     const char *wait = run->params.wait;
 
-    if (run->ops->rdma || strcmp(wait, "spin") == 0)
+    if (run->ops->rdma || perf_test_is_lat(run->params.test) || strcmp(wait, "spin") == 0)
         return false;
     return strcmp(wait, "sleep") == 0 || core_is_shared(&m->wait, now_ns);
 }

@@ -14,7 +14,7 @@
 #include "tools/perf/transports.h"
 
 enum {
-    LANGUAGE = 3, /* of the control connection; both ends must speak the same */
+    LANGUAGE = 4, /* of the control connection; both ends must speak the same */
     HELLO_TIMEOUT_MS = 10 * 1000,
     CLOCK_ROUNDS = 8,
 };

@@ -9,9 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/perf/mrd_device.h"
+#include "tools/perf/mrd.h"
 #include "tools/perf/peer_state.h"
-#include "tools/perf/transport.h"
 
 enum {
     AT_ONCE_MAX = 64,

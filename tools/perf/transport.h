@@ -2,36 +2,55 @@
 /*
  * What a run is made over, behind one table of operations.
  *
- * Both ends: open(), get_info(); the infos change sides; set_peer(); then client() or server() runs the test to its
- * end. The client, while it waits for the server's findings, calls idle(); then stats() on both ends, close().
- * open(), set_peer(), client() and server() return 0 or -errno, with a sentence in run->error.
+ * Both ends: open(), get_info(); the infos change sides; set_peer(), meet(). Then bw.c or lat.c
+ * runs the test: post_recv(), post_send(), poll_cq(). The client calls stats() for its report, both
+ * ends close(). All that return an int return -errno with a sentence in run->error if they fail.
  *
- * Adding a transport: one file with its operations, one line in transports.c.
+ * Adding a transport: one file with its operations, whose state begins with a struct perf_endpoint,
+ * and one line in transports.c.
  */
 #ifndef MRD_PERF_TRANSPORT_H
 #define MRD_PERF_TRANSPORT_H
 
 #include <json-c/json.h>
 
+#include "tools/perf/endpoint.h"
 #include "tools/perf/peer_state.h"
 #include "tools/perf/run.h"
 
 struct perf_transport_ops {
     const char *name;
-    bool raw;           /* nothing is verified, and each message has at least a byte */
-    bool rdma;          /* over the RDMA device of -d; -m is a path MTU */
-    size_t state_bytes; /* zeroed memory for run->state */
+    bool raw;             /* nothing is verified, and each message has at least a byte */
+    bool lossy;           /* what is lost is not repeated */
+    bool rdma;            /* over the RDMA device of -d; -m is a path MTU */
+    bool ordered;         /* messages arrive in order, whatever --order says */
+    bool manual_progress; /* only polling keeps its packets going */
+    size_t state_bytes;   /* zeroed memory for run->state */
 
     int (*open)(struct perf_run *run);
     /* Add what the other end needs to know. */
     void (*get_info)(struct perf_run *run, struct json_object *info);
+    /* Connect with the other end, and post the first receives. */
     int (*set_peer)(struct perf_run *run, struct json_object *info);
-    /* Both ends at the same time, before the test; may be NULL. Ends when both have sent "met". */
+    /* Both ends at once, before the test: ends when both have sent "met". May be NULL. */
     int (*meet)(struct perf_run *run);
-    int (*client)(struct perf_run *run);
-    int (*server)(struct perf_run *run);
-    /* Keep outstanding work going; may be NULL. */
-    int (*idle)(struct perf_run *run);
+
+    /* Messages n .. n + count - 1 of a queue pair: how many were posted, fewer if it is full. */
+    int (*post_send)(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);
+    /* Receives first .. first + count - 1 of a queue pair. NULL: messages need none. */
+    int (*post_recv)(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
+    /* The number of completions, up to `max`; a failed one is an error. */
+    int (*poll_cq)(struct perf_run *run, struct perf_wc *wcs, int max);
+    /* Tell the client that messages below `credit` are checked: 1, or 0 if the queue is full. */
+    int (*post_credit)(struct perf_run *run, uint64_t credit);
+    /* Have a completion come when all messages of a queue pair are acknowledged. May be NULL. */
+    int (*post_flush)(struct perf_run *run, uint32_t qp);
+    /* After each poll; `busy`: it found something. May sleep, or give the peer up. May be NULL. */
+    int (*wait)(struct perf_run *run, uint64_t now_ns, bool busy);
+    /* What the device has counted; NULL: it does not count. */
+    uint64_t (*count_received_bytes)(struct perf_run *run);
+    uint64_t (*count_retransmissions)(struct perf_run *run);
+
     /* Set keys of the client's report that only the transport knows. */
     void (*stats)(const struct perf_run *run, struct json_object *report);
     void (*close)(struct perf_run *run);

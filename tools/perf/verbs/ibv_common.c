@@ -4,17 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "tools/perf/ibv_mtu.h"
 #include "tools/perf/json.h"
 #include "tools/perf/verbs/ibv_gid.h"
 
-enum {
-    HOP_LIMIT = 64,
-    FILL_BYTE = 0x5a,
-};
+enum { HOP_LIMIT = 64 };
 
 int perf_ibv_failed(int rc, const char *what, char *error, size_t len)
 {
@@ -167,31 +163,4 @@ enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes)
     default:
         return IBV_MTU_4096;
     }
-}
-
-struct ibv_mr *perf_ibv_map(struct perf_ibv *v, size_t bytes, int access, char *error, size_t len)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-                   -1, 0);
-
-    if (p == MAP_FAILED) {
-        snprintf(error, len, "no memory for %zu bytes of messages: %s", bytes, strerror(errno));
-        return NULL;
-    }
-    memset(p, FILL_BYTE, bytes); /* pages of its own: the zero page would flatter the cache */
-    struct ibv_mr *mr = ibv_reg_mr(v->pd, p, bytes, access);
-    if (mr)
-        return mr;
-    perf_ibv_failed(-errno, "cannot register the messages' memory", error, len);
-    munmap(p, bytes);
-    return NULL;
-}
-
-void perf_ibv_unmap(struct ibv_mr *mr)
-{
-    void *p = mr->addr;
-    size_t bytes = mr->length;
-
-    ibv_dereg_mr(mr);
-    munmap(p, bytes);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What rc and raw-ud share: an RDMA device, opened at one port with one GID, registered memory, and sentences for
- * what may be wrong.
+ * An RDMA device, opened at one port with one GID, and sentences for what may be wrong.
  *
- * perf_ibv_open(); perf_ibv_map() for each buffer; perf_ibv_tell() and perf_ibv_hear() exchange where the ends are;
- * perf_ibv_ah() then addresses the other one. perf_ibv_close() last, after what was created on it.
+ * perf_ibv_open(); perf_ibv_tell() and perf_ibv_hear() exchange where the ends are; perf_ibv_ah()
+ * then addresses the other one. perf_ibv_close() last, after what was created on it.
  *
  * All return 0 or -errno with a sentence in `error`, unless it says otherwise.
  */
@@ -45,10 +44,6 @@ struct ibv_ah_attr perf_ibv_ah(const struct perf_ibv *v, const struct perf_ibv_p
 /* "::ffff:10.0.0.1", or the LID of an InfiniBand port */
 void perf_ibv_format(const struct perf_ibv_place *place, char *text, size_t len);
 enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes);
-
-/* `bytes` of memory with pages of its own, registered. NULL with a sentence. */
-struct ibv_mr *perf_ibv_map(struct perf_ibv *v, size_t bytes, int access, char *error, size_t len);
-void perf_ibv_unmap(struct ibv_mr *mr);
 
 /*
  * The sentence for a verb that failed with `rc` (-errno), which is returned. ENOMEM and EPERM often mean that too

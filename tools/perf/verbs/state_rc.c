@@ -5,17 +5,14 @@
  */
 #include <errno.h>
 
-#include "tools/perf/peer_state.h"
-#include "tools/perf/transport.h"
-#include "tools/perf/verbs/rc.h"
+#include "tools/perf/verbs/verbs.h"
 
 int perf_state_rc(struct perf_state *s)
 {
     static struct perf_ibv v;
     const struct perf_params *p = &s->options->params;
     uint32_t send_depth = perf_state_depth(p->tx_depth), recv_depth = perf_state_depth(p->rx_depth);
-    uint32_t inline_bytes = 0;
-    struct rc_end there = {0};
+    struct verbs_end there = {0};
     int rc = perf_ibv_open(&v, s->options, p->mtu, s->error, sizeof(s->error));
 
     if (rc)
@@ -32,15 +29,20 @@ int perf_state_rc(struct perf_state *s)
     for (uint32_t i = 0; i <= s->peers && rc == 0; i++) {
         if (i == s->fewer && perf_state_mark(s))
             return -EIO;
-        struct ibv_qp *qp =
-            rc_qp_create(&v, cq, send_depth, recv_depth, &inline_bytes, s->error, sizeof(s->error));
+        struct ibv_qp_init_attr attr = {
+            .send_cq = cq,
+            .recv_cq = cq,
+            .qp_type = IBV_QPT_RC,
+            .cap = {.max_send_wr = send_depth, .max_recv_wr = recv_depth},
+        };
+        struct ibv_qp *qp = verbs_qp_create(&v, &attr, s->error, sizeof(s->error));
         if (!qp)
             return -EIO;
-        const struct rc_end here = {.qpn = qp->qp_num};
+        const struct verbs_end here = {.qpn = qp->qp_num};
         if (i == 0)
             there = here;
-        rc = rc_qp_connect(&v, qp, &here, &there, &v.here, p->mtu ? p->mtu : v.port.mtu, s->error,
-                           sizeof(s->error));
+        rc = verbs_qp_connect(&v, qp, &here, &there, &v.here, p->mtu ? p->mtu : v.port.mtu,
+                              s->error, sizeof(s->error));
     }
     return rc;
 }

@@ -5,37 +5,37 @@
 #include <errno.h>
 #include <linux/tcp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/perf/json.h"
 #include "tools/perf/net.h"
-#include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
 enum {
     IO_BYTES = 1 << 20,
     ACCEPT_TIMEOUT_MS = 10 * 1000,
-    TICK_EVERY = 256, /* polls that found nothing between two looks at the clock */
 };
 
 struct tcp {
+    struct perf_endpoint e;
     int listener, fd; /* -1: none */
-    uint8_t *buf;
-    size_t buf_bytes;
+    int flags;        /* of send() and recv() */
 };
 
 static int tcp_open(struct perf_run *run)
 {
     struct tcp *t = run->state;
+    uint64_t size = run->params.size_bytes;
     bool lat = perf_test_is_lat(run->params.test);
+    size_t bytes = lat ? (size_t)size : IO_BYTES;
 
     t->listener = t->fd = -1;
-    t->buf_bytes = lat ? (size_t)run->params.size_bytes : IO_BYTES;
-    t->buf = calloc(1, t->buf_bytes);
-    if (!t->buf)
-        return perf_run_fail(run, -ENOMEM, "no memory for a message");
+    t->flags = MSG_NOSIGNAL | (lat ? MSG_DONTWAIT : 0);
+    t->e.batch = size < IO_BYTES ? (uint32_t)(IO_BYTES / size) : 1;
+    int rc = perf_endpoint_map(run, bytes, bytes);
+    if (rc)
+        return rc;
     if (!run->server)
         return 0;
     t->listener = perf_net_bind(run, SOCK_STREAM, 0);
@@ -101,172 +101,48 @@ static int tcp_set_peer(struct perf_run *run, struct json_object *info)
     return 0;
 }
 
-static int lost_peer(struct perf_run *run, int error)
+/* A number of bytes, 0 if it would block, or -errno. */
+static ssize_t judge(struct perf_run *run, ssize_t n)
 {
-    return perf_run_fail(run, -ECONNRESET, "the data socket to %s broke: %s", run->control->peer,
-                         error ? strerror(error) : "closed by the other end");
-}
-
-/* 0: would block; -1: broken. */
-static ssize_t checked(struct perf_run *run, ssize_t n)
-{
-    if (n > 0)
+    if (n >= 0)
         return n;
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (errno == EAGAIN || errno == EINTR)
         return 0;
-    lost_peer(run, n < 0 ? errno : 0);
-    return -1;
+    return perf_run_fail(run, -ECONNRESET, "the data socket to %s broke: %s", run->control->peer,
+                         strerror(errno));
 }
 
-static int tcp_bw_client(struct perf_run *run)
+static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
 {
     struct tcp *t = run->state;
-    uint64_t size = run->params.size_bytes, bytes = 0, total = run->params.iterations * size;
+    uint64_t left = count * run->params.size_bytes;
 
-    for (;;) {
-        uint64_t now_ns = perf_now_ns();
-        run->sent = bytes / size;
-        int rc = perf_run_tick(run, now_ns, run->sent);
+    (void)qp;
+    (void)n;
+    while (left) {
+        size_t part = left < t->e.tx_bytes ? (size_t)left : t->e.tx_bytes;
+        ssize_t sent = judge(run, send(t->fd, t->e.tx_buf, part, t->flags));
+        if (sent < 0)
+            return (int)sent;
+        left -= (uint64_t)sent;
+        int rc = sent == 0 ? perf_run_tick(run, perf_now_ns(), run->sent) : 0;
         if (rc)
             return rc;
-        if (perf_run_over(run, run->sent, now_ns))
-            break;
-        size_t part = IO_BYTES;
-        if (total && total - bytes < part)
-            part = (size_t)(total - bytes);
-        ssize_t n = checked(run, send(t->fd, t->buf, part, MSG_NOSIGNAL));
-        if (n < 0)
-            return -ECONNRESET;
-        bytes += (uint64_t)n;
     }
-    run->sent = bytes / size;
-    shutdown(t->fd, SHUT_WR); /* the receiver's end of data */
-    return 0;
+    return (int)count;
 }
 
-static int tcp_bw_server(struct perf_run *run)
+/* At the end of the stream nothing comes any more: the control connection tells why. */
+static int tcp_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
     struct tcp *t = run->state;
-    uint64_t bytes = 0;
+    ssize_t n = judge(run, recv(t->fd, t->e.rx_buf, t->e.rx_bytes, t->flags));
 
-    for (;;) {
-        ssize_t n = recv(t->fd, t->buf, IO_BYTES, 0);
-        if (n == 0)
-            break;
-        n = checked(run, n);
-        if (n < 0)
-            return -ECONNRESET;
-        bytes += (uint64_t)n;
-        uint64_t now_ns = perf_now_ns();
-        perf_meter_update(&run->meter, now_ns, bytes);
-        int rc = perf_run_tick(run, now_ns, bytes);
-        if (rc)
-            return rc;
-    }
-    run->received = bytes / run->params.size_bytes;
-    while (!run->peer_done) {
-        int rc = perf_run_watch(run, perf_now_ns(), 0);
-        if (rc)
-            return rc;
-        usleep(100);
-    }
-    return 0;
-}
-
-static int put_message(struct perf_run *run, uint64_t done)
-{
-    struct tcp *t = run->state;
-
-    for (size_t put = 0; put < t->buf_bytes;) {
-        ssize_t n = checked(
-            run, send(t->fd, t->buf + put, t->buf_bytes - put, MSG_NOSIGNAL | MSG_DONTWAIT));
-        if (n < 0)
-            return -ECONNRESET;
-        put += (size_t)n;
-        int rc = n == 0 ? perf_run_tick(run, perf_now_ns(), done) : 0;
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-/* -ENODATA: the client has said that it is done. */
-static int get_message(struct perf_run *run, uint64_t done)
-{
-    struct tcp *t = run->state;
-    unsigned idle = 0;
-
-    for (size_t got = 0; got < t->buf_bytes;) {
-        ssize_t n = recv(t->fd, t->buf + got, t->buf_bytes - got, MSG_DONTWAIT);
-        if (n == 0 && run->server && got == 0) {
-            int rc = perf_run_watch(run, perf_now_ns(), done);
-            if (rc || run->peer_done)
-                return rc ? rc : -ENODATA;
-            continue;
-        }
-        n = checked(run, n);
-        if (n < 0)
-            return -ECONNRESET;
-        got += (size_t)n;
-        if (n == 0 && ++idle % TICK_EVERY == 0) {
-            int rc = perf_run_tick(run, perf_now_ns(), done);
-            if (rc || run->peer_done)
-                return rc ? rc : -ENODATA;
-        }
-    }
-    return 0;
-}
-
-static int tcp_lat_client(struct perf_run *run)
-{
-    const struct perf_params *p = &run->params;
-    struct tcp *t = run->state;
-
-    for (uint64_t i = 0;; i++) {
-        uint64_t begin_ns = perf_now_ns();
-        if (i == p->warmup)
-            run->start_ns = begin_ns;
-        if (i >= p->warmup && perf_run_over(run, i - p->warmup, begin_ns))
-            break;
-        int rc = put_message(run, run->sent);
-        if (rc == 0)
-            rc = get_message(run, run->sent);
-        if (rc)
-            return rc;
-        uint64_t end_ns = perf_now_ns();
-        if (i >= p->warmup) {
-            perf_latency_add(&run->latency, end_ns - begin_ns);
-            run->sent++;
-        }
-        rc = perf_run_tick(run, end_ns, run->sent);
-        if (rc)
-            return rc;
-    }
-    shutdown(t->fd, SHUT_WR);
-    return 0;
-}
-
-static int tcp_lat_server(struct perf_run *run)
-{
-    for (;;) {
-        int rc = get_message(run, 0);
-        if (rc == -ENODATA)
-            return 0;
-        if (rc == 0)
-            rc = put_message(run, 0);
-        if (rc)
-            return rc;
-    }
-}
-
-static int tcp_client(struct perf_run *run)
-{
-    return perf_test_is_lat(run->params.test) ? tcp_lat_client(run) : tcp_bw_client(run);
-}
-
-static int tcp_server(struct perf_run *run)
-{
-    return perf_test_is_lat(run->params.test) ? tcp_lat_server(run) : tcp_bw_server(run);
+    (void)max;
+    if (n <= 0)
+        return (int)n;
+    wcs[0] = (struct perf_wc){.bytes = (uint64_t)n};
+    return 1;
 }
 
 static void tcp_stats(const struct perf_run *run, struct json_object *report)
@@ -303,7 +179,7 @@ static void tcp_close(struct perf_run *run)
         close(t->listener);
     if (t->fd >= 0)
         close(t->fd);
-    free(t->buf);
+    perf_endpoint_close(run);
 }
 
 const struct perf_transport_ops perf_tcp_ops = {
@@ -313,8 +189,8 @@ const struct perf_transport_ops perf_tcp_ops = {
     .open = tcp_open,
     .get_info = tcp_get_info,
     .set_peer = tcp_set_peer,
-    .client = tcp_client,
-    .server = tcp_server,
+    .post_send = tcp_post_send,
+    .poll_cq = tcp_poll_cq,
     .stats = tcp_stats,
     .close = tcp_close,
     .peer_state = perf_state_tcp,

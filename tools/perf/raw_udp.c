@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/raw_udp.h"
-
+/*
+ * raw-udp: what the kernel's UDP gives with the same sizes, GSO, GRO and number of ports, and no
+ * protocol at all. It is the ceiling that a protocol over UDP can be held against.
+ */
 #include <errno.h>
 #include <netinet/udp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/perf/json.h"
+#include "tools/perf/net.h"
 #include "tools/perf/transport.h"
 
 #ifndef UDP_SEGMENT
@@ -16,6 +18,26 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+
+enum {
+    BURST_BYTES = 61440,            /* 15 x 4096: a superpacket that loopback does not split */
+    SEGMENTS_MAX = 64,              /* what every kernel with UDP_SEGMENT takes */
+    POST_BYTES = 256 * BURST_BYTES, /* so many messages are posted at once, or one */
+    POLL_MAX = 16,
+    BUFFER_BYTES = 64 << 10,
+    RECEIVE_BUFFER_BYTES = 8 << 20,
+    SEND_BUFFER_BYTES = 4 << 20,
+};
+
+struct raw_udp {
+    struct perf_endpoint e;
+    int fds[PERF_PORTS_MAX]; /* the server has one */
+    unsigned num_fds, turn;
+    uint32_t payload_bytes; /* a packet, at most */
+    bool gso;
+    uint64_t packets[PERF_PORTS_MAX]; /* sent on each socket */
+    uint64_t bytes_sent;
+};
 
 static int add_socket(struct perf_run *run, uint16_t port)
 {
@@ -36,7 +58,7 @@ static int open_server(struct perf_run *run)
 
     if (rc)
         return rc;
-    perf_net_buffer(r->fds[0], SO_RCVBUF, RAW_RECEIVE_BUFFER_BYTES);
+    perf_net_buffer(r->fds[0], SO_RCVBUF, RECEIVE_BUFFER_BYTES);
     setsockopt(r->fds[0], SOL_UDP, UDP_GRO, &one,
                sizeof(one)); /* an old kernel gives single packets instead */
     return 0;
@@ -54,7 +76,7 @@ static int open_client(struct perf_run *run)
         int rc = add_socket(run, i < o->num_source_ports ? o->source_ports[i] : 0);
         if (rc)
             return rc;
-        perf_net_buffer(r->fds[i], SO_SNDBUF, RAW_SEND_BUFFER_BYTES);
+        perf_net_buffer(r->fds[i], SO_SNDBUF, SEND_BUFFER_BYTES);
     }
     return 0;
 }
@@ -62,11 +84,13 @@ static int open_client(struct perf_run *run)
 static int raw_open(struct perf_run *run)
 {
     struct raw_udp *r = run->state;
+    int rc = perf_endpoint_map(run, BUFFER_BYTES, BUFFER_BYTES);
 
     r->payload_bytes = run->params.mtu ? run->params.mtu : PERF_PAYLOAD_DEFAULT;
-    r->buf = calloc(1, RAW_BUFFER_BYTES);
-    if (!r->buf)
-        return perf_run_fail(run, -ENOMEM, "no memory for a buffer");
+    r->e.batch =
+        run->params.size_bytes < POST_BYTES ? (uint32_t)(POST_BYTES / run->params.size_bytes) : 1;
+    if (rc)
+        return rc;
     return run->server ? open_server(run) : open_client(run);
 }
 
@@ -108,7 +132,7 @@ static int raw_set_peer(struct perf_run *run, struct json_object *info)
 static ssize_t send_burst(const struct raw_udp *r, unsigned i, size_t len, size_t segment)
 {
     char control[CMSG_SPACE(sizeof(uint16_t))] __attribute__((aligned(8))) = {0};
-    struct iovec iov = {.iov_base = r->buf, .iov_len = len};
+    struct iovec iov = {.iov_base = r->e.tx_buf, .iov_len = len};
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,
                          .msg_control = control,
@@ -127,7 +151,7 @@ static int send_singly(struct raw_udp *r, unsigned i, size_t len, size_t segment
 {
     for (size_t at = 0; at < len; at += segment) {
         size_t part = len - at < segment ? len - at : segment;
-        if (send(r->fds[i], r->buf + at, part, MSG_NOSIGNAL) < 0)
+        if (send(r->fds[i], r->e.tx_buf + at, part, MSG_NOSIGNAL) < 0)
             return -errno;
     }
     return 0;
@@ -149,7 +173,8 @@ static int judge(struct perf_run *run, int error)
     }
 }
 
-int raw_udp_send(struct perf_run *run, unsigned i, size_t len, size_t segment)
+/* In packets of `segment` bytes. What is lost counts as sent. */
+static int send_bytes(struct perf_run *run, unsigned i, size_t len, size_t segment)
 {
     struct raw_udp *r = run->state;
     int error = 0;
@@ -167,14 +192,49 @@ int raw_udp_send(struct perf_run *run, unsigned i, size_t len, size_t segment)
     return judge(run, -send_singly(r, i, len, segment));
 }
 
-static int raw_client(struct perf_run *run)
+/* In latency tests the first byte of each packet names the exchange. */
+static void mark_packets(struct raw_udp *r, uint64_t len, size_t segment, uint64_t n)
 {
-    return perf_test_is_lat(run->params.test) ? raw_lat_client(run) : raw_bw_client(run);
+    for (size_t at = 0; at < len && at < BUFFER_BYTES; at += segment)
+        r->e.tx_buf[at] = (uint8_t)n;
 }
 
-static int raw_server(struct perf_run *run)
+/* Messages that are a whole number of packets need not end a burst: none of these is short. */
+static int raw_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
 {
-    return perf_test_is_lat(run->params.test) ? raw_lat_server(run) : raw_bw_server(run);
+    struct raw_udp *r = run->state;
+    uint64_t size = run->params.size_bytes;
+    size_t segment = size < r->payload_bytes ? (size_t)size : r->payload_bytes;
+    size_t segments = BURST_BYTES / segment < SEGMENTS_MAX ? BURST_BYTES / segment : SEGMENTS_MAX;
+    size_t burst = (segments ? segments : 1) * segment;
+    uint64_t stream = size % segment == 0 ? count * size : size, total = count * size;
+    int rc = 0;
+
+    (void)qp;
+    if (perf_test_is_lat(run->params.test))
+        mark_packets(r, size, segment, n);
+    for (uint64_t at = 0; at < total && rc == 0; at += stream) {
+        for (uint64_t left = stream; left && rc == 0;) {
+            size_t len = left < burst ? (size_t)left : burst;
+            rc = send_bytes(run, r->turn++ % r->num_fds, len, segment);
+            left -= len;
+        }
+    }
+    return rc ? rc : (int)count;
+}
+
+static int raw_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
+{
+    struct raw_udp *r = run->state;
+    int n = 0;
+
+    while (n < max && n < POLL_MAX) {
+        ssize_t got = recv(r->fds[0], r->e.rx_buf, BUFFER_BYTES, MSG_DONTWAIT);
+        if (got <= 0)
+            break;
+        wcs[n++] = (struct perf_wc){.imm = r->e.rx_buf[0], .bytes = (uint64_t)got};
+    }
+    return n;
 }
 
 static void raw_stats(const struct perf_run *run, struct json_object *report)
@@ -207,18 +267,19 @@ static void raw_close(struct perf_run *run)
 
     for (unsigned i = 0; i < r->num_fds; i++)
         close(r->fds[i]);
-    free(r->buf);
+    perf_endpoint_close(run);
 }
 
 const struct perf_transport_ops perf_raw_udp_ops = {
     .name = "raw-udp",
     .raw = true,
+    .lossy = true,
     .state_bytes = sizeof(struct raw_udp),
     .open = raw_open,
     .get_info = raw_get_info,
     .set_peer = raw_set_peer,
-    .client = raw_client,
-    .server = raw_server,
+    .post_send = raw_post_send,
+    .poll_cq = raw_poll_cq,
     .stats = raw_stats,
     .close = raw_close,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/mrd_run.h"
+#include "tools/perf/mrd.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,16 +7,28 @@
 
 #include "tools/perf/ibv_mtu.h"
 #include "tools/perf/json.h"
-#include "tools/perf/mrd_device.h"
 #include "tools/perf/net.h"
-#include "tools/perf/report.h"
-#include "tools/perf/transport.h"
 
-uint64_t mrd_counter_value(struct mrd_run *m, int index)
+/* 0: the library has no such counter. */
+static uint64_t read_counter(struct mrd_run *m, int index)
 {
-    return mrd_query_counters(m->ctx, m->counters, m->num_counters) > index
-               ? m->counters[index].value
-               : 0;
+    if (index < 0 || mrd_query_counters(m->ctx, m->counters, m->num_counters) <= index)
+        return 0;
+    return m->counters[index].value;
+}
+
+static uint64_t count_received_bytes(struct perf_run *run)
+{
+    struct mrd_run *m = run->state;
+
+    return read_counter(m, m->rx_bytes_index);
+}
+
+static uint64_t count_retransmissions(struct perf_run *run)
+{
+    struct mrd_run *m = run->state;
+
+    return read_counter(m, m->retx_index);
 }
 
 static int find_counters(struct perf_run *run)
@@ -96,60 +108,60 @@ static int open_context(struct perf_run *run)
     return m->pd ? find_counters(run) : mrd_call_failed(run, -errno, "mrd_alloc_pd");
 }
 
-/* How many receives a QP of this end posts; QP 0 of a verifying client takes the credits. */
-static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
+static int register_memory(struct perf_run *run)
 {
-    const struct perf_params *p = &run->params;
+    struct mrd_run *m = run->state;
 
-    if (!run->server && !perf_test_is_lat(p->test))
-        return p->verify && qp == 0 ? MRD_RUN_CREDITS : 0;
-    return mrd_recvs_per_qp(run);
+    m->tx_mr = mrd_reg_mr(m->pd, m->e.tx_buf, m->e.tx_bytes, 0);
+    m->rx_mr = mrd_reg_mr(m->pd, m->e.rx_buf, m->e.rx_bytes,
+                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    return m->tx_mr && m->rx_mr ? 0 : mrd_call_failed(run, -errno, "mrd_reg_mr");
+}
+
+/* Messages that a QP may have outstanding. */
+static uint32_t send_depth(const struct perf_params *p)
+{
+    return p->tx_depth > PERF_BATCH ? p->tx_depth : PERF_BATCH;
 }
 
 static int open_qp(struct perf_run *run, uint32_t i)
 {
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
-    struct mrd_run_qp *q = &m->qps[i];
-
-    q->num_recvs = recvs_of(run, i);
-    q->recvs = calloc(q->num_recvs + 1, sizeof(q->recvs[0]));
-    q->recv_sges = calloc(q->num_recvs + 1, sizeof(q->recv_sges[0]));
-    if (!q->recvs || !q->recv_sges)
-        return perf_run_fail(run, -ENOMEM, "no memory for %u receives", q->num_recvs);
+    uint32_t recvs = m->e.qps[i].num_recvs;
     struct mrd_qp_init_attr attr = {
         .send_cq = m->cq,
         .recv_cq = m->cq,
         .cap =
             {
-                .max_send_wr = p->tx_depth > MRD_RUN_BATCH ? p->tx_depth : MRD_RUN_BATCH,
-                .max_recv_wr = q->num_recvs ? q->num_recvs : 1,
+                .max_send_wr = send_depth(p),
+                .max_recv_wr = recvs ? recvs : 1,
                 .max_inline_data =
-                    (uint32_t)(p->inline_bytes > MRD_RUN_CREDIT_BYTES ? p->inline_bytes
-                                                                      : MRD_RUN_CREDIT_BYTES),
+                    (uint32_t)(p->inline_bytes > PERF_CREDIT_BYTES ? p->inline_bytes
+                                                                   : PERF_CREDIT_BYTES),
             },
         .order = p->ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE,
         .qkey = MRD_RUN_QKEY,
     };
-    q->qp = mrd_create_qp(m->pd, &attr);
-    return q->qp ? 0 : mrd_call_failed(run, -errno, "mrd_create_qp");
+
+    m->qps[i].qp = mrd_create_qp(m->pd, &attr);
+    return m->qps[i].qp ? mrd_open_recvs(run, i) : mrd_call_failed(run, -errno, "mrd_create_qp");
 }
 
 static int open_queues(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
-    uint32_t depth = p->tx_depth > MRD_RUN_BATCH ? p->tx_depth : MRD_RUN_BATCH;
-    uint32_t most =
-        mrd_recvs_per_qp(run) > MRD_RUN_CREDITS ? mrd_recvs_per_qp(run) : MRD_RUN_CREDITS;
+    uint32_t cqes = 0;
 
-    m->cq = mrd_create_cq(m->ctx, (int)(p->qps * (depth + most)), NULL);
+    for (uint32_t i = 0; i < p->qps; i++)
+        cqes += send_depth(p) + m->e.qps[i].num_recvs;
+    m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);
     if (!m->cq)
         return mrd_call_failed(run, -errno, "mrd_create_cq");
     m->qps = calloc(p->qps, sizeof(m->qps[0]));
     if (!m->qps)
         return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", p->qps);
-    m->num_qps = p->qps;
     for (uint32_t i = 0; i < p->qps; i++) {
         int rc = open_qp(run, i);
         if (rc)
@@ -160,23 +172,13 @@ static int open_queues(struct perf_run *run)
 
 static int run_mrd_open(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
-    const struct perf_params *p = &run->params;
     int rc = open_context(run);
 
     if (rc == 0)
-        rc = mrd_bufs_open(run);
+        rc = perf_endpoint_open(run);
     if (rc == 0)
-        rc = open_queues(run);
-    if (rc == 0 && p->verify) {
-        uint64_t seed = p->seed + (perf_test_is_lat(p->test) && !run->server ? 1 : 0);
-        rc = perf_verifier_init(&m->verifier, seed, p->size_bytes, p->slots,
-                                p->ordered ? p->qps : 0);
-        m->verifier_ready = rc == 0;
-        if (rc)
-            perf_run_fail(run, rc, "out of memory");
-    }
-    return rc;
+        rc = register_memory(run);
+    return rc ? rc : open_queues(run);
 }
 
 static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
@@ -193,9 +195,9 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
     json_object_object_add(info, "mover", json_object_new_string(m->ctx->device->transport));
     json_object_object_add(info, "udp_port", json_object_new_int(m->info.port));
     json_object_object_add(info, "packet_bytes", json_object_new_uint64(m->packet_bytes));
-    json_object_object_add(info, "addr", json_object_new_uint64((uintptr_t)m->rx_buf));
+    json_object_object_add(info, "addr", json_object_new_uint64((uintptr_t)m->e.rx_buf));
     json_object_object_add(info, "rkey", json_object_new_uint64(m->rx_mr->rkey));
-    for (uint32_t i = 0; i < m->num_qps; i++)
+    for (uint32_t i = 0; i < m->e.num_qps; i++)
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].qp->qp_num));
     json_object_object_add(info, "qpns", qpns);
 }
@@ -203,14 +205,11 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
 static int take_qpns(struct perf_run *run, struct json_object *info)
 {
     struct mrd_run *m = run->state;
-    struct json_object *qpns;
+    struct json_object *qpns = perf_json_get_array(info, "qpns", m->e.num_qps);
 
-    if (!json_object_object_get_ex(info, "qpns", &qpns) ||
-        !json_object_is_type(qpns, json_type_array) || json_object_array_length(qpns) != m->num_qps)
-        return -EPROTO;
-    for (uint32_t i = 0; i < m->num_qps; i++)
-        m->qps[i].remote_qpn = (uint32_t)json_object_get_uint64(json_object_array_get_idx(qpns, i));
-    return 0;
+    for (uint32_t i = 0; qpns && i < m->e.num_qps; i++)
+        m->qps[i].remote_qpn = perf_json_u32_at(qpns, i);
+    return qpns ? 0 : -EPROTO;
 }
 
 /*
@@ -249,30 +248,20 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     if (rc == 0)
         rc = take_qpns(run, info);
     if (rc == 0 && (perf_json_get_u64(info, "packet_bytes", &packet_bytes) ||
-                    perf_json_get_u64(info, "addr", &m->remote_addr) ||
+                    perf_json_get_u64(info, "addr", &m->e.remote_addr) ||
                     perf_json_get_u64(info, "rkey", &rkey)))
         rc = -EPROTO;
     if (rc)
         return perf_run_fail(run, rc, "the other end does not say how it is reached");
-    m->remote_rkey = (uint32_t)rkey;
+    m->e.remote_rkey = (uint32_t)rkey;
     if (packet_bytes < m->packet_bytes)
         m->packet_bytes = (uint32_t)packet_bytes;
     /* A message of no byte has no last byte to poll and no byte to count. */
-    m->with_imm = perf_test_is_write(p->test) &&
-                  (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
-    m->takes_recvs = m->with_imm || !perf_test_is_write(p->test);
-    mrd_post_prepare(run);
-    return mrd_post_recvs(run);
-}
-
-static int run_mrd_client(struct perf_run *run)
-{
-    return perf_test_is_lat(run->params.test) ? mrd_lat_client(run) : mrd_bw_client(run);
-}
-
-static int run_mrd_server(struct perf_run *run)
-{
-    return perf_test_is_lat(run->params.test) ? mrd_lat_server(run) : mrd_bw_server(run);
+    m->e.with_imm = perf_test_is_write(p->test) &&
+                    (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
+    m->e.takes_recvs = m->e.with_imm || !perf_test_is_write(p->test);
+    mrd_prepare_sends(run);
+    return perf_endpoint_post_recvs(run);
 }
 
 static const char *path_state_name(enum mrd_path_state state)
@@ -340,7 +329,7 @@ static void run_mrd_close(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    for (uint32_t i = 0; i < m->num_qps; i++) {
+    for (uint32_t i = 0; m->qps && i < m->e.num_qps; i++) {
         if (m->qps[i].qp)
             mrd_destroy_qp(m->qps[i].qp);
         free(m->qps[i].recvs);
@@ -351,22 +340,26 @@ static void run_mrd_close(struct perf_run *run)
         mrd_destroy_cq(m->cq);
     if (m->ah)
         mrd_destroy_ah(m->ah);
-    mrd_bufs_close(run);
+    if (m->tx_mr)
+        mrd_dereg_mr(m->tx_mr);
+    if (m->rx_mr)
+        mrd_dereg_mr(m->rx_mr);
     if (m->pd)
         mrd_dealloc_pd(m->pd);
     if (m->ctx)
         mrd_close_device(m->ctx);
-    if (m->verifier_ready)
-        perf_verifier_fini(&m->verifier);
     free(m->counters);
+    perf_endpoint_close(run);
 }
 
 /* What both share; the device makes the difference. */
 #define RUN_MRD_OPS                                                                                \
-    .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open, .get_info = run_mrd_get_info,     \
-    .set_peer = run_mrd_set_peer, .meet = mrd_meet, .client = run_mrd_client,                      \
-    .server = run_mrd_server, .idle = mrd_bw_idle, .stats = run_mrd_stats, .close = run_mrd_close, \
-    .peer_state = perf_state_mrd
+    .manual_progress = true, .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open,          \
+    .get_info = run_mrd_get_info, .set_peer = run_mrd_set_peer, .meet = mrd_run_meet,              \
+    .post_send = mrd_run_post_send, .post_recv = mrd_run_post_recv, .poll_cq = mrd_run_poll_cq,    \
+    .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,                                      \
+    .count_received_bytes = count_received_bytes, .count_retransmissions = count_retransmissions,  \
+    .stats = run_mrd_stats, .close = run_mrd_close, .peer_state = perf_state_mrd
 
 const struct perf_transport_ops perf_mrd_udp_ops = {.name = "mrd-udp", RUN_MRD_OPS};
 const struct perf_transport_ops perf_mrd_ibv_ops = {.name = "mrd-ibv", .rdma = true, RUN_MRD_OPS};

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The receiver learns of messages by completions, or of mrd's plain writes by a counter. Plain
+ * writes of rc it does not see at all: as in perftest, what was acknowledged is taken for what
+ * arrived, and the client's meter counts.
+ *
+ * Verified messages have slots. The server tells by credits which ones the client may use again.
+ */
+#include "tools/perf/bw.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/perf/endpoint.h"
+#include "tools/perf/transport.h"
+
+enum {
+    COUNT_EVERY_NS = 50 * 1000, /* between two looks at a counter of the device */
+    QUIET_MS = 20,              /* after the client's last message, of what may be lost */
+    STALL_MS = 15 * 1000,       /* ...of what may not: longer than a peer's timeout */
+    WATCH_EVERY_US = 500,
+};
+
+/* Does the receiving host see nothing of the messages? */
+static bool is_blind(const struct perf_run *run)
+{
+    const struct perf_endpoint *e = run->state;
+
+    return !e->takes_recvs && !run->ops->count_received_bytes;
+}
+
+/* ------------------------------------------------------------------------------- the client */
+
+/* The client's window is its QPs' depth, or the slots that a credit has freed. */
+static uint32_t room_for(const struct perf_run *run, uint32_t qp)
+{
+    const struct perf_endpoint *e = run->state;
+    const struct perf_params *p = &run->params;
+    uint64_t room = e->qps[qp].outstanding < p->tx_depth ? p->tx_depth - e->qps[qp].outstanding : 0;
+
+    if (p->verify && room > e->credit + p->slots - run->sent)
+        room = e->credit + p->slots - run->sent;
+    return run->ops->raw || room > e->batch ? e->batch : (uint32_t)room;
+}
+
+/* The number posted: 0 if there is no room, or -errno. */
+static int post_some(struct perf_run *run)
+{
+    struct perf_endpoint *e = run->state;
+    const struct perf_params *p = &run->params;
+    /* Batches go round the QPs; verified messages singly, so that each QP knows its share. */
+    uint32_t batch = p->verify && p->qps > 1 ? 1 : e->batch;
+    uint32_t qp = (uint32_t)(run->sent / batch % p->qps);
+    uint64_t wanted = batch - run->sent % batch;
+    uint32_t room = room_for(run, qp);
+
+    if (p->iterations && p->iterations - run->sent < wanted)
+        wanted = p->iterations - run->sent;
+    if (wanted == 0 || room == 0)
+        return 0;
+    /* A full batch after the next completion beats a half one now: small messages would trickle. */
+    if (room < wanted && !p->verify && e->qps[qp].outstanding > e->qps[qp].since_signal)
+        return 0;
+    uint32_t count = room < wanted ? room : (uint32_t)wanted;
+    for (uint32_t i = 0; p->verify && i < count; i++)
+        perf_endpoint_fill(run, qp, run->sent + i);
+    int n = run->ops->post_send(run, qp, run->sent, count);
+    if (n > 0) {
+        e->qps[qp].outstanding += (uint32_t)n;
+        run->sent += (uint64_t)n;
+    }
+    return n;
+}
+
+static int take_credit(struct perf_run *run, const struct perf_wc *wc)
+{
+    struct perf_endpoint *e = run->state;
+    uint64_t credit;
+
+    memcpy(&credit, perf_endpoint_recv(run, wc->qp, wc->index).at, sizeof(credit));
+    if (credit > e->credit) /* credits may overtake each other */
+        e->credit = credit;
+    return perf_endpoint_repost(run, wc);
+}
+
+/* Raw transports have no completions at the client. */
+static int poll_client(struct perf_run *run)
+{
+    struct perf_endpoint *e = run->state;
+    struct perf_wc wcs[PERF_POLL];
+    int n = run->ops->raw ? 0 : run->ops->poll_cq(run, wcs, PERF_POLL);
+    int rc = 0;
+
+    for (int i = 0; i < n && rc == 0; i++) {
+        if (wcs[i].kind == PERF_WC_RECV)
+            rc = take_credit(run, &wcs[i]);
+        else
+            perf_endpoint_take_sent(e, &wcs[i]);
+    }
+    return rc ? rc : n;
+}
+
+/* Poll, and look after all else that is due. 0 or -errno. */
+static int turn_client(struct perf_run *run, uint64_t *now_ns)
+{
+    const struct perf_endpoint *e = run->state;
+    int n = poll_client(run);
+    int rc = n < 0 ? n : 0;
+
+    *now_ns = perf_now_ns();
+    if (perf_sampler_due(&run->resent, *now_ns))
+        perf_sampler_add(&run->resent, *now_ns, run->ops->count_retransmissions(run));
+    if (is_blind(run))
+        perf_meter_update(&run->meter, *now_ns, e->acked * run->params.size_bytes);
+    if (rc == 0 && run->ops->wait)
+        rc = run->ops->wait(run, *now_ns, n > 0);
+    return rc ? rc : perf_run_tick(run, *now_ns, run->sent);
+}
+
+/* All that was posted has arrived when it is acknowledged. */
+static int flush_client(struct perf_run *run, uint64_t *now_ns)
+{
+    struct perf_endpoint *e = run->state;
+    int rc = 0;
+
+    for (uint32_t qp = 0; qp < e->num_qps && rc == 0; qp++) {
+        if (e->qps[qp].outstanding)
+            rc = run->ops->post_flush(run, qp);
+        while (rc == 0 && e->qps[qp].outstanding)
+            rc = turn_client(run, now_ns);
+    }
+    return rc;
+}
+
+int perf_bw_client(struct perf_run *run)
+{
+    const struct perf_endpoint *e = run->state;
+    uint64_t now_ns = perf_now_ns();
+    int rc = 0;
+
+    if (run->ops->count_retransmissions)
+        perf_sampler_start(&run->resent, run->params.interval_ms, now_ns,
+                           run->ops->count_retransmissions(run));
+    while (rc == 0 && !perf_run_over(run, run->sent, now_ns)) {
+        do {
+            rc = post_some(run);
+        } while (rc > 0 && !run->ops->raw);
+        if (rc >= 0)
+            rc = turn_client(run, &now_ns);
+    }
+    if (rc == 0 && run->ops->post_flush)
+        rc = flush_client(run, &now_ns);
+    if (is_blind(run))
+        run->received = e->acked;
+    return rc;
+}
+
+int perf_bw_progress(struct perf_run *run)
+{
+    uint64_t now_ns;
+
+    return turn_client(run, &now_ns);
+}
+
+/* ------------------------------------------------------------------------------- the server */
+
+/* A credit is due when a quarter of the slots is free again, or when nothing else is to do. */
+static int give_credit(struct perf_run *run, bool idle)
+{
+    struct perf_endpoint *e = run->state;
+    uint64_t credit = e->verifier.credit, fresh = credit - e->credit;
+
+    if (fresh == 0 || (!idle && fresh < (run->params.slots + 3) / 4))
+        return 0;
+    int n = run->ops->post_credit(run, credit);
+    if (n > 0)
+        e->credit = credit;
+    return n < 0 ? n : 0;
+}
+
+static int take_message(struct perf_run *run, const struct perf_wc *wc)
+{
+    struct perf_endpoint *e = run->state;
+
+    run->received++;
+    e->arrived_bytes += run->ops->raw ? wc->bytes : run->params.size_bytes;
+    if (!run->ops->post_recv)
+        return 0;
+    if (run->params.verify)
+        perf_endpoint_check(run, wc);
+    /* Before the credit, which lets the client use it. */
+    int rc = perf_endpoint_repost(run, wc);
+    return rc == 0 && run->params.verify ? give_credit(run, false) : rc;
+}
+
+/* The number of completions, or -errno. */
+static int poll_server(struct perf_run *run)
+{
+    struct perf_endpoint *e = run->state;
+    struct perf_wc wcs[PERF_POLL];
+    int n = run->ops->poll_cq(run, wcs, PERF_POLL);
+    int rc = n < 0 ? n : 0;
+
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = take_message(run, &wcs[i]);
+    if (run->ops->raw) /* a completion is of a packet */
+        run->received = e->arrived_bytes / run->params.size_bytes;
+    for (uint32_t qp = 0; n < PERF_POLL && qp < e->num_qps && rc == 0; qp++)
+        rc = perf_endpoint_repost_rest(run, qp);
+    if (run->params.verify && rc == 0 && n < PERF_POLL)
+        rc = give_credit(run, true);
+    return rc ? rc : n;
+}
+
+/* Payload that has arrived, in whole messages or not. */
+static uint64_t count_arrived(struct perf_run *run)
+{
+    const struct perf_endpoint *e = run->state;
+    uint64_t counted = run->ops->count_received_bytes ? run->ops->count_received_bytes(run) : 0;
+
+    return counted > e->arrived_bytes ? counted : e->arrived_bytes;
+}
+
+static bool is_complete(const struct perf_run *run)
+{
+    const struct perf_endpoint *e = run->state;
+
+    if (!run->peer_done || run->ops->lossy)
+        return false;
+    return e->takes_recvs ? run->received >= run->peer_sent
+                          : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
+}
+
+/* All is sent, and nothing has come for so long: 1 is the end of a lossy test; 0, or -errno. */
+static int judge_silence(struct perf_run *run, uint64_t silent_ns)
+{
+    if (silent_ns <= (run->ops->lossy ? QUIET_MS : STALL_MS) * PERF_MSEC_NS)
+        return 0;
+    if (run->ops->lossy)
+        return 1;
+    return perf_run_fail(run, -ETIMEDOUT,
+                         "%llu messages were sent, but only %llu (%llu bytes) arrived",
+                         (unsigned long long)run->peer_sent, (unsigned long long)run->received,
+                         (unsigned long long)run->meter.total_bytes);
+}
+
+/* Feed the meter, if it is time to. */
+static void measure_arrivals(struct perf_run *run, uint64_t now_ns, bool busy, uint64_t *count_ns)
+{
+    if (now_ns < *count_ns && (!busy || run->meter.first_ns))
+        return;
+    perf_meter_update(&run->meter, now_ns, count_arrived(run));
+    if (run->ops->count_received_bytes && run->meter.first_ns)
+        *count_ns = now_ns + COUNT_EVERY_NS;
+}
+
+/* Silence is judged by the time before a poll: the scheduler may stop this thread after one. */
+static int receive_all(struct perf_run *run)
+{
+    uint64_t count_ns = 0, now_ns = perf_now_ns(), heard_ns = now_ns;
+    int rc = 0;
+
+    while (rc == 0 && !is_complete(run)) {
+        uint64_t polled_ns = now_ns, before = run->meter.total_bytes;
+        bool over = run->peer_done;
+        int n = poll_server(run);
+        if (n < 0)
+            return n;
+        now_ns = perf_now_ns();
+        measure_arrivals(run, now_ns, n > 0, &count_ns);
+        if (n || !over || run->meter.total_bytes != before)
+            heard_ns = now_ns;
+        else
+            rc = judge_silence(run, polled_ns - heard_ns);
+        if (rc == 0 && run->ops->wait)
+            rc = run->ops->wait(run, now_ns, n > 0);
+        if (rc == 0)
+            rc = perf_run_tick(run, now_ns, run->received);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* There is nothing to see until the client is done: the device alone receives. */
+static int watch_client(struct perf_run *run)
+{
+    double cpu_start_s = perf_cpu_s();
+
+    while (!run->peer_done) {
+        int rc = perf_run_tick(run, perf_now_ns(), 0);
+        if (rc)
+            return rc;
+        usleep(WATCH_EVERY_US);
+    }
+    run->meter.cpu_s = perf_cpu_s() - cpu_start_s;
+    return 0;
+}
+
+int perf_bw_server(struct perf_run *run)
+{
+    const struct perf_endpoint *e = run->state;
+
+    if (is_blind(run))
+        return watch_client(run);
+    int rc = receive_all(run);
+    if (rc)
+        return rc;
+    perf_meter_update(&run->meter, perf_now_ns(), count_arrived(run));
+    if (!e->takes_recvs && run->params.size_bytes)
+        run->received = run->meter.total_bytes / run->params.size_bytes;
+    perf_endpoint_conclude(run, run->peer_sent);
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
+ *
+ * mrd.c opens, exchanges and reports; mrd_post.c posts and polls; mrd_meet.c makes contact;
+ * mrd_wait.c waits; mrd_device.c chooses the device.
+ */
+#ifndef MRD_PERF_MRD_H
+#define MRD_PERF_MRD_H
+
+#include <mrd/mrd.h>
+
+#include "tools/perf/endpoint.h"
+#include "tools/perf/ibv_device.h"
+#include "tools/perf/transport.h"
+
+enum { MRD_RUN_QKEY = 0x6d7264 }; /* of all QPs: a stray sender of another test is refused */
+
+struct mrd_run_qp {
+    struct mrd_qp *qp;
+    uint32_t remote_qpn;
+    struct mrd_recv_wr *recvs; /* one for each receive, in a chain; wr_id: qp << 32 | index */
+    struct mrd_sge *recv_sges;
+};
+
+/* How packets are waited for: by polling, or asleep. */
+struct mrd_run_wait {
+    uint64_t busy_ns;   /* when a packet or a completion came last */
+    uint64_t looked_ns; /* when it was last asked whether others want this core */
+    uint64_t waited_ns; /* for the core, until then */
+    bool shared;        /* they do */
+};
+
+struct mrd_run {
+    struct perf_endpoint e;
+    struct mrd_context *ctx;
+    struct mrd_pd *pd;
+    struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */
+    struct mrd_ah *ah;
+    struct mrd_mr *tx_mr, *rx_mr;
+    struct mrd_run_qp *qps;
+    struct mrd_context_info info;
+    struct perf_ibv_port port; /* of an RDMA device */
+    char peer_address[MRD_ADDRESS_MAX];
+    uint32_t packet_bytes; /* payload a packet, the lesser of both ends */
+
+    /* Templates of a batch: what changes from message to message is set when posting. */
+    struct mrd_send_wr wrs[PERF_BATCH];
+    struct mrd_sge sges[PERF_BATCH];
+
+    struct mrd_counter *counters; /* of mrd_query_counters()... */
+    int num_counters;
+    int rx_bytes_index, retx_index; /* ...two of them; -1: not there */
+    struct mrd_run_wait wait;
+};
+
+/* A library call failed: -errno with run->error. */
+int mrd_call_failed(struct perf_run *run, int rc, const char *what);
+/* A completion failed: -EIO with run->error. */
+int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc);
+
+/* Prepare the templates of sends, and the chains of receives. */
+void mrd_prepare_sends(struct perf_run *run);
+int mrd_open_recvs(struct perf_run *run, uint32_t qp);
+
+/* Operations of the transports. */
+int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);
+int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
+int mrd_run_post_credit(struct perf_run *run, uint64_t credit);
+int mrd_run_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max);
+int mrd_run_meet(struct perf_run *run);
+/*
+ * Polls on where the core is ours alone. Where others want it, polling takes it from them, perhaps
+ * from the other end of the transfer, until the scheduler takes it from us for milliseconds. There
+ * it sleeps when no packet has come for a while.
+ */
+int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy);
+
+struct perf_mrd_device {
+    struct mrd_device device;
+    struct perf_ibv_port port; /* of an RDMA device */
+};
+
+/* The device for mrd-udp, or with `rdma` for mrd-ibv. 0, or -errno with a sentence. */
+int perf_mrd_find_device(const struct perf_options *options, bool rdma,
+                         struct perf_mrd_device *device, char *error, size_t len);
+/* What -m, -x, -i and --entropy mean to an RDMA device. `mtu` is the path's, 0: the device's. */
+void perf_mrd_rdma_attr(const struct perf_options *options, const struct perf_mrd_device *device,
+                        uint32_t mtu, const char *entropy, struct mrd_context_attr *attr);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "tools/perf/verbs/verbs.h"
+
+enum {
+    SEND_DEPTH_MIN = 64,   /* of latency tests, and for credits */
+    LAT_SIGNAL_EVERY = 16, /* messages */
+    SILENT_S = 10,         /* Soft-RoCE takes a retry count of 7 for endless */
+};
+
+static int check_depths(struct perf_run *run)
+{
+    const struct verbs_run *m = run->state;
+    uint32_t most = (uint32_t)m->v.limits.max_qp_wr, recvs = m->e.qps[0].num_recvs;
+    uint64_t cqes = (uint64_t)m->e.num_qps * (m->send_depth + recvs);
+
+    if (m->send_depth > most)
+        return perf_run_fail(run, -EINVAL, "-t %u: %s has room for %u messages a queue pair",
+                             run->params.tx_depth, m->v.port.device, most - 1);
+    if (recvs > most)
+        return perf_run_fail(run, -EINVAL, "-r %u: %s has room for %u receives a queue pair", recvs,
+                             m->v.port.device, most);
+    if (cqes > (uint64_t)m->v.limits.max_cqe)
+        return perf_run_fail(run, -EINVAL,
+                             "%llu completions may be outstanding, but a queue of %s holds %d: use "
+                             "fewer queue pairs (-q), or lower -t and -r",
+                             (unsigned long long)cqes, m->v.port.device, m->v.limits.max_cqe);
+    return 0;
+}
+
+static int open_queues(struct perf_run *run)
+{
+    struct verbs_run *m = run->state;
+    int32_t given = run->options->params.inline_bytes; /* -1 at the server, which is not asked */
+    uint32_t cqes = m->e.num_qps * (m->send_depth + m->e.qps[0].num_recvs);
+
+    m->cq = m->send_cq = ibv_create_cq(m->v.ctx, (int)cqes, NULL, NULL, 0);
+    if (!m->cq)
+        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error,
+                               sizeof(run->error));
+    int rc = verbs_open_qps(run, IBV_QPT_RC);
+    if (rc == 0 && given > 0 && m->inline_bytes < (uint32_t)given)
+        rc = perf_run_fail(run, -EINVAL, "-I %d: %s sends at most %u bytes inline", given,
+                           m->v.port.device, m->inline_bytes);
+    return rc;
+}
+
+static int rc_open(struct perf_run *run)
+{
+    struct verbs_run *m = run->state;
+    const struct perf_params *p = &run->params;
+    int rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error, sizeof(run->error));
+
+    /* One more than messages: for the write that ends the test. */
+    m->send_depth = p->tx_depth + 1 > SEND_DEPTH_MIN ? p->tx_depth + 1 : SEND_DEPTH_MIN;
+    if (rc == 0)
+        rc = perf_endpoint_open(run);
+    if (rc == 0)
+        rc = check_depths(run);
+    if (perf_test_is_lat(p->test))
+        m->e.signal_every = LAT_SIGNAL_EVERY;
+    if (rc == 0)
+        rc = verbs_reg_mr(run, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    return rc ? rc : open_queues(run);
+}
+
+static enum ibv_wr_opcode opcode_of(const struct perf_run *run)
+{
+    const struct verbs_run *m = run->state;
+
+    if (perf_test_is_write(run->params.test))
+        return m->e.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+    return run->params.verify ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+}
+
+/* Templates of a batch: what changes from message to message is set when posting. */
+static void prepare_sends(struct perf_run *run)
+{
+    struct verbs_run *m = run->state;
+    const struct perf_params *p = &run->params;
+
+    for (unsigned i = 0; i < PERF_BATCH; i++) {
+        m->sges[i] = (struct ibv_sge){.length = (uint32_t)p->size_bytes, .lkey = m->tx_mr->lkey};
+        m->wrs[i] = (struct ibv_send_wr){
+            .sg_list = &m->sges[i],
+            .num_sge = p->size_bytes ? 1 : 0,
+            .opcode = opcode_of(run),
+            .send_flags = p->size_bytes <= m->inline_bytes ? IBV_SEND_INLINE : 0,
+            .wr.rdma.rkey = m->e.remote_rkey,
+        };
+    }
+}
+
+static int rc_set_peer(struct perf_run *run, struct json_object *info)
+{
+    struct verbs_run *m = run->state;
+    const struct perf_params *p = &run->params;
+    int rc = verbs_take_qps(run, info);
+
+    if (rc)
+        return rc;
+    /* A message of no byte has no last byte to poll and no byte to count. */
+    m->e.with_imm = perf_test_is_write(p->test) && (p->verify || p->size_bytes == 0);
+    m->e.takes_recvs = m->e.with_imm || !perf_test_is_write(p->test);
+    prepare_sends(run);
+    /* Before the QPs can receive, so that no message finds them without receives. */
+    rc = perf_endpoint_post_recvs(run);
+    for (uint32_t i = 0; i < m->e.num_qps && rc == 0; i++) {
+        struct verbs_qp *q = &m->qps[i];
+        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, run->error,
+                              sizeof(run->error));
+    }
+    return rc;
+}
+
+static int rc_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
+{
+    struct verbs_run *m = run->state;
+    struct ibv_send_wr *bad;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct ibv_send_wr *wr = &m->wrs[i];
+        size_t place = perf_endpoint_place(&m->e, qp, n + i);
+        m->sges[i].addr = (uintptr_t)m->e.tx_buf + place;
+        wr->wr_id = verbs_wr_id(VERBS_MESSAGE, qp, 0);
+        wr->imm_data = htonl((uint32_t)(n + i));
+        wr->wr.rdma.remote_addr = m->e.remote_addr + place;
+        wr->send_flags &= (unsigned)~IBV_SEND_SIGNALED;
+        if (perf_endpoint_count_signal(&m->e, &m->e.qps[qp]))
+            wr->send_flags |= IBV_SEND_SIGNALED;
+        wr->next = i + 1 < count ? wr + 1 : NULL;
+    }
+    int rc = ibv_post_send(m->qps[qp].qp, m->wrs, &bad);
+    return rc ? verbs_failed(run, rc, "ibv_post_send") : (int)count;
+}
+
+/* A write of no byte: complete when all that was posted before is. */
+static int rc_post_flush(struct perf_run *run, uint32_t qp)
+{
+    struct verbs_run *m = run->state;
+    struct ibv_send_wr *bad,
+        wr = {
+            .wr_id = verbs_wr_id(VERBS_FLUSH, qp, 0),
+            .opcode = IBV_WR_RDMA_WRITE,
+            .send_flags = IBV_SEND_SIGNALED,
+            .wr.rdma = {.remote_addr = m->e.remote_addr, .rkey = m->e.remote_rkey},
+        };
+    int rc = ibv_post_send(m->qps[qp].qp, &wr, &bad);
+
+    return rc ? verbs_failed(run, rc, "ibv_post_send") : 0;
+}
+
+/* Each credit has a place of its own while it is on its way. */
+static int rc_post_credit(struct perf_run *run, uint64_t credit)
+{
+    struct verbs_run *m = run->state;
+    struct ibv_send_wr *bad;
+
+    if (m->credits_sent >= PERF_CREDITS / 2)
+        return 0;
+    uint8_t *place = m->e.tx_buf + m->credit_slot++ % PERF_CREDITS * PERF_CREDIT_BYTES;
+    memcpy(place, &credit, sizeof(credit));
+    struct ibv_sge sge = {(uintptr_t)place, sizeof(credit), m->tx_mr->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = verbs_wr_id(VERBS_CREDIT, 0, 0),
+        .sg_list = &sge,
+        .num_sge = 1,
+        .opcode = IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+    };
+    int rc = ibv_post_send(m->qps[0].qp, &wr, &bad);
+    if (rc)
+        return verbs_failed(run, rc, "ibv_post_send");
+    m->credits_sent++;
+    return 1;
+}
+
+static int rc_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
+{
+    static const enum perf_wc_kind kinds[] = {[VERBS_MESSAGE] = PERF_WC_SENT,
+                                              [VERBS_FLUSH] = PERF_WC_FLUSHED,
+                                              [VERBS_RECV] = PERF_WC_RECV};
+    struct verbs_run *m = run->state;
+    struct ibv_wc got[PERF_POLL];
+    int n = verbs_poll(run, m->cq, max, got), count = 0;
+
+    for (int i = 0; i < n; i++) {
+        enum verbs_kind kind = verbs_kind_of(got[i].wr_id);
+        if (kind == VERBS_CREDIT)
+            m->credits_sent--;
+        else
+            wcs[count++] = (struct perf_wc){
+                .kind = kinds[kind],
+                .qp = verbs_qp_of(got[i].wr_id),
+                .index = (uint32_t)got[i].wr_id,
+                .imm = ntohl(got[i].imm_data),
+                .bytes = got[i].byte_len,
+            };
+    }
+    return n < 0 ? n : count;
+}
+
+/* Somebody has to give up, if the device does not. */
+static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
+{
+    struct verbs_run *m = run->state;
+    char name[64];
+
+    if (busy || m->heard_ns == 0)
+        m->heard_ns = now_ns;
+    if (run->server || now_ns < m->heard_ns + SILENT_S * PERF_SEC_NS)
+        return 0;
+    perf_ibv_format(&m->v.there, name, sizeof(name));
+    return perf_run_fail(run, -ETIMEDOUT,
+                         "nothing was acknowledged by %s (%s, QPN 0x%x) for %d s, and the device "
+                         "does not give up: is the peer's port up, is there a route?",
+                         run->control->peer, name, m->qps[0].there.qpn, SILENT_S);
+}
+
+static void rc_stats(const struct perf_run *run, struct json_object *report)
+{
+    verbs_stats(run, report);
+    json_object_object_add(report, "order", json_object_new_string("msg"));
+}
+
+const struct perf_transport_ops perf_rc_ops = {
+    .name = "rc",
+    .rdma = true,
+    .ordered = true,
+    .state_bytes = sizeof(struct verbs_run),
+    .open = rc_open,
+    .get_info = verbs_get_info,
+    .set_peer = rc_set_peer,
+    .post_send = rc_post_send,
+    .post_recv = verbs_post_recv,
+    .poll_cq = rc_poll_cq,
+    .post_credit = rc_post_credit,
+    .post_flush = rc_post_flush,
+    .wait = rc_wait,
+    .stats = rc_stats,
+    .close = verbs_close,
+    .peer_state = perf_state_rc,
+};

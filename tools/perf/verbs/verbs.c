@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/perf/json.h"
+
+int verbs_failed(struct perf_run *run, int error, const char *what)
+{
+    return perf_run_fail(run, -error, "%s: %s", what, strerror(error));
+}
+
+int verbs_reg_mr(struct perf_run *run, int rx_access)
+{
+    struct verbs_run *m = run->state;
+
+    m->tx_mr = ibv_reg_mr(m->v.pd, m->e.tx_buf, m->e.tx_bytes, IBV_ACCESS_LOCAL_WRITE);
+    m->rx_mr = ibv_reg_mr(m->v.pd, m->e.rx_buf, m->e.rx_bytes, rx_access);
+    return m->tx_mr && m->rx_mr ? 0
+                                : perf_ibv_failed(-errno, "cannot register the messages' memory",
+                                                  run->error, sizeof(run->error));
+}
+
+static int open_recvs(struct perf_run *run, uint32_t qp)
+{
+    struct verbs_run *m = run->state;
+    struct verbs_qp *q = &m->qps[qp];
+    uint32_t count = m->e.qps[qp].num_recvs;
+
+    q->recvs = calloc(count + 1, sizeof(q->recvs[0]));
+    q->recv_sges = calloc(count + 1, sizeof(q->recv_sges[0]));
+    if (!q->recvs || !q->recv_sges)
+        return perf_run_fail(run, -ENOMEM, "no memory for %u receives", count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct perf_place place = perf_endpoint_recv(run, qp, i);
+        q->recv_sges[i] = (struct ibv_sge){(uintptr_t)place.at, place.bytes, m->rx_mr->lkey};
+        q->recvs[i] = (struct ibv_recv_wr){
+            .wr_id = verbs_wr_id(VERBS_RECV, qp, i),
+            .sg_list = &q->recv_sges[i],
+            .num_sge = place.bytes ? 1 : 0,
+            .next = &q->recvs[i + 1],
+        };
+    }
+    return 0;
+}
+
+static int open_qp(struct perf_run *run, uint32_t i, enum ibv_qp_type type)
+{
+    struct verbs_run *m = run->state;
+    struct verbs_qp *q = &m->qps[i];
+    uint32_t recvs = m->e.qps[i].num_recvs;
+    struct ibv_qp_init_attr attr = {
+        .send_cq = m->send_cq,
+        .recv_cq = m->cq,
+        .qp_type = type,
+        .cap = {.max_send_wr = m->send_depth,
+                .max_recv_wr = recvs ? recvs : 1,
+                .max_inline_data = m->inline_bytes},
+    };
+
+    q->qp = verbs_qp_create(&m->v, &attr, run->error, sizeof(run->error));
+    if (!q->qp)
+        return -EIO;
+    m->inline_bytes = attr.cap.max_inline_data;
+    q->here = (struct verbs_end){q->qp->qp_num, (uint32_t)random() & 0xffffff};
+    return open_recvs(run, i);
+}
+
+int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type)
+{
+    struct verbs_run *m = run->state;
+    const struct perf_params *p = &run->params;
+    int rc = 0;
+
+    m->inline_bytes = (uint32_t)p->inline_bytes;
+    srandom((unsigned)perf_now_ns());
+    m->qps = calloc(p->qps, sizeof(m->qps[0]));
+    if (!m->qps)
+        return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", p->qps);
+    for (uint32_t i = 0; i < p->qps && rc == 0; i++)
+        rc = open_qp(run, i, type);
+    return rc;
+}
+
+void verbs_get_info(struct perf_run *run, struct json_object *info)
+{
+    struct verbs_run *m = run->state;
+    struct json_object *qpns = json_object_new_array(), *psns = json_object_new_array();
+
+    perf_ibv_tell(&m->v, info);
+    json_object_object_add(info, "addr", json_object_new_uint64((uintptr_t)m->e.rx_buf));
+    json_object_object_add(info, "rkey", json_object_new_uint64(m->rx_mr->rkey));
+    for (uint32_t i = 0; i < m->e.num_qps; i++) {
+        json_object_array_add(qpns, json_object_new_uint64(m->qps[i].here.qpn));
+        json_object_array_add(psns, json_object_new_uint64(m->qps[i].here.psn));
+    }
+    json_object_object_add(info, "qpns", qpns);
+    json_object_object_add(info, "psns", psns);
+}
+
+int verbs_take_qps(struct perf_run *run, struct json_object *info)
+{
+    struct verbs_run *m = run->state;
+    struct json_object *qpns = perf_json_get_array(info, "qpns", m->e.num_qps);
+    struct json_object *psns = perf_json_get_array(info, "psns", m->e.num_qps);
+    uint64_t rkey;
+    int rc = perf_ibv_hear(run, &m->v, info);
+
+    if (rc)
+        return rc;
+    if (perf_json_get_u64(info, "addr", &m->e.remote_addr) ||
+        perf_json_get_u64(info, "rkey", &rkey))
+        return perf_run_fail(run, -EPROTO, "the other end does not tell its memory");
+    if (!qpns || !psns)
+        return perf_run_fail(run, -EPROTO, "the other end does not tell its queue pairs");
+    m->e.remote_rkey = (uint32_t)rkey;
+    for (uint32_t i = 0; i < m->e.num_qps; i++)
+        m->qps[i].there = (struct verbs_end){perf_json_u32_at(qpns, i), perf_json_u32_at(psns, i)};
+    return 0;
+}
+
+int verbs_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count)
+{
+    struct verbs_run *m = run->state;
+    struct verbs_qp *q = &m->qps[qp];
+    struct ibv_recv_wr *last = &q->recvs[first + count - 1], *bad;
+
+    last->next = NULL;
+    int rc = ibv_post_recv(q->qp, &q->recvs[first], &bad);
+    last->next = last + 1;
+    return rc ? verbs_failed(run, rc, "ibv_post_recv") : 0;
+}
+
+/* `wc` of a failed one has no opcode: wr_id says what it is. */
+static int wc_failed(struct perf_run *run, const struct ibv_wc *wc)
+{
+    struct verbs_run *m = run->state;
+    bool recv = verbs_kind_of(wc->wr_id) == VERBS_RECV;
+    bool silent = wc->status == IBV_WC_RETRY_EXC_ERR;
+    char name[64];
+
+    perf_ibv_format(&m->v.there, name, sizeof(name));
+    return perf_run_fail(
+        run, -EIO, "%s %s %s (%s, QPN 0x%x) failed: %s (status %d)%s",
+        run->ops->raw ? "a datagram" : "an RC message", recv ? "from" : "to", run->control->peer,
+        name, m->qps[verbs_qp_of(wc->wr_id)].there.qpn, ibv_wc_status_str(wc->status), wc->status,
+        silent ? "; the peer does not answer: is its port up, is there a route?" : "");
+}
+
+int verbs_poll(struct perf_run *run, struct ibv_cq *cq, int max, struct ibv_wc *wcs)
+{
+    int n = ibv_poll_cq(cq, max, wcs);
+
+    if (n < 0)
+        return perf_run_fail(run, -EIO, "ibv_poll_cq failed");
+    for (int i = 0; i < n; i++) {
+        if (wcs[i].status != IBV_WC_SUCCESS)
+            return wc_failed(run, &wcs[i]);
+    }
+    return n;
+}
+
+void verbs_stats(const struct perf_run *run, struct json_object *report)
+{
+    const struct verbs_run *m = run->state;
+
+    json_object_object_add(report, "device", json_object_new_string(m->v.port.device));
+    json_object_object_add(report, "packet_bytes", json_object_new_uint64(m->v.mtu));
+    json_object_object_add(report, "paths", json_object_new_uint64(m->e.num_qps));
+}
+
+void verbs_close(struct perf_run *run)
+{
+    struct verbs_run *m = run->state;
+
+    for (uint32_t i = 0; m->qps && i < m->e.num_qps; i++) {
+        if (m->qps[i].qp)
+            ibv_destroy_qp(m->qps[i].qp);
+        free(m->qps[i].recvs);
+        free(m->qps[i].recv_sges);
+    }
+    free(m->qps);
+    if (m->ah)
+        ibv_destroy_ah(m->ah);
+    if (m->send_cq && m->send_cq != m->cq)
+        ibv_destroy_cq(m->send_cq);
+    if (m->cq)
+        ibv_destroy_cq(m->cq);
+    if (m->rx_mr)
+        ibv_dereg_mr(m->rx_mr);
+    if (m->tx_mr)
+        ibv_dereg_mr(m->tx_mr);
+    perf_ibv_close(&m->v);
+    perf_endpoint_close(run);
+}

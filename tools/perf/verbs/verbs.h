@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rc and raw-ud: the tests over queue pairs of an RDMA device.
+ *
+ * rc.c: reliable connections, which perftest measures by default. They deliver in order, over one
+ * path. raw_ud.c: what unreliable datagrams give with the same sizes and no protocol at all, which
+ * is the ceiling for mrd-ibv. ibv_qp.c creates and connects queue pairs; verbs.c has what rc and
+ * raw-ud share.
+ */
+#ifndef MRD_PERF_VERBS_VERBS_H
+#define MRD_PERF_VERBS_VERBS_H
+
+#include "tools/perf/transport.h"
+#include "tools/perf/verbs/ibv_common.h"
+
+enum { VERBS_QKEY = 0x6d7264 };
+
+/* What a completion is of: the upper byte of wr_id. Below are the QP and the receive's index. */
+enum verbs_kind { VERBS_MESSAGE = 1, VERBS_FLUSH, VERBS_CREDIT, VERBS_RECV };
+static inline uint64_t verbs_wr_id(enum verbs_kind kind, uint32_t qp, uint32_t index)
+{
+    return (uint64_t)kind << 56 | (uint64_t)qp << 32 | index;
+}
+static inline enum verbs_kind verbs_kind_of(uint64_t wr_id)
+{
+    return (enum verbs_kind)(wr_id >> 56);
+}
+static inline uint32_t verbs_qp_of(uint64_t wr_id)
+{
+    return (uint32_t)(wr_id >> 32) & 0xffffff;
+}
+
+/* What the ends of a connection tell each other. */
+struct verbs_end {
+    uint32_t qpn, psn;
+};
+
+struct verbs_qp {
+    struct ibv_qp *qp;
+    struct verbs_end here, there;
+    struct ibv_recv_wr *recvs; /* one for each receive, in a chain */
+    struct ibv_sge *recv_sges;
+    uint32_t datagrams, since_signal; /* raw-ud: outstanding; posted after a signaled one */
+};
+
+struct verbs_run {
+    struct perf_endpoint e;
+    struct perf_ibv v;
+    struct ibv_cq *cq, *send_cq; /* rc has one for both, raw-ud two */
+    struct ibv_mr *tx_mr, *rx_mr;
+    struct ibv_ah *ah; /* raw-ud */
+    struct verbs_qp *qps;
+    uint32_t send_depth;
+    uint32_t inline_bytes; /* messages up to this size go inline */
+    struct ibv_send_wr wrs[PERF_BATCH];
+    struct ibv_sge sges[PERF_BATCH];
+
+    /* rc */
+    uint32_t credits_sent; /* on their way */
+    uint64_t credit_slot;
+    uint64_t heard_ns; /* the client: last completion */
+
+    /* raw-ud */
+    uint32_t signal_every; /* datagrams */
+    uint64_t packets, bytes_sent;
+};
+
+/* ibv_qp.c: 0 or -errno with a sentence. */
+/* The attributes are adapted: less inline data if the device has less. `qp` is in INIT. */
+struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error,
+                               size_t len);
+/* From INIT to RTS: a datagram queue pair... */
+int verbs_qp_start(struct ibv_qp *qp, char *error, size_t len);
+/* ...or one that is connected to QP `there` of `place`. */
+int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
+                     const struct verbs_end *there, const struct perf_ibv_place *place,
+                     uint32_t mtu, char *error, size_t len);
+
+/* verbs.c: 0 or a count, or -errno with run->error. */
+/* A verb failed with the positive errno that it returned. */
+int verbs_failed(struct perf_run *run, int error, const char *what);
+/* Register the endpoint's memory. */
+int verbs_reg_mr(struct perf_run *run, int rx_access);
+/* Create the queue pairs and their receives on m->cq and m->send_cq. */
+int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type);
+/* Tell the numbers of the queue pairs; hear those of the other end. */
+void verbs_get_info(struct perf_run *run, struct json_object *info);
+int verbs_take_qps(struct perf_run *run, struct json_object *info);
+int verbs_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
+/* Poll `cq`: none of the completions has failed. */
+int verbs_poll(struct perf_run *run, struct ibv_cq *cq, int max, struct ibv_wc *wcs);
+/* Keys that rc and raw-ud have in common. */
+void verbs_stats(const struct perf_run *run, struct json_object *report);
+void verbs_close(struct perf_run *run);
+
+int perf_state_rc(struct perf_state *s);
+
+#endif
