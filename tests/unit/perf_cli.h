@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "tools/perf/options.h"
+#include "tools/perf/options_parse.h"
 
 enum { WORDS_MAX = 32 };
 

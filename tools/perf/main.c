@@ -7,7 +7,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/local.h"
-#include "tools/perf/options.h"
+#include "tools/perf/options_parse.h"
 #include "tools/perf/session.h"
 #include "tools/perf/state.h"
 #include "tools/perf/transports.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command line.
- *
- * perf_options_parse() fills perf_options or says what is wrong with the arguments; it prints nothing and does not
- * exit. perf_options_help() is the text of --help.
+ * What a command line asks for; options_parse.h reads one.
  */
 #ifndef MRD_PERF_OPTIONS_H
 #define MRD_PERF_OPTIONS_H
@@ -18,7 +15,7 @@ struct perf_options {
     bool compare;
     bool state; /* no test: what a peer costs in memory */
     uint32_t peers;
-    bool all_sizes;
+    bool all_sizes, help, version;
     char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;
     unsigned repeat;
@@ -41,17 +38,6 @@ struct perf_options {
     bool gbits, quiet_cpufreq, out_json;
     char out_json_file[512]; /* empty: none */
 };
-
-enum perf_parse {
-    PERF_PARSE_RUN = 0,
-    PERF_PARSE_HELP,
-    PERF_PARSE_VERSION,
-};
-
-/* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
-int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error,
-                       size_t len);
-void perf_options_help(FILE *out);
 
 /* Does `device`, as -d names it, stand for an RDMA device? The others are "udp" and none. */
 static inline bool perf_options_rdma_device(const char *device)

@@ -8,15 +8,7 @@
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/transports.h"
 
-struct check {
-    const struct perf_options *o;
-    const struct perf_given *given;
-    char *error;
-    size_t len;
-};
-
-static int __attribute__((format(printf, 2, 3)))
-wrong(const struct check *c, const char *format, ...)
+int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
 {
     va_list args;
 
@@ -26,70 +18,64 @@ wrong(const struct check *c, const char *format, ...)
     return -EINVAL;
 }
 
-/* A comparison is of what competes for the same device. */
+/* A comparison is of what competes for the same device; state, of what keeps any for a peer. */
 static void default_transports(struct perf_options *o)
 {
-    static const char *const sockets[] = {"mrd-udp", "raw-udp", "tcp", NULL};
-    static const char *const rdma[] = {"mrd-ibv", "rc", "raw-ud", NULL};
-    const char *const *names = perf_options_rdma_device(o->device) ? rdma : sockets;
+    bool rdma = perf_options_rdma_device(o->device);
+    const char *names[] = {rdma ? "mrd-ibv" : "mrd-udp", rdma ? "rc" : "tcp",
+                           rdma ? "raw-ud" : "raw-udp"};
 
-    for (; *names; names++)
-        strcpy(o->transports[o->num_transports++], *names);
+    if (o->compare && !rdma) { /* the ceiling comes before the others */
+        names[1] = "raw-udp";
+        names[2] = "tcp";
+    }
+    for (unsigned i = 0; i < (o->compare ? 3 : 2); i++)
+        strcpy(o->transports[o->num_transports++], names[i]);
 }
 
-/* Of those that keep anything for a peer. */
-static void default_state(struct perf_options *o)
+void perf_options_default(struct perf_cli *c)
 {
-    static const char *const sockets[] = {"mrd-udp", "tcp", NULL};
-    static const char *const rdma[] = {"mrd-ibv", "rc", NULL};
-    const char *const *names = perf_options_rdma_device(o->device) ? rdma : sockets;
+    struct perf_options *o = c->o;
 
-    for (; *names; names++)
-        strcpy(o->transports[o->num_transports++], *names);
-}
-
-void perf_options_default(struct perf_options *o, const struct perf_given *given)
-{
-    if (!given->size)
+    if (!c->given.size)
         o->params.size_bytes = perf_test_is_lat(o->params.test) ? 2 : 65536;
-    if (!given->transport && !o->compare && perf_options_rdma_device(o->device))
+    if (!c->given.transport && !o->compare && perf_options_rdma_device(o->device))
         strcpy(o->params.transport, "mrd-ibv");
-    if (o->compare && o->num_transports == 0)
+    if ((o->compare || o->state) && o->num_transports == 0)
         default_transports(o);
-    if (o->state && o->num_transports == 0)
-        default_state(o);
 }
 
-static int check_roles(const struct check *c)
+static int check_roles(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
     if (o->local && o->host[0])
-        return wrong(c, "--local runs both ends here: leave out the host '%s'", o->host);
+        return perf_cli_wrong(c, "--local runs both ends here: leave out the host '%s'", o->host);
     if (o->forever && (o->local || o->host[0]))
-        return wrong(c, "--forever is for the server: leave out --local and the host");
+        return perf_cli_wrong(c, "--forever is for the server: leave out --local and the host");
     if (o->compare && !o->local && !o->host[0])
-        return wrong(c, "compare needs a host, or --local; the server is started as for any test");
+        return perf_cli_wrong(
+            c, "compare needs a host, or --local; the server is started as for any test");
     if (o->num_cpus == 2 && !o->local)
-        return wrong(c, "--bind with two CPUs is for --local; one end has one CPU");
-    if (c->given->two_devices && !o->local)
-        return wrong(c, "-d with two devices is for --local; one end has one device");
+        return perf_cli_wrong(c, "--bind with two CPUs is for --local; one end has one CPU");
+    if (c->given.two_devices && !o->local)
+        return perf_cli_wrong(c, "-d with two devices is for --local; one end has one device");
     if (perf_options_rdma_device(o->device) != perf_options_rdma_device(o->server_device))
-        return wrong(c, "-d: both ends need devices of a kind, but %s and %s are not",
-                     o->server_device, o->device);
+        return perf_cli_wrong(c, "-d: both ends need devices of a kind, but %s and %s are not",
+                              o->server_device, o->device);
     if (o->params.paths && o->num_source_ports && o->params.paths != o->num_source_ports)
-        return wrong(c,
-                     "--paths %u does not match the %u ports of --source-ports: leave out --paths",
-                     o->params.paths, o->num_source_ports);
-    if (c->given->peers)
-        return wrong(c, "--peers belongs to 'mrd_perf state'");
-    if (c->given->size && o->all_sizes)
-        return wrong(c, "-a runs all sizes: leave out -s");
+        return perf_cli_wrong(
+            c, "--paths %u does not match the %u ports of --source-ports: leave out --paths",
+            o->params.paths, o->num_source_ports);
+    if (c->given.peers)
+        return perf_cli_wrong(c, "--peers belongs to 'mrd_perf state'");
+    if (c->given.size && o->all_sizes)
+        return perf_cli_wrong(c, "-a runs all sizes: leave out -s");
     return 0;
 }
 
 /* -d, -x, -i, --entropy and --source-ports of a single transport. */
-static int check_device(const struct check *c)
+static int check_device(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
     const char *name = o->params.transport;
@@ -97,25 +83,28 @@ static int check_device(const struct check *c)
     bool client = o->local || o->host[0]; /* a server learns the transport from its client */
 
     if (ops->rdma && o->device[0] && !perf_options_rdma_device(o->device))
-        return wrong(c, "--transport %s needs an RDMA device, which -d %s is not", name, o->device);
+        return perf_cli_wrong(c, "--transport %s needs an RDMA device, which -d %s is not", name,
+                              o->device);
     if (!ops->rdma && perf_options_rdma_device(o->device))
-        return wrong(
+        return perf_cli_wrong(
             c,
             "-d %s conflicts with --transport %s, which uses no RDMA device: leave out one "
             "of the two, or use --transport mrd-ibv, rc or raw-ud",
             o->device, name);
     if (ops->raw && !ops->rdma && o->device[0])
-        return wrong(c, "-d names a device of mrd or of RDMA: %s has none", name);
+        return perf_cli_wrong(c, "-d names a device of mrd or of RDMA: %s has none", name);
     if (client && !ops->rdma && (o->gid_index >= 0 || o->ib_port))
-        return wrong(c, "-x and -i belong to RDMA devices: name one with -d, or leave them out");
+        return perf_cli_wrong(
+            c, "-x and -i belong to RDMA devices: name one with -d, or leave them out");
     if (client && o->params.entropy[0] && strcmp(name, "mrd-ibv") != 0)
-        return wrong(c, "--entropy belongs to mrd-ibv, and not to %s", name);
+        return perf_cli_wrong(c, "--entropy belongs to mrd-ibv, and not to %s", name);
     if (ops->rdma && o->num_source_ports)
-        return wrong(c, "--source-ports are of sockets: with %s use --paths and --entropy", name);
+        return perf_cli_wrong(c, "--source-ports are of sockets: with %s use --paths and --entropy",
+                              name);
     return 0;
 }
 
-static int check_list(const struct check *c)
+static int check_list(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
     struct perf_params params = o->params;
@@ -128,59 +117,60 @@ static int check_list(const struct check *c)
         num_rdma += perf_transport_find(params.transport)->rdma;
         for (unsigned j = 0; j < i; j++) {
             if (strcmp(o->transports[i], o->transports[j]) == 0)
-                return wrong(c, "%s is named twice", o->transports[i]);
+                return perf_cli_wrong(c, "%s is named twice", o->transports[i]);
         }
     }
     if (num_rdma && o->device[0] && !perf_options_rdma_device(o->device))
-        return wrong(c, "-d %s is no RDMA device, which transports of the list need", o->device);
+        return perf_cli_wrong(c, "-d %s is no RDMA device, which transports of the list need",
+                              o->device);
     if (!num_rdma && (perf_options_rdma_device(o->device) || o->gid_index >= 0 || o->ib_port ||
                       o->params.entropy[0]))
-        return wrong(c, "-d, -x, -i and --entropy speak to RDMA transports: the list has none");
+        return perf_cli_wrong(
+            c, "-d, -x, -i and --entropy speak to RDMA transports: the list has none");
     return 0;
 }
 
-static int check_compare(const struct check *c)
+static int check_compare(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
     if (!o->compare) {
-        if (o->num_transports || c->given->repeat)
-            return wrong(c, "--transports and --repeat belong to 'mrd_perf compare TEST'");
+        if (o->num_transports || c->given.repeat)
+            return perf_cli_wrong(c, "--transports and --repeat belong to 'mrd_perf compare TEST'");
         return check_device(c);
     }
-    if (c->given->transport)
-        return wrong(c, "compare takes --transports, a list, and not --transport");
+    if (c->given.transport)
+        return perf_cli_wrong(c, "compare takes --transports, a list, and not --transport");
     if (o->all_sizes)
-        return wrong(c, "compare takes one size a run: use -s and not -a");
+        return perf_cli_wrong(c, "compare takes one size a run: use -s and not -a");
     return check_list(c);
 }
 
-static int check_state(const struct check *c)
+static int check_state(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || c->given->transport || c->given->two_devices)
-        return wrong(c, "state is about this end alone: it takes no host, no --local, no "
-                        "--transport and one device");
+    if (o->local || o->forever || c->given.transport || c->given.two_devices)
+        return perf_cli_wrong(c, "state is about this end alone: it takes no host, no --local, no "
+                                 "--transport and one device");
     for (unsigned i = 0; i < o->num_transports; i++) {
         const struct perf_transport_ops *ops = perf_transport_find(o->transports[i]);
         if (ops && !ops->peer_state && !(ops->rdma && perf_ibv_missing()))
-            return wrong(c, "state: %s keeps nothing for a peer", ops->name);
+            return perf_cli_wrong(c, "state: %s keeps nothing for a peer", ops->name);
     }
     return check_list(c);
 }
 
-int perf_options_check(const struct perf_options *o, const struct perf_given *given, char *error,
-                       size_t len)
+int perf_options_check(const struct perf_cli *c)
 {
-    const struct check c = {.o = o, .given = given, .error = error, .len = len};
+    const struct perf_options *o = c->o;
 
     if (o->state)
-        return check_state(&c);
-    if (check_roles(&c))
+        return check_state(c);
+    if (check_roles(c))
         return -EINVAL;
     /* Of a comparison each transport is checked with its own meaning of the parameters. */
-    if (!o->compare && perf_params_check(&o->params, error, len))
+    if (!o->compare && perf_params_check(&o->params, c->error, c->len))
         return -EINVAL;
-    return check_compare(&c);
+    return check_compare(c);
 }

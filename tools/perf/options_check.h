@@ -7,15 +7,24 @@
 
 #include "tools/perf/options.h"
 
-/* What is given, beyond the values: for conflicts that defaults would hide. */
-struct perf_given {
-    bool size, transport, repeat, two_devices, peers;
+/* A command line that is being read. */
+struct perf_cli {
+    struct perf_options *o;
+    /* What is given, beyond the values: for conflicts that defaults would hide. */
+    struct perf_given {
+        bool size, transport, repeat, two_devices, peers;
+    } given;
+    char *error;
+    size_t len;
 };
 
-/* Choose what was left open and depends on other options: the transport by the device, the size by the test. */
-void perf_options_default(struct perf_options *options, const struct perf_given *given);
+/* -EINVAL with a sentence. */
+int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Choose what was left open: the transport by the device, the size by the test. */
+void perf_options_default(struct perf_cli *c);
 /* 0, or -EINVAL with a sentence. */
-int perf_options_check(const struct perf_options *options, const struct perf_given *given,
-                       char *error, size_t len);
+int perf_options_check(const struct perf_cli *c);
 
 #endif

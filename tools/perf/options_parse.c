@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/options_parse.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "tools/perf/lists.h"
+#include "tools/perf/options_check.h"
+#include "tools/perf/unsupported.h"
+
+enum {
+    OPT_FIRST = 256, /* plus the index of the row */
+    OPT_UNSUPPORTED = 512,
+    MAX_LONG_OPTIONS = 192,
+    MAX_LETTERS = 192,
+    GID_INDEX_MAX = 65535,
+};
+
+struct row {
+    const char *name;
+    char letter; /* 0: none */
+    int (*take)(struct perf_cli *c, const struct row *row);
+    size_t offset, bytes; /* of the member of perf_options */
+    uint64_t low, high;   /* of a number */
+    size_t given;         /* of the member of perf_given, and 1; 0: none */
+};
+
+#define IN(member)    offsetof(struct perf_options, member), sizeof(((struct perf_options *)0)->member)
+#define GIVEN(member) (offsetof(struct perf_given, member) + 1)
+
+/* "-s", or "--paths". */
+static const char *shown(const struct row *row)
+{
+    static char text[32];
+
+    if (row->letter)
+        snprintf(text, sizeof(text), "-%c", row->letter);
+    else
+        snprintf(text, sizeof(text), "--%s", row->name);
+    return text;
+}
+
+static void *member_of(const struct perf_cli *c, const struct row *row)
+{
+    return (char *)c->o + row->offset;
+}
+
+static int take_flag(struct perf_cli *c, const struct row *row)
+{
+    *(bool *)member_of(c, row) = true;
+    return 0;
+}
+
+static int take_number(struct perf_cli *c, const struct row *row)
+{
+    void *to = member_of(c, row);
+    uint64_t v;
+
+    if (perf_parse_number(optarg, row->low, row->high, &v))
+        return perf_cli_wrong(c, "%s: '%s' is not a number within %llu..%llu", shown(row), optarg,
+                              (unsigned long long)row->low, (unsigned long long)row->high);
+    switch (row->bytes) {
+    case sizeof(uint8_t):
+        *(uint8_t *)to = (uint8_t)v;
+        return 0;
+    case sizeof(uint16_t):
+        *(uint16_t *)to = (uint16_t)v;
+        return 0;
+    case sizeof(uint32_t):
+        *(uint32_t *)to = (uint32_t)v;
+        return 0;
+    default:
+        *(uint64_t *)to = v;
+        return 0;
+    }
+}
+
+static int take_text(struct perf_cli *c, const struct row *row)
+{
+    if (optarg[0] == '\0' || strlen(optarg) >= row->bytes)
+        return perf_cli_wrong(c, "%s: '%s' is empty or too long", shown(row), optarg);
+    strcpy(member_of(c, row), optarg);
+    return 0;
+}
+
+static int take_size(struct perf_cli *c, const struct row *row)
+{
+    uint64_t *bytes = member_of(c, row);
+
+    if (perf_parse_size(optarg, bytes) || *bytes > MRD_MESSAGE_BYTES_MAX)
+        return perf_cli_wrong(c, "-s: '%s' is not a size within 0..1G", optarg);
+    return 0;
+}
+
+/* A device, or with --local the server's and the client's. */
+static int take_device(struct perf_cli *c, const struct row *row)
+{
+    struct perf_options *o = c->o;
+    const char *comma = strchr(optarg, ',');
+    size_t first = comma ? (size_t)(comma - optarg) : strlen(optarg);
+
+    c->given.two_devices = comma != NULL;
+    if (first == 0 || first >= sizeof(o->server_device))
+        return perf_cli_wrong(c, "-d: '%s' is empty or too long", optarg);
+    snprintf(o->server_device, sizeof(o->server_device), "%.*s", (int)first, optarg);
+    if (comma)
+        optarg += first + 1;
+    return take_text(c, row);
+}
+
+static int take_order(struct perf_cli *c, const struct row *row)
+{
+    if (strcmp(optarg, "none") != 0 && strcmp(optarg, "msg") != 0)
+        return perf_cli_wrong(c, "--order: '%s' is neither none nor msg", optarg);
+    *(bool *)member_of(c, row) = strcmp(optarg, "msg") == 0;
+    return 0;
+}
+
+static int take_share(struct perf_cli *c, const struct row *row)
+{
+    if (perf_parse_share(optarg, member_of(c, row)))
+        return perf_cli_wrong(c, "--drop: '%s' is not a share within 0..1, such as 0.01", optarg);
+    return 0;
+}
+
+static int take_ports(struct perf_cli *c, const struct row *row)
+{
+    if (perf_parse_ports(optarg, member_of(c, row), &c->o->num_source_ports))
+        return perf_cli_wrong(
+            c, "--source-ports: '%s' is not FIRST-LAST or a list of up to %d distinct ports",
+            optarg, PERF_PORTS_MAX);
+    return 0;
+}
+
+static int take_cpus(struct perf_cli *c, const struct row *row)
+{
+    if (perf_parse_cpus(optarg, member_of(c, row), &c->o->num_cpus))
+        return perf_cli_wrong(c, "--bind: '%s' is not CPU or CPU,CPU", optarg);
+    return 0;
+}
+
+static int take_names(struct perf_cli *c, const struct row *row)
+{
+    if (perf_parse_names(optarg, member_of(c, row), &c->o->num_transports))
+        return perf_cli_wrong(c, "--transports: '%s' is not a list of up to %d names", optarg,
+                              PERF_TRANSPORTS_MAX);
+    return 0;
+}
+
+static const struct row rows[] = {
+    {"size", 's', take_size, IN(params.size_bytes), 0, 0, GIVEN(size)},
+    {"iters", 'n', take_number, IN(params.iterations), PERF_ITERATIONS_MIN, INT64_MAX, 0},
+    {"duration", 'D', take_number, IN(params.duration_s), 1, PERF_DURATION_S_MAX, 0},
+    {"tx-depth", 't', take_number, IN(params.tx_depth), 1, PERF_DEPTH_MAX, 0},
+    {"rx-depth", 'r', take_number, IN(params.rx_depth), 1, PERF_DEPTH_MAX, 0},
+    {"qp", 'q', take_number, IN(params.qps), 1, PERF_QPS_MAX, 0},
+    {"port", 'p', take_number, IN(port), 1, UINT16_MAX, 0},
+    {"ib-dev", 'd', take_device, IN(device), 0, 0, 0},
+    {"device", 'd', take_device, IN(device), 0, 0, 0},
+    {"ib-port", 'i', take_number, IN(ib_port), 1, UINT8_MAX, 0},
+    {"gid-index", 'x', take_number, IN(gid_index), 0, GID_INDEX_MAX, 0},
+    {"mtu", 'm', take_number, IN(params.mtu), 64, PERF_MTU_MAX, 0},
+    {"inline_size", 'I', take_number, IN(params.inline_bytes), 0, MRD_INLINE_BYTES_MAX, 0},
+    {"cq-mod", 'Q', take_number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
+    {"all", 'a', take_flag, IN(all_sizes), 0, 0, 0},
+    {"CPU-freq", 'F', take_flag, IN(quiet_cpufreq), 0, 0, 0},
+    {"help", 'h', take_flag, IN(help), 0, 0, 0},
+    {"version", 'V', take_flag, IN(version), 0, 0, 0},
+    {"ipv6", '6', take_flag, IN(ipv6), 0, 0, 0},
+    {"paths", 0, take_number, IN(params.paths), 1, PERF_PORTS_MAX, 0},
+    {"source-ports", 0, take_ports, IN(source_ports), 0, 0, 0},
+    {"spray", 0, take_text, IN(params.spray), 0, 0, 0},
+    {"cc", 0, take_text, IN(params.cc), 0, 0, 0},
+    {"entropy", 0, take_text, IN(params.entropy), 0, 0, 0},
+    {"order", 0, take_order, IN(params.ordered), 0, 0, 0},
+    {"verify", 0, take_flag, IN(params.verify), 0, 0, 0},
+    {"drop", 0, take_share, IN(params.drop_ppm), 0, 0, 0},
+    {"local", 0, take_flag, IN(local), 0, 0, 0},
+    {"bind", 0, take_cpus, IN(cpus), 0, 0, 0},
+    {"bind-address", 0, take_text, IN(bind_address), 0, 0, 0},
+    {"seed", 0, take_number, IN(params.seed), 0, UINT64_MAX, 0},
+    {"interval", 0, take_number, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, 0},
+    {"wait", 0, take_text, IN(params.wait), 0, 0, 0},
+    {"transport", 0, take_text, IN(params.transport), 0, 0, GIVEN(transport)},
+    {"transports", 0, take_names, IN(transports), 0, 0, 0},
+    {"repeat", 0, take_number, IN(repeat), 1, PERF_REPEAT_MAX, GIVEN(repeat)},
+    {"peers", 0, take_number, IN(peers), PERF_PEERS_MIN, PERF_PEERS_MAX, GIVEN(peers)},
+    {"forever", 0, take_flag, IN(forever), 0, 0, 0},
+    {"report_gbits", 0, take_flag, IN(gbits), 0, 0, 0},
+    {"out_json", 0, take_flag, IN(out_json), 0, 0, 0},
+    {"out_json_file", 0, take_text, IN(out_json_file), 0, 0, 0},
+};
+enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* getopt's view of all that perftest and we know. */
+struct getopt_view {
+    char letters[MAX_LETTERS];
+    struct option longs[MAX_LONG_OPTIONS];
+    size_t num_letters, num_longs;
+};
+
+static void add_option(struct getopt_view *v, const char *name, char letter, int has_arg, int value)
+{
+    if (v->num_longs == MAX_LONG_OPTIONS - 1 || v->num_letters + 3 > MAX_LETTERS)
+        return;
+    v->longs[v->num_longs++] = (struct option){name, has_arg, NULL, value};
+    if (letter)
+        v->letters[v->num_letters++] = letter;
+    if (letter && has_arg)
+        v->letters[v->num_letters++] = ':';
+}
+
+static void build_getopt(struct getopt_view *v)
+{
+    *v = (struct getopt_view){.letters = ":", .num_letters = 1}; /* ':' tells a missing argument */
+    for (int i = 0; i < NUM_ROWS; i++)
+        add_option(v, rows[i].name, rows[i].letter, rows[i].take != take_flag, OPT_FIRST + i);
+    for (int i = 0; perf_unsupported[i].name; i++)
+        add_option(v, perf_unsupported[i].name, perf_unsupported[i].letter,
+                   perf_unsupported[i].has_arg, OPT_UNSUPPORTED + i);
+}
+
+static const struct row *find_row(int opt)
+{
+    if (opt >= OPT_FIRST && opt < OPT_FIRST + NUM_ROWS)
+        return &rows[opt - OPT_FIRST];
+    for (int i = 0; opt > 0 && i < NUM_ROWS; i++) {
+        if (rows[i].letter == opt)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static const struct perf_unsupported *find_unsupported(int opt)
+{
+    if (opt >= OPT_UNSUPPORTED)
+        return &perf_unsupported[opt - OPT_UNSUPPORTED];
+    for (unsigned i = 0; opt > 0 && perf_unsupported[i].name; i++) {
+        if (perf_unsupported[i].letter == opt)
+            return &perf_unsupported[i];
+    }
+    return NULL;
+}
+
+static int say_unsupported(const struct perf_cli *c, const struct perf_unsupported *u)
+{
+    const char letter[] = {'-', u->letter, ' ', '(', '\0'};
+
+    return perf_cli_wrong(c, "option %s--%s%s of perftest is not supported: %s",
+                          u->letter ? letter : "", u->name, u->letter ? ")" : "", u->instead);
+}
+
+/* A bad or half option: `word` is the argument that getopt stumbled over. */
+static int say_bad_option(const struct perf_cli *c, int opt, const char *word)
+{
+    const struct perf_unsupported *u = find_unsupported(optopt);
+
+    if (u)
+        return say_unsupported(c, u);
+    if (opt == ':')
+        return perf_cli_wrong(c, "option %s needs a value", word);
+    if (strncmp(word, "--", 2) != 0)
+        return perf_cli_wrong(c, "option -%c is not known", optopt);
+    if (optopt)
+        return perf_cli_wrong(c, "option %s takes no value", word);
+    return perf_cli_wrong(c, "option %s is not known, or short for several", word);
+}
+
+static int take_transports(struct perf_cli *c, int count, char **words)
+{
+    struct perf_options *o = c->o;
+
+    o->state = true;
+    if (count > PERF_TRANSPORTS_MAX)
+        return perf_cli_wrong(c, "state: at most %d transports", PERF_TRANSPORTS_MAX);
+    for (int i = 0; i < count; i++) {
+        if (words[i][0] == '\0' || strlen(words[i]) >= PERF_NAME_BYTES)
+            return perf_cli_wrong(c, "state: '%s' is not the name of a transport", words[i]);
+        strcpy(o->transports[o->num_transports++], words[i]);
+    }
+    return 0;
+}
+
+static int take_words(struct perf_cli *c, int argc, char **argv)
+{
+    struct perf_options *o = c->o;
+    int i = optind;
+
+    if (i < argc && strcmp(argv[i], "state") == 0)
+        return take_transports(c, argc - i - 1, argv + i + 1);
+    if (i < argc && strcmp(argv[i], "compare") == 0) {
+        o->compare = true;
+        i++;
+    }
+    if (i == argc)
+        return perf_cli_wrong(c, "which test? One of send_bw, send_lat, write_bw, write_lat");
+    if (perf_test_find(argv[i], &o->params.test))
+        return perf_cli_wrong(
+            c, "test '%s' is not known; there is send_bw, send_lat, write_bw, write_lat", argv[i]);
+    i++;
+    if (i < argc) {
+        if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))
+            return perf_cli_wrong(c, "the host's name is empty or too long");
+        strcpy(o->host, argv[i++]);
+    }
+    if (i < argc)
+        return perf_cli_wrong(c, "'%s' is one word too many: only a test and a host are expected",
+                              argv[i]);
+    return 0;
+}
+
+static int take_option(struct perf_cli *c, int opt, const char *word)
+{
+    const struct perf_unsupported *u = find_unsupported(opt);
+    const struct row *row = find_row(opt);
+
+    if (opt == '?' || opt == ':')
+        return say_bad_option(c, opt, word);
+    if (!row)
+        return say_unsupported(c, u);
+    if (row->given)
+        ((bool *)&c->given)[row->given - 1] = true;
+    return row->take(c, row);
+}
+
+int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error, size_t len)
+{
+    struct perf_cli c = {.o = o, .error = error, .len = len};
+    struct getopt_view view;
+    int opt;
+
+    *o = (struct perf_options){
+        .port = MRD_DEFAULT_PORT,
+        .repeat = 5,
+        .cpus = {-1, -1},
+        .gid_index = -1,
+        .peers = PERF_PEERS_DEFAULT,
+    };
+    perf_params_init(&o->params);
+    build_getopt(&view);
+    optind = 0; /* restart getopt, GNU style */
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, view.letters, view.longs, NULL)) != -1) {
+        if (take_option(&c, opt, argv[optind - 1]))
+            return -EINVAL;
+        if (o->help || o->version)
+            return o->help ? PERF_PARSE_HELP : PERF_PARSE_VERSION;
+    }
+    if (take_words(&c, argc, argv))
+        return -EINVAL;
+    perf_options_default(&c);
+    if (perf_options_check(&c))
+        return -EINVAL;
+    if (o->num_source_ports)
+        o->params.paths = o->num_source_ports;
+    return PERF_PARSE_RUN;
+}
