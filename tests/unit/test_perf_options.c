@@ -308,6 +308,32 @@ static void perf_compare_median__verified(void **state)
     json_object_put(median);
 }
 
+/* One run on a busy machine makes the median doubtful; a run that does not know does not count. */
+static void perf_compare_median__disturbed(void **state)
+{
+    static const char *const texts[] = {
+        "{\"bw_gbps\":1,\"disturbed\":true,\"cpu_others\":0.5,\"cpu_stolen\":0.01}",
+        "{\"bw_gbps\":2,\"disturbed\":null,\"cpu_others\":null,\"cpu_stolen\":null}",
+        "{\"bw_gbps\":3,\"disturbed\":false,\"cpu_others\":0.1,\"cpu_stolen\":0.03}",
+    };
+    struct json_object *reports[3], *disturbed;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        reports[i] = json_tokener_parse(texts[i]);
+    struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
+    assert_true(json_object_object_get_ex(median, "disturbed", &disturbed));
+    assert_true(json_object_get_boolean(disturbed));
+    assert_true(perf_report_number(median, "cpu_others") == 0.3);
+    assert_true(perf_report_number(median, "cpu_stolen") == 0.02);
+    json_object_put(median);
+    reports[0] = json_tokener_parse(texts[1]);
+    median = perf_compare_median(reports, 1, "bw_gbps");
+    assert_true(json_object_object_get_ex(median, "disturbed", &disturbed));
+    assert_null(disturbed);
+    json_object_put(median);
+}
+
 static void perf_compare_ratio__nulls(void **state)
 {
     struct json_object *first = report_of(8, 1, "null"), *second = report_of(2, 1, "null");
@@ -436,6 +462,7 @@ int main(void)
         cmocka_unit_test(perf_params_settle__latency),
         cmocka_unit_test(perf_compare_median__each_key),
         cmocka_unit_test(perf_compare_median__verified),
+        cmocka_unit_test(perf_compare_median__disturbed),
         cmocka_unit_test(perf_compare_ratio__nulls),
         cmocka_unit_test(perf_compare_print__columns),
         cmocka_unit_test(perf_latency_summary__percentiles),

@@ -23,8 +23,14 @@ static const char *const median_keys[] = {
     "packets_retransmitted",
     "packets_spurious",
     "bytes_sent",
+    "cpu_others",
+    "cpu_stolen",
 };
 static const char *const latency_keys[] = {"min", "p50", "p99", "p999", "max"};
+enum {
+    NUM_MEDIAN_KEYS = sizeof(median_keys) / sizeof(median_keys[0]),
+    NUM_LATENCY_KEYS = sizeof(latency_keys) / sizeof(latency_keys[0]),
+};
 
 /* The median of a key over the reports that have it: NULL, which is JSON's null, if none has. */
 static struct json_object *median_of(struct json_object **reports, size_t count, const char *key)
@@ -73,28 +79,33 @@ static size_t middle_by(struct json_object **reports, size_t count, const char *
 struct json_object *perf_compare_median(struct json_object **reports, size_t count, const char *key)
 {
     struct json_object *result = json_object_get(reports[middle_by(reports, count, key)]);
-    struct json_object *numbers[sizeof(median_keys) / sizeof(median_keys[0])];
-    struct json_object *verified, *lat = NULL;
-    bool passed = true;
+    struct json_object *numbers[NUM_MEDIAN_KEYS];
+    struct json_object *member, *lat = NULL;
+    bool passed = true, disturbed = false;
 
-    for (size_t k = 0; k < sizeof(median_keys) / sizeof(median_keys[0]); k++)
+    for (size_t k = 0; k < NUM_MEDIAN_KEYS; k++)
         numbers[k] = median_of(reports, count, median_keys[k]);
     if (json_object_object_get_ex(result, "lat_us", &lat) && lat) {
         lat = json_object_new_object();
-        for (size_t k = 0; k < sizeof(latency_keys) / sizeof(latency_keys[0]); k++) {
+        for (size_t k = 0; k < NUM_LATENCY_KEYS; k++) {
             char path[16];
             snprintf(path, sizeof(path), "lat_us.%s", latency_keys[k]);
             json_object_object_add(lat, latency_keys[k], median_of(reports, count, path));
         }
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         passed = passed && perf_report_passed(reports[i]);
+        disturbed = disturbed || (json_object_object_get_ex(reports[i], "disturbed", &member) &&
+                                  json_object_get_boolean(member));
+    }
     /* Only now: `result` is one of the reports. */
-    for (size_t k = 0; k < sizeof(median_keys) / sizeof(median_keys[0]); k++)
+    for (size_t k = 0; k < NUM_MEDIAN_KEYS; k++)
         json_object_object_add(result, median_keys[k], numbers[k]);
     json_object_object_add(result, "lat_us", lat);
-    if (json_object_object_get_ex(result, "verified", &verified) && verified)
+    if (json_object_object_get_ex(result, "verified", &member) && member)
         json_object_object_add(result, "verified", json_object_new_boolean(passed));
+    if (numbers[NUM_MEDIAN_KEYS - 1])
+        json_object_object_add(result, "disturbed", json_object_new_boolean(disturbed));
     for (size_t i = 0; i < count; i++)
         json_object_put(reports[i]);
     return result;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/perf/bw.h"
@@ -25,6 +26,7 @@ static int open_transport(struct perf_run *run)
 static int init_run(struct perf_run *run)
 {
     run->verified = -1;
+    perf_cpu_read(&run->cpu_times);
     perf_meter_init(&run->meter, run->params.interval_ms);
     run->resent.due_ns = UINT64_MAX;
     if (run->server || !perf_test_is_lat(run->params.test))
@@ -144,6 +146,48 @@ static int client_test(struct perf_run *run)
     return rc;
 }
 
+static struct perf_cpu_load load_since_begin(const struct perf_run *run, double helper_user_s)
+{
+    struct perf_cpu_times now;
+
+    perf_cpu_read(&now);
+    return perf_cpu_load_between(&run->cpu_times, &now, helper_user_s,
+                                 (double)sysconf(_SC_CLK_TCK));
+}
+
+/* Both ends may run on one machine, where the server is no disturbance to the client. */
+static void judge_load(struct perf_run *run)
+{
+    const char *there = perf_json_get_string(run->findings, "machine");
+    char here[PERF_MACHINE_BYTES];
+    double server_user_s = 0;
+    uint64_t busy = 0;
+
+    perf_cpu_machine(here, sizeof(here));
+    bool together = there && strcmp(here, there) == 0;
+    if (together)
+        (void)perf_json_get_double(run->findings, "cpu_user_s", &server_user_s);
+    run->load = load_since_begin(run, server_user_s);
+    if (together || run->load.busy || perf_json_get_u64(run->findings, "cpu_busy", &busy) || !busy)
+        return;
+    run->load = (struct perf_cpu_load){.known = true, .busy = true};
+    (void)perf_json_get_double(run->findings, "cpu_stolen", &run->load.stolen);
+    (void)perf_json_get_double(run->findings, "cpu_others", &run->load.others);
+}
+
+static void warn_of_load(struct perf_run *run)
+{
+    if (!run->load.busy)
+        return;
+    perf_run_clear_live(run);
+    fflush(stdout);
+    fprintf(stderr,
+            "mrd_perf: warning: %s: the machine was too busy for good figures: other processes "
+            "had %.0f%% of its CPU time, its host took %.0f%%\n",
+            run->label ? run->label : run->params.transport, 100 * run->load.others,
+            100 * run->load.stolen);
+}
+
 struct json_object *perf_run_client(struct perf_run *run)
 {
     struct json_object *report = NULL;
@@ -154,6 +198,8 @@ struct json_object *perf_run_client(struct perf_run *run)
     if (rc == 0)
         rc = client_test(run);
     if (rc == 0) {
+        judge_load(run);
+        warn_of_load(run);
         report = perf_report_make(run);
         struct json_object *message = perf_message("report");
         json_object_object_add(message, "report", json_object_get(report));
@@ -167,10 +213,29 @@ struct json_object *perf_run_client(struct perf_run *run)
     return report;
 }
 
+static void put_load(const struct perf_run *run, struct json_object *result)
+{
+    struct perf_cpu_load load = load_since_begin(run, 0);
+    char machine[PERF_MACHINE_BYTES];
+    struct perf_cpu_times now;
+
+    perf_cpu_read(&now);
+    perf_cpu_machine(machine, sizeof(machine));
+    json_object_object_add(result, "machine", json_object_new_string(machine));
+    json_object_object_add(result, "cpu_user_s",
+                           json_object_new_double(now.own_user_s - run->cpu_times.own_user_s));
+    if (load.known) {
+        json_object_object_add(result, "cpu_busy", json_object_new_uint64(load.busy));
+        json_object_object_add(result, "cpu_stolen", json_object_new_double(load.stolen));
+        json_object_object_add(result, "cpu_others", json_object_new_double(load.others));
+    }
+}
+
 static struct json_object *make_findings(const struct perf_run *run)
 {
     struct json_object *result = perf_message("result");
 
+    put_load(run, result);
     put_meter(run, result);
     json_object_object_add(result, "cpu_s", json_object_new_double(run->meter.cpu_s));
     if (run->verified >= 0)

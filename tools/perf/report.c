@@ -123,6 +123,9 @@ struct json_object *perf_report_make(const struct perf_run *run)
         "verified",
         "paths_used",
         "samples",
+        "disturbed",
+        "cpu_others",
+        "cpu_stolen",
     };
     struct json_object *report = json_object_new_object(), *verified;
 
@@ -145,6 +148,11 @@ struct json_object *perf_report_make(const struct perf_run *run)
         json_object_object_add(
             report, "verified",
             json_object_new_boolean(json_object_get_boolean(verified) && run->verified != 0));
+    if (run->load.known) {
+        json_object_object_add(report, "disturbed", json_object_new_boolean(run->load.busy));
+        json_object_object_add(report, "cpu_others", perf_json_number(run->load.others));
+        json_object_object_add(report, "cpu_stolen", perf_json_number(run->load.stolen));
+    }
     run->ops->stats(run, report);
     return report;
 }

@@ -9,6 +9,7 @@
 #define MRD_PERF_RUN_H
 
 #include "tools/perf/control.h"
+#include "tools/perf/cpu_load.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 
@@ -39,6 +40,8 @@ struct perf_run {
     struct perf_latency latency;
     uint64_t start_ns, end_ns;
     double cpu_start_s, cpu_s;
+    struct perf_cpu_times cpu_times; /* of the machine, when the run began */
+    struct perf_cpu_load load;       /* of the machine that was too busy, else of the client's */
     struct perf_sampler
         resent; /* retransmissions over time; samples only where the transport knows them */
     struct json_object *findings; /* the server's */
