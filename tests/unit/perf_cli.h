@@ -33,7 +33,7 @@ static inline int parse(const char *line)
     strcpy(text, line);
     for (char *word = strtok(text, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return perf_options_parse(&options, argc, argv, error, sizeof(error));
+    return perf_options_parse(&options, argc, argv, error);
 }
 
 static inline void good(const char *line)

@@ -154,14 +154,13 @@ static void perf_state_measure__tcp_and_mrd(void **state)
 
     (void)state;
     good("state tcp");
-    assert_int_equal(perf_state_measure(&options, "tcp", 400, &f, error, sizeof(error)), 0);
+    assert_int_equal(perf_state_measure(&options, "tcp", 400, &f, error), 0);
     assert_true(f.user < 1000);
     assert_true(isnan(f.idle));
-    assert_int_equal(perf_state_measure(&options, "mrd-udp", 100, &f, error, sizeof(error)), 0);
+    assert_int_equal(perf_state_measure(&options, "mrd-udp", 100, &f, error), 0);
     assert_true(f.user > 1000 && f.user < 1e6);
     assert_false(isnan(f.idle));
-    assert_int_equal(perf_state_measure(&options, "raw-udp", 100, &f, error, sizeof(error)),
-                     -ENOTSUP);
+    assert_int_equal(perf_state_measure(&options, "raw-udp", 100, &f, error), -ENOTSUP);
 }
 
 /* ---------------------------------------------------------------- path MTUs */
@@ -190,7 +189,7 @@ static void perf_ibv_mtu_agree__table(void **state)
         char text[PERF_ERROR_BYTES] = "", way[16];
         uint32_t mtu = 0;
         int rc = perf_ibv_mtu_agree(rows[i].given, "rxe0 at A", rows[i].here, "rxe1 at B",
-                                    rows[i].there, &mtu, text, sizeof(text));
+                                    rows[i].there, &mtu, text);
         assert_int_equal(mtu, rows[i].mtu);
         assert_int_equal(rc == 0, rows[i].mtu != 0);
         if (rc == 0)

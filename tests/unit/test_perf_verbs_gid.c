@@ -9,9 +9,10 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
+#include "tools/perf/perf.h"
 #include "tools/perf/verbs/ibv_gid.h"
 
-static char error[256];
+static char error[PERF_ERROR_BYTES];
 
 static struct ibv_gid_entry entry(uint32_t index, uint32_t port, enum ibv_gid_type type,
                                   const char *gid)
@@ -31,7 +32,7 @@ static int pick(const struct ibv_gid_entry *entries, size_t count, uint8_t port,
     const struct ibv_gid_entry *e;
 
     error[0] = '\0';
-    e = perf_ibv_gid_pick(entries, count, &choice, error, sizeof(error));
+    e = perf_ibv_gid_pick(entries, count, &choice, error);
     return e ? (int)e->gid_index : -1;
 }
 

@@ -103,9 +103,9 @@ struct json_object *perf_compare_median(struct json_object **reports, size_t cou
         json_object_object_add(result, median_keys[k], numbers[k]);
     json_object_object_add(result, "lat_us", lat);
     if (json_object_object_get_ex(result, "verified", &member) && member)
-        json_object_object_add(result, "verified", json_object_new_boolean(passed));
+        perf_json_add_bool(result, "verified", passed);
     if (numbers[NUM_MEDIAN_KEYS - 1])
-        json_object_object_add(result, "disturbed", json_object_new_boolean(disturbed));
+        perf_json_add_bool(result, "disturbed", disturbed);
     for (size_t i = 0; i < count; i++)
         json_object_put(reports[i]);
     return result;
@@ -127,14 +127,6 @@ void perf_compare_ratio(struct json_object *median, struct json_object *first)
     json_object_object_add(median, "ratio_to_first", ratios);
 }
 
-static void print_cell(FILE *table, int width, int digits, double value)
-{
-    if (isnan(value))
-        fprintf(table, " %*s", width, "-");
-    else
-        fprintf(table, " %*.*f", width, digits, value);
-}
-
 void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
 {
     struct json_object *first = json_object_array_get_idx(medians, 0);
@@ -147,19 +139,19 @@ void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
     for (size_t i = 0; i < json_object_array_length(medians); i++) {
         struct json_object *median = json_object_array_get_idx(medians, i);
         fprintf(table, "  %-9s", perf_json_get_string(median, "transport"));
-        print_cell(table, 8, 3, perf_report_number(median, key));
-        print_cell(table, 11, 4, perf_report_number(median, "cpu_s_per_gb"));
-        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes"));
-        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_user"));
-        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_kernel"));
-        print_cell(table, 12, 0, perf_report_number(median, "peer_bytes_idle"));
+        perf_table_cell(table, 8, 3, perf_report_number(median, key));
+        perf_table_cell(table, 11, 4, perf_report_number(median, "cpu_s_per_gb"));
+        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes"));
+        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_user"));
+        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_kernel"));
+        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_idle"));
         fprintf(table, "\n");
     }
 }
 
 /* Run number `turn` of transport t; its report, or NULL. */
 static struct json_object *run_once(const struct perf_options *o, struct perf_control *control,
-                                    unsigned t, unsigned turn, char *error, size_t len)
+                                    unsigned t, unsigned turn, char *error)
 {
     char label[PERF_NAME_BYTES + 32];
     struct perf_run run = {.options = o, .params = o->params, .control = control, .label = label};
@@ -169,7 +161,7 @@ static struct json_object *run_once(const struct perf_options *o, struct perf_co
     perf_params_settle(&run.params);
     struct json_object *report = perf_run_client(&run);
     if (!report)
-        snprintf(error, len, "%s: %.*s", o->transports[t], (int)sizeof(run.error) - 1, run.error);
+        snprintf(error, PERF_ERROR_BYTES, "%s: %.480s", o->transports[t], run.error);
     else if (!perf_report_passed(report))
         fprintf(stderr, "mrd_perf: %s, run %u: not verified: %s\n", o->transports[t], turn + 1,
                 run.verify_error);
@@ -182,8 +174,7 @@ static void measure_state(const struct perf_options *o, struct perf_state_figure
     char error[PERF_ERROR_BYTES];
 
     for (unsigned t = 0; t < o->num_transports; t++) {
-        int rc =
-            perf_state_measure(o, o->transports[t], STATE_PEERS, &figures[t], error, sizeof(error));
+        int rc = perf_state_measure(o, o->transports[t], STATE_PEERS, &figures[t], error);
         if (rc && rc != -ENOTSUP)
             fprintf(stderr, "mrd_perf: %s: memory a peer is not known: %s\n", o->transports[t],
                     error);
@@ -211,7 +202,7 @@ static struct json_object *medians_of(const struct perf_options *o, struct json_
 }
 
 struct json_object *perf_compare(const struct perf_options *o, struct perf_control *control,
-                                 FILE *table, char *error, size_t len)
+                                 FILE *table, char *error)
 {
     size_t count = (size_t)o->num_transports * o->repeat;
     struct json_object **reports = calloc(count, sizeof(struct json_object *));
@@ -223,7 +214,7 @@ struct json_object *perf_compare(const struct perf_options *o, struct perf_contr
 
     for (unsigned turn = 0; turn < o->repeat && !failed; turn++) {
         for (unsigned t = 0; t < o->num_transports && !failed; t++) {
-            struct json_object *report = run_once(o, control, t, turn, error, len);
+            struct json_object *report = run_once(o, control, t, turn, error);
             reports[(size_t)t * o->repeat + turn] = report;
             failed = !report;
         }

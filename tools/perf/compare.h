@@ -12,7 +12,7 @@
 
 /* Run it and print the table to `table`: the array of medians, or NULL with a sentence. */
 struct json_object *perf_compare(const struct perf_options *options, struct perf_control *control,
-                                 FILE *table, char *error, size_t len);
+                                 FILE *table, char *error);
 
 /*
  * One object for `count` reports of the same test: each number the median, `verified` true only if it always was,

@@ -24,7 +24,7 @@ void perf_format_endpoint(char *text, size_t len, const char *host, unsigned por
 }
 
 static int resolve(const char *host, uint16_t port, bool ipv6, bool passive, struct addrinfo **list,
-                   char *error, size_t len)
+                   char *error)
 {
     struct addrinfo hints = {
         .ai_family = ipv6 ? AF_INET6 : AF_UNSPEC,
@@ -37,8 +37,8 @@ static int resolve(const char *host, uint16_t port, bool ipv6, bool passive, str
     int rc = getaddrinfo(host, service, &hints, list);
     if (rc == 0)
         return 0;
-    snprintf(error, len, "address %s%s: %s", host ? host : "any", ipv6 ? " (IPv6)" : "",
-             rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+    snprintf(error, PERF_ERROR_BYTES, "address %s%s: %s", host ? host : "any",
+             ipv6 ? " (IPv6)" : "", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
     return -EHOSTUNREACH;
 }
 
@@ -60,7 +60,7 @@ static int listen_on(const struct addrinfo *ai, bool dual)
     return rc;
 }
 
-static uint16_t bound_port(int fd)
+uint16_t perf_control_port(int fd)
 {
     struct sockaddr_storage ss;
     socklen_t len = sizeof(ss);
@@ -71,7 +71,7 @@ static uint16_t bound_port(int fd)
                                           : ((struct sockaddr_in *)&ss)->sin_port);
 }
 
-int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error, size_t len)
+int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error)
 {
     bool any = address[0] == '\0';
     struct addrinfo *list;
@@ -80,7 +80,7 @@ int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *er
     /* Any address: the IPv6 wildcard first, which takes IPv4 too; then IPv4 where there is no IPv6. */
     for (int attempt = 0; attempt < 2 && fd < 0; attempt++) {
         const char *host = any && !ipv6 ? (attempt ? "0.0.0.0" : "::") : any ? NULL : address;
-        if (resolve(host, *port, ipv6, true, &list, error, len))
+        if (resolve(host, *port, ipv6, true, &list, error))
             return -EHOSTUNREACH;
         fd = listen_on(list, any && !ipv6);
         freeaddrinfo(list);
@@ -88,11 +88,11 @@ int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *er
             break;
     }
     if (fd < 0) {
-        snprintf(error, len, "cannot listen on TCP port %u of %s: %s", *port,
+        snprintf(error, PERF_ERROR_BYTES, "cannot listen on TCP port %u of %s: %s", *port,
                  any ? "any address" : address, strerror(-fd));
         return fd;
     }
-    *port = bound_port(fd);
+    *port = perf_control_port(fd);
     return fd;
 }
 
@@ -129,7 +129,7 @@ static void adopt(struct perf_control *c, int fd)
         name_of(&ss, len, c->local, sizeof(c->local));
 }
 
-int perf_control_accept(struct perf_control *c, int listener, char *error, size_t len)
+int perf_control_accept(struct perf_control *c, int listener, char *error)
 {
     int fd;
 
@@ -138,7 +138,7 @@ int perf_control_accept(struct perf_control *c, int listener, char *error, size_
     } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (fd < 0) {
         int rc = -errno;
-        snprintf(error, len, "cannot accept a client: %s", strerror(errno));
+        snprintf(error, PERF_ERROR_BYTES, "cannot accept a client: %s", strerror(errno));
         return rc;
     }
     adopt(c, fd);
@@ -175,12 +175,12 @@ static int connect_one(const struct addrinfo *ai, const char *bind_address, int 
 }
 
 int perf_control_connect(struct perf_control *c, const char *host, uint16_t port,
-                         const char *bind_address, bool ipv6, char *error, size_t len)
+                         const char *bind_address, bool ipv6, char *error)
 {
     struct addrinfo *list;
     char endpoint[PERF_HOST_BYTES + 16];
     int fd = -1;
-    int rc = resolve(host, port, ipv6, false, &list, error, len);
+    int rc = resolve(host, port, ipv6, false, &list, error);
 
     if (rc)
         return rc;
@@ -192,7 +192,7 @@ int perf_control_connect(struct perf_control *c, const char *host, uint16_t port
     freeaddrinfo(list);
     if (rc) {
         perf_format_endpoint(endpoint, sizeof(endpoint), host, port);
-        snprintf(error, len, "cannot reach a server at %s%s%s: %s%s", endpoint,
+        snprintf(error, PERF_ERROR_BYTES, "cannot reach a server at %s%s%s: %s%s", endpoint,
                  bind_address[0] ? " from " : "", bind_address, strerror(-rc),
                  rc == -ECONNREFUSED ? " (is 'mrd_perf TEST' without a host running there?)" : "");
         return rc;

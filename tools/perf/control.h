@@ -27,11 +27,11 @@ struct perf_control {
  * A listening socket, or -errno with a sentence. `address` empty: any, both families unless `ipv6`. *port 0: an
  * ephemeral one; set to the port it got.
  */
-int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error, size_t len);
+int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error);
 /* 0 or -errno with a sentence. Blocks. */
-int perf_control_accept(struct perf_control *c, int listener, char *error, size_t len);
+int perf_control_accept(struct perf_control *c, int listener, char *error);
 int perf_control_connect(struct perf_control *c, const char *host, uint16_t port,
-                         const char *bind_address, bool ipv6, char *error, size_t len);
+                         const char *bind_address, bool ipv6, char *error);
 void perf_control_close(struct perf_control *c);
 
 /* Takes ownership of `message`. 0 or -errno. */
@@ -42,6 +42,8 @@ int perf_control_send(struct perf_control *c, struct json_object *message);
  */
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
 
+/* The port that a socket is bound to. */
+uint16_t perf_control_port(int fd);
 /* "192.0.2.7:5000" or "[2001:db8::7]:5000" */
 void perf_format_endpoint(char *text, size_t len, const char *host, unsigned port);
 

@@ -65,9 +65,10 @@ struct perf_cpu_load perf_cpu_load_between(const struct perf_cpu_times *before,
     double others = (double)after->user - (double)before->user - own_s * tick_hz;
 
     if (before->total == 0 || total < TICKS_MIN)
-        return (struct perf_cpu_load){0};
+        return (struct perf_cpu_load){.own_user_s = own_s};
     struct perf_cpu_load load = {
         .known = true,
+        .own_user_s = own_s,
         .stolen = ((double)after->steal - (double)before->steal) / total,
         .others = fmin(1, fmax(0, others / total)),
     };

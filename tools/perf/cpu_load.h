@@ -20,11 +20,12 @@ struct perf_cpu_times {
     double own_user_s;
 };
 
-/* Shares of all processors' time. */
+/* Shares of all processors' time, and the user time of this process. */
 struct perf_cpu_load {
     bool known;
     bool busy; /* too busy */
     double stolen, others;
+    double own_user_s;
 };
 
 /* Set what the first line of a /proc/stat tells. 0, or -EINVAL: it does not. */

@@ -41,7 +41,7 @@ static void end_run(struct perf_run *run, int rc)
 {
     if (rc && !run->peer_told) {
         struct json_object *message = perf_message("error");
-        json_object_object_add(message, "text", json_object_new_string(run->error));
+        perf_json_add_text(message, "text", run->error);
         (void)perf_control_send(run->control,
                                 message); /* if that fails, too, the other end has closed */
     }
@@ -108,11 +108,11 @@ static void put_meter(const struct perf_run *run, struct json_object *result)
     struct json_object *samples = json_object_new_array();
     const struct perf_meter *m = &run->meter;
 
-    json_object_object_add(result, "first_ns", json_object_new_uint64(m->first_ns));
-    json_object_object_add(result, "last_ns", json_object_new_uint64(m->last_ns));
-    json_object_object_add(result, "first_bytes", json_object_new_uint64(m->first_bytes));
-    json_object_object_add(result, "total_bytes", json_object_new_uint64(m->total_bytes));
-    json_object_object_add(result, "received", json_object_new_uint64(run->received));
+    perf_json_add_u64(result, "first_ns", m->first_ns);
+    perf_json_add_u64(result, "last_ns", m->last_ns);
+    perf_json_add_u64(result, "first_bytes", m->first_bytes);
+    perf_json_add_u64(result, "total_bytes", m->total_bytes);
+    perf_json_add_u64(result, "received", run->received);
     for (size_t i = 0; i < m->sampler.count; i++) {
         struct json_object *pair = json_object_new_array();
         json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
@@ -131,7 +131,7 @@ static int client_test(struct perf_run *run)
         return rc;
     run->end_ns = perf_now_ns();
     struct json_object *done = perf_message("done");
-    json_object_object_add(done, "sent", json_object_new_uint64(run->sent));
+    perf_json_add_u64(done, "sent", run->sent);
     rc = perf_run_say(run, done);
     if (rc == 0) {
         run->next_watch_ns = 0;
@@ -217,17 +217,14 @@ static void put_load(const struct perf_run *run, struct json_object *result)
 {
     struct perf_cpu_load load = load_since_begin(run, 0);
     char machine[PERF_MACHINE_BYTES];
-    struct perf_cpu_times now;
 
-    perf_cpu_read(&now);
     perf_cpu_machine(machine, sizeof(machine));
-    json_object_object_add(result, "machine", json_object_new_string(machine));
-    json_object_object_add(result, "cpu_user_s",
-                           json_object_new_double(now.own_user_s - run->cpu_times.own_user_s));
+    perf_json_add_text(result, "machine", machine);
+    perf_json_add_double(result, "cpu_user_s", load.own_user_s);
     if (load.known) {
-        json_object_object_add(result, "cpu_busy", json_object_new_uint64(load.busy));
-        json_object_object_add(result, "cpu_stolen", json_object_new_double(load.stolen));
-        json_object_object_add(result, "cpu_others", json_object_new_double(load.others));
+        perf_json_add_u64(result, "cpu_busy", load.busy);
+        perf_json_add_double(result, "cpu_stolen", load.stolen);
+        perf_json_add_double(result, "cpu_others", load.others);
     }
 }
 
@@ -237,10 +234,10 @@ static struct json_object *make_findings(const struct perf_run *run)
 
     put_load(run, result);
     put_meter(run, result);
-    json_object_object_add(result, "cpu_s", json_object_new_double(run->meter.cpu_s));
+    perf_json_add_double(result, "cpu_s", run->meter.cpu_s);
     if (run->verified >= 0)
-        json_object_object_add(result, "verified", json_object_new_boolean(run->verified));
-    json_object_object_add(result, "verify_error", json_object_new_string(run->verify_error));
+        perf_json_add_bool(result, "verified", run->verified);
+    perf_json_add_text(result, "verify_error", run->verify_error);
     return result;
 }
 
@@ -270,7 +267,7 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
         rc = perf_run_fail(run, rc,
                            "the request lacks parameters: is the client of another version?");
     else
-        rc = perf_params_check(&run->params, run->error, sizeof(run->error));
+        rc = perf_params_check(&run->params, run->error);
     if (rc == 0) {
         perf_params_settle(&run->params);
         rc = init_run(run);

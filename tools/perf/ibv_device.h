@@ -23,7 +23,6 @@ bool perf_ibv_has_device(const char *name, char *known, size_t len);
  * The port that -d and -i name: by default the first active one of the device, or of all. 0, or -errno with a
  * sentence: no such device or port, or it is down.
  */
-int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error,
-                       size_t len);
+int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error);
 
 #endif

@@ -23,11 +23,11 @@ uint32_t perf_ibv_mtu_payload(uint32_t mtu)
     return (mtu - MRD_HEADER_BYTES) / MRD_PAYLOAD_STEP * MRD_PAYLOAD_STEP;
 }
 
-int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *error, size_t len)
+int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *error)
 {
     if (given <= port->mtu)
         return 0;
-    snprintf(error, len,
+    snprintf(error, PERF_ERROR_BYTES,
              "-m %u is more than the MTU %u of port %u of %s: give -m %u or less, or set its "
              "interface to a larger MTU",
              given, port->mtu, port->number, port->device, port->mtu);
@@ -35,19 +35,19 @@ int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *e
 }
 
 int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, const char *there,
-                       uint32_t there_mtu, uint32_t *mtu, char *error, size_t len)
+                       uint32_t there_mtu, uint32_t *mtu, char *error)
 {
     uint32_t least = here_mtu < there_mtu ? here_mtu : there_mtu;
 
     if (given > least) {
-        snprintf(error, len,
+        snprintf(error, PERF_ERROR_BYTES,
                  "-m %u is more than the MTU of a port: %s has %u and %s has %u; give -m %u or "
                  "less, or set both interfaces to a larger MTU",
                  given, here, here_mtu, there, there_mtu, least);
         return -EMSGSIZE;
     }
     if (given == 0 && here_mtu != there_mtu) {
-        snprintf(error, len,
+        snprintf(error, PERF_ERROR_BYTES,
                  "the ports' MTUs differ: %s has %u and %s has %u; set both interfaces to the same "
                  "MTU, or give -m %u",
                  here, here_mtu, there, there_mtu, least);
@@ -59,8 +59,8 @@ int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, cons
 
 void perf_ibv_mtu_tell(const struct perf_ibv_port *port, struct json_object *info)
 {
-    json_object_object_add(info, "port_device", json_object_new_string(port->device));
-    json_object_object_add(info, "port_mtu", json_object_new_uint64(port->mtu));
+    perf_json_add_text(info, "port_device", port->device);
+    perf_json_add_u64(info, "port_mtu", port->mtu);
 }
 
 int perf_ibv_mtu_hear(struct perf_run *run, const struct perf_ibv_port *port,
@@ -75,5 +75,5 @@ int perf_ibv_mtu_hear(struct perf_run *run, const struct perf_ibv_port *port,
     snprintf(here, sizeof(here), "%s at %s", port->device, run->control->local);
     snprintf(there, sizeof(there), "%.31s at %s", device, run->control->peer);
     return perf_ibv_mtu_agree(run->params.mtu, here, port->mtu, there, (uint32_t)port_mtu, mtu,
-                              run->error, sizeof(run->error));
+                              run->error);
 }

@@ -16,14 +16,14 @@ bool perf_ibv_mtu_valid(uint32_t mtu);
 uint32_t perf_ibv_mtu_payload(uint32_t mtu);
 
 /* May -m be `given` (0: it is not) on this port? 0, or -EMSGSIZE with a sentence. */
-int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *error, size_t len);
+int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *error);
 
 /*
  * The path MTU of a run: `given`, or if that is 0 the ports' own, which must agree. `here` and `there` name the ends
  * in the sentence. 0 and *mtu, or -EMSGSIZE with a sentence.
  */
 int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, const char *there,
-                       uint32_t there_mtu, uint32_t *mtu, char *error, size_t len);
+                       uint32_t there_mtu, uint32_t *mtu, char *error);
 
 /* Tell the other end of the port; agree with what it told. 0 and *mtu, or -errno with run->error. */
 void perf_ibv_mtu_tell(const struct perf_ibv_port *port, struct json_object *info);

@@ -58,7 +58,7 @@ struct json_object *perf_message(const char *type)
 {
     struct json_object *message = json_object_new_object();
 
-    json_object_object_add(message, "type", json_object_new_string(type));
+    perf_json_add_text(message, "type", type);
     return message;
 }
 
@@ -77,4 +77,43 @@ struct json_object *perf_json_number(double value)
         return NULL;
     snprintf(text, sizeof(text), "%.6g", value);
     return json_object_new_double_s(value, text);
+}
+
+void perf_json_add_u64(struct json_object *object, const char *key, uint64_t value)
+{
+    json_object_object_add(object, key, json_object_new_uint64(value));
+}
+
+void perf_json_add_bool(struct json_object *object, const char *key, bool value)
+{
+    json_object_object_add(object, key, json_object_new_boolean(value));
+}
+
+void perf_json_add_double(struct json_object *object, const char *key, double value)
+{
+    json_object_object_add(object, key, json_object_new_double(value));
+}
+
+void perf_json_add_number(struct json_object *object, const char *key, double value)
+{
+    json_object_object_add(object, key, perf_json_number(value));
+}
+
+void perf_json_add_text(struct json_object *object, const char *key, const char *text)
+{
+    json_object_object_add(object, key, json_object_new_string(text));
+}
+
+struct json_object *perf_json_add_path(struct json_object *paths, unsigned port, uint64_t packets)
+{
+    struct json_object *path = json_object_new_object();
+
+    perf_json_add_u64(path, "port", port);
+    perf_json_add_u64(path, "packets", packets);
+    json_object_object_add(path, "lost", NULL);
+    json_object_object_add(path, "srtt_us", NULL);
+    json_object_object_add(path, "rtt_min_us", NULL);
+    json_object_object_add(path, "state", NULL);
+    json_object_array_add(paths, path);
+    return path;
 }

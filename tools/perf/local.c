@@ -14,7 +14,7 @@
 #include "tools/perf/json.h"
 #include "tools/perf/session.h"
 
-int perf_local_pin(int cpu, char *error, size_t len)
+int perf_local_pin(int cpu, char *error)
 {
     cpu_set_t set;
 
@@ -23,7 +23,7 @@ int perf_local_pin(int cpu, char *error, size_t len)
     if (sched_setaffinity(0, sizeof(set), &set) == 0)
         return 0;
     int rc = -errno;
-    snprintf(error, len, "cannot run on CPU %d: %s", cpu,
+    snprintf(error, PERF_ERROR_BYTES, "cannot run on CPU %d: %s", cpu,
              errno == EINVAL ? "there is no such CPU, or it is not ours" : strerror(errno));
     return rc;
 }
@@ -56,14 +56,14 @@ static void settle_child(int cpu, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         exit(PERF_EXIT_FAILED);
-    if (cpu >= 0 && perf_local_pin(cpu, error, sizeof(error))) {
+    if (cpu >= 0 && perf_local_pin(cpu, error)) {
         fprintf(stderr, "mrd_perf: %s\n", error);
         exit(PERF_EXIT_FAILED);
     }
 }
 
 /* A wrong --bind is told before anything starts. */
-static int try_cpus(const struct perf_options *o, char *error, size_t len)
+static int try_cpus(const struct perf_options *o, char *error)
 {
     cpu_set_t before;
     int rc = 0;
@@ -71,7 +71,7 @@ static int try_cpus(const struct perf_options *o, char *error, size_t len)
     if (o->num_cpus == 0 || sched_getaffinity(0, sizeof(before), &before))
         return 0;
     for (unsigned i = 0; i < o->num_cpus && rc == 0; i++)
-        rc = perf_local_pin(o->cpus[i], error, len);
+        rc = perf_local_pin(o->cpus[i], error);
     sched_setaffinity(0, sizeof(before), &before);
     return rc;
 }
@@ -128,11 +128,11 @@ int perf_local_run(const struct perf_options *o)
     int cpus[2];
     pid_t parent = getpid();
 
-    if (try_cpus(o, error, sizeof(error))) {
+    if (try_cpus(o, error)) {
         fprintf(stderr, "mrd_perf: --bind: %s\n", error);
         return PERF_EXIT_USAGE;
     }
-    int listener = perf_control_listen(host, &port, o->ipv6, error, sizeof(error));
+    int listener = perf_control_listen(host, &port, o->ipv6, error);
     if (listener < 0) {
         fprintf(stderr, "mrd_perf: %s\n", error);
         return PERF_EXIT_FAILED;

@@ -10,6 +10,6 @@
 /* Fork a server and a client and wait for them: the process's exit code. */
 int perf_local_run(const struct perf_options *options);
 /* Pin the process to a core. 0, or -errno with a sentence. */
-int perf_local_pin(int cpu, char *error, size_t len);
+int perf_local_pin(int cpu, char *error);
 
 #endif

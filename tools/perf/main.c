@@ -38,7 +38,7 @@ static int serve(const struct perf_options *o)
 {
     char error[PERF_ERROR_BYTES];
     uint16_t port = o->port;
-    int listener = perf_control_listen(o->bind_address, &port, o->ipv6, error, sizeof(error));
+    int listener = perf_control_listen(o->bind_address, &port, o->ipv6, error);
 
     if (listener < 0)
         return fail(PERF_EXIT_FAILED, error);
@@ -50,8 +50,7 @@ static int state(const struct perf_options *o)
 {
     char error[PERF_ERROR_BYTES];
 
-    return perf_transport_check_device(o, error, sizeof(error)) ? fail(PERF_EXIT_USAGE, error)
-                                                                : perf_state_run(o);
+    return perf_transport_check_device(o, error) ? fail(PERF_EXIT_USAGE, error) : perf_state_run(o);
 }
 
 int main(int argc, char **argv)
@@ -59,7 +58,7 @@ int main(int argc, char **argv)
     static struct perf_options o; /* large, and needed to the end */
     char error[PERF_ERROR_BYTES];
 
-    switch (perf_options_parse(&o, argc, argv, error, sizeof(error))) {
+    switch (perf_options_parse(&o, argc, argv, error)) {
     case PERF_PARSE_RUN:
         break;
     case PERF_PARSE_HELP:
@@ -80,7 +79,7 @@ int main(int argc, char **argv)
         return state(&o);
     if (o.local)
         return perf_local_run(&o);
-    if (o.num_cpus && perf_local_pin(o.cpus[0], error, sizeof(error)))
+    if (o.num_cpus && perf_local_pin(o.cpus[0], error))
         return fail(PERF_EXIT_USAGE, error);
     return o.host[0] ? perf_client_session(&o, o.host, o.port) : serve(&o);
 }

@@ -11,6 +11,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tools/perf/perf.h"
+
 enum {
     LINE_BYTES = 512,
     SETTLE_US = 300 * 1000, /* RCU and deferred work */
@@ -60,7 +62,7 @@ static int64_t slab_objects(void)
     return bytes;
 }
 
-int perf_memory_read(struct perf_memory *memory, char *error, size_t len)
+int perf_memory_read(struct perf_memory *memory, char *error)
 {
     static const char *const user[] = {"Anonymous", NULL};
     static const char *const slab[] = {"Slab", NULL};
@@ -73,6 +75,7 @@ int perf_memory_read(struct perf_memory *memory, char *error, size_t len)
     memory->kernel_bytes += objects ? objects : sum_of("/proc/meminfo", slab);
     if (memory->user_bytes && memory->kernel_bytes)
         return 0;
-    snprintf(error, len, "/proc/self/smaps_rollup or /proc/meminfo does not tell memory in use");
+    snprintf(error, PERF_ERROR_BYTES,
+             "/proc/self/smaps_rollup or /proc/meminfo does not tell memory in use");
     return -ENOENT;
 }

@@ -20,6 +20,6 @@ struct perf_memory {
  */
 void perf_memory_settle(void);
 /* 0, or -errno with a sentence. */
-int perf_memory_read(struct perf_memory *memory, char *error, size_t len);
+int perf_memory_read(struct perf_memory *memory, char *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tools/perf/mrd.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,14 +86,13 @@ static int open_context(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
     struct perf_mrd_device device;
-    int rc =
-        perf_mrd_find_device(run->options, run->ops->rdma, &device, run->error, sizeof(run->error));
+    int rc = perf_mrd_find_device(run->options, run->ops->rdma, &device, run->error);
 
     if (rc)
         return rc;
     m->port = device.port;
     if (run->ops->rdma)
-        rc = perf_ibv_mtu_check(run->params.mtu, &device.port, run->error, sizeof(run->error));
+        rc = perf_ibv_mtu_check(run->params.mtu, &device.port, run->error);
     if (rc)
         return rc;
     struct mrd_context_attr attr = context_attr(run, &device);
@@ -189,14 +189,14 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
 
     if (mrd_query_address(m->ctx, address, sizeof(address)))
         address[0] = '\0'; /* the other end says what it misses */
-    json_object_object_add(info, "address", json_object_new_string(address));
+    perf_json_add_text(info, "address", address);
     if (run->ops->rdma)
         perf_ibv_mtu_tell(&m->port, info);
-    json_object_object_add(info, "mover", json_object_new_string(m->ctx->device->transport));
-    json_object_object_add(info, "udp_port", json_object_new_int(m->info.port));
-    json_object_object_add(info, "packet_bytes", json_object_new_uint64(m->packet_bytes));
-    json_object_object_add(info, "addr", json_object_new_uint64((uintptr_t)m->e.rx_buf));
-    json_object_object_add(info, "rkey", json_object_new_uint64(m->rx_mr->rkey));
+    perf_json_add_text(info, "mover", m->ctx->device->transport);
+    perf_json_add_u64(info, "udp_port", m->info.port);
+    perf_json_add_u64(info, "packet_bytes", m->packet_bytes);
+    perf_json_add_u64(info, "addr", (uintptr_t)m->e.rx_buf);
+    perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
     for (uint32_t i = 0; i < m->e.num_qps; i++)
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].qp->qp_num));
     json_object_object_add(info, "qpns", qpns);
@@ -264,38 +264,26 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     return perf_endpoint_post_recvs(run);
 }
 
-static const char *path_state_name(enum mrd_path_state state)
+static double known_us(uint64_t ns)
 {
-    switch (state) {
-    case MRD_PATH_GOOD:
-        return "good";
-    case MRD_PATH_SUSPENDED:
-        return "suspended";
-    case MRD_PATH_DEAD:
-        return "dead";
-    }
-    return "unknown";
+    return ns ? (double)ns / 1e3 : NAN;
 }
 
 static struct json_object *paths_used(struct mrd_run *m, uint32_t count)
 {
+    static const char *const states[] = {
+        [MRD_PATH_GOOD] = "good", [MRD_PATH_SUSPENDED] = "suspended", [MRD_PATH_DEAD] = "dead"};
     struct json_object *paths = json_object_new_array();
 
     for (uint32_t i = 0; i < count; i++) {
         struct mrd_path_attr attr;
         if (mrd_query_path(m->ah, i, &attr, sizeof(attr)))
             break;
-        struct json_object *path = json_object_new_object();
-        json_object_object_add(path, "port", json_object_new_int((int)attr.port));
-        json_object_object_add(path, "packets", json_object_new_uint64(attr.packets));
-        json_object_object_add(path, "lost", json_object_new_uint64(attr.lost));
-        json_object_object_add(path, "srtt_us",
-                               attr.srtt_ns ? perf_json_number((double)attr.srtt_ns / 1e3) : NULL);
-        json_object_object_add(path, "rtt_min_us",
-                               attr.min_rtt_ns ? perf_json_number((double)attr.min_rtt_ns / 1e3)
-                                               : NULL);
-        json_object_object_add(path, "state", json_object_new_string(path_state_name(attr.state)));
-        json_object_array_add(paths, path);
+        struct json_object *path = perf_json_add_path(paths, attr.port, attr.packets);
+        perf_json_add_u64(path, "lost", attr.lost);
+        perf_json_add_number(path, "srtt_us", known_us(attr.srtt_ns));
+        perf_json_add_number(path, "rtt_min_us", known_us(attr.min_rtt_ns));
+        perf_json_add_text(path, "state", states[attr.state]);
     }
     return paths;
 }
@@ -306,22 +294,19 @@ static void run_mrd_stats(const struct perf_run *run, struct json_object *report
     const struct perf_params *p = &run->params;
     struct mrd_peer_attr peer;
 
-    json_object_object_add(report, "device",
-                           json_object_new_string(mrd_get_device_name(m->ctx->device)));
-    json_object_object_add(report, "packet_bytes", json_object_new_uint64(m->packet_bytes));
-    json_object_object_add(report, "paths", json_object_new_int((int)m->info.paths));
-    json_object_object_add(report, "spray", json_object_new_string(m->info.spray));
-    json_object_object_add(report, "cc", json_object_new_string(m->info.cc));
-    json_object_object_add(report, "order", json_object_new_string(p->ordered ? "msg" : "none"));
-    json_object_object_add(report, "drop", perf_json_number(p->drop_ppm / 1e6));
+    perf_json_add_text(report, "device", mrd_get_device_name(m->ctx->device));
+    perf_json_add_u64(report, "packet_bytes", m->packet_bytes);
+    perf_json_add_u64(report, "paths", (int)m->info.paths);
+    perf_json_add_text(report, "spray", m->info.spray);
+    perf_json_add_text(report, "cc", m->info.cc);
+    perf_json_add_text(report, "order", p->ordered ? "msg" : "none");
+    perf_json_add_number(report, "drop", p->drop_ppm / 1e6);
     if (mrd_query_peer(m->ah, &peer, sizeof(peer)))
         return; /* the peer is forgotten: what it would have told is null */
-    json_object_object_add(report, "packets_sent", json_object_new_uint64(peer.packets_sent));
-    json_object_object_add(report, "packets_retransmitted",
-                           json_object_new_uint64(peer.packets_retransmitted));
-    json_object_object_add(report, "packets_spurious",
-                           json_object_new_uint64(peer.packets_spurious));
-    json_object_object_add(report, "bytes_sent", json_object_new_uint64(peer.bytes_sent));
+    perf_json_add_u64(report, "packets_sent", peer.packets_sent);
+    perf_json_add_u64(report, "packets_retransmitted", peer.packets_retransmitted);
+    perf_json_add_u64(report, "packets_spurious", peer.packets_spurious);
+    perf_json_add_u64(report, "bytes_sent", peer.bytes_sent);
     json_object_object_add(report, "paths_used", paths_used(m, peer.paths));
 }
 

@@ -83,7 +83,7 @@ struct perf_mrd_device {
 
 /* The device for mrd-udp, or with `rdma` for mrd-ibv. 0, or -errno with a sentence. */
 int perf_mrd_find_device(const struct perf_options *options, bool rdma,
-                         struct perf_mrd_device *device, char *error, size_t len);
+                         struct perf_mrd_device *device, char *error);
 /* What -m, -x, -i and --entropy mean to an RDMA device. `mtu` is the path's, 0: the device's. */
 void perf_mrd_rdma_attr(const struct perf_options *options, const struct perf_mrd_device *device,
                         uint32_t mtu, const char *entropy, struct mrd_context_attr *attr);

@@ -17,20 +17,20 @@ static const struct mrd_device *device_named(struct mrd_device **list, const cha
 }
 
 int perf_mrd_find_device(const struct perf_options *options, bool rdma,
-                         struct perf_mrd_device *device, char *error, size_t len)
+                         struct perf_mrd_device *device, char *error)
 {
     const char *name = "udp";
 
     *device = (struct perf_mrd_device){0};
     if (rdma) {
-        int rc = perf_ibv_find_port(options, &device->port, error, len);
+        int rc = perf_ibv_find_port(options, &device->port, error);
         if (rc)
             return rc;
         name = device->port.device;
     }
     struct mrd_device **list = mrd_get_device_list(NULL);
     if (!list) {
-        snprintf(error, len, "%s", mrd_last_error());
+        snprintf(error, PERF_ERROR_BYTES, "%s", mrd_last_error());
         return -ENOMEM;
     }
     const struct mrd_device *found = device_named(list, name);
@@ -39,7 +39,8 @@ int perf_mrd_find_device(const struct perf_options *options, bool rdma,
     mrd_free_device_list(list);
     if (found)
         return 0;
-    snprintf(error, len, "mrd cannot use the device %s: it is not among its devices", name);
+    snprintf(error, PERF_ERROR_BYTES, "mrd cannot use the device %s: it is not among its devices",
+             name);
     return -ENODEV;
 }
 

@@ -61,17 +61,6 @@ uint32_t perf_net_payload(int fd, uint32_t most)
     return room > 0 && (uint32_t)room < most ? (uint32_t)room : most;
 }
 
-uint16_t perf_net_port(int fd)
-{
-    struct sockaddr_storage ss;
-    socklen_t len = sizeof(ss);
-
-    if (getsockname(fd, (struct sockaddr *)&ss, &len))
-        return 0;
-    return ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
-                                          : ((struct sockaddr_in *)&ss)->sin_port);
-}
-
 void perf_net_buffer(int fd, int option, int bytes)
 {
     int forced = option == SO_RCVBUF ? SO_RCVBUFFORCE : SO_SNDBUFFORCE;

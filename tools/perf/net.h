@@ -27,8 +27,6 @@ int perf_net_bind(struct perf_run *run, int type, uint16_t port);
  * The payload bytes a packet that fit, unfragmented, the path of a connected socket: a multiple of 64, at most `most`.
  */
 uint32_t perf_net_payload(int fd, uint32_t most);
-/* The port that a socket is bound to. */
-uint16_t perf_net_port(int fd);
 /* As large a buffer as we may have: SO_RCVBUF, SO_SNDBUF. */
 void perf_net_buffer(int fd, int option, int bytes);
 

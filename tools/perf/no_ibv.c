@@ -22,12 +22,11 @@ bool perf_ibv_has_device(const char *name, char *known, size_t len)
     return false;
 }
 
-int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error,
-                       size_t len)
+int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error)
 {
     (void)options;
     (void)port;
-    snprintf(error, len, "%s", perf_ibv_missing());
+    snprintf(error, PERF_ERROR_BYTES, "%s", perf_ibv_missing());
     return -ENODEV;
 }
 

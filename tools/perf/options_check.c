@@ -13,7 +13,7 @@ int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(c->error, c->len, format, args);
+    vsnprintf(c->error, PERF_ERROR_BYTES, format, args);
     va_end(args);
     return -EINVAL;
 }
@@ -112,7 +112,7 @@ static int check_list(const struct perf_cli *c)
 
     for (unsigned i = 0; i < o->num_transports; i++) {
         strcpy(params.transport, o->transports[i]);
-        if (perf_params_check(&params, c->error, c->len))
+        if (perf_params_check(&params, c->error))
             return -EINVAL;
         num_rdma += perf_transport_find(params.transport)->rdma;
         for (unsigned j = 0; j < i; j++) {
@@ -170,7 +170,7 @@ int perf_options_check(const struct perf_cli *c)
     if (check_roles(c))
         return -EINVAL;
     /* Of a comparison each transport is checked with its own meaning of the parameters. */
-    if (!o->compare && perf_params_check(&o->params, c->error, c->len))
+    if (!o->compare && perf_params_check(&o->params, c->error))
         return -EINVAL;
     return check_compare(c);
 }

@@ -15,7 +15,6 @@ struct perf_cli {
         bool size, transport, repeat, two_devices, peers;
     } given;
     char *error;
-    size_t len;
 };
 
 /* -EINVAL with a sentence. */

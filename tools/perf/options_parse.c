@@ -324,9 +324,9 @@ static int take_option(struct perf_cli *c, int opt, const char *word)
     return row->take(c, row);
 }
 
-int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error, size_t len)
+int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error)
 {
-    struct perf_cli c = {.o = o, .error = error, .len = len};
+    struct perf_cli c = {.o = o, .error = error};
     struct getopt_view view;
     int opt;
 

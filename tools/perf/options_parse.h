@@ -19,8 +19,7 @@ enum perf_parse {
 };
 
 /* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
-int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error,
-                       size_t len);
+int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error);
 void perf_options_help(FILE *out);
 
 #endif

@@ -7,8 +7,7 @@
 #include "tools/perf/ibv_mtu.h"
 #include "tools/perf/transports.h"
 
-static int check_name(const char *name, const char *const *known, const char *what, char *error,
-                      size_t len)
+static int check_name(const char *name, const char *const *known, const char *what, char *error)
 {
     char list[128] = "";
 
@@ -20,55 +19,58 @@ static int check_name(const char *name, const char *const *known, const char *wh
         size_t used = strlen(list);
         snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", known[i]);
     }
-    snprintf(error, len, "%s '%s' is not known; there is %s", what, name, list);
+    snprintf(error, PERF_ERROR_BYTES, "%s '%s' is not known; there is %s", what, name, list);
     return -EINVAL;
 }
 
-static int check_range(uint64_t value, uint64_t low, uint64_t high, const char *what, char *error,
-                       size_t len)
+static int check_range(uint64_t value, uint64_t low, uint64_t high, const char *what, char *error)
 {
     if (value >= low && value <= high)
         return 0;
-    snprintf(error, len, "%s %llu is not within %llu..%llu", what, (unsigned long long)value,
-             (unsigned long long)low, (unsigned long long)high);
+    snprintf(error, PERF_ERROR_BYTES, "%s %llu is not within %llu..%llu", what,
+             (unsigned long long)value, (unsigned long long)low, (unsigned long long)high);
     return -EINVAL;
 }
 
 /* What must hold between parameters that are each in range. */
-static int check_together(const struct perf_params *p, char *error, size_t len)
+static int check_together(const struct perf_params *p, char *error)
 {
     const struct perf_transport_ops *ops = perf_transport_find(p->transport);
 
     if (!ops) {
-        snprintf(error, len, "transport '%s' is not known; there is %s", p->transport,
+        snprintf(error, PERF_ERROR_BYTES, "transport '%s' is not known; there is %s", p->transport,
                  perf_transport_names());
         return -EINVAL;
     }
     if (ops->rdma && perf_ibv_missing()) {
-        snprintf(error, len, "transport '%s' is not offered: %s", p->transport, perf_ibv_missing());
+        snprintf(error, PERF_ERROR_BYTES, "transport '%s' is not offered: %s", p->transport,
+                 perf_ibv_missing());
         return -EINVAL;
     }
     if (perf_test_is_lat(p->test) && p->qps != 1) {
-        snprintf(error, len, "latency tests use one QP: -q is for send_bw and write_bw");
+        snprintf(error, PERF_ERROR_BYTES,
+                 "latency tests use one QP: -q is for send_bw and write_bw");
         return -EINVAL;
     }
     if (ops->raw && p->size_bytes == 0) {
-        snprintf(error, len, "%s cannot send messages of 0 bytes: use -s 1 or more", p->transport);
+        snprintf(error, PERF_ERROR_BYTES, "%s cannot send messages of 0 bytes: use -s 1 or more",
+                 p->transport);
         return -EINVAL;
     }
     if (p->mtu && ops->rdma && !perf_ibv_mtu_valid(p->mtu)) {
-        snprintf(error, len, "-m %u is no path MTU of %s: there is 256, 512, 1024, 2048, 4096",
-                 p->mtu, p->transport);
+        snprintf(error, PERF_ERROR_BYTES,
+                 "-m %u is no path MTU of %s: there is 256, 512, 1024, 2048, 4096", p->mtu,
+                 p->transport);
         return -EINVAL;
     }
     if (p->mtu % 64) {
-        snprintf(error, len, "-m %u is not a multiple of 64", p->mtu);
+        snprintf(error, PERF_ERROR_BYTES, "-m %u is not a multiple of 64", p->mtu);
         return -EINVAL;
     }
     return 0;
 }
 
-int perf_params_check(const struct perf_params *p, char *error, size_t len)
+int perf_params_check(const struct perf_params *p, char *error)
 {
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive", NULL};
     static const char *const ccs[] = {"nscc", "dctcp", "swift", "none", NULL};
@@ -96,15 +98,14 @@ int perf_params_check(const struct perf_params *p, char *error, size_t len)
     };
 
     for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        int rc =
-            check_range(ranges[i].value, ranges[i].low, ranges[i].high, ranges[i].what, error, len);
+        int rc = check_range(ranges[i].value, ranges[i].low, ranges[i].high, ranges[i].what, error);
         if (rc)
             return rc;
     }
-    if (check_name(p->spray, sprays, "spray policy", error, len) ||
-        check_name(p->cc, ccs, "congestion control", error, len) ||
-        check_name(p->entropy, entropies, "entropy", error, len) ||
-        check_name(p->wait, waits, "way to wait", error, len))
+    if (check_name(p->spray, sprays, "spray policy", error) ||
+        check_name(p->cc, ccs, "congestion control", error) ||
+        check_name(p->entropy, entropies, "entropy", error) ||
+        check_name(p->wait, waits, "way to wait", error))
         return -EINVAL;
-    return check_together(p, error, len);
+    return check_together(p, error);
 }

@@ -26,14 +26,13 @@
 
 void perf_params_to_json(const struct perf_params *p, struct json_object *object)
 {
-    json_object_object_add(object, "test", json_object_new_string(perf_test_name(p->test)));
-    json_object_object_add(object, "transport", json_object_new_string(p->transport));
-    json_object_object_add(object, "spray", json_object_new_string(p->spray));
-    json_object_object_add(object, "cc", json_object_new_string(p->cc));
-    json_object_object_add(object, "entropy", json_object_new_string(p->entropy));
-    json_object_object_add(object, "wait", json_object_new_string(p->wait));
-#define PUT(member)                                                                                \
-    json_object_object_add(object, #member, json_object_new_uint64((uint64_t)p->member));
+    perf_json_add_text(object, "test", perf_test_name(p->test));
+    perf_json_add_text(object, "transport", p->transport);
+    perf_json_add_text(object, "spray", p->spray);
+    perf_json_add_text(object, "cc", p->cc);
+    perf_json_add_text(object, "entropy", p->entropy);
+    perf_json_add_text(object, "wait", p->wait);
+#define PUT(member) perf_json_add_u64(object, #member, (uint64_t)p->member);
     NUMBERS(PUT)
 #undef PUT
 }

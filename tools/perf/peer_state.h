@@ -33,7 +33,7 @@ static inline uint32_t perf_state_depth(uint32_t given)
 /* Read the memory in use while there are `fewer` peers. 0, or -errno with s->error. */
 static inline int perf_state_mark(struct perf_state *s)
 {
-    return perf_memory_read(&s->mark, s->error, sizeof(s->error));
+    return perf_memory_read(&s->mark, s->error);
 }
 
 int perf_state_mrd(struct perf_state *s);

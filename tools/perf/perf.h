@@ -21,7 +21,7 @@ enum perf_exit {
 };
 
 enum {
-    PERF_ERROR_BYTES = 512,
+    PERF_ERROR_BYTES = 512, /* room for a sentence wherever one is passed as `error` */
     PERF_NAME_BYTES = 16,
     PERF_DEVICE_BYTES = 32,
     PERF_HOST_BYTES = 128,
@@ -92,7 +92,7 @@ void perf_params_init(struct perf_params *params);
 /* Give every parameter that was left open its value for the size in `params`. */
 void perf_params_settle(struct perf_params *params);
 /* 0, or -EINVAL and what is wrong. Done by the client with its options, and by the server with what a client sent. */
-int perf_params_check(const struct perf_params *params, char *error, size_t len);
+int perf_params_check(const struct perf_params *params, char *error);
 
 uint64_t perf_now_ns(void);
 /* CPU time that the process has used, all threads, in seconds. */

@@ -98,8 +98,8 @@ static void raw_get_info(struct perf_run *run, struct json_object *info)
 {
     const struct raw_udp *r = run->state;
 
-    json_object_object_add(info, "port", json_object_new_int(perf_net_port(r->fds[0])));
-    json_object_object_add(info, "payload", json_object_new_int((int)r->payload_bytes));
+    perf_json_add_u64(info, "port", perf_control_port(r->fds[0]));
+    perf_json_add_u64(info, "payload", (int)r->payload_bytes);
 }
 
 static int raw_set_peer(struct perf_run *run, struct json_object *info)
@@ -244,20 +244,13 @@ static void raw_stats(const struct perf_run *run, struct json_object *report)
     uint64_t packets = 0;
 
     for (unsigned i = 0; i < r->num_fds; i++) {
-        struct json_object *path = json_object_new_object();
-        json_object_object_add(path, "port", json_object_new_int(perf_net_port(r->fds[i])));
-        json_object_object_add(path, "packets", json_object_new_uint64(r->packets[i]));
-        json_object_object_add(path, "lost", NULL);
-        json_object_object_add(path, "srtt_us", NULL);
-        json_object_object_add(path, "rtt_min_us", NULL);
-        json_object_object_add(path, "state", NULL);
-        json_object_array_add(paths, path);
+        perf_json_add_path(paths, perf_control_port(r->fds[i]), r->packets[i]);
         packets += r->packets[i];
     }
-    json_object_object_add(report, "packet_bytes", json_object_new_uint64(r->payload_bytes));
-    json_object_object_add(report, "paths", json_object_new_int((int)r->num_fds));
-    json_object_object_add(report, "packets_sent", json_object_new_uint64(packets));
-    json_object_object_add(report, "bytes_sent", json_object_new_uint64(r->bytes_sent));
+    perf_json_add_u64(report, "packet_bytes", r->payload_bytes);
+    perf_json_add_u64(report, "paths", (int)r->num_fds);
+    perf_json_add_u64(report, "packets_sent", packets);
+    perf_json_add_u64(report, "bytes_sent", r->bytes_sent);
     json_object_object_add(report, "paths_used", paths);
 }
 

@@ -36,12 +36,11 @@ static void add_rates(const struct perf_run *run, struct json_object *report)
     }
     double rate = size > 0 ? bytes / seconds / size : (double)received / seconds;
     (void)perf_json_get_double(run->findings, "cpu_s", &cpu_s);
-    json_object_object_add(report, "seconds", perf_json_number(seconds));
-    json_object_object_add(report, "bw_gbps", perf_json_number(bytes * 8e-9 / seconds));
-    json_object_object_add(report, "msg_rate_mps", perf_json_number(rate / 1e6));
-    json_object_object_add(
-        report, "cpu_s_per_gb",
-        perf_json_number(total ? (run->cpu_s + cpu_s) / ((double)total / 1e9) : NAN));
+    perf_json_add_number(report, "seconds", seconds);
+    perf_json_add_number(report, "bw_gbps", bytes * 8e-9 / seconds);
+    perf_json_add_number(report, "msg_rate_mps", rate / 1e6);
+    perf_json_add_number(report, "cpu_s_per_gb",
+                         total ? (run->cpu_s + cpu_s) / ((double)total / 1e9) : NAN);
 }
 
 static void add_latency(const struct perf_run *run, struct json_object *report)
@@ -49,16 +48,15 @@ static void add_latency(const struct perf_run *run, struct json_object *report)
     struct perf_latency latency = run->latency; /* sorting leaves the set as it is */
     struct perf_latency_summary s;
 
-    json_object_object_add(report, "seconds",
-                           perf_json_number((double)(run->end_ns - run->start_ns) / 1e9));
+    perf_json_add_number(report, "seconds", (double)(run->end_ns - run->start_ns) / 1e9);
     if (!perf_latency_summary(&latency, &s))
         return;
     struct json_object *lat = json_object_new_object();
-    json_object_object_add(lat, "min", perf_json_number(s.min_us));
-    json_object_object_add(lat, "p50", perf_json_number(s.p50_us));
-    json_object_object_add(lat, "p99", perf_json_number(s.p99_us));
-    json_object_object_add(lat, "p999", perf_json_number(s.p999_us));
-    json_object_object_add(lat, "max", perf_json_number(s.max_us));
+    perf_json_add_number(lat, "min", s.min_us);
+    perf_json_add_number(lat, "p50", s.p50_us);
+    perf_json_add_number(lat, "p99", s.p99_us);
+    perf_json_add_number(lat, "p999", s.p999_us);
+    perf_json_add_number(lat, "max", s.max_us);
     json_object_object_add(report, "lat_us", lat);
 }
 
@@ -89,10 +87,8 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
         struct perf_sample s = sample_at(raw, i);
         struct json_object *sample = json_object_new_object();
         double dt_ns = (double)(s.t_ns - last.t_ns);
-        json_object_object_add(sample, "t_ms",
-                               perf_json_number((double)(s.t_ns - first.t_ns) / 1e6));
-        json_object_object_add(sample, "bw_gbps",
-                               perf_json_number((double)(s.total - last.total) * 8 / dt_ns));
+        perf_json_add_number(sample, "t_ms", (double)(s.t_ns - first.t_ns) / 1e6);
+        perf_json_add_number(sample, "bw_gbps", (double)(s.total - last.total) * 8 / dt_ns);
         uint64_t resent = perf_sampler_at(&run->resent, s.t_ns - (uint64_t)offset_ns) -
                           perf_sampler_at(&run->resent, last.t_ns - (uint64_t)offset_ns);
         json_object_object_add(sample, "packets_retransmitted",
@@ -129,12 +125,11 @@ struct json_object *perf_report_make(const struct perf_run *run)
     };
     struct json_object *report = json_object_new_object(), *verified;
 
-    json_object_object_add(report, "test",
-                           json_object_new_string(perf_test_name(run->params.test)));
-    json_object_object_add(report, "transport", json_object_new_string(run->params.transport));
+    perf_json_add_text(report, "test", perf_test_name(run->params.test));
+    perf_json_add_text(report, "transport", run->params.transport);
     json_object_object_add(report, "device", NULL);
-    json_object_object_add(report, "size_bytes", json_object_new_uint64(run->params.size_bytes));
-    json_object_object_add(report, "iterations", json_object_new_uint64(run->sent));
+    perf_json_add_u64(report, "size_bytes", run->params.size_bytes);
+    perf_json_add_u64(report, "iterations", run->sent);
     for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         json_object_object_add(report, keys[i], NULL); /* in this order, null unless set below */
     if (perf_test_is_lat(run->params.test)) {
@@ -145,13 +140,12 @@ struct json_object *perf_report_make(const struct perf_run *run)
     }
     /* Both ends have a say: the client's own findings count in latency tests, where it receives, too. */
     if (json_object_object_get_ex(run->findings, "verified", &verified))
-        json_object_object_add(
-            report, "verified",
-            json_object_new_boolean(json_object_get_boolean(verified) && run->verified != 0));
+        perf_json_add_bool(report, "verified",
+                           json_object_get_boolean(verified) && run->verified != 0);
     if (run->load.known) {
-        json_object_object_add(report, "disturbed", json_object_new_boolean(run->load.busy));
-        json_object_object_add(report, "cpu_others", perf_json_number(run->load.others));
-        json_object_object_add(report, "cpu_stolen", perf_json_number(run->load.stolen));
+        perf_json_add_bool(report, "disturbed", run->load.busy);
+        perf_json_add_number(report, "cpu_others", run->load.others);
+        perf_json_add_number(report, "cpu_stolen", run->load.stolen);
     }
     run->ops->stats(run, report);
     return report;
@@ -180,28 +174,34 @@ double perf_report_number(struct json_object *report, const char *key)
     return perf_json_get_double(report, key, &value) ? NAN : value;
 }
 
-int perf_report_write(const struct perf_options *options, struct json_object *json, char *error,
-                      size_t len)
+static int write_failed(const char *where, char *error)
+{
+    int rc = -errno;
+
+    snprintf(error, PERF_ERROR_BYTES, "cannot write %.400s: %s", where, strerror(-rc));
+    return rc;
+}
+
+static int write_file(const char *path, const char *text, char *error)
+{
+    FILE *f = fopen(path, "w");
+    bool written = f && fprintf(f, "%s\n", text) >= 0;
+
+    if (f && fclose(f))
+        written = false;
+    return written ? 0 : write_failed(path, error);
+}
+
+int perf_report_write(const struct perf_options *options, struct json_object *json, char *error)
 {
     const char *text =
         json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
     int rc = 0;
 
-    if (options->out_json && (puts(text) == EOF || fflush(stdout) == EOF)) {
-        rc = -errno;
-        snprintf(error, len, "cannot write to stdout: %s", strerror(-rc));
-    }
-    if (options->out_json_file[0]) {
-        FILE *f = fopen(options->out_json_file, "w");
-        if (!f || fprintf(f, "%s\n", text) < 0) {
-            rc = -errno;
-            snprintf(error, len, "cannot write %s: %s", options->out_json_file, strerror(-rc));
-        }
-        if (f && fclose(f) && rc == 0) {
-            rc = -errno;
-            snprintf(error, len, "cannot write %s: %s", options->out_json_file, strerror(-rc));
-        }
-    }
+    if (options->out_json && (puts(text) == EOF || fflush(stdout) == EOF))
+        rc = write_failed("to stdout", error);
+    if (options->out_json_file[0] && write_file(options->out_json_file, text, error))
+        rc = -EIO;
     json_object_put(json);
     return rc;
 }

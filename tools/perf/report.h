@@ -23,8 +23,10 @@ double perf_report_number(struct json_object *report, const char *key);
 void perf_table_head(FILE *out, enum perf_test test, bool gbits);
 void perf_table_row(FILE *out, struct json_object *report, bool gbits);
 
+/* A number of a table, or "-" for NAN. */
+void perf_table_cell(FILE *out, int width, int digits, double value);
+
 /* Write `json` where the options want it; takes ownership. 0, or -errno with a sentence. */
-int perf_report_write(const struct perf_options *options, struct json_object *json, char *error,
-                      size_t len);
+int perf_report_write(const struct perf_options *options, struct json_object *json, char *error);
 
 #endif

@@ -33,7 +33,7 @@ static int complain(const char *error)
 
 /* One question, one answer of that type. NULL with a sentence. */
 static struct json_object *ask(struct perf_control *c, struct json_object *question,
-                               const char *type, char *error, size_t len)
+                               const char *type, char *error)
 {
     struct json_object *answer = NULL;
     int rc = perf_control_send(c, question);
@@ -44,22 +44,22 @@ static struct json_object *ask(struct perf_control *c, struct json_object *quest
         return answer;
     const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
     if (text)
-        snprintf(error, len, "the server %s says: %s", c->peer, text);
+        snprintf(error, PERF_ERROR_BYTES, "the server %s says: %s", c->peer, text);
     else
-        snprintf(error, len, "the server at %s does not answer as mrd_perf does: %s", c->peer,
-                 rc ? strerror(-rc) : "unexpected message");
+        snprintf(error, PERF_ERROR_BYTES, "the server at %s does not answer as mrd_perf does: %s",
+                 c->peer, rc ? strerror(-rc) : "unexpected message");
     json_object_put(answer);
     return NULL;
 }
 
 /* The round trip that took the least time tells best how far the clocks are apart. */
-static int compare_clocks(struct perf_control *c, char *error, size_t len)
+static int compare_clocks(struct perf_control *c, char *error)
 {
     uint64_t best_ns = UINT64_MAX;
 
     for (int i = 0; i < CLOCK_ROUNDS; i++) {
         uint64_t asked_ns = perf_now_ns(), there_ns;
-        struct json_object *answer = ask(c, perf_message("clock"), "clock", error, len);
+        struct json_object *answer = ask(c, perf_message("clock"), "clock", error);
         uint64_t rtt_ns = perf_now_ns() - asked_ns;
         if (!answer)
             return -EPROTO;
@@ -72,16 +72,16 @@ static int compare_clocks(struct perf_control *c, char *error, size_t len)
     return 0;
 }
 
-static int greet(struct perf_control *c, char *error, size_t len)
+static int greet(struct perf_control *c, char *error)
 {
     struct json_object *hello = perf_message("hello");
 
-    json_object_object_add(hello, "language", json_object_new_int(LANGUAGE));
-    struct json_object *answer = ask(c, hello, "hello", error, len);
+    perf_json_add_u64(hello, "language", LANGUAGE);
+    struct json_object *answer = ask(c, hello, "hello", error);
     if (!answer)
         return -EPROTO;
     json_object_put(answer);
-    return compare_clocks(c, error, len);
+    return compare_clocks(c, error);
 }
 
 static int run_one_size(const struct perf_options *o, struct perf_control *c, uint64_t size_bytes,
@@ -129,7 +129,7 @@ static int run_all(const struct perf_options *o, struct perf_control *c)
     int code = PERF_EXIT_OK;
 
     if (o->compare) {
-        json = perf_compare(o, c, table_of(o), error, sizeof(error));
+        json = perf_compare(o, c, table_of(o), error);
         if (!json)
             return complain(error);
         for (size_t i = 0; i < json_object_array_length(json); i++) {
@@ -147,7 +147,7 @@ static int run_all(const struct perf_options *o, struct perf_control *c)
         if (json != all)
             json_object_put(all);
     }
-    if (perf_report_write(o, json, error, sizeof(error)))
+    if (perf_report_write(o, json, error))
         return complain(error);
     return code;
 }
@@ -158,13 +158,13 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
     struct perf_control control = {.fd = -1};
     int code = PERF_EXIT_FAILED;
 
-    if (perf_transport_check_device(o, error, sizeof(error))) {
+    if (perf_transport_check_device(o, error)) {
         complain(error);
         return PERF_EXIT_USAGE;
     }
-    if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6, error,
-                             sizeof(error)) ||
-        greet(&control, error, sizeof(error)))
+    if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6,
+                             error) ||
+        greet(&control, error))
         complain(error);
     else
         code = run_all(o, &control);
@@ -219,8 +219,7 @@ static int answer_hello(struct visit *v, struct json_object *message)
     }
     json_object_put(answer);
     answer = perf_message("error");
-    json_object_object_add(answer, "text",
-                           json_object_new_string("the versions of mrd_perf do not match"));
+    perf_json_add_text(answer, "text", "the versions of mrd_perf do not match");
     (void)perf_control_send(&v->control, answer); /* it is the last word in any case */
     return -EPROTO;
 }
@@ -234,7 +233,7 @@ static int answer(struct visit *v, struct json_object *message)
         return -EPROTO;
     if (perf_message_is(message, "clock")) {
         struct json_object *reply = perf_message("clock");
-        json_object_object_add(reply, "now_ns", json_object_new_uint64(perf_now_ns()));
+        perf_json_add_u64(reply, "now_ns", perf_now_ns());
         return perf_control_send(&v->control, reply);
     }
     if (perf_message_is(message, "alive"))
@@ -280,9 +279,8 @@ static int write_reports(struct visit *v)
         return PERF_EXIT_OK;
     if (json_object_array_length(v->reports) == 1)
         json = json_object_array_get_idx(v->reports, 0);
-    return perf_report_write(v->options, json_object_get(json), error, sizeof(error))
-               ? complain(error)
-               : PERF_EXIT_OK;
+    return perf_report_write(v->options, json_object_get(json), error) ? complain(error)
+                                                                       : PERF_EXIT_OK;
 }
 
 /* Whoever knocks without knowing the language (a port scan) is not the client that is waited for. */
@@ -292,14 +290,14 @@ int perf_server_session(const struct perf_options *o, int listener)
     int code = PERF_EXIT_OK;
     bool served = false;
 
-    if (perf_transport_check_device(o, error, sizeof(error))) {
+    if (perf_transport_check_device(o, error)) {
         if (!o->local)
             complain(error);
         return PERF_EXIT_USAGE;
     }
     while (!served || o->forever) {
         struct visit v = {.options = o, .reports = json_object_new_array()};
-        if (perf_control_accept(&v.control, listener, error, sizeof(error))) {
+        if (perf_control_accept(&v.control, listener, error)) {
             json_object_put(v.reports);
             return complain(error);
         }

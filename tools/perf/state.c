@@ -30,12 +30,12 @@ static void make(const struct perf_options *options, const struct perf_transport
     s = (struct perf_state){
         .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
     perf_memory_settle();
-    t->rc = perf_memory_read(&t->before, t->error, sizeof(t->error));
+    t->rc = perf_memory_read(&t->before, t->error);
     if (t->rc)
         return;
     t->rc = ops->peer_state(&s);
     if (t->rc == 0)
-        t->rc = perf_memory_read(&t->after, s.error, sizeof(s.error));
+        t->rc = perf_memory_read(&t->after, s.error);
     t->ends = s.ends;
     t->has_idle = s.has_idle;
     t->mark = s.mark;
@@ -83,7 +83,7 @@ static double slope(int64_t many, int64_t few, uint32_t peers)
 }
 
 int perf_state_measure(const struct perf_options *options, const char *transport, uint32_t peers,
-                       struct perf_state_figures *figures, char *error, size_t len)
+                       struct perf_state_figures *figures, char *error)
 {
     static struct telling many, few;
     const struct perf_transport_ops *ops = perf_transport_find(transport);
@@ -91,14 +91,14 @@ int perf_state_measure(const struct perf_options *options, const char *transport
 
     *figures = (struct perf_state_figures){NAN, NAN, NAN};
     if (!ops->peer_state) {
-        snprintf(error, len, "%s keeps nothing for a peer", transport);
+        snprintf(error, PERF_ERROR_BYTES, "%s keeps nothing for a peer", transport);
         return -ENOTSUP;
     }
     int rc = in_child(options, ops, fewer, fewer, &few);
-    snprintf(error, len, "%s", few.error);
+    snprintf(error, PERF_ERROR_BYTES, "%s", few.error);
     if (rc == 0) {
         rc = in_child(options, ops, peers, fewer, &many);
-        snprintf(error, len, "%s", many.error);
+        snprintf(error, PERF_ERROR_BYTES, "%s", many.error);
     }
     if (rc)
         return rc;
@@ -115,18 +115,10 @@ int perf_state_measure(const struct perf_options *options, const char *transport
 
 void perf_state_to_json(const struct perf_state_figures *f, struct json_object *object)
 {
-    json_object_object_add(object, "peer_bytes", perf_json_number(round(f->user + f->kernel)));
-    json_object_object_add(object, "peer_bytes_user", perf_json_number(round(f->user)));
-    json_object_object_add(object, "peer_bytes_kernel", perf_json_number(round(f->kernel)));
-    json_object_object_add(object, "peer_bytes_idle", perf_json_number(round(f->idle)));
-}
-
-static void cell(FILE *out, double value)
-{
-    if (isnan(value))
-        fprintf(out, " %12s", "-");
-    else
-        fprintf(out, " %12.0f", value);
+    perf_json_add_number(object, "peer_bytes", round(f->user + f->kernel));
+    perf_json_add_number(object, "peer_bytes_user", round(f->user));
+    perf_json_add_number(object, "peer_bytes_kernel", round(f->kernel));
+    perf_json_add_number(object, "peer_bytes_idle", round(f->idle));
 }
 
 int perf_state_run(const struct perf_options *o)
@@ -140,24 +132,24 @@ int perf_state_run(const struct perf_options *o)
             "kernel", "idle");
     for (unsigned i = 0; i < o->num_transports; i++) {
         struct perf_state_figures f;
-        if (perf_state_measure(o, o->transports[i], o->peers, &f, error, sizeof(error))) {
+        if (perf_state_measure(o, o->transports[i], o->peers, &f, error)) {
             fprintf(stderr, "mrd_perf: %s: %s\n", o->transports[i], error);
             code = PERF_EXIT_FAILED;
             continue;
         }
         fprintf(table, "  %-9s %9u", o->transports[i], o->peers);
-        cell(table, f.user + f.kernel);
-        cell(table, f.user);
-        cell(table, f.kernel);
-        cell(table, f.idle);
+        perf_table_cell(table, 12, 0, f.user + f.kernel);
+        perf_table_cell(table, 12, 0, f.user);
+        perf_table_cell(table, 12, 0, f.kernel);
+        perf_table_cell(table, 12, 0, f.idle);
         fprintf(table, "\n");
         struct json_object *object = json_object_new_object();
-        json_object_object_add(object, "transport", json_object_new_string(o->transports[i]));
-        json_object_object_add(object, "peers", json_object_new_uint64(o->peers));
+        perf_json_add_text(object, "transport", o->transports[i]);
+        perf_json_add_u64(object, "peers", o->peers);
         perf_state_to_json(&f, object);
         json_object_array_add(all, object);
     }
-    if (perf_report_write(o, all, error, sizeof(error))) {
+    if (perf_report_write(o, all, error)) {
         fprintf(stderr, "mrd_perf: %s\n", error);
         return PERF_EXIT_FAILED;
     }

@@ -21,7 +21,7 @@ struct perf_state_figures {
 
 /* 0, or -errno with a sentence; -ENOTSUP: the transport has no state. */
 int perf_state_measure(const struct perf_options *options, const char *transport, uint32_t peers,
-                       struct perf_state_figures *figures, char *error, size_t len);
+                       struct perf_state_figures *figures, char *error);
 /* Add peer_bytes, peer_bytes_user, peer_bytes_kernel and peer_bytes_idle. */
 void perf_state_to_json(const struct perf_state_figures *figures, struct json_object *object);
 

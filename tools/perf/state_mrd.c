@@ -52,7 +52,7 @@ static int open_context(struct peers *p)
         .progress = MRD_PROGRESS_MANUAL,
         .threading = MRD_THREADING_SINGLE,
     };
-    int rc = perf_mrd_find_device(s->options, s->ops->rdma, &device, s->error, sizeof(s->error));
+    int rc = perf_mrd_find_device(s->options, s->ops->rdma, &device, s->error);
 
     if (rc)
         return rc;
@@ -187,7 +187,7 @@ int perf_state_mrd(struct perf_state *s)
     if (rc == 0)
         rc = make_idle(&p);
     if (rc == 0)
-        rc = perf_memory_read(&s->idle, s->error, sizeof(s->error));
+        rc = perf_memory_read(&s->idle, s->error);
     s->has_idle = rc == 0;
     return rc ? rc : make_active(&p);
 }

@@ -23,8 +23,7 @@ void perf_table_head(FILE *out, enum perf_test test, bool gbits)
                 "#resent", "#spurious", "verified");
 }
 
-/* "-" where there is nothing. */
-static void cell(FILE *out, int width, int digits, double value)
+void perf_table_cell(FILE *out, int width, int digits, double value)
 {
     if (isnan(value))
         fprintf(out, " %*s", width, "-");
@@ -56,12 +55,12 @@ static const char *verdict(struct json_object *report)
 
 static void lat_cells(FILE *out, struct json_object *report)
 {
-    cell(out, 12, 2, perf_report_number(report, "lat_us.min"));
-    cell(out, 12, 2, perf_report_number(report, "lat_us.max"));
-    cell(out, 15, 2, perf_report_number(report, "lat_us.p50"));
-    cell(out, 10, 2, perf_report_number(report, "lat_us.p99"));
-    cell(out, 12, 2, perf_report_number(report, "lat_us.p999"));
-    cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
+    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.min"));
+    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.max"));
+    perf_table_cell(out, 15, 2, perf_report_number(report, "lat_us.p50"));
+    perf_table_cell(out, 10, 2, perf_report_number(report, "lat_us.p99"));
+    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.p999"));
+    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
 }
 
 static void bw_cells(FILE *out, struct json_object *report, bool gbits)
@@ -69,12 +68,12 @@ static void bw_cells(FILE *out, struct json_object *report, bool gbits)
     double scale = gbits ? 1 : (double)MIB_PER_GBIT_NUM / MIB_BITS;
     int width = gbits ? 15 : 16;
 
-    cell(out, width, 2, scale * peak_gbps(report));
-    cell(out, width + 3, 2, scale * perf_report_number(report, "bw_gbps"));
-    cell(out, 14, 6, perf_report_number(report, "msg_rate_mps"));
-    cell(out, 11, 4, perf_report_number(report, "cpu_s_per_gb"));
-    cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
-    cell(out, 9, 0, perf_report_number(report, "packets_spurious"));
+    perf_table_cell(out, width, 2, scale * peak_gbps(report));
+    perf_table_cell(out, width + 3, 2, scale * perf_report_number(report, "bw_gbps"));
+    perf_table_cell(out, 14, 6, perf_report_number(report, "msg_rate_mps"));
+    perf_table_cell(out, 11, 4, perf_report_number(report, "cpu_s_per_gb"));
+    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
+    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_spurious"));
 }
 
 void perf_table_row(FILE *out, struct json_object *report, bool gbits)

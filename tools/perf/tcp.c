@@ -51,7 +51,7 @@ static void tcp_get_info(struct perf_run *run, struct json_object *info)
     const struct tcp *t = run->state;
 
     if (run->server)
-        json_object_object_add(info, "port", json_object_new_int(perf_net_port(t->listener)));
+        perf_json_add_u64(info, "port", perf_control_port(t->listener));
 }
 
 static int tcp_connect(struct perf_run *run, struct json_object *info)
@@ -148,27 +148,22 @@ static int tcp_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 static void tcp_stats(const struct perf_run *run, struct json_object *report)
 {
     const struct tcp *t = run->state;
-    struct json_object *paths = json_object_new_array(), *path = json_object_new_object();
+    struct json_object *paths = json_object_new_array();
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
     bool known = getsockopt(t->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0;
+    struct json_object *path =
+        perf_json_add_path(paths, perf_control_port(t->fd), info.tcpi_segs_out);
 
-    json_object_object_add(report, "paths", json_object_new_int(1));
-    json_object_object_add(path, "port", json_object_new_int(perf_net_port(t->fd)));
-    json_object_object_add(path, "packets",
-                           known ? json_object_new_uint64(info.tcpi_segs_out) : NULL);
-    json_object_object_add(path, "lost", NULL);
-    json_object_object_add(path, "srtt_us", known ? perf_json_number(info.tcpi_rtt) : NULL);
-    json_object_object_add(path, "rtt_min_us", known ? perf_json_number(info.tcpi_min_rtt) : NULL);
-    json_object_object_add(path, "state", NULL);
-    json_object_array_add(paths, path);
+    perf_json_add_u64(report, "paths", 1);
     json_object_object_add(report, "paths_used", paths);
     if (!known)
         return;
-    json_object_object_add(report, "packets_sent", json_object_new_uint64(info.tcpi_segs_out));
-    json_object_object_add(report, "packets_retransmitted",
-                           json_object_new_uint64(info.tcpi_total_retrans));
-    json_object_object_add(report, "bytes_sent", json_object_new_uint64(info.tcpi_bytes_sent));
+    perf_json_add_number(path, "srtt_us", info.tcpi_rtt);
+    perf_json_add_number(path, "rtt_min_us", info.tcpi_min_rtt);
+    perf_json_add_u64(report, "packets_sent", info.tcpi_segs_out);
+    perf_json_add_u64(report, "packets_retransmitted", info.tcpi_total_retrans);
+    perf_json_add_u64(report, "bytes_sent", info.tcpi_bytes_sent);
 }
 
 static void tcp_close(struct perf_run *run)

@@ -41,7 +41,7 @@ const char *perf_transport_names(void)
     return names;
 }
 
-int perf_transport_check_device(const struct perf_options *options, char *error, size_t len)
+int perf_transport_check_device(const struct perf_options *options, char *error)
 {
     char known[256] = "";
 
@@ -49,8 +49,8 @@ int perf_transport_check_device(const struct perf_options *options, char *error,
         perf_ibv_has_device(options->device, known, sizeof(known)))
         return 0;
     const char *missing = perf_ibv_missing();
-    snprintf(error, len, "-d: there is no device '%s'; there is udp%s%s%s%s", options->device,
-             known[0] ? ", " : "", known, missing ? ", and no RDMA device: " : "",
+    snprintf(error, PERF_ERROR_BYTES, "-d: there is no device '%s'; there is udp%s%s%s%s",
+             options->device, known[0] ? ", " : "", known, missing ? ", and no RDMA device: " : "",
              missing ? missing : "");
     return -ENODEV;
 }

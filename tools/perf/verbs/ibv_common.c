@@ -12,17 +12,17 @@
 
 enum { HOP_LIMIT = 64 };
 
-int perf_ibv_failed(int rc, const char *what, char *error, size_t len)
+int perf_ibv_failed(int rc, const char *what, char *error)
 {
     struct rlimit limit;
 
     if (rc == 0)
         rc = -EIO; /* not every verb sets errno */
-    snprintf(error, len, "%s: %s", what, strerror(-rc));
+    snprintf(error, PERF_ERROR_BYTES, "%s: %s", what, strerror(-rc));
     if ((rc != -ENOMEM && rc != -EPERM) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
         limit.rlim_cur == RLIM_INFINITY)
         return rc;
-    snprintf(error, len,
+    snprintf(error, PERF_ERROR_BYTES,
              "%s: %s; only %llu KiB of memory may be locked (RLIMIT_MEMLOCK): allow more, for "
              "example with 'ulimit -l unlimited'",
              what, strerror(-rc), (unsigned long long)limit.rlim_cur / 1024);
@@ -45,8 +45,7 @@ static struct ibv_context *open_named(const char *name)
     return ctx;
 }
 
-static int choose_gid(struct perf_ibv *v, const struct ibv_port_attr *attr, int wanted, char *error,
-                      size_t len)
+static int choose_gid(struct perf_ibv *v, const struct ibv_port_attr *attr, int wanted, char *error)
 {
     const struct perf_ibv_gid_choice choice = {
         .device = v->port.device,
@@ -54,40 +53,40 @@ static int choose_gid(struct perf_ibv *v, const struct ibv_port_attr *attr, int 
         .ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET,
         .wanted = wanted,
     };
-    int rc = perf_ibv_gid_choose(v->ctx, &choice, &v->gid_index, error, len);
+    int rc = perf_ibv_gid_choose(v->ctx, &choice, &v->gid_index, error);
 
     if (rc)
         return rc;
     if (ibv_query_gid(v->ctx, v->port.number, (int)v->gid_index, &v->here.gid))
-        return perf_ibv_failed(-errno, "cannot read the port's GID", error, len);
+        return perf_ibv_failed(-errno, "cannot read the port's GID", error);
     v->here.lid = attr->lid;
     v->global = choice.ethernet || wanted >= 0;
     return 0;
 }
 
-int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32_t mtu, char *error,
-                  size_t len)
+int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32_t mtu, char *error)
 {
     struct ibv_port_attr attr;
-    int rc = perf_ibv_find_port(options, &v->port, error, len);
+    int rc = perf_ibv_find_port(options, &v->port, error);
 
     if (rc == 0)
-        rc = perf_ibv_mtu_check(mtu, &v->port, error, len);
+        rc = perf_ibv_mtu_check(mtu, &v->port, error);
     if (rc)
         return rc;
     v->ctx = open_named(v->port.device);
     if (!v->ctx) {
         rc = errno ? -errno : -ENODEV;
-        snprintf(error, len, "cannot open the RDMA device %s: %s", v->port.device, strerror(-rc));
+        snprintf(error, PERF_ERROR_BYTES, "cannot open the RDMA device %s: %s", v->port.device,
+                 strerror(-rc));
         return rc;
     }
     if (ibv_query_port(v->ctx, v->port.number, &attr) || ibv_query_device(v->ctx, &v->limits))
-        return perf_ibv_failed(-errno, "cannot query the RDMA device", error, len);
-    rc = choose_gid(v, &attr, options->gid_index, error, len);
+        return perf_ibv_failed(-errno, "cannot query the RDMA device", error);
+    rc = choose_gid(v, &attr, options->gid_index, error);
     if (rc)
         return rc;
     v->pd = ibv_alloc_pd(v->ctx);
-    return v->pd ? 0 : perf_ibv_failed(-errno, "ibv_alloc_pd", error, len);
+    return v->pd ? 0 : perf_ibv_failed(-errno, "ibv_alloc_pd", error);
 }
 
 void perf_ibv_close(struct perf_ibv *v)
@@ -115,8 +114,8 @@ void perf_ibv_tell(const struct perf_ibv *v, struct json_object *info)
     char gid[INET6_ADDRSTRLEN] = "";
 
     inet_ntop(AF_INET6, v->here.gid.raw, gid, sizeof(gid));
-    json_object_object_add(info, "gid", json_object_new_string(gid));
-    json_object_object_add(info, "lid", json_object_new_int(v->here.lid));
+    perf_json_add_text(info, "gid", gid);
+    perf_json_add_u64(info, "lid", v->here.lid);
     perf_ibv_mtu_tell(&v->port, info);
 }
 
@@ -151,16 +150,9 @@ struct ibv_ah_attr perf_ibv_ah(const struct perf_ibv *v, const struct perf_ibv_p
 
 enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes)
 {
-    switch (bytes) {
-    case 256:
-        return IBV_MTU_256;
-    case 512:
-        return IBV_MTU_512;
-    case 1024:
-        return IBV_MTU_1024;
-    case 2048:
-        return IBV_MTU_2048;
-    default:
-        return IBV_MTU_4096;
-    }
+    enum ibv_mtu value = IBV_MTU_256;
+
+    while (value < IBV_MTU_4096 && 128u << value < bytes)
+        value++;
+    return value;
 }

@@ -33,8 +33,8 @@ struct perf_ibv {
     uint32_t mtu; /* of the path; from perf_ibv_hear() on */
 };
 
-int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32_t mtu, char *error,
-                  size_t len);
+int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32_t mtu,
+                  char *error);
 void perf_ibv_close(struct perf_ibv *v);
 
 void perf_ibv_tell(const struct perf_ibv *v, struct json_object *info);
@@ -49,6 +49,6 @@ enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes);
  * The sentence for a verb that failed with `rc` (-errno), which is returned. ENOMEM and EPERM often mean that too
  * little memory may be locked: the limit is told.
  */
-int perf_ibv_failed(int rc, const char *what, char *error, size_t len);
+int perf_ibv_failed(int rc, const char *what, char *error);
 
 #endif

@@ -33,7 +33,7 @@ static uint32_t mtu_bytes(enum ibv_mtu mtu)
 
 /* The port to use of a device: true, or false with why not. */
 static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv_port *port,
-                      char *why, size_t len)
+                      char *why)
 {
     const char *name = ibv_get_device_name(device);
     struct ibv_context *ctx = ibv_open_device(device);
@@ -42,7 +42,7 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
 
     if (!ctx || ibv_query_device(ctx, &limits)) {
         snprintf(
-            why, len,
+            why, PERF_ERROR_BYTES,
             "cannot open the RDMA device %s: %s; /dev/infiniband must be readable and writable",
             name, strerror(errno));
         if (ctx)
@@ -51,18 +51,19 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
     }
     bool found = false;
     uint8_t first = wanted ? wanted : 1, last = wanted ? wanted : limits.phys_port_cnt;
-    snprintf(why, len, "-i %u: %s has %u port%s", wanted, name, limits.phys_port_cnt,
+    snprintf(why, PERF_ERROR_BYTES, "-i %u: %s has %u port%s", wanted, name, limits.phys_port_cnt,
              limits.phys_port_cnt == 1 ? "" : "s");
     for (unsigned i = first; i <= last && i <= limits.phys_port_cnt && !found; i++) {
         if (ibv_query_port(ctx, (uint8_t)i, &attr)) {
-            snprintf(why, len, "cannot query port %u of %s: %s", i, name, strerror(errno));
+            snprintf(why, PERF_ERROR_BYTES, "cannot query port %u of %s: %s", i, name,
+                     strerror(errno));
             continue;
         }
         found = attr.state == IBV_PORT_ACTIVE;
         if (found)
             *port = (struct perf_ibv_port){.number = (uint8_t)i, .mtu = mtu_bytes(attr.active_mtu)};
         else
-            snprintf(why, len,
+            snprintf(why, PERF_ERROR_BYTES,
                      "port %u of %s is down (%s): set its interface up and check the cable", i,
                      name, ibv_port_state_str(attr.state));
     }
@@ -71,33 +72,33 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
     return found;
 }
 
-int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error,
-                       size_t len)
+int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error)
 {
     bool any = !perf_options_rdma_device(options->device), found = false, seen = false;
     struct ibv_device **list = ibv_get_device_list(NULL);
-    char known[256], why[PERF_ERROR_BYTES / 2];
+    char known[256], why[PERF_ERROR_BYTES];
 
     for (struct ibv_device **d = list; d && *d && !found; d++) {
         if (!any && strcmp(options->device, ibv_get_device_name(*d)) != 0)
             continue;
         seen = true;
-        found = take_port(*d, options->ib_port, port, why, sizeof(why));
+        found = take_port(*d, options->ib_port, port, why);
     }
     if (list)
         ibv_free_device_list(list);
     if (found)
         return 0;
     if (seen) {
-        snprintf(error, len, "%s", why);
+        snprintf(error, PERF_ERROR_BYTES, "%s", why);
         return -ENETDOWN;
     }
     if (any) {
-        snprintf(error, len, "there is no RDMA device: 'rdma link' shows those of this machine");
+        snprintf(error, PERF_ERROR_BYTES,
+                 "there is no RDMA device: 'rdma link' shows those of this machine");
         return -ENODEV;
     }
     perf_ibv_has_device(options->device, known, sizeof(known));
-    snprintf(error, len, "there is no RDMA device '%s'; there is %s", options->device,
+    snprintf(error, PERF_ERROR_BYTES, "there is no RDMA device '%s'; there is %s", options->device,
              known[0] ? known : "none");
     return -ENODEV;
 }

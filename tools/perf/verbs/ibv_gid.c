@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/perf/perf.h"
+
 enum { GIDS_MAX = 1024 };
 
 static bool is_ipv4(const union ibv_gid *gid)
@@ -27,8 +29,7 @@ static int rank_of(const struct ibv_gid_entry *entry, bool ethernet)
 }
 
 const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entries, size_t count,
-                                              const struct perf_ibv_gid_choice *choice, char *error,
-                                              size_t len)
+                                              const struct perf_ibv_gid_choice *choice, char *error)
 {
     const struct ibv_gid_entry *best = NULL;
     int best_rank = 0;
@@ -48,12 +49,12 @@ const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entrie
     if (best)
         return best;
     if (choice->wanted >= 0)
-        snprintf(error, len,
+        snprintf(error, PERF_ERROR_BYTES,
                  "-x %d: port %u of %s has no such GID; the table is what 'show_gids' or "
                  "'ibv_devinfo -v' shows",
                  choice->wanted, choice->port, choice->device);
     else
-        snprintf(error, len,
+        snprintf(error, PERF_ERROR_BYTES,
                  "port %u of %s has no RoCEv2 GID: give its interface an IP address, or choose "
                  "another GID with -x",
                  choice->port, choice->device);
@@ -61,18 +62,17 @@ const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entrie
 }
 
 int perf_ibv_gid_choose(struct ibv_context *ctx, const struct perf_ibv_gid_choice *choice,
-                        uint32_t *index, char *error, size_t len)
+                        uint32_t *index, char *error)
 {
     static struct ibv_gid_entry entries[GIDS_MAX];
     ssize_t count = ibv_query_gid_table(ctx, entries, GIDS_MAX, 0);
 
     if (count < 0) {
-        snprintf(error, len, "cannot read the GIDs of %s: %s", choice->device,
+        snprintf(error, PERF_ERROR_BYTES, "cannot read the GIDs of %s: %s", choice->device,
                  strerror((int)-count));
         return (int)count;
     }
-    const struct ibv_gid_entry *entry =
-        perf_ibv_gid_pick(entries, (size_t)count, choice, error, len);
+    const struct ibv_gid_entry *entry = perf_ibv_gid_pick(entries, (size_t)count, choice, error);
     if (!entry)
         return -ENODEV;
     *index = entry->gid_index;

@@ -21,10 +21,10 @@ struct perf_ibv_gid_choice {
  * InfiniBand the first. NULL with a sentence.
  */
 const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entries, size_t count,
-                                              const struct perf_ibv_gid_choice *choice, char *error,
-                                              size_t len);
+                                              const struct perf_ibv_gid_choice *choice,
+                                              char *error);
 /* The same with the device's table. 0 and *index, or -errno with a sentence. */
 int perf_ibv_gid_choose(struct ibv_context *ctx, const struct perf_ibv_gid_choice *choice,
-                        uint32_t *index, char *error, size_t len);
+                        uint32_t *index, char *error);
 
 #endif

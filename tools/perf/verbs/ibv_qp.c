@@ -43,8 +43,7 @@ static struct ibv_qp *try_create(struct perf_ibv *v, struct ibv_qp_init_attr *at
     return qp;
 }
 
-struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error,
-                               size_t len)
+struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error)
 {
     bool connected = attr->qp_type == IBV_QPT_RC;
     struct ibv_qp *qp = try_create(v, attr);
@@ -52,18 +51,18 @@ struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr
     if (!qp) {
         perf_ibv_failed(
             -errno, connected ? "cannot create an RC queue pair" : "cannot create a UD queue pair",
-            error, len);
+            error);
         return NULL;
     }
     int rc = to_init(v, qp, connected);
     if (rc == 0)
         return qp;
-    perf_ibv_failed(rc, "cannot bring a queue pair to INIT", error, len);
+    perf_ibv_failed(rc, "cannot bring a queue pair to INIT", error);
     ibv_destroy_qp(qp);
     return NULL;
 }
 
-int verbs_qp_start(struct ibv_qp *qp, char *error, size_t len)
+int verbs_qp_start(struct ibv_qp *qp, char *error)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
     int rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
@@ -71,12 +70,12 @@ int verbs_qp_start(struct ibv_qp *qp, char *error, size_t len)
     attr.qp_state = IBV_QPS_RTS;
     if (rc == 0)
         rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
-    return rc ? perf_ibv_failed(-rc, "cannot bring a queue pair to RTS", error, len) : 0;
+    return rc ? perf_ibv_failed(-rc, "cannot bring a queue pair to RTS", error) : 0;
 }
 
 int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
                      const struct verbs_end *there, const struct perf_ibv_place *place,
-                     uint32_t mtu, char *error, size_t len)
+                     uint32_t mtu, char *error)
 {
     struct ibv_qp_attr rtr = {
         .qp_state = IBV_QPS_RTR,
@@ -108,5 +107,5 @@ int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_e
         return 0;
     perf_ibv_format(place, name, sizeof(name));
     snprintf(what, sizeof(what), "cannot connect a queue pair with %s", name);
-    return perf_ibv_failed(rc, what, error, len);
+    return perf_ibv_failed(rc, what, error);
 }

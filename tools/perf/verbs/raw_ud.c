@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/verbs/verbs.h"
 
 enum {
@@ -56,15 +57,14 @@ static int open_queues(struct perf_run *run)
     m->send_cq = ibv_create_cq(m->v.ctx, (int)(p->qps * m->send_depth), NULL, NULL, 0);
     m->cq = ibv_create_cq(m->v.ctx, (int)(p->qps * m->e.qps[0].num_recvs), NULL, NULL, 0);
     if (!m->send_cq || !m->cq)
-        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error,
-                               sizeof(run->error));
+        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error);
     return verbs_open_qps(run, IBV_QPT_UD);
 }
 
 static int ud_open(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
-    int rc = perf_ibv_open(&m->v, run->options, run->params.mtu, run->error, sizeof(run->error));
+    int rc = perf_ibv_open(&m->v, run->options, run->params.mtu, run->error);
 
     if (rc == 0)
         rc = open_memory(run);
@@ -77,7 +77,7 @@ static int ud_set_peer(struct perf_run *run, struct json_object *info)
     int rc = verbs_take_qps(run, info);
 
     for (uint32_t i = 0; i < m->e.num_qps && rc == 0; i++)
-        rc = verbs_qp_start(m->qps[i].qp, run->error, sizeof(run->error));
+        rc = verbs_qp_start(m->qps[i].qp, run->error);
     if (rc)
         return rc;
     struct ibv_ah_attr attr = perf_ibv_ah(&m->v, &m->v.there);
@@ -184,8 +184,8 @@ static void ud_stats(const struct perf_run *run, struct json_object *report)
     const struct verbs_run *m = run->state;
 
     verbs_stats(run, report);
-    json_object_object_add(report, "packets_sent", json_object_new_uint64(m->packets));
-    json_object_object_add(report, "bytes_sent", json_object_new_uint64(m->bytes_sent));
+    perf_json_add_u64(report, "packets_sent", m->packets);
+    perf_json_add_u64(report, "bytes_sent", m->bytes_sent);
 }
 
 const struct perf_transport_ops perf_raw_ud_ops = {

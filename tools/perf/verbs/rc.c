@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/perf/json.h"
 #include "tools/perf/verbs/verbs.h"
 
 enum {
@@ -39,8 +40,7 @@ static int open_queues(struct perf_run *run)
 
     m->cq = m->send_cq = ibv_create_cq(m->v.ctx, (int)cqes, NULL, NULL, 0);
     if (!m->cq)
-        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error,
-                               sizeof(run->error));
+        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error);
     int rc = verbs_open_qps(run, IBV_QPT_RC);
     if (rc == 0 && given > 0 && m->inline_bytes < (uint32_t)given)
         rc = perf_run_fail(run, -EINVAL, "-I %d: %s sends at most %u bytes inline", given,
@@ -52,7 +52,7 @@ static int rc_open(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     const struct perf_params *p = &run->params;
-    int rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error, sizeof(run->error));
+    int rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error);
 
     /* One more than messages: for the write that ends the test. */
     m->send_depth = p->tx_depth + 1 > SEND_DEPTH_MIN ? p->tx_depth + 1 : SEND_DEPTH_MIN;
@@ -110,8 +110,7 @@ static int rc_set_peer(struct perf_run *run, struct json_object *info)
     rc = perf_endpoint_post_recvs(run);
     for (uint32_t i = 0; i < m->e.num_qps && rc == 0; i++) {
         struct verbs_qp *q = &m->qps[i];
-        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, run->error,
-                              sizeof(run->error));
+        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, run->error);
     }
     return rc;
 }
@@ -223,7 +222,7 @@ static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 static void rc_stats(const struct perf_run *run, struct json_object *report)
 {
     verbs_stats(run, report);
-    json_object_object_add(report, "order", json_object_new_string("msg"));
+    perf_json_add_text(report, "order", "msg");
 }
 
 const struct perf_transport_ops perf_rc_ops = {

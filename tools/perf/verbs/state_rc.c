@@ -13,7 +13,7 @@ int perf_state_rc(struct perf_state *s)
     const struct perf_params *p = &s->options->params;
     uint32_t send_depth = perf_state_depth(p->tx_depth), recv_depth = perf_state_depth(p->rx_depth);
     struct verbs_end there = {0};
-    int rc = perf_ibv_open(&v, s->options, p->mtu, s->error, sizeof(s->error));
+    int rc = perf_ibv_open(&v, s->options, p->mtu, s->error);
 
     if (rc)
         return rc;
@@ -24,8 +24,7 @@ int perf_state_rc(struct perf_state *s)
     }
     struct ibv_cq *cq = ibv_create_cq(v.ctx, (int)send_depth, NULL, NULL, 0);
     if (!cq)
-        return perf_ibv_failed(-errno, "cannot create a completion queue", s->error,
-                               sizeof(s->error));
+        return perf_ibv_failed(-errno, "cannot create a completion queue", s->error);
     for (uint32_t i = 0; i <= s->peers && rc == 0; i++) {
         if (i == s->fewer && perf_state_mark(s))
             return -EIO;
@@ -35,14 +34,14 @@ int perf_state_rc(struct perf_state *s)
             .qp_type = IBV_QPT_RC,
             .cap = {.max_send_wr = send_depth, .max_recv_wr = recv_depth},
         };
-        struct ibv_qp *qp = verbs_qp_create(&v, &attr, s->error, sizeof(s->error));
+        struct ibv_qp *qp = verbs_qp_create(&v, &attr, s->error);
         if (!qp)
             return -EIO;
         const struct verbs_end here = {.qpn = qp->qp_num};
         if (i == 0)
             there = here;
         rc = verbs_qp_connect(&v, qp, &here, &there, &v.here, p->mtu ? p->mtu : v.port.mtu,
-                              s->error, sizeof(s->error));
+                              s->error);
     }
     return rc;
 }

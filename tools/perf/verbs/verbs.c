@@ -18,9 +18,9 @@ int verbs_reg_mr(struct perf_run *run, int rx_access)
 
     m->tx_mr = ibv_reg_mr(m->v.pd, m->e.tx_buf, m->e.tx_bytes, IBV_ACCESS_LOCAL_WRITE);
     m->rx_mr = ibv_reg_mr(m->v.pd, m->e.rx_buf, m->e.rx_bytes, rx_access);
-    return m->tx_mr && m->rx_mr ? 0
-                                : perf_ibv_failed(-errno, "cannot register the messages' memory",
-                                                  run->error, sizeof(run->error));
+    return m->tx_mr && m->rx_mr
+               ? 0
+               : perf_ibv_failed(-errno, "cannot register the messages' memory", run->error);
 }
 
 static int open_recvs(struct perf_run *run, uint32_t qp)
@@ -60,7 +60,7 @@ static int open_qp(struct perf_run *run, uint32_t i, enum ibv_qp_type type)
                 .max_inline_data = m->inline_bytes},
     };
 
-    q->qp = verbs_qp_create(&m->v, &attr, run->error, sizeof(run->error));
+    q->qp = verbs_qp_create(&m->v, &attr, run->error);
     if (!q->qp)
         return -EIO;
     m->inline_bytes = attr.cap.max_inline_data;
@@ -90,8 +90,8 @@ void verbs_get_info(struct perf_run *run, struct json_object *info)
     struct json_object *qpns = json_object_new_array(), *psns = json_object_new_array();
 
     perf_ibv_tell(&m->v, info);
-    json_object_object_add(info, "addr", json_object_new_uint64((uintptr_t)m->e.rx_buf));
-    json_object_object_add(info, "rkey", json_object_new_uint64(m->rx_mr->rkey));
+    perf_json_add_u64(info, "addr", (uintptr_t)m->e.rx_buf);
+    perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
     for (uint32_t i = 0; i < m->e.num_qps; i++) {
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].here.qpn));
         json_object_array_add(psns, json_object_new_uint64(m->qps[i].here.psn));
@@ -166,9 +166,9 @@ void verbs_stats(const struct perf_run *run, struct json_object *report)
 {
     const struct verbs_run *m = run->state;
 
-    json_object_object_add(report, "device", json_object_new_string(m->v.port.device));
-    json_object_object_add(report, "packet_bytes", json_object_new_uint64(m->v.mtu));
-    json_object_object_add(report, "paths", json_object_new_uint64(m->e.num_qps));
+    perf_json_add_text(report, "device", m->v.port.device);
+    perf_json_add_u64(report, "packet_bytes", m->v.mtu);
+    perf_json_add_u64(report, "paths", m->e.num_qps);
 }
 
 void verbs_close(struct perf_run *run)

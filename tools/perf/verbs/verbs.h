@@ -67,14 +67,13 @@ struct verbs_run {
 
 /* ibv_qp.c: 0 or -errno with a sentence. */
 /* The attributes are adapted: less inline data if the device has less. `qp` is in INIT. */
-struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error,
-                               size_t len);
+struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error);
 /* From INIT to RTS: a datagram queue pair... */
-int verbs_qp_start(struct ibv_qp *qp, char *error, size_t len);
+int verbs_qp_start(struct ibv_qp *qp, char *error);
 /* ...or one that is connected to QP `there` of `place`. */
 int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
                      const struct verbs_end *there, const struct perf_ibv_place *place,
-                     uint32_t mtu, char *error, size_t len);
+                     uint32_t mtu, char *error);
 
 /* verbs.c: 0 or a count, or -errno with run->error. */
 /* A verb failed with the positive errno that it returned. */
