@@ -2,9 +2,10 @@
 /*
  * Proof that messages arrived whole, each exactly once.
  *
- * The sender fills message n with perf_verify_fill(seed, n); the receiver calls perf_verifier_check() for each
- * arrival and returns perf_verifier_credit() to the sender, who may reuse the slot of message n once the credit
- * exceeds n. perf_verifier_ok() at the end tells whether all that was sent arrived, once, unchanged.
+ * The sender fills message n with perf_verify_fill(seed, n). The receiver calls
+ * perf_verifier_check() for each arrival and sends v->credit back. Once it exceeds n, the sender
+ * may use the slot of message n again. At the end perf_verifier_ok() tells whether all arrived,
+ * once and unchanged.
  */
 #ifndef MRD_PERF_VERIFY_H
 #define MRD_PERF_VERIFY_H
@@ -15,8 +16,6 @@
 
 /* Fill `buf` with the bytes of message n: each 8-byte word depends on seed, n and its place. */
 void perf_verify_fill(uint64_t seed, uint64_t n, void *buf, size_t len);
-/* XXH3 of what perf_verify_fill() writes. */
-uint64_t perf_verify_hash(uint64_t seed, uint64_t n, size_t len);
 /* Offset of the first byte of `buf` that is not message n's, or `len` if none. */
 size_t perf_verify_diff(uint64_t seed, uint64_t n, const void *buf, size_t len);
 
@@ -33,7 +32,9 @@ struct perf_verifier {
     char error[200];  /* the first thing that was wrong, or empty */
 };
 
-/* `streams`: number of QPs whose messages must arrive in rising order, 0: any order. 0 or -ENOMEM. */
+/*
+ * `streams`: number of QPs whose messages must arrive in rising order; 0: any order. 0 or -ENOMEM.
+ */
 int perf_verifier_init(struct perf_verifier *v, uint64_t seed, size_t size_bytes, uint32_t window,
                        uint32_t streams);
 void perf_verifier_fini(struct perf_verifier *v);
@@ -43,7 +44,10 @@ uint64_t perf_verifier_number(const struct perf_verifier *v, uint32_t low_bits);
 /* Message n arrived at `buf`, `len` bytes long, on `stream`. */
 void perf_verifier_check(struct perf_verifier *v, uint64_t n, uint32_t stream, const void *buf,
                          size_t len);
-/* True if exactly messages 0 .. sent - 1 arrived, all of them right. Otherwise v->error says why not. */
+/*
+ * Returns true if exactly messages 0 .. sent - 1 arrived, all right. Otherwise v->error says why
+ * not.
+ */
 bool perf_verifier_ok(struct perf_verifier *v, uint64_t sent);
 
 #endif
