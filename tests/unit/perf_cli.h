@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Command lines of mrd_perf for unit tests: taken, or refused with a sentence that names the cause.
- */
+/* Command lines of mrd_perf for unit tests: taken, or refused with the cause. */
 #ifndef MRD_UNIT_PERF_CLI_H
 #define MRD_UNIT_PERF_CLI_H
 

@@ -405,7 +405,7 @@ static void perf_latency_summary__percentiles(void **state)
     perf_latency_fini(&l);
 }
 
-/* Rates are between the first arrival and the last: what came with the first has no time of its own. */
+/* Rates are between the first arrival and the last: what came with the first has no time. */
 static void perf_meter_update__first_to_last(void **state)
 {
     struct perf_meter m;

@@ -117,7 +117,7 @@ static void perf_options_parse__compare_rdma(void **state)
     bad("compare write_bw --transports tcp -x 1 host", "the list has none");
 }
 
-/* What a peer costs is about this end: of the transports named, or those of the device that keep anything. */
+/* state is about this end: the transports named, or those of the device that keep anything. */
 static void perf_options_parse__state(void **state)
 {
     (void)state;
@@ -145,8 +145,8 @@ static void perf_options_parse__state(void **state)
 }
 
 /*
- * User memory is this process's own and can be told exactly: sockets have none, a context grows. Kernel memory is the
- * whole machine's, of which a test cannot say anything.
+ * User memory is this process's own and can be told exactly: sockets have none, a context grows.
+ * Kernel memory is the whole machine's, of which a test cannot say anything.
  */
 static void perf_state_measure__tcp_and_mrd(void **state)
 {

@@ -195,7 +195,7 @@ static void perf_verifier_ok__none_sent(void **state)
     assert_true(perf_verifier_ok(&f->v, 0));
 }
 
-/* 32 bits travel: the numbers go on beyond them, and those behind the credit are still told apart. */
+/* 32 bits travel: numbers go on beyond them, and those behind the credit stay distinct. */
 static void perf_verifier_number__wraps(void **state)
 {
     struct fixture *f = *state;

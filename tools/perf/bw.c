@@ -22,7 +22,7 @@ enum {
     WATCH_EVERY_US = 500,
 };
 
-/* Does the receiving host see nothing of the messages? */
+/* Are messages written without the receiving host noticing? */
 static bool is_blind(const struct perf_run *run)
 {
     const struct perf_endpoint *e = run->state;
@@ -44,7 +44,7 @@ static uint32_t room_for(const struct perf_run *run, uint32_t qp)
     return run->ops->raw || room > e->batch ? e->batch : (uint32_t)room;
 }
 
-/* The number posted: 0 if there is no room, or -errno. */
+/* Returns the number posted, 0 if there is no room, or -errno. */
 static int post_some(struct perf_run *run)
 {
     struct perf_endpoint *e = run->state;
@@ -194,7 +194,7 @@ static int take_message(struct perf_run *run, const struct perf_wc *wc)
     return rc == 0 && run->params.verify ? give_credit(run, false) : rc;
 }
 
-/* The number of completions, or -errno. */
+/* Returns the number of completions, or -errno. */
 static int poll_server(struct perf_run *run)
 {
     struct perf_endpoint *e = run->state;
@@ -213,7 +213,7 @@ static int poll_server(struct perf_run *run)
     return rc ? rc : n;
 }
 
-/* Payload that has arrived, in whole messages or not. */
+/* Returns the payload that has arrived, in whole messages or not. */
 static uint64_t count_arrived(struct perf_run *run)
 {
     const struct perf_endpoint *e = run->state;
@@ -232,7 +232,7 @@ static bool is_complete(const struct perf_run *run)
                           : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
 }
 
-/* All is sent, and nothing has come for so long: 1 is the end of a lossy test; 0, or -errno. */
+/* All is sent, and nothing came for silent_ns. 1: this ends a lossy test; 0: wait on; or -errno. */
 static int judge_silence(struct perf_run *run, uint64_t silent_ns)
 {
     if (silent_ns <= (run->ops->lossy ? QUIET_MS : STALL_MS) * PERF_MSEC_NS)
@@ -245,7 +245,7 @@ static int judge_silence(struct perf_run *run, uint64_t silent_ns)
                          (unsigned long long)run->meter.total_bytes);
 }
 
-/* Feed the meter, if it is time to. */
+/* Count what has arrived, if it is time to. */
 static void measure_arrivals(struct perf_run *run, uint64_t now_ns, bool busy, uint64_t *count_ns)
 {
     if (now_ns < *count_ns && (!busy || run->meter.first_ns))
@@ -281,7 +281,7 @@ static int receive_all(struct perf_run *run)
     return rc < 0 ? rc : 0;
 }
 
-/* There is nothing to see until the client is done: the device alone receives. */
+/* The device receives alone: wait until the client is done. */
 static int watch_client(struct perf_run *run)
 {
     double cpu_start_s = perf_cpu_s();

@@ -11,7 +11,7 @@
 #include "tools/perf/report.h"
 #include "tools/perf/state.h"
 
-enum { STATE_PEERS = 200 }; /* how many the memory of one is measured by */
+enum { STATE_PEERS = 200 }; /* peers made to measure the memory of one */
 
 static const char *const median_keys[] = {
     "iterations",
@@ -57,7 +57,7 @@ static struct json_object *median_of(struct json_object **reports, size_t count,
     return result;
 }
 
-/* The report in the middle by `key`. */
+/* Find the report with the median of `key`. */
 static size_t middle_by(struct json_object **reports, size_t count, const char *key)
 {
     size_t best = 0;
@@ -98,7 +98,7 @@ struct json_object *perf_compare_median(struct json_object **reports, size_t cou
         disturbed = disturbed || (json_object_object_get_ex(reports[i], "disturbed", &member) &&
                                   json_object_get_boolean(member));
     }
-    /* Only now: `result` is one of the reports. */
+    /* Last, because `result` is one of the reports. */
     for (size_t k = 0; k < NUM_MEDIAN_KEYS; k++)
         json_object_object_add(result, median_keys[k], numbers[k]);
     json_object_object_add(result, "lat_us", lat);
@@ -168,7 +168,10 @@ static struct json_object *run_once(const struct perf_options *o, struct perf_co
     return report;
 }
 
-/* Before the runs, which it would disturb. What cannot be measured is told, and no reason to stop. */
+/*
+ * Before the runs, because it would disturb them. A failure is reported and does not end the
+ * comparison.
+ */
 static void measure_state(const struct perf_options *o, struct perf_state_figures *figures)
 {
     char error[PERF_ERROR_BYTES];

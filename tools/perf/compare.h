@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The same test over several transports, in turn and interleaved, so that a noisy machine is unfair to none.
+ * Runs the same test over several transports in turn, so that noise of the machine hits all alike.
  */
 #ifndef MRD_PERF_COMPARE_H
 #define MRD_PERF_COMPARE_H
@@ -15,8 +15,9 @@ struct json_object *perf_compare(const struct perf_options *options, struct perf
                                  FILE *table, char *error);
 
 /*
- * One object for `count` reports of the same test: each number the median, `verified` true only if it always was,
- * paths_used and samples those of the run in the middle by `key`. Takes ownership of the reports.
+ * Make one object of `count` reports of the same test. Each number is the median, `verified` is
+ * true only if it always was, `disturbed` if it ever was. paths_used and samples are those of the
+ * median run by `key`. Takes ownership of the reports.
  */
 struct json_object *perf_compare_median(struct json_object **reports, size_t count,
                                         const char *key);

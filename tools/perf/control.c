@@ -77,7 +77,9 @@ int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *er
     struct addrinfo *list;
     int fd = -EADDRNOTAVAIL;
 
-    /* Any address: the IPv6 wildcard first, which takes IPv4 too; then IPv4 where there is no IPv6. */
+    /*
+     * Any address: first the IPv6 wildcard, which takes IPv4 too; then IPv4, if there is no IPv6.
+     */
     for (int attempt = 0; attempt < 2 && fd < 0; attempt++) {
         const char *host = any && !ipv6 ? (attempt ? "0.0.0.0" : "::") : any ? NULL : address;
         if (resolve(host, *port, ipv6, true, &list, error))
@@ -116,7 +118,7 @@ static void adopt(struct perf_control *c, int fd)
 
     *c = (struct perf_control){.fd = fd};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    /* A host that vanished without a word must not leave the other one waiting. */
+    /* Keepalive: a host that vanished must not leave the other one waiting. */
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
@@ -230,7 +232,7 @@ int perf_control_send(struct perf_control *c, struct json_object *message)
     return rc;
 }
 
-/* Bytes of the first line with its end, or 0. */
+/* Returns the length of the first line with its end, 0 if it is not complete. */
 static size_t line_bytes(struct perf_control *c)
 {
     char *end = c->len > c->scanned ? memchr(c->buf + c->scanned, '\n', c->len - c->scanned) : NULL;

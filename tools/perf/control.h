@@ -3,8 +3,8 @@
  * The TCP connection over which both ends agree: one JSON object a line.
  *
  * Server: perf_control_listen(), perf_control_accept(). Client: perf_control_connect(). Then
- * perf_control_send() and perf_control_recv(); inside a test, perf_control_recv() with timeout 0 also tells when
- * the other end is gone.
+ * perf_control_send() and perf_control_recv(). During a test, perf_control_recv() with timeout 0
+ * also tells when the other end is gone.
  */
 #ifndef MRD_PERF_CONTROL_H
 #define MRD_PERF_CONTROL_H
@@ -24,8 +24,8 @@ struct perf_control {
 };
 
 /*
- * A listening socket, or -errno with a sentence. `address` empty: any, both families unless `ipv6`. *port 0: an
- * ephemeral one; set to the port it got.
+ * Returns a listening socket, or -errno with a sentence. An empty `address` means any, of both
+ * families unless `ipv6`. If *port is 0 it is set to the ephemeral port.
  */
 int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *error);
 /* 0 or -errno with a sentence. Blocks. */
@@ -37,8 +37,8 @@ void perf_control_close(struct perf_control *c);
 /* Takes ownership of `message`. 0 or -errno. */
 int perf_control_send(struct perf_control *c, struct json_object *message);
 /*
- * The next message, waited for up to timeout_ms (-1: for ever). 0 and *message, which the caller puts; -ETIMEDOUT;
- * -ECONNRESET: the other end closed or is gone; -EPROTO: what came is not JSON.
+ * Wait up to timeout_ms (-1: for ever) for the next message, which the caller puts. Returns 0,
+ * -ETIMEDOUT, -ECONNRESET if the other end closed or is gone, or -EPROTO if it sent no JSON.
  */
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
 

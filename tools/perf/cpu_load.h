@@ -2,8 +2,8 @@
 /*
  * Was the machine too busy during a run for the figures to count?
  *
- * perf_cpu_read() before and after, then perf_cpu_load_between(). Only the user time of others
- * counts: what the kernel does meanwhile may be for mrd_perf.
+ * perf_cpu_read() before and after, then perf_cpu_load_between(). Of other processes only user time
+ * counts, because the kernel may be working for mrd_perf.
  */
 #ifndef MRD_PERF_CPU_LOAD_H
 #define MRD_PERF_CPU_LOAD_H
@@ -28,15 +28,15 @@ struct perf_cpu_load {
     double own_user_s;
 };
 
-/* Set what the first line of a /proc/stat tells. 0, or -EINVAL: it does not. */
+/* Read the first line of /proc/stat. 0, or -EINVAL if `text` is not that. */
 int perf_cpu_parse(const char *text, struct perf_cpu_times *times);
 /* The times now. */
 void perf_cpu_read(struct perf_cpu_times *times);
 /* A name that no other machine has: the kernel's boot id. Empty: not known. */
 void perf_cpu_machine(char *name, size_t len);
 /*
- * The load from `before` to `after`, which are `tick_hz` ticks a second apart. `helper_user_s` is
- * the user time of the other end, if it runs on this machine. Not known: too few ticks.
+ * Returns the load from `before` to `after`. `helper_user_s`: the user time of the other end, if it
+ * runs on this machine. With too few ticks the load is not known.
  */
 struct perf_cpu_load perf_cpu_load_between(const struct perf_cpu_times *before,
                                            const struct perf_cpu_times *after, double helper_user_s,

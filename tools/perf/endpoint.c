@@ -68,7 +68,7 @@ int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes)
     return rc ? rc : map(run, rx_bytes, &e->rx_buf);
 }
 
-/* The server's receives a queue pair. */
+/* Returns the number of receives that the server posts on each queue pair. */
 static uint32_t server_recvs(const struct perf_params *p)
 {
     /* The sender never has more messages than slots in flight, spread over the queue pairs. */
@@ -176,7 +176,7 @@ int perf_endpoint_repost_rest(struct perf_run *run, uint32_t qp)
     return rc;
 }
 
-/* Which of the unverified ones is posted does not matter: they are alike but for the address. */
+/* Unverified receives are alike but for the address: any that are free may be posted. */
 int perf_endpoint_repost(struct perf_run *run, const struct perf_wc *wc)
 {
     struct perf_endpoint *e = run->state;

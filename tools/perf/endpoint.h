@@ -74,9 +74,11 @@ struct perf_endpoint {
     uint64_t credit; /* the client: messages below were checked; the server: told so far */
 };
 
-/* Of mrd and rc: lay out the messages, map them, make records of the queue pairs. 0 or -errno. */
+/*
+ * For mrd and rc: lay out and map the messages, and make records of the queue pairs. 0 or -errno.
+ */
 int perf_endpoint_open(struct perf_run *run);
-/* Of raw transports: buffers of these sizes. 0 or -errno with run->error. */
+/* For raw transports: map buffers of these sizes. 0 or -errno with run->error. */
 int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes);
 void perf_endpoint_close(struct perf_run *run);
 

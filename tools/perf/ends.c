@@ -36,7 +36,7 @@ static int init_run(struct perf_run *run)
                : 0;
 }
 
-/* The last of a run at either end; an error that the other end does not know yet is told. */
+/* End a run. The other end is told of an error that it does not know yet. */
 static void end_run(struct perf_run *run, int rc)
 {
     if (rc && !run->peer_told) {
@@ -102,7 +102,10 @@ static int client_wait_findings(struct perf_run *run)
     return 0;
 }
 
-/* What the meter of this end says; a client has one where the receiving host cannot see what arrives. */
+/*
+ * Add what this end's meter counted. A client has counts if the server's host cannot see what
+ * arrives.
+ */
 static void put_meter(const struct perf_run *run, struct json_object *result)
 {
     struct json_object *samples = json_object_new_array();
@@ -155,7 +158,7 @@ static struct perf_cpu_load load_since_begin(const struct perf_run *run, double 
                                  (double)sysconf(_SC_CLK_TCK));
 }
 
-/* Both ends may run on one machine, where the server is no disturbance to the client. */
+/* On one machine the server's CPU time is mrd_perf's own and no disturbance. */
 static void judge_load(struct perf_run *run)
 {
     const char *there = perf_json_get_string(run->findings, "machine");
@@ -282,7 +285,9 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
         perf_meter_stop(&run->meter);
         rc = perf_run_say(run, make_findings(run));
     }
-    /* If this end left earlier, the client's transport would have forgotten what its paths were like. */
+    /*
+     * Wait: if this end closed now, the client's transport would drop the statistics of its paths.
+     */
     if (rc == 0)
         run->report = perf_run_expect(run, "report");
     end_run(run, rc);

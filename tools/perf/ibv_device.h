@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The RDMA devices of this machine, by name. Compiles and links without libibverbs, too: then there are none, and
+ * The RDMA devices of this machine, by name. Without libibverbs there are none, and
  * perf_ibv_missing() says why.
  */
 #ifndef MRD_PERF_IBV_DEVICE_H
@@ -20,8 +20,8 @@ const char *perf_ibv_missing(void);
 /* Is there a device of that name? If not, `known` gets the names that there are: "rxe0, rxe1". */
 bool perf_ibv_has_device(const char *name, char *known, size_t len);
 /*
- * The port that -d and -i name: by default the first active one of the device, or of all. 0, or -errno with a
- * sentence: no such device or port, or it is down.
+ * Find the port that -d and -i name; by default the first active one. 0, or -errno with a sentence:
+ * there is no such device or port, or it is down.
  */
 int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port *port, char *error);
 

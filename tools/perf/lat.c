@@ -80,7 +80,7 @@ static int poll_once(struct perf_run *run, struct pingpong *pp)
     return run->ops->raw && run->ops->post_recv ? perf_endpoint_repost(run, &wc) : 0;
 }
 
-/* Nothing has come. `began` says since when: the wait has just begun. */
+/* Watch the run while nothing comes. `began`: this is the first look of the wait. */
 static int look_up(struct perf_run *run, uint64_t now_ns, bool began)
 {
     int rc = perf_run_tick(run, now_ns, run->sent);
@@ -125,7 +125,7 @@ static bool has_come(const struct perf_run *run, struct pingpong *pp, const uint
     return run->server || !run->ops->lossy || (uint8_t)pp->wc.imm == (uint8_t)pp->n;
 }
 
-/* 1: the message is here; 0: it is lost, or the client is done; or -errno. */
+/* Returns 1 if the message came, 0 if it is lost or the client is done, or -errno. */
 static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begin_ns)
 {
     struct perf_endpoint *e = run->state;
@@ -151,7 +151,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
     }
 }
 
-/* What is left to do with the message, and ahead for the next, while the other has its turn. */
+/* Check the message and fill the next one, while it is the other end's turn. */
 static int digest(struct perf_run *run, struct pingpong *pp)
 {
     const struct perf_endpoint *e = run->state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers as they are written on the command line: sizes, shares, lists and ranges. All return 0 or -EINVAL and
- * leave the outputs alone then.
+ * Numbers as they are written on the command line: sizes, shares, lists and ranges. All return 0,
+ * or -EINVAL without changing the outputs.
  */
 #ifndef MRD_PERF_LISTS_H
 #define MRD_PERF_LISTS_H

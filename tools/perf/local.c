@@ -62,7 +62,7 @@ static void settle_child(int cpu, pid_t parent)
     }
 }
 
-/* A wrong --bind is told before anything starts. */
+/* Try --bind before anything starts. */
 static int try_cpus(const struct perf_options *o, char *error)
 {
     cpu_set_t before;
@@ -76,7 +76,7 @@ static int try_cpus(const struct perf_options *o, char *error)
     return rc;
 }
 
-/* An exit code out of a wait status; a signal is told. */
+/* Returns the exit code of a wait status; reports a signal. */
 static int code_of(int status, const char *who)
 {
     if (WIFEXITED(status))
@@ -86,7 +86,7 @@ static int code_of(int status, const char *who)
     return PERF_EXIT_FAILED;
 }
 
-/* The client's verdict counts; a server that fails alone is a failure, too. */
+/* The client's exit code counts; if only the server failed, the server's. */
 static int reap(pid_t client, pid_t server)
 {
     int client_code = PERF_EXIT_FAILED, server_code = PERF_EXIT_FAILED, status;

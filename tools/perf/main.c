@@ -18,7 +18,7 @@ static int fail(enum perf_exit code, const char *error)
     return (int)code;
 }
 
-/* perftest's warning, which -F silences: a clock that changes in mid-run makes figures wander. */
+/* perftest's warning, which -F silences: a clock that changes during a run makes figures vary. */
 static void warn_cpufreq(void)
 {
     char governor[32] = "";

@@ -37,7 +37,7 @@ void perf_sampler_add(struct perf_sampler *s, uint64_t now_ns, uint64_t total)
         s->cap = cap;
     }
     s->samples[s->count++] = (struct perf_sample){now_ns, total};
-    /* On the grid of the start; a late look does not shift those that follow. */
+    /* Due times are multiples of the interval: a late look does not shift those that follow. */
     uint64_t start_ns = s->samples[0].t_ns;
     s->due_ns = start_ns + ((now_ns - start_ns) / s->interval_ns + 1) * s->interval_ns;
 }
@@ -103,7 +103,10 @@ void perf_latency_fini(struct perf_latency *l)
     l->rtt_ns = NULL;
 }
 
-/* Grown by doubling up to the limit; then a new sample takes a random place, or none (Vitter's algorithm R). */
+/*
+ * Returns the index for a new sample. Memory doubles up to a limit; after that the sample replaces
+ * a random one, or none (Vitter's algorithm R).
+ */
 static size_t place_for(struct perf_latency *l)
 {
     if (l->count == l->cap && l->cap < PERF_LATENCY_SAMPLES) {

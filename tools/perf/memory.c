@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slab memory is counted by objects where we may (root), as pages of slabs come and go long after their objects.
- * Pages that a driver takes one by one are not among the kernel's counters, and so not here.
+ * Slab memory is counted by objects where /proc/slabinfo may be read (root), because pages of slabs
+ * outlive their objects. Pages that a driver takes singly are in none of the kernel's counters.
  */
 #include "tools/perf/memory.h"
 

@@ -10,13 +10,14 @@
 
 struct perf_memory {
     int64_t user_bytes; /* anonymous pages of this process */
-    int64_t
-        kernel_bytes; /* of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables */
+    /* Of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables. */
+    int64_t kernel_bytes;
 };
 
 /*
- * Before the first of several readings: from now on pages are small ones, so that what is touched is what counts.
- * Also waits until the kernel has freed what the last process had.
+ * Call before the first of several readings. From then on only small pages are used, so that memory
+ * which was touched is what counts. Also waits until the kernel has freed memory of the last
+ * process.
  */
 void perf_memory_settle(void);
 /* 0, or -errno with a sentence. */

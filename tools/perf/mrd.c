@@ -58,8 +58,8 @@ static struct mrd_context_attr context_attr(const struct perf_run *run,
 {
     const struct perf_params *p = &run->params;
     const struct perf_options *o = run->options;
-    bool own_ports =
-        o->num_source_ports && !(o->local && run->server); /* two ends here cannot share them */
+    bool own_ports = o->num_source_ports &&
+                     !(o->local && run->server); /* two ends on one host cannot share them */
     struct mrd_context_attr attr = {
         .paths = p->paths,
         .spray = p->spray[0] ? p->spray : NULL,
@@ -213,8 +213,8 @@ static int take_qpns(struct perf_run *run, struct json_object *info)
 }
 
 /*
- * Over UDP the other end is where the control connection leads, at the port that it told: a context that is bound
- * to no address cannot know which of its addresses is meant.
+ * Over UDP the other end has the control connection's address and the port that it told. Its
+ * context may be bound to no address, and then does not know its own.
  */
 static int take_address(struct perf_run *run, struct json_object *info)
 {

@@ -2,9 +2,9 @@
 /*
  * First contact, before anything is measured.
  *
- * A context that has just opened challenges whoever writes first, and work posted around that moment may fail with
- * "peer unreachable", upon which the caller is to post again. Both ends therefore write no bytes to each other until
- * that has worked. What the test then measures is two peers who know each other.
+ * A new context challenges whoever writes to it first. Work posted at that time may fail with "peer
+ * unreachable", and is to be posted again. Both ends therefore exchange empty writes until one
+ * succeeds. Then the test measures two peers that know each other.
  */
 #include "tools/perf/mrd.h"
 
@@ -76,7 +76,7 @@ int mrd_run_meet(struct perf_run *run)
     }
     if (rc == 0)
         rc = perf_run_say(run, perf_message("met"));
-    /* The other end may still need answers. Completions are left for the test: it may have begun over there. */
+    /* The other end may still need acks. Completions stay in the queue: its test may have begun. */
     while (rc == 0 && !run->peer_met) {
         int n = mrd_progress(m->ctx);
         rc = n < 0 ? mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);

@@ -11,7 +11,10 @@
 #define LOOK_EVERY_NS (100 * PERF_MSEC_NS)
 #define SHARED_PART   10 /* of the time waited for the core: threads of the kernel take less */
 
-/* How long this thread was ready to run, and did not: the second number (proc(5)). false: that is not told. */
+/*
+ * Read how long this thread was runnable but waited for a core: the second number (proc(5)).
+ * Returns false if the kernel does not tell.
+ */
 static bool read_waited(uint64_t *ns)
 {
     FILE *f = fopen("/proc/thread-self/schedstat", "re");
@@ -23,7 +26,7 @@ static bool read_waited(uint64_t *ns)
     return told;
 }
 
-/* Once it was shared it is taken to stay so: a sleeper would not notice. */
+/* A core that was shared once counts as shared from then on: a sleeper would not notice. */
 static bool core_is_shared(struct mrd_run_wait *w, uint64_t now_ns)
 {
     uint64_t waited_ns;

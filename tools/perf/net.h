@@ -19,12 +19,13 @@ struct perf_address {
 int perf_net_address(struct perf_run *run, const char *host, uint16_t port,
                      struct perf_address *address);
 /*
- * A socket of `type`, bound to `port` (0: ephemeral) of the address that the control connection has at this end.
- * Descriptor, or -errno with run->error.
+ * Open a socket of `type` at the address that the control connection has at this end. `port` 0:
+ * ephemeral. Returns its descriptor, or -errno with run->error.
  */
 int perf_net_bind(struct perf_run *run, int type, uint16_t port);
 /*
- * The payload bytes a packet that fit, unfragmented, the path of a connected socket: a multiple of 64, at most `most`.
+ * Returns the payload of a packet that fits the path of a connected socket unfragmented: a multiple
+ * of 64, at most `most`.
  */
 uint32_t perf_net_payload(int fd, uint32_t most);
 /* As large a buffer as we may have: SO_RCVBUF, SO_SNDBUF. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Built in place of the files in verbs/ where libibverbs is missing: the RDMA transports have names, so
- * that what is said of them is why they are not there.
+ * Built instead of the files in verbs/ where libibverbs is missing. The RDMA transports keep their
+ * names, so that the user is told why they are not there.
  */
 #include <errno.h>
 #include <stdio.h>

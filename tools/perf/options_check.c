@@ -18,7 +18,7 @@ int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
     return -EINVAL;
 }
 
-/* A comparison is of what competes for the same device; state, of what keeps any for a peer. */
+/* Compare transports for the same device; for state, those that keep anything for a peer. */
 static void default_transports(struct perf_options *o)
 {
     bool rdma = perf_options_rdma_device(o->device);
@@ -169,7 +169,7 @@ int perf_options_check(const struct perf_cli *c)
         return check_state(c);
     if (check_roles(c))
         return -EINVAL;
-    /* Of a comparison each transport is checked with its own meaning of the parameters. */
+    /* In a comparison each transport is checked with its own meaning of the parameters. */
     if (!o->compare && perf_params_check(&o->params, c->error))
         return -EINVAL;
     return check_compare(c);

@@ -6,7 +6,7 @@
 
 #include "tools/perf/json.h"
 
-/* name, member, for all that are numbers; settled ones are not sent: both ends settle alike. */
+/* All members that are numbers. Settled ones are not sent: both ends settle alike. */
 #define NUMBERS(X)                                                                                 \
     X(size_bytes)                                                                                  \
     X(iterations)                                                                                  \

@@ -2,8 +2,9 @@
 /*
  * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, the clock.
  *
- * options.c fills perf_options from the command line; the client sends its perf_params to the server, whose own are
- * ignored; perf_params_settle() turns "not given" into numbers once the message size of a run is known.
+ * options_parse.c fills perf_options from the command line. The client sends its perf_params to the
+ * server, whose own are ignored. perf_params_settle() replaces "not given" by numbers once the
+ * message size of a run is known.
  */
 #ifndef MRD_PERF_H
 #define MRD_PERF_H
@@ -91,7 +92,7 @@ bool perf_test_is_write(enum perf_test test);
 void perf_params_init(struct perf_params *params);
 /* Give every parameter that was left open its value for the size in `params`. */
 void perf_params_settle(struct perf_params *params);
-/* 0, or -EINVAL and what is wrong. Done by the client with its options, and by the server with what a client sent. */
+/* 0, or -EINVAL with a sentence. The client checks its options, the server what the client sent. */
 int perf_params_check(const struct perf_params *params, char *error);
 
 uint64_t perf_now_ns(void);

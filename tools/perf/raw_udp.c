@@ -157,7 +157,7 @@ static int send_singly(struct raw_udp *r, unsigned i, size_t len, size_t segment
     return 0;
 }
 
-/* A full queue or a refusal is loss, which is what unreliable means; what can never work is an error. */
+/* A full queue or a refusal counts as loss. What can never work is an error. */
 static int judge(struct perf_run *run, int error)
 {
     switch (error) {

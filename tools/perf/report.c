@@ -17,8 +17,8 @@ static uint64_t finding(const struct perf_run *run, const char *key)
 }
 
 /*
- * From the first arrival to the last; what had come when the first was noticed is not counted. If all came at once,
- * the client's time is the best there is.
+ * Rates are measured from the first arrival to the last, without the bytes that had come when the
+ * first was noticed. If all came at once, the client's time is used.
  */
 static void add_rates(const struct perf_run *run, struct json_object *report)
 {
@@ -72,7 +72,7 @@ static struct perf_sample sample_at(struct json_object *samples, size_t i)
     };
 }
 
-/* The receiver's arrivals an interval, and beside each what the sender repeated meanwhile. */
+/* Add a sample for each interval: what arrived, and what the sender retransmitted meanwhile. */
 static void add_samples(const struct perf_run *run, struct json_object *report)
 {
     struct json_object *raw, *samples = json_object_new_array();
@@ -138,7 +138,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
         add_rates(run, report);
         add_samples(run, report);
     }
-    /* Both ends have a say: the client's own findings count in latency tests, where it receives, too. */
+    /* In latency tests the client receives, too, and both verdicts count. */
     if (json_object_object_get_ex(run->findings, "verified", &verified))
         perf_json_add_bool(report, "verified",
                            json_object_get_boolean(verified) && run->verified != 0);

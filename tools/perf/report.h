@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reports: one JSON object a run, whose keys are documented in mrd_perf(1), and the table that is made from it.
+ * Reports: a JSON object for each run, with the keys of mrd_perf(1), and the table made from it.
  */
 #ifndef MRD_PERF_REPORT_H
 #define MRD_PERF_REPORT_H

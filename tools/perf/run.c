@@ -86,7 +86,7 @@ static int take_message(struct perf_run *run, struct json_object *message)
     return fail_control(run, -EPROTO);
 }
 
-/* Both ends say that they live, and expect it of the other. */
+/* Each end sends signs of life, and expects them of the other. */
 static int watch_life(struct perf_run *run, uint64_t now_ns)
 {
     if (run->heard_ns == 0)

@@ -2,8 +2,8 @@
 /*
  * One run of one test, as seen by one end.
  *
- * A transport's client() and server() loop until they are done and call perf_run_tick() on the way, which costs a
- * comparison as a rule: it takes the samples, shows the live line and watches the control connection.
+ * While a test runs it calls perf_run_tick(), which usually costs a comparison: it shows the live
+ * line and watches the control connection.
  */
 #ifndef MRD_PERF_RUN_H
 #define MRD_PERF_RUN_H
@@ -57,7 +57,10 @@ struct perf_run {
 int perf_run_fail(struct perf_run *run, int rc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Look at the control connection and, on the client, show `done` messages live. 0, or -errno: the run is over. */
+/*
+ * Watch the control connection and, at the client, show `done` messages live. 0, or -errno: the run
+ * is over.
+ */
 int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done);
 static inline int perf_run_tick(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {

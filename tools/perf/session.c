@@ -52,7 +52,7 @@ static struct json_object *ask(struct perf_control *c, struct json_object *quest
     return NULL;
 }
 
-/* The round trip that took the least time tells best how far the clocks are apart. */
+/* The fastest round trip tells best how far the clocks are apart. */
 static int compare_clocks(struct perf_control *c, char *error)
 {
     uint64_t best_ns = UINT64_MAX;
@@ -184,7 +184,7 @@ struct visit {
     int code;
 };
 
-/* What the client found out, shown here, too. */
+/* Show the client's report here, too. */
 static void show_report(struct visit *v, struct json_object *message)
 {
     const struct perf_options *o = v->options;
@@ -283,7 +283,7 @@ static int write_reports(struct visit *v)
                                                                        : PERF_EXIT_OK;
 }
 
-/* Whoever knocks without knowing the language (a port scan) is not the client that is waited for. */
+/* A stranger that does not speak the protocol (a port scan) is not the expected client. */
 int perf_server_session(const struct perf_options *o, int listener)
 {
     char error[PERF_ERROR_BYTES];

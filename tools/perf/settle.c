@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* How much a bandwidth run moves unless -n or -D says: enough to measure, not more than a few seconds. */
+/*
+ * The bytes that a bandwidth run moves unless -n or -D is given: enough to measure, a few seconds
+ * at most.
+ */
 #define BW_BYTES_MIN (256ull << 20)
 #define BW_BYTES_MAX (5000ull << 20)
 enum {

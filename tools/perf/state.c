@@ -13,7 +13,7 @@
 
 enum { FEWER = 4 }; /* what the number of peers is divided by */
 
-/* What a child tells. */
+/* What a child process reports. */
 struct telling {
     int rc;
     uint32_t ends;
@@ -43,7 +43,7 @@ static void make(const struct perf_options *options, const struct perf_transport
     memcpy(t->error, s.error, sizeof(t->error));
 }
 
-/* The answer is short: a pipe takes it at once. */
+/* The report is short: a pipe takes it at once. */
 static void __attribute__((noreturn))
 child(const struct perf_options *options, const struct perf_transport_ops *ops, uint32_t peers,
       uint32_t fewer, int fd)
@@ -76,7 +76,7 @@ static int in_child(const struct perf_options *options, const struct perf_transp
     return -ECHILD;
 }
 
-/* What one more peer costs; noise may make next to nothing negative. */
+/* Returns the bytes of one more peer. Noise may make next to nothing negative. */
 static double slope(int64_t many, int64_t few, uint32_t peers)
 {
     return fmax(0, (double)(many - few) / peers);

@@ -2,10 +2,10 @@
 /*
  * What a peer costs in memory: mrd_perf state, and a column of a comparison.
  *
- * It is the memory for many peers less that for fewer, divided by how many more they are: what is there with any
- * number of peers cancels out. For user memory two children make the state of the one and the other number, since
- * tables may be sized for the peers before the first of them comes. Kernel memory is read within one child, as the
- * kernel gives what an earlier one freed to the next. Nothing is left behind in the process that measures.
+ * It is the memory for many peers less that for fewer, divided by the difference in their number.
+ * What does not depend on the number cancels out. For user memory, two child processes make the two
+ * numbers of peers, because tables may be sized for the peers in advance. Kernel memory is read
+ * within one child, because the kernel hands freed memory to the next process.
  */
 #ifndef MRD_PERF_STATE_H
 #define MRD_PERF_STATE_H

@@ -2,9 +2,9 @@
 /*
  * Peers of one context: addresses of this host at which nobody listens.
  *
- * A peer to which nothing is under way is an entry and an address handle. To get there, a few peers at a time are
- * sent a message each, which fails when they turn out to be silent. One with a message under way has send state, too:
- * for that all are sent a message at once, and the memory is read before the first is given up.
+ * An idle peer is an entry and an address handle. To make some, a few peers at a time are sent a
+ * message each, which fails when they do not answer. A peer with a message under way has send
+ * state, too. For that all are sent a message at once, and memory is read before the first fails.
  */
 #include <errno.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static int make_some(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_
     return rc ? rc : wait_failures(p, qp, count);
 }
 
-/* As many at once whatever their number is, for the send states that they share. */
+/* The same number at once for any number of peers, because they share send states. */
 static int make_idle(struct peers *p)
 {
     const struct perf_state *s = p->s;

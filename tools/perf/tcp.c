@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tcp: one well-made socket. Bandwidth: large writes from, and reads into, one hot buffer. Latency: both ends poll.
+ * tcp: one socket. Bandwidth: large writes from, and reads into, one hot buffer. Latency: both ends
+ * poll.
  */
 #include <errno.h>
 #include <linux/tcp.h>
@@ -132,7 +133,7 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
     return (int)count;
 }
 
-/* At the end of the stream nothing comes any more: the control connection tells why. */
+/* After the end of the stream nothing comes: the control connection tells why. */
 static int tcp_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
     struct tcp *t = run->state;

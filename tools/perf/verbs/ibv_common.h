@@ -46,8 +46,8 @@ void perf_ibv_format(const struct perf_ibv_place *place, char *text, size_t len)
 enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes);
 
 /*
- * The sentence for a verb that failed with `rc` (-errno), which is returned. ENOMEM and EPERM often mean that too
- * little memory may be locked: the limit is told.
+ * Write the sentence for a verb that failed with `rc` (-errno), and return that. ENOMEM and EPERM
+ * often mean that too little memory may be locked: then the limit is told.
  */
 int perf_ibv_failed(int rc, const char *what, char *error);
 

@@ -17,8 +17,8 @@ struct perf_ibv_gid_choice {
 };
 
 /*
- * The entry of `entries` to use: the wanted one, else a RoCEv2 one of an IPv4 address, else any RoCEv2 one, else on
- * InfiniBand the first. NULL with a sentence.
+ * Returns the entry to use: the wanted one, else a RoCEv2 one of an IPv4 address, else any RoCEv2
+ * one, else on InfiniBand the first. NULL with a sentence.
  */
 const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entries, size_t count,
                                               const struct perf_ibv_gid_choice *choice,

@@ -22,7 +22,7 @@ static uint32_t at_most(uint64_t value, uint64_t most)
     return (uint32_t)(value < most ? value : most);
 }
 
-/* -t and -r count messages; the queues hold their datagrams, but no more than pays. */
+/* -t and -r count messages. The queues hold their datagrams, up to DEPTH_MOST. */
 static uint32_t depth_of(const struct verbs_run *m, uint64_t messages, uint64_t size)
 {
     uint64_t datagrams = messages * ((size + m->v.port.mtu - 1) / m->v.port.mtu);

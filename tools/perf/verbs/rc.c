@@ -202,7 +202,7 @@ static int rc_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
     return n < 0 ? n : count;
 }
 
-/* Somebody has to give up, if the device does not. */
+/* Give up a silent peer, if the device does not. */
 static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 {
     struct verbs_run *m = run->state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of this end: queue pairs in RTS, all connected with one that stands for the other ends. Bringing a
- * queue pair to RTS sends nothing, and what it costs does not depend on who answers.
+ * Queue pairs in RTS, all connected with one that stands for the other ends. Bringing a queue pair
+ * to RTS sends nothing, and its cost does not depend on who answers.
  */
 #include <errno.h>
 

@@ -133,7 +133,7 @@ int verbs_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t 
     return rc ? verbs_failed(run, rc, "ibv_post_recv") : 0;
 }
 
-/* `wc` of a failed one has no opcode: wr_id says what it is. */
+/* A failed completion has no opcode: wr_id says what it is of. */
 static int wc_failed(struct perf_run *run, const struct ibv_wc *wc)
 {
     struct verbs_run *m = run->state;
