@@ -176,7 +176,7 @@ static void perf_options_parse__conflicts(void **state)
     good("write_bw -s 0");
 }
 
-/* Each option of perftest that is not here says so by its name and tells what to do. */
+/* An option of perftest that is not here is refused by its name, short and long. */
 static void perf_options_parse__unsupported(void **state)
 {
     (void)state;
@@ -189,9 +189,7 @@ static void perf_options_parse__unsupported(void **state)
         char line[128], expected[160];
         snprintf(line, sizeof(line), "write_bw --%s%s", u->name, u->has_arg ? " 1" : "");
         snprintf(expected, sizeof(expected), "--%s", u->name);
-        assert_true(strlen(u->instead) > 5);
         bad(line, expected);
-        bad(line, u->instead);
         if (u->letter) {
             snprintf(line, sizeof(line), "write_bw -%c%s", u->letter, u->has_arg ? " 1" : "");
             bad(line, expected);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The loops of mrd_perf's bandwidth and latency tests, over a transport that is made up here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/perf/bw.h"
+#include "tools/perf/lat.h"
+#include "tools/perf/transport.h"
+
+enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000 };
+
+struct made_up {
+    struct perf_endpoint e;
+    uint32_t acks; /* of sends, that wait for a poll */
+    bool flush;    /* its completion waits for a poll, too */
+    uint32_t most; /* messages outstanding */
+    unsigned polls, posts;
+};
+
+static struct perf_run run;
+static struct made_up made_up;
+
+static int post_send(struct perf_run *r, uint32_t qp, uint64_t n, uint32_t count)
+{
+    struct made_up *m = r->state;
+
+    (void)n;
+    m->posts++;
+    m->acks += count;
+    if (m->e.qps[qp].outstanding + count > m->most)
+        m->most = m->e.qps[qp].outstanding + count;
+    return (int)count;
+}
+
+static int post_flush(struct perf_run *r, uint32_t qp)
+{
+    struct made_up *m = r->state;
+
+    (void)qp;
+    m->flush = true;
+    return 0;
+}
+
+/* All that waits, in one poll. */
+static int poll_acks(struct perf_run *r, struct perf_wc *wcs, int max)
+{
+    struct made_up *m = r->state;
+    int n = 0;
+
+    m->polls++;
+    for (; n < max && m->acks; m->acks--)
+        wcs[n++] = (struct perf_wc){.kind = PERF_WC_SENT};
+    if (n < max && m->flush) {
+        wcs[n++] = (struct perf_wc){.kind = PERF_WC_FLUSHED};
+        m->flush = false;
+    }
+    return n;
+}
+
+static int take_recvs(struct perf_run *r, uint32_t qp, uint32_t first, uint32_t count)
+{
+    (void)r;
+    (void)qp;
+    (void)first;
+    (void)count;
+    return 0;
+}
+
+static void begin(const struct perf_transport_ops *ops, enum perf_test test, bool server)
+{
+    memset(&run, 0, sizeof(run));
+    memset(&made_up, 0, sizeof(made_up));
+    perf_params_init(&run.params);
+    run.params.test = test;
+    run.params.size_bytes = SIZE;
+    run.params.tx_depth = DEPTH;
+    run.params.cq_mod = 1;
+    run.params.iterations = 300;
+    perf_params_settle(&run.params);
+    run.ops = ops;
+    run.state = &made_up;
+    run.server = server;
+    run.next_watch_ns = UINT64_MAX; /* there is no control connection */
+    run.resent.due_ns = UINT64_MAX;
+    perf_meter_init(&run.meter, run.params.interval_ms);
+    assert_int_equal(ops->raw ? perf_endpoint_map(&run, SIZE, SIZE) : perf_endpoint_open(&run), 0);
+}
+
+static void end(void)
+{
+    perf_endpoint_close(&run);
+    perf_meter_fini(&run.meter);
+}
+
+static const struct perf_transport_ops reliable = {
+    .post_send = post_send,
+    .post_recv = take_recvs,
+    .poll_cq = poll_acks,
+    .post_flush = post_flush,
+};
+
+/* Writes that the receiver does not see: what was acknowledged counts, and none is forgotten. */
+static void perf_bw_client__flush_with_acks_in_one_poll(void **state)
+{
+    (void)state;
+    begin(&reliable, PERF_WRITE_BW, false);
+    made_up.e.takes_recvs = false;
+    made_up.e.signal_every = 1;
+    assert_int_equal(perf_bw_client(&run), 0);
+    assert_int_equal(run.sent, 300);
+    assert_int_equal(run.received, 300);
+    assert_int_equal(made_up.e.qps[0].outstanding, 0);
+    assert_int_equal(run.meter.total_bytes, 300 * SIZE);
+    end();
+}
+
+static void perf_bw_client__keeps_to_its_depth(void **state)
+{
+    (void)state;
+    begin(&reliable, PERF_SEND_BW, false);
+    made_up.e.signal_every = 1;
+    assert_int_equal(perf_bw_client(&run), 0);
+    assert_int_equal(made_up.most, DEPTH);
+    end();
+}
+
+/* A poll that finds nothing takes long, as if the scheduler had stopped us; then a packet comes. */
+static int poll_late(struct perf_run *r, struct perf_wc *wcs, int max)
+{
+    struct made_up *m = r->state;
+
+    (void)max;
+    if (m->polls++ == 0)
+        usleep(SLOW_US);
+    wcs[0] = (struct perf_wc){.bytes = SIZE};
+    return m->polls == 2;
+}
+
+static void perf_bw_server__lossy_ends_after_silence_only(void **state)
+{
+    static const struct perf_transport_ops ops = {.raw = true, .lossy = true, .poll_cq = poll_late};
+
+    (void)state;
+    begin(&ops, PERF_SEND_BW, true);
+    run.peer_done = true;
+    assert_int_equal(perf_bw_server(&run), 0);
+    assert_int_equal(run.received, 1);
+    end();
+}
+
+/* Every answer is there at once, but for that of the first exchange, which is lost. */
+static int poll_answers(struct perf_run *r, struct perf_wc *wcs, int max)
+{
+    struct made_up *m = r->state;
+
+    (void)max;
+    if (m->posts < 2 || !m->acks)
+        return 0;
+    m->acks = 0;
+    wcs[0] = (struct perf_wc){.imm = m->posts - 1, .bytes = SIZE};
+    return 1;
+}
+
+static void perf_lat_client__begins_a_lost_exchange_again(void **state)
+{
+    static const struct perf_transport_ops ops = {
+        .raw = true, .lossy = true, .post_send = post_send, .poll_cq = poll_answers};
+
+    (void)state;
+    begin(&ops, PERF_SEND_LAT, false);
+    assert_int_equal(perf_latency_init(&run.latency, run.params.iterations), 0);
+    assert_int_equal(perf_lat_client(&run), 0);
+    assert_int_equal(run.sent, 300);
+    assert_int_equal(run.latency.count, 300);
+    assert_int_equal(made_up.posts, 1 + run.params.warmup + 300);
+    perf_latency_fini(&run.latency);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(perf_bw_client__flush_with_acks_in_one_poll),
+        cmocka_unit_test(perf_bw_client__keeps_to_its_depth),
+        cmocka_unit_test(perf_bw_server__lossy_ends_after_silence_only),
+        cmocka_unit_test(perf_lat_client__begins_a_lost_exchange_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
