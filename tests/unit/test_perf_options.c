@@ -185,7 +185,7 @@ static void perf_options_parse__unsupported(void **state)
     bad("write_bw -c RC", "--transport");
     bad("write_bw -X 3", "--bind");
     bad("write_bw -X", "--bind");
-    for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
+    for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         char line[128], expected[160];
         snprintf(line, sizeof(line), "write_bw --%s%s", u->name, u->has_arg ? " 1" : "");
         snprintf(expected, sizeof(expected), "--%s", u->name);
@@ -201,7 +201,7 @@ static void perf_options_parse__unsupported(void **state)
 static void perf_unsupported__no_letter_twice(void **state)
 {
     (void)state;
-    for (const struct perf_unsupported *u = perf_unsupported; u->name; u++) {
+    for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         if (u->letter)
             assert_null(strchr("sntrqpdixmIQaFhVD6", u->letter));
         for (const struct perf_unsupported *v = u + 1; v->name; v++) {

@@ -213,12 +213,13 @@ static void add_option(struct getopt_view *v, const char *name, char letter, int
 
 static void build_getopt(struct getopt_view *v)
 {
+    const struct perf_unsupported *u = perf_unsupported();
+
     *v = (struct getopt_view){.letters = ":", .num_letters = 1}; /* ':' tells a missing argument */
     for (int i = 0; i < NUM_ROWS; i++)
         add_option(v, rows[i].name, rows[i].letter, rows[i].take != take_flag, OPT_FIRST + i);
-    for (int i = 0; perf_unsupported[i].name; i++)
-        add_option(v, perf_unsupported[i].name, perf_unsupported[i].letter,
-                   perf_unsupported[i].has_arg, OPT_UNSUPPORTED + i);
+    for (int i = 0; u[i].name; i++)
+        add_option(v, u[i].name, u[i].letter, u[i].has_arg, OPT_UNSUPPORTED + i);
 }
 
 static const struct row *find_row(int opt)
@@ -234,13 +235,13 @@ static const struct row *find_row(int opt)
 
 static const struct perf_unsupported *find_unsupported(int opt)
 {
+    const struct perf_unsupported *u = perf_unsupported();
+
     if (opt >= OPT_UNSUPPORTED)
-        return &perf_unsupported[opt - OPT_UNSUPPORTED];
-    for (unsigned i = 0; opt > 0 && perf_unsupported[i].name; i++) {
-        if (perf_unsupported[i].letter == opt)
-            return &perf_unsupported[i];
-    }
-    return NULL;
+        return &u[opt - OPT_UNSUPPORTED];
+    while (u->name && (opt <= 0 || u->letter != opt))
+        u++;
+    return u->name ? u : NULL;
 }
 
 static int say_unsupported(const struct perf_cli *c, const struct perf_unsupported *u)

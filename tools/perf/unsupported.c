@@ -1,142 +1,123 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/unsupported.h"
 
+#include <assert.h>
 #include <getopt.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
-#define NO  no_argument
-#define YES required_argument
+enum { OPTIONS_MAX = 128, NAMES_BYTES = 4096 };
 
-static const char gpu_instead[] = "buffers are in host memory, which is the default here";
-static const char rate_instead[] =
-    "limit the rate outside, for example with 'tc qdisc ... tbf' (tools/fabric.sh does)";
-static const char crypto_instead[] = "contents are checked with --verify";
-static const char raweth_instead[] = "use --transport raw-udp or raw-ud for unreliable packets";
-static const char cm_instead[] = "both ends always agree over TCP, on the port of -p";
-static const char path_instead[] =
-    "choose the address with --bind-address, and paths with --paths or --source-ports";
-static const char hist_instead[] = "use --out_json: lat_us holds min, p50, p99, p999 and max";
-static const char tos_instead[] = "mark packets outside, for example with nftables";
-static const char list_instead[] =
-    "work requests are always posted in lists; -t and -r set how many are outstanding";
-static const char mem_instead[] = "buffers are ordinary memory, -s sets their size";
-
-const struct perf_unsupported perf_unsupported[] = {
-    {'A', "atomic_type", YES, "use write_bw or write_lat, there is no atomic test"},
-    {'b', "bidirectional", NO, "run a second mrd_perf the other way, with another -p"},
-    {'c', "connection", YES, "use --transport: rc, raw-ud, or one of mrd's"},
-    {'C', "report-cycles", NO, "times are microseconds; use --out_json for more digits"},
-    {'e', "events", NO, "both ends poll; cpu_s_per_gb of --out_json tells what that costs"},
-    {'X', "vector", YES, "both ends poll; use --bind to choose the cores"},
-    {'f', "margin", YES, "use --interval: samples of --out_json let you cut any margin"},
-    {'g', "mcg", NO, "run one client for each receiver, there is no multicast"},
-    {'M', "MGID", YES, "run one client for each receiver, there is no multicast"},
-    {'H', "report-histogram", NO, hist_instead},
-    {'U', "report-unsorted", NO, hist_instead},
-    {'l', "post_list", YES, list_instead},
-    {0, "recv_post_list", YES, list_instead},
-    {'L', "hop_limit", YES, "set the system's, for example sysctl net.ipv4.ip_default_ttl"},
-    {'N', "noPeak", NO, "the peak is only in the table; read bw_gbps of --out_json"},
-    {'o', "outs", YES, "use -t, there is no read or atomic test"},
-    {'O', "dualport", NO, "use --paths, which sprays one transfer over many paths"},
-    {0, "report-per-port", NO, "use --out_json: paths_used has a line for each port"},
-    {'R', "rdma_cm", NO, cm_instead},
-    {'z', "comm_rdma_cm", NO, cm_instead},
-    {0, "retry_count", YES, cm_instead},
-    {0, "dont_xchg_versions", NO, cm_instead},
-    {'S', "sl", YES, tos_instead},
-    {'T', "tos", YES, tos_instead},
-    {0, "tclass", YES, tos_instead},
-    {'u', "qp-timeout", YES,
+/* Options as "X:name=": a letter if there is one, the long name, "=" if it takes a value. */
+static const struct {
+    const char *options;
+    const char *instead;
+} rows[] = {
+    {"A:atomic_type=", "use write_bw or write_lat, there is no atomic test"},
+    {"b:bidirectional", "run a second mrd_perf the other way, with another -p"},
+    {"c:connection=", "use --transport: rc, raw-ud, or one of mrd's"},
+    {"C:report-cycles", "times are microseconds; use --out_json for more digits"},
+    {"e:events", "both ends poll; cpu_s_per_gb of --out_json tells what that costs"},
+    {"X:vector=", "both ends poll; use --bind to choose the cores"},
+    {"f:margin=", "use --interval: samples of --out_json let you cut any margin"},
+    {"g:mcg M:MGID=", "run one client for each receiver, there is no multicast"},
+    {"H:report-histogram U:report-unsorted",
+     "use --out_json: lat_us holds min, p50, p99, p999 and max"},
+    {"l:post_list= recv_post_list=",
+     "work requests are always posted in lists; -t and -r set how many are outstanding"},
+    {"L:hop_limit=", "set the system's, for example sysctl net.ipv4.ip_default_ttl"},
+    {"N:noPeak", "the peak is only in the table; read bw_gbps of --out_json"},
+    {"o:outs=", "use -t, there is no read or atomic test"},
+    {"O:dualport", "use --paths, which sprays one transfer over many paths"},
+    {"report-per-port", "use --out_json: paths_used has a line for each port"},
+    {"R:rdma_cm z:comm_rdma_cm retry_count= dont_xchg_versions",
+     "both ends always agree over TCP, on the port of -p"},
+    {"S:sl= T:tos= tclass=", "mark packets outside, for example with nftables"},
+    {"u:qp-timeout=",
      "mrd's timeouts follow the measured round trip time; rc has 14, perftest's default"},
-    {'W', "report-counters", YES,
+    {"W:report-counters=",
      "use --out_json: packets_sent, packets_retransmitted and packets_spurious"},
-    {'w', "limit_bw", YES, "compare bw_gbps of --out_json with the limit"},
-    {'y', "limit_msgrate", YES, "compare msg_rate_mps of --out_json with the limit"},
-    {0, "pkey_index", YES, path_instead},
-    {0, "dlid", YES, path_instead},
-    {0, "force-link", YES, path_instead},
-    {0, "ipv6-addr", NO, "use -6"},
-    {0, "bind_source_ip", YES, "use --bind-address"},
-    {0, "cpu_util", NO, "use --out_json: cpu_s_per_gb"},
-    {0, "cqe_poll", YES, "up to 64 completions are polled at once"},
-    {0, "inline_recv", YES, "use -I, which is about sends"},
-    {0, "latency_gap", YES, "use -s and -n; iterations follow each other at once"},
-    {0, "log_dci_streams", YES, "use -q"},
-    {0, "log_active_dci_streams", YES, "use -q"},
-    {0, "mmap", YES, mem_instead},
-    {0, "mmap-offset", YES, mem_instead},
-    {0, "mr_per_qp", NO, mem_instead},
-    {0, "odp", NO, mem_instead},
-    {0, "use_hugepages", NO, mem_instead},
-    {0, "use-null-mr", NO, mem_instead},
-    {0, "payload_file_path", YES, "use --verify, which fills every message from --seed"},
-    {0, "output", YES, "use --out_json and pick the key"},
-    {0, "perform_warm_up", NO,
+    {"w:limit_bw=", "compare bw_gbps of --out_json with the limit"},
+    {"y:limit_msgrate=", "compare msg_rate_mps of --out_json with the limit"},
+    {"pkey_index= dlid= force-link=",
+     "choose the address with --bind-address, and paths with --paths or --source-ports"},
+    {"ipv6-addr raw_ipv6", "use -6"},
+    {"bind_source_ip=", "use --bind-address"},
+    {"cpu_util", "use --out_json: cpu_s_per_gb"},
+    {"cqe_poll=", "up to 64 completions are polled at once"},
+    {"inline_recv=", "use -I, which is about sends"},
+    {"latency_gap=", "use -s and -n; iterations follow each other at once"},
+    {"log_dci_streams= log_active_dci_streams=", "use -q"},
+    {"mmap= mmap-offset= mr_per_qp odp use_hugepages use-null-mr",
+     "buffers are ordinary memory, -s sets their size"},
+    {"payload_file_path=", "use --verify, which fills every message from --seed"},
+    {"output=", "use --out_json and pick the key"},
+    {"perform_warm_up",
      "latency tests always warm up; bandwidth is measured from first to last arrival"},
-    {0, "report-both", NO, "each mrd_perf reports its own direction"},
-    {0, "reversed", NO, "swap the hosts: the client is the sender"},
-    {0, "run_infinitely", NO, "use -D SECONDS with --interval"},
-    {0, "use-srq", NO, "receives are posted to each QP; use -r for how many"},
-    {0, "use_old_post_send", NO, "mrd_post_send() is the only way, so leave it out"},
-    {0, "use_ooo", NO, "use --order none, which is the default"},
-    {0, "write_with_imm", NO,
+    {"report-both", "each mrd_perf reports its own direction"},
+    {"reversed", "swap the hosts: the client is the sender"},
+    {"run_infinitely", "use -D SECONDS with --interval"},
+    {"use-srq", "receives are posted to each QP; use -r for how many"},
+    {"use_old_post_send", "mrd_post_send() is the only way, so leave it out"},
+    {"use_ooo", "use --order none, which is the default"},
+    {"write_with_imm",
      "use --verify, or -s above one packet: both end each write with an immediate"},
-    {0, "wait_destroy", YES, "leave it out, resources are released at once"},
-    {0, "disable_pcie_relaxed", NO, "leave it out, no PCIe device is driven"},
-    {0, "burst_size", YES, rate_instead},
-    {0, "typical_pkt_size", YES, rate_instead},
-    {0, "rate_limit", YES, rate_instead},
-    {0, "rate_units", YES, rate_instead},
-    {0, "rate_limit_type", YES, rate_instead},
-    {0, "aes_xts", NO, crypto_instead},
-    {0, "encrypt_on_tx", NO, crypto_instead},
-    {0, "sig_before", NO, crypto_instead},
-    {0, "sig_offload", NO, crypto_instead},
-    {0, "aes_block_size", YES, crypto_instead},
-    {0, "data_enc_keys_number", YES, crypto_instead},
-    {0, "kek_path", YES, crypto_instead},
-    {0, "credentials_path", YES, crypto_instead},
-    {0, "data_enc_key_app_path", YES, crypto_instead},
-    {0, "use_cuda", YES, gpu_instead},
-    {0, "use_cuda_bus_id", YES, gpu_instead},
-    {0, "cuda_mem_type", YES, gpu_instead},
-    {0, "use_cuda_dmabuf", NO, gpu_instead},
-    {0, "use_hl", YES, gpu_instead},
-    {0, "use_neuron", YES, gpu_instead},
-    {0, "use_neuron_dmabuf", NO, gpu_instead},
-    {0, "use_rocm", YES, gpu_instead},
-    {0, "use_rocm_dmabuf", NO, gpu_instead},
-    {0, "use_mlu", YES, gpu_instead},
-    {0, "use_mlu_dmabuf", NO, gpu_instead},
-    {0, "use_ib_dm_dmabuf", YES, gpu_instead},
-    {0, "use_opencl", YES, gpu_instead},
-    {0, "opencl_platform_id", YES, gpu_instead},
-    {0, "gpu_touch", YES, gpu_instead},
-    {0, "tph_mem", YES, "use --bind to choose the cores"},
-    {0, "cpu_id", YES, "use --bind to choose the cores"},
-    {0, "ph", YES, "use --bind to choose the cores"},
-    {'B', "source_mac", YES, raweth_instead},
-    {'E', "dest_mac", YES, raweth_instead},
-    {'G', "use_rss", NO, raweth_instead},
-    {'J', "dest_ip", YES, raweth_instead},
-    {'j', "source_ip", YES, raweth_instead},
-    {'K', "dest_port", YES, raweth_instead},
-    {'k', "source_port", YES, "use --source-ports"},
-    {'P', "client", NO, "give the HOST: that makes a client"},
-    {'Z', "server", NO, "leave out the HOST: that makes a server"},
-    {'v', "mac_fwd", NO, raweth_instead},
-    {'Y', "ethertype", YES, raweth_instead},
-    {0, "flows", YES, "use --paths"},
-    {0, "flows_burst", YES, "use --paths and --spray"},
-    {0, "promiscuous", NO, raweth_instead},
-    {0, "raw_qos", NO, raweth_instead},
-    {0, "raw_mcast", NO, raweth_instead},
-    {0, "raw_ipv6", NO, "use -6"},
-    {0, "flow_label", YES, "use --paths and --entropy; rc leaves it 0"},
-    {0, "tcp", NO, "use --transport tcp"},
-    {0, "reply_every", YES, "use send_lat, where every message is answered"},
-    {0, "vlan_en", NO, raweth_instead},
-    {0, "vlan_pcp", YES, raweth_instead},
-    {0, NULL, 0, NULL},
+    {"wait_destroy=", "leave it out, resources are released at once"},
+    {"disable_pcie_relaxed", "leave it out, no PCIe device is driven"},
+    {"burst_size= typical_pkt_size= rate_limit= rate_units= rate_limit_type=",
+     "limit the rate outside, for example with 'tc qdisc ... tbf' (tools/fabric.sh does)"},
+    {"aes_xts encrypt_on_tx sig_before sig_offload aes_block_size= data_enc_keys_number= "
+     "kek_path= credentials_path= data_enc_key_app_path=",
+     "contents are checked with --verify"},
+    {"use_cuda= use_cuda_bus_id= cuda_mem_type= use_cuda_dmabuf use_hl= use_neuron= "
+     "use_neuron_dmabuf use_rocm= use_rocm_dmabuf use_mlu= use_mlu_dmabuf use_ib_dm_dmabuf= "
+     "use_opencl= opencl_platform_id= gpu_touch=",
+     "buffers are in host memory, which is the default here"},
+    {"tph_mem= cpu_id= ph=", "use --bind to choose the cores"},
+    {"B:source_mac= E:dest_mac= G:use_rss J:dest_ip= j:source_ip= K:dest_port= v:mac_fwd "
+     "Y:ethertype= promiscuous raw_qos raw_mcast vlan_en vlan_pcp=",
+     "use --transport raw-udp or raw-ud for unreliable packets"},
+    {"k:source_port=", "use --source-ports"},
+    {"P:client", "give the HOST: that makes a client"},
+    {"Z:server", "leave out the HOST: that makes a server"},
+    {"flows=", "use --paths"},
+    {"flows_burst=", "use --paths and --spray"},
+    {"flow_label=", "use --paths and --entropy; rc leaves it 0"},
+    {"tcp", "use --transport tcp"},
+    {"reply_every=", "use send_lat, where every message is answered"},
 };
+
+static void add_option(struct perf_unsupported *u, char *word, const char *instead)
+{
+    size_t end = strlen(word) - 1;
+
+    *u = (struct perf_unsupported){.name = word, .has_arg = no_argument, .instead = instead};
+    if (word[1] == ':') {
+        u->letter = word[0];
+        u->name = word + 2;
+    }
+    if (word[end] == '=') {
+        u->has_arg = required_argument;
+        word[end] = '\0';
+    }
+}
+
+const struct perf_unsupported *perf_unsupported(void)
+{
+    static struct perf_unsupported list[OPTIONS_MAX];
+    static char names[NAMES_BYTES];
+    size_t count = 0, used = 0;
+
+    if (list[0].name)
+        return list;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *words = names + used, *rest;
+        used += (size_t)snprintf(words, sizeof(names) - used, "%s", rows[i].options) + 1;
+        assert(used <= sizeof(names));
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+            assert(count < OPTIONS_MAX - 1);
+            add_option(&list[count++], word, rows[i].instead);
+        }
+    }
+    return list;
+}

@@ -12,7 +12,7 @@ struct perf_unsupported {
     const char *instead; /* a clause that ends "... is not supported: " */
 };
 
-/* Ends with a NULL name. */
-extern const struct perf_unsupported perf_unsupported[];
+/* All of them; ends with a NULL name. */
+const struct perf_unsupported *perf_unsupported(void);
 
 #endif
