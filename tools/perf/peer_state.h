@@ -23,13 +23,6 @@ struct perf_state {
     char error[PERF_ERROR_BYTES];
 };
 
-/* Queue depths for the state of a connection, where -t and -r do not say. */
-enum { PERF_STATE_DEPTH = 16 };
-static inline uint32_t perf_state_depth(uint32_t given)
-{
-    return given ? given : PERF_STATE_DEPTH;
-}
-
 /* Read the memory in use while there are `fewer` peers. 0, or -errno with s->error. */
 static inline int perf_state_mark(struct perf_state *s)
 {

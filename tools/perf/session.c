@@ -2,9 +2,7 @@
 #include "tools/perf/session.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/perf/compare.h"
 #include "tools/perf/control.h"

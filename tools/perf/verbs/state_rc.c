@@ -7,11 +7,14 @@
 
 #include "tools/perf/verbs/verbs.h"
 
+enum { DEPTH = 16 }; /* of the queues, where -t and -r do not say */
+
 int perf_state_rc(struct perf_state *s)
 {
     static struct perf_ibv v;
     const struct perf_params *p = &s->options->params;
-    uint32_t send_depth = perf_state_depth(p->tx_depth), recv_depth = perf_state_depth(p->rx_depth);
+    uint32_t send_depth = p->tx_depth ? p->tx_depth : DEPTH;
+    uint32_t recv_depth = p->rx_depth ? p->rx_depth : DEPTH;
     struct verbs_end there = {0};
     int rc = perf_ibv_open(&v, s->options, p->mtu, s->error);
 
