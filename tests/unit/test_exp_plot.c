@@ -1,76 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pictures: what gnuplot makes of them, and what it must not take for its own. */
+/* Pictures: the points that a description takes from results, and what gnuplot makes of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <errno.h>
-#include <math.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/sim/plot.h"
 
-static const double x[] = {1, 2, 3, 4}, y[] = {10, 20, 15, 30};
-static const double low[] = {9, 18, NAN, 28}, high[] = {11, 22, NAN, 33};
-static const char *const names[] = {"ecmp", "reps", "round_robin", "it's {odd}"};
-static const struct simx_series two_series[] = {
-    {"mrd", x, y, low, high, 4},
-    {"tcp", x, low, NULL, NULL, 4},
-};
+enum { RUNS_MAX = 4, SCRIPT_BYTES = 8192 };
 
 static char directory[] = "/tmp/mrd_test_exp_plot.XXXXXX";
 static char svg_path[sizeof(directory) + 32];
 static char error[256];
 
-static struct simx_plot lines(void)
+static struct simx_picture lines(void)
 {
-    return (struct simx_plot){
-        .kind = SIMX_PLOT_LINES,
-        .title = "Incast",
-        .x_label = "senders",
-        .y_label = "FCT max [us]",
-        .series = two_series,
-        .num_series = 2,
-    };
+    return (struct simx_picture){.title = "it's {odd}_text",
+                                 .x_label = "x",
+                                 .y_label = "y",
+                                 .x = {"x", 1, NULL},
+                                 .y = {{"a", 100, "first"}, {"b", 1, "second"}}};
 }
 
-static struct simx_plot bars(void)
+/* The commands for results that are given as JSON, and how many lines they draw. */
+static unsigned script_of(const struct simx_picture *picture, const char *const *texts,
+                          char *script)
 {
-    struct simx_plot plot = lines();
+    struct json_object *runs[RUNS_MAX];
+    size_t num = 0;
 
-    plot.kind = SIMX_PLOT_BARS;
-    plot.categories = names;
-    plot.num_categories = 4;
-    return plot;
-}
+    for (; texts[num]; num++)
+        assert_non_null(runs[num] = json_tokener_parse(texts[num]));
 
-static struct simx_plot heatmap(void)
-{
-    static const double values[] = {1, 2, 3, 10, NAN, 30};
+    FILE *out = fmemopen(script, SCRIPT_BYTES, "w");
+    unsigned drawn = simx_plot_script(picture, runs, num, "it's.svg", out);
 
-    return (struct simx_plot){
-        .kind = SIMX_PLOT_HEATMAP,
-        .title = "Load",
-        .x_label = "spine",
-        .y_label = "leaf",
-        .z_label = "load [%]",
-        .matrix = {values, names, NULL, 2, 3},
-    };
-}
-
-static void script_of(const struct simx_plot *plot, char *script, size_t len)
-{
-    FILE *out = fmemopen(script, len, "w");
-
-    simx_plot_script(plot, out);
     fclose(out);
+    for (size_t i = 0; i < num; i++)
+        json_object_put(runs[i]);
+    return drawn;
 }
 
 static void expect_in(const char *text, const char *part)
@@ -79,278 +54,151 @@ static void expect_in(const char *text, const char *part)
         fail_msg("'%s' is not in:\n%s", part, text);
 }
 
-static void expect_not_in(const char *text, const char *part)
+/* A line for each value; one that no result has is not drawn. */
+static void simx_plot_script__a_line_a_value(void **state)
 {
-    if (strstr(text, part))
-        fail_msg("'%s' is in:\n%s", part, text);
-}
-
-static void simx_plot_script__escapes(void **state)
-{
-    static const struct {
-        const char *title, *line;
-    } cases[] = {
-        {"plain 100% \"q\" `ls` $d", "set title 'plain 100% \"q\" `ls` $d'\n"},
-        {"it's", "set title 'it''s'\n"},
-        {"'; system('id') #", "set title '''; system(''id'') #'\n"},
-        {"a_b^c{d}@e&f~g\\h", "set title 'a\\_b\\^c\\{d\\}\\@e\\&f\\~g\\\\h'\n"},
-        {"two\nlines\t\x7f", "set title 'two lines  '\n"},
-        {"\xc2\xb5s", "set title '\xc2\xb5s'\n"},
-        {"", "set title ''\n"},
-    };
-    char script[8192];
+    static const char *const both[] = {"{\"x\":1,\"a\":0.5,\"b\":7}",
+                                       "{\"x\":2,\"a\":0.25,\"b\":null}", NULL};
+    static const char *const one[] = {"{\"x\":1,\"a\":0.5}", NULL};
+    struct simx_picture picture = lines();
+    char script[SCRIPT_BYTES];
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct simx_plot plot = lines();
-        plot.title = cases[i].title;
-        script_of(&plot, script, sizeof(script));
-        expect_in(script, cases[i].line);
-    }
+    assert_int_equal(script_of(&picture, both, script), 2);
+    expect_in(script, "set output 'it''s.svg'\n");
+    expect_in(script, "set title 'it''s {odd}_text'\n");
+    expect_in(script, "$data0 << EOD\n1 50 50 50\n2 25 25 25\nEOD\n");
+    expect_in(script, "$data1 << EOD\n1 7 7 7\nEOD\n");
+    assert_int_equal(script_of(&picture, one, script), 1);
+    assert_null(strstr(script, "$data1"));
 }
 
-static void simx_plot_script__settings(void **state)
+/* Summaries have intervals; results of one group follow each other and are one line. */
+static void simx_plot_script__a_line_a_group(void **state)
 {
-    struct simx_plot plot = lines();
-    char script[8192];
+    static const char *const texts[] = {
+        "{\"g\":4096,\"mean\":{\"x\":0,\"a\":3},\"ci95\":{\"x\":0,\"a\":1}}",
+        "{\"g\":4096,\"mean\":{\"x\":2,\"a\":4},\"ci95\":{\"x\":0,\"a\":null}}",
+        "{\"g\":\"rc\",\"x\":1,\"a\":5}", NULL};
+    struct simx_picture picture = lines();
+    char script[SCRIPT_BYTES];
 
     (void)state;
-    script_of(&plot, script, sizeof(script));
-    expect_not_in(script, "logscale");
-    expect_not_in(script, "yrange");
-    expect_in(script, "$data0 << EOD\n 1 10 9 11\n 2 20 18 22\n 3 15 NaN NaN\n 4 30 28 33\nEOD\n");
-    expect_in(script,
-              "$data1 << EOD\n 1 9 NaN NaN\n 2 18 NaN NaN\n 3 NaN NaN NaN\n 4 28 NaN NaN\nEOD\n");
-    plot.y_from_zero = true;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "set yrange [*<0:*]\n");
-    plot.x_log = plot.y_log = true;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "set logscale x\nset logscale y\n");
-    expect_not_in(script, "yrange");
+    picture.group = "g";
+    picture.y[0].factor = 1;
+    picture.x_log = true;
+    picture.x_zero = 0.5;
+    assert_int_equal(script_of(&picture, texts, script), 2);
+    expect_in(script, "set logscale x\n");
+    expect_in(script, "$data0 << EOD\n0.5 3 2 4\n2 4 4 4\nEOD\n$data1 << EOD\n1 5 5 5\nEOD\n");
+    expect_in(script, "lc rgb '#0072b2' title '4096'");
+    expect_in(script, "lc rgb '#d55e00' title 'rc'"); /* its own colour, wherever it stands */
 }
 
-/* An interval wider than its mean reaches below what a logarithmic axis has. */
-static void simx_plot_script__log_error_bars(void **state)
+/* Elements of an array: numbers or objects, null ones left out, sorted or averaged. */
+static void simx_plot_script__arrays(void **state)
 {
-    static const double wide[] = {-1, 0, 14, 29};
-    struct simx_series one = {"mrd", x, y, wide, high, 4};
-    struct simx_plot plot = lines();
-    char script[8192];
+    static const char *const texts[] = {
+        "{\"g\":\"k\",\"at\":9,\"n\":[10,20,null],\"o\":[{\"t\":1,\"v\":8},{\"t\":2,\"v\":2},"
+        "{\"t\":3,\"v\":4}]}",
+        NULL};
+    struct simx_picture picture = lines();
+    char script[SCRIPT_BYTES];
 
     (void)state;
-    plot.series = &one;
-    plot.num_series = 1;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "\n 1 10 -1 11\n 2 20 0 22\n 3 15 14 15\n 4 30 29 33\n");
-    plot.y_log = true;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "\n 1 10 10 11\n 2 20 20 22\n 3 15 14 15\n 4 30 29 33\n");
+    picture.array = "n";
+    picture.x.key = "";
+    picture.y[0] = (struct simx_picture_value){NULL, 1, "flows"};
+    picture.y[1].title = NULL;
+    assert_int_equal(script_of(&picture, texts, script), 1);
+    expect_in(script, "EOD\n10 0 0 0\n20 1 1 1\nEOD\n");
+
+    picture.array = "o";
+    picture.group = "g";
+    picture.x.key = NULL;
+    picture.y[0].key = "v";
+    assert_int_equal(script_of(&picture, texts, script), 1);
+    expect_in(script, "EOD\n0 2 2 2\n1 4 4 4\n2 8 8 8\nEOD\n");
+
+    picture.x.key = "t";
+    picture.mean_of = 2;
+    picture.x_mark = "at";
+    assert_int_equal(script_of(&picture, texts, script), 1);
+    expect_in(script, "EOD\n2 5 5 5\n3 3 3 3\nEOD\n");
+    expect_in(script, "set arrow from 9, graph 0 to 9, graph 1");
 }
 
-/* Two bars of 0.36 in each group, whose middle is the category's tic. */
-static void simx_plot_script__bars(void **state)
+/* ---------------------------------------------------------------------------------------- files */
+
+static int write_picture(const struct simx_picture *picture, const char *text, const char *path)
 {
-    struct simx_plot plot = bars();
-    char script[8192];
+    struct json_object *run = json_tokener_parse(text);
+    int ret = simx_plot_write(picture, &run, 1, path, error, sizeof(error));
 
-    (void)state;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "set xtics ('ecmp' 0, 'reps' 1, 'round\\_robin' 2, 'it''s \\{odd\\}' 3)\n");
-    expect_in(script, "set boxwidth 0.36\n");
-    expect_in(script, "$data0 << EOD\n -0.2 10 9 11\n 0.8 20 18 22\n");
-    expect_in(script, "$data1 << EOD\n 0.2 9 NaN NaN\n");
-    expect_in(script, "set yrange [*<0:*]\n");
-}
-
-static void simx_plot_script__heatmap(void **state)
-{
-    struct simx_plot plot = heatmap();
-    char script[8192];
-
-    (void)state;
-    script_of(&plot, script, sizeof(script));
-    expect_in(script, "$data << EOD\n 1 2 3\n 10 NaN 30\nEOD\n");
-    expect_in(script, "set ytics ('ecmp' 0, 'reps' 1)\n");
-    expect_not_in(script, "set xtics (");
-}
-
-static void simx_plot_write__nothing(void **state)
-{
-    struct simx_plot plot = lines();
-    struct simx_plot empty_map = {.kind = SIMX_PLOT_HEATMAP};
-
-    (void)state;
-    plot.num_series = 0;
-    assert_int_equal(simx_plot_write(&plot, svg_path, error, sizeof(error)), -EINVAL);
-    expect_in(error, "there is nothing to draw");
-    assert_int_equal(simx_plot_write(&empty_map, svg_path, error, sizeof(error)), -EINVAL);
-    assert_int_equal(access(svg_path, F_OK), -1);
+    json_object_put(run);
+    return ret;
 }
 
 static void simx_plot_write__no_gnuplot(void **state)
 {
-    struct simx_plot plot = lines();
+    struct simx_picture picture = lines();
     char *path = strdup(getenv("PATH"));
 
     (void)state;
     setenv("PATH", directory, 1);
-    int rc = simx_plot_write(&plot, svg_path, error, sizeof(error));
+    int ret = write_picture(&picture, "{\"x\":1,\"a\":1}", svg_path);
     setenv("PATH", path, 1);
     free(path);
-    assert_int_equal(rc, -ENOENT);
+    assert_int_equal(ret, -EINVAL);
     assert_string_equal(error, "gnuplot is not installed: apt-get install gnuplot-nox");
     assert_int_equal(access(svg_path, F_OK), -1);
 }
 
-/* Draw, and read the picture; the caller frees it. */
-static char *draw(const struct simx_plot *plot)
-{
-    struct stat stat;
-
-    error[0] = '\0';
-    if (simx_plot_write(plot, svg_path, error, sizeof(error)))
-        fail_msg("%s", error);
-    FILE *in = fopen(svg_path, "r");
-    assert_non_null(in);
-    assert_int_equal(fstat(fileno(in), &stat), 0);
-    char *svg = calloc(1, (size_t)stat.st_size + 1);
-    assert_int_equal(fread(svg, 1, (size_t)stat.st_size, in), stat.st_size);
-    fclose(in);
-    unlink(svg_path);
-    return svg;
-}
-
-static unsigned count(const char *text, const char *part)
-{
-    unsigned n = 0;
-
-    for (; (text = strstr(text, part)); text += strlen(part))
-        n++;
-    return n;
-}
-
-static void expect_picture(const struct simx_plot *plot, const char *const *parts)
-{
-    char *svg = draw(plot), *again = draw(plot);
-
-    assert_int_equal(strncmp(svg, "<?xml ", 6), 0);
-    assert_non_null(strstr(svg, "</svg>"));
-    assert_true(count(svg, "<path ") > 0);
-    for (; *parts; parts++)
-        expect_in(svg, *parts);
-    assert_string_equal(svg, again);
-    free(svg);
-    free(again);
-}
-
-static void simx_plot_write__lines(void **state)
-{
-    static const char *const parts[] = {
-        ">Incast<", ">senders<",          ">FCT max [us]<",     ">mrd<",
-        ">tcp<",    "rgb(  0, 114, 178)", "rgb(213,  94,   0)", NULL};
-    struct simx_plot plot = lines();
-
-    (void)state;
-    expect_picture(&plot, parts);
-    plot.x_log = plot.y_log = true;
-    expect_picture(&plot, parts);
-}
-
-/* Each value is a mark of its own more. */
-static void simx_plot_write__all_points(void **state)
-{
-    struct simx_series one = {"mrd", x, y, NULL, NULL, 3};
-    struct simx_plot plot = lines();
-
-    (void)state;
-    plot.series = &one;
-    plot.num_series = 1;
-    char *three = draw(&plot);
-    one.n = 4;
-    char *four = draw(&plot);
-    assert_int_equal(count(four, "xlink:href='#gpPt6'"), count(three, "xlink:href='#gpPt6'") + 1);
-    free(three);
-    free(four);
-}
-
-static void simx_plot_write__steps(void **state)
-{
-    static const char *const parts[] = {">senders<", ">FCT max [us]<", ">mrd<", NULL};
-    struct simx_plot plot = lines();
-
-    (void)state;
-    plot.kind = SIMX_PLOT_STEPS;
-    expect_picture(&plot, parts);
-}
-
-static void simx_plot_write__bars(void **state)
-{
-    static const char *const parts[] = {
-        ">ecmp<", ">reps<", ">round_robin<", ">it's {odd}<", ">mrd<", ">FCT max [us]<", NULL};
-    struct simx_plot plot = bars();
-
-    (void)state;
-    expect_picture(&plot, parts);
-}
-
-static void simx_plot_write__heatmap(void **state)
-{
-    static const char *const parts[] = {">Load<", ">spine<", ">leaf<", ">load [%]<",
-                                        ">ecmp<", ">reps<",  NULL};
-    struct simx_plot plot = heatmap();
-
-    (void)state;
-    expect_picture(&plot, parts);
-}
-
-/* What gnuplot and XML take for markup is there as it was. */
-static void simx_plot_write__odd_text(void **state)
-{
-    static const char *const parts[] = {
-        ">a_b^c{d}@e &amp;f~g\\h &lt;i> 'j' \"k\" 100% \xc2\xb5s<",
-        NULL,
-    };
-    struct simx_plot plot = lines();
-
-    (void)state;
-    plot.title = "a_b^c{d}@e &f~g\\h <i> 'j' \"k\" 100% \xc2\xb5s";
-    expect_picture(&plot, parts);
-}
-
 static void simx_plot_write__fails(void **state)
 {
-    static const double nans[] = {NAN, NAN};
-    struct simx_series none = {"mrd", x, nans, NULL, NULL, 2};
-    struct simx_plot plot = lines();
+    struct simx_picture picture = lines();
 
     (void)state;
-    assert_int_equal(simx_plot_write(&plot, "/nonexistent/a.svg", error, sizeof(error)), -ENOENT);
-    assert_string_equal(error, "cannot write /nonexistent/a.svg: No such file or directory");
-    plot.series = &none;
-    plot.num_series = 1;
-    assert_int_equal(simx_plot_write(&plot, svg_path, error, sizeof(error)), -EPROTO);
-    expect_in(error, "gnuplot cannot draw /tmp/");
-    expect_in(error, "out.svg: all points y value undefined!");
-    assert_int_equal(access(svg_path, F_OK), -1);
+    assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":null}", svg_path), -EINVAL);
+    expect_in(error, "there is nothing to draw");
+    assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1}", "/nonexistent/a.svg"), -EINVAL);
+    assert_string_equal(error, "gnuplot cannot draw /nonexistent/a.svg");
+}
+
+/* Texts appear as they are, and the same results make the same bytes. */
+static void simx_plot_write__picture(void **state)
+{
+    static char svg[2][1 << 16];
+    struct simx_picture picture = lines();
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1,\"b\":2}", svg_path), 0);
+
+        FILE *in = fopen(svg_path, "r");
+
+        assert_non_null(in);
+        assert_true(fread(svg[i], 1, sizeof(svg[i]) - 1, in) > 0);
+        fclose(in);
+        unlink(svg_path);
+    }
+    expect_in(svg[0], "it's {odd}_text<");
+    expect_in(svg[0], ">second<");
+    expect_in(svg[0], "</svg>");
+    assert_string_equal(svg[0], svg[1]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_plot_script__escapes),
-        cmocka_unit_test(simx_plot_script__settings),
-        cmocka_unit_test(simx_plot_script__log_error_bars),
-        cmocka_unit_test(simx_plot_script__bars),
-        cmocka_unit_test(simx_plot_script__heatmap),
-        cmocka_unit_test(simx_plot_write__nothing),
+        cmocka_unit_test(simx_plot_script__a_line_a_value),
+        cmocka_unit_test(simx_plot_script__a_line_a_group),
+        cmocka_unit_test(simx_plot_script__arrays),
         cmocka_unit_test(simx_plot_write__no_gnuplot),
     };
     const struct CMUnitTest with_gnuplot[] = {
-        cmocka_unit_test(simx_plot_write__lines),   cmocka_unit_test(simx_plot_write__all_points),
-        cmocka_unit_test(simx_plot_write__steps),   cmocka_unit_test(simx_plot_write__bars),
-        cmocka_unit_test(simx_plot_write__heatmap), cmocka_unit_test(simx_plot_write__odd_text),
         cmocka_unit_test(simx_plot_write__fails),
+        cmocka_unit_test(simx_plot_write__picture),
     };
 
     if (!mkdtemp(directory))

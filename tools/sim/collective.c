@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tools/sim/curve.h"
-
 enum { NUM_SIZES = 7, FIRST_SIZE = 1 << 20 };
 
 void simx_collective_defaults(struct simx_config *config)
@@ -97,30 +95,11 @@ const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {
     SIMX_COLUMNS_END,
 };
 
-/* --------------------------------------------------------------------------------------- picture */
-
-int simx_collective_plot(const char *title, struct json_object *const *runs, size_t num_runs,
-                         const char *path, char *error, size_t len)
-{
-    const struct simx_curve_value size_mib = {"size_bytes", 1.0 / (1 << 20)};
-    struct simx_curve bus, ideal;
-
-    simx_curve_fill(&bus, runs, num_runs, size_mib, (struct simx_curve_value){"busbw_gbps", 1});
-    simx_curve_fill(&ideal, runs, num_runs, size_mib,
-                    (struct simx_curve_value){"ideal_busbw_gbps", 1});
-
-    const struct simx_series series[] = {
-        simx_curve_series(&bus, json_object_get_string(simx_json_get(runs[0], "transport"))),
-        simx_curve_series_exact(&ideal, "ideal"),
-    };
-
-    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
-                                               .title = title,
-                                               .x_label = "size [MiB]",
-                                               .y_label = "bus bandwidth [Gb/s]",
-                                               .x_log = true,
-                                               .y_from_zero = true,
-                                               .series = series,
-                                               .num_series = 2},
-                           path, error, len);
-}
+const struct simx_picture simx_collective_picture = {
+    .title = "Bus bandwidth against size",
+    .x_label = "size of a host's buffer [MiB]",
+    .y_label = "bus bandwidth [Gb/s]",
+    .x = {"size_bytes", 1.0 / (1 << 20), NULL},
+    .y = {{"busbw_gbps", 1, "measured"}, {"ideal_busbw_gbps", 1, "ideal"}},
+    .x_log = true,
+};

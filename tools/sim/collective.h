@@ -30,10 +30,8 @@ void simx_collective_point(struct simx_config *config, unsigned index);
 struct json_object *simx_collective_measure(const struct simx_collective *what,
                                             const struct simx_config *config,
                                             struct simx_progress *progress);
-int simx_collective_plot(const char *title, struct json_object *const *runs, size_t num_runs,
-                         const char *path, char *error, size_t len);
-
 enum { SIMX_COLLECTIVE_COLUMNS = 20 };
 extern const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS];
+extern const struct simx_picture simx_collective_picture;
 
 #endif

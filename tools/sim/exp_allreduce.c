@@ -60,12 +60,6 @@ static struct json_object *measure(const struct simx_config *config, struct simx
     return simx_collective_measure(&ring, config, progress);
 }
 
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    return simx_collective_plot("Ring all-reduce", runs, num_runs, path, error, len);
-}
-
 const struct simx_experiment simx_exp_allreduce = {
     .name = "allreduce",
     .summary = "bus bandwidth of a ring all-reduce over all hosts",
@@ -75,5 +69,5 @@ const struct simx_experiment simx_exp_allreduce = {
     .measure = measure,
     .columns = simx_collective_columns,
     .num_columns = SIMX_COLLECTIVE_COLUMNS,
-    .plot = plot,
+    .picture = &simx_collective_picture,
 };

@@ -90,12 +90,6 @@ static struct json_object *measure(const struct simx_config *config, struct simx
     return simx_collective_measure(config->at_once ? &at_once : &serial, config, progress);
 }
 
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    return simx_collective_plot("All-to-all", runs, num_runs, path, error, len);
-}
-
 const struct simx_experiment simx_exp_alltoall = {
     .name = "alltoall",
     .summary = "bus bandwidth of an all-to-all, serial or --at-once",
@@ -105,5 +99,5 @@ const struct simx_experiment simx_exp_alltoall = {
     .measure = measure,
     .columns = simx_collective_columns,
     .num_columns = SIMX_COLLECTIVE_COLUMNS,
-    .plot = plot,
+    .picture = &simx_collective_picture,
 };

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
 
 /* Policies of mrd, and another transport that has one path a connection. */
 static const char *const policies[] = {"single", "rr", "random", "reps", "adaptive", "rc"};
@@ -179,55 +178,15 @@ static const struct simx_column columns[] = {
     SIMX_COLUMNS_END,
 };
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The shares of a run's links in ascending order. Of a summary, those of its first seed. */
-static void fill_row(double *row, size_t num, struct json_object *run)
-{
-    struct json_object *links = simx_json_get(run, "links");
-
-    for (size_t i = 0; i < num; i++)
-        row[i] = simx_json_get_number(json_object_array_get_idx(links, i), "share");
-    qsort(row, num, sizeof(*row), compare);
-}
-
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    size_t num_links = json_object_array_length(simx_json_get(runs[0], "links"));
-    double *values = calloc(num_runs * num_links + 1, sizeof(*values));
-    const char *rows[NUM_POLICIES];
-
-    if (!values) {
-        snprintf(error, len, "no memory for %zu links", num_links);
-        return -ENOMEM;
-    }
-    /* The first is the lowest of the picture and the last of the table. */
-    for (size_t i = 0; i < num_runs; i++) {
-        struct json_object *run = runs[num_runs - 1 - i];
-
-        rows[i] = json_object_get_string(simx_json_get(run, "policy"));
-        fill_row(values + i * num_links, num_links, run);
-    }
-
-    struct simx_plot picture = {
-        .kind = SIMX_PLOT_HEATMAP,
-        .title = "Utilisation of the links between switches under a permutation",
-        .x_label = "uplinks, from the least to the most used",
-        .y_label = "policy",
-        .z_label = "share of the link's rate until the last completion",
-        .matrix = {values, rows, NULL, num_runs, num_links},
-    };
-    int ret = simx_plot_write(&picture, path, error, len);
-
-    free(values);
-    return ret;
-}
+static const struct simx_picture picture = {
+    .title = "Utilisation of the links between switches under a permutation",
+    .x_label = "uplinks, from the least to the most used",
+    .y_label = "share of the link's rate until the last completion",
+    .array = "links",
+    .group = "policy",
+    .x = {NULL, 1, NULL},
+    .y = {{"share", 1, NULL}},
+};
 
 const struct simx_experiment simx_exp_collision = {
     .name = "collision",
@@ -239,5 +198,5 @@ const struct simx_experiment simx_exp_collision = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

@@ -14,7 +14,6 @@
 
 #include "tools/sim/experiment.h"
 #include "tools/sim/goodput.h"
-#include "tools/sim/plot.h"
 
 enum { NAME_BYTES = 48, SAMPLES_MAX = 16384, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
 
@@ -293,68 +292,18 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
-/* --------------------------------------------------------------------------------------- picture */
-
-/* Goodput of a run over the last base RTT: a quarter of one has so few packets that each of them shows. */
-static size_t smooth(struct json_object *run, double *x, double *y, size_t max)
-{
-    struct json_object *array = simx_json_get(run, "samples");
-    size_t num = array ? json_object_array_length(array) : 0, n = 0;
-    double sum = 0, last[STEPS_AN_RTT] = {0};
-
-    for (size_t i = 0; i < num && n < max; i++) {
-        struct json_object *sample = json_object_array_get_idx(array, i);
-        double gbps = simx_json_get_number(sample, "gbps");
-
-        sum += gbps - last[i % STEPS_AN_RTT];
-        last[i % STEPS_AN_RTT] = gbps;
-        if (i + 1 < STEPS_AN_RTT)
-            continue;
-        x[n] = simx_json_get_number(sample, "t_us");
-        y[n++] = sum / STEPS_AN_RTT;
-    }
-    return n;
-}
-
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    struct simx_series series[NUM_KINDS + 1] = {0};
-    double *values = calloc(2 * NUM_KINDS * SAMPLES_MAX, sizeof(*values));
-    double at_us = simx_value(runs[0], "failure_at_us");
-    double mark_x[] = {at_us, at_us}, mark_y[] = {0, 0};
-    size_t n = 0;
-
-    if (!values) {
-        snprintf(error, len, "no memory for the picture");
-        return -ENOMEM;
-    }
-    for (; n < num_runs && n < NUM_KINDS; n++) {
-        double *x = values + 2 * n * SAMPLES_MAX, *y = x + SAMPLES_MAX;
-        size_t num = smooth(runs[n], x, y, SAMPLES_MAX);
-
-        for (size_t i = 0; i < num; i++)
-            mark_y[1] = fmax(mark_y[1], y[i]);
-        series[n] = (struct simx_series){
-            .title = json_object_get_string(simx_json_get(runs[n], "failure_kind")),
-            .x = x,
-            .y = y,
-            .n = num};
-    }
-    series[n++] = (struct simx_series){.title = "it fails", .x = mark_x, .y = mark_y, .n = 2};
-
-    int ret = simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
-                                                  .title = "Failure of one way",
-                                                  .x_label = "time [us]",
-                                                  .y_label = "goodput over one RTT [Gb/s]",
-                                                  .y_from_zero = true,
-                                                  .series = series,
-                                                  .num_series = n},
-                              path, error, len);
-
-    free(values);
-    return ret;
-}
+/* Over one base RTT: a quarter of one has so few packets that each of them shows. */
+static const struct simx_picture picture = {
+    .title = "Failure of one way",
+    .x_label = "time [us]",
+    .y_label = "goodput over one RTT [Gb/s]",
+    .array = "samples",
+    .group = "failure_kind",
+    .x = {"t_us", 1, NULL},
+    .y = {{"gbps", 1, NULL}},
+    .mean_of = STEPS_AN_RTT,
+    .x_mark = "failure_at_us",
+};
 
 const struct simx_experiment simx_exp_failure = {
     .name = "failure",
@@ -365,5 +314,5 @@ const struct simx_experiment simx_exp_failure = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

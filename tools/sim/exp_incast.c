@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim/curve.h"
+#include "tools/sim/experiment.h"
 
 enum { TARGET = 0, BESIDE_TARGET = 1, FLOW_BYTES = 2 << 20 };
 
@@ -239,36 +239,15 @@ static const struct simx_column columns[] = {
     SIMX_COLUMNS_END,
 };
 
-enum { INCAST, VICTIM, NUM_LINES };
-
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    static const char *const titles[NUM_LINES] = {"slowest flow over the ideal",
-                                                  "victim over a lone flow"};
-    static const char *const keys[NUM_LINES] = {"max_over_ideal", "victim_over_lone"};
-    struct simx_curve curves[NUM_LINES];
-    struct simx_series series[NUM_LINES];
-
-    for (unsigned line = 0; line < NUM_LINES; line++) {
-        simx_curve_fill(&curves[line], runs, num_runs, (struct simx_curve_value){"senders", 1},
-                        (struct simx_curve_value){keys[line], 1});
-        series[line] = simx_curve_series(&curves[line], titles[line]);
-    }
-
-    struct simx_plot picture = {
-        .kind = SIMX_PLOT_LINES,
-        .title = "Incast: completion times against the number of senders",
-        .x_label = "senders to one host",
-        .y_label = "completion time over the least possible",
-        .x_log = true,
-        .y_from_zero = true,
-        .series = series,
-        .num_series = isfinite(curves[VICTIM].y[0]) ? NUM_LINES : 1,
-    };
-
-    return simx_plot_write(&picture, path, error, len);
-}
+static const struct simx_picture picture = {
+    .title = "Incast: completion times against the number of senders",
+    .x_label = "senders to one host",
+    .y_label = "completion time over the least possible",
+    .x = {"senders", 1, NULL},
+    .y = {{"max_over_ideal", 1, "slowest over the ideal"},
+          {"victim_over_lone", 1, "victim over a lone flow"}},
+    .x_log = true,
+};
 
 const struct simx_experiment simx_exp_incast = {
     .name = "incast",
@@ -280,5 +259,5 @@ const struct simx_experiment simx_exp_incast = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim/curve.h"
+#include "tools/sim/experiment.h"
 
 static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
 static const double losses[] = {0,         1.0 / 16384, 1.0 / 4096, 1.0 / 1024,
@@ -27,7 +27,6 @@ enum {
     OUTSTANDING_MIN = 2,
     OUTSTANDING_MAX = 1024,
     SWEEP = -1, /* of config.loss: no --loss was given */
-    TITLE_BYTES = 24,
 };
 
 /* What a point does. */
@@ -186,62 +185,16 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
-static void name_size(double bytes, char *title)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    unsigned unit = 0;
-
-    for (; unit < 3 && bytes >= 1024 && fmod(bytes, 1024) == 0; unit++)
-        bytes /= 1024;
-    snprintf(title, TITLE_BYTES, "%.0f %s", bytes, units[unit]);
-}
-
-/* How many of the runs, which begin with those of one size, are of that size. */
-static size_t count_size(struct json_object *const *runs, size_t num_runs)
-{
-    double bytes = simx_value(runs[0], "size_bytes");
-    size_t n = 0;
-
-    while (n < num_runs && n < NUM_LOSSES && simx_value(runs[n], "size_bytes") == bytes)
-        n++;
-    return n;
-}
-
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    struct simx_series series[NUM_SIZES];
-    struct simx_curve curves[NUM_SIZES];
-    char titles[NUM_SIZES][TITLE_BYTES];
-    size_t num = 0;
-
-    for (size_t at = 0; at < num_runs && num < NUM_SIZES; num++) {
-        struct simx_curve *curve = &curves[num];
-
-        simx_curve_fill(curve, &runs[at], count_size(&runs[at], num_runs - at),
-                        (struct simx_curve_value){"loss", 100},
-                        (struct simx_curve_value){"goodput_gbps", 1});
-        /* A logarithmic axis has no 0: it stands left of the least loss. */
-        for (size_t i = 0; i < curve->n; i++)
-            curve->x[i] = curve->x[i] > 0 ? curve->x[i] : 100 * losses[1] / 4;
-        name_size(simx_value(runs[at], "size_bytes"), titles[num]);
-        series[num] = simx_curve_series(curve, titles[num]);
-        at += curve->n;
-    }
-
-    struct simx_plot picture = {
-        .kind = SIMX_PLOT_LINES,
-        .title = "Goodput against packet loss, by message size",
-        .x_label = "loss of data packets and acks, end to end [%] (leftmost: none)",
-        .y_label = "goodput [Gb/s]",
-        .x_log = true,
-        .y_from_zero = true,
-        .series = series,
-        .num_series = num,
-    };
-
-    return simx_plot_write(&picture, path, error, len);
-}
+static const struct simx_picture picture = {
+    .title = "Goodput against packet loss, by message size in bytes",
+    .x_label = "loss of data packets and acks, end to end [%] (leftmost: none)",
+    .y_label = "goodput [Gb/s]",
+    .group = "size_bytes",
+    .x = {"loss", 100, NULL},
+    .y = {{"goodput_gbps", 1, NULL}},
+    .x_log = true,
+    .x_zero = 0.0015,
+};
 
 const struct simx_experiment simx_exp_loss = {
     .name = "loss",
@@ -253,5 +206,5 @@ const struct simx_experiment simx_exp_loss = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

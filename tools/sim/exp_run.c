@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "tools/sim/experiment.h"
-#include "tools/sim/plot.h"
 
 enum { PERCENT = 100 };
 
@@ -60,35 +59,14 @@ static const struct simx_column columns[] = {
     SIMX_COLUMNS_END,
 };
 
-/* Of a summary, the distribution of its first seed. */
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    struct json_object *percentiles = simx_json_get(runs[0], "fct_us_percentiles");
-    double x[PERCENT + 1], y[PERCENT + 1];
-    size_t n = 0;
-
-    (void)num_runs;
-    for (; n <= PERCENT && n < json_object_array_length(percentiles); n++) {
-        struct json_object *us = json_object_array_get_idx(percentiles, n);
-
-        if (!us)
-            break;
-        x[n] = json_object_get_double(us);
-        y[n] = (double)n;
-    }
-
-    const struct simx_series series = {.x = x, .y = y, .n = n};
-
-    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_STEPS,
-                                               .title = "Flow completion times",
-                                               .x_label = "flow completion time [us]",
-                                               .y_label = "flows that have ended [%]",
-                                               .y_from_zero = true,
-                                               .series = &series,
-                                               .num_series = 1},
-                           path, error, len);
-}
+static const struct simx_picture picture = {
+    .title = "Flow completion times",
+    .x_label = "flow completion time [us]",
+    .y_label = "flows that have ended [%]",
+    .array = "fct_us_percentiles",
+    .x = {"", 1, NULL},
+    .y = {{NULL, 1, "flows"}},
+};
 
 const struct simx_experiment simx_exp_run = {
     .name = "run",
@@ -96,5 +74,5 @@ const struct simx_experiment simx_exp_run = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/sim/curve.h"
+#include "tools/sim/experiment.h"
 
 enum { MESSAGES = 4096, LOOKS = 4, LINE_BYTES = 128 };
 
@@ -183,35 +183,14 @@ static const struct simx_column columns[] = {
     {"packets_per_wall_s", "packets", "1/s of wall", 0},
 };
 
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    const struct simx_curve_value peers = {"peers", 1};
-    struct simx_curve active, idle;
-
-    simx_curve_fill(&active, runs, num_runs, peers, (struct simx_curve_value){"state_bytes", 1});
-    /* Idle, each peer has that much at both ends. */
-    simx_curve_fill(&idle, runs, num_runs, peers, (struct simx_curve_value){"idle_peer_bytes", 2});
-    for (size_t i = 0; i < active.n; i++) {
-        active.y[i] /= 1e3;
-        idle.y[i] *= active.y[i] / simx_value(runs[i], "state_bytes_per_peer");
-    }
-
-    const struct simx_series series[] = {
-        simx_curve_series_exact(&active, "all active"),
-        simx_curve_series_exact(&idle, "all idle"),
-    };
-
-    return simx_plot_write(&(struct simx_plot){.kind = SIMX_PLOT_LINES,
-                                               .title = "State of peers, at both ends",
-                                               .x_label = "peers",
-                                               .y_label = "state [kB]",
-                                               .x_log = true,
-                                               .y_log = true,
-                                               .series = series,
-                                               .num_series = 2},
-                           path, error, len);
-}
+static const struct simx_picture picture = {
+    .title = "State of a peer, at both ends",
+    .x_label = "peers",
+    .y_label = "state of a peer [B]",
+    .x = {"peers", 1, NULL},
+    .y = {{"state_bytes_per_peer", 1, "active"}, {"idle_peer_bytes", 2, "idle"}},
+    .x_log = true,
+};
 
 const struct simx_experiment simx_exp_scale = {
     .name = "scale",
@@ -222,5 +201,5 @@ const struct simx_experiment simx_exp_scale = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/sim/curve.h"
+#include "tools/sim/experiment.h"
 
 static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
 
@@ -225,34 +225,14 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
-enum { WHOLE, AFTER, NUM_LINES };
-
-static int plot(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len)
-{
-    static const char *const titles[NUM_LINES] = {"of the whole flow", "after 16 round trips"};
-    static const char *const keys[NUM_LINES] = {"spurious_share", "spurious_share_after_16_rtt"};
-    struct simx_curve curves[NUM_LINES];
-    struct simx_series series[NUM_LINES];
-
-    for (unsigned line = 0; line < NUM_LINES; line++) {
-        simx_curve_fill(&curves[line], runs, num_runs, (struct simx_curve_value){"spread_rtts", 1},
-                        (struct simx_curve_value){keys[line], 100});
-        series[line] = simx_curve_series(&curves[line], titles[line]);
-    }
-
-    struct simx_plot picture = {
-        .kind = SIMX_PLOT_LINES,
-        .title = "Retransmissions of packets that were only late",
-        .x_label = "delay of the slowest path above the fastest one's [base RTT]",
-        .y_label = "spurious retransmissions [% of packets]",
-        .y_from_zero = true,
-        .series = series,
-        .num_series = NUM_LINES,
-    };
-
-    return simx_plot_write(&picture, path, error, len);
-}
+static const struct simx_picture picture = {
+    .title = "Retransmissions of packets that were only late",
+    .x_label = "delay of the slowest path above the fastest one's [base RTT]",
+    .y_label = "spurious retransmissions [% of packets]",
+    .x = {"spread_rtts", 1, NULL},
+    .y = {{"spurious_share", 100, "of the whole flow"},
+          {"spurious_share_after_16_rtt", 100, "after 16 round trips"}},
+};
 
 const struct simx_experiment simx_exp_skew = {
     .name = "skew",
@@ -264,5 +244,5 @@ const struct simx_experiment simx_exp_skew = {
     .measure = measure,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .plot = plot,
+    .picture = &picture,
 };

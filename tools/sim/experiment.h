@@ -13,6 +13,7 @@
 
 #include "tools/sim/config.h"
 #include "tools/sim/jobs.h"
+#include "tools/sim/plot.h"
 #include "tools/sim/report.h"
 #include "tools/sim/run.h"
 
@@ -34,9 +35,7 @@ struct simx_experiment {
                                    struct simx_progress *progress);
     const struct simx_column *columns; /* of the table; keys as in one run */
     unsigned num_columns;
-    /* Picture of all points, runs or summaries of seeds; NULL: there is none. 0 or -errno with a sentence. */
-    int (*plot)(struct json_object *const *runs, size_t num_runs, const char *path, char *error,
-                size_t len);
+    const struct simx_picture *picture;
 };
 
 /* NULL: there is no such. */

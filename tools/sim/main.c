@@ -96,10 +96,6 @@ static int check(const struct session *s, char *error, size_t len)
 {
     if (s->experiment->check && s->experiment->check(&s->config, error, len) != 0)
         return EXIT_USAGE;
-    if (s->config.plot[0] && !s->experiment->plot) {
-        snprintf(error, len, "%s has no picture", s->experiment->name);
-        return EXIT_USAGE;
-    }
     for (unsigned i = 0; i < s->num_points; i++) {
         struct simx_config config = s->config;
         struct simx_net net;
@@ -129,8 +125,8 @@ static int conclude(struct session *s, struct json_object *const *runs)
 
     if (ret != 0)
         return fail(EXIT_FAILURE, strerror(-ret));
-    if (s->config.plot[0] &&
-        s->experiment->plot(runs, s->num_points, s->config.plot, error, sizeof(error)) != 0)
+    if (s->config.plot[0] && simx_plot_write(s->experiment->picture, runs, s->num_points,
+                                             s->config.plot, error, sizeof(error)) != 0)
         return fail(EXIT_FAILURE, error);
     if (!is_all_done(s, runs))
         return fail(EXIT_FAILURE, "not all flows ended: see `unfinished` and `failure`");

@@ -1,254 +1,244 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/sim/plot.h"
 
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
-enum {
-    POINTS_MAX = 60,  /* of a line with more, single points could not be told */
-    NAMES_MAX = 24,   /* along an axis */
-    NAMES_CHARS = 80, /* side by side below the picture */
-    KEY_LINE_MAX = 4, /* entries of a legend below the picture */
-    NUM_COLOURS = 8,
-};
+#include "tools/sim/experiment.h"
+
+enum { LINES_MAX = 16, NAME_BYTES = 32, EXIT_NO_COMMAND = 127 };
 
 /*
- * The colour-blind, too, can tell them apart. Source: M. Okabe and K. Ito, Color Universal Design, 2008; their
- * yellow, which is too pale for a line on white, is grey here.
+ * Colours of tools/plot-style.gp, by the name of a line, else in this order (M. Okabe and K. Ito,
+ * Color Universal Design, 2008): the colour-blind can tell them apart.
  */
-static const char *const colours[NUM_COLOURS] = {
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#888888",
+static const struct {
+    const char *name, *colour;
+} colours[] = {
+    {"adaptive", "#0072b2"}, {"rc", "#d55e00"},   {"irn", "#009e73"},    {"dcqcn", "#cc79a7"},
+    {"rr", "#e69f00"},       {"reps", "#56b4e9"}, {"single", "#000000"}, {"random", "#888888"},
 };
-static const int point_types[NUM_COLOURS] = {7, 5, 9, 11, 13, 6, 4, 8};
 
-/*
- * As a string of gnuplot's between single quotes, in which only that quote is special. What enhanced text would take
- * for markup gets a backslash; control characters, which could end the line, become spaces.
- */
-static void put_text(FILE *out, const char *text)
+enum { NUM_COLOURS = sizeof(colours) / sizeof(colours[0]) };
+
+struct point {
+    double x, y, half; /* half the confidence interval; NAN: none */
+};
+
+/* What a line is made of. */
+struct line {
+    char name[NAME_BYTES];
+    const struct simx_picture_value *value;
+    struct json_object *const *runs;
+    size_t num_runs;
+};
+
+/* Between single quotes only that quote is special. */
+static void put_text(FILE *out, const char *before, const char *text)
 {
-    fputc('\'', out);
-    for (; text && *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (strchr("\\^_{}@&~", c))
-            fputc('\\', out);
-        if (c == '\'')
+    fprintf(out, "%s '", before);
+    for (; *text; text++) {
+        if (*text == '\'')
             fputc('\'', out);
-        fputc(c < ' ' || c == 0x7f ? ' ' : c, out);
+        fputc(*text, out);
     }
-    fputc('\'', out);
+    fputs("'\n", out);
 }
 
-static void put_setting(FILE *out, const char *name, const char *text)
+/* --------------------------------------------------------------------------------------- points */
+
+static double value_of(struct json_object *object, const struct simx_picture_value *value, size_t i)
 {
-    if (!text)
-        return;
-    fprintf(out, "set %s ", name);
-    put_text(out, text);
-    fputc('\n', out);
+    if (!value->key)
+        return value->factor * (double)i;
+    return value->factor *
+           (value->key[0] ? simx_value(object, value->key) : json_object_get_double(object));
 }
 
-static void put_number(FILE *out, double value)
+static int compare_y(const void *a, const void *b)
 {
-    if (isfinite(value))
-        fprintf(out, " %.9g", value);
-    else
-        fputs(" NaN", out);
+    const struct point *p = a, *q = b;
+
+    return (p->y > q->y) - (p->y < q->y);
 }
 
-/* Names instead of numbers; of very many, each so-and-so-manieth. Those that would touch each other lean. */
-static void put_names(FILE *out, char axis, const char *const *names, size_t n)
+static struct json_object *array_of(const struct simx_picture *p, const struct line *line)
 {
-    size_t step = (n + NAMES_MAX - 1) / NAMES_MAX, chars = 0;
+    return p->array ? simx_json_get(line->runs[0], p->array) : NULL;
+}
 
-    if (!names)
-        return;
-    fprintf(out, "set %ctics (", axis);
-    for (size_t i = 0; i < n; i += step) {
-        fputs(i ? ", " : "", out);
-        put_text(out, names[i]);
-        fprintf(out, " %zu", i);
-        chars += strlen(names[i]) + 2;
+static struct point make_point(const struct simx_picture *p, const struct line *line, size_t i)
+{
+    struct json_object *array = array_of(p, line);
+    struct json_object *object = array ? json_object_array_get_idx(array, i) : line->runs[i];
+    struct point point = {NAN, NAN, 0};
+
+    if (!object) /* null in the array */
+        return point;
+    point.x = value_of(object, &p->x, i);
+    point.y = value_of(object, line->value, i);
+    if (!array)
+        point.half = line->value->factor * simx_interval(object, line->value->key);
+    if (point.x == 0 && p->x_zero > 0)
+        point.x = p->x_zero;
+    return point;
+}
+
+/* All that have values, in memory that the caller frees; NULL: no memory. */
+static struct point *collect(const struct simx_picture *p, const struct line *line, size_t *num)
+{
+    struct json_object *array = array_of(p, line);
+    size_t most = array ? json_object_array_length(array) : p->array ? 0 : line->num_runs;
+    struct point *points = calloc(most + 1, sizeof(*points));
+
+    *num = 0;
+    for (size_t i = 0; points && i < most; i++) {
+        points[*num] = make_point(p, line, i);
+        *num += isfinite(points[*num].x) && isfinite(points[*num].y);
     }
-    fputs(")\n", out);
-    if (axis == 'x' && chars > NAMES_CHARS)
-        fputs("set xtics rotate by 35 right\n", out);
+    if (p->x.key || !points)
+        return points;
+    qsort(points, *num, sizeof(*points), compare_y);
+    for (size_t i = 0; i < *num; i++)
+        points[i].x = p->x.factor * (double)i;
+    return points;
 }
 
-static size_t count_titles(const struct simx_plot *plot)
+/*
+ * A named block of data: x, y, and the ends of the error bar. False: it would be empty, and there
+ * is none.
+ */
+static bool put_data(FILE *out, const struct simx_picture *p, const struct line *line,
+                     unsigned index)
 {
-    size_t count = 0;
+    size_t num, window = p->mean_of ? p->mean_of : 1;
+    struct point *points = collect(p, line, &num);
 
-    for (size_t i = 0; i < plot->num_series; i++)
-        count += plot->series[i].title != NULL;
-    return count;
-}
+    if (num < window) {
+        free(points);
+        return false;
+    }
+    fprintf(out, "$data%u << EOD\n", index);
+    for (size_t i = window - 1; i < num; i++) {
+        double y = 0, half = isfinite(points[i].half) ? points[i].half : 0;
 
-static void put_axes(FILE *out, const struct simx_plot *plot)
-{
-    put_setting(out, "title", plot->title);
-    put_setting(out, "xlabel", plot->x_label);
-    put_setting(out, "ylabel", plot->y_label);
-    put_setting(out, "cblabel", plot->z_label);
-    if (plot->x_log)
-        fputs("set logscale x\n", out);
-    if (plot->y_log)
-        fputs("set logscale y\n", out);
-    if (plot->z_log)
-        fputs("set logscale cb\n", out);
-    if ((plot->y_from_zero || plot->kind == SIMX_PLOT_BARS) && !plot->y_log)
-        fputs("set yrange [*<0:*]\n", out); /* lower only for what is negative */
-}
-
-static void put_style(FILE *out, const struct simx_plot *plot)
-{
-    fputs(
-        "set encoding utf8\n"
-        "set terminal svg size 800,480 dynamic enhanced font 'sans-serif,13' background '#ffffff'\n"
-        "set border 3 lc rgb '#444444'\n"
-        "set tics nomirror\n"
-        "set grid lc rgb '#dddddd' lt 1 lw 1\n",
-        out);
-    /* Outside, where it hides no data: in a line below, or as a list if it is long. */
-    size_t titles = count_titles(plot);
-    if (titles > KEY_LINE_MAX)
-        fputs("set key outside right top vertical Left reverse samplen 2\n", out);
-    else if (titles > 0)
-        fputs("set key below center horizontal Left reverse samplen 2 spacing 1.4\n", out);
-    else
-        fputs("unset key\n", out);
-}
-
-/* The end of an error bar, or y where there is none. */
-static double end_of(const struct simx_plot *plot, const double *ends, const double *y, size_t i)
-{
-    return ends && isfinite(ends[i]) && (ends[i] > 0 || !plot->y_log) ? ends[i] : y[i];
-}
-
-/* x, y, and the ends of the error bar. Of a bar, x is where it stands: around the index of its category. */
-static void put_data(FILE *out, const struct simx_plot *plot, size_t index)
-{
-    const struct simx_series *s = &plot->series[index];
-    double width = 0.8 / (double)plot->num_series;
-
-    fprintf(out, "$data%zu << EOD\n", index);
-    for (size_t i = 0; i < s->n; i++) {
-        double low = end_of(plot, s->y_low, s->y, i), high = end_of(plot, s->y_high, s->y, i);
-        put_number(out, plot->kind == SIMX_PLOT_BARS
-                            ? (double)i - 0.4 + ((double)index + 0.5) * width
-                            : s->x[i]);
-        put_number(out, s->y[i]);
-        put_number(out, low < high ? low : NAN);
-        put_number(out, low < high ? high : NAN);
-        fputc('\n', out);
+        for (size_t j = 0; j < window; j++)
+            y += points[i - j].y / (double)window;
+        fprintf(out, "%.9g %.9g %.9g %.9g\n", points[i].x, y, y - half, y + half);
     }
     fputs("EOD\n", out);
+    free(points);
+    return true;
 }
 
-static void put_title(FILE *out, const struct simx_series *s)
+/* ---------------------------------------------------------------------------------------- lines */
+
+static void add_line(struct line *lines, unsigned *num, const struct simx_picture_value *value,
+                     struct json_object *const *runs, const char *name)
 {
-    if (!s->title) {
-        fputs(" notitle", out);
-        return;
+    lines[*num] = (struct line){.value = value, .runs = runs};
+    snprintf(lines[*num].name, sizeof(lines[*num].name), "%s", name);
+    ++*num;
+}
+
+static unsigned find_lines(const struct simx_picture *p, struct json_object *const *runs,
+                           size_t num_runs, struct line *lines)
+{
+    unsigned num = 0;
+
+    for (unsigned i = 0; !p->group && i < SIMX_PICTURE_VALUES && p->y[i].title; i++) {
+        add_line(lines, &num, &p->y[i], runs, p->y[i].title);
+        lines[i].num_runs = num_runs;
     }
-    fputs(" title ", out);
-    put_text(out, s->title);
-}
+    for (size_t i = 0; p->group && i < num_runs; i++) {
+        const char *name = json_object_get_string(simx_json_get(runs[i], p->group));
+        bool is_new = num == 0 || p->array || strcmp(name, lines[num - 1].name) != 0;
 
-/* As arrows with flat heads: gnuplot's own error bars blot out what is around their middle. */
-static void plot_errors(FILE *out, const struct simx_series *s, size_t index, const char *colour)
-{
-    if (s->y_low && s->y_high)
-        fprintf(out,
-                ", $data%zu using 1:3:(0):($4-$3) with vectors heads size screen 0.005,90 "
-                "lc rgb '%s' lw 1 notitle",
-                index, colour);
-}
-
-static void plot_line(FILE *out, const struct simx_plot *plot, size_t index)
-{
-    const struct simx_series *s = &plot->series[index];
-    const char *colour = colours[index % NUM_COLOURS];
-    size_t dashes = 1 + index / NUM_COLOURS; /* colours used up: another kind of line */
-    bool steps = plot->kind == SIMX_PLOT_STEPS, points = !steps && s->n <= POINTS_MAX;
-
-    fprintf(out, "$data%zu using 1:2 with %s lc rgb '%s' lw 2 dt %zu", index,
-            steps    ? "steps"
-            : points ? "linespoints"
-                     : "lines",
-            colour, dashes);
-    if (points)
-        fprintf(out, " pt %d ps 0.6", point_types[index % NUM_COLOURS]);
-    put_title(out, s);
-    if (!steps)
-        plot_errors(out, s, index, colour);
-}
-
-static void plot_bar(FILE *out, const struct simx_plot *plot, size_t index)
-{
-    const struct simx_series *s = &plot->series[index];
-
-    fprintf(out, "$data%zu using 1:2 with boxes fill solid 1 noborder lc rgb '%s'", index,
-            colours[index % NUM_COLOURS]);
-    put_title(out, s);
-    plot_errors(out, s, index, "#444444");
-}
-
-static void script_series(FILE *out, const struct simx_plot *plot)
-{
-    bool bars = plot->kind == SIMX_PLOT_BARS;
-    const char *separator = "plot ";
-
-    if (bars) {
-        put_names(out, 'x', plot->categories, plot->num_categories);
-        fprintf(out, "set xrange [-0.6:%.9g]\nset boxwidth %.9g\nset grid noxtics\n",
-                (double)plot->num_categories - 0.4, 0.72 / (double)plot->num_series);
+        if (is_new && num == LINES_MAX)
+            break;
+        if (is_new)
+            add_line(lines, &num, &p->y[0], &runs[i], name);
+        lines[num - 1].num_runs++;
     }
-    for (size_t i = 0; i < plot->num_series; i++) {
-        if (plot->series[i].n > 0)
-            put_data(out, plot, i);
+    return num;
+}
+
+static const char *colour_of(const char *name, unsigned index)
+{
+    for (unsigned i = 0; i < NUM_COLOURS; i++) {
+        if (strcmp(colours[i].name, name) == 0)
+            return colours[i].colour;
     }
-    for (size_t i = 0; i < plot->num_series; i++) {
-        if (plot->series[i].n == 0)
+    return colours[index % NUM_COLOURS].colour;
+}
+
+static void put_axes(FILE *out, const struct simx_picture *p, struct json_object *run,
+                     const char *svg_path)
+{
+    fputs("set encoding utf8\n"
+          "set terminal svg size 800,420 dynamic noenhanced font 'sans-serif,13' "
+          "background '#ffffff'\n"
+          "set border 3 lc rgb '#444444'\n"
+          "set tics nomirror\n"
+          "set grid lc rgb '#dddddd' lt 1 lw 1\n"
+          "set key outside right top vertical Left reverse samplen 2\n",
+          out);
+    put_text(out, "set output", svg_path);
+    put_text(out, "set title", p->title);
+    put_text(out, "set xlabel", p->x_label);
+    put_text(out, "set ylabel", p->y_label);
+    fputs(p->x_log ? "set logscale x\n" : "", out);
+    fputs("set yrange [0:*]\n", out);
+    if (p->x_mark)
+        fprintf(out, "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dt 2\n",
+                simx_value(run, p->x_mark), simx_value(run, p->x_mark));
+}
+
+unsigned simx_plot_script(const struct simx_picture *p, struct json_object *const *runs,
+                          size_t num_runs, const char *svg_path, FILE *out)
+{
+    struct line lines[LINES_MAX];
+    unsigned num = find_lines(p, runs, num_runs, lines), drawn = 0;
+    bool is_drawn[LINES_MAX];
+
+    put_axes(out, p, runs[0], svg_path);
+    for (unsigned i = 0; i < num; i++)
+        is_drawn[i] = put_data(out, p, &lines[i], i);
+    for (unsigned i = 0; i < num; i++) {
+        const char *colour = colour_of(lines[i].name, i);
+
+        if (!is_drawn[i])
             continue;
-        fputs(separator, out);
-        separator = ", \\\n     ";
-        if (bars)
-            plot_bar(out, plot, i);
-        else
-            plot_line(out, plot, i);
+        fprintf(out,
+                "%s$data%u with %s lw 2 lc rgb '%s' title '%s', $data%u using 1:3:(0):($4-$3) with "
+                "vectors heads size screen 0.005,90 lw 1 lc rgb '%s' notitle",
+                drawn++ ? ", " : "plot ", i, p->array ? "lines" : "linespoints pt 7 ps 0.6", colour,
+                lines[i].name, i, colour);
     }
     fputc('\n', out);
+    return drawn;
 }
 
-static void script_heatmap(FILE *out, const struct simx_plot *plot)
+int simx_plot_write(const struct simx_picture *p, struct json_object *const *runs, size_t num_runs,
+                    const char *svg_path, char *error, size_t len)
 {
-    const struct simx_matrix *m = &plot->matrix;
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* a gnuplot that ends early is an error */
+    FILE *out = popen("gnuplot -d", "w");
+    unsigned drawn = out ? simx_plot_script(p, runs, num_runs, svg_path, out) : 0;
+    int status = out ? pclose(out) : -1;
 
-    /* Viridis, by S. van der Walt and N. Smith: even steps to the eye, also to the colour-blind and in print. */
-    fputs("set palette defined (0 '#440154', 1 '#472d7b', 2 '#3b528b', 3 '#2c728e', 4 '#21918c', "
-          "5 '#28ae80', 6 '#5ec962', 7 '#addc30', 8 '#fde725')\n"
-          "unset grid\n",
-          out);
-    put_names(out, 'x', m->columns, m->num_columns);
-    put_names(out, 'y', m->rows, m->num_rows);
-    fprintf(out, "set xrange [-0.5:%.9g]\nset yrange [-0.5:%.9g]\n$data << EOD\n",
-            (double)m->num_columns - 0.5, (double)m->num_rows - 0.5);
-    for (size_t i = 0; i < m->num_rows * m->num_columns; i++) {
-        put_number(out, m->values[i]);
-        if ((i + 1) % m->num_columns == 0)
-            fputc('\n', out);
-    }
-    /* In rectangles: otherwise the picture would hold an embedded bitmap. */
-    fputs("EOD\nplot $data matrix with image pixels notitle\n", out);
-}
-
-void simx_plot_script(const struct simx_plot *plot, FILE *out)
-{
-    put_style(out, plot);
-    put_axes(out, plot);
-    if (plot->kind == SIMX_PLOT_HEATMAP)
-        script_heatmap(out, plot);
+    signal(SIGPIPE, before);
+    if (drawn > 0 && status == 0)
+        return 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_COMMAND)
+        snprintf(error, len, "gnuplot is not installed: apt-get install gnuplot-nox");
+    else if (out && drawn == 0)
+        snprintf(error, len, "there is nothing to draw in %s", svg_path);
     else
-        script_series(out, plot);
+        snprintf(error, len, "gnuplot cannot draw %s", svg_path);
+    return -EINVAL;
 }
