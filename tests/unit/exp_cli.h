@@ -52,8 +52,8 @@ static inline unsigned exp_points(const struct simx_experiment *experiment,
 }
 
 /*
- * The experiment of a command line, and its configuration for a point; the number of points
- * is returned.
+ * The experiment of a command line, and its configuration for a point; the number of points is
+ * returned.
  */
 static inline unsigned exp_configure(const char *line, unsigned index,
                                      const struct simx_experiment **experiment,
@@ -78,7 +78,7 @@ static inline struct json_object *exp_measure(const char *line, unsigned index)
 
     exp_configure(line, index, &experiment, &config);
 
-    struct json_object *result = experiment->measure(&config, &progress);
+    struct json_object *result = simx_measure(experiment, &config, &progress);
 
     if (!result)
         fail_msg("%s: %s", line, progress.error);
@@ -111,7 +111,7 @@ static inline const char *exp_refusal(const char *line)
 
     exp_configure(line, 0, &experiment, &config);
     progress.error[0] = '\0';
-    assert_null(experiment->measure(&config, &progress));
+    assert_null(simx_measure(experiment, &config, &progress));
     return progress.error;
 }
 
@@ -122,8 +122,7 @@ static inline void exp_assert_refused(const char *line, const char *words)
     char error[SIMX_ERROR_BYTES] = "";
     const struct simx_experiment *experiment = exp_parse(&config, line);
 
-    assert_non_null(experiment->check);
-    assert_true(experiment->check(&config, error, sizeof(error)) < 0);
+    assert_true(simx_check(experiment, &config, error, sizeof(error)) < 0);
     if (!strstr(error, words))
         fail_msg("%s: '%s' does not say '%s'", line, error, words);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The experiment run: the distribution of completion times, and what is counted the same for each transport. */
+/*
+ * The experiment run: the distribution of completion times, and what is counted the same for each
+ * transport.
+ */
 #include <unistd.h>
 
 #include "tests/unit/exp_cli.h"
@@ -31,7 +34,9 @@ static double percentile(struct json_object *result, unsigned p)
     return json_object_get_double(json_object_array_get_idx(percentiles, p));
 }
 
-/* Four flows that do not meet, each longer than the one before: a quarter of the percentiles each. */
+/*
+ * Four flows that do not meet, each longer than the one before: a quarter of the percentiles each.
+ */
 static void simx_exp_run__percentiles(void **state)
 {
     struct matrix m;
@@ -70,7 +75,7 @@ static void simx_exp_run__percentiles_of_unfinished(void **state)
                  " --limit 0.001");
 
     const struct simx_experiment *run = exp_parse(&config, m.line);
-    struct json_object *result = run->measure(&config, &progress);
+    struct json_object *result = simx_measure(run, &config, &progress);
     struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
 
     assert_int_equal(exp_number(result, "unfinished"), 1);

@@ -115,7 +115,10 @@ static void simx_exp_scale__points(void **state)
     assert_true(config.is_all_hosts);
 }
 
-/* All peers are active: what one costs does not depend on how many there are, and idle ones cost much less. */
+/*
+ * All peers are active: what one costs does not depend on how many there are, and idle ones cost
+ * much less.
+ */
 static void simx_exp_scale__state(void **state)
 {
     struct json_object *few = exp_measure("scale --peers 2 --size 8K", 0);
@@ -182,7 +185,7 @@ static void simx_exp_scale__same_seed(void **state)
 static void simx_exp_scale__refuses(void **state)
 {
     (void)state;
-    assert_non_null(strstr(exp_refusal(SMALL "-tm x.cm --peers 2"), "takes no -tm"));
+    exp_assert_refused(SMALL "-tm x.cm --peers 2", "takes no -tm");
     assert_non_null(strstr(exp_refusal(SMALL "--hosts 8 --peers 8"), "fewer peers than hosts"));
 }
 

@@ -8,13 +8,14 @@
  *   SRC->DST [id N] start T | trigger N size BYTES [send_done_trigger N] [recv_done_trigger N]
  *   trigger id N oneshot | barrier [count N]
  *
- * T is in picoseconds, an integer, as htsim reads it (its own older files had microseconds with a fraction: these are
- * refused). Ids are above 0 and unique; a trigger may be named above the line that defines it. htsim's multishot
- * triggers, priorities and failures are refused, as is what can never run: a trigger that nobody fires or that waits
- * for itself, and a count that is not that of the connections which fire it.
+ * T is in picoseconds, an integer, as htsim reads it (its own older files had microseconds with a
+ * fraction: these are refused). Ids are above 0 and unique; a trigger may be named above the line
+ * that defines it. htsim's multishot triggers, priorities and failures are refused, as is what can
+ * never run: a trigger that nobody fires or that waits for itself, and a count that is not that of
+ * the connections which fire it.
  *
- * simx_cm_read() or one of the generators; use; simx_cm_fini(). simx_cm_write() makes a file that simx_cm_read() and
- * htsim read.
+ * simx_cm_read() or one of the generators; use; simx_cm_fini(). simx_cm_write() makes a file that
+ * simx_cm_read() and htsim read.
  */
 #ifndef MRD_SIM_CM_H
 #define MRD_SIM_CM_H
@@ -64,15 +65,18 @@ struct simx_cm {
     uint32_t num_triggers;
 };
 
-/* 0; -EINVAL with FILE:LINE: expected WHAT, found 'TEXT' in `error`; -errno: the file cannot be read, or no memory. */
+/*
+ * 0; -EINVAL with FILE:LINE: expected WHAT, found 'TEXT' in `error`; -errno: the file cannot be
+ * read, or no memory.
+ */
 int simx_cm_read(struct simx_cm *cm, const char *path, char *error, size_t len);
 /* 0 or -errno. */
 int simx_cm_write(FILE *out, const struct simx_cm *cm);
 void simx_cm_fini(struct simx_cm *cm);
 
 /*
- * Generators. All start at time 0 and number flows and triggers from 1. 0; -EINVAL: no such pattern for these
- * arguments, or more than SIMX_FLOWS_MAX flows; -ENOMEM. `cm` is set on success only.
+ * Generators. All start at time 0 and number flows and triggers from 1. 0; -EINVAL: no such pattern
+ * for these arguments, or more than SIMX_FLOWS_MAX flows; -ENOMEM. `cm` is set on success only.
  */
 /* Every host sends to one other and receives from one other, all of them one circle. */
 int simx_cm_permutation(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, uint64_t seed);
@@ -85,6 +89,11 @@ int simx_cm_pairs(struct simx_cm *cm, uint32_t hosts, uint32_t target, uint32_t 
 /* Host 0 sends `messages` in all to hosts 1 .. peers, round robin. */
 int simx_cm_fan_out(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint32_t messages,
                     uint64_t bytes);
+/*
+ * Host 0 sends to the last one in a closed loop: message i starts when i - outstanding has ended.
+ */
+int simx_cm_loop(struct simx_cm *cm, uint32_t hosts, uint32_t messages, uint32_t outstanding,
+                 uint64_t bytes);
 /* Every host sends to `peers` others, evenly spread over all, and receives from as many. */
 int simx_cm_spread(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint64_t bytes);
 /* Every host sends to all others. */
@@ -92,8 +101,8 @@ int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
 /* Host i sends to i+1, i+2, ... i-1, each when the one before is done. */
 int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
 /*
- * The ring all-reduce of `bytes`, at least one a host: 2 (hosts - 1) steps. In step k host i sends piece i - k of
- * `hosts` pieces to i+1; it starts when step k - 1 of host i-1 has arrived.
+ * The ring all-reduce of `bytes`, at least one a host: 2 (hosts - 1) steps. In step k host i sends
+ * piece i - k of `hosts` pieces to i+1; it starts when step k - 1 of host i-1 has arrived.
  */
 int simx_cm_ring_allreduce(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
 

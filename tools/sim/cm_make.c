@@ -6,7 +6,10 @@
 #include "core/rng.h"
 #include "tools/sim/cm.h"
 
-/* Room for so many flows and oneshot triggers, numbered from 1; the flows start at 0 and carry `bytes`. */
+/*
+ * Room for so many flows and oneshot triggers, numbered from 1; the flows start at 0 and carry
+ * `bytes`.
+ */
 static int make(struct simx_cm *cm, uint32_t hosts, uint64_t flows, uint64_t triggers,
                 uint64_t bytes)
 {
@@ -44,7 +47,10 @@ int simx_cm_permutation(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, uint
         return rc;
     for (uint32_t i = 0; i < hosts; i++)
         cm->flows[i].src = cm->flows[i].dst = i;
-    /* Swapping only with those below makes one circle of all (Sattolo, 1986): no host keeps its own number. */
+    /*
+     * Swapping only with those below makes one circle of all (Sattolo, 1986): no host keeps its own
+     * number.
+     */
     mrd_rng_init(&rng, seed);
     for (uint32_t i = hosts - 1; i > 0; i--) {
         uint32_t other = mrd_rng_below(&rng, i);
@@ -154,7 +160,26 @@ int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes)
     return 0;
 }
 
-/* Where piece `piece` of `hosts` nearly equal ones begins. Two terms, as bytes * piece may not fit. */
+int simx_cm_loop(struct simx_cm *cm, uint32_t hosts, uint32_t messages, uint32_t outstanding,
+                 uint64_t bytes)
+{
+    if (outstanding == 0 || outstanding > messages)
+        return -EINVAL;
+    uint32_t waiting = messages - outstanding;
+    int rc = make(cm, hosts, messages, waiting, bytes);
+    for (uint32_t i = 0; rc == 0 && i < messages; i++) {
+        cm->flows[i].dst = hosts - 1;
+        if (i < waiting)
+            cm->flows[i].send_done = (int32_t)i;
+        if (i >= outstanding)
+            await(&cm->flows[i], i - outstanding);
+    }
+    return rc;
+}
+
+/*
+ * Where piece `piece` of `hosts` nearly equal ones begins. Two terms, as bytes * piece may not fit.
+ */
 static uint64_t piece_begin(uint64_t bytes, uint32_t hosts, uint32_t piece)
 {
     return bytes / hosts * piece + bytes % hosts * piece / hosts;

@@ -24,11 +24,11 @@ void simx_collective_point(struct simx_config *config, unsigned index)
         config->bytes = (uint64_t)FIRST_SIZE << index;
 }
 
-/* ------------------------------------------------------------------------------------------ a run */
+/* ---------------------------------------------------------------------------------------- a run */
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *arg)
+void simx_collective_figures(const struct simx_collective *what, const struct simx_run *run,
+                             struct json_object *result)
 {
-    const struct simx_collective *what = arg;
     uint32_t hosts = run->net.topology.hosts;
     uint64_t size = what->size(run->config, hosts);
     bool is_done = run->num_done == run->cm->num_flows;
@@ -46,34 +46,6 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     simx_json_add_double(result, "algbw_gbps", bits / us / 1e3);
     simx_json_add_double(result, "busbw_gbps", bits / us / 1e3 * factor);
     simx_json_add_double(result, "ideal_busbw_gbps", bits / ideal_us / 1e3 * factor);
-}
-
-struct json_object *simx_collective_measure(const struct simx_collective *what,
-                                            const struct simx_config *config,
-                                            struct simx_progress *progress)
-{
-    char *error = progress->error;
-    struct json_object *result;
-    struct simx_net net;
-    struct simx_cm cm;
-
-    if (simx_traffic_own(config, error, sizeof(progress->error)) != 0 ||
-        simx_net_init(&net, config, error, sizeof(progress->error)) != 0)
-        return NULL;
-
-    int ret = what->make(&cm, config, net.topology.hosts);
-
-    if (ret != 0) {
-        snprintf(error, sizeof(progress->error),
-                 ret == -ENOMEM ? "%s: no memory for the traffic of %u hosts"
-                                : "%s: expected a byte or more for each of %u hosts, and at most "
-                                  "1048576 flows",
-                 config->experiment, net.topology.hosts);
-        return NULL;
-    }
-    result = simx_measure(config, &cm, progress, add_figures, (void *)(uintptr_t)what);
-    simx_cm_fini(&cm);
-    return result;
 }
 
 const struct simx_column simx_collective_columns[SIMX_COLLECTIVE_COLUMNS] = {

@@ -4,9 +4,9 @@
 
 #include "tools/sim/collective.h"
 
-static int make(struct simx_cm *cm, const struct simx_config *config, uint32_t hosts)
+static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
 {
-    return simx_cm_ring_allreduce(cm, hosts, config->bytes);
+    return simx_cm_ring_allreduce(cm, net->topology.hosts, config->bytes);
 }
 
 static uint64_t size(const struct simx_config *config, uint32_t hosts)
@@ -21,8 +21,9 @@ static double bus_factor(uint32_t hosts)
 }
 
 /*
- * A piece goes 2 (n - 1) ways, each of which begins when the one before has ended: twice around the ring but for two
- * ways, of which the piece that needs longest spares the shortest. Then the ack of the last one.
+ * A piece goes 2 (n - 1) ways, each of which begins when the one before has ended: twice around the
+ * ring but for two ways, of which the piece that needs longest spares the shortest. Then the ack of
+ * the last one.
  */
 static double ideal_us(const struct simx_net *net, const struct simx_config *config)
 {
@@ -49,24 +50,29 @@ static double ideal_us(const struct simx_net *net, const struct simx_config *con
 
 static const struct simx_collective ring = {
     .pattern = "ring",
-    .make = make,
     .size = size,
     .bus_factor = bus_factor,
     .ideal_us = ideal_us,
 };
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
-    return simx_collective_measure(&ring, config, progress);
+    (void)memo;
+    simx_collective_figures(&ring, run, result);
 }
 
 const struct simx_experiment simx_exp_allreduce = {
     .name = "allreduce",
     .summary = "bus bandwidth of a ring all-reduce over all hosts",
+    .about = "A ring all-reduce over all hosts, in the order of their numbers: 2 (n - 1) "
+             "steps, each of which waits for the one before at the neighbour.",
+    .notes = {{"size", "1M, 2M, 4M, ... 64M in turn"}},
     .defaults = simx_collective_defaults,
     .points = simx_collective_points,
     .point = simx_collective_point,
-    .measure = measure,
+    .traffic = traffic,
+    .traffic_expected = "a byte or more for each host, and at most 1048576 flows",
+    .figures = add_figures,
     .columns = simx_collective_columns,
     .num_columns = SIMX_COLLECTIVE_COLUMNS,
     .picture = &simx_collective_picture,

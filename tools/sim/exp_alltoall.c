@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* alltoall: each host has a piece for each other one. Serial, to one after the other, as htsim has it, or --at-once. */
+/*
+ * alltoall: each host has a piece for each other one. Serial, to one after the other, as htsim has
+ * it, or --at-once.
+ */
 #include <math.h>
 
 #include "tools/sim/collective.h"
@@ -22,11 +25,6 @@ static double bus_factor(uint32_t hosts)
 
 /* --------------------------------------------------------------------------------- one by one */
 
-static int make_serial(struct simx_cm *cm, const struct simx_config *config, uint32_t hosts)
-{
-    return simx_cm_alltoall_serial(cm, hosts, piece(config, hosts));
-}
-
 /* For each of its peers a host needs the way there and that of the ack back. */
 static double serial_ideal_us(const struct simx_net *net, const struct simx_config *config)
 {
@@ -48,7 +46,6 @@ static double serial_ideal_us(const struct simx_net *net, const struct simx_conf
 
 static const struct simx_collective serial = {
     .pattern = "serial",
-    .make = make_serial,
     .size = size,
     .bus_factor = bus_factor,
     .ideal_us = serial_ideal_us,
@@ -56,12 +53,10 @@ static const struct simx_collective serial = {
 
 /* ------------------------------------------------------------------------------------ at once */
 
-static int make_at_once(struct simx_cm *cm, const struct simx_config *config, uint32_t hosts)
-{
-    return simx_cm_alltoall(cm, hosts, piece(config, hosts));
-}
-
-/* The greater of two: all that a host has to send, in a row, the last of it to its nearest peer; a piece to the farthest. */
+/*
+ * The greater of two: all that a host has to send, in a row, the last of it to its nearest peer; a
+ * piece to the farthest.
+ */
 static double at_once_ideal_us(const struct simx_net *net, const struct simx_config *config)
 {
     uint32_t n = net->topology.hosts;
@@ -77,26 +72,40 @@ static double at_once_ideal_us(const struct simx_net *net, const struct simx_con
 
 static const struct simx_collective at_once = {
     .pattern = "at_once",
-    .make = make_at_once,
     .size = size,
     .bus_factor = bus_factor,
     .ideal_us = at_once_ideal_us,
 };
 
-/* -------------------------------------------------------------------------------- the experiment */
+/* ------------------------------------------------------------------------------- the experiment */
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
 {
-    return simx_collective_measure(config->at_once ? &at_once : &serial, config, progress);
+    uint32_t hosts = net->topology.hosts;
+    uint64_t bytes = piece(config, hosts);
+
+    return config->at_once ? simx_cm_alltoall(cm, hosts, bytes)
+                           : simx_cm_alltoall_serial(cm, hosts, bytes);
+}
+
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+{
+    (void)memo;
+    simx_collective_figures(run->config->at_once ? &at_once : &serial, run, result);
 }
 
 const struct simx_experiment simx_exp_alltoall = {
     .name = "alltoall",
     .summary = "bus bandwidth of an all-to-all, serial or --at-once",
+    .about = "Each host has a piece for each other one, and sends them one after the other, "
+             "each when the one before is acked, or --at-once.",
+    .notes = {{"size", "1M, 2M, 4M, ... 64M in turn"}},
     .defaults = simx_collective_defaults,
     .points = simx_collective_points,
     .point = simx_collective_point,
-    .measure = measure,
+    .traffic = traffic,
+    .traffic_expected = "a byte or more for each host, and at most 1048576 flows",
+    .figures = add_figures,
     .columns = simx_collective_columns,
     .num_columns = SIMX_COLLECTIVE_COLUMNS,
     .picture = &simx_collective_picture,

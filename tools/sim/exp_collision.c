@@ -34,17 +34,14 @@ static bool is_mrd(const struct simx_config *config)
     return strcmp(config->transport, "mrd") == 0;
 }
 
-static int check(const struct simx_config *config, char *error, size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net, char *error,
+                 size_t len)
 {
-    int ret = simx_traffic_own(config, error, len);
-
-    if (ret != 0)
-        return ret;
-    if (strcmp(config->spray, "adaptive") != 0) {
-        snprintf(error, len, "collision compares all policies: leave out --spray");
-        return -EINVAL;
-    }
-    return simx_leaves_check(config, error, len);
+    (void)net;
+    if (strcmp(config->spray, "adaptive") == 0)
+        return 0;
+    snprintf(error, len, "collision compares all policies: leave out --spray");
+    return -EINVAL;
 }
 
 /* Another transport than mrd has no policies: a point. */
@@ -67,7 +64,7 @@ static void point(struct simx_config *config, unsigned index)
     snprintf(config->cc, sizeof(config->cc), "none");
 }
 
-/* ---------------------------------------------------------------------------------------- measure */
+/* -------------------------------------------------------------------------------------- measure */
 
 /* Tiers from below: host, leaf, agg, and spine or core. */
 static int tier_of(const char *node)
@@ -109,13 +106,13 @@ static void add_util(struct json_object *result, const double *shares, uint32_t 
     json_object_object_add(result, "util", util);
 }
 
-static void add_links(const struct simx_run *run, struct json_object *result, void *arg)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
     struct json_object *links = json_object_new_array();
     uint32_t num_links = mrd_sim_num_links(run->sim), num = 0;
     double *shares = malloc((num_links + 1) * sizeof(*shares));
 
-    (void)arg;
+    (void)memo;
     if (!shares)
         num_links = 0;
     for (uint32_t i = 0; i < num_links; i++) {
@@ -143,25 +140,12 @@ static void add_links(const struct simx_run *run, struct json_object *result, vo
     free(shares);
 }
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
 {
-    struct json_object *result;
-    struct simx_net net;
-    struct simx_cm cm;
-
-    if (simx_net_init(&net, config, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    if (simx_cm_permutation(&cm, net.topology.hosts, config->bytes, config->seed) != 0) {
-        snprintf(progress->error, sizeof(progress->error), "no permutation of %u hosts",
-                 net.topology.hosts);
-        return NULL;
-    }
-    result = simx_measure(config, &cm, progress, add_links, NULL);
-    simx_cm_fini(&cm);
-    return result;
+    return simx_cm_permutation(cm, net->topology.hosts, config->bytes, config->seed);
 }
 
-/* ------------------------------------------------------------------------------------------ print */
+/* ---------------------------------------------------------------------------------------- print */
 
 static const struct simx_column columns[] = {
     {"policy", "policy", NULL, 0},
@@ -191,11 +175,16 @@ static const struct simx_picture picture = {
 const struct simx_experiment simx_exp_collision = {
     .name = "collision",
     .summary = "a permutation by each path policy, and the load of each uplink",
+    .about = "Each host sends to one other and receives from one other: a permutation, drawn "
+             "from the seed. Once by each way of mrd to choose paths and once by rc, or once "
+             "by the --transport that was asked for. Shows how evenly uplinks are used.",
+    .needs_two_leaves = true,
     .defaults = defaults,
-    .check = check,
     .points = points,
     .point = point,
-    .measure = measure,
+    .check = check,
+    .traffic = traffic,
+    .figures = add_figures,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
     .picture = &picture,

@@ -2,9 +2,10 @@
 /*
  * failure: one way of many fails during long transfers, in both directions.
  *
- * Hosts of the first leaf send to hosts of the last one (--senders of them, or -tm). At --at the link fails on which the
- * first sender's leaf has sent most upwards: with spraying one is as good as another, a transport of a single path is
- * hit where it hurts. What the receivers have is looked at each quarter of the base RTT.
+ * Hosts of the first leaf send to hosts of the last one (--senders of them, or -tm). At --at the
+ * link fails on which the first sender's leaf has sent most upwards: with spraying one is as good
+ * as another, a transport of a single path is hit where it hurts. What the receivers have is looked
+ * at each quarter of the base RTT.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,9 +16,12 @@
 #include "tools/sim/experiment.h"
 #include "tools/sim/goodput.h"
 
-enum { NAME_BYTES = 48, SAMPLES_MAX = 16384, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
+enum { NAME_BYTES = 48, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
 
-/* Below this share of the rate before it is dark; at this share of what is possible it is well again. */
+/*
+ * Below this share of the rate before it is dark; at this share of what is possible it is well
+ * again.
+ */
 #define DARK_SHARE 0.1
 #define WELL_SHARE 0.9
 
@@ -32,95 +36,86 @@ static const struct kind {
 
 enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* A run that is watched. */
+/* What is seen of a run. */
 struct watch {
-    struct simx_run run;
     const struct kind *kind;
-    uint64_t *owed; /* bytes for each host */
+    uint64_t owed[SIMX_NODES_MAX]; /* bytes for each host */
     struct simx_goodput goodput;
     double at_us, before_gbps, possible_gbps;
     char links[NAME_BYTES];
 };
 
-/* --------------------------------------------------------------------------------------- traffic */
+/* -------------------------------------------------------------------------------------- traffic */
 
-static int make_traffic(const struct simx_config *c, struct simx_cm *cm, char *error, size_t len)
+static int traffic(const struct simx_config *c, const struct simx_net *net, struct simx_cm *cm)
 {
-    struct simx_net net;
-    uint32_t pairs = c->senders ? c->senders : 1;
-
-    if (c->tm[0])
-        return simx_cm_read(cm, c->tm, error, len);
-
-    int ret = simx_net_init(&net, c, error, len);
-
-    if (ret != 0)
-        return ret;
-
-    uint32_t hosts = net.topology.hosts, leaf_hosts = net.topology.tier[0].radix_down;
+    uint32_t pairs = c->senders ? c->senders : 1, hosts = net->topology.hosts;
+    uint32_t leaf_hosts = net->topology.tier[0].radix_down;
     uint32_t last_leaf = (hosts - 1) / leaf_hosts * leaf_hosts;
 
-    if (last_leaf == 0 || pairs > leaf_hosts || pairs > hosts - last_leaf) {
-        snprintf(error, len,
-                 "failure: expected two leaves of %u hosts or more, found %u hosts, %u a leaf",
-                 pairs, hosts, leaf_hosts);
+    if (pairs > leaf_hosts)
         return -EINVAL;
-    }
     return simx_cm_pairs(cm, hosts, last_leaf, pairs, c->bytes);
 }
 
-/* --------------------------------------------------------------------------------------- looking */
+/* -------------------------------------------------------------------------------------- looking */
 
-/* All that came; true: a host has all that it is owed, so that the sum is no longer that of all transfers. */
-static bool look(struct watch *w)
+/*
+ * All that came; true: a host has all that it is owed, so that the sum is no longer that of all
+ * transfers, or no more can be noted.
+ */
+static bool look(const struct simx_run *run, struct watch *w)
 {
     double sum = 0;
 
-    for (uint32_t i = 0; i < w->run.cm->nodes; i++) {
-        uint64_t bytes = w->owed[i] ? w->run.ops->received(w->run.drive, i) : 0;
+    for (uint32_t i = 0; i < run->cm->nodes; i++) {
+        uint64_t bytes = w->owed[i] ? run->ops->received(run->drive, i) : 0;
 
         if (w->owed[i] && bytes >= w->owed[i])
             return true;
         sum += (double)bytes;
     }
-    return !simx_goodput_add(&w->goodput, (double)mrd_sim_now(w->run.sim) / 1e3, sum);
+    return !simx_goodput_add(&w->goodput, (double)mrd_sim_now(run->sim) / 1e3, sum);
 }
 
 /* Until `ns` or the end of a transfer; true: it is that. */
-static bool watch_until(struct watch *w, uint64_t ns)
+static bool watch_until(struct simx_run *run, struct watch *w, uint64_t ns)
 {
-    uint64_t step_ns = (uint64_t)(w->run.net.base_rtt_ns / STEPS_AN_RTT) + 1;
-    uint64_t now_ns = mrd_sim_now(w->run.sim);
+    uint64_t step_ns = (uint64_t)(run->net.base_rtt_ns / STEPS_AN_RTT) + 1;
+    uint64_t now_ns = mrd_sim_now(run->sim);
 
-    while (now_ns < ns && w->goodput.num < SAMPLES_MAX) {
+    while (now_ns < ns && w->goodput.num < SIMX_LOOKS_MAX) {
         now_ns = ns - now_ns > step_ns ? now_ns + step_ns : ns;
-        if (simx_run_until(&w->run, now_ns) || look(w))
+        if (simx_run_until(run, now_ns) || look(run, w))
             return true;
     }
     return false;
 }
 
-/* --------------------------------------------------------------------------------------- failing */
+/* -------------------------------------------------------------------------------------- failing */
 
-/* Of the links from the first sender's leaf upwards: the most used one, how many there are, and what they carry. */
-static void choose_links(struct watch *w)
+/*
+ * Of the links from the first sender's leaf upwards: the most used one, how many there are, and
+ * what they carry.
+ */
+static void choose_links(const struct simx_run *run, struct watch *w)
 {
-    const struct simx_net *net = &w->run.net;
-    uint32_t leaf = w->run.cm->flows[0].src / net->topology.tier[0].radix_down;
+    const struct simx_net *net = &run->net;
+    uint32_t leaf = run->cm->flows[0].src / net->topology.tier[0].radix_down;
     char prefix[NAME_BYTES], name[NAME_BYTES], *far_end;
     uint64_t most = 0;
     double gbps = 0, one_gbps = 0;
 
     snprintf(prefix, sizeof(prefix), "leaf%u>", leaf);
-    for (uint32_t i = 0; i < mrd_sim_num_links(w->run.sim); i++) {
+    for (uint32_t i = 0; i < mrd_sim_num_links(run->sim); i++) {
         struct mrd_sim_link link;
         struct mrd_sim_stats stats;
 
-        mrd_sim_link_name(w->run.sim, i, name, sizeof(name));
+        mrd_sim_link_name(run->sim, i, name, sizeof(name));
         far_end = name + strlen(prefix);
         if (strncmp(name, prefix, strlen(prefix)) != 0 || strncmp(far_end, "host", 4) == 0)
             continue;
-        mrd_sim_query_link(w->run.sim, i, &link, &stats);
+        mrd_sim_query_link(run->sim, i, &link, &stats);
         one_gbps = (double)link.rate_bps / 1e9;
         gbps += one_gbps;
         if (stats.bytes <= most && w->links[0])
@@ -129,47 +124,60 @@ static void choose_links(struct watch *w)
         snprintf(w->links, sizeof(w->links), "leaf%u-%s", leaf, far_end);
     }
 
-    double payload = (double)w->run.config->payload_bytes / net->packet_bytes;
+    double payload = (double)run->config->payload_bytes / net->packet_bytes;
 
     w->possible_gbps = fmin(w->before_gbps, (gbps - one_gbps) * payload);
 }
 
-static int strike(struct watch *w, char *error, size_t len)
+static int strike(struct simx_run *run, struct watch *w, char *error, size_t len)
 {
-    double rtt_us = w->run.net.base_rtt_ns / 1e3;
+    double rtt_us = run->net.base_rtt_ns / 1e3;
     int ret;
 
-    w->at_us = (double)mrd_sim_now(w->run.sim) / 1e3;
+    w->at_us = (double)mrd_sim_now(run->sim) / 1e3;
     w->before_gbps = simx_goodput_gbps(
         &w->goodput, fmax(w->at_us / 2, w->at_us - RTTS_BEFORE * rtt_us), w->at_us);
-    choose_links(w);
-    ret = mrd_sim_schedule(w->run.sim, mrd_sim_now(w->run.sim), w->links, w->kind->action,
+    choose_links(run, w);
+    ret = mrd_sim_schedule(run->sim, mrd_sim_now(run->sim), w->links, w->kind->action,
                            w->kind->value);
     if (ret != 0)
         snprintf(error, len, "failure: %s", mrd_last_error());
     return ret;
 }
 
-static int run_watched(struct watch *w, char *error, size_t len)
+static const struct kind *kind_of(const char *name)
 {
-    uint64_t at_ns = (uint64_t)llround(w->run.config->at_us * 1e3);
-    uint64_t limit_ns = (uint64_t)(w->run.config->limit_s * 1e9);
+    unsigned i = 0;
 
-    if (look(w) || watch_until(w, at_ns)) {
-        if (w->run.error != 0)
-            return simx_run_all(&w->run, error, len);
-        snprintf(error, len, "failure: a transfer ended before --at %g: --size may be greater",
-                 w->run.config->at_us);
-        return -EINVAL;
-    }
-    int ret = strike(w, error, len);
-    if (ret != 0)
-        return ret;
-    watch_until(w, limit_ns);
-    return simx_run_all(&w->run, error, len);
+    while (i + 1 < NUM_KINDS && strcmp(kinds[i].name, name) != 0)
+        i++;
+    return &kinds[i];
 }
 
-/* --------------------------------------------------------------------------------------- results */
+static int go(struct simx_run *run, void *memo, char *error, size_t len)
+{
+    uint64_t at_ns = (uint64_t)llround(run->config->at_us * 1e3);
+    uint64_t limit_ns = (uint64_t)(run->config->limit_s * 1e9);
+    struct watch *w = memo;
+
+    w->kind = kind_of(run->config->failure);
+    for (uint32_t i = 0; i < run->cm->num_flows; i++)
+        w->owed[run->cm->flows[i].dst] += run->cm->flows[i].bytes;
+    if (look(run, w) || watch_until(run, w, at_ns)) {
+        if (run->error != 0)
+            return simx_run_all(run, error, len);
+        snprintf(error, len, "failure: a transfer ended before --at %g: --size may be greater",
+                 run->config->at_us);
+        return -EINVAL;
+    }
+    int ret = strike(run, w, error, len);
+    if (ret != 0)
+        return ret;
+    watch_until(run, w, limit_ns);
+    return simx_run_all(run, error, len);
+}
+
+/* -------------------------------------------------------------------------------------- results */
 
 static struct json_object *samples(const struct simx_goodput *g)
 {
@@ -185,15 +193,15 @@ static struct json_object *samples(const struct simx_goodput *g)
     return array;
 }
 
-static struct json_object *result_of(const struct watch *w)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
-    struct json_object *result = simx_result(&w->run);
+    const struct watch *w = memo;
     const struct simx_goodput *g = &w->goodput;
-    double rtt_us = w->run.net.base_rtt_ns / 1e3;
+    double rtt_us = run->net.base_rtt_ns / 1e3;
     double blackout_us = simx_goodput_blackout_us(g, w->at_us, DARK_SHARE * w->before_gbps);
     struct simx_totals totals;
 
-    w->run.ops->totals(w->run.drive, &totals);
+    run->ops->totals(run->drive, &totals);
     simx_json_add_string(result, "failure_kind", w->kind->name);
     simx_json_add_string(result, "failure_value", w->kind->value);
     simx_json_add_string(result, "failure_links", w->links);
@@ -212,45 +220,9 @@ static struct json_object *result_of(const struct watch *w)
     simx_json_add_u64(result, "paths_suspended", totals.paths_suspended);
     simx_json_add_u64(result, "paths_replaced", totals.paths_replaced);
     json_object_object_add(result, "samples", samples(g));
-    return result;
 }
 
-/* -------------------------------------------------------------------------------- the experiment */
-
-static const struct kind *kind_of(const char *name)
-{
-    for (unsigned i = 0; i < NUM_KINDS; i++) {
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    }
-    return NULL;
-}
-
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
-{
-    struct watch w = {.kind = kind_of(config->failure)};
-    struct json_object *result = NULL;
-    struct simx_cm cm;
-
-    if (make_traffic(config, &cm, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    w.owed = calloc(cm.nodes, sizeof(*w.owed));
-    for (uint32_t i = 0; w.owed && i < cm.num_flows; i++)
-        w.owed[cm.flows[i].dst] += cm.flows[i].bytes;
-    if (!w.owed)
-        snprintf(progress->error, sizeof(progress->error), "no memory for %u hosts", cm.nodes);
-    else if (simx_run_create(&w.run, config, &cm, progress->error, sizeof(progress->error)) == 0) {
-        w.run.progress = simx_run_show;
-        w.run.progress_arg = progress;
-        if (run_watched(&w, progress->error, sizeof(progress->error)) == 0)
-            result = result_of(&w);
-        simx_run_destroy(&w.run);
-    }
-    simx_goodput_fini(&w.goodput);
-    free(w.owed);
-    simx_cm_fini(&cm);
-    return result;
-}
+/* ------------------------------------------------------------------------------- the experiment */
 
 static void defaults(struct simx_config *config)
 {
@@ -308,10 +280,18 @@ static const struct simx_picture picture = {
 const struct simx_experiment simx_exp_failure = {
     .name = "failure",
     .summary = "goodput while a link fails: blackout and time to recover",
+    .about = "Hosts of the first leaf send to hosts of the last one, or as -tm says. Then the "
+             "link fails, both ways, on which the first sender's leaf had sent most upwards.",
+    .notes = {{"senders", "1"}, {"failure", "each in turn"}},
+    .takes_matrix = true,
     .defaults = defaults,
     .points = points,
     .point = point,
-    .measure = measure,
+    .traffic = traffic,
+    .traffic_expected = "two leaves, of as many hosts as --senders says",
+    .memo_bytes = sizeof(struct watch),
+    .go = go,
+    .figures = add_figures,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
     .picture = &picture,

@@ -31,26 +31,19 @@ static uint32_t most_senders(const struct simx_config *config)
     return net.topology.hosts - 1 - config->victim;
 }
 
-static int check(const struct simx_config *config, char *error, size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net, char *error,
+                 size_t len)
 {
-    struct simx_net net;
-    int ret = simx_traffic_own(config, error, len);
+    uint32_t hosts = net->topology.hosts, leaf_hosts = net->topology.tier[0].radix_down;
 
-    if (ret == 0)
-        ret = simx_net_init(&net, config, error, len);
-    if (ret == 0 && config->victim)
-        ret = simx_leaves_check(config, error, len);
-    if (ret != 0)
-        return ret;
-    if (config->victim && net.topology.tier[0].radix_down < 2) {
-        snprintf(error, len, "--victim: expected a second host below the target's leaf");
+    if (config->victim && (leaf_hosts < 2 || hosts <= leaf_hosts)) {
+        snprintf(error, len, "--victim: expected two leaves, and a second host below the target's");
         return -EINVAL;
     }
     if (config->senders <= most_senders(config))
         return 0;
     snprintf(error, len, "--senders: expected at most %u of %u hosts%s, found %u",
-             most_senders(config), net.topology.hosts, config->victim ? " with --victim" : "",
-             config->senders);
+             most_senders(config), hosts, config->victim ? " with --victim" : "", config->senders);
     return -EINVAL;
 }
 
@@ -75,7 +68,7 @@ static void point(struct simx_config *config, unsigned index)
         config->senders = (1u << index) < most ? 1u << index : most;
 }
 
-/* ---------------------------------------------------------------------------------------- traffic */
+/* -------------------------------------------------------------------------------------- traffic */
 
 static bool sends(const struct simx_cm *cm, uint32_t host)
 {
@@ -128,8 +121,10 @@ static int add_victim(struct simx_cm *cm, uint32_t leaf_hosts)
 {
     struct simx_flow *flows = realloc(cm->flows, (cm->num_flows + 1) * sizeof(*flows));
 
-    if (!flows)
+    if (!flows) {
+        simx_cm_fini(cm);
         return -ENOMEM;
+    }
     cm->flows = flows;
     flows[cm->num_flows] = flows[0];
     flows[cm->num_flows].src = make_room(cm, leaf_hosts);
@@ -139,7 +134,7 @@ static int add_victim(struct simx_cm *cm, uint32_t leaf_hosts)
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------------- measure */
+/* -------------------------------------------------------------------------------------- measure */
 
 /*
  * Rates of `num` flows of one size: 1 if all have the same, 1 / num if one has all (Jain, Chiu and
@@ -176,14 +171,14 @@ static void add_victim_keys(const struct simx_run *run, struct json_object *resu
  * The victim is the last flow. The keys of all runs have it among the others, but the goodput is
  * the target's.
  */
-static void add_keys(const struct simx_run *run, struct json_object *result, void *arg)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
     const struct simx_config *c = run->config;
     struct json_object *config = simx_json_get(result, "config");
     bool is_all = run->num_done == run->cm->num_flows;
     double longest_us = 0;
 
-    (void)arg;
+    (void)memo;
     for (uint32_t i = 0; i < c->senders; i++)
         longest_us = fmax(longest_us, fct_us(&run->flows[i]));
     simx_json_add_u64(result, "senders", c->senders);
@@ -196,30 +191,17 @@ static void add_keys(const struct simx_run *run, struct json_object *result, voi
     simx_json_add_u64(config, "victim", c->victim);
 }
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
+static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
 {
-    char *error = progress->error;
-    struct json_object *result = NULL;
-    struct simx_net net;
-    struct simx_cm cm;
+    int ret = simx_cm_incast(cm, net->topology.hosts, TARGET, config->senders, config->bytes,
+                             config->seed);
 
-    if (simx_net_init(&net, config, error, sizeof(progress->error)) != 0)
-        return NULL;
-    if (simx_cm_incast(&cm, net.topology.hosts, TARGET, config->senders, config->bytes,
-                       config->seed) != 0) {
-        snprintf(error, sizeof(progress->error), "no incast from %u of %u hosts", config->senders,
-                 net.topology.hosts);
-        return NULL;
-    }
-    if (config->victim && add_victim(&cm, net.topology.tier[0].radix_down) != 0)
-        snprintf(error, sizeof(progress->error), "no memory for %u flows", cm.num_flows + 1);
-    else
-        result = simx_measure(config, &cm, progress, add_keys, NULL);
-    simx_cm_fini(&cm);
-    return result;
+    if (ret == 0 && config->victim)
+        ret = add_victim(cm, net->topology.tier[0].radix_down);
+    return ret;
 }
 
-/* ------------------------------------------------------------------------------------------ print */
+/* ---------------------------------------------------------------------------------------- print */
 
 static const struct simx_column columns[] = {
     SIMX_COLUMNS_TRANSPORT,
@@ -252,11 +234,16 @@ static const struct simx_picture picture = {
 const struct simx_experiment simx_exp_incast = {
     .name = "incast",
     .summary = "many hosts send to one; and what that does to a flow beside it",
+    .about = "Hosts drawn from the seed send to host 0 at once. With --victim another flow goes "
+             "to the host beside it, whose own way has room.",
+    .notes = {{"senders", "1, 2, 4, ... all other hosts in turn"}},
     .defaults = defaults,
-    .check = check,
     .points = points,
     .point = point,
-    .measure = measure,
+    .check = check,
+    .traffic = traffic,
+    .traffic_expected = "fewer senders than hosts",
+    .figures = add_figures,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
     .picture = &picture,

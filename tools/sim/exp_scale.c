@@ -2,9 +2,9 @@
 /*
  * scale: what peers cost, in state and in rate.
  *
- * One host sends messages to N peers at once, round robin: MESSAGES of them whatever N is, so that points compare, but at
- * least one a peer. With --hosts (or -topo) all hosts send, each a message to each of --peers others: the size of fabric
- * that the machine can simulate.
+ * One host sends messages to N peers at once, round robin: MESSAGES of them whatever N is, so that
+ * points compare, but at least one a peer. With --hosts (or -topo) all hosts send, each a message
+ * to each of --peers others: the size of fabric that the machine can simulate.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,35 +19,17 @@ static const uint32_t sweep[] = {1, 4, 16, 64, 256, 1024, 4096};
 
 enum { NUM_SWEEP = sizeof(sweep) / sizeof(sweep[0]) };
 
-/* --------------------------------------------------------------------------------------- traffic */
+/* -------------------------------------------------------------------------------------- traffic */
 
-static int make_traffic(struct simx_cm *cm, const struct simx_config *c, char *error, size_t len)
+static int traffic(const struct simx_config *c, const struct simx_net *net, struct simx_cm *cm)
 {
-    struct simx_net net;
-    int ret = simx_traffic_own(c, error, len);
+    uint32_t hosts = net->topology.hosts, rounds = c->peers < MESSAGES ? MESSAGES / c->peers : 1;
 
-    if (ret == 0)
-        ret = simx_net_init(&net, c, error, len);
-    if (ret != 0)
-        return ret;
-
-    uint32_t hosts = net.topology.hosts;
-
-    if (c->is_all_hosts) {
-        ret = simx_cm_spread(cm, hosts, c->peers, c->bytes);
-    } else {
-        uint32_t rounds = c->peers < MESSAGES ? MESSAGES / c->peers : 1;
-
-        ret = simx_cm_fan_out(cm, hosts, c->peers, rounds * c->peers, c->bytes);
-    }
-    if (ret != 0)
-        snprintf(error, len, "scale: %s",
-                 ret == -ENOMEM ? "no memory for the traffic"
-                                : "expected fewer peers than hosts and at most 1048576 flows");
-    return ret;
+    return c->is_all_hosts ? simx_cm_spread(cm, hosts, c->peers, c->bytes)
+                           : simx_cm_fan_out(cm, hosts, c->peers, rounds * c->peers, c->bytes);
 }
 
-/* --------------------------------------------------------------------------------------- results */
+/* -------------------------------------------------------------------------------------- results */
 
 /* The most memory that the process ever had, MB (10^6); NAN where the system does not tell. */
 static double rss_mb(void)
@@ -74,8 +56,9 @@ static uint64_t state_now(const struct simx_run *run)
 }
 
 /* All of the run; the most state of some looks at it while all peers are busy. */
-static int run_watched(struct simx_run *run, uint64_t *state_bytes, char *error, size_t len)
+static int go(struct simx_run *run, void *memo, char *error, size_t len)
 {
+    uint64_t *state_bytes = memo;
     double ideal_us = simx_net_ideal_us(&run->net, run->config, run->cm);
 
     for (unsigned i = 1; i <= LOOKS; i++) {
@@ -95,10 +78,10 @@ static void add_counted(struct json_object *result, const char *key, double valu
     simx_json_add_double(result, key, value > 0 ? value : NAN);
 }
 
-static struct json_object *result_of(const struct simx_run *run, uint64_t state_bytes)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
+    uint64_t state_bytes = *(const uint64_t *)memo;
     const struct simx_config *c = run->config;
-    struct json_object *result = simx_result(run);
     uint64_t relations = (uint64_t)c->peers * (c->is_all_hosts ? run->cm->nodes : 1);
     double us = (double)run->last_done_ns / 1e3;
     struct simx_totals totals;
@@ -114,30 +97,9 @@ static struct json_object *result_of(const struct simx_run *run, uint64_t state_
     add_counted(result, "idle_peer_bytes", (double)totals.idle_peer_bytes);
     add_counted(result, "active_peer_bytes", (double)totals.active_peer_bytes);
     simx_json_add_double(result, "rss_mb", rss_mb());
-    return result;
 }
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
-{
-    struct json_object *result = NULL;
-    uint64_t state_bytes = 0;
-    struct simx_run run;
-    struct simx_cm cm;
-
-    if (make_traffic(&cm, config, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    if (simx_run_create(&run, config, &cm, progress->error, sizeof(progress->error)) == 0) {
-        run.progress = simx_run_show;
-        run.progress_arg = progress;
-        if (run_watched(&run, &state_bytes, progress->error, sizeof(progress->error)) == 0)
-            result = result_of(&run, state_bytes);
-        simx_run_destroy(&run);
-    }
-    simx_cm_fini(&cm);
-    return result;
-}
-
-/* -------------------------------------------------------------------------------- the experiment */
+/* ------------------------------------------------------------------------------- the experiment */
 
 static void defaults(struct simx_config *config)
 {
@@ -195,10 +157,18 @@ static const struct simx_picture picture = {
 const struct simx_experiment simx_exp_scale = {
     .name = "scale",
     .summary = "state and rate against the number of peers; with --hosts: of hosts",
+    .about = "Host 0 sends 4096 messages, or one to each if there are more peers, round robin. "
+             "With --hosts or -topo every host sends a message to each of its --peers.",
+    .notes = {{"peers", "1, 4, 16, 64, 256, 1024 and 4096 in turn; with --hosts: 1"},
+              {"hosts", "as many as the peers need"}},
     .defaults = defaults,
     .points = points,
     .point = point,
-    .measure = measure,
+    .traffic = traffic,
+    .traffic_expected = "fewer peers than hosts and at most 1048576 flows",
+    .memo_bytes = sizeof(uint64_t),
+    .go = go,
+    .figures = add_figures,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
     .picture = &picture,

@@ -38,21 +38,15 @@ static void defaults(struct simx_config *config)
     config->spread = SWEEP;
 }
 
-static int check(const struct simx_config *config, char *error, size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net, char *error,
+                 size_t len)
 {
-    struct simx_net net;
-    int ret = simx_traffic_own(config, error, len);
-
-    if (ret == 0)
-        ret = simx_leaves_check(config, error, len);
-    if (ret == 0)
-        ret = simx_net_init(&net, config, error, len);
-    if (ret == 0 && net.topology.tier[0].radix_up < 2) {
-        snprintf(error, len, "skew needs leaves with at least two uplinks, not %u",
-                 net.topology.tier[0].radix_up);
-        ret = -EINVAL;
-    }
-    return ret;
+    (void)config;
+    if (net->topology.tier[0].radix_up >= 2)
+        return 0;
+    snprintf(error, len, "skew needs leaves with at least two uplinks, not %u",
+             net->topology.tier[0].radix_up);
+    return -EINVAL;
 }
 
 static unsigned points(const struct simx_config *config)
@@ -66,7 +60,13 @@ static void point(struct simx_config *config, unsigned index)
         config->spread = spreads[index];
 }
 
-/* ---------------------------------------------------------------------------------------- measure */
+/* -------------------------------------------------------------------------------------- measure */
+
+/* One flow to a host below the last leaf. */
+static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
+{
+    return simx_cm_pairs(cm, net->topology.hosts, net->topology.hosts - 1, 1, config->bytes);
+}
 
 static bool is_first_leafs_uplink(const char *name)
 {
@@ -128,9 +128,9 @@ static void watch(struct simx_run *run, struct looks *looks)
     }
 }
 
-static void add_keys(const struct simx_run *run, const struct looks *looks,
-                     struct json_object *result)
+static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
 {
+    const struct looks *looks = memo;
     const struct simx_config *c = run->config;
     bool has_window = looks->is_long && run->ops->window;
     double goodput = simx_json_get_number(result, "goodput_gbps");
@@ -164,47 +164,22 @@ static void add_keys(const struct simx_run *run, const struct looks *looks,
     simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", c->bytes);
 }
 
-static struct json_object *measure_flow(struct simx_run *run, char *error, size_t len)
+static int go(struct simx_run *run, void *memo, char *error, size_t len)
 {
     double longest_rtt_ns = run->net.base_rtt_ns * (1 + run->config->spread);
-    struct looks looks = {0};
-    struct json_object *result;
+    struct looks *looks = memo;
+    int ret = lengthen(run, error, len);
 
-    if (lengthen(run, error, len) != 0)
-        return NULL;
-    looks.is_long = !simx_run_until(run, (uint64_t)(LEARN_RTTS * longest_rtt_ns));
-    run->ops->totals(run->drive, &looks.learned);
-    if (looks.is_long && run->ops->window)
-        watch(run, &looks);
-    if (simx_run_all(run, error, len) != 0)
-        return NULL;
-    result = simx_result(run);
-    add_keys(run, &looks, result);
-    return result;
+    if (ret != 0)
+        return ret;
+    looks->is_long = !simx_run_until(run, (uint64_t)(LEARN_RTTS * longest_rtt_ns));
+    run->ops->totals(run->drive, &looks->learned);
+    if (looks->is_long && run->ops->window)
+        watch(run, looks);
+    return simx_run_all(run, error, len);
 }
 
-static struct json_object *measure(const struct simx_config *config, struct simx_progress *progress)
-{
-    struct simx_flow flow = {.src = 0, .send_done = -1, .recv_done = -1, .bytes = config->bytes};
-    struct simx_cm cm = {.flows = &flow, .num_flows = 1};
-    struct json_object *result;
-    struct simx_net net;
-    struct simx_run run;
-
-    if (simx_net_init(&net, config, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    cm.nodes = net.topology.hosts;
-    flow.dst = cm.nodes - 1; /* below the last leaf */
-    if (simx_run_create(&run, config, &cm, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    run.progress = simx_run_show;
-    run.progress_arg = progress;
-    result = measure_flow(&run, progress->error, sizeof(progress->error));
-    simx_run_destroy(&run);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------ print */
+/* ---------------------------------------------------------------------------------------- print */
 
 static const struct simx_column columns[] = {
     SIMX_COLUMNS_TRANSPORT,
@@ -237,11 +212,19 @@ static const struct simx_picture picture = {
 const struct simx_experiment simx_exp_skew = {
     .name = "skew",
     .summary = "spurious retransmissions where the delays of paths differ",
+    .about = "One long flow, without loss, over paths whose delays differ: the K-th of n uplinks "
+             "of the first leaf is longer by K / (n - 1) of the spread. What is sent again was "
+             "only late.",
+    .notes = {{"spread", "0, 0.25, 0.5, 1, 2 and 4 in turn"}},
+    .needs_two_leaves = true,
     .defaults = defaults,
-    .check = check,
     .points = points,
     .point = point,
-    .measure = measure,
+    .check = check,
+    .traffic = traffic,
+    .memo_bytes = sizeof(struct looks),
+    .go = go,
+    .figures = add_figures,
     .columns = columns,
     .num_columns = sizeof(columns) / sizeof(columns[0]),
     .picture = &picture,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* clang-format off */
@@ -36,64 +37,108 @@ const struct simx_experiment *simx_experiment_find(const char *name)
     return NULL;
 }
 
-int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char *error, size_t len)
+/* Hosts below more than one leaf, if it needs that. */
+static int check_leaves(const struct simx_experiment *experiment, const struct simx_net *net,
+                        char *error, size_t len)
 {
-    if (config->tm[0])
-        return simx_cm_read(cm, config->tm, error, len);
-    snprintf(error, len, "%s needs the traffic: -tm FILE", config->experiment);
-    return -EINVAL;
-}
-
-void simx_run_show(void *arg, const struct simx_run *run)
-{
-    char text[64];
-    double done = (double)run->num_done / run->cm->num_flows;
-
-    snprintf(text, sizeof(text), "%u of %u flows, %.0f us simulated", run->num_done,
-             run->cm->num_flows, (double)mrd_sim_now(run->sim) / 1e3);
-    simx_progress_set(arg, done, text);
-}
-
-struct json_object *simx_measure(
-    const struct simx_config *config, const struct simx_cm *cm, struct simx_progress *progress,
-    void (*more)(const struct simx_run *run, struct json_object *result, void *arg), void *arg)
-{
-    struct json_object *result = NULL;
-    struct simx_run run;
-
-    if (simx_run_create(&run, config, cm, progress->error, sizeof(progress->error)) != 0)
-        return NULL;
-    run.progress = simx_run_show;
-    run.progress_arg = progress;
-    if (simx_run_all(&run, progress->error, sizeof(progress->error)) == 0) {
-        result = simx_result(&run);
-        if (more)
-            more(&run, result, arg);
-    }
-    simx_run_destroy(&run);
-    return result;
-}
-
-int simx_traffic_own(const struct simx_config *config, char *error, size_t len)
-{
-    if (!config->tm[0])
+    if (!experiment->needs_two_leaves || net->topology.hosts > net->topology.tier[0].radix_down)
         return 0;
-    snprintf(error, len, "%s makes its own traffic: it takes no -tm", config->experiment);
+    snprintf(error, len, "%s needs hosts below two leaves, and one leaf has all %u",
+             experiment->name, net->topology.hosts);
     return -EINVAL;
 }
 
-int simx_leaves_check(const struct simx_config *config, char *error, size_t len)
+static int check_matrix(const struct simx_experiment *experiment, const struct simx_config *config,
+                        char *error, size_t len)
+{
+    if (config->tm[0] && !experiment->takes_matrix)
+        snprintf(error, len, "%s makes its own traffic: it takes no -tm", experiment->name);
+    else if (!config->tm[0] && !experiment->traffic)
+        snprintf(error, len, "%s needs the traffic: -tm FILE", experiment->name);
+    else
+        return 0;
+    return -EINVAL;
+}
+
+int simx_check(const struct simx_experiment *experiment, const struct simx_config *asked,
+               char *error, size_t len)
+{
+    unsigned num = experiment->points ? experiment->points(asked) : 1;
+    int ret = check_matrix(experiment, asked, error, len);
+
+    for (unsigned i = 0; ret == 0 && i < num; i++) {
+        struct simx_config config = *asked;
+        struct simx_net net;
+
+        if (experiment->point)
+            experiment->point(&config, i);
+        ret = simx_net_init(&net, &config, error, len);
+        if (ret == 0)
+            ret = check_leaves(experiment, &net, error, len);
+        if (ret == 0 && i == 0 && experiment->check)
+            ret = experiment->check(asked, &net, error, len);
+    }
+    return ret;
+}
+
+static int make_traffic(const struct simx_experiment *experiment, const struct simx_config *config,
+                        struct simx_cm *cm, char *error, size_t len)
 {
     struct simx_net net;
+
+    if (config->tm[0])
+        return simx_cm_read(cm, config->tm, error, len);
+
     int ret = simx_net_init(&net, config, error, len);
 
     if (ret != 0)
         return ret;
-    if (net.topology.hosts > net.topology.tier[0].radix_down)
-        return 0;
-    snprintf(error, len, "%s needs hosts below two leaves, and one leaf has all %u",
-             config->experiment, net.topology.hosts);
-    return -EINVAL;
+    ret = experiment->traffic(config, &net, cm);
+    if (ret == -ENOMEM)
+        snprintf(error, len, "%s: no memory for the traffic", experiment->name);
+    else if (ret != 0)
+        snprintf(error, len, "%s: expected %s", experiment->name, experiment->traffic_expected);
+    return ret;
+}
+
+static struct json_object *measure_run(const struct simx_experiment *experiment,
+                                       struct simx_run *run, char *error, size_t len)
+{
+    struct json_object *result = NULL;
+    void *memo = calloc(1, experiment->memo_bytes + 1);
+    int ret = -ENOMEM;
+
+    if (!memo)
+        snprintf(error, len, "%s: no memory", experiment->name);
+    else
+        ret =
+            experiment->go ? experiment->go(run, memo, error, len) : simx_run_all(run, error, len);
+    if (ret == 0) {
+        result = simx_result(run);
+        if (experiment->figures)
+            experiment->figures(run, result, memo);
+    }
+    free(memo);
+    return result;
+}
+
+struct json_object *simx_measure(const struct simx_experiment *experiment,
+                                 const struct simx_config *config, struct simx_progress *progress)
+{
+    const size_t len = sizeof(progress->error);
+    struct json_object *result = NULL;
+    struct simx_run run;
+    struct simx_cm cm;
+
+    if (make_traffic(experiment, config, &cm, progress->error, len) != 0)
+        return NULL;
+    if (simx_run_create(&run, config, &cm, progress->error, len) == 0) {
+        run.progress = progress;
+        result = measure_run(experiment, &run, progress->error, len);
+        simx_run_destroy(&run);
+    }
+    simx_cm_fini(&cm);
+    return result;
 }
 
 static double of_summary(struct json_object *run, const char *part, const char *path)

@@ -2,8 +2,8 @@
 /*
  * Experiments: each a table of points to measure, what it prints of them, and a picture.
  *
- * Adding one: a file exp_NAME.c with a `const struct simx_experiment simx_exp_NAME`, a line in the table of
- * experiment.c, its lines in help.c, and its section in the man page and in EXPERIMENTS.md.
+ * simx_check() when the options are known; simx_measure() for each run of each point. An experiment
+ * is a const struct simx_experiment, whose hooks are called in the order of their lines.
  */
 #ifndef SIMX_EXPERIMENT_H
 #define SIMX_EXPERIMENT_H
@@ -19,20 +19,43 @@
 
 enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 32 };
 
+/* A default of an option that is no value of it, in words for --help. */
+struct simx_note {
+    const char *option, *text;
+};
+
 struct simx_experiment {
     const char *name;
     const char *summary; /* a line for --help */
+    const char *about;   /* more of that */
+    struct simx_note notes[3];
+    bool takes_matrix;     /* besides its own traffic; without `traffic` it needs one */
+    bool needs_two_leaves; /* hosts below two leaves */
+
     /* What differs from the defaults of all; NULL: nothing. */
     void (*defaults)(struct simx_config *config);
-    /* What is wrong with what was asked for: 0, or -EINVAL with a sentence. NULL: nothing can be. */
-    int (*check)(const struct simx_config *config, char *error, size_t len);
-    /* Points of a sweep; NULL: one. Called before check(). */
+    /* Points of a sweep; NULL: one. */
     unsigned (*points)(const struct simx_config *config);
     /* Make `config`, a copy of what was asked for, the configuration of a point. */
     void (*point)(struct simx_config *config, unsigned index);
-    /* One run of a point. NULL with a sentence in progress->error. */
-    struct json_object *(*measure)(const struct simx_config *config,
-                                   struct simx_progress *progress);
+    /*
+     * What is wrong with what was asked for, on the fabric of the first point: 0, or -EINVAL with a
+     * sentence. NULL: nothing can be.
+     */
+    int (*check)(const struct simx_config *config, const struct simx_net *net, char *error,
+                 size_t len);
+
+    /* Its traffic. 0 or -errno; -EINVAL: it is not `traffic_expected`. NULL: that of -tm. */
+    int (*traffic)(const struct simx_config *config, const struct simx_net *net,
+                   struct simx_cm *cm);
+    const char *traffic_expected;
+    /* What a run is to remember for `figures`: so many bytes, zero at first. */
+    size_t memo_bytes;
+    /* Run to the end, and look on the way. 0, or -errno with a sentence. NULL: simx_run_all(). */
+    int (*go)(struct simx_run *run, void *memo, char *error, size_t len);
+    /* Add to the keys that every run has. */
+    void (*figures)(const struct simx_run *run, struct json_object *result, void *memo);
+
     const struct simx_column *columns; /* of the table; keys as in one run */
     unsigned num_columns;
     const struct simx_picture *picture;
@@ -72,26 +95,20 @@ const struct simx_experiment *simx_experiment_at(unsigned index);
     {"wall_s", "wall", "s", 3}
 /* clang-format on */
 
-/* ------------------------------------------------------------------------------- what they share */
+/* ------------------------------------------------------------------------------ what they share */
 
-/* The traffic of the configuration's file; 0 or -errno with a sentence. */
-int simx_traffic_read(const struct simx_config *config, struct simx_cm *cm, char *error,
-                      size_t len);
-/* Of an experiment that makes its own: -EINVAL with a sentence if there is a file. */
-int simx_traffic_own(const struct simx_config *config, char *error, size_t len);
-/* 0; -EINVAL with a sentence if there are no hosts below a second leaf, or no such fabric. */
-int simx_leaves_check(const struct simx_config *config, char *error, size_t len);
-/*
- * All of `cm` to its end, and what came of it: the keys that every run has. `more`, if not NULL, may add to the result
- * while the run still stands. NULL with a sentence in progress->error.
- */
-struct json_object *simx_measure(
-    const struct simx_config *config, const struct simx_cm *cm, struct simx_progress *progress,
-    void (*more)(const struct simx_run *run, struct json_object *result, void *arg), void *arg);
-/* What simx_measure() sets as a run's `progress`; `arg` is a struct simx_progress. */
-void simx_run_show(void *arg, const struct simx_run *run);
+/* 0, or -EINVAL with a sentence: the options and the fabrics of all points. */
+int simx_check(const struct simx_experiment *experiment, const struct simx_config *config,
+               char *error, size_t len);
+/* One run of a point, to its end. NULL with a sentence in progress->error. */
+struct json_object *simx_measure(const struct simx_experiment *experiment,
+                                 const struct simx_config *config, struct simx_progress *progress);
 /* The keys that every run has, of a run that is over. */
 struct json_object *simx_result(const struct simx_run *run);
+/* Completion times of all flows in ascending order, infinite for those that did not end. */
+double *simx_sorted_fct_us(const struct simx_run *run) __attribute__((malloc));
+/* The value below which that share of the times lies, by the nearest rank. */
+double simx_percentile(const double *sorted, uint64_t num, double share);
 /* A value of a run, or its mean if it is a summary of seeds. */
 double simx_value(struct json_object *run, const char *path);
 /* Half the confidence interval of a summary's value; NAN if there is none. */

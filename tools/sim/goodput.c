@@ -2,37 +2,14 @@
 #include "tools/sim/goodput.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-enum { FIRST_ROOM = 1024 };
 
 bool simx_goodput_add(struct simx_goodput *goodput, double t_us, double bytes)
 {
-    if (goodput->num == goodput->room) {
-        size_t room = goodput->room ? 2 * goodput->room : FIRST_ROOM;
-        double *t = realloc(goodput->t_us, room * sizeof(*t));
-
-        if (t)
-            goodput->t_us = t;
-
-        double *b = realloc(goodput->bytes, room * sizeof(*b));
-
-        if (b)
-            goodput->bytes = b;
-        if (!t || !b)
-            return false;
-        goodput->room = room;
-    }
+    if (goodput->num == SIMX_LOOKS_MAX)
+        return false;
     goodput->t_us[goodput->num] = t_us;
     goodput->bytes[goodput->num++] = bytes;
     return true;
-}
-
-void simx_goodput_fini(struct simx_goodput *goodput)
-{
-    free(goodput->t_us);
-    free(goodput->bytes);
-    *goodput = (struct simx_goodput){0};
 }
 
 /* The first look at `t_us` or later; num: none. */
@@ -93,7 +70,10 @@ double simx_goodput_blackout_us(const struct simx_goodput *g, double at_us, doub
     return longest;
 }
 
-/* The first look that ends a window which begins at `at_us` or later. A grid of doubles may miss by a rounding error. */
+/*
+ * The first look that ends a window which begins at `at_us` or later. A grid of doubles may miss by
+ * a rounding error.
+ */
 static size_t first_end(const struct simx_goodput *g, double at_us, double window_us)
 {
     return look_at(g, at_us + window_us * (1 - 1e-9));

@@ -2,7 +2,7 @@
 /*
  * Goodput over time, and what a failure did to it.
  *
- * simx_goodput_add() with all that has come so far, as often as one looks; then the figures; simx_goodput_fini().
+ * simx_goodput_add() with all that has come so far, as often as one looks; then the figures.
  * Between two looks the bytes are taken to come evenly.
  */
 #ifndef SIMX_GOODPUT_H
@@ -11,16 +11,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { SIMX_LOOKS_MAX = 16384 };
+
 /* A series; start with all zero. */
 struct simx_goodput {
-    double *t_us;  /* when it was looked, ascending; owned */
-    double *bytes; /* what had come by then, not descending; owned */
-    size_t num, room;
+    size_t num;
+    double t_us[SIMX_LOOKS_MAX];  /* when it was looked, ascending */
+    double bytes[SIMX_LOOKS_MAX]; /* what had come by then, not descending */
 };
 
-/* false: no memory. */
+/* false: it is full. */
 bool simx_goodput_add(struct simx_goodput *goodput, double t_us, double bytes);
-void simx_goodput_fini(struct simx_goodput *goodput);
 
 /* Mean rate between two points of time, cut to what was looked at; NAN: nothing was. */
 double simx_goodput_gbps(const struct simx_goodput *goodput, double from_us, double to_us);
@@ -29,14 +30,14 @@ double simx_goodput_blackout_us(const struct simx_goodput *goodput, double at_us
 /* The least rate over a window that begins at `at_us` or later; NAN: none fits. */
 double simx_goodput_lowest_gbps(const struct simx_goodput *goodput, double at_us, double window_us);
 /*
- * From `at_us` to the end of the first window that is not slower than `gbps` after one that was; 0: none ever was; NAN:
- * none is, or none fits.
+ * From `at_us` to the end of the first window that is not slower than `gbps` after one that was; 0:
+ * none ever was; NAN: none is, or none fits.
  */
 double simx_goodput_first_back_us(const struct simx_goodput *goodput, double at_us,
                                   double window_us, double gbps);
 /*
- * For good: from `at_us` to the end of the first window since when no window was slower than `gbps`; 0: none ever was; NAN: the last
- * one still is, or none fits.
+ * For good: from `at_us` to the end of the first window since when no window was slower than
+ * `gbps`; 0: none ever was; NAN: the last one still is, or none fits.
  */
 double simx_goodput_back_us(const struct simx_goodput *goodput, double at_us, double window_us,
                             double gbps);

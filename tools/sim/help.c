@@ -9,49 +9,10 @@
 
 enum { COLUMNS = 79, TEXT_COLUMN = 27, NAME_COLUMNS = 13, TEXT_BYTES = 512, VALUE_BYTES = 128 };
 
-/* What an experiment does, in more than its line. */
-static const struct {
-    const char *experiment, *text;
-} abouts[] = {
-    {"run", "The flows of a connection matrix (-tm) over a fabric, from the first start to the "
-            "last completion."},
-    {"loss", "One host sends to one below another leaf, in a closed loop: as many messages are "
-             "outstanding as hold twice the BDP, at least two. 256 MiB a point, but 8 messages at "
-             "least and 16384 at most. Goodput and completion times against loss and size."},
-    {"collision", "Each host sends to one other and receives from one other: a permutation, drawn "
-                  "from the seed. Once by each way of mrd to choose paths and once by rc, or once "
-                  "by the --transport that was asked for. Shows how evenly uplinks are used."},
-    {"incast", "Hosts drawn from the seed send to host 0 at once. With --victim another flow goes "
-               "to the host beside it, whose own way has room."},
-    {"skew", "One long flow, without loss, over paths whose delays differ: the K-th of n uplinks "
-             "of the first leaf is longer by K / (n - 1) of the spread. What is sent again was "
-             "only late."},
-    {"failure", "Hosts of the first leaf send to hosts of the last one, or as -tm says. Then the "
-                "link fails, both ways, on which the first sender's leaf had sent most upwards."},
-    {"scale", "Host 0 sends 4096 messages, or one to each if there are more peers, round robin. "
-              "With --hosts or -topo every host sends a message to each of its --peers."},
-    {"allreduce", "A ring all-reduce over all hosts, in the order of their numbers: 2 (n - 1) "
-                  "steps, each of which waits for the one before at the neighbour."},
-    {"alltoall", "Each host has a piece for each other one, and sends them one after the other, "
-                 "each when the one before is acked, or --at-once."},
-};
-
-/* Defaults that are no value of the option. */
-static const struct {
-    const char *experiment, *option, *text; /* experiment NULL: any */
-} notes[] = {
-    {"loss", "size", "4K, 64K, 1M and 16M in turn"},
-    {"loss", "loss", "0, 2^-14, 2^-12, 2^-10, 2^-8, 0.01, 0.02 and 0.05 in turn"},
-    {"incast", "senders", "1, 2, 4, ... all other hosts in turn"},
-    {"skew", "spread", "0, 0.25, 0.5, 1, 2 and 4 in turn"},
-    {"failure", "senders", "1"},
-    {"failure", "failure", "each in turn"},
-    {"scale", "peers", "1, 4, 16, 64, 256, 1024 and 4096 in turn; with --hosts: 1"},
-    {"scale", "hosts", "as many as the peers need"},
-    {"allreduce", "size", "1M, 2M, 4M, ... 64M in turn"},
-    {"alltoall", "size", "1M, 2M, 4M, ... 64M in turn"},
-    {NULL, "cc", "nscc for mrd, none for the models"},
-    {NULL, "jobs", "the processors"},
+/* Of all experiments. */
+static const struct simx_note notes[] = {
+    {"cc", "nscc for mrd, none for the models"},
+    {"jobs", "the processors"},
 };
 
 /* Each stands above the option of that name and those that follow. */
@@ -64,7 +25,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* ----------------------------------------------------------------------------------------- lines */
+/* ---------------------------------------------------------------------------------------- lines */
 
 /* Words from column `column` on, where the line stands already; further lines begin there. */
 static void print_words(FILE *out, int column, const char *text)
@@ -98,7 +59,7 @@ static void add(char *text, const char *format, ...)
     va_end(args);
 }
 
-/* -------------------------------------------------------------------------------------- defaults */
+/* ------------------------------------------------------------------------------------- defaults */
 
 static void format_bytes(double bytes, char *text)
 {
@@ -116,7 +77,10 @@ static double count_of(const struct simx_option *option, const char *at)
                                              : (double)*(const uint32_t *)(const void *)at;
 }
 
-/* "": there is none. One outside the bounds is a mark of the experiment's own, of which notes[] tells. */
+/*
+ * "": there is none. One outside the bounds is a mark of the experiment's own, of which its notes
+ * tell.
+ */
 static void format_value(const struct simx_option *option, const struct simx_config *config,
                          char *text)
 {
@@ -152,6 +116,15 @@ static void format_value(const struct simx_option *option, const struct simx_con
     }
 }
 
+static void find_note(const struct simx_option *option, const struct simx_note *list, size_t num,
+                      char *text)
+{
+    for (size_t i = 0; i < num && list[i].option; i++) {
+        if (strcmp(list[i].option, option->name) == 0)
+            snprintf(text, VALUE_BYTES, "%s", list[i].text);
+    }
+}
+
 /* `experiment` NULL: that of all experiments, if they agree. */
 static void format_default(const struct simx_option *option,
                            const struct simx_experiment *experiment, char *text)
@@ -167,16 +140,13 @@ static void format_default(const struct simx_option *option,
     }
     simx_options_defaults(&config, experiment);
     format_value(option, &config, text);
-    for (size_t i = 0; i < COUNT(notes) && !text[0]; i++) {
-        bool is_of = !notes[i].experiment ||
-                     (experiment && strcmp(notes[i].experiment, experiment->name) == 0);
-
-        if (is_of && strcmp(notes[i].option, option->name) == 0)
-            snprintf(text, VALUE_BYTES, "%s", notes[i].text);
-    }
+    if (experiment && !text[0])
+        find_note(option, experiment->notes, COUNT(experiment->notes), text);
+    if (!text[0])
+        find_note(option, notes, COUNT(notes), text);
 }
 
-/* --------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 static void print_option(FILE *out, const struct simx_option *option,
                          const struct simx_experiment *experiment)
@@ -222,10 +192,7 @@ static void print_experiment(FILE *out, const struct simx_experiment *experiment
 {
     fprintf(out, "usage: mrd_sim %s [OPTION...]\n\n%s: ", experiment->name, experiment->name);
     print_words(out, (int)strlen(experiment->name) + 2, experiment->summary);
-    for (size_t i = 0; i < COUNT(abouts); i++) {
-        if (strcmp(abouts[i].experiment, experiment->name) == 0)
-            print_words(out, 0, abouts[i].text);
-    }
+    print_words(out, 0, experiment->about);
     fputs("\nOptions with their defaults, with one dash or two.\n", out);
     print_options(out, experiment);
 }

@@ -31,7 +31,7 @@ static struct json_object *run_job(void *arg, unsigned index, struct simx_progre
     if (s->experiment->point)
         s->experiment->point(&config, index / config.seeds);
     config.seed += index % config.seeds;
-    return s->experiment->measure(&config, progress);
+    return simx_measure(s->experiment, &config, progress);
 }
 
 static void show(void *arg, double share, const char *text)
@@ -91,23 +91,6 @@ static int fail(int status, const char *error)
     return status;
 }
 
-/* Anything that is wrong with the input shows before the first run. */
-static int check(const struct session *s, char *error, size_t len)
-{
-    if (s->experiment->check && s->experiment->check(&s->config, error, len) != 0)
-        return EXIT_USAGE;
-    for (unsigned i = 0; i < s->num_points; i++) {
-        struct simx_config config = s->config;
-        struct simx_net net;
-
-        if (s->experiment->point)
-            s->experiment->point(&config, i);
-        if (simx_net_init(&net, &config, error, len) != 0)
-            return EXIT_USAGE;
-    }
-    return 0;
-}
-
 static bool is_all_done(const struct session *s, struct json_object *const *runs)
 {
     for (unsigned i = 0; i < s->num_points; i++) {
@@ -133,7 +116,10 @@ static int conclude(struct session *s, struct json_object *const *runs)
     return 0;
 }
 
-/* What started us, a loop of a shell for example, is to see that it was stopped, not that it failed. */
+/*
+ * What started us, a loop of a shell for example, is to see that it was stopped, not that it
+ * failed.
+ */
 static int end_by_signal(void)
 {
     int number = simx_jobs_stopped_by();
@@ -200,7 +186,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     s.num_points = s.experiment->points ? s.experiment->points(&s.config) : 1;
-    if (check(&s, error, sizeof(error)) != 0)
+    if (simx_check(s.experiment, &s.config, error, sizeof(error)) != 0)
         return fail(EXIT_USAGE, error);
     return run(&s);
 }

@@ -30,38 +30,45 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which a share of them lies, by the nearest rank. */
-static double percentile(const double *sorted, uint32_t num, double share)
+double simx_percentile(const double *sorted, uint64_t num, double share)
 {
-    uint32_t rank = (uint32_t)ceil(share * num);
+    uint64_t rank = (uint64_t)ceil(share * (double)num);
 
     return sorted[rank ? rank - 1 : 0];
+}
+
+double *simx_sorted_fct_us(const struct simx_run *run)
+{
+    uint32_t num = run->cm->num_flows;
+    double *us = malloc((num + 1) * sizeof(*us));
+
+    for (uint32_t i = 0; us && i < num; i++) {
+        const struct simx_run_flow *flow = &run->flows[i];
+
+        us[i] =
+            flow->done_ns == UINT64_MAX ? INFINITY : (double)(flow->done_ns - flow->start_ns) / 1e3;
+    }
+    if (us)
+        qsort(us, num, sizeof(*us), compare);
+    return us;
 }
 
 static void add_fct(struct json_object *result, const struct simx_run *run)
 {
     struct json_object *fct = json_object_new_object();
-    double *us = malloc((run->num_done + 1) * sizeof(*us));
-    bool is_all = run->num_done == run->cm->num_flows && us;
+    double *us = simx_sorted_fct_us(run);
+    uint32_t n = us ? run->num_done : 0;
+    bool is_all = n == run->cm->num_flows;
     double sum = 0;
-    uint32_t n = 0;
 
-    for (uint32_t i = 0; us && i < run->cm->num_flows; i++) {
-        const struct simx_run_flow *flow = &run->flows[i];
-
-        if (flow->done_ns == UINT64_MAX)
-            continue;
-        us[n] = (double)(flow->done_ns - flow->start_ns) / 1e3;
-        sum += us[n++];
-    }
-    if (n)
-        qsort(us, n, sizeof(*us), compare);
+    for (uint32_t i = 0; i < n; i++)
+        sum += us[i];
     /* With flows that never ended there is no greatest, and no mean. */
     simx_json_add_double(fct, "min", n ? us[0] : NAN);
-    simx_json_add_double(fct, "p50", n ? percentile(us, n, 0.5) : NAN);
+    simx_json_add_double(fct, "p50", n ? simx_percentile(us, n, 0.5) : NAN);
     simx_json_add_double(fct, "mean", is_all ? sum / n : NAN);
-    simx_json_add_double(fct, "p99", is_all ? percentile(us, n, 0.99) : NAN);
-    simx_json_add_double(fct, "p999", is_all ? percentile(us, n, 0.999) : NAN);
+    simx_json_add_double(fct, "p99", is_all ? simx_percentile(us, n, 0.99) : NAN);
+    simx_json_add_double(fct, "p999", is_all ? simx_percentile(us, n, 0.999) : NAN);
     simx_json_add_double(fct, "max", is_all ? us[n - 1] : NAN);
     json_object_object_add(result, "fct_us", fct);
     free(us);

@@ -29,7 +29,7 @@ uint64_t simx_wall_ns(void)
     return machine_ns() - wall_start_ns;
 }
 
-/* ------------------------------------------------------------------------------------------ flows */
+/* ---------------------------------------------------------------------------------------- flows */
 
 static void start_flow(struct simx_run *run, uint32_t flow)
 {
@@ -96,13 +96,19 @@ static void order_starts(struct simx_run *run)
             (void *)(uintptr_t)run->cm);
 }
 
-/* A collective has as many triggers as flows: looking through all flows at each would take their square. */
+/*
+ * A collective has as many triggers as flows: looking through all flows at each would take their
+ * square.
+ */
 static void order_waiting(struct simx_run *run)
 {
     const struct simx_cm *cm = run->cm;
     uint32_t *first = run->waiting_first;
 
-    /* How many before each trigger; then each flow takes the next place of its own, which moves its begin to its end. */
+    /*
+     * How many before each trigger; then each flow takes the next place of its own, which moves its
+     * begin to its end.
+     */
     for (uint32_t i = 0; i < cm->num_flows; i++) {
         if (cm->flows[i].triggered)
             first[cm->flows[i].trigger + 1]++;
@@ -125,7 +131,7 @@ static uint64_t start_ns(const struct simx_run *run)
     return run->cm->flows[run->by_start[run->next_start]].start_ps / 1000;
 }
 
-/* ----------------------------------------------------------------------------------------- the run */
+/* -------------------------------------------------------------------------------------- the run */
 
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
                     const struct simx_cm *cm, char *error, size_t len)
@@ -185,6 +191,18 @@ static bool is_over(const struct simx_run *run)
     return run->num_done + run->num_failed == run->cm->num_flows || run->error != 0;
 }
 
+static void show(const struct simx_run *run)
+{
+    uint32_t num = run->cm->num_flows;
+    char text[64];
+
+    if (!run->progress)
+        return;
+    snprintf(text, sizeof(text), "%u of %u flows, %.0f us simulated", run->num_done, num,
+             (double)mrd_sim_now(run->sim) / 1e3);
+    simx_progress_set(run->progress, (double)run->num_done / num, text);
+}
+
 bool simx_run_until(struct simx_run *run, uint64_t ns)
 {
     for (;;) {
@@ -198,8 +216,7 @@ bool simx_run_until(struct simx_run *run, uint64_t ns)
         if (start_ns(run) < to_ns)
             to_ns = start_ns(run);
         mrd_sim_run_until(run->sim, to_ns);
-        if (run->progress)
-            run->progress(run->progress_arg, run);
+        show(run);
     }
 }
 

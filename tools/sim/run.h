@@ -2,13 +2,14 @@
 /*
  * One run: flows over a fabric by a transport, from start to the last completion.
  *
- * simx_run_create(); simx_run_until() as often as one wants to look, or simx_run_all(); the results stand in the
- * struct; simx_run_destroy().
+ * simx_run_create(); simx_run_until() as often as one wants to look, or simx_run_all(); the results
+ * stand in the struct; simx_run_destroy().
  */
 #ifndef SIMX_RUN_H
 #define SIMX_RUN_H
 
 #include "tools/sim/drive.h"
+#include "tools/sim/jobs.h"
 
 struct simx_run_flow {
     uint64_t start_ns;
@@ -33,11 +34,13 @@ struct simx_run {
     uint64_t last_done_ns;
     uint64_t wall_ns; /* of the machine's clock, from simx_wall_start() to the last completion */
     int error;        /* of starting a flow */
-    void (*progress)(void *arg, const struct simx_run *run); /* now and then, or NULL */
-    void *progress_arg;
+    struct simx_progress *progress; /* told how far it is, now and then; or NULL */
 };
 
-/* Borrows config and cm. 0, or -errno with a sentence; -EINVAL: the matrix and the fabric do not fit. */
+/*
+ * Borrows config and cm. 0, or -errno with a sentence; -EINVAL: the matrix and the fabric do not
+ * fit.
+ */
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
                     const struct simx_cm *cm, char *error, size_t len);
 /* Until virtual time `ns` or until all is done, whichever is first; true: all is done. */
