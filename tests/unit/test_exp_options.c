@@ -46,7 +46,7 @@ static void bad(const char *line, const char *sentence)
         fail_msg("'%s': '%s', not '%s'", line, error, sentence);
 }
 
-/* ----------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------- values */
 
 static void simx_options_parse__values(void **state)
 {
@@ -179,7 +179,7 @@ static void simx_options_parse__bounds(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- refused */
+/* -------------------------------------------------------------------------------------- refused */
 
 static void simx_options_parse__bad_numbers(void **state)
 {
@@ -259,7 +259,7 @@ static void simx_options_parse__bad_options(void **state)
         "there is no option --a-name-that-is-longer-than-any-option-that-there-is-or-will-be");
 }
 
-/* --------------------------------------------------------------------------------------- defaults */
+/* ------------------------------------------------------------------------------------- defaults */
 
 static void simx_options_parse__defaults_of_all(void **state)
 {
@@ -365,7 +365,7 @@ static void simx_options_parse__sweeps(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ --set */
+/* ---------------------------------------------------------------------------------------- --set */
 
 static void simx_options_parse__set(void **state)
 {
@@ -434,7 +434,7 @@ static void simx_options_parse__bad_sets(void **state)
                      SIMX_PARSE_RUN);
 }
 
-/* ------------------------------------------------------------------------------------------- help */
+/* ----------------------------------------------------------------------------------------- help */
 
 static void simx_options_parse__help(void **state)
 {

@@ -14,8 +14,7 @@
  * never run: a trigger that nobody fires or that waits for itself, and a count that is not that of
  * the connections which fire it.
  *
- * simx_cm_read() or one of the generators; use; simx_cm_fini(). simx_cm_write() makes a file that
- * simx_cm_read() and htsim read.
+ * simx_cm_read() or one of the generators; use; simx_cm_fini().
  */
 #ifndef MRD_SIM_CM_H
 #define MRD_SIM_CM_H
@@ -70,8 +69,6 @@ struct simx_cm {
  * read, or no memory.
  */
 int simx_cm_read(struct simx_cm *cm, const char *path, char *error, size_t len);
-/* 0 or -errno. */
-int simx_cm_write(FILE *out, const struct simx_cm *cm);
 void simx_cm_fini(struct simx_cm *cm);
 
 /*

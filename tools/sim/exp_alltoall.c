@@ -23,7 +23,7 @@ static double bus_factor(uint32_t hosts)
     return (hosts - 1.0) / hosts;
 }
 
-/* --------------------------------------------------------------------------------- one by one */
+/* ----------------------------------------------------------------------------------- one by one */
 
 /* For each of its peers a host needs the way there and that of the ack back. */
 static double serial_ideal_us(const struct simx_net *net, const struct simx_config *config)
@@ -51,7 +51,7 @@ static const struct simx_collective serial = {
     .ideal_us = serial_ideal_us,
 };
 
-/* ------------------------------------------------------------------------------------ at once */
+/* -------------------------------------------------------------------------------------- at once */
 
 /*
  * The greater of two: all that a host has to send, in a row, the last of it to its nearest peer; a

@@ -12,7 +12,7 @@
 #include "transport/sim/sim_fabric.h"
 #include "transport/sim/sim_tree.h"
 
-/* ------------------------------------------------------------------------------------ the figures */
+/* ---------------------------------------------------------------------------------- the figures */
 
 static double serialise_ns(double bytes, uint64_t rate_bps)
 {
@@ -129,7 +129,7 @@ double simx_net_ideal_us(const struct simx_net *net, const struct simx_config *c
                 serialise_ns(most, net->host_bps) / 1e3 + latency_us);
 }
 
-/* ------------------------------------------------------------------------------------- the fabric */
+/* ----------------------------------------------------------------------------------- the fabric */
 
 static int make_topology(struct simx_net *net, const struct simx_config *config, char *error,
                          size_t len)

@@ -87,7 +87,7 @@ enum {
     EDITS_MAX = 2,   /* of a word that is taken for a slip */
 };
 
-/* ------------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------ the table */
 
 const struct simx_option *simx_option_at(unsigned index)
 {

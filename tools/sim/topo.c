@@ -303,37 +303,3 @@ int simx_topo_read(struct mrd_sim_topology *topo, const char *path, char *error,
         *topo = read;
     return rc;
 }
-
-static void write_tier(FILE *out, const struct mrd_sim_topology *topo, uint32_t index)
-{
-    const struct mrd_sim_tier *tier = &topo->tier[index];
-    char text[DECIMAL_BYTES];
-
-    fprintf(out, "\nTier %u\nDownlink_speed_Gbps %s\nRadix_Down %u\n", index,
-            format_decimal(text, tier->rate_bps), tier->radix_down);
-    if (index + 1 < topo->tiers) {
-        uint64_t down = tier->radix_down * tier->rate_bps;
-        uint64_t up = tier->radix_up * tier[1].rate_bps;
-
-        fprintf(out, "Radix_Up %u\n", tier->radix_up);
-        /* htsim counts switches by Oversubscribed, default 1, and reads no fractions. */
-        if (up && down != up && down % up == 0)
-            fprintf(out, "Oversubscribed %" PRIu64 "\n", down / up);
-    }
-    fprintf(out, "Downlink_Latency_ns %" PRIu64 "\nSwitch_Latency_ns %" PRIu64 "\n", tier->delay_ns,
-            tier->switch_ns);
-    if (tier->bundle > 1)
-        fprintf(out, "Bundle %u\n", tier->bundle);
-}
-
-int simx_topo_write(FILE *out, const struct mrd_sim_topology *topo)
-{
-    errno = 0;
-    fprintf(out, "Nodes %u\nTiers %u\nPodsize %u\n", topo->hosts, topo->tiers,
-            topo->pod_hosts ? topo->pod_hosts : topo->hosts);
-    for (uint32_t i = 0; i < topo->tiers; i++)
-        write_tier(out, topo, i);
-    if (fflush(out) || ferror(out))
-        return errno ? -errno : -EIO;
-    return 0;
-}

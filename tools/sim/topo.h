@@ -14,8 +14,7 @@
  *     Switch_Latency_ns N         default 0
  *     Bundle N                    parallel links to each switch below; default 1
  *
- * simx_topo_read() or a generator fills the caller's struct; nothing is to be released. simx_topo_write() makes a file
- * that simx_topo_read() and htsim read.
+ * simx_topo_read() or a generator fills the caller's struct; nothing is to be released.
  */
 #ifndef MRD_SIM_TOPO_H
 #define MRD_SIM_TOPO_H
@@ -39,8 +38,6 @@ enum {
 
 /* 0; -EINVAL, FILE:LINE before the sentence; -errno: the file cannot be read. */
 int simx_topo_read(struct mrd_sim_topology *topo, const char *path, char *error, size_t len);
-/* 0 or -errno. */
-int simx_topo_write(FILE *out, const struct mrd_sim_topology *topo);
 
 /* 0, or -EINVAL: the tiers do not fit together, or no tree of this shape has so many hosts. */
 int simx_topo_check(const struct mrd_sim_topology *topo, char *error, size_t len);
@@ -53,8 +50,5 @@ int simx_topo_check(const struct mrd_sim_topology *topo, char *error, size_t len
 int simx_topo_make(struct mrd_sim_topology *topo, uint32_t hosts, uint32_t tiers,
                    uint32_t leaf_radix_down, double oversubscription, double gbps,
                    uint64_t delay_ns, char *error, size_t len);
-/* The k-ary fat tree: switches of k links, k^3 / 4 hosts, k even and at most 64. -EINVAL: no such tree. */
-int simx_topo_fat_tree(struct mrd_sim_topology *topo, uint32_t k, double gbps, uint64_t delay_ns,
-                       char *error, size_t len);
 
 #endif

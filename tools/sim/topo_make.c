@@ -95,31 +95,3 @@ int simx_topo_make(struct mrd_sim_topology *topo, uint32_t hosts, uint32_t tiers
         *topo = made;
     return rc;
 }
-
-int simx_topo_fat_tree(struct mrd_sim_topology *topo, uint32_t k, double gbps, uint64_t delay_ns,
-                       char *error, size_t len)
-{
-    uint32_t half = k / 2;
-    uint64_t rate_bps;
-
-    if (k < 2 || k > 64 || k % 2) {
-        snprintf(error, len, "expected an even k of 2 .. 64, found '%u'", k);
-        return -EINVAL;
-    }
-    int rc = rate_of(gbps, &rate_bps, error, len);
-    if (rc)
-        return rc;
-    struct mrd_sim_topology made = {
-        .hosts = k * half * half,
-        .tiers = 3,
-        .pod_hosts = half * half,
-        .tier = {{.radix_down = half, .radix_up = half},
-                 {.radix_down = half, .radix_up = half},
-                 {.radix_down = k}},
-    };
-    set_links(&made, rate_bps, delay_ns);
-    rc = simx_topo_check(&made, error, len);
-    if (rc == 0)
-        *topo = made;
-    return rc;
-}
