@@ -3,8 +3,8 @@
  * A file that a test writes, and what its reader says of it.
  *
  * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In
- * between exp_file_put(), the reader with exp_error for its sentence, and exp_file_assert_refused()
- * or exp_file_assert_text().
+ * between exp_file_put(), the reader with exp_error for its sentence, and
+ * exp_file_assert_refused().
  */
 #ifndef EXP_FILE_H
 #define EXP_FILE_H
@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-enum { EXP_FILE_TEXT_MAX = 1024 };
 
 static char exp_path[] = "/tmp/mrd_test_exp_XXXXXX";
 static char exp_error[512];
@@ -82,18 +80,6 @@ static inline void exp_file_assert_refused(int rc, const char *text, unsigned li
     assert_int_equal(rc, -EINVAL);
     snprintf(expected, sizeof(expected), "%s:%u: expected %s", exp_path, line, sentence);
     assert_string_equal(exp_error, expected);
-}
-
-static inline void exp_file_assert_text(const char *want)
-{
-    char text[EXP_FILE_TEXT_MAX];
-    FILE *in = fopen(exp_path, "re");
-
-    assert_non_null(in);
-    size_t len = fread(text, 1, sizeof(text) - 1, in);
-    fclose(in);
-    text[len] = '\0';
-    assert_string_equal(text, want);
 }
 
 #endif

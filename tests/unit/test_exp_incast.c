@@ -42,7 +42,8 @@ static void simx_exp_incast__refused(void **state)
 
 /*
  * By hand: 8 flows of 128 packets, 4238 bytes each, over the last link of 100 Gb/s; before the
- * first bit and after the last one 4 us of links each way, and an ack.
+ * first bit and after the last one 2 us of links each way, as a sender may be below the target's
+ * leaf, and an ack.
  */
 static void simx_exp_incast__ideal(void **state)
 {
@@ -50,7 +51,7 @@ static void simx_exp_incast__ideal(void **state)
     double wire_us = 8 * 128 * 4238 * 8 / 100e3;
 
     (void)state;
-    assert_true(exp_number(result, "ideal_us") > wire_us + 8);
+    assert_true(exp_number(result, "ideal_us") > wire_us + 4);
     assert_true(exp_number(result, "ideal_us") < wire_us + 9);
     /* How near it comes is the engine's affair. */
     assert_true(exp_number(result, "max_over_ideal") >= 1 &&

@@ -305,3 +305,32 @@ void simx_cm_fini(struct simx_cm *cm)
     free(cm->triggers);
     *cm = (struct simx_cm){0};
 }
+
+bool simx_waiting_init(struct simx_waiting *w, const struct simx_cm *cm)
+{
+    *w = (struct simx_waiting){calloc(cm->num_flows + 1, sizeof(*w->flows)),
+                               calloc(cm->num_triggers + 2, sizeof(*w->first))};
+    if (!w->flows || !w->first) {
+        simx_waiting_fini(w);
+        return false;
+    }
+    /* first[t + 2] counts those of t, then first[t + 1] is where its next one goes. */
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].triggered)
+            w->first[cm->flows[i].trigger + 2]++;
+    }
+    for (uint32_t t = 0; t < cm->num_triggers; t++)
+        w->first[t + 2] += w->first[t + 1];
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].triggered)
+            w->flows[w->first[cm->flows[i].trigger + 1]++] = i;
+    }
+    return true;
+}
+
+void simx_waiting_fini(struct simx_waiting *w)
+{
+    free(w->flows);
+    free(w->first);
+    *w = (struct simx_waiting){0};
+}

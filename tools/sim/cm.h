@@ -71,6 +71,15 @@ struct simx_cm {
 int simx_cm_read(struct simx_cm *cm, const char *path, char *error, size_t len);
 void simx_cm_fini(struct simx_cm *cm);
 
+/* Which flows wait for which trigger: flows[first[t]] .. flows[first[t + 1] - 1] for trigger t. */
+struct simx_waiting {
+    uint32_t *flows, *first; /* owned */
+};
+
+/* Also of a matrix that can never run. False: no memory. */
+bool simx_waiting_init(struct simx_waiting *waiting, const struct simx_cm *cm);
+void simx_waiting_fini(struct simx_waiting *waiting);
+
 /*
  * Generators. All start at time 0 and number flows and triggers from 1. 0; -EINVAL: no such pattern
  * for these arguments, or more than SIMX_FLOWS_MAX flows; -ENOMEM. `cm` is set on success only.

@@ -16,9 +16,8 @@ struct settle {
     const struct simx_lines *lines;
     struct key *flow_keys, *trigger_keys; /* sorted by id */
     uint32_t *fired;                      /* events that fire each trigger */
-    uint32_t *waiting;                    /* first flow of each trigger, plus 1 */
-    uint32_t *next;                       /* the next flow of the same trigger, plus 1 */
-    uint32_t *queue;                      /* flows in an order in which they may start */
+    struct simx_waiting waiting;
+    uint32_t *queue; /* flows in an order in which they may start */
     bool *started;
 };
 
@@ -30,12 +29,9 @@ static int settle_init(struct settle *s)
     s->flow_keys = calloc(flows + 1, sizeof(*s->flow_keys));
     s->trigger_keys = calloc(triggers + 1, sizeof(*s->trigger_keys));
     s->fired = calloc(triggers + 1, sizeof(*s->fired));
-    s->waiting = calloc(triggers + 1, sizeof(*s->waiting));
-    s->next = calloc(flows + 1, sizeof(*s->next));
     s->queue = calloc(flows + 1, sizeof(*s->queue));
     s->started = calloc(flows + 1, sizeof(*s->started));
-    if (!s->flow_keys || !s->trigger_keys || !s->fired || !s->waiting || !s->next || !s->queue ||
-        !s->started)
+    if (!s->flow_keys || !s->trigger_keys || !s->fired || !s->queue || !s->started)
         return simx_lines_failed(s->lines, -ENOMEM);
     return 0;
 }
@@ -45,8 +41,7 @@ static void settle_fini(struct settle *s)
     free(s->flow_keys);
     free(s->trigger_keys);
     free(s->fired);
-    free(s->waiting);
-    free(s->next);
+    simx_waiting_fini(&s->waiting);
     free(s->queue);
     free(s->started);
 }
@@ -142,8 +137,6 @@ static int resolve(struct settle *s)
             rc = find_trigger(s, flow, flow->trigger, &flow->trigger);
             if (rc)
                 return rc;
-            s->next[i] = s->waiting[flow->trigger];
-            s->waiting[flow->trigger] = i + 1;
         }
         rc = resolve_event(s, flow, &flow->send_done);
         if (rc)
@@ -184,8 +177,11 @@ static int check_counts(struct settle *s)
 static int check_all_start(struct settle *s)
 {
     const struct simx_cm *cm = s->cm;
+    const struct simx_waiting *w = &s->waiting;
     uint32_t count = 0;
 
+    if (!simx_waiting_init(&s->waiting, cm))
+        return simx_lines_failed(s->lines, -ENOMEM);
     for (uint32_t i = 0; i < cm->num_flows; i++) {
         if (!cm->flows[i].triggered)
             s->queue[count++] = i;
@@ -198,8 +194,8 @@ static int check_all_start(struct settle *s)
         for (unsigned j = 0; j < 2; j++) {
             if (events[j] < 0 || --s->fired[events[j]] > 0)
                 continue;
-            for (uint32_t k = s->waiting[events[j]]; k > 0; k = s->next[k - 1])
-                s->queue[count++] = k - 1;
+            for (uint32_t k = w->first[events[j]]; k < w->first[events[j] + 1]; k++)
+                s->queue[count++] = w->flows[k];
         }
     }
     for (uint32_t i = 0; i < cm->num_flows; i++) {

@@ -160,8 +160,11 @@ static double fct_us(const struct simx_run_flow *flow)
 
 static void add_victim_keys(const struct simx_run *run, struct json_object *result)
 {
-    double us = fct_us(&run->flows[run->config->senders]);
-    double lone_us = simx_net_lone_us(&run->net, run->config, run->config->bytes);
+    uint32_t last = run->config->senders;
+    const struct simx_flow *victim = &run->cm->flows[last];
+    double us = fct_us(&run->flows[last]);
+    double lone_us =
+        simx_bound_flow_us(&run->net, run->config, victim->src, victim->dst, victim->bytes);
 
     simx_json_add_double(result, "victim_fct_us", us);
     simx_json_add_double(result, "victim_over_lone", us / lone_us);

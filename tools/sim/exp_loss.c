@@ -94,12 +94,13 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     double loss = run->config->loss;
     double full_gbps = simx_net_payload_gbps(&run->net, run->config, run->config->bytes);
     /*
-     * While one crosses a full link all others do: by Little's law no mean, hence no maximum, is
-     * below that.
+     * All messages cross the link one after the other. They are chains of messages of which each
+     * begins when the one before has ended; none of these is longer than this, so that one message
+     * of it takes as long as their mean.
      */
-    double ideal_us =
-        fmax(simx_net_lone_us(&run->net, run->config, run->config->bytes),
-             (double)plan.outstanding * (double)run->config->bytes * 8 / full_gbps / 1e3);
+    double chain = ceil((double)plan.messages / plan.outstanding);
+    double ideal_us = fmax(simx_json_get_number(result, "ideal_us"),
+                           simx_json_get_number(result, "ideal_completion_us") / chain);
 
     (void)memo;
     simx_json_add_double(result, "loss", loss);

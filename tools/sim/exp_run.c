@@ -24,7 +24,12 @@ static void add_percentiles(const struct simx_run *run, struct json_object *resu
 }
 
 static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT, {"flows", "flows", NULL, 0}, SIMX_COLUMNS_FCT, SIMX_COLUMNS_PACKETS,
+    SIMX_COLUMNS_TRANSPORT,
+    {"flows", "flows", NULL, 0},
+    SIMX_COLUMNS_FCT,
+    {"completion_us", "last end", "us", 2},
+    {"completion_over_ideal", "end/ideal", NULL, 3},
+    SIMX_COLUMNS_PACKETS,
     SIMX_COLUMNS_END,
 };
 

@@ -59,10 +59,14 @@ static uint64_t state_now(const struct simx_run *run)
 static int go(struct simx_run *run, void *memo, char *error, size_t len)
 {
     uint64_t *state_bytes = memo;
-    double ideal_us = simx_net_ideal_us(&run->net, run->config, run->cm);
+    struct simx_bounds bounds;
 
+    if (!simx_bounds_init(&bounds, run)) {
+        snprintf(error, len, "scale: no memory");
+        return -ENOMEM;
+    }
     for (unsigned i = 1; i <= LOOKS; i++) {
-        bool is_over = simx_run_until(run, (uint64_t)(ideal_us * 1e3 * i / (LOOKS + 1)));
+        bool is_over = simx_run_until(run, (uint64_t)(bounds.fct_us * 1e3 * i / (LOOKS + 1)));
         uint64_t bytes = state_now(run);
 
         *state_bytes = bytes > *state_bytes ? bytes : *state_bytes;

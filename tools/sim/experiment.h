@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tools/sim/bound.h"
 #include "tools/sim/config.h"
 #include "tools/sim/jobs.h"
 #include "tools/sim/plot.h"
@@ -74,7 +75,7 @@ const struct simx_experiment *simx_experiment_at(unsigned index);
     {"transport", "transport", NULL, 0}, \
     {"spray", "spray", NULL, 0}, \
     {"cc", "cc", NULL, 0}
-/* Completion times, and how far the last is from the least possible. */
+/* Completion times, and how far the longest is from the least possible. */
 #define SIMX_COLUMNS_FCT \
     {"fct_us.min", "FCT min", "us", 2}, \
     {"fct_us.p50", "p50", "us", 2}, \
@@ -105,6 +106,12 @@ struct json_object *simx_measure(const struct simx_experiment *experiment,
                                  const struct simx_config *config, struct simx_progress *progress);
 /* The keys that every run has, of a run that is over. */
 struct json_object *simx_result(const struct simx_run *run);
+/*
+ * When the last flow ended, which those of a matrix with triggers have, and how near to the bound
+ * that is.
+ */
+void simx_add_completion(const struct simx_run *run, const struct simx_bounds *bounds,
+                         struct json_object *result);
 /* Completion times of all flows in ascending order, infinite for those that did not end. */
 double *simx_sorted_fct_us(const struct simx_run *run) __attribute__((malloc));
 /* The value below which that share of the times lies, by the nearest rank. */

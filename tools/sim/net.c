@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/wire.h"
 #include "tools/sim/faults.h"
@@ -14,119 +13,14 @@
 
 /* ---------------------------------------------------------------------------------- the figures */
 
-static double serialise_ns(double bytes, uint64_t rate_bps)
-{
-    return bytes * 8e9 / (double)rate_bps;
-}
-
-/* Of each data packet of a message: one that is alone in it needs no place in it. */
-static uint32_t overhead_bytes(const struct simx_net *net, const struct simx_config *config,
-                               uint64_t bytes)
-{
-    return bytes <= config->payload_bytes ? net->single_bytes : net->data_bytes;
-}
-
-enum simx_distance simx_net_distance(const struct simx_net *net, uint32_t a, uint32_t b)
-{
-    const struct mrd_sim_topology *t = &net->topology;
-
-    if (a / t->tier[0].radix_down == b / t->tier[0].radix_down)
-        return SIMX_SAME_LEAF;
-    return t->tiers == 2 || a / t->pod_hosts == b / t->pod_hosts ? SIMX_SAME_POD : SIMX_FAR;
-}
-
-/* The longest way of a fabric that ends there. */
-static struct mrd_sim_topology part(const struct simx_net *net, enum simx_distance distance)
-{
-    struct mrd_sim_topology topology = net->topology;
-
-    if (distance == SIMX_SAME_LEAF)
-        topology.hosts = 1;
-    if (distance == SIMX_SAME_POD && topology.tiers == 3)
-        topology.hosts = topology.pod_hosts;
-    return topology;
-}
-
-double simx_net_way_us(const struct simx_net *net, const struct simx_config *config,
-                       enum simx_distance distance, uint64_t bytes)
-{
-    struct mrd_sim_topology topology = part(net, distance);
-    struct mrd_sim_hop hops[MRD_SIM_HOPS_MAX];
-    unsigned num = mrd_sim_tree_longest(&topology, hops);
-    double leaves_ns[MRD_SIM_HOPS_MAX] = {0};
-    uint32_t overhead = overhead_bytes(net, config, bytes);
-    double arrive_ns = 0;
-
-    /* Each packet leaves a hop when it is there and the one before it has left: n packets through a pipeline. */
-    for (uint64_t sent = 0; sent < bytes;) {
-        uint64_t payload =
-            bytes - sent < config->payload_bytes ? bytes - sent : config->payload_bytes;
-        double wire = (double)(payload + overhead);
-
-        arrive_ns = 0;
-        for (unsigned i = 0; i < num; i++) {
-            leaves_ns[i] = fmax(arrive_ns, leaves_ns[i]) + serialise_ns(wire, hops[i].rate_bps);
-            arrive_ns = leaves_ns[i] + (double)hops[i].delay_ns;
-        }
-        sent += payload;
-    }
-    return arrive_ns / 1e3;
-}
-
-double simx_net_back_us(const struct simx_net *net, enum simx_distance distance)
-{
-    struct mrd_sim_topology topology = part(net, distance);
-
-    return mrd_sim_tree_longest_ns(&topology, net->ack_bytes) / 1e3;
-}
-
-double simx_net_lone_us(const struct simx_net *net, const struct simx_config *config,
-                        uint64_t bytes)
-{
-    return simx_net_way_us(net, config, SIMX_FAR, bytes) + simx_net_back_us(net, SIMX_FAR);
-}
-
-static double wire_bytes(const struct simx_net *net, const struct simx_config *config,
-                         uint64_t bytes)
-{
-    uint64_t packets = (bytes + config->payload_bytes - 1) / config->payload_bytes;
-
-    return (double)(bytes + packets * overhead_bytes(net, config, bytes));
-}
-
 double simx_net_payload_gbps(const struct simx_net *net, const struct simx_config *config,
                              uint64_t bytes)
 {
-    return (double)net->host_bps / 1e9 * (double)bytes / wire_bytes(net, config, bytes);
-}
+    uint64_t packets = (bytes + config->payload_bytes - 1) / config->payload_bytes;
+    /* A packet that is alone in its message needs no place in it. */
+    uint64_t overhead = packets * (packets == 1 ? net->single_bytes : net->data_bytes);
 
-double simx_net_ideal_us(const struct simx_net *net, const struct simx_config *config,
-                         const struct simx_cm *cm)
-{
-    double *crossing = calloc(2 * (size_t)net->topology.hosts, sizeof(*crossing));
-    uint64_t largest = 0;
-    double most = 0;
-
-    if (!crossing)
-        return NAN;
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
-        const struct simx_flow *flow = &cm->flows[i];
-        double wire = wire_bytes(net, config, flow->bytes);
-        double *out = &crossing[2 * flow->src], *in = &crossing[2 * flow->dst + 1];
-
-        *out += wire;
-        *in += wire;
-        most = fmax(most, fmax(*out, *in));
-        largest = flow->bytes > largest ? flow->bytes : largest;
-    }
-    free(crossing);
-
-    double latency_us = (mrd_sim_tree_longest_ns(&net->topology, 0) +
-                         mrd_sim_tree_longest_ns(&net->topology, net->ack_bytes)) /
-                        1e3;
-
-    return fmax(simx_net_lone_us(net, config, largest),
-                serialise_ns(most, net->host_bps) / 1e3 + latency_us);
+    return (double)net->host_bps / 1e9 * (double)bytes / (double)(bytes + overhead);
 }
 
 /* ----------------------------------------------------------------------------------- the fabric */

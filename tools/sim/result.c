@@ -141,18 +141,30 @@ static const char *first_failure(const struct simx_run *run)
     return NULL;
 }
 
+void simx_add_completion(const struct simx_run *run, const struct simx_bounds *bounds,
+                         struct json_object *result)
+{
+    bool is_all = run->num_done == run->cm->num_flows;
+    double us = is_all ? (double)run->last_done_ns / 1e3 : NAN;
+
+    simx_json_add_double(result, "completion_us", us);
+    simx_json_add_double(result, "ideal_completion_us", bounds->completion_us);
+    simx_json_add_double(result, "completion_over_ideal", us / bounds->completion_us);
+}
+
 struct json_object *simx_result(const struct simx_run *run)
 {
     const struct simx_config *c = run->config;
     struct json_object *result = json_object_new_object();
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
-    double ideal_us = simx_net_ideal_us(&run->net, c, run->cm);
     struct mrd_sim_stats links = link_totals(run->sim);
+    struct simx_bounds bounds;
     struct simx_totals totals;
     uint64_t first_ns, bytes = bytes_done(run, &first_ns);
     double wall_s = (double)run->wall_ns / 1e9;
 
     run->ops->totals(run->drive, &totals);
+    simx_bounds_init(&bounds, run);
     simx_json_add_string(result, "experiment", c->experiment);
     simx_json_add_string(result, "transport", c->transport);
     simx_json_add_string(result, "spray", is_mrd ? c->spray : "single");
@@ -161,9 +173,11 @@ struct json_object *simx_result(const struct simx_run *run)
     simx_json_add_u64(result, "hosts", run->net.topology.hosts);
     simx_json_add_u64(result, "flows", run->cm->num_flows);
     add_fct(result, run);
-    simx_json_add_double(result, "ideal_us", ideal_us);
+    simx_json_add_double(result, "ideal_us", bounds.fct_us);
     simx_json_add_double(result, "max_over_ideal",
-                         simx_json_get_number(result, "fct_us.max") / ideal_us);
+                         simx_json_get_number(result, "fct_us.max") / bounds.fct_us);
+    if (run->cm->num_triggers > 0)
+        simx_add_completion(run, &bounds, result);
     simx_json_add_double(result, "goodput_gbps",
                          run->last_done_ns > first_ns && bytes
                              ? 8.0 * (double)bytes / (double)(run->last_done_ns - first_ns)

@@ -47,8 +47,8 @@ static void fire(struct simx_run *run, int32_t trigger)
 
     if (trigger < 0 || ++run->fired[trigger] != cm->triggers[trigger].count)
         return;
-    for (uint32_t i = run->waiting_first[trigger]; i < run->waiting_first[trigger + 1]; i++)
-        start_flow(run, run->by_trigger[i]);
+    for (uint32_t i = run->waiting.first[trigger]; i < run->waiting.first[trigger + 1]; i++)
+        start_flow(run, run->waiting.flows[i]);
 }
 
 static void flow_event(void *arg, uint32_t flow, enum simx_flow_event event, const char *why)
@@ -96,34 +96,6 @@ static void order_starts(struct simx_run *run)
             (void *)(uintptr_t)run->cm);
 }
 
-/*
- * A collective has as many triggers as flows: looking through all flows at each would take their
- * square.
- */
-static void order_waiting(struct simx_run *run)
-{
-    const struct simx_cm *cm = run->cm;
-    uint32_t *first = run->waiting_first;
-
-    /*
-     * How many before each trigger; then each flow takes the next place of its own, which moves its
-     * begin to its end.
-     */
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
-        if (cm->flows[i].triggered)
-            first[cm->flows[i].trigger + 1]++;
-    }
-    for (uint32_t t = 0; t < cm->num_triggers; t++)
-        first[t + 1] += first[t];
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
-        if (cm->flows[i].triggered)
-            run->by_trigger[first[cm->flows[i].trigger]++] = i;
-    }
-    for (uint32_t t = cm->num_triggers; t > 0; t--)
-        first[t] = first[t - 1];
-    first[0] = 0;
-}
-
 static uint64_t start_ns(const struct simx_run *run)
 {
     if (run->next_start == run->num_by_start)
@@ -151,15 +123,12 @@ int simx_run_create(struct simx_run *run, const struct simx_config *config,
     run->flows = calloc(cm->num_flows, sizeof(run->flows[0]));
     run->by_start = calloc(cm->num_flows, sizeof(run->by_start[0]));
     run->fired = calloc(cm->num_triggers + 1, sizeof(run->fired[0]));
-    run->by_trigger = calloc(cm->num_flows, sizeof(run->by_trigger[0]));
-    run->waiting_first = calloc(cm->num_triggers + 1, sizeof(run->waiting_first[0]));
-    if (!run->flows || !run->by_start || !run->fired || !run->by_trigger || !run->waiting_first) {
+    if (!simx_waiting_init(&run->waiting, cm) || !run->flows || !run->by_start || !run->fired) {
         snprintf(error, len, "no memory for %u flows", cm->num_flows);
         simx_run_destroy(run);
         return -ENOMEM;
     }
     order_starts(run);
-    order_waiting(run);
     run->sim = simx_net_create(&run->net, config, config->seed, error, len);
     if (run->sim) {
         struct simx_drive_env env = {config, &run->net, cm, run->sim, flow_event, run};
@@ -181,8 +150,7 @@ void simx_run_destroy(struct simx_run *run)
     free(run->flows);
     free(run->by_start);
     free(run->fired);
-    free(run->by_trigger);
-    free(run->waiting_first);
+    simx_waiting_fini(&run->waiting);
     *run = (struct simx_run){0};
 }
 

@@ -27,9 +27,8 @@ struct simx_run {
     struct simx_run_flow *flows; /* of the matrix */
     uint32_t *by_start;          /* flows that start at a time, the earliest first */
     uint32_t num_by_start, next_start;
-    uint32_t *fired;      /* events of each trigger so far */
-    uint32_t *by_trigger; /* flows that wait for one; those of trigger t from waiting_first[t] on */
-    uint32_t *waiting_first; /* num_triggers + 1 of them */
+    uint32_t *fired; /* events of each trigger so far */
+    struct simx_waiting waiting;
     uint32_t num_done, num_failed;
     uint64_t last_done_ns;
     uint64_t wall_ns; /* of the machine's clock, from simx_wall_start() to the last completion */
