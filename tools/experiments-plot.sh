@@ -10,8 +10,8 @@ Draw what tools/experiments.sh measured, several transports in one picture.
 
 usage: experiments-plot.sh RESULTS PICTURES
 
-RESULTS is a directory with the JSON of each measurement, PICTURES one for the SVG files. The same results make the
-same bytes. Needs gnuplot (Debian: gnuplot-nox) and jq.
+RESULTS is a directory with the JSON of each measurement, PICTURES one for the SVG files. The same
+results make the same bytes. Needs gnuplot (Debian: gnuplot-nox) and jq.
 USAGE
 }
 
@@ -19,75 +19,77 @@ if (($# != 2)); then
     usage >&2
     exit 2
 fi
-readonly results=$1 pictures=$2
-for tool in gnuplot jq; do
-    command -v $tool >/dev/null || { echo "experiments-plot.sh: no $tool" >&2; exit 1; }
-done
+results=$(realpath "$1") pictures=$(realpath "$2")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/plot.sh
+source tools/plot.sh
+plot_need "$results/scale.json" experiments.sh
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The colours of tools/sim/plot.c (Okabe and Ito, 2008), which the colour-blind can tell apart.
-readonly style='
-set encoding utf8
-set border 3 lc rgb "#444444"
-set tics nomirror
-set grid lc rgb "#dddddd" lt 1 lw 1
-mrd = "#0072b2"; rc = "#d55e00"; irn = "#009e73"; dcqcn = "#cc79a7"
-rr = "#e69f00"; reps = "#56b4e9"; single = "#000000"; random = "#888888"'
-
-# draw NAME WIDTH HEIGHT: the commands on standard input become a picture.
-draw()
-{
-    {
-        echo "set terminal svg size $2,$3 dynamic noenhanced font 'sans-serif,13' background '#ffffff'"
-        echo "$style"
-        cat
-    } | (cd "$scratch" && gnuplot -d -) >"$scratch/$1.svg"
-    cp "$scratch/$1.svg" "$pictures/$1.svg"
-}
-
-# points MEASUREMENT FILTER [X Y]: a line "x y low high" for each value of Y, of its mean and confidence interval.
+# points MEASUREMENT FILTER X Y FILE: a line "x y low high" for each value of Y, of its mean and
+# confidence interval.
 points()
 {
-    jq -r "$2 | . as \$run | (.mean // .) as \$m | (.ci95 // {}) as \$c
+    jq -r "$2 | (.mean // .) as \$m | (.ci95 // {}) as \$c
         | [(\$m | $3), (\$m | $4), (\$m | $4) - ((\$c | $4) // 0), (\$m | $4) + ((\$c | $4) // 0)]
-        | select(.[1] != null) | map(tostring) | join(\" \")" "$results/$1.json" >"$scratch/$1-${5-line}"
+        | select(.[1] != null) | map(tostring) | join(\" \")" "$results/$1.json" >"$scratch/$5"
 }
 
-# How gnuplot draws such a file, with its intervals.
-readonly with='with linespoints lw 2 ps 0.6'
-# shellcheck disable=SC2016 # gnuplot's columns
-readonly bars='using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90 lw 1'
+# curves PREFIX NAME...: plot the files PREFIX-NAME, with their intervals, each as its transport.
+curves()
+{
+    local name prefix=$1 separator=plot
+    local -A mark=([mrd]=7 [irn]=9 [rc]=5 [dcqcn]=11) title=([dcqcn]='rc, DCQCN')
 
-# ------------------------------------------------------------------------------------------------------------ run
+    for name in "${@:2}"; do
+        printf '%s "%s" with linespoints @%s pt %d ps 0.6 title "%s"' "$separator" \
+            "$scratch/$prefix-$name" "$name" "${mark[$name]}" "${title[$name]-$name}"
+        # shellcheck disable=SC2016 # gnuplot's columns
+        printf ', "" using 1:3:(0):($4-$3) with vectors heads size screen 0.004,90 lw 1 lc rgb %s_colour notitle' \
+            "$name"
+        separator=,
+    done
+    echo
+}
 
-for name in single rr random reps adaptive irn rc dcqcn; do
-    jq -r '.ideal_us as $ideal | .fct_us_percentiles | to_entries[] | select(.value != null)
-        | "\(.value / $ideal) \(.key)"' "$results/run_$name.json" >"$scratch/run-$name"
-done
-# paths FILES HOW: each transport and policy, from the files that begin so.
+# The legend of a picture, outside of it: on its right, or one below all panels.
+readonly key_right='set key outside right top vertical Left reverse samplen 2'
+readonly key_below='set key at screen 0.5, screen 0.045 center vertical maxrows 1'
+
+# ------------------------------------------------------------------------------- run and collision
+
+# paths PREFIX HOW: each transport and policy, from the files that begin so.
 paths()
 {
-    local separator=plot name width title
+    local separator=plot name title
 
-    while read -r name width title; do
-        printf '%s "%s-%s" %s lw %s lc rgb %s title "%s"' "$separator" "$1" "$name" "$2" "$width" \
+    while read -r name title; do
+        printf '%s "%s-%s" %s @%s title "%s"' "$separator" "$scratch/$1" "$name" "$2" \
             "${name/adaptive/mrd}" "$title"
         separator=,
     done <<'NAMES'
-adaptive 3 mrd, adaptive
-reps 2 mrd, reps
-rr 2 mrd, rr
-random 2 mrd, random
-single 2 mrd, single
-irn 2 irn
-rc 2 rc
-dcqcn 2 rc, DCQCN
+reps mrd, reps
+rr mrd, rr
+random mrd, random
+single mrd, single
+irn irn
+rc rc
+dcqcn rc, DCQCN
+adaptive mrd, adaptive
 NAMES
     echo
 }
 
+for name in single rr random reps adaptive irn rc dcqcn; do
+    jq -r '.ideal_us as $ideal | .fct_us_percentiles | to_entries[] | select(.value != null)
+        | "\(.value / $ideal) \(.key)"' "$results/run_$name.json" >"$scratch/run-$name"
+    file=collision
+    [[ $name != irn && $name != dcqcn ]] || file=collision_$name
+    jq -r --arg policy "${name/dcqcn/rc}" 'select(.policy == $policy) | [.links[].share] | sort | length as $n
+        | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$results/$file.json" >"$scratch/collision-$name"
+done
 {
     cat <<'PLOT'
 set title "A permutation of all hosts: how many flows have ended"
@@ -97,19 +99,10 @@ set logscale x
 set xtics (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10)
 set xrange [0.95:*]
 set yrange [0:100]
-set key outside right top vertical Left reverse samplen 2
 PLOT
+    echo "$key_right"
     paths run 'with steps'
-} | draw run 800 420
-
-# ------------------------------------------------------------------------------------------------------ collision
-
-for name in single rr random reps adaptive irn rc dcqcn; do
-    file=collision
-    [[ $name != irn && $name != dcqcn ]] || file=collision_$name
-    jq -r --arg policy "${name/dcqcn/rc}" 'select(.policy == $policy) | [.links[].share] | sort | length as $n
-        | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$results/$file.json" >"$scratch/collision-$name"
-done
+} | plot_draw "$pictures/run.svg" 800 420
 {
     cat <<'PLOT'
 set title "Utilisation of the links between switches under a permutation"
@@ -117,129 +110,193 @@ set xlabel "links from a leaf to a spine, from the least to the most used [%]"
 set ylabel "share of the link's rate, until the last flow has ended"
 set xrange [0:100]
 set yrange [0:1]
-set key outside right top vertical Left reverse samplen 2
 PLOT
+    echo "$key_right"
     paths collision 'with lines'
-} | draw collision 800 420
+} | plot_draw "$pictures/collision.svg" 800 420
 
-# ----------------------------------------------------------------------------------------------------------- loss
+# -------------------------------------------------------------------------------------------- loss
 
 for name in mrd irn rc; do
     # A logarithmic axis has no 0: it stands left of the least loss.
-    points loss_$name 'select(.size_bytes == 16777216)' '(if .loss > 0 then .loss * 100 else 0.0015 end)' .goodput_gbps
+    points loss_$name 'select(.size_bytes == 16777216)' '(if .loss > 0 then .loss * 100 else 0.0015 end)' \
+        .goodput_gbps loss-$name
 done
-draw loss 800 420 <<PLOT
+{
+    cat <<'PLOT'
 set title "Goodput against packet loss, messages of 16 MiB"
 set xlabel "loss of data packets and acks, end to end [%]"
 set ylabel "goodput [Gb/s]"
 set logscale x
 set xtics ("none" 0.0015, "0.01" 0.01, "0.1" 0.1, "1" 1, "5" 5)
 set yrange [0:100]
-set key below center horizontal Left reverse samplen 2
-plot "loss_mrd-line" $with pt 7 lc rgb mrd title "mrd", "" $bars lc rgb mrd notitle, \
-     "loss_irn-line" $with pt 9 lc rgb irn title "irn", "" $bars lc rgb irn notitle, \
-     "loss_rc-line" $with pt 5 lc rgb rc title "rc", "" $bars lc rgb rc notitle
 PLOT
+    echo "$key_right"
+    curves loss mrd irn rc
+} | plot_draw "$pictures/loss.svg" 800 420
 
-# --------------------------------------------------------------------------------------------------------- incast
+# ------------------------------------------------------------------------------------------ incast
 
 for name in mrd irn rc dcqcn; do
-    points incast_$name . .senders .max_over_ideal slowest
-    points incast_$name . .senders .victim_over_lone victim
+    points incast_$name . .senders .max_over_ideal slowest-$name
+    points incast_$name . .senders .victim_over_lone victim-$name
 done
 {
     cat <<'PLOT'
-set multiplot layout 1,2
+set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
 set xlabel "senders to one host"
 set logscale x 2
 set yrange [0:*]
-set key top left Left reverse samplen 2
+unset key
+set title "The slowest of the senders"
+set ylabel "completion time over the ideal"
 PLOT
-    for panel in slowest victim; do
-        if [[ $panel == slowest ]]; then
-            echo 'set title "The slowest of the senders"; set ylabel "completion time over the ideal"'
-        else
-            echo 'set title "A victim to the host beside it"; set ylabel "completion time over that of a lone flow"'
-        fi
-        cat <<PLOT
-plot "incast_mrd-$panel" $with pt 7 lc rgb mrd title "mrd", "" $bars lc rgb mrd notitle, \
-     "incast_irn-$panel" $with pt 9 lc rgb irn title "irn", "" $bars lc rgb irn notitle, \
-     "incast_rc-$panel" $with pt 5 lc rgb rc title "rc", "" $bars lc rgb rc notitle, \
-     "incast_dcqcn-$panel" $with pt 11 lc rgb dcqcn title "rc, DCQCN", "" $bars lc rgb dcqcn notitle
-PLOT
-    done
-} | draw incast 960 400
+    curves slowest mrd irn rc dcqcn
+    echo "$key_below"
+    echo 'set title "A victim to the host beside it"; set ylabel "completion time over that of a lone flow"'
+    curves victim mrd irn rc dcqcn
+} | plot_draw "$pictures/incast.svg" 960 420
 
-# -------------------------------------------------------------------------------------------------------- failure
+# ----------------------------------------------------------------------------------------- failure
 
-# Over one base RTT, four samples; every other one of them, and only around the failure.
+# Each value over one base RTT, four samples, around the failure: goodput, the share of what the
+# leaf sent upwards that went to the failing link, and what waited there.
 for name in mrd irn rc; do
-    for kind in blackhole down flap degrade; do
-        jq -rn --arg kind $kind 'first(inputs | select(.failure_kind == $kind)) | .failure_at_us as $at
-            | [.samples[] | .t_us -= $at | select(.t_us > -60 and .t_us < 160)] as $s
-            | range(3; $s | length; 2) | "\($s[.].t_us) \([$s[. - 3:. + 1][].gbps] | add / 4)"' \
-            "$results/failure_$name.json" >"$scratch/failure-$name-$kind"
+    for kind in blackhole degrade; do
+        jq -rn --arg kind $kind 'first(inputs | select(.failure_kind == $kind)) | . as $run
+            | [.samples[] | .t_us -= $run.failure_at_us | select(.t_us > -60 and .t_us < 160)] as $s
+            | range(3; $s | length) | $s[. - 3:. + 1] as $w | $w[3].packets as $is_after
+            | ([$w[].packets // 0] | add) as $all | ([$w[].failing_packets // 0] | add) as $failing
+            | [$w[3].t_us, ([$w[].gbps] | add / 4),
+               if $is_after == null then 100 * $run.share_before
+               elif $all > 0 then 100 * $failing / $all else "NaN" end,
+               ([$w[].queue_bytes // 0] | add / 4000)]
+            | map(tostring) | join(" ")' "$results/failure_$name.json" >"$scratch/$kind-$name"
     done
 done
+
+# failing KIND COLUMN: that column of each transport.
+failing()
+{
+    local name separator=plot
+
+    for name in irn rc mrd; do
+        printf '%s "%s" using 1:%d with lines @%s title "%s"' "$separator" "$scratch/$1-$name" "$2" $name $name
+        separator=,
+    done
+    echo
+}
+
 {
     cat <<'PLOT'
-set multiplot layout 2,2
-set xlabel "time since the failure [us]"
-set ylabel "goodput over one RTT [Gb/s]"
-set xrange [-40:160]
-set yrange [0:110]
-set key at graph 0.98, graph 0.5 samplen 2
-set arrow from 0,0 to 0,110 nohead dt 2 lc rgb "#444444"
+set multiplot layout 3,2 margins screen 0.08,0.98,0.13,0.95 spacing screen 0.08,0.06
+set xrange [-40:150]
+set arrow from 0, graph 0 to 0, graph 1 @event
+unset key
 PLOT
-    while read -r kind title; do
-        cat <<PLOT
-set title "$title"
-plot "failure-irn-$kind" with lines lw 2 lc rgb irn title "irn", \
-     "failure-rc-$kind" with lines lw 2 dt 2 lc rgb rc title "rc", \
-     "failure-mrd-$kind" with lines lw 2 lc rgb mrd title "mrd"
+    row=0
+    while read -r column range label; do
+        for kind in blackhole degrade; do
+            echo "set yrange $range; unset title; unset xlabel; unset ylabel"
+            case $row-$kind in
+            2-blackhole) # where nothing waits; the label of the axis stands above
+                echo 'set multiplot next'
+                continue
+                ;;
+            0-blackhole) echo 'set title "blackhole: the link swallows all, and nobody is told"' ;;
+            0-degrade) echo 'set title "degrade: the link has a tenth of its rate"' ;;
+            1-blackhole | 2-*) echo 'set xlabel "time since the failure [us]"' ;;
+            esac
+            [[ $kind == degrade && $row != 2 ]] || echo "set ylabel \"$label\""
+            [[ $row-$kind != 2-degrade ]] || echo 'set key at screen 0.28, screen 0.22 center vertical maxrows 1'
+            failing $kind "$column"
+        done
+        row=$((row + 1))
+    done <<'ROWS'
+2 [0:105] goodput [Gb/s]
+3 [0:105] sent to that link [%]
+4 [0:*<130] its queue [kB]
+ROWS
+} | plot_draw "$pictures/failure.svg" 960 760
+
+# -------------------------------------------------------------------------------------------- skew
+
+for value in spurious_share spurious_share_after_16_rtt; do
+    points skew . .spread_rtts "(.$value * 100)" "skew-$value"
+done
+plot_draw "$pictures/skew.svg" 800 420 <<PLOT
+set title "Retransmissions of packets that were only late"
+set xlabel "delay of the slowest path above the fastest one's [base RTT]"
+set ylabel "spurious retransmissions [% of packets]"
+$key_right
+set yrange [0:*]
+plot "$scratch/skew-spurious_share" with linespoints @mrd pt 7 ps 0.6 title "mrd, whole flow", \
+     "" using 1:3:(0):(\$4-\$3) with vectors heads size screen 0.004,90 lw 1 lc rgb mrd_colour notitle, \
+     "$scratch/skew-spurious_share_after_16_rtt" with linespoints lw 2 dt 2 lc rgb mrd_colour pt 6 ps 0.6 \
+         title "mrd, after 16 round trips"
 PLOT
-    done <<'KINDS'
-blackhole blackhole: nobody is told
-down down: both switches know
-flap flap: down for 100 us of each 200 us
-degrade degrade: a tenth of its rate
-KINDS
-} | draw failure 960 640
 
-# ---------------------------------------------------------------------------------------------------- collectives
+# ------------------------------------------------------------------------------------------- scale
 
-# collective NAME-OF-PICTURE PANELS WIDTH, with lines "MEASUREMENT TITLE" on standard input.
+points scale . .peers .active_peer_bytes scale-active
+points scale . .peers .idle_peer_bytes scale-idle
+points scale . .peers .goodput_gbps rate-mrd
+points scale_rc . .peers .goodput_gbps rate-rc
+jq -r '"\(.peers) \($bytes)"' --argjson bytes "$(cat "$results/rc_peer_bytes")" \
+    "$results/scale.json" >"$scratch/scale-rc"
+{
+    cat <<PLOT
+set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
+set xlabel "peers"
+set logscale x 2
+set title "Bytes that a peer holds at one end"
+set logscale y
+set yrange [100:100000]
+$key_below
+plot "$scratch/scale-active" with linespoints @mrd pt 7 ps 0.6 title "mrd", \
+     "$scratch/scale-idle" with linespoints lw 2 dt 2 lc rgb mrd_colour pt 6 ps 0.6 title "mrd, idle", \
+     "$scratch/scale-rc" with linespoints @rc pt 5 ps 0.6 title "rc (bytes: of rdma_rxe)"
+unset key
+unset logscale y
+set title "Messages of 64 KiB, round robin"
+set ylabel "goodput [Gb/s]"
+set yrange [0:105]
+PLOT
+    curves rate mrd rc
+} | plot_draw "$pictures/scale.svg" 960 420
+
+# ------------------------------------------------------------------------------------- collectives
+
+# collective PICTURE PANELS LEFT-MARGIN WIDTH, with lines "MEASUREMENT TITLE" on standard input.
 collective()
 {
-    local measurement title transport
+    local measurement title name ideal
 
     {
         cat <<PLOT
-set multiplot layout 1,$2
+set multiplot layout 1,$2 margins screen $3,0.97,0.25,0.9 spacing screen 0.08
 set xlabel "size of a host's buffer [MiB]"
 set ylabel "bus bandwidth [Gb/s]"
 set logscale x 2
 set yrange [0:105]
-set key bottom right Left reverse samplen 2
+$key_below
 PLOT
         while read -r measurement title; do
-            for transport in mrd irn rc; do
-                points "${measurement}_$transport" . '(.size_bytes / 1048576)' .busbw_gbps
+            for name in mrd irn rc; do
+                points "${measurement}_$name" . '(.size_bytes / 1048576)' .busbw_gbps "$measurement-$name"
             done
-            points "${measurement}_mrd" . '(.size_bytes / 1048576)' .ideal_busbw_gbps ideal
-            cat <<PLOT
-set title "$title"
-plot "${measurement}_mrd-ideal" using 1:2 with lines lw 1 lc rgb "#444444" title "ideal", \
-     "${measurement}_mrd-line" $with pt 7 lc rgb mrd title "mrd", "" $bars lc rgb mrd notitle, \
-     "${measurement}_irn-line" $with pt 9 lc rgb irn title "irn", "" $bars lc rgb irn notitle, \
-     "${measurement}_rc-line" $with pt 5 lc rgb rc title "rc", "" $bars lc rgb rc notitle
-PLOT
+            ideal=$measurement-ideal
+            points "${measurement}_mrd" . '(.size_bytes / 1048576)' .ideal_busbw_gbps "$ideal"
+            echo "set title \"$title\""
+            curves "$measurement" mrd irn rc | tr -d '\n'
+            echo ", \"$scratch/$ideal\" using 1:2 with lines @ceiling title \"ideal, mrd\""
+            echo 'unset key; unset ylabel'
         done
-    } | draw "$1" "$3" 400
+    } | plot_draw "$pictures/$1.svg" "$4" 420
 }
 
-collective allreduce 1 640 <<<'allreduce Ring all-reduce'
-collective alltoall 2 960 <<'PANELS'
+collective allreduce 1 0.12 640 <<<'allreduce Ring all-reduce'
+collective alltoall 2 0.07 960 <<'PANELS'
 alltoall All-to-all, one peer after the other
 alltoall_at_once All-to-all, all peers at once
 PANELS

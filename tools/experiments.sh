@@ -136,8 +136,9 @@ measure_all()
     for name in mrd irn rc dcqcn; do
         measure incast_$name incast --victim "${leaf_spine[@]}" $(transport $name) "${many[@]}"
     done
-    measure skew skew "${skew[@]}" "${many[@]}" --plot skew.svg
-    measure scale scale "${scale[@]}" --plot scale.svg
+    measure skew skew "${skew[@]}" "${many[@]}"
+    measure scale scale "${scale[@]}"
+    measure scale_rc scale "${scale[@]}" --transport rc
     # shellcheck disable=SC2046
     for name in mrd irn rc; do
         measure loss_$name loss "${loss[@]}" "${few[@]}" $(transport $name)
@@ -153,23 +154,20 @@ measure_all()
 
 # ---------------------------------------------------------------------------------------------------- the page
 
+# What the simulation cannot tell: the bytes of a queue pair of RC, as the other page has measured them.
+rc_peer_bytes()
+{
+    sed -nE 's/^\| RC, [0-9]+ queue pairs .* ([0-9]+) \|$/\1/p' tools/COMPARE.md
+}
+
 write_page()
 {
     page_write tools/experiments.md.in tools/experiments.jq "$scratch" EXPERIMENTS.md \
         --argjson quick $quick --argjson seeds "$seeds" --argjson flow_bytes $flow_bytes \
+        --argjson rc_peer_bytes "$(cat "$scratch/rc_peer_bytes")" \
         --arg commit "$(page_commit core transport include)" \
         --arg version "$("$sim" --version)" --arg gnuplot "$(gnuplot --version)" --arg jq "$(jq --version)" ||
         die 'the page cannot be written, or the figures do not support a claim of it'
-}
-
-draw_pictures()
-{
-    local picture
-
-    tools/experiments-plot.sh "$scratch" "$scratch"
-    for picture in "$scratch"/*.svg; do
-        sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$picture"
-    done
 }
 
 while (($# > 0)); do
@@ -197,8 +195,10 @@ trap 'exit 130' INT TERM
 sim=$(realpath "$sim")
 [[ -x $sim ]] || die "no $sim"
 set_sizes
+rc_peer_bytes >"$scratch/rc_peer_bytes"
+[[ -s $scratch/rc_peer_bytes ]] || die "tools/COMPARE.md does not tell of the state of RC"
 measure_all
-draw_pictures
+tools/experiments-plot.sh "$scratch" "$scratch"
 write_page
 mkdir -p "$out/experiments"
 cp "$scratch"/*.svg "$scratch/permutation.cm" "$out/experiments"

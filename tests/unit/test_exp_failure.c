@@ -173,6 +173,34 @@ static void simx_exp_failure__single_path(void **state)
     json_object_put(run);
 }
 
+/*
+ * The leaf sends a part to each of its four uplinks, and leaves the slow one while others wait
+ * there.
+ */
+static void simx_exp_failure__failing_link(void **state)
+{
+    struct json_object *run = exp_measure(SMALL "--failure degrade", 0);
+    struct json_object *samples = simx_json_get(run, "samples"), *sample = NULL;
+    double share = exp_number(run, "share_before"), all = 0, failing = 0, queue_most = 0;
+
+    (void)state;
+    assert_true(share >= 0.25 && share < 0.5);
+    for (size_t i = 0; i < json_object_array_length(samples); i++) {
+        sample = json_object_array_get_idx(samples, i);
+        if (exp_number(sample, "t_us") <= 80) {
+            assert_null(simx_json_get(sample, "packets"));
+            continue;
+        }
+        all += exp_number(sample, "packets");
+        failing += exp_number(sample, "failing_packets");
+        queue_most = fmax(queue_most, exp_number(sample, "queue_bytes"));
+    }
+    assert_true(failing > 0 && failing < 0.5 * share * all);
+    assert_true(queue_most > 4096);
+    assert_true(exp_number(sample, "queue_bytes") < queue_most);
+    json_object_put(run);
+}
+
 /* Switches that know send the other way. */
 static void simx_exp_failure__down(void **state)
 {
@@ -220,6 +248,7 @@ int main(void)
         cmocka_unit_test(simx_exp_failure__points),
         cmocka_unit_test(simx_exp_failure__blackhole),
         cmocka_unit_test(simx_exp_failure__single_path),
+        cmocka_unit_test(simx_exp_failure__failing_link),
         cmocka_unit_test(simx_exp_failure__down),
         cmocka_unit_test(simx_exp_failure__pairs),
         cmocka_unit_test(simx_exp_failure__same_seed),

@@ -92,7 +92,7 @@ static void simx_plot_script__a_line_a_group(void **state)
     expect_in(script, "set logscale x\n");
     expect_in(script, "$data0 << EOD\n0.5 3 2 4\n2 4 4 4\nEOD\n$data1 << EOD\n1 5 5 5\nEOD\n");
     expect_in(script, "lc rgb '#0072b2' title '4096'");
-    expect_in(script, "lc rgb '#d55e00' title 'rc'"); /* its own colour, wherever it stands */
+    expect_in(script, "lc rgb '#009e73' title 'rc'"); /* its own colour, wherever it stands */
 }
 
 /* Elements of an array: numbers or objects, null ones left out, sorted or averaged. */

@@ -15,6 +15,7 @@
 
 #include "tools/sim/experiment.h"
 #include "tools/sim/goodput.h"
+#include "transport/sim/sim_world.h"
 
 enum { NAME_BYTES = 48, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
 
@@ -36,12 +37,22 @@ static const struct kind {
 
 enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
+/*
+ * What was sent on the uplinks of the first sender's leaf by a look, and the queue of the failing
+ * one.
+ */
+struct ways {
+    uint64_t packets, failing_packets, queue_bytes;
+};
+
 /* What is seen of a run. */
 struct watch {
     const struct kind *kind;
     uint64_t owed[SIMX_NODES_MAX]; /* bytes for each host */
     struct simx_goodput goodput;
-    double at_us, before_gbps, possible_gbps;
+    struct ways ways[SIMX_LOOKS_MAX];            /* of each look */
+    uint32_t first_uplink, num_uplinks, failing; /* links by number */
+    double at_us, before_gbps, possible_gbps, share_before;
     char links[NAME_BYTES];
 };
 
@@ -60,6 +71,25 @@ static int traffic(const struct simx_config *c, const struct simx_net *net, stru
 
 /* -------------------------------------------------------------------------------------- looking */
 
+/* Note them with look `index`. */
+static void look_at_ways(const struct simx_run *run, struct watch *w, size_t index)
+{
+    struct ways *ways = &w->ways[index];
+
+    *ways = (struct ways){0};
+    for (uint32_t i = w->first_uplink; i < w->first_uplink + w->num_uplinks; i++) {
+        struct mrd_sim_stats stats;
+
+        mrd_sim_query_link(run->sim, i, NULL, &stats);
+        ways->packets += stats.packets;
+        if (i == w->failing)
+            ways->failing_packets = stats.packets;
+    }
+    if (w->links[0])
+        ways->queue_bytes =
+            mrd_sim_wire_backlog(&run->sim->fabric.wires[w->failing], mrd_sim_now(run->sim));
+}
+
 /*
  * All that came; true: a host has all that it is owed, so that the sum is no longer that of all
  * transfers, or no more can be noted.
@@ -75,6 +105,8 @@ static bool look(const struct simx_run *run, struct watch *w)
             return true;
         sum += (double)bytes;
     }
+    if (w->goodput.num < SIMX_LOOKS_MAX)
+        look_at_ways(run, w, w->goodput.num);
     return !simx_goodput_add(&w->goodput, (double)mrd_sim_now(run->sim) / 1e3, sum);
 }
 
@@ -94,39 +126,50 @@ static bool watch_until(struct simx_run *run, struct watch *w, uint64_t ns)
 
 /* -------------------------------------------------------------------------------------- failing */
 
-/*
- * Of the links from the first sender's leaf upwards: the most used one, how many there are, and
- * what they carry.
- */
-static void choose_links(const struct simx_run *run, struct watch *w)
+/* The links from the first sender's leaf upwards, whose numbers follow each other. */
+static void find_uplinks(const struct simx_run *run, struct watch *w)
 {
-    const struct simx_net *net = &run->net;
-    uint32_t leaf = run->cm->flows[0].src / net->topology.tier[0].radix_down;
-    char prefix[NAME_BYTES], name[NAME_BYTES], *far_end;
-    uint64_t most = 0;
-    double gbps = 0, one_gbps = 0;
+    uint32_t leaf = run->cm->flows[0].src / run->net.topology.tier[0].radix_down;
+    char prefix[NAME_BYTES], name[NAME_BYTES];
 
     snprintf(prefix, sizeof(prefix), "leaf%u>", leaf);
     for (uint32_t i = 0; i < mrd_sim_num_links(run->sim); i++) {
+        const char *far_end = name + strlen(prefix);
+
+        mrd_sim_link_name(run->sim, i, name, sizeof(name));
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || strncmp(far_end, "host", 4) == 0)
+            continue;
+        if (w->num_uplinks++ == 0)
+            w->first_uplink = i;
+    }
+}
+
+/* Of the uplinks the most used one is to fail: its share of them, and what the others carry. */
+static void choose_links(const struct simx_run *run, struct watch *w)
+{
+    char name[NAME_BYTES];
+    uint64_t most = 0, packets = 0, most_packets = 0;
+    double one_gbps = 0, payload = run->config->payload_bytes / (double)run->net.packet_bytes;
+
+    w->failing = w->first_uplink;
+    for (uint32_t i = w->first_uplink; i < w->first_uplink + w->num_uplinks; i++) {
         struct mrd_sim_link link;
         struct mrd_sim_stats stats;
 
-        mrd_sim_link_name(run->sim, i, name, sizeof(name));
-        far_end = name + strlen(prefix);
-        if (strncmp(name, prefix, strlen(prefix)) != 0 || strncmp(far_end, "host", 4) == 0)
-            continue;
         mrd_sim_query_link(run->sim, i, &link, &stats);
         one_gbps = (double)link.rate_bps / 1e9;
-        gbps += one_gbps;
-        if (stats.bytes <= most && w->links[0])
+        packets += stats.packets;
+        if (stats.bytes <= most)
             continue;
         most = stats.bytes;
-        snprintf(w->links, sizeof(w->links), "leaf%u-%s", leaf, far_end);
+        most_packets = stats.packets;
+        w->failing = i;
     }
-
-    double payload = (double)run->config->payload_bytes / net->packet_bytes;
-
-    w->possible_gbps = fmin(w->before_gbps, (gbps - one_gbps) * payload);
+    mrd_sim_link_name(run->sim, w->failing, name, sizeof(name));
+    *strchr(name, '>') = '-'; /* both directions */
+    snprintf(w->links, sizeof(w->links), "%s", name);
+    w->share_before = (double)most_packets / (double)packets;
+    w->possible_gbps = fmin(w->before_gbps, (w->num_uplinks - 1) * one_gbps * payload);
 }
 
 static int strike(struct simx_run *run, struct watch *w, char *error, size_t len)
@@ -138,6 +181,7 @@ static int strike(struct simx_run *run, struct watch *w, char *error, size_t len
     w->before_gbps = simx_goodput_gbps(
         &w->goodput, fmax(w->at_us / 2, w->at_us - RTTS_BEFORE * rtt_us), w->at_us);
     choose_links(run, w);
+    look_at_ways(run, w, w->goodput.num - 1); /* now that it is known */
     ret = mrd_sim_schedule(run->sim, mrd_sim_now(run->sim), w->links, w->kind->action,
                            w->kind->value);
     if (ret != 0)
@@ -163,6 +207,7 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
     w->kind = kind_of(run->config->failure);
     for (uint32_t i = 0; i < run->cm->num_flows; i++)
         w->owed[run->cm->flows[i].dst] += run->cm->flows[i].bytes;
+    find_uplinks(run, w);
     if (look(run, w) || watch_until(run, w, at_ns)) {
         if (run->error != 0)
             return simx_run_all(run, error, len);
@@ -179,16 +224,24 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
 
 /* -------------------------------------------------------------------------------------- results */
 
-static struct json_object *samples(const struct simx_goodput *g)
+static struct json_object *samples(const struct watch *w)
 {
+    const struct simx_goodput *g = &w->goodput;
     struct json_object *array = json_object_new_array();
 
     for (size_t i = 1; i < g->num; i++) {
+        const struct ways *now = &w->ways[i], *before = &w->ways[i - 1];
         struct json_object *sample = json_object_new_object();
 
         simx_json_add_double(sample, "t_us", g->t_us[i]);
         simx_json_add_double(sample, "gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i]));
         json_object_array_add(array, sample);
+        if (g->t_us[i] <= w->at_us)
+            continue;
+        simx_json_add_u64(sample, "packets", now->packets - before->packets);
+        simx_json_add_u64(sample, "failing_packets",
+                          now->failing_packets - before->failing_packets);
+        simx_json_add_u64(sample, "queue_bytes", now->queue_bytes);
     }
     return array;
 }
@@ -219,7 +272,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
                          simx_goodput_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
     simx_json_add_u64(result, "paths_suspended", totals.paths_suspended);
     simx_json_add_u64(result, "paths_replaced", totals.paths_replaced);
-    json_object_object_add(result, "samples", samples(g));
+    simx_json_add_double(result, "share_before", w->share_before);
+    json_object_object_add(result, "samples", samples(w));
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

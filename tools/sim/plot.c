@@ -19,8 +19,8 @@ enum { LINES_MAX = 16, NAME_BYTES = 32, EXIT_NO_COMMAND = 127 };
 static const struct {
     const char *name, *colour;
 } colours[] = {
-    {"adaptive", "#0072b2"}, {"rc", "#d55e00"},   {"irn", "#009e73"},    {"dcqcn", "#cc79a7"},
-    {"rr", "#e69f00"},       {"reps", "#56b4e9"}, {"single", "#000000"}, {"random", "#888888"},
+    {"adaptive", "#0072b2"}, {"rr", "#d55e00"},     {"rc", "#009e73"},   {"irn", "#cc79a7"},
+    {"dcqcn", "#e69f00"},    {"single", "#000000"}, {"reps", "#56b4e9"}, {"random", "#888888"},
 };
 
 enum { NUM_COLOURS = sizeof(colours) / sizeof(colours[0]) };
