@@ -35,7 +35,6 @@ struct simx_jobs {
     void *arg;         /* job's first argument */
     unsigned count;    /* of jobs: indices 0 to count - 1 */
     unsigned parallel; /* at most so many at once; 0: as many as there are processors online */
-    const char *noun;  /* a job in a sentence: "seed" makes "seed 3 of 8"; NULL is "run" */
     /*
      * How much of all jobs is done, 0 to 1, at least ten times a second (of one job: whenever it says). `text` is the
      * job's own if there is one job, otherwise how many are done. NULL: nobody wants to know.
