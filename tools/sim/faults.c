@@ -3,65 +3,50 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { WORD_BYTES = 128, LINE_BYTES = 512 };
+#include "tools/sim/lines.h"
+
+enum { TIME, LINKS, ACTION, VALUE, WORDS };
 
 /* The virtual time, at most a day: beyond it nothing runs. */
 #define TIME_US_MAX 86400e6
 
-static int schedule(struct mrd_sim *sim, const char *line, const char *where, char *error,
-                    size_t len)
+static int schedule(struct mrd_sim *sim, const struct simx_lines *lines)
 {
-    char time[WORD_BYTES], links[WORD_BYTES], action[WORD_BYTES], value[WORD_BYTES], more[2], *end;
-    int words = sscanf(line, "%127s %127s %127s %127s %1s", time, links, action, value, more);
+    char *end;
 
-    if (words <= 0)
-        return 0;
-    if (words != 4) {
-        snprintf(error, len, "%s: expected TIME_US LINKS ACTION VALUE, found %s", where,
-                 words < 4 ? "less" : "more");
-        return -EINVAL;
-    }
+    if (lines->num_words < WORDS)
+        return simx_lines_expected(lines, lines->line, simx_lines_word(lines, WORDS),
+                                   "TIME_US LINKS ACTION VALUE");
 
-    double us = strtod(time, &end);
+    double us = strtod(lines->word[TIME], &end);
+    int ret = simx_lines_end(lines, WORDS);
 
-    if (end == time || *end || !(us >= 0 && us <= TIME_US_MAX)) {
-        snprintf(error, len, "%s: expected a time in microseconds, found '%s'", where, time);
-        return -EINVAL;
-    }
-
-    int ret = mrd_sim_schedule(sim, (uint64_t)llround(us * 1e3), links, action, value);
-
+    if (ret == 0 && (end == lines->word[TIME] || *end || !(us >= 0 && us <= TIME_US_MAX)))
+        ret = simx_lines_expected(lines, lines->line, lines->word[TIME], "a time in microseconds");
     if (ret != 0)
-        snprintf(error, len, "%s: %s", where, ret == -ENOMEM ? "no memory" : mrd_last_error());
+        return ret;
+    ret = mrd_sim_schedule(sim, (uint64_t)llround(us * 1e3), lines->word[LINKS],
+                           lines->word[ACTION], lines->word[VALUE]);
+    if (ret != 0)
+        snprintf(lines->error, lines->error_len, "%s:%u: %s", lines->path, lines->line,
+                 ret == -ENOMEM ? "no memory" : mrd_last_error());
     return ret == -ENOENT ? -EINVAL : ret;
 }
 
 int simx_faults_read(struct mrd_sim *sim, const char *path, char *error, size_t len)
 {
-    FILE *file = fopen(path, "r");
-    char line[LINE_BYTES], where[LINE_BYTES];
-    unsigned number = 0;
-    int ret = 0;
+    struct simx_lines lines;
+    int ret = simx_lines_open(&lines, path, error, len);
 
-    if (!file) {
-        ret = -errno;
-        snprintf(error, len, "%s: %s", path, strerror(errno));
+    if (ret != 0)
         return ret;
-    }
-    while (ret == 0 && fgets(line, sizeof(line), file)) {
-        snprintf(where, sizeof(where), "%.400s:%u", path, ++number);
-        if (!strchr(line, '\n') && !feof(file)) {
-            snprintf(error, len, "%s: expected a line of at most %d bytes", where, LINE_BYTES - 2);
-            ret = -EINVAL;
+    while ((ret = simx_lines_next(&lines)) > 0) {
+        ret = schedule(sim, &lines);
+        if (ret != 0)
             break;
-        }
-        line[strcspn(line, "#\n")] = '\0';
-        ret = schedule(sim, line, where, error, len);
     }
-    fclose(file);
+    simx_lines_close(&lines);
     return ret;
 }

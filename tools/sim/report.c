@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CELL_BYTES = 128 };
+
 struct json_object *simx_json_number(double value)
 {
     const double exact = 9007199254740992.0; /* 2^53 */
@@ -159,37 +161,25 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
     return flush(out);
 }
 
-struct cell {
-    char *text;
-    bool number;
-};
+/* ---------------------------------------------------------------------------------- the table */
 
-static struct cell cell_of(const struct simx_column *column, struct json_object *run)
+/* What stands in a column, of a run or, NULL, above all of them; true: it is a number. */
+static bool format_cell(char *text, const struct simx_column *column, struct json_object *run)
 {
-    struct json_object *value = simx_json_get(run, column->key);
-    double number = simx_json_get_number(run, column->key);
-    struct cell cell = {.number = isfinite(number)};
-    bool text = json_object_is_type(value, json_type_string) ||
-                json_object_is_type(value, json_type_boolean);
+    struct json_object *value = run ? simx_json_get(run, column->key) : NULL;
+    double number = run ? simx_json_get_number(run, column->key) : NAN;
+    bool is_text = json_object_is_type(value, json_type_string) ||
+                   json_object_is_type(value, json_type_boolean);
 
-    if (cell.number) {
-        if (asprintf(&cell.text, "%.*f", column->decimals, number) < 0)
-            cell.text = NULL;
-    } else {
-        cell.text = strdup(text ? json_object_get_string(value) : "-");
-    }
-    return cell;
-}
-
-static struct cell head_of(const struct simx_column *column)
-{
-    struct cell cell = {0};
-
-    if (!column->unit)
-        cell.text = strdup(column->title);
-    else if (asprintf(&cell.text, "%s [%s]", column->title, column->unit) < 0)
-        cell.text = NULL;
-    return cell;
+    if (!run && column->unit)
+        snprintf(text, CELL_BYTES, "%s [%s]", column->title, column->unit);
+    else if (!run)
+        snprintf(text, CELL_BYTES, "%s", column->title);
+    else if (isfinite(number))
+        snprintf(text, CELL_BYTES, "%.*f", column->decimals, number);
+    else
+        snprintf(text, CELL_BYTES, "%s", is_text ? json_object_get_string(value) : "-");
+    return run && isfinite(number);
 }
 
 /* Characters of UTF-8, each taken as one column wide. */
@@ -208,57 +198,41 @@ struct layout {
     bool left; /* some value is text */
 };
 
-static struct layout layout_of(const struct cell *column, size_t num_cells)
+static struct layout layout_of(const struct simx_column *column, struct json_object *const *runs,
+                               size_t num_runs)
 {
     struct layout layout = {0};
+    char text[CELL_BYTES];
 
-    for (size_t row = 0; row < num_cells; row++) {
-        int width = width_of(column[row].text);
+    for (size_t line = 0; line <= num_runs; line++) {
+        bool is_number = format_cell(text, column, line ? runs[line - 1] : NULL);
+        int width = width_of(text);
+
         layout.width = width > layout.width ? width : layout.width;
-        if (row > 0 && !column[row].number && strcmp(column[row].text, "-") != 0)
-            layout.left = true;
+        layout.left |= line > 0 && !is_number && strcmp(text, "-") != 0;
     }
     return layout;
-}
-
-static void table_cell(FILE *out, const struct cell *cell, struct layout layout, bool last)
-{
-    int pad = layout.width - width_of(cell->text);
-
-    if (!layout.left || cell->number)
-        fprintf(out, "%*s%s", pad, "", cell->text);
-    else
-        fprintf(out, "%s%*s", cell->text, last ? 0 : pad, "");
-    fputs(last ? "\n" : "  ", out);
 }
 
 int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
                       struct json_object *const *runs, size_t num_runs)
 {
-    size_t lines = num_runs + 1, num_cells = num_columns * lines;
-    struct cell *cells = calloc(num_cells + 1, sizeof(*cells)); /* column by column */
     struct layout *layouts = calloc(num_columns + 1, sizeof(*layouts));
-    int rc = -ENOMEM;
+    char text[CELL_BYTES];
 
-    if (!cells || !layouts)
-        goto out;
-    for (size_t i = 0; i < num_cells; i++) {
-        const struct simx_column *column = &columns[i / lines];
-        cells[i] = i % lines ? cell_of(column, runs[i % lines - 1]) : head_of(column);
-        if (!cells[i].text)
-            goto out;
-    }
+    if (!layouts)
+        return -ENOMEM;
     for (size_t c = 0; c < num_columns; c++)
-        layouts[c] = layout_of(&cells[c * lines], lines);
-    for (size_t line = 0; line < lines; line++) {
-        for (size_t c = 0; c < num_columns; c++)
-            table_cell(out, &cells[c * lines + line], layouts[c], c + 1 == num_columns);
+        layouts[c] = layout_of(&columns[c], runs, num_runs);
+    for (size_t cell = 0; cell < num_columns * (num_runs + 1); cell++) {
+        size_t line = cell / num_columns, c = cell % num_columns;
+        bool is_number = format_cell(text, &columns[c], line ? runs[line - 1] : NULL);
+        bool is_left = layouts[c].left && !is_number, is_last = c + 1 == num_columns;
+        int pad = layouts[c].width - width_of(text);
+
+        fprintf(out, "%*s%s%*s%s", is_left ? 0 : pad, "", text, is_left && !is_last ? pad : 0, "",
+                is_last ? "\n" : "  ");
     }
-    rc = flush(out);
-out:
-    for (size_t i = 0; cells && i < num_cells; i++)
-        free(cells[i].text);
     free(layouts);
-    free(cells);
-    return rc;
+    return flush(out);
 }
