@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connection matrices: what is read, what is refused and how, what is written, and the generated patterns. */
+/*
+ * Connection matrices: what is read, what is refused and how, what is written, and the generated
+ * patterns.
+ */
 #include "tests/unit/exp_file.h"
 #include "tools/sim/cm.h"
 
@@ -92,7 +95,10 @@ static void simx_cm_read__all_words(void **state)
     assert_null(cm.flows);
 }
 
-/* A barrier without a count waits for all that name it, and a flow that names it twice counts twice. */
+/*
+ * A barrier without a count waits for all that name it, and a flow that names it twice counts
+ * twice.
+ */
 static void simx_cm_read__barrier_without_count(void **state)
 {
     (void)state;
@@ -318,7 +324,10 @@ static void simx_cm_incast__distinct_senders(void **state)
     }
 }
 
-/* Each pair once, and every send but the first of a host waits for the one before it, of the same host. */
+/*
+ * Each pair once, and every send but the first of a host waits for the one before it, of the same
+ * host.
+ */
 static void simx_cm_alltoall_serial__chains(void **state)
 {
     (void)state;
@@ -351,8 +360,8 @@ static void simx_cm_alltoall_serial__chains(void **state)
 }
 
 /*
- * Pieces are carried along: what a host sends it must have, after hosts - 1 steps each host has one piece of all, and
- * at the end every host has every piece.
+ * Pieces are carried along: what a host sends it must have, after hosts - 1 steps each host has one
+ * piece of all, and at the end every host has every piece.
  */
 static void simx_cm_ring_allreduce__pieces(void **state)
 {

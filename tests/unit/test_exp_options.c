@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line of mrd_sim: values of every kind, what is refused and how, defaults, --set, help. */
+/*
+ * The command line of mrd_sim: values of every kind, what is refused and how, defaults, --set,
+ * help.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +135,10 @@ static void simx_options_parse__overhead(void **state)
     assert_false(config.htsim_overhead);
 }
 
-/* One dash or two, the value as a word or behind '=', anywhere after the experiment, also cut short. */
+/*
+ * One dash or two, the value as a word or behind '=', anywhere after the experiment, also cut
+ * short.
+ */
 static void simx_options_parse__forms(void **state)
 {
     static const char *const lines[] = {

@@ -93,7 +93,9 @@ static void simx_seeds_summary__one(void **state)
     json_object_put(summary);
 }
 
-/* 4, 6: mean 5, s^2 = 2, 12.7062 * sqrt(2 / 2) = 12.7062. What is no number in any run has no mean. */
+/*
+ * 4, 6: mean 5, s^2 = 2, 12.7062 * sqrt(2 / 2) = 12.7062. What is no number in any run has no mean.
+ */
 static void simx_seeds_summary__nulls(void **state)
 {
     static const char *const texts[] = {

@@ -69,7 +69,10 @@ static void simx_topo_read__three_tiers(void **state)
     expect_tier(2, &(struct mrd_sim_tier){2, 0, 1, 400000000000, 2000, 0});
 }
 
-/* Any order of tiers and of words, any case, comments; Podsize may be absent, the top not oversubscribed. */
+/*
+ * Any order of tiers and of words, any case, comments; Podsize may be absent, the top not
+ * oversubscribed.
+ */
 static void simx_topo_read__lenient(void **state)
 {
     (void)state;

@@ -2,8 +2,8 @@
 /*
  * A long buffer whose bytes are few: the same pages of memory again and again.
  *
- * Experiments move gigabytes that nobody reads. Where all of them are the same 64 KiB, copying and hashing them does not
- * push what is being measured out of the caches.
+ * Experiments move gigabytes that nobody reads. Where all of them are the same 64 KiB, copying and
+ * hashing them does not push what is being measured out of the caches.
  */
 #ifndef SIMX_ALIAS_H
 #define SIMX_ALIAS_H

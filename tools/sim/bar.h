@@ -2,8 +2,8 @@
 /*
  * The one line on a terminal that tells how an experiment is getting on.
  *
- * simx_bar_init() when it starts, simx_bar_update() as often as one likes, simx_bar_clear() before anything else is
- * printed and at the end. Written to stderr, and only if that is a terminal.
+ * simx_bar_init() when it starts, simx_bar_update() as often as one likes, simx_bar_clear() before
+ * anything else is printed and at the end. Written to stderr, and only if that is a terminal.
  */
 #ifndef SIMX_BAR_H
 #define SIMX_BAR_H
@@ -24,13 +24,18 @@ struct simx_bar {
 /* Nothing is written yet: what takes less than a tenth of a second needs no bar. */
 void simx_bar_init(struct simx_bar *bar, const char *label, uint64_t now_ns);
 
-/* How much is done, 0 to 1, and a few words beside it ("12.3 M packets"). Written at most ten times a second. */
+/*
+ * How much is done, 0 to 1, and a few words beside it ("12.3 M packets"). Written at most ten times
+ * a second.
+ */
 void simx_bar_update(struct simx_bar *bar, uint64_t now_ns, double share, const char *text);
 
 /* Take the line away. */
 void simx_bar_clear(struct simx_bar *bar);
 
-/* The line that simx_bar_update() writes, cut to `columns`; without control characters of its own. */
+/*
+ * The line that simx_bar_update() writes, cut to `columns`; without control characters of its own.
+ */
 void simx_bar_format(const struct simx_bar *bar, uint64_t now_ns, double share, const char *text,
                      unsigned columns, char *line, size_t len);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What carries the flows of a run over its fabric: mrd's engine, or a model of another transport, behind one interface.
+ * What carries the flows of a run over its fabric: mrd's engine, or a model of another transport,
+ * behind one interface.
  *
- * open(); start() for each flow when its time comes; `done` is called from inside mrd_sim_run_until(); close().
+ * open(); start() for each flow when its time comes; `done` is called from inside
+ * mrd_sim_run_until(); close().
  */
 #ifndef SIMX_DRIVE_H
 #define SIMX_DRIVE_H
@@ -40,7 +42,10 @@ struct simx_totals {
     uint64_t paths_suspended, paths_replaced;
     /* Where they are counted; 0: they are not. */
     uint64_t state_bytes; /* of peers or connections, in use now */
-    /* What a host holds for a peer or connection: that was used once; that data goes to and comes from. */
+    /*
+     * What a host holds for a peer or connection: that was used once; that data goes to and comes
+     * from.
+     */
     uint64_t idle_peer_bytes, active_peer_bytes;
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Flows by mrd: a context with one queue pair on each host that has traffic, a flow one RDMA write, or several in a row
- * where it is longer than the buffers. All sources are one buffer and so are all sinks: a thousand hosts would need
- * gigabytes otherwise, and the caches would see each byte once.
+ * Flows by mrd: a context with one queue pair on each host that has traffic, a flow one RDMA write,
+ * or several in a row where it is longer than the buffers. All sources are one buffer and so are
+ * all sinks: a thousand hosts would need gigabytes otherwise, and the caches would see each byte
+ * once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -346,7 +347,10 @@ static int query(const struct host *host, struct mrd_counter *counters)
     return num < COUNTERS_MAX ? num : COUNTERS_MAX;
 }
 
-/* An entry, with its share of the index by address, which has two buckets for each, and of the timers' heap. */
+/*
+ * An entry, with its share of the index by address, which has two buckets for each, and of the
+ * timers' heap.
+ */
 enum { IDLE_PEER_BYTES = sizeof(struct mrd_peer) + 3 * sizeof(void *) };
 
 static uint64_t tx_half_bytes(const struct simx_config *config)
@@ -383,7 +387,10 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
 
         totals->packets += counter(counters, num, "tx_packets");
         totals->retransmitted += counter(counters, num, "retx_packets");
-        /* As the models count: where it arrives. The sender's own counter leaves probes and copies out. */
+        /*
+         * As the models count: where it arrives. The sender's own counter leaves probes and copies
+         * out.
+         */
         totals->spurious += counter(counters, num, "rx_duplicates");
         totals->acks += counter(counters, num, "tx_acks");
         totals->timeouts += counter(counters, num, "retx_timeout");

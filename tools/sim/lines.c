@@ -28,7 +28,10 @@ void simx_lines_close(struct simx_lines *lines)
     lines->file = NULL;
 }
 
-/* What is between the quotes of a message: the file may hold anything, a terminal should not see it. */
+/*
+ * What is between the quotes of a message: the file may hold anything, a terminal should not see
+ * it.
+ */
 static void printable(char *out, const char *text)
 {
     size_t len = strlen(text);

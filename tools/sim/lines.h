@@ -2,9 +2,9 @@
 /*
  * Text files of one record a line: words, numbers, and errors that name file and line.
  *
- * simx_lines_open(); simx_lines_next() until it returns 0; simx_lines_close(). In between, the words of the current
- * line are in word[], and simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that
- * begins with # ends its line.
+ * simx_lines_open(); simx_lines_next() until it returns 0; simx_lines_close(). In between, the
+ * words of the current line are in word[], and simx_lines_expected() says what is wrong with one.
+ * Blank lines are skipped, and a word that begins with # ends its line.
  */
 #ifndef MRD_SIM_LINES_H
 #define MRD_SIM_LINES_H
@@ -33,13 +33,19 @@ struct simx_lines {
 int simx_lines_open(struct simx_lines *lines, const char *path, char *error, size_t len);
 void simx_lines_close(struct simx_lines *lines);
 
-/* 1: a line with words; 0: end of file; -EINVAL: not text, or too long; -errno: the file cannot be read. */
+/*
+ * 1: a line with words; 0: end of file; -EINVAL: not text, or too long; -errno: the file cannot be
+ * read.
+ */
 int simx_lines_next(struct simx_lines *lines);
 
 /* The word, or the words "end of line" past the last one. */
 const char *simx_lines_word(const struct simx_lines *lines, unsigned word);
 
-/* Word `word` as a number of low .. high. 0, or -EINVAL with a sentence that calls the number `what`. */
+/*
+ * Word `word` as a number of low .. high. 0, or -EINVAL with a sentence that calls the number
+ * `what`.
+ */
 int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *what, uint64_t low,
                    uint64_t high, uint64_t *value);
 /* -EINVAL with a sentence unless the current line has `count` words. */

@@ -375,7 +375,10 @@ static void fail_unknown(const char *word, char *error, size_t len)
          nearest ? nearest : "", nearest ? "?" : "");
 }
 
-/* What getopt_long_only() does not take: '?' or ':'. optopt: 0, or the number of an option that is known. */
+/*
+ * What getopt_long_only() does not take: '?' or ':'. optopt: 0, or the number of an option that is
+ * known.
+ */
 static enum simx_parsed refuse(int option, char **argv, char *error, size_t len)
 {
     const char *word = argv[optind > 1 ? optind - 1 : 1];

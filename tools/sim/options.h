@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The command line of mrd_sim: EXPERIMENT [OPTION...], each long option also with one dash, as uet-htsim has them.
+ * The command line of mrd_sim: EXPERIMENT [OPTION...], each long option also with one dash, as
+ * uet-htsim has them.
  */
 #ifndef SIMX_OPTIONS_H
 #define SIMX_OPTIONS_H
@@ -18,8 +19,8 @@ enum simx_parsed {
 };
 
 /*
- * Fill `config` with the experiment's defaults and the options. SIMX_PARSE_ERROR: a sentence that names the option and
- * what was expected. getopt_long_only() may reorder argv.
+ * Fill `config` with the experiment's defaults and the options. SIMX_PARSE_ERROR: a sentence that
+ * names the option and what was expected. getopt_long_only() may reorder argv.
  */
 enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,

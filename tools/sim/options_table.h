@@ -2,7 +2,8 @@
 /*
  * What options.c, which has the table, and help.c know of an option.
  *
- * Adding one: a line in the table of options.c, what it sets in config.h, and its entry in the man page.
+ * Adding one: a line in the table of options.c, what it sets in config.h, and its entry in the man
+ * page.
  */
 #ifndef SIMX_OPTIONS_TABLE_H
 #define SIMX_OPTIONS_TABLE_H

@@ -161,7 +161,7 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
     return flush(out);
 }
 
-/* ---------------------------------------------------------------------------------- the table */
+/* ------------------------------------------------------------------------------------ the table */
 
 /* What stands in a column, of a run or, NULL, above all of them; true: it is a number. */
 static bool format_cell(char *text, const struct simx_column *column, struct json_object *run)

@@ -2,9 +2,10 @@
 /*
  * The results of runs, and what is printed of them.
  *
- * A run's result is a JSON object: strings, numbers, nulls, arrays, and objects of these. It is made with
- * simx_json_add_*(), read with simx_json_get*(), and printed by simx_report_json() as soon as it is there, or together
- * with others by simx_report_csv() and simx_report_table(). No function here takes ownership of a run.
+ * A run's result is a JSON object: strings, numbers, nulls, arrays, and objects of these. It is
+ * made with simx_json_add_*(), read with simx_json_get*(), and printed by simx_report_json() as
+ * soon as it is there, or together with others by simx_report_csv() and simx_report_table(). No
+ * function here takes ownership of a run.
  *
  * A path names a value inside objects: "fct_us.max" is the member "max" of the member "fct_us".
  */
@@ -25,8 +26,9 @@ struct simx_column {
 };
 
 /*
- * A number as it is printed: whole numbers up to 2^53 exactly, others with 9 digits, NULL (JSON's null) if not finite.
- * The object's value is the printed one, so that it is the same after a way through text.
+ * A number as it is printed: whole numbers up to 2^53 exactly, others with 9 digits, NULL (JSON's
+ * null) if not finite. The object's value is the printed one, so that it is the same after a way
+ * through text.
  */
 struct json_object *simx_json_number(double value);
 
@@ -44,13 +46,15 @@ double simx_json_get_number(struct json_object *run, const char *path);
 int simx_report_json(FILE *out, struct json_object *run);
 
 /*
- * A line of paths and a line for each run, as RFC 4180 has it but for the ends of lines, which are the system's. The
- * columns are the paths of all runs in the order of their first appearance; arrays are left out, null and missing are
- * empty. 0, or -errno.
+ * A line of paths and a line for each run, as RFC 4180 has it but for the ends of lines, which are
+ * the system's. The columns are the paths of all runs in the order of their first appearance;
+ * arrays are left out, null and missing are empty. 0, or -errno.
  */
 int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs);
 
-/* A line of titles and a line for each run: numbers to the right, text to the left. 0, or -errno. */
+/*
+ * A line of titles and a line for each run: numbers to the right, text to the left. 0, or -errno.
+ */
 int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
                       struct json_object *const *runs, size_t num_runs);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the runs of one configuration under several seeds have in common. simx_jobs_run() makes the runs.
+ * What the runs of one configuration under several seeds have in common. simx_jobs_run() makes the
+ * runs.
  */
 #ifndef SIMX_SEEDS_H
 #define SIMX_SEEDS_H
@@ -11,10 +12,11 @@
 #include "tools/sim/jobs.h"
 
 /*
- * One result for n > 0 runs: a copy of the first without "seed", and added to it "seeds" (how many), "mean" and "ci95",
- * which have the numbers of a run, nested as there, but for "seed" and "config". ci95 is half the width of the mean's
- * 95 % confidence interval, t(0.975, n - 1) s / sqrt(n); null if n is 1. A run in which a number is null or missing is
- * left out of that number's mean and n.
+ * One result for n > 0 runs: a copy of the first without "seed", and added to it "seeds" (how
+ * many), "mean" and "ci95", which have the numbers of a run, nested as there, but for "seed" and
+ * "config". ci95 is half the width of the mean's 95 % confidence interval, t(0.975, n - 1) s /
+ * sqrt(n); null if n is 1. A run in which a number is null or missing is left out of that number's
+ * mean and n.
  *
  * Source: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2, Confidence Limits for the Mean.
  */

@@ -9,7 +9,7 @@
  *     Downlink_speed_Gbps X       of a link towards the hosts; a fraction is allowed
  *     Radix_Down N                links of a switch towards the hosts
  *     Radix_Up N                  and away from them; not in the top tier
- *     Oversubscribed X            capacity of all links down to that of all links up; stands in for Radix_Up
+ *     Oversubscribed X            capacity of links down to that of links up; for Radix_Up
  *     Downlink_Latency_ns N
  *     Switch_Latency_ns N         default 0
  *     Bundle N                    parallel links to each switch below; default 1
@@ -32,8 +32,8 @@ enum {
 };
 
 /*
- * Everything below that takes `error` leaves a sentence there when it fails: expected WHAT, found 'TEXT'. `topo` is set
- * on success only.
+ * Everything below that takes `error` leaves a sentence there when it fails: expected WHAT, found
+ * 'TEXT'. `topo` is set on success only.
  */
 
 /* 0; -EINVAL, FILE:LINE before the sentence; -errno: the file cannot be read. */
@@ -43,9 +43,10 @@ int simx_topo_read(struct mrd_sim_topology *topo, const char *path, char *error,
 int simx_topo_check(const struct mrd_sim_topology *topo, char *error, size_t len);
 
 /*
- * Leaves of `leaf_radix_down` hosts each; above them all links have the same rate and delay. `oversubscription` is that
- * of the leaves, 1 for none; the tiers above add none. Three tiers: a pod has as many leaves as divide their number,
- * at most leaf_radix_down and, if there is more than one leaf, not all. -EINVAL: no such tree.
+ * Leaves of `leaf_radix_down` hosts each; above them all links have the same rate and delay.
+ * `oversubscription` is that of the leaves, 1 for none; the tiers above add none. Three tiers: a
+ * pod has as many leaves as divide their number, at most leaf_radix_down and, if there is more than
+ * one leaf, not all. -EINVAL: no such tree.
  */
 int simx_topo_make(struct mrd_sim_topology *topo, uint32_t hosts, uint32_t tiers,
                    uint32_t leaf_radix_down, double oversubscription, double gbps,

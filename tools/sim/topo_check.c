@@ -109,9 +109,9 @@ static int check_leaf_spine(const struct mrd_sim_topology *topo, struct simx_top
 }
 
 /*
- * Each agg of a pod has a bundle to each leaf of it. Agg i of every pod has a bundle to each of the same cores, those
- * of group i, and each core one to agg i of every pod. There are then Radix_Up[1] / Bundle[2] cores in a group, and
- * their number needs no check of its own.
+ * Each agg of a pod has a bundle to each leaf of it. Agg i of every pod has a bundle to each of the
+ * same cores, those of group i, and each core one to agg i of every pod. There are then Radix_Up[1]
+ * / Bundle[2] cores in a group, and their number needs no check of its own.
  */
 static int check_fat_tree(const struct mrd_sim_topology *topo, struct simx_topo_fault *fault)
 {

@@ -2,7 +2,8 @@
 /*
  * What is wrong with a topology, and in which word of its file.
  *
- * simx_topo_find_fault(); then simx_topo_check() makes a sentence of it, and simx_topo_read() one with the line.
+ * simx_topo_find_fault(); then simx_topo_check() makes a sentence of it, and simx_topo_read() one
+ * with the line.
  */
 #ifndef MRD_SIM_TOPO_CHECK_H
 #define MRD_SIM_TOPO_CHECK_H

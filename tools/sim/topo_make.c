@@ -27,7 +27,10 @@ static void set_links(struct mrd_sim_topology *topo, uint64_t rate_bps, uint64_t
     }
 }
 
-/* The largest divisor of `leaves` that is at most `most` and leaves more than one pod, unless there is one leaf. */
+/*
+ * The largest divisor of `leaves` that is at most `most` and leaves more than one pod, unless there
+ * is one leaf.
+ */
 static uint32_t leaves_of_pod(uint32_t leaves, uint32_t most)
 {
     uint32_t count = most < leaves ? most : leaves - 1;
