@@ -124,11 +124,6 @@ static void simx_options_parse__flags(void **state)
     assert_true(config.at_once && config.json && config.quiet);
     good("alltoall --csv");
     assert_true(config.csv && !config.json);
-}
-
-static void simx_options_parse__overhead(void **state)
-{
-    (void)state;
     good("run --wire-overhead htsim");
     assert_true(config.htsim_overhead);
     good("run --wire-overhead htsim --wire-overhead ethernet");
@@ -485,7 +480,6 @@ int main(void)
         cmocka_unit_test(simx_options_parse__values),
         cmocka_unit_test(simx_options_parse__bytes),
         cmocka_unit_test(simx_options_parse__flags),
-        cmocka_unit_test(simx_options_parse__overhead),
         cmocka_unit_test(simx_options_parse__forms),
         cmocka_unit_test(simx_options_parse__bounds),
         cmocka_unit_test(simx_options_parse__bad_numbers),

@@ -15,12 +15,6 @@
 
 enum { NUM_SIZES = 7, FIRST_SIZE = 1 << 20 };
 
-static void defaults(struct simx_config *config)
-{
-    config->hosts = 32;
-    config->leaf_hosts = 8;
-}
-
 static unsigned points(const struct simx_config *config)
 {
     return config->bytes ? 1 : NUM_SIZES;
@@ -68,10 +62,9 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
                          is_ring           ? "ring"
                          : config->at_once ? "at_once"
                                            : "serial");
-    simx_json_add_u64(result, "size_bytes", size);
-    simx_json_add_double(result, "algbw_gbps", bits / us / 1e3);
-    simx_json_add_double(result, "busbw_gbps", bits / us / 1e3 * factor);
-    simx_json_add_double(result, "ideal_busbw_gbps", bits / bounds.completion_us / 1e3 * factor);
+    simx_json_add_numbers(result, {"size_bytes", (double)size}, {"algbw_gbps", bits / us / 1e3},
+                          {"busbw_gbps", bits / us / 1e3 * factor},
+                          {"ideal_busbw_gbps", bits / bounds.completion_us / 1e3 * factor});
 }
 
 static const struct simx_column columns[] = {
@@ -104,8 +97,7 @@ static const struct simx_picture picture = {
 
 /* clang-format off */
 #define COLLECTIVE \
-    .notes = {{"size", "1M, 2M, 4M, ... 64M in turn"}}, \
-    .defaults = defaults, \
+    .own = {{"hosts", "32", NULL}, {"leaf-hosts", "8", NULL}, {"size", NULL, "1M, 2M, 4M, ... 64M in turn"}}, \
     .points = points, \
     .point = point, \
     .traffic_expected = "a byte or more for each host, and at most 1048576 flows", \

@@ -20,14 +20,8 @@ static const char *const policies[] = {"single", "rr", "random", "reps", "adapti
 enum {
     NUM_POLICIES = sizeof(policies) / sizeof(policies[0]),
     POLICY_RC = NUM_POLICIES - 1,
-    FLOW_BYTES = 2 << 20,
     LINK_NAME_BYTES = 48,
 };
-
-static void defaults(struct simx_config *config)
-{
-    config->bytes = FLOW_BYTES;
-}
 
 static bool is_mrd(const struct simx_config *config)
 {
@@ -66,26 +60,6 @@ static void point(struct simx_config *config, unsigned index)
 
 /* -------------------------------------------------------------------------------------- measure */
 
-/* Tiers from below: host, leaf, agg, and spine or core. */
-static int tier_of(const char *node)
-{
-    static const char *const tiers[] = {"host", "leaf", "agg", "spine"};
-
-    for (int i = 0; i < 4; i++) {
-        if (strncmp(node, tiers[i], strlen(tiers[i])) == 0)
-            return i;
-    }
-    return strncmp(node, "core", 4) == 0 ? 3 : -1;
-}
-
-/* From a switch to one above it. */
-static bool is_uplink(const char *name)
-{
-    const char *to = strchr(name, '>');
-
-    return to && tier_of(name) > 0 && tier_of(to + 1) > tier_of(name);
-}
-
 /* Mean, and how far the shares are from it. */
 static void add_util(struct json_object *result, const double *shares, uint32_t num)
 {
@@ -99,10 +73,8 @@ static void add_util(struct json_object *result, const double *shares, uint32_t 
     }
     for (uint32_t i = 0; i < num; i++)
         squares += (shares[i] - sum / num) * (shares[i] - sum / num);
-    simx_json_add_double(util, "min", least);
-    simx_json_add_double(util, "mean", sum / num);
-    simx_json_add_double(util, "max", most);
-    simx_json_add_double(util, "stddev", sqrt(squares / num));
+    simx_json_add_numbers(util, {"min", least}, {"mean", sum / num}, {"max", most},
+                          {"stddev", sqrt(squares / num)});
     json_object_object_add(result, "util", util);
 }
 
@@ -120,7 +92,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         struct mrd_sim_link attr;
         struct mrd_sim_stats stats;
 
-        if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !is_uplink(name))
+        if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !simx_net_is_uplink(name))
             continue;
         mrd_sim_query_link(run->sim, i, &attr, &stats);
         /* Bits over what the link carries in this time, in ns. */
@@ -178,8 +150,8 @@ const struct simx_experiment simx_exp_collision = {
     .about = "Each host sends to one other and receives from one other: a permutation, drawn "
              "from the seed. Once by each way of mrd to choose paths and once by rc, or once "
              "by the --transport that was asked for. Shows how evenly uplinks are used.",
+    .own = {{"size", "2M", NULL}},
     .needs_two_leaves = true,
-    .defaults = defaults,
     .points = points,
     .point = point,
     .check = check,

@@ -134,10 +134,8 @@ static void find_uplinks(const struct simx_run *run, struct watch *w)
 
     snprintf(prefix, sizeof(prefix), "leaf%u>", leaf);
     for (uint32_t i = 0; i < mrd_sim_num_links(run->sim); i++) {
-        const char *far_end = name + strlen(prefix);
-
         mrd_sim_link_name(run->sim, i, name, sizeof(name));
-        if (strncmp(name, prefix, strlen(prefix)) != 0 || strncmp(far_end, "host", 4) == 0)
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || !simx_net_is_uplink(name))
             continue;
         if (w->num_uplinks++ == 0)
             w->first_uplink = i;
@@ -258,34 +256,22 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     simx_json_add_string(result, "failure_kind", w->kind->name);
     simx_json_add_string(result, "failure_value", w->kind->value);
     simx_json_add_string(result, "failure_links", w->links);
-    simx_json_add_double(result, "failure_at_us", w->at_us);
-    simx_json_add_double(result, "base_rtt_us", rtt_us);
-    simx_json_add_double(result, "before_gbps", w->before_gbps);
-    simx_json_add_double(result, "possible_gbps", w->possible_gbps);
-    simx_json_add_double(result, "blackout_us", blackout_us);
-    simx_json_add_double(result, "blackout_rtts", blackout_us / rtt_us);
-    simx_json_add_double(result, "lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us));
+    simx_json_add_numbers(result, {"failure_at_us", w->at_us}, {"base_rtt_us", rtt_us},
+                          {"before_gbps", w->before_gbps}, {"possible_gbps", w->possible_gbps},
+                          {"blackout_us", blackout_us}, {"blackout_rtts", blackout_us / rtt_us},
+                          {"lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us)});
     simx_json_add_double(
         result, "first_90_us",
         simx_goodput_first_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
-    simx_json_add_double(result, "to_90_us",
-                         simx_goodput_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
-    simx_json_add_u64(result, "paths_suspended", totals.paths_suspended);
-    simx_json_add_u64(result, "paths_replaced", totals.paths_replaced);
-    simx_json_add_double(result, "share_before", w->share_before);
+    simx_json_add_numbers(
+        result,
+        {"to_90_us", simx_goodput_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps)},
+        {"paths_suspended", (double)totals.paths_suspended},
+        {"paths_replaced", (double)totals.paths_replaced}, {"share_before", w->share_before});
     json_object_object_add(result, "samples", samples(w));
 }
 
 /* ------------------------------------------------------------------------------- the experiment */
-
-static void defaults(struct simx_config *config)
-{
-    config->hosts = 32;
-    config->leaf_hosts = 16;
-    config->bytes = 32 << 20;
-    config->at_us = 500;
-    config->failure[0] = '\0';
-}
 
 static unsigned points(const struct simx_config *config)
 {
@@ -336,9 +322,11 @@ const struct simx_experiment simx_exp_failure = {
     .summary = "goodput while a link fails: blackout and time to recover",
     .about = "Hosts of the first leaf send to hosts of the last one, or as -tm says. Then the "
              "link fails, both ways, on which the first sender's leaf had sent most upwards.",
-    .notes = {{"senders", "1"}, {"failure", "each in turn"}},
+    .own = {{"hosts", "32", NULL},
+            {"size", "32M", NULL},
+            {"senders", NULL, "1"},
+            {"failure", NULL, "each in turn"}},
     .takes_matrix = true,
-    .defaults = defaults,
     .points = points,
     .point = point,
     .traffic = traffic,

@@ -13,12 +13,7 @@
 
 #include "tools/sim/experiment.h"
 
-enum { TARGET = 0, BESIDE_TARGET = 1, FLOW_BYTES = 2 << 20 };
-
-static void defaults(struct simx_config *config)
-{
-    config->bytes = FLOW_BYTES;
-}
+enum { TARGET = 0, BESIDE_TARGET = 1 };
 
 /* All but the target, and but the sender of the flow beside it; 0: no such fabric. */
 static uint32_t most_senders(const struct simx_config *config)
@@ -184,10 +179,10 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     (void)memo;
     for (uint32_t i = 0; i < c->senders; i++)
         longest_us = fmax(longest_us, fct_us(&run->flows[i]));
-    simx_json_add_u64(result, "senders", c->senders);
-    simx_json_add_double(result, "jain", is_all ? jain(run->flows, c->senders) : NAN);
-    simx_json_add_double(result, "goodput_gbps",
-                         is_all ? c->senders * (double)c->bytes * 8 / 1e3 / longest_us : NAN);
+    simx_json_add_numbers(
+        result, {"senders", (double)(c->senders)},
+        {"jain", is_all ? jain(run->flows, c->senders) : NAN},
+        {"goodput_gbps", is_all ? c->senders * (double)c->bytes * 8 / 1e3 / longest_us : NAN});
     if (c->victim)
         add_victim_keys(run, result);
     simx_json_add_u64(config, "size_bytes", c->bytes);
@@ -239,8 +234,7 @@ const struct simx_experiment simx_exp_incast = {
     .summary = "many hosts send to one; and what that does to a flow beside it",
     .about = "Hosts drawn from the seed send to host 0 at once. With --victim another flow goes "
              "to the host beside it, whose own way has room.",
-    .notes = {{"senders", "1, 2, 4, ... all other hosts in turn"}},
-    .defaults = defaults,
+    .own = {{"size", "2M", NULL}, {"senders", NULL, "1, 2, 4, ... all other hosts in turn"}},
     .points = points,
     .point = point,
     .check = check,

@@ -26,7 +26,6 @@ enum {
     MESSAGES_MAX = 16384, /* enough for the 99.9th percentile */
     OUTSTANDING_MIN = 2,
     OUTSTANDING_MAX = 1024,
-    SWEEP = -1, /* of config.loss: no --loss was given */
 };
 
 /* What a point does. */
@@ -34,15 +33,9 @@ struct plan {
     uint32_t messages, outstanding;
 };
 
-static void defaults(struct simx_config *config)
-{
-    config->hosts = 32;
-    config->loss = SWEEP;
-}
-
 static unsigned num_losses(const struct simx_config *config)
 {
-    return config->loss == SWEEP ? NUM_LOSSES : 1;
+    return config->loss == SIMX_UNSET ? NUM_LOSSES : 1;
 }
 
 static unsigned points(const struct simx_config *config)
@@ -56,7 +49,7 @@ static void point(struct simx_config *config, unsigned index)
 
     if (!config->bytes)
         config->bytes = sizes[index / per_size];
-    if (config->loss == SWEEP)
+    if (config->loss == SIMX_UNSET)
         config->loss = losses[index % per_size];
 }
 
@@ -103,15 +96,12 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
                            simx_json_get_number(result, "ideal_completion_us") / chain);
 
     (void)memo;
-    simx_json_add_double(result, "loss", loss);
-    simx_json_add_u64(result, "size_bytes", run->config->bytes);
-    simx_json_add_u64(result, "outstanding", plan.outstanding);
-    simx_json_add_double(result, "full_gbps", full_gbps);
-    simx_json_add_double(result, "efficiency",
-                         simx_json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss)));
-    simx_json_add_double(result, "ideal_us", ideal_us);
-    simx_json_add_double(result, "max_over_ideal",
-                         simx_json_get_number(result, "fct_us.max") / ideal_us);
+    simx_json_add_numbers(
+        result, {"loss", loss}, {"size_bytes", (double)run->config->bytes},
+        {"outstanding", (double)plan.outstanding}, {"full_gbps", full_gbps},
+        {"efficiency", simx_json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss))},
+        {"ideal_us", ideal_us},
+        {"max_over_ideal", simx_json_get_number(result, "fct_us.max") / ideal_us});
     simx_json_add_u64(config, "size_bytes", run->config->bytes);
 }
 
@@ -155,10 +145,10 @@ const struct simx_experiment simx_exp_loss = {
     .about = "One host sends to one below another leaf, in a closed loop: as many messages are "
              "outstanding as hold twice the BDP, at least two. 256 MiB a point, but 8 messages at "
              "least and 16384 at most. Goodput and completion times against loss and size.",
-    .notes = {{"size", "4K, 64K, 1M and 16M in turn"},
-              {"loss", "0, 2^-14, 2^-12, 2^-10, 2^-8, 0.01, 0.02 and 0.05 in turn"}},
+    .own = {{"hosts", "32", NULL},
+            {"size", NULL, "4K, 64K, 1M and 16M in turn"},
+            {"loss", NULL, "0, 2^-14, 2^-12, 2^-10, 2^-8, 0.01, 0.02 and 0.05 in turn"}},
     .needs_two_leaves = true,
-    .defaults = defaults,
     .points = points,
     .point = point,
     .traffic = traffic,

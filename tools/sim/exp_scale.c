@@ -92,10 +92,9 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
 
     run->ops->totals(run->drive, &totals);
     simx_json_add_string(result, "pattern", c->is_all_hosts ? "all_hosts" : "fan_out");
-    simx_json_add_u64(result, "peers", c->peers);
-    simx_json_add_u64(result, "message_bytes", c->bytes);
-    simx_json_add_double(result, "completion_us", us);
-    simx_json_add_double(result, "messages_per_s", run->num_done / us * 1e6);
+    simx_json_add_numbers(result, {"peers", (double)(c->peers)},
+                          {"message_bytes", (double)c->bytes}, {"completion_us", us},
+                          {"messages_per_s", run->num_done / us * 1e6});
     add_counted(result, "state_bytes", (double)state_bytes);
     add_counted(result, "state_bytes_per_peer", (double)state_bytes / (double)relations);
     add_counted(result, "idle_peer_bytes", (double)totals.idle_peer_bytes);
@@ -104,12 +103,6 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
 }
 
 /* ------------------------------------------------------------------------------- the experiment */
-
-static void defaults(struct simx_config *config)
-{
-    config->hosts = 0;
-    config->bytes = 64 << 10;
-}
 
 static unsigned points(const struct simx_config *config)
 {
@@ -163,9 +156,9 @@ const struct simx_experiment simx_exp_scale = {
     .summary = "state and rate against the number of peers; with --hosts: of hosts",
     .about = "Host 0 sends 4096 messages, or one to each if there are more peers, round robin. "
              "With --hosts or -topo every host sends a message to each of its --peers.",
-    .notes = {{"peers", "1, 4, 16, 64, 256, 1024 and 4096 in turn; with --hosts: 1"},
-              {"hosts", "as many as the peers need"}},
-    .defaults = defaults,
+    .own = {{"hosts", NULL, "as many as the peers need"},
+            {"size", "64K", NULL},
+            {"peers", NULL, "1, 4, 16, 64, 256, 1024 and 4096 in turn; with --hosts: 1"}},
     .points = points,
     .point = point,
     .traffic = traffic,

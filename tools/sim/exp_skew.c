@@ -17,10 +17,8 @@ static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
 
 enum {
     NUM_SPREADS = sizeof(spreads) / sizeof(spreads[0]),
-    FLOW_BYTES = 256 << 20, /* 22 ms at 100 Gb/s, where 16 of the longest RTT are less than 1 ms */
     LEARN_RTTS = 16,
     LOOKS_A_RTT = 4, /* at the window; no transport cuts it more often */
-    SWEEP = -1,      /* of config.spread: no --spread was given */
     VALUE_BYTES = 32,
 };
 
@@ -30,13 +28,6 @@ struct looks {
     bool is_long;               /* the flow had not ended by then */
     uint64_t window_bytes, window_min_bytes, falls;
 };
-
-static void defaults(struct simx_config *config)
-{
-    config->hosts = 32;
-    config->bytes = FLOW_BYTES;
-    config->spread = SWEEP;
-}
 
 static int check(const struct simx_config *config, const struct simx_net *net, char *error,
                  size_t len)
@@ -51,12 +42,12 @@ static int check(const struct simx_config *config, const struct simx_net *net, c
 
 static unsigned points(const struct simx_config *config)
 {
-    return config->spread == SWEEP ? NUM_SPREADS : 1;
+    return config->spread == SIMX_UNSET ? NUM_SPREADS : 1;
 }
 
 static void point(struct simx_config *config, unsigned index)
 {
-    if (config->spread == SWEEP)
+    if (config->spread == SIMX_UNSET)
         config->spread = spreads[index];
 }
 
@@ -66,14 +57,6 @@ static void point(struct simx_config *config, unsigned index)
 static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)
 {
     return simx_cm_pairs(cm, net->topology.hosts, net->topology.hosts - 1, 1, config->bytes);
-}
-
-static bool is_first_leafs_uplink(const char *name)
-{
-    static const char prefix[] = "leaf0>";
-
-    return strncmp(name, prefix, strlen(prefix)) == 0 &&
-           strncmp(name + strlen(prefix), "host", 4) != 0;
 }
 
 /* 0 or -errno with a sentence. */
@@ -86,7 +69,8 @@ static int lengthen(struct simx_run *run, char *error, size_t len)
         char name[SIMX_NAME_BYTES * 4], value[VALUE_BYTES];
         struct mrd_sim_link link;
 
-        if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !is_first_leafs_uplink(name))
+        mrd_sim_link_name(run->sim, i, name, sizeof(name));
+        if (strncmp(name, "leaf0>", 6) != 0 || !simx_net_is_uplink(name))
             continue;
         mrd_sim_query_link(run->sim, i, &link, NULL);
         snprintf(value, sizeof(value), "%.3f",
@@ -143,23 +127,17 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     double retransmitted = (double)(all.retransmitted - learned->retransmitted);
     double spurious = (double)(all.spurious - learned->spurious);
 
-    simx_json_add_double(result, "spread_rtts", c->spread);
-    simx_json_add_double(result, "spread_us", c->spread * run->net.base_rtt_ns / 1e3);
-    simx_json_add_u64(result, "size_bytes", c->bytes);
-    simx_json_add_double(result, "efficiency",
-                         goodput / simx_net_payload_gbps(&run->net, c, c->bytes));
-    simx_json_add_double(result, "spurious_share", (double)all.spurious / (double)all.packets);
-    simx_json_add_double(result, "spurious_share_after_16_rtt",
-                         looks->is_long ? spurious / packets : NAN);
-    simx_json_add_double(result, "retransmitted_after_16_rtt",
-                         looks->is_long ? retransmitted : NAN);
-    simx_json_add_double(result, "cuts", all.cuts == UINT64_MAX ? NAN : (double)all.cuts);
-    simx_json_add_double(result, "window_bytes_at_16_rtt",
-                         has_window ? (double)looks->window_bytes : NAN);
-    simx_json_add_double(result, "window_bytes_min_after_16_rtt",
-                         has_window ? (double)looks->window_min_bytes : NAN);
-    simx_json_add_double(result, "window_falls_after_16_rtt",
-                         has_window ? (double)looks->falls : NAN);
+    simx_json_add_numbers(
+        result, {"spread_rtts", c->spread}, {"spread_us", c->spread * run->net.base_rtt_ns / 1e3},
+        {"size_bytes", (double)c->bytes},
+        {"efficiency", goodput / simx_net_payload_gbps(&run->net, c, c->bytes)},
+        {"spurious_share", (double)all.spurious / (double)all.packets},
+        {"spurious_share_after_16_rtt", looks->is_long ? spurious / packets : NAN},
+        {"retransmitted_after_16_rtt", looks->is_long ? retransmitted : NAN},
+        {"cuts", all.cuts == UINT64_MAX ? NAN : (double)all.cuts},
+        {"window_bytes_at_16_rtt", has_window ? (double)looks->window_bytes : NAN},
+        {"window_bytes_min_after_16_rtt", has_window ? (double)looks->window_min_bytes : NAN},
+        {"window_falls_after_16_rtt", has_window ? (double)looks->falls : NAN});
     simx_json_add_double(simx_json_get(result, "config"), "spread_rtts", c->spread);
     simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", c->bytes);
 }
@@ -215,9 +193,10 @@ const struct simx_experiment simx_exp_skew = {
     .about = "One long flow, without loss, over paths whose delays differ: the K-th of n uplinks "
              "of the first leaf is longer by K / (n - 1) of the spread. What is sent again was "
              "only late.",
-    .notes = {{"spread", "0, 0.25, 0.5, 1, 2 and 4 in turn"}},
+    .own = {{"hosts", "32", NULL},
+            {"size", "256M", NULL},
+            {"spread", NULL, "0, 0.25, 0.5, 1, 2 and 4 in turn"}},
     .needs_two_leaves = true,
-    .defaults = defaults,
     .points = points,
     .point = point,
     .check = check,

@@ -20,21 +20,23 @@
 
 enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 32 };
 
-/* A default of an option that is no value of it, in words for --help. */
-struct simx_note {
-    const char *option, *text;
+/* In place of the default that an option has for all experiments. */
+struct simx_default {
+    const char *option;
+    const char *value; /* as on a command line; NULL: none, 0 or SIMX_UNSET */
+    const char *note;  /* what --help says then */
 };
+
+enum { SIMX_UNSET = -1 /* of a real number */ };
 
 struct simx_experiment {
     const char *name;
-    const char *summary; /* a line for --help */
-    const char *about;   /* more of that */
-    struct simx_note notes[3];
-    bool takes_matrix;     /* besides its own traffic; without `traffic` it needs one */
-    bool needs_two_leaves; /* hosts below two leaves */
+    const char *summary;        /* a line for --help */
+    const char *about;          /* more of that */
+    struct simx_default own[6]; /* the last has no option */
+    bool takes_matrix;          /* besides its own traffic; without `traffic` it needs one */
+    bool needs_two_leaves;      /* hosts below two leaves */
 
-    /* What differs from the defaults of all; NULL: nothing. */
-    void (*defaults)(struct simx_config *config);
     /* Points of a sweep; NULL: one. */
     unsigned (*points)(const struct simx_config *config);
     /* Make `config`, a copy of what was asked for, the configuration of a point. */

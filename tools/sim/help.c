@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* --help, of all or of one experiment, and --set list. */
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "tools/sim/options.h"
 #include "tools/sim/options_table.h"
 
-enum { COLUMNS = 79, TEXT_COLUMN = 27, NAME_COLUMNS = 13, TEXT_BYTES = 512, VALUE_BYTES = 128 };
+enum { COLUMNS = 79, TEXT_COLUMN = 27, NAME_COLUMNS = 13, TEXT_BYTES = 512 };
 
 /* Of all experiments. */
-static const struct simx_note notes[] = {
-    {"cc", "nscc for mrd, none for the models"},
-    {"jobs", "the processors"},
+static const struct simx_default notes[] = {
+    {"cc", NULL, "nscc for mrd, none for the models"},
+    {"jobs", NULL, "the processors"},
 };
 
 /* Each stands above the option of that name and those that follow. */
@@ -61,89 +60,26 @@ static void add(char *text, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------- defaults */
 
-static void format_bytes(double bytes, char *text)
-{
-    static const char units[] = "KMG";
-    int unit = 0;
-
-    for (; unit < 3 && bytes >= 1024 && fmod(bytes, 1024) == 0; unit++)
-        bytes /= 1024;
-    snprintf(text, VALUE_BYTES, "%.0f%.*s", bytes, unit > 0, unit > 0 ? &units[unit - 1] : "");
-}
-
-static double count_of(const struct simx_option *option, const char *at)
-{
-    return option->bytes == sizeof(uint64_t) ? (double)*(const uint64_t *)(const void *)at
-                                             : (double)*(const uint32_t *)(const void *)at;
-}
-
-/*
- * "": there is none. One outside the bounds is a mark of the experiment's own, of which its notes
- * tell.
- */
-static void format_value(const struct simx_option *option, const struct simx_config *config,
-                         char *text)
-{
-    const char *at = (const char *)config + option->at;
-    const double *real = (const double *)(const void *)at;
-
-    text[0] = '\0';
-    switch (option->kind) {
-    case SIMX_TEXT:
-        snprintf(text, VALUE_BYTES, "%s", at);
-        break;
-    case SIMX_COUNT:
-        if (count_of(option, at) >= option->min)
-            snprintf(text, VALUE_BYTES, "%.0f", count_of(option, at));
-        break;
-    case SIMX_BYTES:
-        if (count_of(option, at) >= option->min)
-            format_bytes(count_of(option, at), text);
-        break;
-    case SIMX_REAL:
-        if (*real >= option->min)
-            snprintf(text, VALUE_BYTES, "%g", *real);
-        break;
-    case SIMX_PAIR:
-        snprintf(text, VALUE_BYTES, "%g,%g", real[0], real[1]);
-        break;
-    case SIMX_OVERHEAD:
-        snprintf(text, VALUE_BYTES, "%s", *(const bool *)at ? "htsim" : "ethernet");
-        break;
-    case SIMX_FLAG:
-    case SIMX_SET:
-        break;
-    }
-}
-
-static void find_note(const struct simx_option *option, const struct simx_note *list, size_t num,
-                      char *text)
-{
-    for (size_t i = 0; i < num && list[i].option; i++) {
-        if (strcmp(list[i].option, option->name) == 0)
-            snprintf(text, VALUE_BYTES, "%s", list[i].text);
-    }
-}
-
-/* `experiment` NULL: that of all experiments, if they agree. */
-static void format_default(const struct simx_option *option,
-                           const struct simx_experiment *experiment, char *text)
+/* What is said of it in brackets, or NULL. `experiment` NULL: that of all experiments, if they agree. */
+static const char *default_of(const struct simx_option *option,
+                              const struct simx_experiment *experiment)
 {
     bool is_named = option->of && option->of[0] != '!';
-    struct simx_config config;
+    const struct simx_default *own;
 
-    text[0] = '\0';
     if (!experiment && is_named) {
         experiment = simx_experiment_find(option->of);
         if (!experiment) /* several */
-            return;
+            return NULL;
     }
-    simx_options_defaults(&config, experiment);
-    format_value(option, &config, text);
-    if (experiment && !text[0])
-        find_note(option, experiment->notes, COUNT(experiment->notes), text);
-    if (!text[0])
-        find_note(option, notes, COUNT(notes), text);
+    own = experiment ? simx_default_find(experiment, option->name) : NULL;
+    if (own)
+        return own->note ? own->note : own->value;
+    for (size_t i = 0; i < COUNT(notes); i++) {
+        if (strcmp(notes[i].option, option->name) == 0)
+            return notes[i].note;
+    }
+    return option->value;
 }
 
 /* -------------------------------------------------------------------------------------- options */
@@ -151,7 +87,8 @@ static void format_default(const struct simx_option *option,
 static void print_option(FILE *out, const struct simx_option *option,
                          const struct simx_experiment *experiment)
 {
-    char left[TEXT_COLUMN + 1], text[TEXT_BYTES] = "", value[VALUE_BYTES];
+    char left[TEXT_COLUMN + 1], text[TEXT_BYTES] = "";
+    const char *value = default_of(option, experiment);
 
     if (!experiment && option->of && option->of[0] != '!') {
         for (const char *at = option->of; *at; at++)
@@ -159,8 +96,7 @@ static void print_option(FILE *out, const struct simx_option *option,
         add(text, ": ");
     }
     add(text, "%s", option->help);
-    format_default(option, experiment, value);
-    if (value[0])
+    if (value)
         add(text, " (%s)", value);
     snprintf(left, sizeof(left), "  --%s %s", option->name,
              option->argument ? option->argument : "");

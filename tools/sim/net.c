@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/wire.h"
 #include "tools/sim/faults.h"
@@ -21,6 +22,22 @@ double simx_net_payload_gbps(const struct simx_net *net, const struct simx_confi
     uint64_t overhead = packets * (packets == 1 ? net->single_bytes : net->data_bytes);
 
     return (double)net->host_bps / 1e9 * (double)bytes / (double)(bytes + overhead);
+}
+
+/* Tiers from below, by the first letter: host, leaf, agg, and spine or core. */
+static ptrdiff_t tier_of(const char *node)
+{
+    static const char letters[] = "hlasc";
+    const char *found = *node ? strchr(letters, *node) : NULL;
+
+    return found ? found - letters : -1;
+}
+
+bool simx_net_is_uplink(const char *link)
+{
+    const char *to = strchr(link, '>');
+
+    return to && tier_of(link) > 0 && tier_of(to + 1) > tier_of(link);
 }
 
 /* ----------------------------------------------------------------------------------- the fabric */

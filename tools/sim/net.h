@@ -36,4 +36,7 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
  */
 double simx_net_payload_gbps(const struct simx_net *net, const struct simx_config *config,
                              uint64_t bytes);
+/* Does a link of that name lead from a switch to one above it? */
+bool simx_net_is_uplink(const char *link);
+
 #endif

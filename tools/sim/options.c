@@ -16,67 +16,73 @@
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
 
 static const struct simx_option rows[] = {
-    {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", "connection matrix of uet-htsim", "run failure"},
-    {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES",
+    {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", NULL, "connection matrix of uet-htsim",
+     "run failure"},
+    {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES", NULL,
      "of a flow, message or buffer; K, M, G: powers of 1024", "!run"},
-    {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", "to one host, or that many pairs",
+    {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", NULL, "to one host, or that many pairs",
      "incast failure"},
-    {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, "a flow beside them", "incast"},
-    {"peers", SIMX_COUNT, FIELD(peers), 1, 65535, "N", "of each sender", "scale"},
-    {"at-once", SIMX_FLAG, FIELD(at_once), 0, 0, NULL, "to all peers, not to one after the other",
-     "alltoall"},
-    {"failure", SIMX_TEXT, FIELD(failure), 0, 0, "KIND", "blackhole, down, flap or degrade",
+    {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, NULL, "a flow beside them", "incast"},
+    {"peers", SIMX_COUNT, FIELD(peers), 1, 65535, "N", NULL, "of each sender", "scale"},
+    {"at-once", SIMX_FLAG, FIELD(at_once), 0, 0, NULL, NULL,
+     "to all peers, not to one after the other", "alltoall"},
+    {"failure", SIMX_TEXT, FIELD(failure), 0, 0, "KIND", NULL, "blackhole, down, flap or degrade",
      "failure"},
-    {"at", SIMX_REAL, FIELD(at_us), 0, 1e9, "US", "when it comes", "failure"},
-    {"spread", SIMX_REAL, FIELD(spread), 0, 100, "RTTS",
+    {"at", SIMX_REAL, FIELD(at_us), 0, 1e9, "US", "500", "when it comes", "failure"},
+    {"spread", SIMX_REAL, FIELD(spread), 0, 100, "RTTS", NULL,
      "delay of the slowest path above that of the fastest, base RTTs", "skew"},
 
-    {"topo", SIMX_TEXT, FIELD(topo), 0, 0, "FILE",
+    {"topo", SIMX_TEXT, FIELD(topo), 0, 0, "FILE", NULL,
      "topology of uet-htsim; it stands in for the next six", NULL},
-    {"hosts", SIMX_COUNT, FIELD(hosts), 2, 65536, "N", "a multiple of those of a leaf", NULL},
-    {"tiers", SIMX_COUNT, FIELD(tiers), 2, 3, "N", "2: leaves and spines, 3: a fat tree", NULL},
-    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "hosts below a leaf", NULL},
-    {"oversubscription", SIMX_REAL, FIELD(oversubscription), 1, 1e6, "RATIO",
-     "of the leaves: capacity down to capacity up", NULL},
-    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "rate of every link", NULL},
-    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "of every link", NULL},
-    {"queue", SIMX_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS",
-     "full ones that the port of a switch holds", NULL},
-    {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX",
-     "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
-    {"ack-priority", SIMX_FLAG, FIELD(ack_priority), 0, 0, NULL,
-     "acks overtake data in every queue", NULL},
-    {"loss", SIMX_REAL, FIELD(loss), 0, 0.999999999, "P", "share of packets lost, data and acks",
+    {"hosts", SIMX_COUNT, FIELD(hosts), 2, 65536, "N", "128", "a multiple of those of a leaf",
      NULL},
-    {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", "lines TIME_US LINKS ACTION VALUE", NULL},
-    {"wire-overhead", SIMX_OVERHEAD, FIELD(htsim_overhead), 0, 0, "HOW",
+    {"tiers", SIMX_COUNT, FIELD(tiers), 2, 3, "N", "2", "2: leaves and spines, 3: a fat tree",
+     NULL},
+    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "16", "hosts below a leaf", NULL},
+    {"oversubscription", SIMX_REAL, FIELD(oversubscription), 1, 1e6, "RATIO", "1",
+     "of the leaves: capacity down to capacity up", NULL},
+    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "100", "rate of every link", NULL},
+    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "1", "of every link", NULL},
+    {"queue", SIMX_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS", "200",
+     "full ones that the port of a switch holds", NULL},
+    {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX", "0.2,0.8",
+     "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
+    {"ack-priority", SIMX_FLAG, FIELD(ack_priority), 0, 0, NULL, NULL,
+     "acks overtake data in every queue", NULL},
+    {"loss", SIMX_REAL, FIELD(loss), 0, 0.999999999, "P", "0",
+     "share of packets lost, data and acks", NULL},
+    {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", NULL, "lines TIME_US LINKS ACTION VALUE",
+     NULL},
+    {"wire-overhead", SIMX_OVERHEAD, FIELD(htsim_overhead), 0, 0, "HOW", "ethernet",
      "ethernet, or as uet-htsim counts: htsim", NULL},
-    {"clock-skew", SIMX_COUNT, FIELD(skew_ppm), 0, 100000, "PPM",
+    {"clock-skew", SIMX_COUNT, FIELD(skew_ppm), 0, 100000, "PPM", "50",
      "how far clocks of hosts run off at most, either way", NULL},
 
-    {"transport", SIMX_TEXT, FIELD(transport), 0, 0, "NAME", "mrd, or a model: rc, irn", NULL},
-    {"spray", SIMX_TEXT, FIELD(spray), 0, 0, "NAME", "of mrd: single, rr, random, reps, adaptive",
-     "!collision"},
-    {"cc", SIMX_TEXT, FIELD(cc), 0, 0, "NAME",
+    {"transport", SIMX_TEXT, FIELD(transport), 0, 0, "NAME", "mrd", "mrd, or a model: rc, irn",
+     NULL},
+    {"spray", SIMX_TEXT, FIELD(spray), 0, 0, "NAME", "adaptive",
+     "of mrd: single, rr, random, reps, adaptive", "!collision"},
+    {"cc", SIMX_TEXT, FIELD(cc), 0, 0, "NAME", NULL,
      "of mrd: nscc, dctcp, swift, none; of the models: none, dcqcn", NULL},
-    {"paths", SIMX_COUNT, FIELD(paths), 1, 256, "N", "entropy values for each peer, of mrd", NULL},
-    {"payload", SIMX_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES",
+    {"paths", SIMX_COUNT, FIELD(paths), 1, 256, "N", "64", "entropy values for each peer, of mrd",
+     NULL},
+    {"payload", SIMX_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES", "4096",
      "of a packet, a multiple of 64", NULL},
-    {"set", SIMX_SET, 0, 0, 0, 0, "NAME=VALUE",
+    {"set", SIMX_SET, 0, 0, 0, 0, "NAME=VALUE", NULL,
      "a constant of a policy or model; --set list shows them", NULL},
 
-    {"seed", SIMX_COUNT, FIELD(seed), 0, 1e15, "N", "of the first run", NULL},
-    {"seeds", SIMX_COUNT, FIELD(seeds), 1, 10000, "N",
+    {"seed", SIMX_COUNT, FIELD(seed), 0, 1e15, "N", "1", "of the first run", NULL},
+    {"seeds", SIMX_COUNT, FIELD(seeds), 1, 10000, "N", "1",
      "runs of each point, each with the next seed; adds mean and ci95", NULL},
-    {"jobs", SIMX_COUNT, FIELD(jobs), 1, 1024, "N", "runs at once, each a process", NULL},
-    {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "of virtual time, then it gives up",
-     NULL},
+    {"jobs", SIMX_COUNT, FIELD(jobs), 1, 1024, "N", NULL, "runs at once, each a process", NULL},
+    {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "10",
+     "of virtual time, then it gives up", NULL},
 
-    {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, "one JSON object a line, the table to stderr",
-     NULL},
-    {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, "the same as CSV", NULL},
-    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", "a picture, by gnuplot", NULL},
-    {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, "no progress bar", NULL},
+    {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, NULL,
+     "one JSON object a line, the table to stderr", NULL},
+    {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, NULL, "the same as CSV", NULL},
+    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", NULL, "a picture, by gnuplot", NULL},
+    {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, NULL, "no progress bar", NULL},
 };
 
 enum {
@@ -108,34 +114,6 @@ bool simx_option_is_of(const struct simx_option *option, const struct simx_exper
         at += strcspn(at, " ");
     }
     return false;
-}
-
-void simx_options_defaults(struct simx_config *c, const struct simx_experiment *experiment)
-{
-    *c = (struct simx_config){
-        .transport = "mrd",
-        .spray = "adaptive",
-        .hosts = 128,
-        .tiers = 2,
-        .leaf_hosts = 16,
-        .oversubscription = 1,
-        .gbps = 100,
-        .delay_us = 1,
-        .queue_packets = 200,
-        .ecn_min = 0.2,
-        .ecn_max = 0.8,
-        .skew_ppm = 50,
-        .paths = 64,
-        .payload_bytes = 4096,
-        .seed = 1,
-        .seeds = 1,
-        .limit_s = 10,
-    };
-    if (!experiment)
-        return;
-    snprintf(c->experiment, sizeof(c->experiment), "%s", experiment->name);
-    if (experiment->defaults)
-        experiment->defaults(c);
 }
 
 static int fail(char *error, size_t len, const char *format, ...)
@@ -268,6 +246,35 @@ static int read_value(const struct simx_option *row, const char *text, struct si
         return 0;
     }
     return 0;
+}
+
+const struct simx_default *simx_default_find(const struct simx_experiment *experiment,
+                                             const char *option)
+{
+    for (const struct simx_default *d = experiment->own; d->option; d++) {
+        if (strcmp(d->option, option) == 0)
+            return d;
+    }
+    return NULL;
+}
+
+void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment)
+{
+    char error[SIMX_ERROR_BYTES];
+
+    *config = (struct simx_config){0};
+    if (experiment)
+        snprintf(config->experiment, sizeof(config->experiment), "%s", experiment->name);
+    for (const struct simx_option *row = rows; row < rows + NUM_ROWS; row++) {
+        const struct simx_default *own =
+            experiment ? simx_default_find(experiment, row->name) : NULL;
+        const char *value = own ? own->value : row->value;
+
+        if (value)
+            (void)read_value(row, value, config, error, sizeof(error));
+        else if (row->kind == SIMX_REAL)
+            *(double *)(void *)((char *)config + row->at) = SIMX_UNSET;
+    }
 }
 
 /* ----------------------------------------------------------------------------------- as a whole */

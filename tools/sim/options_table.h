@@ -30,7 +30,9 @@ struct simx_option {
     enum simx_option_kind kind;
     size_t at, bytes; /* in struct simx_config */
     double min, max;
-    const char *argument, *help;
+    const char *argument;
+    const char *value; /* default, as on a command line; NULL: none */
+    const char *help;
     const char
         *of; /* experiments that have it, apart by blanks; "!NAME": all but that; NULL: all */
 };
@@ -38,6 +40,9 @@ struct simx_option {
 /* By number; NULL: there are no more. */
 const struct simx_option *simx_option_at(unsigned index);
 bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment);
+/* What an experiment has in place of an option's default; NULL: nothing. */
+const struct simx_default *simx_default_find(const struct simx_experiment *experiment,
+                                             const char *option);
 /* What an experiment starts with; NULL: what all do that have nothing of their own. */
 void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment);
 

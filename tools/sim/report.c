@@ -27,6 +27,13 @@ void simx_json_add_double(struct json_object *object, const char *key, double va
     json_object_object_add(object, key, simx_json_number(value));
 }
 
+void(simx_json_add_numbers)(struct json_object *object, const struct simx_number *numbers,
+                            size_t num)
+{
+    for (size_t i = 0; i < num; i++)
+        simx_json_add_double(object, numbers[i].key, numbers[i].value);
+}
+
 void simx_json_add_u64(struct json_object *object, const char *key, uint64_t value)
 {
     json_object_object_add(object, key, json_object_new_uint64(value));

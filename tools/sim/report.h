@@ -35,6 +35,17 @@ struct json_object *simx_json_number(double value);
 /* Set a member of an object; a NULL string is null. */
 void simx_json_add_double(struct json_object *object, const char *key, double value);
 void simx_json_add_u64(struct json_object *object, const char *key, uint64_t value);
+/* Set several: simx_json_add_numbers(object, {"key", value}, ...). */
+struct simx_number {
+    const char *key;
+    double value;
+};
+void(simx_json_add_numbers)(struct json_object *object, const struct simx_number *numbers,
+                            size_t num);
+#define simx_json_add_numbers(object, ...)                                                         \
+    simx_json_add_numbers(object, (const struct simx_number[]){__VA_ARGS__},                       \
+                          sizeof((const struct simx_number[]){__VA_ARGS__}) /                      \
+                              sizeof(struct simx_number))
 void simx_json_add_string(struct json_object *object, const char *key, const char *value);
 
 /* The value at a path, borrowed; NULL if it is null or missing. */

@@ -64,12 +64,10 @@ static void add_fct(struct json_object *result, const struct simx_run *run)
     for (uint32_t i = 0; i < n; i++)
         sum += us[i];
     /* With flows that never ended there is no greatest, and no mean. */
-    simx_json_add_double(fct, "min", n ? us[0] : NAN);
-    simx_json_add_double(fct, "p50", n ? simx_percentile(us, n, 0.5) : NAN);
-    simx_json_add_double(fct, "mean", is_all ? sum / n : NAN);
-    simx_json_add_double(fct, "p99", is_all ? simx_percentile(us, n, 0.99) : NAN);
-    simx_json_add_double(fct, "p999", is_all ? simx_percentile(us, n, 0.999) : NAN);
-    simx_json_add_double(fct, "max", is_all ? us[n - 1] : NAN);
+    simx_json_add_numbers(
+        fct, {"min", n ? us[0] : NAN}, {"p50", n ? simx_percentile(us, n, 0.5) : NAN},
+        {"mean", is_all ? sum / n : NAN}, {"p99", is_all ? simx_percentile(us, n, 0.99) : NAN},
+        {"p999", is_all ? simx_percentile(us, n, 0.999) : NAN}, {"max", is_all ? us[n - 1] : NAN});
     json_object_object_add(result, "fct_us", fct);
     free(us);
 }
@@ -113,18 +111,14 @@ static void add_config(struct json_object *result, const struct simx_run *run)
     simx_json_add_string(config, "tm", c->tm[0] ? c->tm : NULL);
     simx_json_add_string(config, "topo", c->topo[0] ? c->topo : NULL);
     simx_json_add_string(config, "faults", c->faults[0] ? c->faults : NULL);
-    simx_json_add_u64(config, "tiers", run->net.topology.tiers);
-    simx_json_add_u64(config, "leaf_hosts", run->net.topology.tier[0].radix_down);
-    simx_json_add_double(config, "gbps", (double)run->net.host_bps / 1e9);
-    simx_json_add_double(config, "base_rtt_us", run->net.base_rtt_ns / 1e3);
-    simx_json_add_double(config, "bdp_bytes", run->net.bdp_bytes);
-    simx_json_add_u64(config, "queue_packets", c->queue_packets);
-    simx_json_add_double(config, "ecn_min_bdp", c->ecn_min);
-    simx_json_add_double(config, "ecn_max_bdp", c->ecn_max);
-    simx_json_add_u64(config, "ack_priority", c->ack_priority);
-    simx_json_add_double(config, "loss", c->loss);
-    simx_json_add_u64(config, "paths", c->paths);
-    simx_json_add_u64(config, "payload_bytes", c->payload_bytes);
+    simx_json_add_numbers(
+        config, {"tiers", (double)(run->net.topology.tiers)},
+        {"leaf_hosts", (double)(run->net.topology.tier[0].radix_down)},
+        {"gbps", (double)run->net.host_bps / 1e9}, {"base_rtt_us", run->net.base_rtt_ns / 1e3},
+        {"bdp_bytes", run->net.bdp_bytes}, {"queue_packets", (double)(c->queue_packets)},
+        {"ecn_min_bdp", c->ecn_min}, {"ecn_max_bdp", c->ecn_max},
+        {"ack_priority", (double)(c->ack_priority)}, {"loss", c->loss},
+        {"paths", (double)(c->paths)}, {"payload_bytes", (double)(c->payload_bytes)});
     simx_json_add_string(config, "wire_overhead", c->htsim_overhead ? "htsim" : "ethernet");
     simx_json_add_u64(config, "clock_skew_ppm", c->skew_ppm);
     simx_json_add_double(config, "limit_s", c->limit_s);
@@ -147,9 +141,9 @@ void simx_add_completion(const struct simx_run *run, const struct simx_bounds *b
     bool is_all = run->num_done == run->cm->num_flows;
     double us = is_all ? (double)run->last_done_ns / 1e3 : NAN;
 
-    simx_json_add_double(result, "completion_us", us);
-    simx_json_add_double(result, "ideal_completion_us", bounds->completion_us);
-    simx_json_add_double(result, "completion_over_ideal", us / bounds->completion_us);
+    simx_json_add_numbers(result, {"completion_us", us},
+                          {"ideal_completion_us", bounds->completion_us},
+                          {"completion_over_ideal", us / bounds->completion_us});
 }
 
 struct json_object *simx_result(const struct simx_run *run)
@@ -169,28 +163,25 @@ struct json_object *simx_result(const struct simx_run *run)
     simx_json_add_string(result, "transport", c->transport);
     simx_json_add_string(result, "spray", is_mrd ? c->spray : "single");
     simx_json_add_string(result, "cc", c->cc);
-    simx_json_add_u64(result, "seed", c->seed);
-    simx_json_add_u64(result, "hosts", run->net.topology.hosts);
-    simx_json_add_u64(result, "flows", run->cm->num_flows);
+    simx_json_add_numbers(result, {"seed", (double)(c->seed)},
+                          {"hosts", (double)(run->net.topology.hosts)},
+                          {"flows", (double)(run->cm->num_flows)});
     add_fct(result, run);
     simx_json_add_double(result, "ideal_us", bounds.fct_us);
     simx_json_add_double(result, "max_over_ideal",
                          simx_json_get_number(result, "fct_us.max") / bounds.fct_us);
     if (run->cm->num_triggers > 0)
         simx_add_completion(run, &bounds, result);
-    simx_json_add_double(result, "goodput_gbps",
-                         run->last_done_ns > first_ns && bytes
+    simx_json_add_numbers(
+        result,
+        {"goodput_gbps", run->last_done_ns > first_ns && bytes
                              ? 8.0 * (double)bytes / (double)(run->last_done_ns - first_ns)
-                             : NAN);
-    simx_json_add_u64(result, "packets", totals.packets);
-    simx_json_add_u64(result, "retransmitted", totals.retransmitted);
-    simx_json_add_u64(result, "spurious", totals.spurious);
-    simx_json_add_u64(result, "timeouts", totals.timeouts);
-    simx_json_add_u64(result, "acks", totals.acks);
-    simx_json_add_u64(result, "drops", links.queue_drops);
-    simx_json_add_u64(result, "lost", links.lost + links.blackholed + mrd_sim_lost(run->sim));
-    simx_json_add_u64(result, "ce", links.ce);
-    simx_json_add_u64(result, "unfinished", run->cm->num_flows - run->num_done);
+                             : NAN},
+        {"packets", (double)totals.packets}, {"retransmitted", (double)totals.retransmitted},
+        {"spurious", (double)totals.spurious}, {"timeouts", (double)totals.timeouts},
+        {"acks", (double)totals.acks}, {"drops", (double)links.queue_drops},
+        {"lost", (double)(links.lost + links.blackholed + mrd_sim_lost(run->sim))},
+        {"ce", (double)links.ce}, {"unfinished", (double)(run->cm->num_flows - run->num_done)});
     simx_json_add_string(result, "failure", first_failure(run));
     simx_json_add_double(result, "wall_s", wall_s);
     simx_json_add_double(result, "packets_per_wall_s", (double)totals.packets / wall_s);
