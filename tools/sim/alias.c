@@ -13,7 +13,7 @@ static size_t whole(size_t bytes)
     return (bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
 }
 
-/* The file's pages, once behind the other over all of the buffer. */
+/* Maps the file's pages repeatedly until they fill the buffer. */
 static bool map_pieces(char *buffer, size_t bytes, int fd)
 {
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one line on a terminal that tells how an experiment is getting on.
+ * A progress bar: one line on a terminal.
  *
  * simx_bar_init() when it starts, simx_bar_update() as often as one likes, simx_bar_clear() before
  * anything else is printed and at the end. Written to stderr, and only if that is a terminal.
@@ -21,20 +21,20 @@ struct simx_bar {
     bool shown;        /* there is a line to clear */
 };
 
-/* Nothing is written yet: what takes less than a tenth of a second needs no bar. */
+/* Writes nothing yet: a run of less than a tenth of a second shows no bar. */
 void simx_bar_init(struct simx_bar *bar, const char *label, uint64_t now_ns);
 
 /*
- * How much is done, 0 to 1, and a few words beside it ("12.3 M packets"). Written at most ten times
+ * Shows the share that is done, 0 to 1, and a text beside it. Writes at most ten times
  * a second.
  */
 void simx_bar_update(struct simx_bar *bar, uint64_t now_ns, double share, const char *text);
 
-/* Take the line away. */
+/* Removes the line. */
 void simx_bar_clear(struct simx_bar *bar);
 
 /*
- * The line that simx_bar_update() writes, cut to `columns`; without control characters of its own.
+ * Formats the line that simx_bar_update() writes, cut to `columns`, without control characters.
  */
 void simx_bar_format(const struct simx_bar *bar, uint64_t now_ns, double share, const char *text,
                      unsigned columns, char *line, size_t len);

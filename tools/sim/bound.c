@@ -61,7 +61,7 @@ static unsigned find_hops(const struct simx_net *net, enum simx_distance distanc
     return mrd_sim_tree_longest(&topology, hops);
 }
 
-/* Links that a flow can spray over, so many hops from the nearer host. */
+/* Returns the number of links that a flow can spray over, `hops` hops from the nearer host. */
 static double parallel_links(const struct simx_net *net, unsigned hops)
 {
     const struct mrd_sim_tier *leaf = &net->topology.tier[0], *agg = &net->topology.tier[1];
@@ -121,17 +121,17 @@ double simx_bound_flow_us(const struct simx_net *net, const struct simx_config *
 
 /* ------------------------------------------------------------------------------------ all flows */
 
-/* What is known of a flow. */
+/* Bounds of a flow. */
 struct flow {
-    double start_us; /* not before */
+    double start_us; /* earliest start */
     double way_us, back_us;
-    double busy_us;  /* that a host's link is busy with it */
-    double other_us; /* that its least packet and the ack spend elsewhere */
+    double busy_us;  /* time on a host's link */
+    double other_us; /* time of its smallest packet and its ack on all other links */
 };
 
 /* A host's link in one direction. */
 struct link {
-    double other_us; /* of its flows the least */
+    double other_us; /* the least of its flows */
     double last_us,
         queue_us; /* of those whose start is given: the latest start, what waited then */
     double end_us;
@@ -227,7 +227,7 @@ static int compare_starts(const void *a, const void *b, void *arg)
     return (x > y) - (x < y);
 }
 
-/* A flow joins the queue of a link; flows come in the order of their starts. */
+/* Adds a flow to the queue of a link. Callers pass flows in the order of their starts. */
 static void pass(struct simx_bounds *b, struct link *link, const struct flow *flow, bool is_given)
 {
     link->end_us = fmax(link->end_us, flow->start_us) + flow->busy_us;

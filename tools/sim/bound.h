@@ -30,11 +30,11 @@ struct simx_bounds {
 };
 
 /*
- * From the flows of a run, whether it has begun or not. The longest completion time: that of each
- * flow alone; and for the link of each host, each way, how long those flows keep it busy that start
- * at times which are given, as a queue that begins to serve each when it starts. The last end: the
- * same with all flows, each from when it can start, which is when the flows that trigger it can
- * have ended. False: no memory.
+ * Computes the bounds of a run, which need not have begun. False: no memory.
+ *
+ * fct_us is the greatest of two: the time of each flow alone; and for each host's link, each way,
+ * the longest wait in a queue that the flows with a given start join when they start.
+ * completion_us takes all flows. Each starts no earlier than the flows that trigger it can end.
  */
 bool simx_bounds_init(struct simx_bounds *bounds, const struct simx_run *run);
 

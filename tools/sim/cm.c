@@ -148,7 +148,7 @@ static int parse_flow(struct parser *p)
     flow.triggered = seen & 1u << TRIGGER;
     flow.start_ps = values[START];
     flow.bytes = values[SIZE];
-    /* Ids until simx_cm_settle(). */
+    /* Trigger ids; simx_cm_settle() makes indices of them. */
     flow.trigger = (uint32_t)values[TRIGGER];
     flow.send_done = seen & 1u << SEND_DONE ? (int32_t)values[SEND_DONE] : -1;
     flow.recv_done = seen & 1u << RECV_DONE ? (int32_t)values[RECV_DONE] : -1;
@@ -222,7 +222,7 @@ static int parse_trigger(struct parser *p)
     return 0;
 }
 
-/* What says how much there is comes before the first of it. */
+/* The headers come before the first connection. */
 static int check_header(struct parser *p, const char *found)
 {
     for (unsigned i = NODES; i <= CONNECTIONS; i++) {

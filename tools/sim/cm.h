@@ -11,7 +11,7 @@
  * T is in picoseconds, an integer, as htsim reads it (its own older files had microseconds with a
  * fraction: these are refused). Ids are above 0 and unique; a trigger may be named above the line
  * that defines it. htsim's multishot triggers, priorities and failures are refused, as is what can
- * never run: a trigger that nobody fires or that waits for itself, and a count that is not that of
+ * never run: a trigger that no flow fires or that waits for itself, and a count that is not that of
  * the connections which fire it.
  *
  * simx_cm_read() or one of the generators; use; simx_cm_fini().

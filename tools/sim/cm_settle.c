@@ -112,7 +112,7 @@ static int find_trigger(const struct settle *s, const struct simx_flow *flow, ui
     return 0;
 }
 
-/* An event of the flow fires a trigger: from id to index, and counted. -1: none. */
+/* Replaces the trigger id of an event by its index and counts the event. -1: no trigger. */
 static int resolve_event(struct settle *s, const struct simx_flow *flow, int32_t *trigger)
 {
     uint32_t index = 0;
@@ -148,7 +148,7 @@ static int resolve(struct settle *s)
     return 0;
 }
 
-/* htsim aborts on an event too many, and one too few leaves its flows waiting for ever. */
+/* htsim aborts if a trigger has too many events; with too few its flows wait forever. */
 static int check_counts(struct settle *s)
 {
     char sentence[96];
@@ -173,7 +173,7 @@ static int check_counts(struct settle *s)
     return 0;
 }
 
-/* Let each flow that may start end at once: what has not started then never will. */
+/* Simulates flows that end as soon as they start: a flow that never starts is an error. */
 static int check_all_start(struct settle *s)
 {
     const struct simx_cm *cm = s->cm;

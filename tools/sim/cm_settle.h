@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What must hold between the lines of a connection matrix.
+ * Checks that involve several lines of a connection matrix.
  *
  * simx_cm_settle() once all lines are read.
  */

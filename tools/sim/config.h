@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an experiment is made with: the options of the command line with their defaults filled in.
+ * The configuration of an experiment: the options of the command line, with defaults filled in.
  */
 #ifndef SIMX_CONFIG_H
 #define SIMX_CONFIG_H
@@ -53,7 +53,7 @@ struct simx_config {
     struct mrd_tune tune;           /* with them applied */
     struct mrd_sim_tune model_tune; /* the same, of the models */
 
-    /* What only some experiments have. */
+    /* Options of single experiments. */
     uint32_t senders;              /* incast: to the one; 0: all others; failure: pairs; 0: one */
     uint32_t peers;                /* scale: of each sender; 0: a sweep, or one */
     bool at_once;                  /* alltoall: a host sends to all others at once */

@@ -15,7 +15,7 @@
 #include "tools/sim/config.h"
 #include "tools/sim/net.h"
 
-/* What happened to a flow. */
+/* Events of a flow. */
 enum simx_flow_event {
     SIMX_SENT,     /* its sender has the completion */
     SIMX_RECEIVED, /* its last byte is at the target; only for flows that fire a trigger by it */
@@ -55,12 +55,12 @@ struct simx_drive_ops {
     const char *transport;
     /* NULL with a sentence. */
     struct simx_drive *(*open)(const struct simx_drive_env *env, char *error, size_t len);
-    /* It begins now. 0 or -errno. */
+    /* Starts the flow now. Returns 0 or -errno. */
     int (*start)(struct simx_drive *drive, uint32_t flow);
     void (*totals)(struct simx_drive *drive, struct simx_totals *totals);
-    /* Payload that came to a host so far, each byte once. */
+    /* Returns the payload that a host has received so far, each byte once. */
     uint64_t (*received)(struct simx_drive *drive, uint32_t host);
-    /* The window that a flow's sender has now, bytes; NULL: that is not known. */
+    /* Returns the window of a flow's sender in bytes. NULL: the transport does not expose one. */
     uint64_t (*window)(struct simx_drive *drive, uint32_t flow);
     void (*close)(struct simx_drive *drive);
 };

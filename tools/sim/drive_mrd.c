@@ -71,8 +71,7 @@ static void count_traffic(struct simx_drive *d)
     }
 }
 
-/* Entries for so many peers: a table that is seven eighths full asks strangers
- * for a round trip. */
+/* Spare entries: a table that is seven eighths full makes new peers prove their address first. */
 static uint32_t table_size(uint32_t peers)
 {
     return peers + peers / 4 + PEERS_SPARE;

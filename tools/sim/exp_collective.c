@@ -97,7 +97,9 @@ static const struct simx_picture picture = {
 
 /* clang-format off */
 #define COLLECTIVE \
-    .own = {{"hosts", "32", NULL}, {"leaf-hosts", "8", NULL}, {"size", NULL, "1M, 2M, 4M, ... 64M in turn"}}, \
+    .own = {{"hosts", "32", NULL}, \
+            {"leaf-hosts", "8", NULL}, \
+            {"size", NULL, "1M, 2M, 4M, ... 64M in turn"}}, \
     .points = points, \
     .point = point, \
     .traffic_expected = "a byte or more for each host, and at most 1048576 flows", \

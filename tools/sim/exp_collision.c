@@ -14,7 +14,7 @@
 
 #include "tools/sim/experiment.h"
 
-/* Policies of mrd, and another transport that has one path a connection. */
+/* Spray policies of mrd, and rc, which has one path a connection. */
 static const char *const policies[] = {"single", "rr", "random", "reps", "adaptive", "rc"};
 
 enum {
@@ -38,7 +38,7 @@ static int check(const struct simx_config *config, const struct simx_net *net, c
     return -EINVAL;
 }
 
-/* Another transport than mrd has no policies: a point. */
+/* The models have no spray policies: one point. */
 static unsigned points(const struct simx_config *config)
 {
     if (!is_mrd(config))
@@ -60,7 +60,7 @@ static void point(struct simx_config *config, unsigned index)
 
 /* -------------------------------------------------------------------------------------- measure */
 
-/* Mean, and how far the shares are from it. */
+/* Adds the mean of the shares and their deviation. */
 static void add_util(struct json_object *result, const double *shares, uint32_t num)
 {
     struct json_object *util = json_object_new_object();
@@ -95,7 +95,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         if (mrd_sim_link_name(run->sim, i, name, sizeof(name)) != 0 || !simx_net_is_uplink(name))
             continue;
         mrd_sim_query_link(run->sim, i, &attr, &stats);
-        /* Bits over what the link carries in this time, in ns. */
+        /* Bits that the link carried, divided by the bits that it could carry until then. */
         shares[num] = (double)stats.bytes * 8e9 / (double)attr.rate_bps / (double)run->last_done_ns;
 
         struct json_object *link = json_object_new_object();

@@ -2,10 +2,9 @@
 /*
  * failure: one way of many fails during long transfers, in both directions.
  *
- * Hosts of the first leaf send to hosts of the last one (--senders of them, or -tm). At --at the
- * link fails on which the first sender's leaf has sent most upwards: with spraying one is as good
- * as another, a transport of a single path is hit where it hurts. What the receivers have is looked
- * at each quarter of the base RTT.
+ * Hosts of the first leaf send to hosts of the last one (--senders of them, or -tm). At --at that
+ * uplink of the first sender's leaf fails which has carried most: a flow with a single path is on
+ * it, and a spraying one uses all alike. The run samples the receivers each quarter of a base RTT.
  */
 #include <errno.h>
 #include <math.h>
@@ -37,15 +36,12 @@ static const struct kind {
 
 enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/*
- * What was sent on the uplinks of the first sender's leaf by a look, and the queue of the failing
- * one.
- */
+/* Counters of the uplinks of the first sender's leaf, and the queue of the failing one. */
 struct ways {
     uint64_t packets, failing_packets, queue_bytes;
 };
 
-/* What is seen of a run. */
+/* Observations of a run. */
 struct watch {
     const struct kind *kind;
     uint64_t owed[SIMX_NODES_MAX]; /* bytes for each host */
@@ -71,7 +67,7 @@ static int traffic(const struct simx_config *c, const struct simx_net *net, stru
 
 /* -------------------------------------------------------------------------------------- looking */
 
-/* Note them with look `index`. */
+/* Stores the counters of the uplinks as sample `index`. */
 static void look_at_ways(const struct simx_run *run, struct watch *w, size_t index)
 {
     struct ways *ways = &w->ways[index];
@@ -91,8 +87,8 @@ static void look_at_ways(const struct simx_run *run, struct watch *w, size_t ind
 }
 
 /*
- * All that came; true: a host has all that it is owed, so that the sum is no longer that of all
- * transfers, or no more can be noted.
+ * Samples what all receivers have. True: the series ends, as a host has all of its data and the sum
+ * no longer covers all transfers, or as the series is full.
  */
 static bool look(const struct simx_run *run, struct watch *w)
 {
@@ -110,7 +106,7 @@ static bool look(const struct simx_run *run, struct watch *w)
     return !simx_goodput_add(&w->goodput, (double)mrd_sim_now(run->sim) / 1e3, sum);
 }
 
-/* Until `ns` or the end of a transfer; true: it is that. */
+/* Runs until `ns` or until a transfer ends. True: a transfer has ended. */
 static bool watch_until(struct simx_run *run, struct watch *w, uint64_t ns)
 {
     uint64_t step_ns = (uint64_t)(run->net.base_rtt_ns / STEPS_AN_RTT) + 1;
@@ -142,7 +138,7 @@ static void find_uplinks(const struct simx_run *run, struct watch *w)
     }
 }
 
-/* Of the uplinks the most used one is to fail: its share of them, and what the others carry. */
+/* Chooses the most used uplink to fail, and computes its share and the rate of the others. */
 static void choose_links(const struct simx_run *run, struct watch *w)
 {
     char name[NAME_BYTES];
@@ -179,7 +175,7 @@ static int strike(struct simx_run *run, struct watch *w, char *error, size_t len
     w->before_gbps = simx_goodput_gbps(
         &w->goodput, fmax(w->at_us / 2, w->at_us - RTTS_BEFORE * rtt_us), w->at_us);
     choose_links(run, w);
-    look_at_ways(run, w, w->goodput.num - 1); /* now that it is known */
+    look_at_ways(run, w, w->goodput.num - 1); /* with the link that was chosen */
     ret = mrd_sim_schedule(run->sim, mrd_sim_now(run->sim), w->links, w->kind->action,
                            w->kind->value);
     if (ret != 0)
@@ -304,7 +300,7 @@ static const struct simx_column columns[] = {
     {"wall_s", "wall", "s", 3},
 };
 
-/* Over one base RTT: a quarter of one has so few packets that each of them shows. */
+/* Averages over one base RTT: with samples of a quarter each single packet would show. */
 static const struct simx_picture picture = {
     .title = "Failure of one way",
     .x_label = "time [us]",

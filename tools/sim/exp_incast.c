@@ -15,7 +15,7 @@
 
 enum { TARGET = 0, BESIDE_TARGET = 1 };
 
-/* All but the target, and but the sender of the flow beside it; 0: no such fabric. */
+/* Returns the number of hosts without the target and the victim's sender. 0: no such fabric. */
 static uint32_t most_senders(const struct simx_config *config)
 {
     struct simx_net net;
@@ -42,7 +42,7 @@ static int check(const struct simx_config *config, const struct simx_net *net, c
     return -EINVAL;
 }
 
-/* Powers of 2 below the most, and the most. */
+/* Powers of 2 below the largest number, then that number. */
 static unsigned points(const struct simx_config *config)
 {
     uint32_t most = most_senders(config);
@@ -74,7 +74,7 @@ static bool sends(const struct simx_cm *cm, uint32_t host)
     return false;
 }
 
-/* The first of hosts from .. to - 1 that does not send and is not the target; `to`: none. */
+/* Returns the first host of from .. to - 1 that neither sends nor is the target, or `to`. */
 static uint32_t find_idle(const struct simx_cm *cm, uint32_t from, uint32_t to)
 {
     for (; from < to; from++) {

@@ -28,7 +28,7 @@ enum {
     OUTSTANDING_MAX = 1024,
 };
 
-/* What a point does. */
+/* The traffic of a point. */
 struct plan {
     uint32_t messages, outstanding;
 };
@@ -87,9 +87,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     double loss = run->config->loss;
     double full_gbps = simx_net_payload_gbps(&run->net, run->config, run->config->bytes);
     /*
-     * All messages cross the link one after the other. They are chains of messages of which each
-     * begins when the one before has ended; none of these is longer than this, so that one message
-     * of it takes as long as their mean.
+     * The messages form chains, of which each starts when the one before has ended. The longest
+     * message of the chain that ends last takes at least the mean of that chain.
      */
     double chain = ceil((double)plan.messages / plan.outstanding);
     double ideal_us = fmax(simx_json_get_number(result, "ideal_us"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * scale: what peers cost, in state and in rate.
+ * scale: the cost of peers, in state and in rate.
  *
  * One host sends messages to N peers at once, round robin: MESSAGES of them whatever N is, so that
  * points compare, but at least one a peer. With --hosts (or -topo) all hosts send, each a message
@@ -55,7 +55,7 @@ static uint64_t state_now(const struct simx_run *run)
     return totals.state_bytes;
 }
 
-/* All of the run; the most state of some looks at it while all peers are busy. */
+/* Runs to the end. Samples the state while all peers are busy and keeps the largest value. */
 static int go(struct simx_run *run, void *memo, char *error, size_t len)
 {
     uint64_t *state_bytes = memo;
@@ -76,7 +76,7 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
     return simx_run_all(run, error, len);
 }
 
-/* A figure that not every transport counts. */
+/* Adds null where the transport does not count the figure. */
 static void add_counted(struct json_object *result, const char *key, double value)
 {
     simx_json_add_double(result, key, value > 0 ? value : NAN);

@@ -22,9 +22,9 @@ enum {
     VALUE_BYTES = 32,
 };
 
-/* What was seen while the run went on. */
+/* Observations during the run. */
 struct looks {
-    struct simx_totals learned; /* when the time to learn was over */
+    struct simx_totals learned; /* totals at the end of the first 16 round trips */
     bool is_long;               /* the flow had not ended by then */
     uint64_t window_bytes, window_min_bytes, falls;
 };
@@ -87,10 +87,7 @@ static int lengthen(struct simx_run *run, char *error, size_t len)
     return 0;
 }
 
-/*
- * Run on, and look at the window now and then: it has fallen where it is lower than at the look
- * before.
- */
+/* Samples the window while the flow runs, and counts how often it is lower than before. */
 static void watch(struct simx_run *run, struct looks *looks)
 {
     uint64_t end_ns = (uint64_t)(run->config->limit_s * 1e9);

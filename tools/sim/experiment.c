@@ -37,7 +37,7 @@ const struct simx_experiment *simx_experiment_find(const char *name)
     return NULL;
 }
 
-/* Hosts below more than one leaf, if it needs that. */
+/* Refuses a fabric with one leaf if the experiment needs two. */
 static int check_leaves(const struct simx_experiment *experiment, const struct simx_net *net,
                         char *error, size_t len)
 {

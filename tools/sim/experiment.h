@@ -20,7 +20,7 @@
 
 enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 32 };
 
-/* In place of the default that an option has for all experiments. */
+/* Replaces the common default of an option in one experiment. */
 struct simx_default {
     const char *option;
     const char *value; /* as on a command line; NULL: none, 0 or SIMX_UNSET */

@@ -12,7 +12,7 @@ bool simx_goodput_add(struct simx_goodput *goodput, double t_us, double bytes)
     return true;
 }
 
-/* The first look at `t_us` or later; num: none. */
+/* Returns the first sample at `t_us` or later, or `num`. */
 static size_t look_at(const struct simx_goodput *g, double t_us)
 {
     size_t low = 0, high = g->num;
@@ -28,7 +28,7 @@ static size_t look_at(const struct simx_goodput *g, double t_us)
     return low;
 }
 
-/* What had come by `t_us`, which lies between the first and the last look. */
+/* Interpolates the bytes at `t_us`, which lies between the first and the last sample. */
 static double bytes_by(const struct simx_goodput *g, double t_us)
 {
     size_t i = look_at(g, t_us);
@@ -88,7 +88,7 @@ double simx_goodput_lowest_gbps(const struct simx_goodput *g, double at_us, doub
     return lowest;
 }
 
-/* Is the window that ends with this look slower? */
+/* Is the window that ends with this sample slower? */
 static bool is_slow(const struct simx_goodput *g, size_t end, double window_us, double gbps)
 {
     return simx_goodput_gbps(g, g->t_us[end] - window_us, g->t_us[end]) < gbps;

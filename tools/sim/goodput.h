@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Goodput over time, and what a failure did to it.
+ * Goodput over time, and the effect of a failure on it.
  *
  * simx_goodput_add() with all that has come so far, as often as one looks; then the figures.
  * Between two looks the bytes are taken to come evenly.
@@ -16,14 +16,14 @@ enum { SIMX_LOOKS_MAX = 16384 };
 /* A series; start with all zero. */
 struct simx_goodput {
     size_t num;
-    double t_us[SIMX_LOOKS_MAX];  /* when it was looked, ascending */
-    double bytes[SIMX_LOOKS_MAX]; /* what had come by then, not descending */
+    double t_us[SIMX_LOOKS_MAX];  /* times of the samples, ascending */
+    double bytes[SIMX_LOOKS_MAX]; /* bytes received by then, not descending */
 };
 
-/* false: it is full. */
+/* Returns false if the series is full. */
 bool simx_goodput_add(struct simx_goodput *goodput, double t_us, double bytes);
 
-/* Mean rate between two points of time, cut to what was looked at; NAN: nothing was. */
+/* Mean rate between two times, cut to the sampled range. NAN: no sample there. */
 double simx_goodput_gbps(const struct simx_goodput *goodput, double from_us, double to_us);
 /* The longest time after `at_us` in which each step between two looks was slower than `gbps`. */
 double simx_goodput_blackout_us(const struct simx_goodput *goodput, double at_us, double gbps);

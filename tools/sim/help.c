@@ -26,7 +26,7 @@ static const struct {
 
 /* ---------------------------------------------------------------------------------------- lines */
 
-/* Words from column `column` on, where the line stands already; further lines begin there. */
+/* Prints words from column `column`, where the cursor is; further lines are indented to it. */
 static void print_words(FILE *out, int column, const char *text)
 {
     int at = column;
@@ -47,7 +47,7 @@ static void print_words(FILE *out, int column, const char *text)
 
 static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* To a text of TEXT_BYTES. */
+/* Appends to a text of TEXT_BYTES. */
 static void add(char *text, const char *format, ...)
 {
     size_t len = strlen(text);
@@ -60,7 +60,7 @@ static void add(char *text, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------- defaults */
 
-/* What is said of it in brackets, or NULL. `experiment` NULL: that of all experiments, if they agree. */
+/* Returns the default that --help shows, or NULL. `experiment` NULL: the common default. */
 static const char *default_of(const struct simx_option *option,
                               const struct simx_experiment *experiment)
 {
@@ -104,7 +104,7 @@ static void print_option(FILE *out, const struct simx_option *option,
     print_words(out, TEXT_COLUMN, text);
 }
 
-/* All that `experiment` has, or all. */
+/* Prints the options of `experiment`, or all of them. */
 static void print_options(FILE *out, const struct simx_experiment *experiment)
 {
     const struct simx_option *option;

@@ -62,7 +62,8 @@ __attribute__((format(printf, 3, 4))) static void blame(struct crowd *crowd, uns
     va_start(args, format);
     vsnprintf(cause, sizeof(cause), format, args);
     va_end(args);
-    progress->error[sizeof(progress->error) - 1] = '\0'; /* who knows what a crash left there */
+    progress->error[sizeof(progress->error) - 1] =
+        '\0'; /* a crash may have left it without an end */
     snprintf(crowd->error, crowd->error_len, "run %u of %u %s%s%s", index + 1, crowd->jobs->count,
              cause, progress->error[0] ? ": " : "", progress->error);
 }
@@ -72,7 +73,7 @@ static void on_stop_signal(int number)
     stopped_by = number;
 }
 
-/* A signal that our own parent has us ignore stays ignored. */
+/* A signal that was ignored before stays ignored. */
 static void signals_catch(struct crowd *crowd)
 {
     struct sigaction catch = {.sa_handler = on_stop_signal};
@@ -97,12 +98,12 @@ static void signals_in_child(struct crowd *crowd, pid_t parent)
         if (crowd->before[i].sa_handler != SIG_IGN)
             signal(stop_signals[i], SIG_DFL);
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* for a parent that cannot end us any more */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent dies first */
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
 }
 
-/* A job that fails sends nothing: its sentence is in the shared memory. */
+/* Runs the job in the child. A job that fails writes nothing: its error is in shared memory. */
 static _Noreturn void child_main(struct crowd *crowd, const struct child *child)
 {
     const struct simx_jobs *jobs = crowd->jobs;
@@ -125,7 +126,7 @@ static int child_start(struct crowd *crowd, struct child *child)
     pid_t parent = getpid();
 
     *child = (struct child){.index = crowd->started, .result = tmpfile()};
-    fflush(NULL); /* or the child, too, would write what is in the buffers */
+    fflush(NULL); /* or the child would write the buffered output again */
     child->pid = child->result ? fork() : -1;
     if (child->pid < 0) {
         int rc = -errno;
@@ -144,7 +145,7 @@ static int child_start(struct crowd *crowd, struct child *child)
     return 0;
 }
 
-/* The child has ended and leaves its place. */
+/* Takes the result of a child that has ended and frees its place. */
 static int child_finish(struct crowd *crowd, struct child *child, int status)
 {
     int fd = fileno(child->result);
@@ -175,7 +176,7 @@ static int child_finish(struct crowd *crowd, struct child *child, int status)
     return result ? 0 : -ECHILD;
 }
 
-/* Start what there is place for, and see who has ended. */
+/* Starts children in free places and collects those that have ended. */
 static int crowd_look(struct crowd *crowd)
 {
     int rc = 0, status;
@@ -233,7 +234,7 @@ static int crowd_run(struct crowd *crowd)
     return rc;
 }
 
-/* No other process: nothing else could go on meanwhile. */
+/* Runs an only job in this process. */
 static int run_here(struct crowd *crowd)
 {
     const struct simx_jobs *jobs = crowd->jobs;

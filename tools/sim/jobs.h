@@ -19,7 +19,7 @@ enum { SIMX_ERROR_BYTES = 256 };
 struct simx_jobs;
 
 /*
- * A job's side of its run. It lies in memory shared with the parent, who sees it however the job
+ * State that a job shares with its parent, in shared memory: the parent reads it however the job
  * ends.
  */
 struct simx_progress {

@@ -41,7 +41,7 @@ static void show(void *arg, double share, const char *text)
     simx_bar_update(&s->bar, simx_wall_ns(), share, text);
 }
 
-/* The runs of a point become one summary; false: no memory. */
+/* Replaces the runs of each point by one summary. */
 static void summarise(struct session *s, struct json_object **runs)
 {
     unsigned seeds = s->config.seeds;
@@ -100,7 +100,7 @@ static bool is_all_done(const struct session *s, struct json_object *const *runs
     return true;
 }
 
-/* The exit code of a session whose runs are all there. */
+/* Prints the results and returns the exit code. */
 static int conclude(struct session *s, struct json_object *const *runs)
 {
     char error[SIMX_ERROR_BYTES];
@@ -117,8 +117,7 @@ static int conclude(struct session *s, struct json_object *const *runs)
 }
 
 /*
- * What started us, a loop of a shell for example, is to see that it was stopped, not that it
- * failed.
+ * Ends by the same signal, so that a shell sees an interrupt and not a failure.
  */
 static int end_by_signal(void)
 {
@@ -127,7 +126,7 @@ static int end_by_signal(void)
     fflush(NULL);
     signal(number, SIG_DFL);
     raise(number);
-    return 128 + number; /* where it is blocked */
+    return 128 + number; /* if the signal is blocked */
 }
 
 static int run(struct session *s)

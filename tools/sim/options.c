@@ -339,16 +339,16 @@ static void make_long_options(struct option *options)
     options[NUM_ROWS + 2] = (struct option){0};
 }
 
-/* How many letters to add, leave out or replace make one of the other (Levenshtein). */
+/* Returns the edit distance of two words (Levenshtein). */
 static unsigned edits(const char *a, const char *b)
 {
-    unsigned row[WORD_BYTES + 1]; /* of what has been seen of a, to each beginning of b */
+    unsigned row[WORD_BYTES + 1]; /* distances from the begin of a to each prefix of b */
     unsigned len = (unsigned)strlen(b);
 
     for (unsigned j = 0; j <= len; j++)
         row[j] = j;
     for (unsigned i = 1; *a; a++, i++) {
-        unsigned corner = row[0]; /* of one letter less of both */
+        unsigned corner = row[0]; /* distance without the last letters */
 
         row[0] = i;
         for (unsigned j = 1; j <= len; j++) {
@@ -399,7 +399,7 @@ static enum simx_parsed refuse(int option, char **argv, char *error, size_t len)
     return SIMX_PARSE_ERROR;
 }
 
-/* A word that is left over, or NULL: there is no experiment at all. */
+/* Explains a superfluous word, or NULL: a missing experiment. */
 static enum simx_parsed refuse_word(const char *word, char *error, size_t len)
 {
     if (!word)

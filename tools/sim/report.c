@@ -76,7 +76,7 @@ double simx_json_get_number(struct json_object *run, const char *path)
     return json_object_get_double(value);
 }
 
-/* What stdio kept of an error on the way. */
+/* Returns the error of the stream, if any. */
 static int flush(FILE *out)
 {
     if (fflush(out) == EOF)
@@ -157,7 +157,7 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
         json_object_object_foreach(row, path, unused)
         {
             (void)unused;
-            json_object_object_add(paths, path, NULL); /* one that is there keeps its place */
+            json_object_object_add(paths, path, NULL); /* an existing key keeps its place */
         }
     }
     csv_line(out, paths, NULL);
@@ -170,7 +170,7 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
 
 /* ------------------------------------------------------------------------------------ the table */
 
-/* What stands in a column, of a run or, NULL, above all of them; true: it is a number. */
+/* Formats a cell: the value of a run, or the head for NULL. True: it is a number. */
 static bool format_cell(char *text, const struct simx_column *column, struct json_object *run)
 {
     struct json_object *value = run ? simx_json_get(run, column->key) : NULL;
@@ -199,7 +199,7 @@ static int width_of(const char *text)
     return width;
 }
 
-/* How a column is laid out: titles and dashes stand as its values do. */
+/* The layout of a column: its head and dashes are aligned like its values. */
 struct layout {
     int width;
     bool left; /* some value is text */

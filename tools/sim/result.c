@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every run tells of itself. */
+/* The keys that every run has. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/sim/experiment.h"
 
-/* What the switches and links did, all of them. */
+/* Sums the counters of all links. */
 static struct mrd_sim_stats link_totals(struct mrd_sim *sim)
 {
     struct mrd_sim_stats sum = {0}, stats;
@@ -63,7 +63,7 @@ static void add_fct(struct json_object *result, const struct simx_run *run)
 
     for (uint32_t i = 0; i < n; i++)
         sum += us[i];
-    /* With flows that never ended there is no greatest, and no mean. */
+    /* If some flows never ended, the maximum and the mean are unknown. */
     simx_json_add_numbers(
         fct, {"min", n ? us[0] : NAN}, {"p50", n ? simx_percentile(us, n, 0.5) : NAN},
         {"mean", is_all ? sum / n : NAN}, {"p99", is_all ? simx_percentile(us, n, 0.99) : NAN},
@@ -87,7 +87,7 @@ static uint64_t bytes_done(const struct simx_run *run, uint64_t *first_ns)
     return bytes;
 }
 
-/* Those of the transport in use, as they were. */
+/* Returns the constants of the transport in use. */
 static struct json_object *constants_of(const struct simx_config *c)
 {
     struct json_object *constants = json_object_new_object();

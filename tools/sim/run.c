@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* SETTLE_NS: what is under way when the last flow ends arrives too, and is counted. */
+/* SETTLE_NS: packets in flight when the last flow ends still arrive and are counted. */
 enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };
 
 static uint64_t wall_start_ns;

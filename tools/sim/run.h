@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One run: flows over a fabric by a transport, from start to the last completion.
+ * One run: a transport carries flows over a fabric until the last one completes.
  *
- * simx_run_create(); simx_run_until() as often as one wants to look, or simx_run_all(); the results
+ * simx_run_create(); simx_run_until() to stop and look, or simx_run_all(); the results
  * stand in the struct; simx_run_destroy().
  */
 #ifndef SIMX_RUN_H
@@ -33,7 +33,7 @@ struct simx_run {
     uint64_t last_done_ns;
     uint64_t wall_ns; /* of the machine's clock, from simx_wall_start() to the last completion */
     int error;        /* of starting a flow */
-    struct simx_progress *progress; /* told how far it is, now and then; or NULL */
+    struct simx_progress *progress; /* receives progress now and then; or NULL */
 };
 
 /*
@@ -42,12 +42,12 @@ struct simx_run {
  */
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
                     const struct simx_cm *cm, char *error, size_t len);
-/* Until virtual time `ns` or until all is done, whichever is first; true: all is done. */
+/* Runs until virtual time `ns` or until all flows are done. True: all are done. */
 bool simx_run_until(struct simx_run *run, uint64_t ns);
-/* Until all is done or the configuration's limit of virtual time; 0, or -errno with a sentence. */
+/* Runs until all flows are done or to the limit of virtual time. 0, or -errno with a sentence. */
 int simx_run_all(struct simx_run *run, char *error, size_t len);
 void simx_run_destroy(struct simx_run *run);
-/* The process, or the run, begins: the machine's clock counts from here. */
+/* Starts the machine's clock, at the begin of the process or of the run. */
 void simx_wall_start(void);
 uint64_t simx_wall_ns(void);
 

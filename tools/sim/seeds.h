@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the runs of one configuration under several seeds have in common. simx_jobs_run() makes the
+ * Mean and confidence interval of runs with several seeds. simx_jobs_run() makes the
  * runs.
  */
 #ifndef SIMX_SEEDS_H

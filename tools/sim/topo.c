@@ -11,7 +11,7 @@
 #include "tools/sim/lines.h"
 #include "tools/sim/topo_check.h"
 
-/* Numbers with a fraction are kept as whole billionths: Gb/s as b/s, without rounding. */
+/* Numbers with a fraction are stored as billionths, so that Gb/s are exact as b/s. */
 #define BILLION 1000000000ull
 enum { FRACTION_DIGITS = 9, DECIMAL_BYTES = 32 };
 
@@ -252,7 +252,7 @@ static void fill(const struct parser *p, struct mrd_sim_topology *topo)
     }
 }
 
-/* The line of the word that is at fault, or of the block that lacks it. */
+/* Returns the line of the faulty word, or of the tier that lacks it. */
 static unsigned fault_line(const struct parser *p, const struct simx_topo_fault *fault)
 {
     const struct block *tier = &p->tier[fault->tier];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is wrong with a topology, and in which word of its file.
+ * Checks of a topology, which name the faulty word of its file.
  *
  * simx_topo_find_fault(); then simx_topo_check() makes a sentence of it, and simx_topo_read() one
  * with the line.

@@ -8,7 +8,7 @@
 
 static int rate_of(double gbps, uint64_t *rate_bps, char *error, size_t len)
 {
-    /* Written so that it refuses what is not a number. */
+    /* The negation also refuses NaN. */
     if (!(gbps >= 1e-9 && gbps <= SIMX_TOPO_GBPS_MAX)) {
         snprintf(error, len, "expected Gb/s above 0 and at most %d, found '%g'", SIMX_TOPO_GBPS_MAX,
                  gbps);
