@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "tests/unit/exp_cli.h"
-#include "tools/sim/options_table.h"
 
 static struct simx_config config;
 static const struct simx_experiment *experiment;

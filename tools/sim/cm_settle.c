@@ -54,13 +54,20 @@ static int expected_number(const struct settle *s, unsigned line, const char *wh
     return simx_lines_expected(s->lines, line, text, "%s", what);
 }
 
-static int compare_keys(const void *left, const void *right)
+static int compare_ids(const void *left, const void *right)
 {
     const struct key *a = left, *b = right;
 
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
-    return a->line < b->line ? -1 : a->line > b->line;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Those with the same id in the order of the file. */
+static int compare_keys(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    int order = compare_ids(a, b);
+
+    return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
 static int sort_unique(const struct settle *s, struct key *keys, uint32_t count, const char *what)
@@ -96,19 +103,12 @@ static int check_ids(struct settle *s)
 static int find_trigger(const struct settle *s, const struct simx_flow *flow, uint32_t id,
                         uint32_t *index)
 {
-    uint32_t low = 0, high = s->cm->num_triggers;
+    const struct key *found = bsearch(&(struct key){.id = id}, s->trigger_keys, s->cm->num_triggers,
+                                      sizeof(*found), compare_ids);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (s->trigger_keys[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == s->cm->num_triggers || s->trigger_keys[low].id != id)
+    if (!found)
         return expected_number(s, flow->line, "a trigger that is defined", id);
-    *index = s->trigger_keys[low].index;
+    *index = found->index;
     return 0;
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/sim/options.h"
-#include "tools/sim/options_table.h"
 
 enum { COLUMNS = 79, TEXT_COLUMN = 27, NAME_COLUMNS = 13, TEXT_BYTES = 512 };
 

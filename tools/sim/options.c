@@ -10,7 +10,6 @@
 
 #include "core/cc.h"
 #include "core/spray.h"
-#include "tools/sim/options_table.h"
 
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)

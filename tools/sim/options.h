@@ -2,6 +2,9 @@
 /*
  * The command line of mrd_sim: EXPERIMENT [OPTION...], each long option also with one dash, as
  * uet-htsim has them.
+ *
+ * Adding an option: a line in the table of options.c, what it sets in config.h, and its entry in
+ * the man page.
  */
 #ifndef SIMX_OPTIONS_H
 #define SIMX_OPTIONS_H
@@ -29,5 +32,38 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
 void simx_options_help(FILE *out, const struct simx_experiment *experiment);
 /* All that --set knows, with its default. */
 void simx_options_constants(FILE *out);
+
+enum simx_option_kind {
+    SIMX_TEXT,
+    SIMX_COUNT,
+    SIMX_BYTES, /* a count with K, M or G */
+    SIMX_REAL,
+    SIMX_FLAG,
+    SIMX_PAIR,
+    SIMX_SET,
+    SIMX_OVERHEAD,
+};
+
+/* Where its value goes and what it may be. */
+struct simx_option {
+    const char *name;
+    enum simx_option_kind kind;
+    size_t at, bytes; /* in struct simx_config */
+    double min, max;
+    const char *argument;
+    const char *value; /* default, as on a command line; NULL: none */
+    const char *help;
+    const char
+        *of; /* experiments that have it, apart by blanks; "!NAME": all but that; NULL: all */
+};
+
+/* By number; NULL: there are no more. */
+const struct simx_option *simx_option_at(unsigned index);
+bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment);
+/* What an experiment has in place of an option's default; NULL: nothing. */
+const struct simx_default *simx_default_find(const struct simx_experiment *experiment,
+                                             const char *option);
+/* What an experiment starts with; NULL: what all do that have nothing of their own. */
+void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment);
 
 #endif
