@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/resource.h>
 
 #include "tools/sim/experiment.h"
 
-enum { MESSAGES = 4096, LOOKS = 4, LINE_BYTES = 128 };
+enum { MESSAGES = 4096, LOOKS = 4 };
 
 static const uint32_t sweep[] = {1, 4, 16, 64, 256, 1024, 4096};
 
@@ -31,20 +31,13 @@ static int traffic(const struct simx_config *c, const struct simx_net *net, stru
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* The most memory that the process ever had, MB (10^6); NAN where the system does not tell. */
+/* Returns the most memory that the process ever had, MB (10^6). */
 static double rss_mb(void)
 {
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[LINE_BYTES];
-    double kib = NAN;
+    struct rusage usage = {0};
 
-    while (file && isnan(kib) && fgets(line, sizeof(line), file)) {
-        if (sscanf(line, "VmHWM: %lf kB", &kib) != 1)
-            kib = NAN;
-    }
-    if (file)
-        fclose(file);
-    return kib * 1024 / 1e6;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss * 1024 / 1e6;
 }
 
 static uint64_t state_now(const struct simx_run *run)
