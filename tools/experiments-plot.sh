@@ -159,13 +159,13 @@ PLOT
 
 # ----------------------------------------------------------------------------------------- failure
 
-# Each value over one base RTT, four samples, around the failure: goodput, the share of what the
+# Each value over one base RTT, four samples, every other one of them, around the failure: goodput, the share of what the
 # leaf sent upwards that went to the failing link, and what waited there.
 for name in mrd irn rc; do
     for kind in blackhole degrade; do
         jq -rn --arg kind $kind 'first(inputs | select(.failure_kind == $kind)) | . as $run
-            | [.samples[] | .t_us -= $run.failure_at_us | select(.t_us > -60 and .t_us < 160)] as $s
-            | range(3; $s | length) | $s[. - 3:. + 1] as $w | $w[3].packets as $is_after
+            | [.samples[] | .t_us -= $run.failure_at_us | select(.t_us > -40 and .t_us < 121)] as $s
+            | range(3; $s | length; 2) | $s[. - 3:. + 1] as $w | $w[3].packets as $is_after
             | ([$w[].packets // 0] | add) as $all | ([$w[].failing_packets // 0] | add) as $failing
             | [$w[3].t_us, ([$w[].gbps] | add / 4),
                if $is_after == null then 100 * $run.share_before
@@ -190,7 +190,7 @@ failing()
 {
     cat <<'PLOT'
 set multiplot layout 3,2 margins screen 0.08,0.98,0.13,0.95 spacing screen 0.08,0.06
-set xrange [-40:150]
+set xrange [-30:120]
 set arrow from 0, graph 0 to 0, graph 1 @event
 unset key
 PLOT
