@@ -167,7 +167,7 @@ write_page()
     page_write tools/experiments.md.in tools/experiments.jq "$scratch" EXPERIMENTS.md \
         --argjson quick $quick --argjson seeds "$seeds" --argjson flow_bytes $flow_bytes \
         --argjson rc_peer_bytes "$(cat "$scratch/rc_peer_bytes")" \
-        --arg commit "$(page_commit core transport include)" \
+        --arg commit "$(page_commit core transport include tools/sim/models)" \
         --arg version "$("$sim" --version)" --arg gnuplot "$(gnuplot --version)" --arg jq "$(jq --version)" ||
         die 'the page cannot be written, or the figures do not support a claim of it'
 }

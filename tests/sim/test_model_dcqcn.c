@@ -17,7 +17,7 @@ static struct model_dcqcn_limits paper_limits(void)
 {
     struct model_dcqcn_limits limits;
 
-    assert_int_equal(model_dcqcn_limits_init(&limits, &mrd_sim_tune_default.dcqcn, LINE_BPS), 0);
+    assert_int_equal(model_dcqcn_limits_init(&limits, &model_tune_default.dcqcn, LINE_BPS), 0);
     return limits;
 }
 
@@ -136,15 +136,15 @@ static struct mrd_sim_attr marking_attr(void)
 }
 
 /* Windows that would let queues grow to tens of megabytes: only DCQCN keeps them short. */
-static struct mrd_sim_tune wide_tune(void)
+static struct model_tune wide_tune(void)
 {
-    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct model_tune tune = model_tune_default;
 
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", 4096), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "irn.window_packets", 4096), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", 100000), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_high_us", 100000), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_low_us", 100000), 0);
+    assert_int_equal(model_tune_set(&tune, "rc.window_packets", 4096), 0);
+    assert_int_equal(model_tune_set(&tune, "irn.window_packets", 4096), 0);
+    assert_int_equal(model_tune_set(&tune, "rc.rto_us", 100000), 0);
+    assert_int_equal(model_tune_set(&tune, "irn.rto_high_us", 100000), 0);
+    assert_int_equal(model_tune_set(&tune, "irn.rto_low_us", 100000), 0);
     return tune;
 }
 
@@ -200,7 +200,7 @@ static void dcqcn_flows__fair_and_short(void **state)
         unsigned flows;
     } cases[] = {{"rc", 2}, {"irn", 2}, {"rc", 6}};
     struct mrd_sim_attr attr = marking_attr();
-    struct mrd_sim_tune tune = wide_tune();
+    struct model_tune tune = wide_tune();
     (void)state;
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -228,7 +228,7 @@ static void dcqcn_flows__fair_and_short(void **state)
 static void dcqcn_flows__off(void **state)
 {
     struct mrd_sim_attr attr = marking_attr();
-    struct mrd_sim_tune tune = wide_tune();
+    struct model_tune tune = wide_tune();
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
     struct shares s = share(f, 2, 10 * MSEC_NS, 20 * MSEC_NS);
     (void)state;
@@ -243,7 +243,7 @@ static void dcqcn_flows__off(void **state)
 static void dcqcn_flows__cnps_spaced(void **state)
 {
     struct mrd_sim_attr attr = marking_attr();
-    struct mrd_sim_tune tune = wide_tune();
+    struct model_tune tune = wide_tune();
     uint64_t cnps;
     struct flows *f;
     (void)state;

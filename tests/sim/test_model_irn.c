@@ -23,7 +23,7 @@ static struct model_flows_stats stats_of(const struct flows *f)
     return model_flows_get_stats(f->model);
 }
 
-static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune)
+static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct model_tune *tune)
 {
     return flows_create(attr, &(struct model_flows_config){.transport = "irn", .tune = tune});
 }
@@ -148,11 +148,11 @@ static void irn_loss__selective_repeat(void **state)
 static void irn_loss__timeouts(void **state)
 {
     static const uint64_t masks[] = {UINT64_C(1) << 9, UINT64_C(0x1f) << 5};
-    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct model_tune tune = model_tune_default;
     (void)state;
 
-    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_low_us", 100), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "irn.rto_high_us", 320), 0);
+    assert_int_equal(model_tune_set(&tune, "irn.rto_low_us", 100), 0);
+    assert_int_equal(model_tune_set(&tune, "irn.rto_high_us", 320), 0);
     for (unsigned i = 0; i < 2; i++) {
         struct flows *f = irn_create(&pair, &tune);
         /* Five in flight, then four, three, and the last two with the short one. */
@@ -227,7 +227,7 @@ static void irn_loss__of_acks(void **state)
     flows_destroy(f);
 }
 
-static double goodput(const struct mrd_sim_attr *attr, const struct mrd_sim_tune *tune,
+static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *tune,
                       struct model_flows_stats *stats)
 {
     enum { PACKETS = 20000 };
@@ -248,10 +248,10 @@ static double goodput(const struct mrd_sim_attr *attr, const struct mrd_sim_tune
  */
 static void irn_goodput__random_loss(void **state)
 {
-    struct mrd_sim_tune narrow = mrd_sim_tune_default;
+    struct model_tune narrow = model_tune_default;
     (void)state;
 
-    assert_int_equal(mrd_sim_tune_set(&narrow, "irn.range_windows", 1), 0);
+    assert_int_equal(model_tune_set(&narrow, "irn.range_windows", 1), 0);
     for (unsigned i = 0; i < 8; i++) {
         struct mrd_sim_attr attr = pair;
         struct model_flows_stats stats;

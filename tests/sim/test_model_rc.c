@@ -136,12 +136,12 @@ static void rc_ack__coalesced(void **state)
 /* A window smaller than the BDP makes W packets a round trip. */
 static void rc_window__limits(void **state)
 {
-    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct model_tune tune = model_tune_default;
     struct flows *f;
     uint64_t rtt_ns;
     (void)state;
 
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", 8), 0);
+    assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
     f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
     assert_int_equal(model_flows_window(f->model), 8);
     flows_start(f, 0, 0, 1, 800 * PAYLOAD);
@@ -434,15 +434,15 @@ enum { GO_BACK_CASES = sizeof(go_back_cases) / sizeof(go_back_cases[0]), GO_BACK
 static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
                       struct model_flows_stats *stats)
 {
-    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct model_tune tune = model_tune_default;
     struct mrd_sim_attr attr = pair;
     double ns;
 
     attr.seed = seed;
     attr.loss_ppb = (uint32_t)(c->loss * 1e9);
     attr.link.delay_ns = (uint64_t)((c->window_packets - 4) * PACKET_NS / 2);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.window_packets", c->window_packets), 0);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", rto_ns / 1e3), 0);
+    assert_int_equal(model_tune_set(&tune, "rc.window_packets", c->window_packets), 0);
+    assert_int_equal(model_tune_set(&tune, "rc.rto_us", rto_ns / 1e3), 0);
 
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
 
@@ -493,7 +493,7 @@ static void rc_go_back__timeouts(void **state)
         const struct go_back *c = &go_back_cases[i];
         uint64_t seed = test_seed() + i;
         struct model_flows_stats stats;
-        double rto_ns = mrd_sim_tune_default.rc.rto_us * 1e3;
+        double rto_ns = model_tune_default.rc.rto_us * 1e3;
         double goodput = go_back(c, seed, rto_ns, &stats);
         double expected = 2 * c->loss * c->loss * GO_BACK_PACKETS;
         double late = (double)stats.timeouts - expected;
@@ -526,9 +526,9 @@ static void model_flows_create__refuses(void **state)
         assert_int_equal(errno, EINVAL);
     }
     for (unsigned i = 0; i < sizeof(bad_zero) / sizeof(bad_zero[0]); i++) {
-        struct mrd_sim_tune tune = mrd_sim_tune_default;
+        struct model_tune tune = model_tune_default;
 
-        assert_int_equal(mrd_sim_tune_set(&tune, bad_zero[i], 0), 0);
+        assert_int_equal(model_tune_set(&tune, bad_zero[i], 0), 0);
         assert_null(
             model_flows_create(sim, &(struct model_flows_config){.dcqcn = true, .tune = &tune}));
     }
@@ -545,23 +545,23 @@ static void model_flows_create__refuses(void **state)
     mrd_sim_destroy(sim);
 }
 
-static void mrd_sim_tune_set__by_name(void **state)
+static void model_tune_set__by_name(void **state)
 {
-    struct mrd_sim_tune tune = mrd_sim_tune_default;
+    struct model_tune tune = model_tune_default;
     const struct mrd_tune_entry *entries;
     unsigned num;
     (void)state;
 
-    entries = mrd_sim_tune_entries(&num);
+    entries = model_tune_entries(&num);
     assert_int_equal(num * sizeof(double), sizeof(tune));
     for (unsigned i = 0; i < num; i++)
-        assert_int_equal(mrd_sim_tune_set(&tune, entries[i].name, entries[i].value_default), 0);
-    assert_memory_equal(&tune, &mrd_sim_tune_default, sizeof(tune));
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", 100), 0);
+        assert_int_equal(model_tune_set(&tune, entries[i].name, entries[i].value_default), 0);
+    assert_memory_equal(&tune, &model_tune_default, sizeof(tune));
+    assert_int_equal(model_tune_set(&tune, "rc.rto_us", 100), 0);
     assert_true(tune.rc.rto_us == 100);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto", 100), -ENOENT);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", -1), -EINVAL);
-    assert_int_equal(mrd_sim_tune_set(&tune, "rc.rto_us", NAN), -EINVAL);
+    assert_int_equal(model_tune_set(&tune, "rc.rto", 100), -ENOENT);
+    assert_int_equal(model_tune_set(&tune, "rc.rto_us", -1), -EINVAL);
+    assert_int_equal(model_tune_set(&tune, "rc.rto_us", NAN), -EINVAL);
     assert_true(tune.rc.rto_us == 100);
 }
 
@@ -586,7 +586,7 @@ int main(void)
         cmocka_unit_test(rc_go_back__theory),
         cmocka_unit_test(rc_go_back__timeouts),
         cmocka_unit_test(model_flows_create__refuses),
-        cmocka_unit_test(mrd_sim_tune_set__by_name),
+        cmocka_unit_test(model_tune_set__by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,7 +288,7 @@ static void simx_options_parse__defaults_of_all(void **state)
     assert_int_equal(config.jobs, 0);
     assert_true(config.limit_s == 10);
     assert_memory_equal(&config.tune, &mrd_tune_default, sizeof(config.tune));
-    assert_memory_equal(&config.model_tune, &mrd_sim_tune_default, sizeof(config.model_tune));
+    assert_memory_equal(&config.model_tune, &model_tune_default, sizeof(config.model_tune));
     good("run --transport rc");
     assert_string_equal(config.cc, "none");
 }
@@ -362,7 +362,7 @@ static void simx_options_parse__sweeps(void **state)
 static void simx_options_parse__set(void **state)
 {
     struct mrd_tune tune = mrd_tune_default;
-    struct mrd_sim_tune model = mrd_sim_tune_default;
+    struct model_tune model = model_tune_default;
 
     (void)state;
     good("run --set nscc.target_rtts=1.5 -set dcqcn.cnp_us=4 --set=irn.window_packets=10 --set "
@@ -381,7 +381,7 @@ static void simx_options_parse__set_each(void **state)
     for (unsigned table = 0; table < 2; table++) {
         unsigned num;
         const struct mrd_tune_entry *entry =
-            table ? mrd_sim_tune_entries(&num) : mrd_tune_entries(&num);
+            table ? model_tune_entries(&num) : mrd_tune_entries(&num);
 
         for (unsigned i = 0; i < num; i++) {
             const char *values =

@@ -50,8 +50,8 @@ struct simx_config {
     uint32_t paths, payload_bytes;
     struct simx_set set[SIMX_SETS_MAX];
     unsigned num_sets;
-    struct mrd_tune tune;           /* with them applied */
-    struct mrd_sim_tune model_tune; /* the same, of the models */
+    struct mrd_tune tune;         /* with them applied */
+    struct model_tune model_tune; /* the same, of the models */
 
     /* Options of single experiments. */
     uint32_t senders;              /* incast: to the one; 0: all others; failure: pairs; 0: one */

@@ -178,7 +178,7 @@ void simx_options_constants(FILE *out)
 
     fputs("Constants of mrd's policies, for --set NAME=VALUE:\n", out);
     list(out, entries, num);
-    entries = mrd_sim_tune_entries(&num);
+    entries = model_tune_entries(&num);
     fputs("Of the models rc and irn:\n", out);
     list(out, entries, num);
 }

@@ -290,10 +290,10 @@ static bool is_one_of(const char *name, const char *const *names)
 static int apply_sets(struct simx_config *c, char *error, size_t len)
 {
     c->tune = mrd_tune_default;
-    c->model_tune = mrd_sim_tune_default;
+    c->model_tune = model_tune_default;
     for (unsigned i = 0; i < c->num_sets; i++) {
         if (mrd_tune_set(&c->tune, c->set[i].name, c->set[i].value) != 0 &&
-            mrd_sim_tune_set(&c->model_tune, c->set[i].name, c->set[i].value) != 0)
+            model_tune_set(&c->model_tune, c->set[i].name, c->set[i].value) != 0)
             return fail(error, len, "--set: there is no constant '%s' (--set list names all)",
                         c->set[i].name);
     }

@@ -94,7 +94,7 @@ static struct json_object *constants_of(const struct simx_config *c)
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
     unsigned num;
     const struct mrd_tune_entry *entries =
-        is_mrd ? mrd_tune_entries(&num) : mrd_sim_tune_entries(&num);
+        is_mrd ? mrd_tune_entries(&num) : model_tune_entries(&num);
     const char *values = is_mrd ? (const char *)&c->tune : (const char *)&c->model_tune;
 
     for (unsigned i = 0; i < num; i++)

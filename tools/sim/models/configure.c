@@ -50,7 +50,7 @@ static void set_bytes(struct model_flows *flows)
 
 static void set_irn_rto(struct model_flows *flows, double line_bps)
 {
-    const struct mrd_sim_tune_irn *tune = &flows->tune.irn;
+    const struct model_tune_irn *tune = &flows->tune.irn;
     uint64_t queue_bytes = mrd_sim_stack_attr(flows->sim)->link.queue_bytes;
     double high_ns = RTO_WITHOUT_LIMIT_NS;
 
@@ -134,7 +134,7 @@ int model_flows_configure(struct model_flows *flows, const struct model_flows_co
         return refuse("no such transport");
     flows->config = *config;
     flows->config.transport = flows->ops->name;
-    flows->tune = config->tune ? *config->tune : mrd_sim_tune_default;
+    flows->tune = config->tune ? *config->tune : model_tune_default;
     flows->config.tune = &flows->tune;
     if (config->payload_bytes == 0)
         flows->config.payload_bytes = MODEL_FLOW_PAYLOAD_BYTES;

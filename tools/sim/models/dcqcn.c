@@ -7,8 +7,8 @@
 #define PS_PER_S  1e12
 #define ALPHA_MIN 1e-9 /* below, alpha counts as 0 and need not decay */
 
-int model_dcqcn_limits_init(struct model_dcqcn_limits *limits,
-                            const struct mrd_sim_tune_dcqcn *tune, double line_bps)
+int model_dcqcn_limits_init(struct model_dcqcn_limits *limits, const struct model_tune_dcqcn *tune,
+                            double line_bps)
 {
     *limits = (struct model_dcqcn_limits){
         .tune = tune,

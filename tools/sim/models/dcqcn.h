@@ -17,7 +17,7 @@
 
 /* What all flows have in common. */
 struct model_dcqcn_limits {
-    const struct mrd_sim_tune_dcqcn *tune; /* borrowed */
+    const struct model_tune_dcqcn *tune; /* borrowed */
     double line_bps;
     double min_bps;              /* at most line_bps */
     uint64_t cnp_ns;             /* least time between two CNPs */
@@ -36,8 +36,8 @@ struct model_dcqcn {
 };
 
 /* 0, or -EINVAL: a period, the byte counter or the least rate is zero, or the gain above 1. */
-int model_dcqcn_limits_init(struct model_dcqcn_limits *limits,
-                            const struct mrd_sim_tune_dcqcn *tune, double line_bps);
+int model_dcqcn_limits_init(struct model_dcqcn_limits *limits, const struct model_tune_dcqcn *tune,
+                            double line_bps);
 void model_dcqcn_init(struct model_dcqcn *d, const struct model_dcqcn_limits *limits);
 /* A CNP came: reduce the rate. */
 void model_dcqcn_cut(struct model_dcqcn *d, const struct model_dcqcn_limits *limits,

@@ -36,7 +36,7 @@ struct model_flows_config {
     bool dcqcn;
     uint32_t payload_bytes; /* of a packet; 0: MODEL_FLOW_PAYLOAD_BYTES */
     uint64_t seed;          /* a flow's source ports follow from it and the flow's number alone */
-    const struct mrd_sim_tune *tune; /* copied; NULL: the defaults */
+    const struct model_tune *tune; /* copied; NULL: the defaults */
     /* Called when the sender of `flow` has received the last ack. Or NULL. */
     void (*done)(void *arg, uint32_t flow, uint64_t now_ns);
     /* Called when the receiver has `bytes` more bytes in order. Or NULL. */

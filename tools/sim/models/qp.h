@@ -101,7 +101,7 @@ struct model_flows {
     struct mrd_sim *sim; /* borrowed */
     uint32_t num_hosts;
     struct model_flows_config config;
-    struct mrd_sim_tune tune;
+    struct model_tune tune;
     const struct model_qp_ops *ops;
     struct model_nic *nics; /* by host; owned */
     struct model_qp **qps;  /* by index; both the array and the queue pairs are owned */

@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-const struct mrd_sim_tune mrd_sim_tune_default = {
+const struct model_tune model_tune_default = {
 #define X(part, member, value, text) .part.member = (value),
-    MRD_SIM_TUNE(X)
+    MODEL_TUNE(X)
 #undef X
 };
 
@@ -14,22 +14,22 @@ static const struct mrd_tune_entry entries[] = {
     {.name = #part "." #member,                                                                    \
      .help = (text),                                                                               \
      .value_default = (value),                                                                     \
-     .offset = offsetof(struct mrd_sim_tune, part.member)},
-    MRD_SIM_TUNE(X)
+     .offset = offsetof(struct model_tune, part.member)},
+    MODEL_TUNE(X)
 #undef X
 };
 
 enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
 
-_Static_assert(sizeof(struct mrd_sim_tune) == ENTRIES * sizeof(double), "each member has an entry");
+_Static_assert(sizeof(struct model_tune) == ENTRIES * sizeof(double), "each member has an entry");
 
-const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num)
+const struct mrd_tune_entry *model_tune_entries(unsigned *num)
 {
     *num = ENTRIES;
     return entries;
 }
 
-int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value)
+int model_tune_set(struct model_tune *tune, const char *name, double value)
 {
     return mrd_tune_set_in(entries, ENTRIES, tune, name, value);
 }

@@ -3,8 +3,8 @@
  * The constants of the models of other transports, declared once: X(part, name, default, what
  * it is).
  *
- * Copy mrd_sim_tune_default, change the copy by mrd_sim_tune_set(), and give it to
- * model_flows_create(). mrd_sim_tune_set() refuses values that are negative or not finite;
+ * Copy model_tune_default, change the copy by model_tune_set(), and give it to
+ * model_flows_create(). model_tune_set() refuses values that are negative or not finite;
  * model_flows_create() refuses those that no model can work with.
  *
  * To add a constant, add a line. It is then set and listed by name, and read as `tune->part.name`.
@@ -17,7 +17,7 @@
 /* clang-format off */
 
 /* InfiniBand Architecture Specification, volume 1, 9.7, as RoCEv2 carries it. */
-#define MRD_SIM_TUNE_RC(X)                                                                         \
+#define MODEL_TUNE_RC(X)                                                                         \
     /*                                                                                             \
      * Adapters have no such window: 2^23 PSNs may be outstanding. With short queues a larger      \
      * window only makes more drops. One BDP is the least that fills the path, and so the kindest  \
@@ -37,7 +37,7 @@
  * 320 us: the base RTT and the delay of a full queue. RTO_low is 100 us: what a short message
  * may wait.
  */
-#define MRD_SIM_TUNE_IRN(X)                                                                        \
+#define MODEL_TUNE_IRN(X)                                                                        \
     X(irn, window_packets,  0,   "packets in flight; 0: BDP of the longest path + 1")              \
     X(irn, range_windows,   4,   "windows: from the first packet not acked to the last sent")      \
     X(irn, rto_high_us,     0,   "us; 0: base RTT + a full queue of a link, or 320 without limit") \
@@ -49,7 +49,7 @@
  * ten times R_AI, and the least rate are those of the ns-3 model that the authors of
  * HPCC published.
  */
-#define MRD_SIM_TUNE_DCQCN(X)                                                                      \
+#define MODEL_TUNE_DCQCN(X)                                                                      \
     X(dcqcn, cnp_us,     50,        "us: least time between CNPs of a flow, N")                    \
     X(dcqcn, gain,       1.0 / 256, "gain of alpha, g")                                            \
     X(dcqcn, alpha_us,   55,        "us without a CNP until alpha decays, K")                      \
@@ -60,35 +60,35 @@
     X(dcqcn, hai_mbps,   400,       "Mb/s: hyper increase, R_HAI")                                 \
     X(dcqcn, min_mbps,   100,       "Mb/s: least rate")
 
-#define MRD_SIM_TUNE(X)                                                                            \
-    MRD_SIM_TUNE_RC(X)                                                                             \
-    MRD_SIM_TUNE_IRN(X)                                                                            \
-    MRD_SIM_TUNE_DCQCN(X)
+#define MODEL_TUNE(X)                                                                            \
+    MODEL_TUNE_RC(X)                                                                             \
+    MODEL_TUNE_IRN(X)                                                                            \
+    MODEL_TUNE_DCQCN(X)
 /* clang-format on */
 
 #define X(part, name, value, help) double name;
-struct mrd_sim_tune_rc {
-    MRD_SIM_TUNE_RC(X)
+struct model_tune_rc {
+    MODEL_TUNE_RC(X)
 };
-struct mrd_sim_tune_irn {
-    MRD_SIM_TUNE_IRN(X)
+struct model_tune_irn {
+    MODEL_TUNE_IRN(X)
 };
-struct mrd_sim_tune_dcqcn {
-    MRD_SIM_TUNE_DCQCN(X)
+struct model_tune_dcqcn {
+    MODEL_TUNE_DCQCN(X)
 };
 #undef X
 
-struct mrd_sim_tune {
-    struct mrd_sim_tune_rc rc;
-    struct mrd_sim_tune_irn irn;
-    struct mrd_sim_tune_dcqcn dcqcn;
+struct model_tune {
+    struct model_tune_rc rc;
+    struct model_tune_irn irn;
+    struct model_tune_dcqcn dcqcn;
 };
 
-extern const struct mrd_sim_tune mrd_sim_tune_default;
+extern const struct model_tune model_tune_default;
 
 /* All constants, *num of them, in the order of the struct; `offset` is that in the struct. */
-const struct mrd_tune_entry *mrd_sim_tune_entries(unsigned *num);
+const struct mrd_tune_entry *model_tune_entries(unsigned *num);
 /* Set a constant by "part.name". 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
-int mrd_sim_tune_set(struct mrd_sim_tune *tune, const char *name, double value);
+int model_tune_set(struct model_tune *tune, const char *name, double value);
 
 #endif
