@@ -1,16 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check.sh [CTEST OPTION...]: install what the tests need, build everything into build/, run all tests.
+# check.sh [--rdma] [CTEST OPTION...]: install what the tests need, build everything into build/, run the tests.
+#
+#   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes more
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest, and says why.
 
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,6s/^# //p' "$0"; exit; }
+[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,8s/^# \{0,1\}//p' "$0"; exit; }
 
-tools/install-deps.sh build demo test vm || echo 'going on without' >&2
+groups=(build demo test)
+left_out=(-LE '^rdma$')
+if [[ ${1-} == --rdma ]]; then
+    shift
+    groups+=(vm)
+    left_out=()
+fi
+tools/install-deps.sh "${groups[@]}" || echo 'going on without' >&2
 
 # A build directory keeps the generator it was made with.
 generator=()
@@ -20,6 +29,9 @@ fi
 cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON
 cmake --build build --parallel "$(nproc)"
 result=0
-ctest --test-dir build --output-on-failure --no-tests=error "$@" || result=$?
+ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" "${left_out[@]}" "$@" || result=$?
 grep -h 'skipped:' build/Testing/Temporary/LastTest.log || true
+if ((${#left_out[@]} > 0)); then
+    echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
+fi
 exit $result
