@@ -60,7 +60,7 @@ static uint64_t write_ns(struct runs *r)
 }
 
 /* Only bursts are lost, and all of them: soon the sender sends singly, and stays with it. */
-static void sim_trap_8__superpackets_lost_by_the_path(void **state)
+static void sim_superpackets__lost_by_the_path(void **state)
 {
     struct sim_world *w =
         sim_world_create(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
@@ -87,7 +87,7 @@ static void sim_trap_8__superpackets_lost_by_the_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_trap_8__superpackets_lost_by_the_path),
+        cmocka_unit_test(sim_superpackets__lost_by_the_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

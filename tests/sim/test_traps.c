@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Traps that other transports fell into, one test each; the one with a path that loses segmented
- * packets is in test_superpackets.c. Of receive queues that a device fills by hashing the 5-tuple
+ * Traps that other transports fell into, one test each; those that concern the choice of paths are
+ * in test_path_signals.c and test_superpackets.c. Of receive queues that a device fills by hashing the 5-tuple
  * there is nothing to test: a context has one receive socket, because a peer that sprays over
  * source ports would be spread over all queues of a sharded one, and each shard would see a part of
  * every message; so nothing here depends on a 5-tuple.
@@ -14,13 +14,13 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-/* ------------------------------------------------------------------------ 1: coalesced acks */
+/* -------------------------------------------------------------------------------- coalesced acks */
 
 /*
  * The window is smaller than what an ack waits for: the last packet that fits asks for its ack, so
  * nobody waits for a timer.
  */
-static void sim_trap_1__window_smaller_than_the_ack_interval(void **state)
+static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
 {
     struct sim_world *w = sim_world_create(
         &(struct sim_options){.seed = test_seed(), .rate_bps = 2000000000, .links = 1});
@@ -33,7 +33,7 @@ static void sim_trap_1__window_smaller_than_the_ack_interval(void **state)
 }
 
 /* The packet that asks for the ack is lost: a timer acks those before it, not the sender's probe. */
-static void sim_trap_1__the_ack_request_is_lost(void **state)
+static void sim_ack_request__lost(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
@@ -54,7 +54,7 @@ static void sim_trap_1__the_ack_request_is_lost(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------------------ 2: bytes in flight */
+/* ------------------------------------------------------------------------------- bytes in flight */
 
 struct dice {
     uint32_t state, ppm; /* of acks that are lost */
@@ -79,7 +79,7 @@ static uint64_t inflight_bytes(struct sim_world *w, uint32_t from, uint32_t to)
 }
 
 /* Acks and data are lost: at each moment the figure is the sum of the records, and 0 at the end. */
-static void sim_trap_2__bytes_in_flight_after_lost_acks(void **state)
+static void sim_inflight_bytes__after_lost_acks(void **state)
 {
     struct sim_world *w =
         sim_world_create(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
@@ -110,7 +110,7 @@ static void sim_trap_2__bytes_in_flight_after_lost_acks(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------------------ 3: late duplicates */
+/* ------------------------------------------------------------------------------- late duplicates */
 
 /* After a write completed, its packets come once more: newer bytes in its place stay. */
 static void late_duplicate_write(uint32_t len, bool straight)
@@ -137,7 +137,7 @@ static void late_duplicate_write(uint32_t len, bool straight)
     sim_world_destroy(w);
 }
 
-static void sim_trap_3__late_duplicate_write(void **state)
+static void sim_write__late_duplicates_change_nothing(void **state)
 {
     (void)state;
     late_duplicate_write(100, false);
@@ -145,7 +145,7 @@ static void sim_trap_3__late_duplicate_write(void **state)
     late_duplicate_write(100000, true);
 }
 
-/* ------------------------------------------------------------------------ 4: wrapping stamps */
+/* ------------------------------------------------------------------------------- wrapping stamps */
 
 struct outcome {
     uint64_t time_ns, retx, ce, packets;
@@ -194,7 +194,7 @@ static struct outcome transfer_at(uint64_t offset_ns)
 }
 
 /* Nothing depends on what the clock reads: not where 32 bits of any unit wrap around midway. */
-static void sim_trap_4__clocks_and_stamps_wrap(void **state)
+static void sim_clock__wraps_change_nothing(void **state)
 {
     static const uint64_t wraps_ns[] = {
         (uint64_t)MRD_WIRE_STAMP_NS << 32, /* stamps of 32 bits */
@@ -215,123 +215,10 @@ static void sim_trap_4__clocks_and_stamps_wrap(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------ 5, 6: judging paths */
-
-enum { PATHS = 8, SAMPLES = 200 };
-
-/* Loss that is the same everywhere says nothing about a path: none dies, half stay in use. */
-static void sim_trap_5__uniform_loss_kills_no_path(void **state)
-{
-    struct sim_world *w = sim_world_create(
-        &(struct sim_options){.seed = test_seed(), .paths = PATHS, .loss_ppm = 300000});
-    struct mrd_path_attr attr;
-    uint64_t least = UINT64_MAX, most = 0;
-    (void)state;
-
-    sim_write(w, HOST_0, HOST_1, 16 << 20);
-    for (uint32_t step = 0; !sim_is_complete(w); step++) {
-        uint32_t suspended = 0;
-
-        assert_true(step < 1000);
-        sim_run(w, 10 * USEC_NS);
-        for (uint32_t i = 0; i < PATHS; i++) {
-            assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &attr, sizeof(attr)), 0);
-            assert_int_not_equal(attr.state, MRD_PATH_DEAD);
-            suspended += attr.state == MRD_PATH_SUSPENDED;
-        }
-        assert_in_range(suspended, 0, PATHS / 2);
-    }
-    for (uint32_t i = 0; i < PATHS; i++) {
-        assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &attr, sizeof(attr)), 0);
-        least = attr.packets < least ? attr.packets : least;
-        most = attr.packets > most ? attr.packets : most;
-    }
-    assert_true(most < 4 * least);
-    assert_true(sim_counter(w, HOST_0, "paths_suspended") > 10);
-    sim_world_destroy(w);
-}
-
-/* What a long transfer looks like from its sender. */
-struct view {
-    uint64_t cwnd_bytes, ce; /* window: the mean */
-    uint64_t packets[PATHS];
-};
-
-static struct view transfer_view(struct sim_world *w)
-{
-    struct view v = {0};
-    struct mrd_peer_attr peer;
-    struct mrd_path_attr path;
-
-    sim_write(w, HOST_0, HOST_1, 64 << 20);
-    sim_run(w, 1 * MSEC_NS);
-    for (uint32_t i = 0; i < SAMPLES; i++) {
-        sim_run(w, 10 * USEC_NS);
-        assert_int_equal(mrd_query_peer(w->node[HOST_0].ah[HOST_1], &peer, sizeof(peer)), 0);
-        v.cwnd_bytes += peer.cwnd_bytes / SAMPLES;
-    }
-    for (uint32_t i = 0; i < PATHS; i++) {
-        assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], i, &path, sizeof(path)), 0);
-        v.packets[i] = path.packets;
-        v.ce += path.ce;
-    }
-    return v;
-}
-
-/*
- * All paths share the last hop, and it is full: no path is better than another, so the window is
- * cut and traffic stays where it is.
- */
-static void sim_trap_6__marks_of_the_last_hop_cut_the_window(void **state)
-{
-    struct sim_options options = {.seed = test_seed(),
-                                  .rate_bps = 10000000000,
-                                  .links = 1,
-                                  .paths = PATHS,
-                                  .ecn_min_bytes = 8000,
-                                  .ecn_max_bytes = 16000};
-    struct sim_world *w = sim_world_create(&options);
-    struct view v = transfer_view(w);
-    (void)state;
-
-    assert_true(v.ce > 100);
-    assert_true(v.cwnd_bytes < 42000); /* of 51000 that it would be without marks */
-    assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
-    assert_int_equal(sim_counter(w, HOST_0, "paths_suspended"), 0);
-    sim_world_destroy(w);
-}
-
-/* One of the paths is hot: traffic moves away from it, and the window stays. */
-static void sim_trap_6__marks_of_one_path_move_traffic(void **state)
-{
-    struct sim_options options = {.seed = test_seed(),
-                                  .rate_bps = 10000000000,
-                                  .links = PATHS,
-                                  .paths = PATHS,
-                                  .ecn_min_bytes = 8000,
-                                  .ecn_max_bytes = 16000};
-    struct sim_world *w = sim_world_create(&options);
-    struct mrd_sim_link link;
-    (void)state;
-
-    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
-    link.rate_bps /= 10;
-    assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
-
-    struct view v = transfer_view(w);
-
-    assert_true(v.cwnd_bytes > 46000);
-    for (uint32_t i = 0; i < PATHS; i++)
-        assert_true(i == 3 || v.packets[i] > 4 * v.packets[3]);
-    assert_true(sim_counter(w, HOST_0, "retx_packets") * 100 <
-                sim_counter(w, HOST_0, "tx_packets"));
-    sim_world_destroy(w);
-}
-
-/* ------------------------------------------------------------------------ 7: the slow device */
+/* ------------------------------------------------------------------------------- the slow device */
 
 /* A resent copy is still being read when its ack comes: the buffer is ours until it was read. */
-static void sim_trap_7__completion_waits_for_the_device(void **state)
+static void sim_completion__waits_for_the_device(void **state)
 {
     enum { READING_NS = 300 * 1000 };
     struct sim_world *w = sim_world_create(
@@ -359,7 +246,7 @@ static void sim_trap_7__completion_waits_for_the_device(void **state)
 }
 
 /* The device takes a few packets a call: the others leave later, in order, and none is resent. */
-static void sim_trap_7__partial_bursts(void **state)
+static void sim_tx_burst__partial_ones_leave_in_order(void **state)
 {
     for (uint32_t most = 1; most <= 5; most += 2) {
         struct sim_world *w = sim_world_create(&(struct sim_options){
@@ -377,13 +264,13 @@ static void sim_trap_7__partial_bursts(void **state)
     }
 }
 
-/* ------------------------------------------------------------- 10: the blocked application */
+/* ----------------------------------------------------------------------- the blocked application */
 
 /*
  * The target's application makes no call at all, and its completion queue is full: writes and
  * their acks go on. (With threads: tests/unit/test_thread_progress.c.)
  */
-static void sim_trap_10__blocked_application(void **state)
+static void sim_progress__application_makes_no_call(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
     (void)state;
@@ -404,7 +291,7 @@ static void sim_trap_10__blocked_application(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------- 11: packets of a former life */
+/* ---------------------------------------------------------------------- packets of a former life */
 
 /* The whole traffic of a sender's former life comes once more after its restart: nothing happens. */
 static void old_packets(uint32_t restarted, uint64_t challenge_ns)
@@ -447,22 +334,22 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
     sim_world_destroy(w);
 }
 
-static void sim_trap_11__packets_of_a_senders_former_life(void **state)
+static void sim_restart__packets_of_the_senders_former_life(void **state)
 {
     (void)state;
     old_packets(HOST_0, 0);
 }
 
-static void sim_trap_11__packets_for_a_targets_former_life(void **state)
+static void sim_restart__packets_for_the_targets_former_life(void **state)
 {
     (void)state;
     old_packets(HOST_1, 4 * SEC_NS);
 }
 
-/* --------------------------------------------------------------- 12: a receiver that is not ready */
+/* ------------------------------------------------------------------ a receiver that is not ready */
 
 /* One queue pair has no receives, for long: the others of the same peer go on as without it. */
-static void sim_trap_12__rnr_blocks_its_own_queue_pair_only(void **state)
+static void sim_rnr__blocks_its_own_queue_pair_only(void **state)
 {
     enum { MESSAGES = 40, LEN = 50000 };
     uint64_t time_ns[2];
@@ -502,20 +389,17 @@ static void sim_trap_12__rnr_blocks_its_own_queue_pair_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_trap_1__window_smaller_than_the_ack_interval),
-        cmocka_unit_test(sim_trap_1__the_ack_request_is_lost),
-        cmocka_unit_test(sim_trap_2__bytes_in_flight_after_lost_acks),
-        cmocka_unit_test(sim_trap_3__late_duplicate_write),
-        cmocka_unit_test(sim_trap_4__clocks_and_stamps_wrap),
-        cmocka_unit_test(sim_trap_5__uniform_loss_kills_no_path),
-        cmocka_unit_test(sim_trap_6__marks_of_the_last_hop_cut_the_window),
-        cmocka_unit_test(sim_trap_6__marks_of_one_path_move_traffic),
-        cmocka_unit_test(sim_trap_7__completion_waits_for_the_device),
-        cmocka_unit_test(sim_trap_7__partial_bursts),
-        cmocka_unit_test(sim_trap_10__blocked_application),
-        cmocka_unit_test(sim_trap_11__packets_of_a_senders_former_life),
-        cmocka_unit_test(sim_trap_11__packets_for_a_targets_former_life),
-        cmocka_unit_test(sim_trap_12__rnr_blocks_its_own_queue_pair_only),
+        cmocka_unit_test(sim_ack_request__window_smaller_than_the_ack_interval),
+        cmocka_unit_test(sim_ack_request__lost),
+        cmocka_unit_test(sim_inflight_bytes__after_lost_acks),
+        cmocka_unit_test(sim_write__late_duplicates_change_nothing),
+        cmocka_unit_test(sim_clock__wraps_change_nothing),
+        cmocka_unit_test(sim_completion__waits_for_the_device),
+        cmocka_unit_test(sim_tx_burst__partial_ones_leave_in_order),
+        cmocka_unit_test(sim_progress__application_makes_no_call),
+        cmocka_unit_test(sim_restart__packets_of_the_senders_former_life),
+        cmocka_unit_test(sim_restart__packets_for_the_targets_former_life),
+        cmocka_unit_test(sim_rnr__blocks_its_own_queue_pair_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
