@@ -7,24 +7,30 @@
 
 enum {
     MESSAGE_BYTES = 64 << 10,
-    MESSAGES = 63, /* in flight at a time */
+    MESSAGES = 63,
     POLL_NS = 1000,
-    POLL_BURST = 64,
+    POLL_BURST = 256,
 };
+
+void pump_start_sized(struct pump *p, struct sim_world *w, uint32_t from, uint32_t to,
+                      uint32_t bytes, uint32_t depth)
+{
+    *p = (struct pump){.w = w, .from = from, .to = to, .bytes = bytes, .depth = depth};
+    p->source = w->node[from].arena + w->node[from].arena_used;
+    p->target = w->node[to].arena + w->node[to].arena_used;
+    w->node[from].arena_used += bytes;
+    w->node[to].arena_used += bytes;
+}
 
 void pump_start(struct pump *p, struct sim_world *w, uint32_t from, uint32_t to)
 {
-    *p = (struct pump){.w = w, .from = from, .to = to};
-    p->source = w->node[from].arena + w->node[from].arena_used;
-    p->target = w->node[to].arena + w->node[to].arena_used;
-    w->node[from].arena_used += MESSAGE_BYTES;
-    w->node[to].arena_used += MESSAGE_BYTES;
+    pump_start_sized(p, w, from, to, MESSAGE_BYTES, MESSAGES);
 }
 
 static void pump_post(struct pump *p)
 {
     struct sim_node *from = &p->w->node[p->from], *to = &p->w->node[p->to];
-    struct mrd_sge sge = {(uintptr_t)p->source, MESSAGE_BYTES, from->mr->lkey};
+    struct mrd_sge sge = {(uintptr_t)p->source, p->bytes, from->mr->lkey};
     struct mrd_send_wr wr = {.opcode = MRD_WR_RDMA_WRITE,
                              .sg_list = &sge,
                              .num_sge = 1,
@@ -50,7 +56,7 @@ static void pump_turn(struct pump *p)
     for (int i = 0; i < n; i++)
         assert_int_equal(wc[i].status, MRD_WC_SUCCESS);
     p->done += (uint32_t)n;
-    while (!p->over && p->posted - p->done < MESSAGES)
+    while (p->posted - p->done < p->depth)
         pump_post(p);
 }
 
@@ -74,12 +80,12 @@ void pump_run(struct pump *pumps, uint32_t num, uint64_t ns, double *gbps)
         mrd_sim_run_until(w->sim, mrd_sim_now(w->sim) + POLL_NS);
     }
     for (uint32_t i = 0; i < num && gbps; i++)
-        gbps[i] = (double)(pumps[i].done - done[i]) * MESSAGE_BYTES * 8 / (double)ns;
+        gbps[i] = (double)(pumps[i].done - done[i]) * pumps[i].bytes * 8 / (double)ns;
 }
 
 void pump_stop(struct pump *p)
 {
-    p->over = true;
+    p->depth = 0;
     for (int i = 0; i < 10000 && p->posted != p->done; i++)
         pump_run(p, 1, 100 * USEC_NS, NULL);
     assert_int_equal(p->posted, p->done);
