@@ -7,13 +7,7 @@
  * again at MSN 0. Without a record the target begins one where msn_behind says that the sender's oldest message is.
  * A packet is executed once, at any time after it was sent; so CLOSE, messages and acks overtake each other.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/model/mc.h"
+#include "tests/model/search.h"
 
 enum { MSGS = 7, CLOSES = 2 };
 
@@ -194,7 +188,7 @@ static void arrive_close(const struct rules *r, struct state *s, struct close *c
         free_rx(s);
 }
 
-static void next_app(struct mc *mc, const struct rules *r, const struct state *old)
+static void next_app(struct search *search, const struct rules *r, const struct state *old)
 {
     struct state s = *old;
     struct msg *m = &s.msg[s.posted];
@@ -207,8 +201,8 @@ static void next_app(struct mc *mc, const struct rules *r, const struct state *o
         m->data = SENT;
         m->msn = s.tx_next++;
         m->behind = behind_of(&s, m->msn);
-        mc_emit(mc, MC_FAULT, &s, "m%u is posted and sent: MSN %u, %u behind", old->posted, m->msn,
-                m->behind);
+        search_emit(search, SEARCH_FAULT, &s, "m%u is posted and sent: MSN %u, %u behind",
+                    old->posted, m->msn, m->behind);
     }
     for (unsigned i = 0; i < old->posted; i++)
         if (old->cancels && !old->msg[i].complete && !old->msg[i].cancelled) {
@@ -216,7 +210,7 @@ static void next_app(struct mc *mc, const struct rules *r, const struct state *o
             s.cancels--;
             s.msg[i].cancelled = 1;
             s.msg[i].abort = SENT;
-            mc_emit(mc, MC_FAULT, &s, "m%u is cancelled, its ABORT is sent", i);
+            search_emit(search, SEARCH_FAULT, &s, "m%u is cancelled, its ABORT is sent", i);
         }
     if (r->destroy && !old->destroyed && old->posted) {
         s = *old;
@@ -226,11 +220,12 @@ static void next_app(struct mc *mc, const struct rules *r, const struct state *o
                 s.msg[i].cancelled = 1;
                 s.msg[i].abort = SENT;
             }
-        mc_emit(mc, MC_FAULT, &s, "the sender's queue pair is destroyed, ABORTs are sent");
+        search_emit(search, SEARCH_FAULT, &s,
+                    "the sender's queue pair is destroyed, ABORTs are sent");
     }
 }
 
-static void next_message(struct mc *mc, const struct state *old, unsigned i)
+static void next_message(struct search *search, const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s = *old;
@@ -240,28 +235,29 @@ static void next_message(struct mc *mc, const struct state *old, unsigned i)
         uint8_t behind_now = behind_of(old, m->msn);
 
         what = arrive(&s, i, m->behind);
-        mc_emit(mc, MC_STEP, &s, "m%u (MSN %u, %u behind) arrives: %s", i, m->msn, m->behind, what);
+        search_emit(search, SEARCH_STEP, &s, "m%u (MSN %u, %u behind) arrives: %s", i, m->msn,
+                    m->behind, what);
         s = *old;
         what = arrive(&s, i, behind_now);
-        mc_emit(mc, MC_STEP, &s, "m%u (MSN %u, repeated, %u behind) arrives: %s", i, m->msn,
-                behind_now, what);
+        search_emit(search, SEARCH_STEP, &s, "m%u (MSN %u, repeated, %u behind) arrives: %s", i,
+                    m->msn, behind_now, what);
     } else if (m->data == TAKEN) {
         s.msg[i].data = ACKED;
         settle(&s);
-        mc_emit(mc, MC_STEP, &s, "the ack of m%u arrives", i);
+        search_emit(search, SEARCH_STEP, &s, "the ack of m%u arrives", i);
     }
     s = *old;
     if (m->abort == SENT) {
         arrive_abort(&s, i);
-        mc_emit(mc, MC_STEP, &s, "ABORT of m%u arrives", i);
+        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u arrives", i);
     } else if (m->abort == TAKEN) {
         s.msg[i].abort = ACKED;
         settle(&s);
-        mc_emit(mc, MC_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+        search_emit(search, SEARCH_STEP, &s, "the ack of the ABORT of m%u arrives", i);
     }
 }
 
-static void next_close(struct mc *mc, const struct rules *r, const struct state *old)
+static void next_close(struct search *search, const struct rules *r, const struct state *old)
 {
     unsigned on_way = 0;
     bool told = false;
@@ -280,29 +276,29 @@ static void next_close(struct mc *mc, const struct rules *r, const struct state 
             *c = (struct close){.state = SENT, .msn = s.tx_next};
             if (r->free_when_sent)
                 s.tx = s.tx_next = 0;
-            mc_emit(mc, MC_STEP, &s, "CLOSE(%u) is sent", c->msn);
+            search_emit(search, SEARCH_STEP, &s, "CLOSE(%u) is sent", c->msn);
         } else if (c->state == SENT) {
             arrive_close(r, &s, c);
-            mc_emit(mc, MC_STEP, &s, "CLOSE(%u) arrives%s", c->msn,
-                    old->rx && !s.rx ? ": the target's record is freed" : "");
+            search_emit(search, SEARCH_STEP, &s, "CLOSE(%u) arrives%s", c->msn,
+                        old->rx && !s.rx ? ": the target's record is freed" : "");
         } else if (c->state == TAKEN) {
             if (s.tx && !r->free_when_sent && (!c->passed || r->free_when_posted))
                 s.tx = s.tx_next = 0;
             *c = (struct close){.state = NONE};
-            mc_emit(mc, MC_STEP, &s, "the ack of CLOSE(%u) arrives%s", old->close[k].msn,
-                    s.tx ? "" : ": the sender's record is freed");
+            search_emit(search, SEARCH_STEP, &s, "the ack of CLOSE(%u) arrives%s",
+                        old->close[k].msn, s.tx ? "" : ": the sender's record is freed");
         }
     }
 }
 
-static void next(struct mc *mc, const void *rules, const void *state)
+static void next(struct search *search, const void *rules, const void *state)
 {
     const struct state *s = state;
 
-    next_app(mc, rules, s);
+    next_app(search, rules, s);
     for (unsigned i = 0; i < s->posted; i++)
-        next_message(mc, s, i);
-    next_close(mc, rules, s);
+        next_message(search, s, i);
+    next_close(search, rules, s);
 }
 
 static const char *bad(const void *rules, const void *state)
@@ -341,15 +337,7 @@ static void show(const void *rules, const void *state, FILE *to)
             s->tx_next, s->rx ? "yes" : "no", s->rx_next);
 }
 
-static const struct mc_model model = {
-    .name = "close",
-    .state_bytes = sizeof(struct state),
-    .init = init,
-    .next = next,
-    .bad = bad,
-    .goal = goal,
-    .show = show,
-};
+static const struct search_model model = SEARCH_MODEL("close");
 
 static void close__holds(void **state)
 {
@@ -358,9 +346,9 @@ static void close__holds(void **state)
     struct rules destroyed = {.msgs = 3, .destroy = true};
     (void)state;
 
-    mc_expect(&model, &plain, "seven messages", MC_HOLDS, NULL);
-    mc_expect(&model, &cancels, "two of three are cancelled", MC_HOLDS, NULL);
-    mc_expect(&model, &destroyed, "the queue pair is destroyed", MC_HOLDS, NULL);
+    search_expect(&model, &plain, "seven messages", SEARCH_HOLDS, NULL);
+    search_expect(&model, &cancels, "two of three are cancelled", SEARCH_HOLDS, NULL);
+    search_expect(&model, &destroyed, "the queue pair is destroyed", SEARCH_HOLDS, NULL);
 }
 
 static void close__freed_too_early(void **state)
@@ -369,10 +357,10 @@ static void close__freed_too_early(void **state)
     struct rules posted = {.msgs = 4, .free_when_posted = true};
     (void)state;
 
-    mc_expect(&model, &sent, "hole: the sender's record goes when CLOSE is sent", MC_BAD,
-              "SUCCESS, not delivered");
-    mc_expect(&model, &posted, "hole: the sender's record goes though more was posted", MC_BAD,
-              NULL);
+    search_expect(&model, &sent, "hole: the sender's record goes when CLOSE is sent", SEARCH_BAD,
+                  "SUCCESS, not delivered");
+    search_expect(&model, &posted, "hole: the sender's record goes though more was posted",
+                  SEARCH_BAD, NULL);
 }
 
 static void close__held_back(void **state)
@@ -380,8 +368,8 @@ static void close__held_back(void **state)
     struct rules r = {.msgs = 3, .msn_only = true};
     (void)state;
 
-    mc_expect(&model, &r, "hole: a record goes with what it holds back", MC_BAD,
-              "SUCCESS, not delivered");
+    search_expect(&model, &r, "hole: a record goes with what it holds back", SEARCH_BAD,
+                  "SUCCESS, not delivered");
 }
 
 static void close__two(void **state)
@@ -389,7 +377,8 @@ static void close__two(void **state)
     struct rules r = {.msgs = 5, .two_closes = true};
     (void)state;
 
-    mc_expect(&model, &r, "hole: two CLOSEs on their way", MC_BAD, "SUCCESS, not delivered");
+    search_expect(&model, &r, "hole: two CLOSEs on their way", SEARCH_BAD,
+                  "SUCCESS, not delivered");
 }
 
 static void close__before_aborts(void **state)
@@ -397,7 +386,7 @@ static void close__before_aborts(void **state)
     struct rules r = {.msgs = 2, .destroy = true, .close_at_once = true};
     (void)state;
 
-    mc_expect(&model, &r, "hole: CLOSE does not wait for ABORTs", MC_STUCK, NULL);
+    search_expect(&model, &r, "hole: CLOSE does not wait for ABORTs", SEARCH_STUCK, NULL);
 }
 
 int main(void)

@@ -10,13 +10,9 @@
  * at most the tracker: while una waits for its refusal, E PSNs are in use, and C - 1 refusals of the other side's
  * packets; one more must fit.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "tests/model/mc.h"
+#include "tests/model/search.h"
 
 enum { TRACKER_MAX = 10 };
 
@@ -69,19 +65,20 @@ static void slide(struct state *s)
     }
 }
 
-static void next_sends(struct mc *mc, const struct rules *r, const struct state *old, unsigned x)
+static void next_sends(struct search *search, const struct rules *r, const struct state *old,
+                       unsigned x)
 {
     struct state s = *old;
     struct side *a = &s.side[x];
 
     if (a->num < r->data) {
         a->psn[a->num++] = DATA;
-        mc_emit(mc, MC_FAULT, &s, "%c sends data", "AB"[x]);
+        search_emit(search, SEARCH_FAULT, &s, "%c sends data", "AB"[x]);
     }
     s = *old;
     if (a->num < r->empty) {
         a->psn[a->num++] = EMPTY;
-        mc_emit(mc, MC_FAULT, &s, "%c sends an empty packet", "AB"[x]);
+        search_emit(search, SEARCH_FAULT, &s, "%c sends an empty packet", "AB"[x]);
     }
 }
 
@@ -97,8 +94,8 @@ static void refuse(const struct rules *r, struct state *s, unsigned x, unsigned 
     y->psn[y->num++] = (uint8_t)(REFUSAL + LINK * i);
 }
 
-static void next_packet(struct mc *mc, const struct rules *r, const struct state *old, unsigned x,
-                        unsigned i)
+static void next_packet(struct search *search, const struct rules *r, const struct state *old,
+                        unsigned x, unsigned i)
 {
     char from = "AB"[x], to = "BA"[x];
     struct state s = *old;
@@ -107,42 +104,44 @@ static void next_packet(struct mc *mc, const struct rules *r, const struct state
     switch (*p % LINK) {
     case DATA:
         refuse(r, &s, x, i);
-        mc_emit(mc, MC_STEP, &s, "%c's PSN una+%u arrives: %c refuses it%s", from, i, to,
-                *p == QUEUED ? ", has no room to say so" : "");
+        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u arrives: %c refuses it%s", from, i,
+                    to, *p == QUEUED ? ", has no room to say so" : "");
         s = *old;
         *p = RELEASED;
-        mc_emit(mc, MC_STEP, &s, "%c's PSN una+%u arrives: taken", from, i);
+        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u arrives: taken", from, i);
         break;
     case QUEUED:
         refuse(r, &s, x, i);
         if (*p == HELD)
-            mc_emit(mc, MC_STEP, &s, "%c's refusal of %c's PSN una+%u has room", to, from, i);
+            search_emit(search, SEARCH_STEP, &s, "%c's refusal of %c's PSN una+%u has room", to,
+                        from, i);
         break;
     case RELEASED:
     case EMPTY:
         *p = ACKED;
         slide(&s);
-        mc_emit(mc, MC_STEP, &s, "%c's PSN una+%u is acked", from, i);
+        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u is acked", from, i);
         break;
     case REFUSAL:
         s.side[!x].psn[*p / LINK] = RELEASED;
         *p = ACKED;
         slide(&s);
-        mc_emit(mc, MC_STEP, &s, "%c's refusal at una+%u arrives and is acked", from, i);
+        search_emit(search, SEARCH_STEP, &s, "%c's refusal at una+%u arrives and is acked", from,
+                    i);
         break;
     default:
         break;
     }
 }
 
-static void next(struct mc *mc, const void *rules, const void *state)
+static void next(struct search *search, const void *rules, const void *state)
 {
     const struct state *s = state;
 
     for (unsigned x = 0; x < 2; x++) {
-        next_sends(mc, rules, s, x);
+        next_sends(search, rules, s, x);
         for (unsigned i = 0; i < s->side[x].num; i++)
-            next_packet(mc, rules, s, x, i);
+            next_packet(search, rules, s, x, i);
     }
 }
 
@@ -177,15 +176,7 @@ static void show(const void *rules, const void *state, FILE *to)
     }
 }
 
-static const struct mc_model model = {
-    .name = "room",
-    .state_bytes = sizeof(struct state),
-    .init = init,
-    .next = next,
-    .bad = bad,
-    .goal = goal,
-    .show = show,
-};
+static const struct search_model model = SEARCH_MODEL("room");
 
 /* Everything fits if what may be refused and what is no refusal use at most one tracker together. */
 static void room__holds(void **state)
@@ -195,9 +186,9 @@ static void room__holds(void **state)
     struct rules half = {.tracker = 6, .data = 3, .empty = 3};
     (void)state;
 
-    mc_expect(&model, &small, "data 1/4, empty 3/4", MC_HOLDS, NULL);
-    mc_expect(&model, &mixed, "data 2/5, empty 3/5", MC_HOLDS, NULL);
-    mc_expect(&model, &half, "data 3/6, empty 3/6", MC_HOLDS, NULL);
+    search_expect(&model, &small, "data 1/4, empty 3/4", SEARCH_HOLDS, NULL);
+    search_expect(&model, &mixed, "data 2/5, empty 3/5", SEARCH_HOLDS, NULL);
+    search_expect(&model, &half, "data 3/6, empty 3/6", SEARCH_HOLDS, NULL);
 }
 
 /* One PSN more, and both sides wait for room that only the other can make. */
@@ -208,9 +199,9 @@ static void room__one_more(void **state)
     struct rules data = {.tracker = 5, .data = 3, .empty = 3};
     (void)state;
 
-    mc_expect(&model, &small, "hole: empty packets use the whole tracker", MC_STUCK, NULL);
-    mc_expect(&model, &mixed, "hole: data 2/5, empty 4/5", MC_STUCK, NULL);
-    mc_expect(&model, &data, "hole: data 3/5, empty 3/5", MC_STUCK, NULL);
+    search_expect(&model, &small, "hole: empty packets use the whole tracker", SEARCH_STUCK, NULL);
+    search_expect(&model, &mixed, "hole: data 2/5, empty 4/5", SEARCH_STUCK, NULL);
+    search_expect(&model, &data, "hole: data 3/5, empty 3/5", SEARCH_STUCK, NULL);
 }
 
 int main(void)

@@ -6,13 +6,9 @@
  * own, so it is executed once, at any time after it was sent; acks and refusals arrive at any later time. Receives are
  * posted late or, on a starving queue pair, never. An RNR timer may fire at any time, and so stands for READY, too.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "tests/model/mc.h"
+#include "tests/model/search.h"
 
 enum { MSGS = 4, SLOTS = 2, PACKETS = 2, QPS = 2 };
 
@@ -68,8 +64,7 @@ struct rules {
     uint8_t receives[QPS];        /* posted at some time; 0: it starves */
     uint8_t cancels;
     /* Holes. */
-    bool
-        keep_id; /* ids in order, id needs id - SLOTS to be over; a refused message keeps its own */
+    bool keep_id;           /* id needs id - SLOTS to be over; a refused message keeps its own */
     bool retries_behind;    /* retries go behind what was never sent */
     bool no_delay;          /* a retry is due as soon as its packets are acked */
     bool acked_when_held;   /* a refused PSN is acked before its refusal is */
@@ -234,7 +229,7 @@ static int head_of(const struct rules *r, const struct state *s, unsigned qp)
 }
 
 /* Begin an attempt of message i in slot k: it has an id, and its first packet leaves. */
-static void begin(struct mc *mc, const struct rules *r, const struct state *old, unsigned i,
+static void begin(struct search *search, const struct rules *r, const struct state *old, unsigned i,
                   unsigned k, bool same_id)
 {
     struct state s = *old;
@@ -251,10 +246,10 @@ static void begin(struct mc *mc, const struct rules *r, const struct state *old,
         s.ids = (uint8_t)(s.ids + r->keep_id);
     }
     tidy(&s);
-    mc_emit(mc, MC_STEP, &s, "m%u begins in slot %u: packet 0 is sent", i, k);
+    search_emit(search, SEARCH_STEP, &s, "m%u begins in slot %u: packet 0 is sent", i, k);
 }
 
-static void next_begin(struct mc *mc, const struct rules *r, const struct state *s)
+static void next_begin(struct search *search, const struct rules *r, const struct state *s)
 {
     for (unsigned qp = 0; qp < QPS; qp++) {
         int i = head_of(r, s, qp);
@@ -262,19 +257,20 @@ static void next_begin(struct mc *mc, const struct rules *r, const struct state 
         if (i < 0)
             continue;
         if (s->msg[i].slot) {
-            begin(mc, r, s, (unsigned)i, s->msg[i].slot - 1u, true);
+            begin(search, r, s, (unsigned)i, s->msg[i].slot - 1u, true);
         } else if (r->keep_id) { /* its slot is free once the id before is over */
             if (!s->owner[s->ids % SLOTS])
-                begin(mc, r, s, (unsigned)i, s->ids % SLOTS, false);
+                begin(search, r, s, (unsigned)i, s->ids % SLOTS, false);
         } else {
             for (unsigned k = 0; k < SLOTS; k++)
                 if (!s->owner[k])
-                    begin(mc, r, s, (unsigned)i, k, false);
+                    begin(search, r, s, (unsigned)i, k, false);
         }
     }
 }
 
-static void next_sender(struct mc *mc, const struct rules *r, const struct state *old, unsigned i)
+static void next_sender(struct search *search, const struct rules *r, const struct state *old,
+                        unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s;
@@ -282,28 +278,29 @@ static void next_sender(struct mc *mc, const struct rules *r, const struct state
     if (m->phase == RUN && m->packet[1] == NONE) {
         s = *old;
         s.msg[i].packet[1] = SENT;
-        mc_emit(mc, MC_STEP, &s, "packet 1 of m%u is sent", i);
+        search_emit(search, SEARCH_STEP, &s, "packet 1 of m%u is sent", i);
     }
     if (m->phase == WAIT) {
         s = *old;
         s.msg[i].phase = DUE;
-        mc_emit(mc, MC_STEP, &s, "the RNR timer of m%u fires", i);
+        search_emit(search, SEARCH_STEP, &s, "the RNR timer of m%u fires", i);
     }
     if (m->phase == CANCELLING && m->abort == NONE) {
         s = *old;
         s.msg[i].abort = SENT;
-        mc_emit(mc, MC_STEP, &s, "ABORT of m%u is sent", i);
+        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u is sent", i);
     }
     if (old->cancels && m->phase != CANCELLING && !over(m)) {
         s = *old;
         s.cancels--;
         s.msg[i].phase = m->slot ? CANCELLING : CANCELLED;
         settle(r, &s);
-        mc_emit(mc, MC_FAULT, &s, "m%u is cancelled", i);
+        search_emit(search, SEARCH_FAULT, &s, "m%u is cancelled", i);
     }
 }
 
-static void next_network(struct mc *mc, const struct rules *r, const struct state *old, unsigned i)
+static void next_network(struct search *search, const struct rules *r, const struct state *old,
+                         unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s;
@@ -314,44 +311,44 @@ static void next_network(struct mc *mc, const struct rules *r, const struct stat
             const char *what = arrive(r, &s, i, p);
 
             tidy(&s);
-            mc_emit(mc, MC_STEP, &s, "packet %u of m%u arrives: %s", p, i, what);
+            search_emit(search, SEARCH_STEP, &s, "packet %u of m%u arrives: %s", p, i, what);
         } else if (m->packet[p] == HELD) {
             s.msg[i].packet[p] = TOLD;
             if (m->phase == RUN)
                 s.msg[i].phase = REFUSED;
-            mc_emit(mc, MC_STEP, &s, "the refusal of packet %u of m%u arrives", p, i);
+            search_emit(search, SEARCH_STEP, &s, "the refusal of packet %u of m%u arrives", p, i);
         } else if (m->packet[p] == TOLD) {
             s.msg[i].packet[p] = TAKEN;
-            mc_emit(mc, MC_STEP, &s, "the refusal of packet %u of m%u is acked", p, i);
+            search_emit(search, SEARCH_STEP, &s, "the refusal of packet %u of m%u is acked", p, i);
         }
         if (m->packet[p] == TAKEN || (m->packet[p] == HELD && r->acked_when_held)) {
             s = *old;
             s.msg[i].packet[p] = ACKED;
             settle(r, &s);
-            mc_emit(mc, MC_STEP, &s, "the ack of packet %u of m%u arrives", p, i);
+            search_emit(search, SEARCH_STEP, &s, "the ack of packet %u of m%u arrives", p, i);
         }
     }
     s = *old;
     if (m->abort == SENT) {
         arrive_abort(&s, i);
         tidy(&s);
-        mc_emit(mc, MC_STEP, &s, "ABORT of m%u arrives", i);
+        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u arrives", i);
     } else if (m->abort == TAKEN) {
         s.msg[i].abort = ACKED;
         settle(r, &s);
-        mc_emit(mc, MC_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+        search_emit(search, SEARCH_STEP, &s, "the ack of the ABORT of m%u arrives", i);
     }
 }
 
-static void next(struct mc *mc, const void *rules, const void *state)
+static void next(struct search *search, const void *rules, const void *state)
 {
     const struct rules *r = rules;
     const struct state *old = state;
 
-    next_begin(mc, r, old);
+    next_begin(search, r, old);
     for (unsigned i = 0; i < r->msgs; i++) {
-        next_sender(mc, r, old, i);
-        next_network(mc, r, old, i);
+        next_sender(search, r, old, i);
+        next_network(search, r, old, i);
     }
     for (unsigned q = 0; q < QPS; q++)
         if (old->late[q]) {
@@ -359,7 +356,7 @@ static void next(struct mc *mc, const void *rules, const void *state)
 
             s.late[q]--;
             s.receives[q]++;
-            mc_emit(mc, MC_STEP, &s, "a receive is posted to queue pair %u", q);
+            search_emit(search, SEARCH_STEP, &s, "a receive is posted to queue pair %u", q);
         }
 }
 
@@ -412,15 +409,7 @@ static void show(const void *rules, const void *state, FILE *to)
     }
 }
 
-static const struct mc_model model = {
-    .name = "slots",
-    .state_bytes = sizeof(struct state),
-    .init = init,
-    .next = next,
-    .bad = bad,
-    .goal = goal,
-    .show = show,
-};
+static const struct search_model model = SEARCH_MODEL("slots");
 
 /* Messages 0 and 1 go to queue pair 0, the others to 1. */
 static struct rules four(uint8_t receives0, uint8_t receives1)
@@ -433,10 +422,10 @@ static void slots__hold(void **state)
     struct rules late = four(2, 2), starve = four(0, 2), two_from = four(0, 2);
     (void)state;
 
-    mc_expect(&model, &late, "receives come late", MC_HOLDS, NULL);
-    mc_expect(&model, &starve, "one queue pair starves", MC_HOLDS, NULL);
+    search_expect(&model, &late, "receives come late", SEARCH_HOLDS, NULL);
+    search_expect(&model, &starve, "one queue pair starves", SEARCH_HOLDS, NULL);
     two_from.from[1] = two_from.from[3] = 1;
-    mc_expect(&model, &two_from, "two senders, one queue pair starves", MC_HOLDS, NULL);
+    search_expect(&model, &two_from, "two senders, one queue pair starves", SEARCH_HOLDS, NULL);
 }
 
 static void slots__hold_with_cancels(void **state)
@@ -444,17 +433,17 @@ static void slots__hold_with_cancels(void **state)
     struct rules r = {.msgs = 3, .to = {0, 1, 1}, .receives = {0, 2}, .cancels = 2};
     (void)state;
 
-    mc_expect(&model, &r, "two are cancelled", MC_HOLDS, NULL);
+    search_expect(&model, &r, "two are cancelled", SEARCH_HOLDS, NULL);
 }
 
 /* A refused message that keeps its id stops everybody once ids in order reach its slot again. */
 static void slots__id_kept_while_refused(void **state)
 {
     struct rules r = four(0, 2);
-    (void)state;
 
+    (void)state;
     r.keep_id = true;
-    mc_expect(&model, &r, "hole: a refused message keeps its id", MC_STUCK, NULL);
+    search_expect(&model, &r, "hole: a refused message keeps its id", SEARCH_STUCK, NULL);
 }
 
 /* Nobody starves, and yet the head waits for an id whose holder waits behind the head. */
@@ -462,11 +451,10 @@ static void slots__retries_behind_the_head(void **state)
 {
     struct rules r = four(2, 2);
     (void)state;
-
     r.keep_id = true;
-    mc_expect(&model, &r, "old ids, retries first", MC_HOLDS, NULL);
+    search_expect(&model, &r, "old ids, retries first", SEARCH_HOLDS, NULL);
     r.retries_behind = true;
-    mc_expect(&model, &r, "hole: old ids, retries behind the head", MC_STUCK, NULL);
+    search_expect(&model, &r, "hole: old ids, retries behind the head", SEARCH_STUCK, NULL);
 }
 
 /* Retries go first, so without a delay as many starving messages as slots leave no slot to anything new. */
@@ -474,28 +462,26 @@ static void slots__retries_without_delay(void **state)
 {
     struct rules r = four(0, 2);
     (void)state;
-
     r.no_delay = true;
-    mc_expect(&model, &r, "hole: retries without a delay", MC_STUCK, NULL);
+    search_expect(&model, &r, "hole: retries without a delay", SEARCH_STUCK, NULL);
 }
 
 static void slots__held_psn_acked(void **state)
 {
     struct rules r = four(2, 2);
     (void)state;
-
     r.acked_when_held = true;
-    mc_expect(&model, &r, "hole: a refused PSN is acked at once", MC_BAD, "SUCCESS, not delivered");
+    search_expect(&model, &r, "hole: a refused PSN is acked at once", SEARCH_BAD,
+                  "SUCCESS, not delivered");
 }
 
 static void slots__freed_before_abort(void **state)
 {
     struct rules r = {.msgs = 3, .to = {1, 1, 1}, .receives = {0, 3}, .cancels = 1};
     (void)state;
-
     r.free_before_abort = true;
-    mc_expect(&model, &r, "hole: the slot is free before the ABORT is acked", MC_BAD,
-              "a running message lost its slot");
+    search_expect(&model, &r, "hole: the slot is free before the ABORT is acked", SEARCH_BAD,
+                  "a running message lost its slot");
 }
 
 int main(void)

@@ -6,13 +6,7 @@
  * packet of the other direction. Copies in the network arrive or are lost, at any time. A packet is declared lost when
  * one that was sent later is acked. A tail probe repeats one packet; its timer may fire at any time.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "tests/model/mc.h"
+#include "tests/model/search.h"
 
 enum {
     DATA = 2,
@@ -99,7 +93,8 @@ static const char *name_of(unsigned i)
     return name[i];
 }
 
-static void next_sends(struct mc *mc, const struct rules *r, const struct state *old, unsigned x)
+static void next_sends(struct search *search, const struct rules *r, const struct state *old,
+                       unsigned x)
 {
     const struct side *a = &old->side[x], *b = &old->side[!x];
     struct state s;
@@ -113,7 +108,8 @@ static void next_sends(struct mc *mc, const struct rules *r, const struct state 
             continue;
         s = *old;
         transmit(&s.side[x], i);
-        mc_emit(mc, MC_STEP, &s, "%c sends %s%s", "AB"[x], name_of(i), lost ? " again" : "");
+        search_emit(search, SEARCH_STEP, &s, "%c sends %s%s", "AB"[x], name_of(i),
+                    lost ? " again" : "");
     }
     for (unsigned k = 0; k < RECORDS && a->sent[k]; k++) {
         unsigned i = a->sent[k] - 1u;
@@ -122,12 +118,12 @@ static void next_sends(struct mc *mc, const struct rules *r, const struct state 
             continue;
         s = *old;
         transmit(&s.side[x], i);
-        mc_emit(mc, MC_STEP, &s, "%c's tail probe repeats %s", "AB"[x], name_of(i));
+        search_emit(search, SEARCH_STEP, &s, "%c's tail probe repeats %s", "AB"[x], name_of(i));
         break;
     }
 }
 
-static void next_network(struct mc *mc, const struct state *old, unsigned x, unsigned i)
+static void next_network(struct search *search, const struct state *old, unsigned x, unsigned i)
 {
     const struct record *rec = &old->side[x].record[i];
     bool told = rec->received == TAKEN ||
@@ -136,27 +132,28 @@ static void next_network(struct mc *mc, const struct state *old, unsigned x, uns
 
     if (rec->copy) {
         s.side[x].record[i].copy = 0;
-        mc_emit(mc, MC_FAULT, &s, "%c's %s is lost on its way", "AB"[x], name_of(i));
+        search_emit(search, SEARCH_FAULT, &s, "%c's %s is lost on its way", "AB"[x], name_of(i));
         s.side[x].record[i].received = TAKEN;
-        mc_emit(mc, MC_STEP, &s, "%c's %s arrives", "AB"[x], name_of(i));
+        search_emit(search, SEARCH_STEP, &s, "%c's %s arrives", "AB"[x], name_of(i));
         if (i < DATA) {
             s.side[x].record[i].received = REFUSED;
-            mc_emit(mc, MC_STEP, &s, "%c's %s arrives and is refused", "AB"[x], name_of(i));
+            search_emit(search, SEARCH_STEP, &s, "%c's %s arrives and is refused", "AB"[x],
+                        name_of(i));
         }
     }
     if (told && (rec->state == IN_FLIGHT || rec->state == LOST)) {
         s = *old;
         acked(&s.side[x], i);
-        mc_emit(mc, MC_STEP, &s, "%c learns that its %s is acked", "AB"[x], name_of(i));
+        search_emit(search, SEARCH_STEP, &s, "%c learns that its %s is acked", "AB"[x], name_of(i));
     }
 }
 
-static void next(struct mc *mc, const void *rules, const void *state)
+static void next(struct search *search, const void *rules, const void *state)
 {
     for (unsigned x = 0; x < 2; x++) {
-        next_sends(mc, rules, state, x);
+        next_sends(search, rules, state, x);
         for (unsigned i = 0; i < RECORDS; i++)
-            next_network(mc, state, x, i);
+            next_network(search, state, x, i);
     }
 }
 
@@ -195,26 +192,18 @@ static void show(const void *rules, const void *state, FILE *to)
                     s -> side[x].record[i].received ? ", received" : "");
 }
 
-static const struct mc_model model = {
-    .name = "window",
-    .state_bytes = sizeof(struct state),
-    .init = init,
-    .next = next,
-    .bad = bad,
-    .goal = goal,
-    .show = show,
-};
+static const struct search_model model = SEARCH_MODEL("window");
 
 static void window__holds(void **state)
 {
     struct rules r = {.window = 1, .data = 1};
     (void)state;
 
-    mc_expect(&model, &r, "one packet each", MC_HOLDS, NULL);
+    search_expect(&model, &r, "one packet each", SEARCH_HOLDS, NULL);
     r.data = 2;
-    mc_expect(&model, &r, "two packets each", MC_HOLDS, NULL);
+    search_expect(&model, &r, "two packets each", SEARCH_HOLDS, NULL);
     r.window = 2;
-    mc_expect(&model, &r, "two packets each, window of two", MC_HOLDS, NULL);
+    search_expect(&model, &r, "two packets each, window of two", SEARCH_HOLDS, NULL);
 }
 
 /* Refusals that were lost wait for a window that the other side's refusal keeps shut. */
@@ -223,8 +212,8 @@ static void window__lost_refusals_wait(void **state)
     struct rules r = {.window = 1, .data = 2, .control_waits = true, .probe_flight = true};
     (void)state;
 
-    mc_expect(&model, &r, "hole: lost refusals wait, probes repeat what is in flight", MC_STUCK,
-              NULL);
+    search_expect(&model, &r, "hole: lost refusals wait, probes repeat what is in flight",
+                  SEARCH_STUCK, NULL);
 }
 
 /* Each of the two rules is enough by itself: a lost refusal leaves at once, or as a probe. */
@@ -234,8 +223,8 @@ static void window__one_rule_is_enough(void **state)
     struct rules probed = {.window = 1, .data = 2, .control_waits = true};
     (void)state;
 
-    mc_expect(&model, &past, "control past the window alone", MC_HOLDS, NULL);
-    mc_expect(&model, &probed, "probes of the oldest alone", MC_HOLDS, NULL);
+    search_expect(&model, &past, "control past the window alone", SEARCH_HOLDS, NULL);
+    search_expect(&model, &probed, "probes of the oldest alone", SEARCH_HOLDS, NULL);
 }
 
 int main(void)
