@@ -144,7 +144,7 @@ static void mrd_get_async_event__port(void **state)
     (void)state;
     assert_int_equal(mrd_query_address(f->a.context, own, sizeof(own)), 0);
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
-    fake_ibv_port(f->device[0], 1, IBV_PORT_DOWN);
+    fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 1);
     start_writes(f, 4, 50000);
     assert_true(next_event(f, &event));
     assert_int_equal(event.event_type, MRD_EVENT_PORT_ERR);
@@ -152,7 +152,7 @@ static void mrd_get_async_event__port(void **state)
     assert_int_equal(poll(&fd, 1, 0), 0);
     fixture_pass(f, 20 * MSEC_NS);
     assert_int_equal(f->a.num_wc, 0);
-    fake_ibv_port(f->device[0], 1, IBV_PORT_ACTIVE);
+    fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ACTIVE, 1);
     assert_true(next_event(f, &event));
     assert_int_equal(event.event_type, MRD_EVENT_PORT_ACTIVE);
     finish_writes(f, 4, 50000);
@@ -169,7 +169,7 @@ static void mrd_get_async_event__others(void **state)
     fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 2);
     fake_ibv_raise(f->device[0], IBV_EVENT_GID_CHANGE, 1);
     fake_ibv_raise(f->device[0], IBV_EVENT_CLIENT_REREGISTER, 1);
-    fake_ibv_srq_limit(f->device[0]);
+    fake_ibv_raise(f->device[0], IBV_EVENT_SRQ_LIMIT_REACHED, 0);
     assert_false(next_event(f, &event));
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     fixture_end(f);
@@ -184,7 +184,7 @@ static void mrd_get_async_event__device_fatal(void **state)
     (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     start_writes(f, 4, 50000);
-    fake_ibv_fatal(f->device[0]);
+    fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
     assert_true(next_event(f, &event));
     assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
     assert_true(fixture_run(f, 4, 0));
@@ -353,7 +353,7 @@ static void mrd_close_device__in_the_middle(void **state)
     for (unsigned i = 0; i < 24; i++) {
         struct fixture *f =
             open_pair(i % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE, entropies[i % 3], i % 4);
-        struct fake_ibv_knobs knobs = {.hold_packets = i % 5 == 0, .drop_ppm = 10000};
+        struct fake_ibv_knobs knobs = {.drop_ppm = i % 5 == 0 ? 1000000 : 10000};
 
         fixture_transfer(f, MRD_WR_SEND, 1000, 4);
         fake_ibv_set(&knobs);

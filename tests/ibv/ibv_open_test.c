@@ -51,8 +51,8 @@ static void mrd_get_device_list__rdma(void **state)
 
     (void)state;
     fake_ibv_add(FAKE_IBV_RXE, "rxe0");
-    fake_ibv_add(FAKE_IBV_SIW, "siw0");
-    fake_ibv_add(FAKE_IBV_EFA, "rdmap0s6");
+    fake_ibv_add(FAKE_IBV_MLX5, "siw0")->transport_type = IBV_TRANSPORT_IWARP;
+    fake_ibv_add(FAKE_IBV_MLX5, "rdmap0s6")->transport_type = IBV_TRANSPORT_UNSPECIFIED;
     fake_ibv_add(FAKE_IBV_HNS, "a_name_that_is_longer_than_31_characters");
     list = mrd_get_device_list(&n);
     assert_non_null(list);
@@ -161,9 +161,9 @@ static void mrd_open_device__port(void **state)
     /* 257 is not port 1. */
     attr.port_num = 257;
     fixture_refused("mlx5_0", &attr, EINVAL, "no port 257");
-    fake_ibv_port(device, 1, IBV_PORT_DOWN);
+    fake_ibv_raise(device, IBV_EVENT_PORT_ERR, 1);
     fixture_refused("mlx5_0", NULL, ENETDOWN, "not active but down");
-    fake_ibv_port(device, 1, IBV_PORT_ACTIVE);
+    fake_ibv_raise(device, IBV_EVENT_PORT_ACTIVE, 1);
     device->ports[0].attr.link_layer = IBV_LINK_LAYER_INFINIBAND;
     fixture_refused("mlx5_0", NULL, EPROTONOSUPPORT, "InfiniBand");
 }
@@ -172,7 +172,7 @@ static void mrd_open_device__port(void **state)
 static void mrd_open_device__efa(void **state)
 {
     (void)state;
-    fake_ibv_add(FAKE_IBV_EFA, "rdmap0s6");
+    fake_ibv_add(FAKE_IBV_MLX5, "rdmap0s6")->attr.vendor_id = 0x1d0f; /* Amazon */
     fixture_refused("rdmap0s6", NULL, EOPNOTSUPP, "do not tell their sender");
 }
 
@@ -351,7 +351,8 @@ static void mrd_open_device__any_call_fails(void **state)
                     assert_true(strlen(mrd_last_error()) > 10);
                     assert_non_null(strstr(mrd_last_error(), "mlx5_0"));
                 }
-                assert_int_equal(fake_ibv_objects(), 0);
+                assert_int_equal(fake_ibv_end(), 0); /* nothing is left */
+                open_setup(NULL);
                 failures++;
             }
         }

@@ -260,14 +260,47 @@ struct blackhole {
     unsigned lost;
 };
 
-static enum fake_ibv_verdict judge(void *arg, struct fake_ibv_packet *packet)
+static bool falls_in(void *arg, const struct fake_ibv_packet *packet)
 {
     struct blackhole *hole = arg;
 
     if (packet->device != hole->device || packet->source_port != hole->port)
-        return FAKE_IBV_DELIVER;
+        return false;
     hole->lost++;
-    return FAKE_IBV_DROP;
+    return true;
+}
+
+static bool has_new_path(struct fixture *f)
+{
+    return fixture_counter(f->a.context, "paths_replaced") > 0;
+}
+
+static bool has_dead_path(struct fixture *f)
+{
+    struct mrd_path_attr path;
+
+    for (uint32_t i = 0; !mrd_query_path(f->a.ah, i, &path, sizeof(path)); i++)
+        if (path.state == MRD_PATH_DEAD)
+            return true;
+    return false;
+}
+
+/* All packets from one source port are lost, and traffic goes on until the sender has noticed. */
+static void make_blackhole(struct fixture *f, struct blackhole *hole,
+                           bool (*noticed)(struct fixture *f))
+{
+    struct seen seen;
+
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
+    look(&seen, f->device[0], 0);
+    *hole = (struct blackhole){.device = f->device[0], .port = (uint16_t)seen.ports.value[3]};
+    fake_ibv_set(&(struct fake_ibv_knobs){.loses = falls_in, .arg = hole});
+    for (unsigned i = 0; i < 2000 && !noticed(f); i++) {
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
+        fixture_pass(f, 1000000);
+    }
+    assert_true(hole->lost > 0);
+    assert_true(noticed(f));
 }
 
 /* A source port that leads nowhere is given up for a fresh one. */
@@ -279,19 +312,10 @@ static void mrd_ibv_new_path__after_a_blackhole(void **state)
     for (unsigned e = 0; e < 2; e++) {
         struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
         struct fixture *f = fixture_begin(e ? FAKE_IBV_RXE : FAKE_IBV_MLX5, &attr);
-        struct blackhole hole = {.device = f->device[0]};
+        struct blackhole hole;
         struct seen seen;
 
-        fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
-        look(&seen, f->device[0], 0);
-        hole.port = (uint16_t)seen.ports.value[3];
-        fake_ibv_set_filter(judge, &hole);
-        for (unsigned i = 0; i < 2000 && !fixture_counter(f->a.context, "paths_replaced"); i++) {
-            fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
-            fixture_pass(f, 1000000);
-        }
-        assert_true(hole.lost > 0);
-        assert_true(fixture_counter(f->a.context, "paths_replaced") > 0);
+        make_blackhole(f, &hole, has_new_path);
 
         unsigned before = fake_ibv_num_packets();
 
@@ -301,6 +325,20 @@ static void mrd_ibv_new_path__after_a_blackhole(void **state)
             assert_int_not_equal(seen.ports.value[i], hole.port);
         fixture_end(f);
     }
+}
+
+/* Pairs of queue pairs are as many paths as there are: traffic goes on over the others. */
+static void mrd_ibv_new_path__none_of_pairs(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 16, .entropy = "qpair"};
+    struct fixture *f = fixture_begin(FAKE_IBV_RXE, &attr);
+    struct blackhole hole;
+
+    (void)state;
+    make_blackhole(f, &hole, has_dead_path);
+    some_traffic(f);
+    assert_int_equal(fixture_counter(f->a.context, "paths_replaced"), 0);
+    fixture_end(f);
 }
 
 int main(void)
@@ -315,6 +353,7 @@ int main(void)
         cmocka_unit_test(mrd_ibv_entropy__qpns_are_learnt),
         cmocka_unit_test(mrd_ibv_entropy__auto),
         cmocka_unit_test(mrd_ibv_new_path__after_a_blackhole),
+        cmocka_unit_test(mrd_ibv_new_path__none_of_pairs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

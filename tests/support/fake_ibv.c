@@ -3,34 +3,27 @@
 #include "tests/support/fake_ibv_impl.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define ALL_FAIL UINT_MAX /* of fail_at[] */
+
 struct fake fake;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-#define FAKE_CALL_STRING(name) #name,
-static const char *const call_names[] = {FAKE_IBV_CALLS(FAKE_CALL_STRING)};
-
-/* ---------------------------------------------------------------------------------------- inside */
 
 void fake_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-void fake_leave(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 int fake_enter(enum fake_call call)
 {
     fake_lock();
-    if (fake.fail_at[call] != FAKE_ALL_FAIL) {
+    if (fake.fail_at[call] != ALL_FAIL) {
         if (++fake.calls[call] != fake.fail_at[call])
             return 0;
         fake.fail_at[call] = 0;
@@ -38,18 +31,17 @@ int fake_enter(enum fake_call call)
     return fake.fail_error[call];
 }
 
-int fake_fail(int error)
+int fake_leave(int error)
 {
-    fake_leave();
+    pthread_mutex_unlock(&lock);
     if (error)
         errno = error;
     return error;
 }
 
-void *fake_fail_null(int error)
+void *fake_leave_new(void *object, int error)
 {
-    fake_fail(error);
-    return NULL;
+    return fake_leave(error) ? NULL : object;
 }
 
 void fake_broken(const char *format, ...)
@@ -57,15 +49,26 @@ void fake_broken(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(fake.problem, sizeof(fake.problem), format, args);
+    fputs("fake_ibv: ", stderr);
+    vfprintf(stderr, format, args);
+    fputs("\n", stderr);
     va_end(args);
     fake.problems++;
-    fprintf(stderr, "fake_ibv: %s\n", fake.problem);
 }
 
 bool fake_chance(uint32_t ppm)
 {
     return ppm > 0 && mrd_rng_below(&fake.rng, 1000000) < ppm;
+}
+
+unsigned fake_read(const unsigned *n)
+{
+    unsigned value;
+
+    fake_lock();
+    value = *n;
+    fake_leave(0);
+    return value;
 }
 
 void *fake_alloc(size_t bytes)
@@ -77,42 +80,23 @@ void *fake_alloc(size_t bytes)
     return memory;
 }
 
-static int limit_of(const struct fake_ibv_device *device, enum fake_object kind)
+void *fake_new(size_t bytes, unsigned *parent_users, int error)
 {
-    switch (kind) {
-    case FAKE_PD:
-        return device->attr.max_pd;
-    case FAKE_MR:
-        return device->attr.max_mr;
-    case FAKE_CQ:
-        return device->attr.max_cq;
-    case FAKE_SRQ:
-        return device->attr.max_srq;
-    case FAKE_QP:
-        return device->attr.max_qp;
-    case FAKE_AH:
-        return device->attr.max_ah;
-    default:
-        return INT32_MAX;
-    }
+    if (error)
+        return NULL;
+    fake.live++;
+    ++*parent_users;
+    return fake_alloc(bytes);
 }
 
-bool fake_born(struct fake_ibv_device *device, enum fake_object kind)
+int fake_destroy(void *object, unsigned users, unsigned *parent_users)
 {
-    if (device) {
-        if ((int)device->state->live[kind] >= limit_of(device, kind))
-            return false;
-        device->state->live[kind]++;
-    }
-    fake.live[kind]++;
-    return true;
-}
-
-void fake_gone(struct fake_ibv_device *device, enum fake_object kind)
-{
-    if (device)
-        device->state->live[kind]--;
-    fake.live[kind]--;
+    if (users)
+        return fake_leave(EBUSY);
+    fake.live--;
+    --*parent_users;
+    free(object);
+    return fake_leave(0);
 }
 
 /* ---------------------------------------------------------------------------------------- a test's life */
@@ -122,26 +106,21 @@ void fake_ibv_begin(uint64_t seed)
     fake_lock();
     memset(&fake, 0, sizeof(fake));
     mrd_rng_init(&fake.rng, seed);
-    fake_leave();
+    fake_leave(0);
 }
 
 unsigned fake_ibv_end(void)
 {
-    static const char *const names[FAKE_OBJECTS] = {
-        "device list", "context", "PD", "MR", "completion channel", "CQ", "SRQ", "QP", "AH",
-    };
     unsigned wrong;
 
     fake_lock();
+    if (fake.events_unacked)
+        fake_broken("%u asynchronous events more than acks", fake.events_unacked);
+    if (fake.live)
+        fake_broken("%u objects were not destroyed", fake.live);
     wrong = fake.problems;
-    for (unsigned i = 0; i < FAKE_OBJECTS; i++) {
-        wrong += fake.live[i];
-        if (fake.live[i])
-            fprintf(stderr, "fake_ibv: %u left of kind %s\n", fake.live[i], names[i]);
-    }
     fake_wire_end();
-    fake.num_devices = 0;
-    fake_leave();
+    fake_leave(0);
     return wrong;
 }
 
@@ -152,21 +131,17 @@ void fake_ibv_set(const struct fake_ibv_knobs *knobs)
     fake_lock();
     fake.knobs = *knobs;
     fake.posted = 0;
-    fake_leave();
+    fake_leave(0);
 }
 
-void fake_ibv_set_filter(fake_ibv_filter *filter, void *arg)
-{
-    fake_lock();
-    fake.filter = filter;
-    fake.filter_arg = arg;
-    fake_leave();
-}
+#define CALL_STRING(name) #name,
 
 static enum fake_call call_by_name(const char *name)
 {
+    static const char *const names[] = {FAKE_IBV_CALLS(CALL_STRING)};
+
     for (unsigned i = 0; i < FAKE_CALLS; i++) {
-        if (!strcmp(call_names[i], name))
+        if (!strcmp(names[i], name))
             return (enum fake_call)i;
     }
     fprintf(stderr, "fake_ibv: no call %s\n", name);
@@ -178,9 +153,9 @@ void fake_ibv_fail(const char *call, unsigned nth, int error)
     enum fake_call i = call_by_name(call);
 
     fake_lock();
-    fake.fail_at[i] = nth ? fake.calls[i] + nth : FAKE_ALL_FAIL;
+    fake.fail_at[i] = nth ? fake.calls[i] + nth : ALL_FAIL;
     fake.fail_error[i] = error;
-    fake_leave();
+    fake_leave(0);
 }
 
 bool fake_ibv_fail_none(void)
@@ -192,51 +167,11 @@ bool fake_ibv_fail_none(void)
         any = any || fake.fail_at[i];
         fake.fail_at[i] = 0;
     }
-    fake_leave();
+    fake_leave(0);
     return any;
 }
 
 unsigned fake_ibv_calls(const char *call)
 {
-    enum fake_call i = call_by_name(call);
-    unsigned n;
-
-    fake_lock();
-    n = fake.calls[i];
-    fake_leave();
-    return n;
-}
-
-unsigned fake_ibv_objects(void)
-{
-    unsigned n = 0;
-
-    fake_lock();
-    for (unsigned i = 0; i < FAKE_OBJECTS; i++)
-        n += fake.live[i];
-    fake_leave();
-    return n;
-}
-
-unsigned fake_ibv_problems(void)
-{
-    unsigned n;
-
-    fake_lock();
-    n = fake.problems;
-    fake_leave();
-    return n;
-}
-
-const char *fake_ibv_problem(void)
-{
-    return fake.problem;
-}
-
-void fake_ibv_clear_problems(void)
-{
-    fake_lock();
-    fake.problems = 0;
-    fake.problem[0] = '\0';
-    fake_leave();
+    return fake_read(&fake.calls[call_by_name(call)]);
 }

@@ -9,113 +9,76 @@
 #include <unistd.h>
 
 #undef ibv_reg_mr
-#undef ibv_reg_mr_iova
 
 static struct fake_ibv_device *device_of(const struct ibv_pd *pd)
 {
     return fake_context_of(pd->context)->device;
 }
 
-/* ---------------------------------------------------------------------------------------- PD */
+static unsigned *users_of(struct ibv_pd *pd)
+{
+    return &FAKE_OF(fake_pd, pd)->users;
+}
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     int error = fake_enter(FAKE_ibv_alloc_pd);
-    struct fake_context *c = fake_context_of(context);
-    struct fake_pd *pd;
+    struct fake_pd *pd = fake_new(sizeof(*pd), &fake_context_of(context)->users, error);
 
-    if (!error && !fake_born(c->device, FAKE_PD))
-        error = ENOMEM;
-    if (error)
-        return fake_fail_null(error);
-    pd = fake_alloc(sizeof(*pd));
-    pd->ibv.context = context;
-    c->children++;
-    fake_leave();
-    return &pd->ibv;
+    if (pd)
+        pd->ibv.context = context;
+    return fake_leave_new(pd, error);
 }
 
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
-    int error = fake_enter(FAKE_ibv_dealloc_pd);
-    struct fake_pd *pd = FAKE_OF(fake_pd, ibv);
-
-    if (!error && pd->children)
-        error = EBUSY;
-    if (error)
-        return fake_fail(error);
-    fake_context_of(ibv->context)->children--;
-    fake_gone(device_of(ibv), FAKE_PD);
-    free(pd);
-    fake_leave();
-    return 0;
-}
-
-/* ---------------------------------------------------------------------------------------- MR */
-
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsigned access)
-{
-    int error = fake_enter(FAKE_ibv_reg_mr);
-    struct fake_ibv_device *device = device_of(pd);
-    struct fake_ibv_device_state *state = device->state;
-    struct fake_mr *mr;
-
-    if (error)
-        return fake_fail_null(error);
-    if (length == 0 || (uintptr_t)addr + length < (uintptr_t)addr ||
-        length > device->attr.max_mr_size ||
-        ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-         !(access & IBV_ACCESS_LOCAL_WRITE)))
-        return fake_fail_null(EINVAL);
-    if ((device->memlock_bytes && state->mr_bytes + length > device->memlock_bytes) ||
-        !fake_born(device, FAKE_MR))
-        return fake_fail_null(ENOMEM);
-    mr = fake_alloc(sizeof(*mr));
-    mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
-    mr->ibv.lkey = state->next_key++;
-    mr->ibv.rkey = mr->ibv.lkey;
-    mr->access = (int)access;
-    mr->next = state->mrs;
-    state->mrs = mr;
-    state->mr_bytes += length;
-    FAKE_OF(fake_pd, pd)->children++;
-    fake_leave();
-    return &mr->ibv;
-}
-
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-    return reg_mr(pd, addr, length, (unsigned)access);
+    fake_lock();
+    return fake_destroy(ibv, *users_of(ibv), &fake_context_of(ibv->context)->users);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                 unsigned int access)
 {
-    if (iova != (uintptr_t)addr)
-        fake_broken("ibv_reg_mr_iova2: the fake knows only addresses as they are");
-    return reg_mr(pd, addr, length, access);
+    int error = fake_enter(FAKE_ibv_reg_mr);
+    struct fake_ibv_device_state *state = device_of(pd)->state;
+    struct fake_mr *mr;
+
+    if (!error && (length == 0 || iova != (uintptr_t)addr || (access & ~IBV_ACCESS_LOCAL_WRITE)))
+        error = EINVAL;
+    if (!error && state->device->memlock_bytes &&
+        state->mr_bytes + length > state->device->memlock_bytes)
+        error = ENOMEM;
+    mr = fake_new(sizeof(*mr), users_of(pd), error);
+    if (mr) {
+        mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr};
+        mr->ibv.length = length;
+        mr->ibv.lkey = mr->ibv.rkey = state->next_key++;
+        mr->access = (int)access;
+        mr->next = state->mrs;
+        state->mrs = mr;
+        state->mr_bytes += length;
+    }
+    return fake_leave_new(mr, error);
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+    return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
 }
 
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
     int error = fake_enter(FAKE_ibv_dereg_mr);
-    struct fake_mr *mr = FAKE_OF(fake_mr, ibv);
-    struct fake_ibv_device *device = device_of(ibv->pd);
+    struct fake_ibv_device_state *state = device_of(ibv->pd)->state;
+    struct fake_mr *mr = FAKE_OF(fake_mr, ibv), **i = &state->mrs;
 
     if (error)
-        return fake_fail(error);
-    for (struct fake_mr **i = &device->state->mrs; *i; i = &(*i)->next) {
-        if (*i == mr) {
-            *i = mr->next;
-            break;
-        }
-    }
-    device->state->mr_bytes -= ibv->length;
-    FAKE_OF(fake_pd, ibv->pd)->children--;
-    fake_gone(device, FAKE_MR);
-    free(mr);
-    fake_leave();
-    return 0;
+        return fake_leave(error);
+    while (*i != mr)
+        i = &(*i)->next;
+    *i = mr->next;
+    state->mr_bytes -= ibv->length;
+    return fake_destroy(mr, 0, users_of(ibv->pd));
 }
 
 uint8_t *fake_memory(const struct ibv_pd *pd, const struct ibv_sge *sge, int access)
@@ -133,167 +96,100 @@ uint8_t *fake_memory(const struct ibv_pd *pd, const struct ibv_sge *sge, int acc
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------- channel */
-
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     int error = fake_enter(FAKE_ibv_create_comp_channel);
-    struct fake_context *c = fake_context_of(context);
-    struct fake_channel *channel;
+    struct fake_channel *channel =
+        fake_new(sizeof(*channel), &fake_context_of(context)->users, error);
 
-    if (error)
-        return fake_fail_null(error);
-    channel = fake_alloc(sizeof(*channel));
-    channel->ibv.context = context;
-    channel->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    fake_born(c->device, FAKE_CHANNEL);
-    c->children++;
-    fake_leave();
-    return &channel->ibv;
+    if (channel) {
+        channel->ibv.context = context;
+        channel->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    }
+    return fake_leave_new(channel, error);
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
-    int error = fake_enter(FAKE_ibv_destroy_comp_channel);
-    struct fake_context *c = fake_context_of(ibv->context);
+    struct fake_channel *channel = FAKE_OF(fake_channel, ibv);
 
-    if (!error && ibv->refcnt)
-        error = EBUSY;
-    if (error)
-        return fake_fail(error);
-    close(ibv->fd);
-    fake_gone(c->device, FAKE_CHANNEL);
-    c->children--;
-    free(FAKE_OF(fake_channel, ibv));
-    fake_leave();
-    return 0;
+    fake_lock();
+    if (!channel->users)
+        close(ibv->fd);
+    return fake_destroy(channel, channel->users, &fake_context_of(ibv->context)->users);
 }
-
-/* ---------------------------------------------------------------------------------------- SRQ */
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
     int error = fake_enter(FAKE_ibv_create_srq);
-    struct fake_ibv_device *device = device_of(pd);
+    const struct ibv_device_attr *limits = &device_of(pd)->attr;
     struct fake_srq *srq;
 
-    if (error)
-        return fake_fail_null(error);
-    if (device->attr.max_srq == 0)
-        return fake_fail_null(EOPNOTSUPP);
-    if (init->attr.max_wr < 1 || init->attr.max_wr > (uint32_t)device->attr.max_srq_wr ||
-        init->attr.max_sge > (uint32_t)device->attr.max_srq_sge)
-        return fake_fail_null(EINVAL);
-    if (!fake_born(device, FAKE_SRQ))
-        return fake_fail_null(ENOMEM);
-    srq = fake_alloc(sizeof(*srq));
-    srq->ibv.context = pd->context;
-    srq->ibv.srq_context = init->srq_context;
-    srq->ibv.pd = pd;
-    srq->queue.max = init->attr.max_wr;
-    srq->queue.max_sge = init->attr.max_sge;
-    srq->queue.entry = fake_alloc(srq->queue.max * sizeof(struct fake_recv));
-    srq->next = fake.srqs;
-    fake.srqs = srq;
-    FAKE_OF(fake_pd, pd)->children++;
-    fake_leave();
-    return &srq->ibv;
-}
-
-int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
-{
-    int error = fake_enter(FAKE_ibv_modify_srq);
-
-    if (!error && (mask & ~IBV_SRQ_LIMIT))
+    if (!error && limits->max_srq == 0)
+        error = EOPNOTSUPP;
+    if (!error && (init->attr.max_wr < 1 || init->attr.max_wr > (uint32_t)limits->max_srq_wr ||
+                   init->attr.max_sge > (uint32_t)limits->max_srq_sge))
         error = EINVAL;
-    if (!error && (mask & IBV_SRQ_LIMIT))
-        FAKE_OF(fake_srq, ibv)->limit = attr->srq_limit;
-    return fake_fail(error);
-}
-
-int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
-{
-    int error = fake_enter(FAKE_ibv_query_srq);
-    const struct fake_srq *srq = FAKE_OF(fake_srq, ibv);
-
-    if (!error)
-        *attr = (struct ibv_srq_attr){srq->queue.max, srq->queue.max_sge, srq->limit};
-    return fake_fail(error);
+    srq = fake_new(sizeof(*srq), users_of(pd), error);
+    if (srq) {
+        srq->ibv.context = pd->context;
+        srq->ibv.pd = pd;
+        srq->queue.max = init->attr.max_wr;
+        srq->queue.max_sge = init->attr.max_sge;
+        srq->queue.entry = fake_alloc(srq->queue.max * sizeof(struct fake_recv));
+    }
+    return fake_leave_new(srq, error);
 }
 
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
-    int error = fake_enter(FAKE_ibv_destroy_srq);
     struct fake_srq *srq = FAKE_OF(fake_srq, ibv);
 
-    if (!error && srq->users)
-        error = EBUSY;
-    if (error)
-        return fake_fail(error);
-    for (struct fake_srq **i = &fake.srqs; *i; i = &(*i)->next) {
-        if (*i == srq) {
-            *i = srq->next;
-            break;
-        }
-    }
-    FAKE_OF(fake_pd, ibv->pd)->children--;
-    fake_gone(device_of(ibv->pd), FAKE_SRQ);
-    free(srq->queue.entry);
-    free(srq);
-    fake_leave();
-    return 0;
+    fake_lock();
+    if (!srq->users)
+        free(srq->queue.entry);
+    return fake_destroy(srq, srq->users, users_of(ibv->pd));
 }
 
-/* ---------------------------------------------------------------------------------------- AH */
-
-static bool av_valid(const struct fake_ibv_device *device, const struct ibv_ah_attr *attr)
+static int check_ah(const struct fake_ibv_device *device, const struct ibv_ah_attr *attr)
 {
     const struct fake_ibv_port *port;
 
-    if (attr->port_num < 1 || attr->port_num > device->attr.phys_port_cnt)
-        return false;
+    if (device->state->fatal)
+        return EIO;
+    if (attr->port_num < 1 || attr->port_num > device->attr.phys_port_cnt || !attr->is_global)
+        return EINVAL;
     port = &device->ports[attr->port_num - 1];
-    if (!attr->is_global)
-        return port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
-    return attr->grh.sgid_index < port->attr.gid_tbl_len &&
-           port->gids[attr->grh.sgid_index].valid && attr->grh.flow_label <= 0xfffff;
+    if (attr->grh.sgid_index >= port->attr.gid_tbl_len || !port->gids[attr->grh.sgid_index].valid ||
+        attr->grh.flow_label > 0xfffff)
+        return EINVAL;
+    return device->state->ah_count == device->attr.max_ah ? ENOMEM : 0;
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     int error = fake_enter(FAKE_ibv_create_ah);
-    struct fake_ibv_device *device = device_of(pd);
     struct fake_ah *ah;
 
-    if (!error && device->state->fatal)
-        error = EIO;
-    if (!error && !av_valid(device, attr))
-        error = EINVAL;
-    if (!error && !fake_born(device, FAKE_AH))
-        error = ENOMEM;
-    if (error)
-        return fake_fail_null(error);
-    ah = fake_alloc(sizeof(*ah));
-    ah->ibv.context = pd->context;
-    ah->ibv.pd = pd;
-    ah->attr = *attr;
-    FAKE_OF(fake_pd, pd)->children++;
-    fake_leave();
-    return &ah->ibv;
+    if (!error)
+        error = check_ah(device_of(pd), attr);
+    ah = fake_new(sizeof(*ah), users_of(pd), error);
+    if (ah) {
+        ah->ibv.context = pd->context;
+        ah->ibv.pd = pd;
+        ah->attr = *attr;
+        device_of(pd)->state->ah_count++;
+    }
+    return fake_leave_new(ah, error);
 }
 
 int ibv_destroy_ah(struct ibv_ah *ibv)
 {
-    int error = fake_enter(FAKE_ibv_destroy_ah);
     struct fake_ah *ah = FAKE_OF(fake_ah, ibv);
 
-    if (error)
-        return fake_fail(error);
+    fake_lock();
     if (ah->posted)
         fake_broken("ibv_destroy_ah: %u posted sends still name it", ah->posted);
-    FAKE_OF(fake_pd, ibv->pd)->children--;
-    fake_gone(device_of(ibv->pd), FAKE_AH);
-    free(ah);
-    fake_leave();
-    return 0;
+    device_of(ibv->pd)->state->ah_count--;
+    return fake_destroy(ah, 0, users_of(ibv->pd));
 }
