@@ -18,7 +18,7 @@ enum {
     FIXTURE_QKEY = 42,
     FIXTURE_WCS_MAX = 4096,
 };
-#define FIXTURE_PATIENCE_NS 20000000000ull /* until a test that waits fails */
+#define FIXTURE_PATIENCE_NS 600000000000ull /* until a test that hangs fails */
 
 struct fixture_end {
     struct mrd_context *context;

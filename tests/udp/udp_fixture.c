@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#define SILENCE_NS 60000000000u /* until a test fails whose packets do not come */
+
 /* The packets sent last; their memory is read until tx_burst() returns. */
 static uint8_t sent_bytes[FIXTURE_PACKETS_MAX][FIXTURE_PACKET_BYTES];
 
@@ -190,7 +192,7 @@ void fixture_receive(struct fixture *f, struct mrd_backend *b, unsigned want, bo
     uint64_t silent_since = b->ops->now_ns(b);
     bool more;
 
-    while (f->num_received < want && b->ops->now_ns(b) - silent_since < 300000000) {
+    while (f->num_received < want && b->ops->now_ns(b) - silent_since < SILENCE_NS) {
         if (fixture_burst(f, b, 64, planned, &more))
             silent_since = b->ops->now_ns(b);
         else if (!more)

@@ -397,7 +397,7 @@ static void udp_new_path__no_descriptors(void **state)
     assert_int_equal(f->a->ops->new_path(f->a), 4);
 }
 
-/* Sleeping ends by a packet, by the other descriptor, or by time; not before. */
+/* Sleeping ends by a packet, by the other descriptor, or by time, not before; else this never ends. */
 static void udp_wait__ends(void **state)
 {
     struct fixture *f = *state;
@@ -409,14 +409,12 @@ static void udp_wait__ends(void **state)
     assert_true(wake >= 0);
     begin = b->ops->now_ns(b);
     b->ops->wait(b, wake, 30000000);
-    assert_in_range(b->ops->now_ns(b) - begin, 30000000, 5000000000);
+    assert_true(b->ops->now_ns(b) - begin >= 30000000);
     b->ops->wait(b, -1, 0);
 
     assert_int_equal(eventfd_write(wake, 1), 0);
-    begin = b->ops->now_ns(b);
     b->ops->wait(b, wake, UINT64_MAX);
-    b->ops->wait(b, wake, 20000000000);
-    assert_in_range(b->ops->now_ns(b) - begin, 0, 5000000000);
+    b->ops->wait(b, wake, UINT64_MAX);
     close(wake);
 
     assert_int_equal(poll(&fd, 1, 0), 0);

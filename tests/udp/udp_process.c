@@ -62,7 +62,7 @@ static void replace(pid_t pid, pid_t by)
     alive[i] = by;
 }
 
-void process_start(struct process *p, void (*body)(int channel), unsigned patience_s)
+void process_start(struct process *p, void (*body)(int channel))
 {
     int ends[2];
 
@@ -73,7 +73,7 @@ void process_start(struct process *p, void (*body)(int channel), unsigned patien
     if (!p->pid) {
         is_child = true;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(patience_s);
+        alarm(PATIENCE_S + 1);
         close(ends[0]);
         body(ends[1]);
         _exit(0);

@@ -21,7 +21,6 @@ enum {
     LIVES_MAX = 8,
     GREETING = QPS * RECEIVES, /* its number; those of messages are less */
     GREETING_BYTES = 64,
-    PATIENCE_S = 30,
 };
 
 /* Where to be; the answer tells where it is. */
@@ -204,7 +203,7 @@ static void restart(const struct mrd_context_attr *attr, unsigned num_lives, uns
     struct sender s = {0};
 
     for (unsigned i = 0; i < num_lives; i++)
-        process_start(&lives[i], serve, PATIENCE_S + 1);
+        process_start(&lives[i], serve);
 
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
 
