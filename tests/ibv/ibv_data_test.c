@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages over fake RDMA devices arrive intact, whatever the devices and the wire between them do. */
+/*
+ * Messages over fake RDMA devices arrive intact, whatever the devices and the wire between them do.
+ */
 #include "tests/ibv/ibv_fixture.h"
 
 #include <errno.h>
@@ -27,11 +29,11 @@ static void transfer_all(struct fixture *f)
             fixture_transfer(f, opcodes[o], sizes[s], 12);
 }
 
-/* ---------------------------------------------------------------------------------------- good devices */
+/* --------------------------------------------------------------------------------- good devices */
 
 /*
- * A poll hands a message out before it looks at deadlines, so that the answer need not wait for them; but not twice in
- * a row, or they would wait for as long as messages come.
+ * A poll hands a message out before it looks at deadlines, so that the answer need not wait for
+ * them; but not twice in a row, or they would wait for as long as messages come.
  */
 static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **state)
 {
@@ -210,7 +212,7 @@ static void mrd_ibv__no_srq(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- bad devices, bad wire */
+/* ------------------------------------------------------------------------ bad devices, bad wire */
 
 static const struct {
     const char *name;
@@ -289,7 +291,7 @@ static void mrd_ibv__ce_reaches_the_engine(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- completions */
+/* ---------------------------------------------------------------------------------- completions */
 
 /* A send is done when it is acked and the device has let go of it: neither alone will do. */
 static void mrd_ibv__acked_before_its_completion(void **state)
@@ -345,7 +347,7 @@ static void mrd_ibv__completion_before_its_ack(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- how they are sent */
+/* ---------------------------------------------------------------------------- how they are sent */
 
 /* The device reads payload from the user's memory, under the key of the user's registration. */
 static void mrd_ibv__zero_copy(void **state)

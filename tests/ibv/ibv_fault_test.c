@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What goes wrong at an RDMA device while it is used: queue pairs in error, a port or device that goes, failing calls. */
+/*
+ * What goes wrong at an RDMA device while it is used: queue pairs in error, a port or device that
+ * goes, failing calls.
+ */
 #include "tests/ibv/ibv_fixture.h"
 
 #include <errno.h>
@@ -66,7 +69,7 @@ static void finish_writes(struct fixture *f, unsigned n, uint32_t len)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- queue pairs in error */
+/* ------------------------------------------------------------------------- queue pairs in error */
 
 /* A queue pair that fails at either end is brought back, and what it held is sent again. */
 static void mrd_ibv_qp_revive__any_of_them(void **state)
@@ -103,7 +106,10 @@ static void mrd_ibv_qp_revive__any_of_them(void **state)
     }
 }
 
-/* A queue pair that cannot be brought back, the only one: the peer is unreachable, and closing still works. */
+/*
+ * A queue pair that cannot be brought back, the only one: the peer is unreachable, and closing
+ * still works.
+ */
 static void mrd_ibv_qp_revive__fails(void **state)
 {
     struct fixture *f = open_impatient();
@@ -119,7 +125,7 @@ static void mrd_ibv_qp_revive__fails(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
 static bool next_event(struct fixture *f, struct mrd_async_event *event)
 {
@@ -195,9 +201,12 @@ static void mrd_get_async_event__device_fatal(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- calls that fail */
+/* ------------------------------------------------------------------------------ calls that fail */
 
-/* A post that the device will never take loses its packets; those before it in the list were posted. */
+/*
+ * A post that the device will never take loses its packets; those before it in the list were
+ * posted.
+ */
 static void mrd_ibv_tx_burst__post_fails(void **state)
 {
     static const int errors[] = {EINVAL, EIO, EAGAIN, ENOMEM};
@@ -219,8 +228,8 @@ static void mrd_ibv_tx_burst__post_fails(void **state)
 }
 
 /*
- * What a failed post left without a completion of its own: nothing is sent after it on that queue pair, and still it
- * completes.
+ * What a failed post left without a completion of its own: nothing is sent after it on that queue
+ * pair, and still it completes.
  */
 static void mrd_ibv_tx_burst__last_of_a_list_fails(void **state)
 {
@@ -264,7 +273,7 @@ static void mrd_ibv__polls_and_receives_fail(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 struct dereg {
     struct fixture *f;
@@ -321,7 +330,10 @@ static void mrd_dereg_mr__device_never_lets_go(void **state)
     fixture_end(f);
 }
 
-/* A post that failed half-way leaves packets without a completion of their own: deregistering ends all the same. */
+/*
+ * A post that failed half-way leaves packets without a completion of their own: deregistering ends
+ * all the same.
+ */
 static void mrd_dereg_mr__after_a_partial_post(void **state)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
@@ -342,7 +354,7 @@ static void mrd_dereg_mr__after_a_partial_post(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- close, sleep */
+/* --------------------------------------------------------------------------------- close, sleep */
 
 /* Whatever is under way: closing leaves nothing behind. */
 static void mrd_close_device__in_the_middle(void **state)

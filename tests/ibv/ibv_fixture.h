@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two contexts over fake RDMA devices, used through the public API; time is real, progress is made by the test.
+ * Two contexts over fake RDMA devices, used through the public API; time is real, progress is made
+ * by the test.
  *
- * fixture_begin() with the devices' kind, or fake_ibv_begin() and fixture_open() for each end; fixture_send() and its
- * kin post, fixture_run() turns both ends until so many completions came; fixture_end() closes all and demands that
- * nothing leaked and no rule of verbs was broken.
+ * fixture_begin() with the devices' kind, or fake_ibv_begin() and fixture_open() for each end;
+ * fixture_send() and its kin post, fixture_run() turns both ends until so many completions came;
+ * fixture_end() closes all and demands that nothing leaked and no rule of verbs was broken.
  */
 #ifndef MRD_TESTS_IBV_FIXTURE_H
 #define MRD_TESTS_IBV_FIXTURE_H
@@ -54,7 +55,10 @@ void fixture_refused(const char *device, const struct mrd_context_attr *attr, in
                      const char *text);
 struct mrd_ah *fixture_ah(struct fixture_end *from, const struct fixture_end *to);
 
-/* [offset, offset + len) of the end's memory gets bytes that follow from `seed`; has it these bytes? */
+/*
+ * [offset, offset + len) of the end's memory gets bytes that follow from `seed`; has it these
+ * bytes?
+ */
 void fixture_fill(struct fixture_end *end, uint32_t offset, uint32_t len, uint64_t seed);
 bool fixture_holds(const struct fixture_end *end, uint32_t offset, uint32_t len, uint64_t seed);
 
@@ -71,7 +75,10 @@ bool fixture_run(struct fixture *f, unsigned a, unsigned b);
 /* Turns for so long. */
 void fixture_pass(struct fixture *f, uint64_t ns);
 
-/* `count` messages of `len` bytes from a to b, sent or written, arrive intact; each completes once at its sender. */
+/*
+ * `count` messages of `len` bytes from a to b, sent or written, arrive intact; each completes once
+ * at its sender.
+ */
 void fixture_transfer(struct fixture *f, enum mrd_wr_opcode opcode, uint32_t len, unsigned count);
 
 uint64_t fixture_counter(struct mrd_context *context, const char *name);

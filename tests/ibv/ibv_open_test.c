@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Opening an RDMA device: which there are, which GID, what is refused and how it is said, and that nothing leaks. */
+/*
+ * Opening an RDMA device: which there are, which GID, what is refused and how it is said, and that
+ * nothing leaks.
+ */
 #include "tests/ibv/ibv_fixture.h"
 
 #include <errno.h>
@@ -41,7 +44,7 @@ static void assert_gid(const struct mrd_context_attr *attr, const char *gid)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/* ---------------------------------------------------------------------------------------- devices */
+/* -------------------------------------------------------------------------------------- devices */
 
 /* "udp" comes first, RDMA devices that can send datagrams after it. */
 static void mrd_get_device_list__rdma(void **state)
@@ -93,7 +96,7 @@ static void mrd_open_device__is_not_there(void **state)
     fixture_refused("mlx5_0", NULL, ENODEV, "no RDMA device");
 }
 
-/* ---------------------------------------------------------------------------------------- GID */
+/* ------------------------------------------------------------------------------------------ GID */
 
 static void mrd_open_device__ipv4_gid_first(void **state)
 {
@@ -148,7 +151,7 @@ static void mrd_open_device__no_routable_gid(void **state)
     fixture_refused("mlx5_0", NULL, EADDRNOTAVAIL, "no RoCEv2 GID");
 }
 
-/* ---------------------------------------------------------------------------------------- port */
+/* ----------------------------------------------------------------------------------------- port */
 
 static void mrd_open_device__port(void **state)
 {
@@ -202,7 +205,7 @@ static void mrd_open_device__mtu(void **state)
     assert_gid(&attr, "::ffff:192.0.2.1");
 }
 
-/* ---------------------------------------------------------------------------------------- attributes, limits */
+/* --------------------------------------------------------------------------- attributes, limits */
 
 static void mrd_open_device__attributes_of_udp(void **state)
 {
@@ -316,7 +319,7 @@ static void mrd_query_context__of_the_port(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/* ---------------------------------------------------------------------------------------- failures */
+/* ------------------------------------------------------------------------------------- failures */
 
 /* Whichever call fails, whenever it does: a sentence, an errno, and nothing is left. */
 static void mrd_open_device__any_call_fails(void **state)

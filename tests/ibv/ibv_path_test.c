@@ -68,9 +68,12 @@ static void some_traffic(struct fixture *f)
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 10);
 }
 
-/* ---------------------------------------------------------------------------------------- flow labels */
+/* ---------------------------------------------------------------------------------- flow labels */
 
-/* One queue pair, and for each path a label of its own, none of them 0, that makes a port of its own. */
+/*
+ * One queue pair, and for each path a label of its own, none of them 0, that makes a port of its
+ * own.
+ */
 static void mrd_ibv_entropy__ah(void **state)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "ah"};
@@ -131,7 +134,7 @@ static void mrd_ibv_entropy__too_few_handles(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- queue pairs */
+/* ---------------------------------------------------------------------------------- queue pairs */
 
 static void mrd_ibv_entropy__qp(void **state)
 {
@@ -173,7 +176,10 @@ static void mrd_ibv_entropy__qpair(void **state)
     fixture_end(f);
 }
 
-/* Where the label decides nothing it is not 0 either: to some devices that means any port, for each packet anew. */
+/*
+ * Where the label decides nothing it is not 0 either: to some devices that means any port, for each
+ * packet anew.
+ */
 static void mrd_ibv_entropy__never_label_0(void **state)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
@@ -222,7 +228,7 @@ static void mrd_ibv_entropy__qpns_are_learnt(void **state)
     fixture_end(f);
 }
 
-/* ---------------------------------------------------------------------------------------- which of them */
+/* -------------------------------------------------------------------------------- which of them */
 
 static void mrd_ibv_entropy__auto(void **state)
 {
@@ -252,7 +258,7 @@ static void mrd_ibv_entropy__auto(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- dead paths */
+/* ----------------------------------------------------------------------------------- dead paths */
 
 struct blackhole {
     const struct fake_ibv_device *device;

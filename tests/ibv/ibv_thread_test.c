@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RDMA contexts with progress threads: they sleep on the device's descriptors, and are woken by them. */
+/*
+ * RDMA contexts with progress threads: they sleep on the device's descriptors, and are woken by
+ * them.
+ */
 #include "tests/ibv/ibv_fixture.h"
 
 #include <poll.h>
@@ -81,7 +84,10 @@ static void mrd_ibv_thread__transfers(void **state)
     }
 }
 
-/* A thread that sleeps hears of the port; a broken queue pair is brought back without anybody asking. */
+/*
+ * A thread that sleeps hears of the port; a broken queue pair is brought back without anybody
+ * asking.
+ */
 static void mrd_ibv_thread__events(void **state)
 {
     struct fixture *f = open_threaded(FAKE_IBV_MLX5);

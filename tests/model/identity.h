@@ -2,9 +2,10 @@
 /*
  * Who is who: lives, spaces, first contact, challenges, resets, tombstones, restarts.
  *
- * Two contexts, A and B, with messages of one or two packets. A network that loses, copies, delays and reorders; a
- * packet lives PACKET_LIFE ticks. Time is in ticks; ages saturate where nothing is compared any more, so runs may be
- * of any length. A crash is a new life at the same address. "Stopped" needs no word of its own: whoever takes no step is.
+ * Two contexts, A and B, with messages of one or two packets. A network that loses, copies, delays
+ * and reorders; a packet lives PACKET_LIFE ticks. Time is in ticks; ages saturate where nothing is
+ * compared any more, so runs may be of any length. A crash is a new life at the same address.
+ * "Stopped" needs no word of its own: whoever takes no step is.
  *
  * PSN 0 of a space is its empty packet: hello and silence probe. Messages have the others.
  */

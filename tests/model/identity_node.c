@@ -17,7 +17,7 @@ uint8_t identity_receive_life(const struct rules *r, unsigned x)
     return (uint8_t)(IDLE_LIFE + longer + 2 * PACKET_LIFE);
 }
 
-/* ---------------------------------------------------------------------------------------- network */
+/* -------------------------------------------------------------------------------------- network */
 
 /* Packets are kept sorted; the same packet again is the younger one. */
 static bool put(const struct rules *r, struct state *s, struct packet p)
@@ -114,7 +114,7 @@ void identity_lose(struct state *s, unsigned i)
     memset(&s->net[NET_MAX - 1], 0, sizeof(s->net[0]));
 }
 
-/* ---------------------------------------------------------------------------------------- halves */
+/* --------------------------------------------------------------------------------------- halves */
 
 bool identity_under_way(const struct rules *r, const struct state *s, unsigned x)
 {
@@ -225,7 +225,7 @@ static uint8_t live_epoch(const struct node *n)
     return n->tx ? n->epoch : n->epoch_next;
 }
 
-/* ---------------------------------------------------------------------------------------- received */
+/* ------------------------------------------------------------------------------------- received */
 
 static void reset(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
 {

@@ -2,10 +2,11 @@
 /*
  * Ordered flows that end: CLOSE.
  *
- * An idle flow of the sender is closed by a reliable CLOSE(MSN). The target frees its record if it waits for just that
- * MSN; when the CLOSE is acked and nothing was posted meanwhile, the sender frees its own. The next message begins
- * again at MSN 0. Without a record the target begins one where msn_behind says that the sender's oldest message is.
- * A packet is executed once, at any time after it was sent; so CLOSE, messages and acks overtake each other.
+ * An idle flow of the sender is closed by a reliable CLOSE(MSN). The target frees its record if it
+ * waits for just that MSN; when the CLOSE is acked and nothing was posted meanwhile, the sender
+ * frees its own. The next message begins again at MSN 0. Without a record the target begins one
+ * where msn_behind says that the sender's oldest message is. A packet is executed once, at any time
+ * after it was sent; so CLOSE, messages and acks overtake each other.
  */
 #include "tests/model/search.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is who: all that may happen next, and what must hold whatever does. The state is in identity.h. */
+/*
+ * Who is who: all that may happen next, and what must hold whatever does. The state is in
+ * identity.h.
+ */
 #include "tests/model/identity.h"
 
 #include <string.h>
@@ -326,7 +329,10 @@ static void identity__no_needless_failure(void **state)
     search_expect(&model, &patient, "a patient sender, nothing may fail", SEARCH_HOLDS, NULL);
 }
 
-/* The sender is gone from the space, and acks the probes of a target that waits for the rest of a message. */
+/*
+ * The sender is gone from the space, and acks the probes of a target that waits for the rest of a
+ * message.
+ */
 static void identity__ack_without_live_epoch(void **state)
 {
     struct rules r = {.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1}, .ack_no_live = true};

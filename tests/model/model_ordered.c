@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ordered mode: all that may happen next, and what must hold whatever does. The state is in ordered.h. */
+/*
+ * Ordered mode: all that may happen next, and what must hold whatever does. The state is in
+ * ordered.h.
+ */
 #include "tests/model/ordered.h"
 
 static void init(const void *rules, void *state)

@@ -2,13 +2,14 @@
 /*
  * Room for refusals among the PSNs of both directions.
  *
- * Two sides send to each other. A tracker holds the PSNs from the oldest unacked one on. A refused PSN is acked only
- * when the refusal, a packet of the other direction, is acked. So either side's oldest PSN may depend on room that the
- * other's oldest PSN holds. Anything in flight may be late as long as it likes.
+ * Two sides send to each other. A tracker holds the PSNs from the oldest unacked one on. A refused
+ * PSN is acked only when the refusal, a packet of the other direction, is acked. So either side's
+ * oldest PSN may depend on room that the other's oldest PSN holds. Anything in flight may be late
+ * as long as it likes.
  *
- * If what may be refused uses PSNs below una + C, and anything that is no refusal those below una + E, then E + C may be
- * at most the tracker: while una waits for its refusal, E PSNs are in use, and C - 1 refusals of the other side's
- * packets; one more must fit.
+ * If what may be refused uses PSNs below una + C, and anything that is no refusal those below una +
+ * E, then E + C may be at most the tracker: while una waits for its refusal, E PSNs are in use, and
+ * C - 1 refusals of the other side's packets; one more must fit.
  */
 #include <string.h>
 
@@ -16,7 +17,10 @@
 
 enum { TRACKER_MAX = 10 };
 
-/* What a PSN is, and how far it came. The PSN of the other side that a refusal is about stands in the upper bits. */
+/*
+ * What a PSN is, and how far it came. The PSN of the other side that a refusal is about stands in
+ * the upper bits.
+ */
 enum what {
     ACKED,
     DATA,     /* or an ABORT: anything that may be refused */
@@ -178,7 +182,9 @@ static void show(const void *rules, const void *state, FILE *to)
 
 static const struct search_model model = SEARCH_MODEL("room");
 
-/* Everything fits if what may be refused and what is no refusal use at most one tracker together. */
+/*
+ * Everything fits if what may be refused and what is no refusal use at most one tracker together.
+ */
 static void room__holds(void **state)
 {
     struct rules small = {.tracker = 4, .data = 1, .empty = 3};

@@ -2,9 +2,9 @@
 /*
  * Ids of messages of several packets, refusals for want of a receive (RNR), and cancelled messages.
  *
- * One sender, one target, two slots, up to four messages of two packets. Each packet of an attempt has a PSN of its
- * own, so it is executed once, at any time after it was sent; acks and refusals arrive at any later time. Receives are
- * posted late or, on a starving queue pair, never. An RNR timer may fire at any time, and so stands for READY, too.
+ * One sender, one target, two slots, up to four messages of two packets. Each packet of an attempt
+ * is executed once, at any time after it was sent; acks and refusals arrive at any later time.
+ * Receives are posted late or never. An RNR timer may fire at any time, and stands for READY, too.
  */
 #include <string.h>
 
@@ -85,7 +85,7 @@ static bool over(const struct msg *m)
     return m->phase == DONE || m->phase == CANCELLED;
 }
 
-/* Generations of a slot only matter by their order. A slot whose id nobody names any more is as good as empty. */
+/* Of generations only the order matters. A slot whose id nobody names is as good as empty. */
 static void tidy(struct state *s)
 {
     for (unsigned k = 0; k < SLOTS; k++) {
@@ -421,7 +421,6 @@ static void slots__hold(void **state)
 {
     struct rules late = four(2, 2), starve = four(0, 2), two_from = four(0, 2);
     (void)state;
-
     search_expect(&model, &late, "receives come late", SEARCH_HOLDS, NULL);
     search_expect(&model, &starve, "one queue pair starves", SEARCH_HOLDS, NULL);
     two_from.from[1] = two_from.from[3] = 1;
@@ -457,7 +456,7 @@ static void slots__retries_behind_the_head(void **state)
     search_expect(&model, &r, "hole: old ids, retries behind the head", SEARCH_STUCK, NULL);
 }
 
-/* Retries go first, so without a delay as many starving messages as slots leave no slot to anything new. */
+/* Retries go first: as many starving messages as slots leave none to anything new. */
 static void slots__retries_without_delay(void **state)
 {
     struct rules r = four(0, 2);

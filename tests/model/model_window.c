@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Refusals against refusals: both sides send to each other, refuse what comes, and have a window of one packet.
+ * Refusals against refusals: both sides send to each other, refuse what comes, and have a window of
+ * one packet.
  *
- * A refused packet stays unacked, so it fills its sender's window until the refusal got through; and the refusal is a
- * packet of the other direction. Copies in the network arrive or are lost, at any time. A packet is declared lost when
- * one that was sent later is acked. A tail probe repeats one packet; its timer may fire at any time.
+ * A refused packet stays unacked, so it fills its sender's window until the refusal got through;
+ * and the refusal is a packet of the other direction. Copies in the network arrive or are lost, at
+ * any time. A packet is declared lost when one that was sent later is acked. A tail probe repeats
+ * one packet; its timer may fire at any time.
  */
 #include "tests/model/search.h"
 

@@ -2,10 +2,11 @@
 /*
  * Ordered mode: what a completion says.
  *
- * One flow of up to three messages of one packet. The target hands them out in order, and refuses what has no receive
- * (RNR), what is wrong in itself, and what comes to a queue pair in error. The sender may cancel, or use up its retries:
- * then an ABORT takes the message's place. Either side may give the other one up. A packet is executed once, at any time
- * after it was sent; acks and refusals arrive at any later time.
+ * One flow of up to three messages of one packet. The target hands them out in order, and refuses
+ * what has no receive (RNR), what is wrong in itself, and what comes to a queue pair in error. The
+ * sender may cancel, or use up its retries: then an ABORT takes the message's place. Either side
+ * may give the other one up. A packet is executed once, at any time after it was sent; acks and
+ * refusals arrive at any later time.
  */
 #ifndef MRD_TESTS_MODEL_ORDERED_H
 #define MRD_TESTS_MODEL_ORDERED_H

@@ -172,7 +172,10 @@ static size_t print_way(struct search *search, uint32_t id, FILE *to)
     return steps;
 }
 
-/* How it goes on from a stuck state, for the reader: any way over SEARCH_STEPs to states not seen on it. */
+/*
+ * How it goes on from a stuck state, for the reader: any way over SEARCH_STEPs to states not seen
+ * on it.
+ */
 static void print_on(struct search *search, uint32_t id, size_t number, FILE *to)
 {
     uint32_t way[STEPS_ON + 1] = {id}, n = 0;
@@ -197,8 +200,8 @@ static void print_on(struct search *search, uint32_t id, size_t number, FILE *to
 }
 
 /*
- * Backwards from all goals, over SEARCH_STEPs. A state that is not reached, or UINT32_MAX: the first one, or, if nothing
- * reaches a goal from the start on, the last one, to show how it ends.
+ * Backwards from all goals, over SEARCH_STEPs. A state that is not reached, or UINT32_MAX: the
+ * first one, or, if nothing reaches a goal from the start on, the last one, to show how it ends.
  */
 static uint32_t find_stuck(struct search *search)
 {

@@ -2,12 +2,14 @@
 /*
  * The explicit-state search that all models use.
  *
- * A model is a plain struct of state (no pointers, padding zeroed) and the functions of struct search_model. search_run()
- * visits every reachable state, breadth first, so that a counterexample is a shortest one. It checks
+ * A model is a plain struct of state (no pointers, padding zeroed) and the functions of struct
+ * search_model. search_run() visits every reachable state, breadth first, so that a counterexample
+ * is a shortest one. It checks
  *
  *   safety:    bad() is NULL in every reachable state;
- *   liveness:  from every reachable state a state with goal() can be reached by SEARCH_STEPs alone. If every step that is
- *              possible again and again is taken at some time, the goal is reached once faults have stopped.
+ *   liveness:  from every reachable state a state with goal() can be reached by SEARCH_STEPs alone.
+ *              If every step that is possible again and again is taken at some time, the goal is
+ *              reached once faults have stopped.
  *
  * Runs are deterministic. search_expect() is for tests.
  */
@@ -69,8 +71,9 @@ struct search_result {
 struct search_result search_run(const struct search_model *model, const void *rules, FILE *to);
 
 /*
- * Runs the model and asserts the verdict. `why` is what a bad state must say, or NULL. An unexpected counterexample is
- * printed; expected ones too if MRD_MODEL_TRACE is set in the environment.
+ * Runs the model and asserts the verdict. `why` is what a bad state must say, or NULL. An
+ * unexpected counterexample is printed; expected ones too if MRD_MODEL_TRACE is set in the
+ * environment.
  */
 void search_expect(const struct search_model *model, const void *rules, const char *variant,
                    enum search_verdict verdict, const char *why);

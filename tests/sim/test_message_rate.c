@@ -58,7 +58,10 @@ static void sim_message_rate__without_loss(void **state)
     check_rate(ALL_BPS, 5 << 10, 0, 0.85);
 }
 
-/* Packets that are half full fill the space of PSNs before they fill the window: not at the rate of all links. */
+/*
+ * Packets that are half full fill the space of PSNs before they fill the window: not at the rate of
+ * all links.
+ */
 static void sim_message_rate__with_loss(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Traps that other transports fell into, one test each; those that concern the choice of paths are
- * in test_path_signals.c and test_superpackets.c. Of receive queues that a device fills by hashing the 5-tuple
- * there is nothing to test: a context has one receive socket, because a peer that sprays over
- * source ports would be spread over all queues of a sharded one, and each shard would see a part of
- * every message; so nothing here depends on a 5-tuple.
+ * in test_path_signals.c and test_superpackets.c. Of receive queues that a device fills by hashing
+ * the 5-tuple there is nothing to test: a context has one receive socket, because a peer that
+ * sprays over source ports would be spread over all queues of a sharded one, and each shard would
+ * see a part of every message; so nothing here depends on a 5-tuple.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
-/* -------------------------------------------------------------------------------- coalesced acks */
+/* ------------------------------------------------------------------------------- coalesced acks */
 
 /*
  * The window is smaller than what an ack waits for: the last packet that fits asks for its ack, so
@@ -32,7 +32,9 @@ static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
     sim_world_destroy(w);
 }
 
-/* The packet that asks for the ack is lost: a timer acks those before it, not the sender's probe. */
+/*
+ * The packet that asks for the ack is lost: a timer acks those before it, not the sender's probe.
+ */
 static void sim_ack_request__lost(void **state)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
@@ -54,7 +56,7 @@ static void sim_ack_request__lost(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------------------------- bytes in flight */
+/* ------------------------------------------------------------------------------ bytes in flight */
 
 struct dice {
     uint32_t state, ppm; /* of acks that are lost */
@@ -110,7 +112,7 @@ static void sim_inflight_bytes__after_lost_acks(void **state)
     sim_world_destroy(w);
 }
 
-/* ------------------------------------------------------------------------------- late duplicates */
+/* ------------------------------------------------------------------------------ late duplicates */
 
 /* After a write completed, its packets come once more: newer bytes in its place stay. */
 static void late_duplicate_write(uint32_t len, bool straight)
@@ -145,7 +147,7 @@ static void sim_write__late_duplicates_change_nothing(void **state)
     late_duplicate_write(100000, true);
 }
 
-/* ------------------------------------------------------------------------------- wrapping stamps */
+/* ------------------------------------------------------------------------------ wrapping stamps */
 
 struct outcome {
     uint64_t time_ns, retx, ce, packets;
@@ -215,7 +217,7 @@ static void sim_clock__wraps_change_nothing(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------- the slow device */
+/* ------------------------------------------------------------------------------ the slow device */
 
 /* A resent copy is still being read when its ack comes: the buffer is ours until it was read. */
 static void sim_completion__waits_for_the_device(void **state)
@@ -264,7 +266,7 @@ static void sim_tx_burst__partial_ones_leave_in_order(void **state)
     }
 }
 
-/* ----------------------------------------------------------------------- the blocked application */
+/* ---------------------------------------------------------------------- the blocked application */
 
 /*
  * The target's application makes no call at all, and its completion queue is full: writes and
@@ -291,9 +293,11 @@ static void sim_progress__application_makes_no_call(void **state)
     sim_world_destroy(w);
 }
 
-/* ---------------------------------------------------------------------- packets of a former life */
+/* --------------------------------------------------------------------- packets of a former life */
 
-/* The whole traffic of a sender's former life comes once more after its restart: nothing happens. */
+/*
+ * The whole traffic of a sender's former life comes once more after its restart: nothing happens.
+ */
 static void old_packets(uint32_t restarted, uint64_t challenge_ns)
 {
     struct sim_world *w =
@@ -346,7 +350,7 @@ static void sim_restart__packets_for_the_targets_former_life(void **state)
     old_packets(HOST_1, 4 * SEC_NS);
 }
 
-/* ------------------------------------------------------------------ a receiver that is not ready */
+/* ----------------------------------------------------------------- a receiver that is not ready */
 
 /* One queue pair has no receives, for long: the others of the same peer go on as without it. */
 static void sim_rnr__blocks_its_own_queue_pair_only(void **state)

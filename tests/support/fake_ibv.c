@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The fake as a whole: its lock, what tests set, failures that were asked for, rules broken, leaks. */
+/* The fake as a whole: its lock, what tests set, failures asked for, rules broken, leaks. */
 #include "tests/support/fake_ibv_impl.h"
 
 #include <errno.h>
@@ -99,7 +99,7 @@ int fake_destroy(void *object, unsigned users, unsigned *parent_users)
     return fake_leave(0);
 }
 
-/* ---------------------------------------------------------------------------------------- a test's life */
+/* -------------------------------------------------------------------------------- a test's life */
 
 void fake_ibv_begin(uint64_t seed)
 {
@@ -124,7 +124,7 @@ unsigned fake_ibv_end(void)
     return wrong;
 }
 
-/* ---------------------------------------------------------------------------------------- what tests set */
+/* ------------------------------------------------------------------------------- what tests set */
 
 void fake_ibv_set(const struct fake_ibv_knobs *knobs)
 {

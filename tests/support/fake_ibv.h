@@ -2,18 +2,19 @@
 /*
  * A fake libibverbs: devices, datagram queue pairs and a wire between them, all inside the test.
  *
- * Linked into a test program, its functions win over those of the shared library. It has what the packet mover in
- * transport/ibv uses, and is stricter than real devices where the specification lets it be: it gives no more than was
- * asked for, reads buffers as late as it may, fills what is undefined with rubbish, and notes what a caller must not
- * do.
+ * Linked into a test program, its functions win over those of the shared library. It has what the
+ * packet mover in transport/ibv uses, and is stricter than real devices where the specification
+ * lets it be: it gives no more than was asked for, reads buffers as late as it may, fills what is
+ * undefined with rubbish, and notes what a caller must not do.
  *
- * fake_ibv_begin(); fake_ibv_add() for each device, whose public fields may then be changed; the code under test;
- * fake_ibv_end(), which is 0 if nothing leaked and no rule was broken. In between fake_ibv_set() makes the devices
- * misbehave, fake_ibv_fail() makes a call fail, fake_ibv_raise() raises events, and fake_ibv_packet() tells
- * what was sent. Nothing happens by itself: what a post leaves behind is sent by whichever poll or
- * notification request comes next (enum fake_ibv_pace).
+ * fake_ibv_begin(); fake_ibv_add() for each device, whose public fields may then be changed; the
+ * code under test; fake_ibv_end(), which is 0 if nothing leaked and no rule was broken. In between
+ * fake_ibv_set() makes the devices misbehave, fake_ibv_fail() makes a call fail, fake_ibv_raise()
+ * raises events, and fake_ibv_packet() tells what was sent. Nothing happens by itself: what a post
+ * leaves behind is sent by whichever poll or notification request comes next (enum fake_ibv_pace).
  *
- * One mutex guards everything: all may be called from any thread, but devices may be changed only while nothing runs.
+ * One mutex guards everything: all may be called from any thread, but devices may be changed only
+ * while nothing runs.
  */
 #ifndef MRD_TESTS_SUPPORT_FAKE_IBV_H
 #define MRD_TESTS_SUPPORT_FAKE_IBV_H
@@ -30,7 +31,7 @@ enum {
     FAKE_IBV_SGE_MAX = 4,
 };
 
-/* ---------------------------------------------------------------------------------------- devices */
+/* -------------------------------------------------------------------------------------- devices */
 
 /* Where the UDP source port of a packet comes from. */
 enum fake_ibv_port_rule {
@@ -70,19 +71,19 @@ struct fake_ibv_device {
 };
 
 void fake_ibv_begin(uint64_t seed);
-/* Tell on stderr what was never destroyed and which rules were broken; free everything. How many there were. */
+/* Count leaks and broken rules, and tell of them on stderr; free everything. */
 unsigned fake_ibv_end(void);
 
 /*
- * A device with one active port of MTU 4096 and the GIDs of a network interface with IPv4 address 192.0.2.n (n counts
- * devices from 1): RoCEv1 and RoCEv2 of fe80::n, then of the address.
+ * A device with one active port of MTU 4096 and the GIDs of a network interface with IPv4 address
+ * 192.0.2.n (n counts devices from 1): RoCEv1 and RoCEv2 of fe80::n, then of the address.
  */
 struct fake_ibv_device *fake_ibv_add(enum fake_ibv_kind kind, const char *name);
 /* Port 1's entry: an IPv4 or IPv6 address in text; NULL empties it. */
 void fake_ibv_gid(struct fake_ibv_device *device, unsigned index, enum ibv_gid_type type,
                   const char *address);
 
-/* ---------------------------------------------------------------------------------------- misbehaviour */
+/* --------------------------------------------------------------------------------- misbehaviour */
 
 /* When a posted packet is read from its buffers and leaves. */
 enum fake_ibv_pace {
@@ -125,8 +126,8 @@ struct fake_ibv_knobs {
 void fake_ibv_set(const struct fake_ibv_knobs *knobs);
 
 /*
- * The nth call from now (1: the next) of a verb in FAKE_IBV_CALLS fails with `error`, once; 0: all do. ibv_poll_cq
- * then returns -1.
+ * The nth call from now (1: the next) of a verb in FAKE_IBV_CALLS fails with `error`, once; 0: all
+ * do. ibv_poll_cq then returns -1.
  */
 void fake_ibv_fail(const char *call, unsigned nth, int error);
 /* Take back what has not failed yet: whether there was any. */
@@ -135,11 +136,12 @@ bool fake_ibv_fail_none(void);
 unsigned fake_ibv_calls(const char *call);
 
 /*
- * An event that names no more than a port, and what it tells of: IBV_EVENT_PORT_ERR and PORT_ACTIVE change the port's
- * state; after IBV_EVENT_DEVICE_FATAL nothing is sent or received any more, and posts fail with EIO.
+ * An event that names no more than a port, and what it tells of: IBV_EVENT_PORT_ERR and PORT_ACTIVE
+ * change the port's state; after IBV_EVENT_DEVICE_FATAL nothing is sent or received any more, and
+ * posts fail with EIO.
  */
 void fake_ibv_raise(struct fake_ibv_device *device, enum ibv_event_type type, int port_num);
-/* The QP with that number goes to the error state, its work is flushed, IBV_EVENT_QP_FATAL follows. */
+/* The QP with that number fails: its work is flushed, IBV_EVENT_QP_FATAL follows. */
 bool fake_ibv_break_qp(struct fake_ibv_device *device, uint32_t qpn);
 /* The number of the device's QP at that place, oldest first; 0: there are no so many. */
 uint32_t fake_ibv_qpn(const struct fake_ibv_device *device, unsigned index);

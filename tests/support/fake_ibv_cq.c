@@ -2,8 +2,8 @@
 /*
  * Completion queues, their events, and when completions appear.
  *
- * A completion that does not appear yet has its place in the queue already: what may appear at any moment has to fit at
- * any moment. Those of one QP appear in order.
+ * A completion that does not appear yet has its place in the queue already: what may appear at any
+ * moment has to fit at any moment. Those of one QP appear in order.
  */
 #include "tests/support/fake_ibv_impl.h"
 
@@ -63,7 +63,7 @@ void ibv_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
     fake_leave(0);
 }
 
-/* ---------------------------------------------------------------------------------------- completions */
+/* ---------------------------------------------------------------------------------- completions */
 
 /* What a completion does not say is rubbish, as is all but four fields of a failed one. */
 static struct ibv_wc blank(const struct fake_qp *qp, uint64_t wr_id, enum ibv_wc_status status)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the fake libibverbs share: its objects, each with the one that users see in front.
+ * What the files of the fake libibverbs share: its objects, each behind what its users see.
  *
- * Every verb is fake_enter() or fake_lock(), the work, and one of fake_leave_*(). Functions without them are called
- * inside the lock. FAKE_OF() leads from the object that users see to the fake's.
+ * Every verb is fake_enter() or fake_lock(), the work, and one of fake_leave_*(). Functions without
+ * them are called inside the lock. FAKE_OF() leads from the object that users see to the fake's.
  */
 #ifndef MRD_TESTS_SUPPORT_FAKE_IBV_IMPL_H
 #define MRD_TESTS_SUPPORT_FAKE_IBV_IMPL_H
@@ -179,7 +179,7 @@ static inline struct fake_context *fake_context_of(struct ibv_context *context)
 }
 
 void fake_lock(void);
-/* Take the lock and count: 0, or the error that this call shall fail with. The lock is held either way. */
+/* Take the lock, in any case, and count: 0, or the error that this call shall fail with. */
 int fake_enter(enum fake_call call);
 /* Unlock, with an error or 0 in errno's terms. */
 int fake_leave(int error);
@@ -202,7 +202,7 @@ void fake_event(struct fake_context *context, const struct ibv_async_event *even
 /* The events of a QP go with it; whoever saw the descriptor readable for one finds none. */
 void fake_event_forget(struct fake_context *context, const struct fake_qp *qp);
 
-/* fake_ibv_object.c: the memory of a piece of a gather or scatter list, or NULL if its key does not cover it. */
+/* fake_ibv_object.c: where a piece of a list lies, or NULL if its key does not cover it. */
 uint8_t *fake_memory(const struct ibv_pd *pd, const struct ibv_sge *sge, int access);
 
 /* fake_ibv_cq.c */
@@ -210,7 +210,7 @@ uint8_t *fake_memory(const struct ibv_pd *pd, const struct ibv_sge *sge, int acc
 void fake_send_done(struct fake_qp *qp, const struct fake_send *send, enum ibv_wc_status status);
 void fake_recv_done(struct fake_qp *qp, uint64_t wr_id, enum ibv_wc_status status, uint32_t len,
                     uint32_t src_qpn);
-/* A QP goes: completions that nobody saw with it, those in the queue too unless the device keeps them. */
+/* A QP goes, and its completions with it, but for those that the device keeps. */
 void fake_cq_forget(struct ibv_cq *ibv, const struct fake_qp *qp);
 int fake_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *ibv, int solicited_only);

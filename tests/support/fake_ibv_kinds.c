@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kinds of devices: what drivers of today say of themselves, as far as the mover looks at it. */
+/* The kinds of devices: what the mover reads of what drivers say of themselves. */
 #include "tests/support/fake_ibv_impl.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Verbs of protection domains, memory, completion channels, shared receive queues and address handles. */
+/* Verbs of PDs, memory, completion channels, shared receive queues and address handles. */
 #include "tests/support/fake_ibv_impl.h"
 
 #include <errno.h>

@@ -102,7 +102,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
     return fake_destroy(qp, 0, &FAKE_OF(fake_pd, ibv->pd)->users);
 }
 
-/* ---------------------------------------------------------------------------------------- states */
+/* --------------------------------------------------------------------------------------- states */
 
 void fake_qp_break(struct fake_qp *qp)
 {

@@ -2,8 +2,8 @@
 /*
  * The wire: posted sends become packets, which are recorded, and arrive or do not.
  *
- * transmit_one() reads the buffers, no earlier; fly() decides; arrive() finds the port by GID and the QP by
- * number, and puts the lower header and the payload into a posted receive.
+ * transmit_one() reads the buffers, no earlier; fly() decides; arrive() finds the port by GID and
+ * the QP by number, and puts the lower header and the payload into a posted receive.
  */
 #include "tests/support/fake_ibv_impl.h"
 
@@ -33,7 +33,7 @@ static bool has_gid(const struct fake_ibv_port *port, const union ibv_gid *gid,
     return false;
 }
 
-/* What the mover reads of the 40 bytes in front: for IPv4 its header is in the last 20. The rest is rubbish. */
+/* What the mover reads of the 40 bytes in front: an IPv4 header lies in the last 20. */
 static void put_grh(const struct fake_packet *p, uint8_t *grh)
 {
     static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -259,8 +259,6 @@ void fake_wire_end(void)
     }
     fake.num_packets = 0;
 }
-
-/* ---------------------------------------------------------------------------------------- for tests */
 
 unsigned fake_ibv_num_packets(void)
 {

@@ -22,13 +22,18 @@ struct pump {
 void pump_start(struct pump *p, struct sim_world *w, uint32_t from, uint32_t to);
 void pump_start_sized(struct pump *p, struct sim_world *w, uint32_t from, uint32_t to,
                       uint32_t bytes, uint32_t depth);
-/* Let so much time pass; gbps[i], unless NULL: what of pumps[i] was completed meanwhile, in Gb/s. */
+/*
+ * Let so much time pass; gbps[i], unless NULL: what of pumps[i] was completed meanwhile, in Gb/s.
+ */
 void pump_run(struct pump *pumps, uint32_t num, uint64_t ns, double *gbps);
 double pump_run_one(struct pump *pump, uint64_t ns);
 /* What is in flight ends. */
 void pump_stop(struct pump *p);
 
-/* All contexts get what the mover of sockets sets: rates unknown, acks rare, bursts. Before anything is sent. */
+/*
+ * All contexts get what the mover of sockets sets: rates unknown, acks rare, bursts. Before
+ * anything is sent.
+ */
 void sim_like_sockets(struct sim_world *w);
 
 #endif

@@ -13,11 +13,17 @@ enum {
     ROUNDS = 200,
     MESSAGE_BYTES = 10000, /* 3 packets of the loopback */
     LOSS_PPM = 50000,
-    /* Of a share of 5%, this seed never loses three of the sender's packets in a row (looked at: 30,000). */
+    /*
+     * Of a share of 5%, this seed never loses three of the sender's packets in a row (looked at:
+     * 30,000).
+     */
     SEED = 23,
 };
 
-/* At a port that none before had: at the same one it would be a process that restarted, which is another test. */
+/*
+ * At a port that none before had: at the same one it would be a process that restarted, which is
+ * another test.
+ */
 static void open_elsewhere(struct node *n)
 {
     static bool used[UINT16_MAX + 1];

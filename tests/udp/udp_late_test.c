@@ -17,7 +17,10 @@ enum {
 
 static const struct mrd_context_attr defaults;
 
-/* Told of the sender's posts, it lets them wait. Unordered: any message may take any receive, each takes one. */
+/*
+ * Told of the sender's posts, it lets them wait. Unordered: any message may take any receive, each
+ * takes one.
+ */
 static void receive_late(int channel)
 {
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* -------------------------------------------------------------------- another machine */
+/* ------------------------------------------------------------------------------ another machine */
 
 /* What setsockopt() is to be like. */
 static struct {
@@ -99,7 +99,7 @@ static void mrd_udp_open__old_kernel(void **state)
     fixture_close(b);
 }
 
-/* -------------------------------------------------------------------- this machine */
+/* --------------------------------------------------------------------------------- this machine */
 
 static void check_refused(const struct mrd_context_attr *attr, unsigned without, int expected,
                           const char *word)
@@ -397,7 +397,9 @@ static void udp_new_path__no_descriptors(void **state)
     assert_int_equal(f->a->ops->new_path(f->a), 4);
 }
 
-/* Sleeping ends by a packet, by the other descriptor, or by time, not before; else this never ends. */
+/*
+ * Sleeping ends by a packet, by the other descriptor, or by time, not before; else this never ends.
+ */
 static void udp_wait__ends(void **state)
 {
     struct fixture *f = *state;

@@ -50,7 +50,7 @@ void sleep_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-/* ----------------------------------------------------------------------------------- processes */
+/* ------------------------------------------------------------------------------------ processes */
 
 static void replace(pid_t pid, pid_t by)
 {
@@ -149,7 +149,7 @@ bool process_hear(int channel, void *words, size_t bytes, uint64_t until_ns)
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- nodes */
+/* ---------------------------------------------------------------------------------------- nodes */
 
 void node_open(struct node *n, const struct mrd_context_attr *attr, unsigned num_qps,
                uint32_t depth, size_t memory_bytes)

@@ -2,10 +2,11 @@
 /*
  * Two processes over the loopback, each with the public calls only.
  *
- * process_start() forks a child that runs a function with one end of a channel; start all children before the first
- * context is opened. The ends talk by process_tell() and process_hear(); process_join() expects the child to have
- * returned from its function. node_open() makes a context with all that moves messages. A must() that does not hold
- * ends the child, or fails the test of the parent. A child dies with its parent, and does not outlive its patience.
+ * process_start() forks a child that runs a function with one end of a channel; start all children
+ * before the first context is opened. The ends talk by process_tell() and process_hear();
+ * process_join() expects the child to have returned from its function. node_open() makes a context
+ * with all that moves messages. A must() that does not hold ends the child, or fails the test of
+ * the parent. A child dies with its parent, and does not outlive its patience.
  */
 #ifndef MRD_TESTS_UDP_PROCESS_H
 #define MRD_TESTS_UDP_PROCESS_H
@@ -22,8 +23,7 @@
 
 enum {
     NODE_QPS_MAX = 8,
-    PATIENCE_S =
-        600, /* until a test that hangs fails; a busy machine may need long for what is quick elsewhere */
+    PATIENCE_S = 600, /* until a test that hangs fails: long, for machines that are busy */
 };
 
 struct process {

@@ -67,7 +67,10 @@ static bool serve_one(struct server *s, uint64_t until_ns)
     return true;
 }
 
-/* Serves until it is told to end. Nothing is answered before all is ready: the calls make progress only later. */
+/*
+ * Serves until it is told to end. Nothing is answered before all is ready: the calls make progress
+ * only later.
+ */
 static void serve(int channel)
 {
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
@@ -128,8 +131,8 @@ static bool count(struct sender *s, const struct mrd_wc *wc)
 }
 
 /*
- * Take what completes and post anew, until `until_ns` or until there was a greeting and each queue pair has had
- * `enough` successes.
+ * Take what completes and post anew, until `until_ns` or until there was a greeting and each queue
+ * pair has had `enough` successes.
  */
 static void go_on(struct sender *s, unsigned enough, uint64_t until_ns)
 {
@@ -193,9 +196,9 @@ static void compare(const struct sender *s, const struct process *life, uint64_t
 }
 
 /*
- * Each process serves and is killed, and the next starts at its address `dead_ms` later. What was under way fails,
- * because the next cannot know whether the one before did it: one message of each queue pair, as one is under way at
- * any time. All later ones arrive at the next, and none twice.
+ * Each process serves and is killed, and the next starts at its address `dead_ms` later. What was
+ * under way fails, because the next cannot know whether the one before did it: one message of each
+ * queue pair, as one is under way at any time. All later ones arrive at the next, and none twice.
  */
 static void restart(const struct mrd_context_attr *attr, unsigned num_lives, unsigned dead_ms)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A receiver whose process is stopped in the middle of a message, for longer than peers have patience. */
+/*
+ * A receiver whose process is stopped in the middle of a message, for longer than peers have
+ * patience.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +18,10 @@ enum {
     AWAKE_S = 5,               /* less than it takes to forget an idle peer */
 };
 
-/* The sender goes on only when it is called, so that the message cannot end before its receiver stands. */
+/*
+ * The sender goes on only when it is called, so that the message cannot end before its receiver
+ * stands.
+ */
 static const struct mrd_context_attr sender_attr = {.peer_timeout_ns = 500 * MSEC_NS,
                                                     .progress = MRD_PROGRESS_MANUAL};
 static const struct mrd_context_attr receiver_attr = {.peer_timeout_ns = 500 * MSEC_NS};
@@ -36,7 +42,9 @@ static void receive_one(int channel)
     node_close(&n);
 }
 
-/* Post, and return when a part of the message has gone out, which the receiver has acked in part. */
+/*
+ * Post, and return when a part of the message has gone out, which the receiver has acked in part.
+ */
 static void begin(struct node *n, struct mrd_ah *to, uint32_t qpn, uint64_t until_ns)
 {
     struct mrd_peer_attr peer = {0};

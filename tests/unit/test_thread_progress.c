@@ -230,8 +230,8 @@ static uint64_t wakeups(struct fixture *f)
 }
 
 /*
- * Of the two progress threads alone: a sanitizer has a thread of its own, and it does not
- * always sleep.
+ * Of the two progress threads alone: a sanitizer has a thread of its own, and it does not always
+ * sleep.
  */
 static uint64_t threads_cpu_ns(const struct fixture *f)
 {
@@ -248,7 +248,10 @@ static uint64_t threads_cpu_ns(const struct fixture *f)
     return sum_ns;
 }
 
-/* Half a second without a wakeup of the threads: the processor time that it cost. False if one of them woke up. */
+/*
+ * Half a second without a wakeup of the threads: the processor time that it cost. False if one of
+ * them woke up.
+ */
 static bool sleeps(struct fixture *f, uint64_t *cpu_ns)
 {
     uint64_t wakeups_before = wakeups(f);
@@ -259,7 +262,10 @@ static bool sleeps(struct fixture *f, uint64_t *cpu_ns)
     return wakeups(f) == wakeups_before;
 }
 
-/* Neither a fresh context nor one with an idle peer wakes up at all, once the last timer has fired, however late. */
+/*
+ * Neither a fresh context nor one with an idle peer wakes up at all, once the last timer has fired,
+ * however late.
+ */
 static void progress_thread__idle_costs_nothing(void **state)
 {
     struct fixture *f = *state;
