@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "core/wire.h"
+
 /* Numbers seen, each once. */
 struct set {
     uint64_t value[512];
@@ -309,7 +311,10 @@ static void make_blackhole(struct fixture *f, struct blackhole *hole,
     assert_true(noticed(f));
 }
 
-/* A source port that leads nowhere is given up for a fresh one. */
+/*
+ * A source port that leads nowhere is given up for a fresh one. No message goes by it any more; an
+ * answer to a packet that belongs to no known peer may, because it is sent without a state.
+ */
 static void mrd_ibv_new_path__after_a_blackhole(void **state)
 {
     static const char *const entropies[] = {"ah", "qp"};
@@ -319,16 +324,18 @@ static void mrd_ibv_new_path__after_a_blackhole(void **state)
         struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
         struct fixture *f = fixture_begin(e ? FAKE_IBV_RXE : FAKE_IBV_MLX5, &attr);
         struct blackhole hole;
-        struct seen seen;
 
         make_blackhole(f, &hole, has_new_path);
 
         unsigned before = fake_ibv_num_packets();
 
         some_traffic(f);
-        look(&seen, f->device[0], before);
-        for (unsigned i = 0; i < seen.ports.count; i++)
-            assert_int_not_equal(seen.ports.value[i], hole.port);
+        for (unsigned i = before; i < fake_ibv_num_packets(); i++) {
+            const struct fake_ibv_packet *p = fake_ibv_packet(i);
+
+            assert_true(p->device != hole.device || p->source_port != hole.port ||
+                        p->len <= MRD_WIRE_BASE_BYTES);
+        }
         fixture_end(f);
     }
 }
