@@ -7,7 +7,7 @@
 #include "core/bitmap.h"
 #include "core/seq.h"
 
-enum { ACK_PATHS_MIN = 4 }; /* told by an ack, however little room there is */
+enum { ACK_PATHS_MIN = 4 }; /* paths in a full ack, however little room there is */
 
 void mrd_rcv_init(struct mrd_rcv *r, uint32_t tracker, uint32_t limit)
 {
@@ -26,23 +26,25 @@ enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn)
     return mrd_bit_test(r->received, r->mask, psn) ? MRD_RCV_DUPLICATE : MRD_RCV_NEW;
 }
 
-/* Bits behind cum are cleared as it passes: they belong to the PSN one turn later from then on. */
+/*
+ * Bits that cum passes are cleared: from then on they stand for the PSN one turn of the ring later.
+ */
 static void advance(struct mrd_rcv *r)
 {
     while (r->cum != r->highest && mrd_bit_test(r->received, r->mask, r->cum) &&
-           !mrd_bit_test(r->held, r->mask, r->cum)) {
+           !mrd_bit_test(r->refused, r->mask, r->cum)) {
         mrd_bit_clear(r->received, r->mask, r->cum);
         r->cum++;
     }
 }
 
-void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool held)
+void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused)
 {
     assert(mrd_rcv_check(r, psn) == MRD_RCV_NEW);
     mrd_bit_set(r->received, r->mask, psn);
-    if (held) {
-        mrd_bit_set(r->held, r->mask, psn);
-        r->num_held++;
+    if (refused) {
+        mrd_bit_set(r->refused, r->mask, psn);
+        r->num_refused++;
     }
     if (!mrd_seq_before(psn, r->highest))
         r->highest = psn + 1;
@@ -57,12 +59,12 @@ void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn)
     r->full = true;
 }
 
-bool mrd_rcv_unhold(struct mrd_rcv *r, uint32_t psn)
+bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn)
 {
-    if (psn - r->cum > r->mask || !mrd_bit_test(r->held, r->mask, psn))
+    if (psn - r->cum > r->mask || !mrd_bit_test(r->refused, r->mask, psn))
         return false;
-    mrd_bit_clear(r->held, r->mask, psn);
-    r->num_held--;
+    mrd_bit_clear(r->refused, r->mask, psn);
+    r->num_refused--;
     advance(r);
     r->now = true;
     r->full = true;
@@ -73,7 +75,7 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
 {
     struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
 
-    if (!p->used || p->id != head->path_id) { /* a fresh entropy value took this place */
+    if (!p->used || p->id != head->path_id) { /* a fresh entropy value replaced this path */
         if (p->used && p->seen)
             r->num_seen--;
         memset(p, 0, sizeof(*p));
@@ -96,7 +98,7 @@ void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, 
     struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
 
     p->delay = (uint16_t)(rx_stamp - head->stamp);
-    if (!p->delay) /* which means that there is none */
+    if (!p->delay) /* 0 on the wire means: no delay */
         p->delay = 1;
     p->delay_after = (uint16_t)r->serial;
     r->echo_valid = true;
@@ -113,14 +115,14 @@ bool mrd_rcv_rides(const struct mrd_rcv *r)
     return !r->full && !r->ce_unsaid && r->cum == r->highest && !r->twice;
 }
 
-/* A grant may shrink, but what was granted once is taken. */
+/* A grant may shrink, but packets below a limit granted earlier are still taken. */
 static void promise(struct mrd_rcv *r, uint32_t psn_limit)
 {
     if (mrd_seq_before(r->limit, psn_limit))
         r->limit = psn_limit;
 }
 
-static void told(struct mrd_rcv *r)
+static void start_interval(struct mrd_rcv *r)
 {
     r->serial++;
     r->since_ack = 0;
@@ -133,24 +135,27 @@ static void told(struct mrd_rcv *r)
 void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_limit,
                   uint64_t now_ns)
 {
-    told(r);
+    start_interval(r);
     head->flags |= MRD_WIRE_ACKBLOCK;
     head->ack_cum = r->cum;
     head->ack_serial = r->serial;
     head->ack_psn_limit = psn_limit;
     promise(r, psn_limit);
     /*
-     * Shifted by the time that it waited here: the difference at the sender is the RTT without
-     * the delay.
+     * Moved forward by the time since the packet came: now - stamp at the sender is the RTT without
+     * the ack's delay.
      */
     head->ack_stamp = r->echo_stamp + (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
 }
 
-/* 64 PSNs from `base`. Bits below cum and from highest on belong to other turns of the ring. */
+/*
+ * Returns the reportable ones of 64 PSNs from `base`. Bits below cum and from highest on belong to
+ * other turns of the ring.
+ */
 static uint64_t reportable(const struct mrd_rcv *r, uint32_t base)
 {
     uint32_t i = (base & r->mask) >> 6;
-    uint64_t bits = r->received[i] & ~r->held[i];
+    uint64_t bits = r->received[i] & ~r->refused[i];
     int32_t lo = (int32_t)(r->cum - base), hi = (int32_t)(r->highest - base);
 
     if (lo >= 64 || hi <= 0)
@@ -178,7 +183,10 @@ static void build_slices(const struct mrd_rcv *r, struct mrd_wire_ack *ack)
     }
 }
 
-/* Paths that an ack of so many bytes has room for: always some, so that all get their turn. */
+/*
+ * Returns how many paths fit into an ack of `room` bytes: at least ACK_PATHS_MIN, so that each gets
+ * its turn.
+ */
 static uint32_t paths_room(const struct mrd_rcv *r, const struct mrd_wire_ack *ack, uint32_t room)
 {
     uint32_t used = MRD_WIRE_ACK_BYTES + ack->num_slices * MRD_WIRE_SLICE_BYTES + r->num_dups * 4u;
@@ -220,7 +228,7 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
             break;
         p->seen = false;
         r->num_seen--;
-        /* Not an older one, which an ack that rode left untold: clocks drift. */
+        /* Only a delay measured since the last ack: clocks drift. */
         ack->path[ack->num_paths++] =
             (struct mrd_wire_path){.id = p->id,
                                    .delay = p->delay_after == (uint16_t)r->serial ? p->delay : 0,
@@ -232,6 +240,6 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
     r->num_dups = 0;
     r->full = false;
     r->ce_unsaid = false;
-    told(r);
+    start_interval(r);
     ack->serial = r->serial;
 }

@@ -262,5 +262,5 @@ void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer)
 bool mrd_half_is_owed(const struct mrd_peer *peer)
 {
     return peer->rx->slots.num_open || peer->uses.pends || peer->uses.gone ||
-           peer->rx->rcv.num_held;
+           peer->rx->rcv.num_refused;
 }

@@ -287,7 +287,7 @@ void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mr
         break;
     case MRD_SENT_REFUSAL:
         if (peer->rx && rec->u.refusal->rx_life == peer->space.life &&
-            mrd_rcv_unhold(&peer->rx->rcv, rec->u.refusal->psn))
+            mrd_rcv_refusal_acked(&peer->rx->rcv, rec->u.refusal->psn))
             mrd_tx_ready(e, peer);
         mrd_refusal_release(e, peer, rec->u.refusal);
         break;

@@ -140,7 +140,7 @@ static void mrd_engine_record_done__refusal_of_an_earlier_space(void **state)
     assert_int_equal(p->end[TARGET].e->stats.tx_refusals, 2);
     p->end[SENDER].num_inbox = 0; /* the second refusal is lost */
     pair_rx_one(p, TARGET, &ack);
-    assert_int_equal(only_peer(p, TARGET)->rx->rcv.num_held, 1);
+    assert_int_equal(only_peer(p, TARGET)->rx->rcv.num_refused, 1);
     expect_refused(p);
 }
 

@@ -141,7 +141,7 @@ static void mrd_rcv_add__exactly_once_in_random_order(void **state)
  * A refused PSN is never executed again, and not reported before its refusal was acked: it holds
  * cum back.
  */
-static void mrd_rcv_add__held_is_received_and_not_told(void **state)
+static void mrd_rcv_add__refused_is_received_and_not_reported(void **state)
 {
     struct rcv_fixture f;
 
@@ -190,7 +190,7 @@ static void mrd_rcv_dup__tells_at_most_four(void **state)
 }
 
 /* Then at once: the sender's completion waits for it. */
-static void mrd_rcv_unhold__told_at_once(void **state)
+static void mrd_rcv_refusal_acked__reported_at_once(void **state)
 {
     const uint32_t first = UINT32_MAX;
     struct rcv_fixture f;
@@ -201,14 +201,14 @@ static void mrd_rcv_unhold__told_at_once(void **state)
     add(&f, first + 1);
     build(&f, 0);
     assert_false(f.r.now);
-    assert_true(mrd_rcv_unhold(&f.r, first));
+    assert_true(mrd_rcv_refusal_acked(&f.r, first));
     assert_int_equal(f.r.cum, first + 2);
-    assert_int_equal(f.r.num_held, 0);
+    assert_int_equal(f.r.num_refused, 0);
     assert_true(f.r.now);
     assert_false(mrd_rcv_rides(&f.r));
 }
 
-static void mrd_rcv_unhold__only_what_is_held(void **state)
+static void mrd_rcv_refusal_acked__only_a_refused_psn(void **state)
 {
     struct rcv_fixture f;
 
@@ -216,14 +216,14 @@ static void mrd_rcv_unhold__only_what_is_held(void **state)
     begin(&f, TRACKER, 10);
     mrd_rcv_add(&f.r, 12, true);
     add(&f, 13);
-    assert_false(mrd_rcv_unhold(&f.r, 9));
-    assert_false(mrd_rcv_unhold(&f.r, 11));
-    assert_false(mrd_rcv_unhold(&f.r, 13));
-    assert_false(mrd_rcv_unhold(&f.r, 12 + TRACKER)); /* the same place in the ring */
-    assert_false(mrd_rcv_unhold(&f.r, 12 - TRACKER));
+    assert_false(mrd_rcv_refusal_acked(&f.r, 9));
+    assert_false(mrd_rcv_refusal_acked(&f.r, 11));
+    assert_false(mrd_rcv_refusal_acked(&f.r, 13));
+    assert_false(mrd_rcv_refusal_acked(&f.r, 12 + TRACKER)); /* the same place in the ring */
+    assert_false(mrd_rcv_refusal_acked(&f.r, 12 - TRACKER));
     assert_false(f.r.now);
-    assert_true(mrd_rcv_unhold(&f.r, 12));
-    assert_false(mrd_rcv_unhold(&f.r, 12));
+    assert_true(mrd_rcv_refusal_acked(&f.r, 12));
+    assert_false(mrd_rcv_refusal_acked(&f.r, 12));
 }
 
 /* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
@@ -294,7 +294,7 @@ static void mrd_rcv_rides__only_when_cum_says_all(void **state)
     assert_false(mrd_rcv_rides(&f.r));
     f.r.twice = false;
     mrd_rcv_add(&f.r, 3, true);
-    assert_false(mrd_rcv_rides(&f.r)); /* held */
+    assert_false(mrd_rcv_rides(&f.r)); /* a PSN is refused */
 }
 
 /*
@@ -540,11 +540,11 @@ int main(void)
         cmocka_unit_test(mrd_rcv_check__table),
         cmocka_unit_test(mrd_rcv_add__cum_passes_what_came),
         cmocka_unit_test(mrd_rcv_add__exactly_once_in_random_order),
-        cmocka_unit_test(mrd_rcv_add__held_is_received_and_not_told),
+        cmocka_unit_test(mrd_rcv_add__refused_is_received_and_not_reported),
         cmocka_unit_test(mrd_rcv_dup__told_at_once_by_a_full_ack),
         cmocka_unit_test(mrd_rcv_dup__tells_at_most_four),
-        cmocka_unit_test(mrd_rcv_unhold__told_at_once),
-        cmocka_unit_test(mrd_rcv_unhold__only_what_is_held),
+        cmocka_unit_test(mrd_rcv_refusal_acked__reported_at_once),
+        cmocka_unit_test(mrd_rcv_refusal_acked__only_a_refused_psn),
         cmocka_unit_test(mrd_rcv_count__cumulative_per_path),
         cmocka_unit_test(mrd_rcv_count__fresh_path_id_begins_anew),
         cmocka_unit_test(mrd_rcv_rides__only_when_cum_says_all),
