@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Samples that far apart may be of two stalls. */
+/* Late samples that are further apart than this may belong to two stalls. */
 enum { STALLS_APART_RTTS = 16 };
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
@@ -55,7 +55,7 @@ bool mrd_loss_stalled(struct mrd_loss *l, uint64_t tx_ns, uint64_t rtt_ns)
     uint64_t gap_ns = tx_ns - l->late_tx_ns;
 
     if (l->late_rtt_ns && (tx_ns < l->late_tx_ns || gap_ns < rtt_ns / 4))
-        return true; /* too close to tell */
+        return true; /* sent too close together to tell the two cases apart */
     if (l->late_rtt_ns && rtt_ns + gap_ns / 2 > l->late_rtt_ns && rtt_ns >= l->late_rtt_ns / 2 &&
         rtt_ns / 2 <= l->late_rtt_ns && gap_ns < STALLS_APART_RTTS * l->late_rtt_ns) {
         l->late_rtt_ns = 0;
@@ -91,8 +91,8 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
     l->probes = 0;
     l->overtaken[rec->path / 64] |= UINT64_C(1) << rec->path % 64;
     /*
-     * Taking a late first copy's ack for the last one's would declare all lost that was sent
-     * between the two.
+     * If the first copy arrived late, its ack must not advance rack_tx_ns to the last copy's: that
+     * would declare everything sent between the two lost.
      */
     if (rec->tx_count > 1 && !echoed)
         return false;
@@ -100,7 +100,9 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
         l->rack_tx_ns = rec->tx_ns;
         return true;
     }
-    /* Acked after one that was sent later: how late is what the window must forgive. */
+    /*
+     * Acked after a packet that was sent later: the reordering window must cover that difference.
+     */
     if (rec->tx_count == 1) {
         uint64_t late = l->rack_tx_ns - rec->tx_ns;
 
@@ -124,11 +126,11 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
 }
 
 /*
- * Only a path that a packet of was acked can have one that two later ones overtook: the others were
- * looked at before.
+ * Returns a packet that two later ones of its path overtook. Only paths with newly acked packets
+ * can have one: the others were checked before.
  */
-static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
-                                      const struct mrd_paths *paths, uint64_t now_ns)
+static struct mrd_sent *find_lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
+                                           const struct mrd_paths *paths, uint64_t now_ns)
 {
     for (uint32_t w = 0; w < MRD_PATHS_MAX / 64; w++) {
         for (; l->overtaken[w]; l->overtaken[w] &= l->overtaken[w] - 1) {
@@ -139,10 +141,7 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
             if (!paths->load[index].out_packets || p->order_off)
                 continue;
             rec = mrd_sent_get(s, p->head);
-            /*
-             * Not while it is no later than others of its path were: then they do not keep order
-             * that well.
-             */
+            /* Only if older than its path's packets were when lately acked: paths may reorder. */
             if (rec && (int32_t)(rec->pseq - p->pseq_acked[1]) < 0 &&
                 now_ns - rec->tx_ns >= p->age_ns)
                 return rec;
@@ -152,12 +151,13 @@ static struct mrd_sent *lost_by_order(struct mrd_loss *l, const struct mrd_sents
 }
 
 /*
- * Some path's first packet in flight is old enough, unless that path takes longer than others. The
- * paths that have packets in flight are found by walking their records, oldest first.
+ * Returns the oldest packet of some path, if it is older than `patience_ns` and than that path's
+ * packets were when acked lately. Walks the records oldest first; the first one of each
+ * path counts.
  */
-static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
-                                     const struct mrd_paths *paths, uint64_t patience_ns,
-                                     uint64_t now_ns)
+static struct mrd_sent *find_lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
+                                          const struct mrd_paths *paths, uint64_t patience_ns,
+                                          uint64_t now_ns)
 {
     uint64_t seen[MRD_PATHS_MAX / 64] = {0};
     uint32_t psn = s->inflight.head;
@@ -187,7 +187,7 @@ static struct mrd_sent *lost_by_time(struct mrd_loss *l, const struct mrd_sents 
 }
 
 /*
- * What made the window wide is over after a while: RFC 8985, section 6.2, step 4 keeps it for
+ * Shrinks the reordering window again after some RTTs; RFC 8985, section 6.2, step 4, does so after
  * 16 recoveries.
  */
 static void forget(struct mrd_loss *l, uint64_t now_ns)
@@ -213,22 +213,19 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     if (!s->inflight.num)
         return NULL;
     *cause = MRD_LOSS_BY_ORDER;
-    rec = lost_by_order(l, s, paths, now_ns);
+    rec = find_lost_by_order(l, s, paths, now_ns);
     if (rec)
         return rec;
     *cause = MRD_LOSS_BY_RACK;
     rec = mrd_sent_get(s, s->inflight.head);
     if (rec->tx_ns >= l->rack_tx_ns)
         return NULL;
-    /*
-     * RFC 8985, section 6.2, step 5: lost when now is past its transmission by the RTT and
-     * the window.
-     */
+    /* RFC 8985, section 6.2, step 5: lost when RTT and window have passed since transmission. */
     if (now_ns - rec->tx_ns < srtt_or_initial(l) + window) {
         l->rack_ns = rec->tx_ns + srtt_or_initial(l) + window;
         return NULL;
     }
-    return lost_by_time(l, s, paths, srtt_or_initial(l) + window, now_ns);
+    return find_lost_by_time(l, s, paths, srtt_or_initial(l) + window, now_ns);
 }
 
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path)
@@ -271,9 +268,10 @@ bool mrd_loss_timed_out(const struct mrd_loss *l)
 }
 
 /*
- * Full window: max(last send + 1.25 SRTT, last progress + 0.25 SRTT) + the peer's ack delay,
- * linear; a small window: 2 SRTT + SRTT / cwnd, doubling up to 16 times. From the third on the RTO,
- * doubling after every fourth.
+ * Full window: max(last send + full_rtts SRTTs, last new ack + full_progress_rtts SRTTs) + the
+ * peer's ack delay, not doubled. Small window: last send + small_rtts SRTTs + SRTT / cwnd, doubled
+ * by each probe up to 16-fold, + the ack delay. After tail_probes probes: the RTO, doubled after
+ * every rto_tries of them. (Names: tune.h.)
  */
 uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
                           uint64_t rto_floor_ns)

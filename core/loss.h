@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Loss detection over the records of sent.h, in layers, and the RTT that it needs.
+ * Loss detection over the records of sent.h, in three layers, and the RTT that it needs.
  *
- * mrd_loss_acked() for each newly acked record; mrd_loss_next() until it returns NULL after each
- * ack and when mrd_loss.rack_ns is due; mrd_loss_tail_ns() tells when to probe. The caller moves
- * the records and judges paths.
+ * Call mrd_loss_acked() for each newly acked record. Call mrd_loss_next() until it returns NULL,
+ * after each ack and at mrd_loss.rack_ns. mrd_loss_tail_ns() tells when to probe. The caller
+ * changes the records and the paths.
  *
  *  - Same path: packets of one path keep their order, so a packet is lost when two later ones of
  *    its path are acked.
- *  - Across paths: a packet is lost when one sent later is acked and a window has passed (RACK,
- *    RFC 8985), the window grown by the spread of the paths and by each retransmission that
- *    proves spurious.
- *  - At the tail, where nothing later can be acked: probes (TLP, RFC 8985), then the RTO
+ *  - Across paths: a packet is lost when one sent later is acked and an RTT and a reordering window
+ *    have passed (RACK, RFC 8985). The window grows with the skew of the paths, and with each
+ *    spurious retransmission.
+ *  - At the tail, where nothing later can be acked: tail loss probes (TLP, RFC 8985), then the RTO
  *    (RFC 6298).
  */
 #ifndef MRD_CORE_LOSS_H
@@ -22,68 +22,71 @@
 
 enum mrd_loss_cause { MRD_LOSS_BY_ORDER, MRD_LOSS_BY_RACK };
 
-struct mrd_retx { /* a retransmission, until it is known whether it was needed */
+struct mrd_retx { /* a retransmission that may turn out spurious */
     uint32_t psn;
     bool live, deliberate, by_order;
-    uint16_t old_path; /* that the lost copy had taken */
-    uint64_t tx_ns;    /* when that copy left */
+    uint16_t old_path; /* index of the path that the copy declared lost took */
+    uint64_t tx_ns;    /* when that copy was sent */
 };
 
 struct mrd_loss {
     const struct mrd_tune_loss *tune;       /* borrowed */
     uint64_t srtt_ns, rttvar_ns, latest_ns; /* 0: no sample yet */
-    uint64_t min_cur_ns, min_prev_ns;       /* least RTT in this and the previous window */
-    uint64_t min_at_ns;                     /* when the current one began */
-    uint64_t rack_tx_ns; /* transmission time of the most recently sent packet that is acked */
-    uint64_t rack_ns;    /* when the next packet turns lost by time; MRD_NEVER: none */
-    uint64_t skew_ns;    /* greatest lateness of a packet acked after a later-sent one */
+    uint64_t min_cur_ns, min_prev_ns;       /* least RTT in this and the previous half window */
+    uint64_t min_at_ns;                     /* when the current half window began */
+    /* Transmission time of the latest sent packet that is acked (RACK.xmit_ts). */
+    uint64_t rack_tx_ns;
+    uint64_t rack_ns; /* when to look again for losses by time; MRD_NEVER: no need */
+    /* Greatest reordering seen: how much earlier a packet left than one acked before it. */
+    uint64_t skew_ns;
     uint64_t skew_at_ns;
-    uint32_t steps; /* the window's growth by spurious retransmissions */
+    uint32_t steps; /* steps of the reordering window's growth */
     uint64_t steps_at_ns;
-    uint64_t overtaken[MRD_PATHS_MAX / 64]; /* paths that a packet of was acked: to be looked at */
-    uint32_t probes;                        /* tail probes and RTOs since the last progress */
+    uint64_t overtaken[MRD_PATHS_MAX / 64]; /* bit set: a packet of that path was acked; check it */
+    /* Tail loss probes and RTOs since the last ack of anything new. */
+    uint32_t probes;
     uint64_t last_send_ns, progress_ns;
-    uint64_t late_tx_ns, late_rtt_ns; /* a sample that looked like a stall's; 0: none */
+    uint64_t late_tx_ns, late_rtt_ns; /* an RTT sample taken for a stall; 0: none */
     uint32_t peer_ack_delay_ns;
     struct mrd_retx log[MRD_RETX_LOG];
     uint32_t log_next;
 };
 
-/* tune NULL: the defaults. */
+/* `tune` is borrowed; NULL: mrd_tune_default. */
 void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now_ns);
 void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns);
 /*
- * A sample that began before a timeout and is much longer than others: was it a stall of the
- * peer's? A stall is over at the same time for all packets, so those that left later took less.
- * Where they take as long, the way has become longer: false, and the mean begins anew with it.
+ * Judges an RTT sample that began before an RTO and is much longer than SRTT. Returns true if it
+ * may be a stall of the peer's host: ignore it. A stall ends for all packets at once, so packets
+ * sent later have shorter RTTs. If they do not, the path became longer: returns false, and SRTT
+ * starts anew from this sample.
  */
 bool mrd_loss_stalled(struct mrd_loss *l, uint64_t tx_ns, uint64_t rtt_ns);
-/* Windowed minimum; 0 before the first sample. */
+/* Returns the least RTT of the last one to two times min_window_ns; 0: no sample yet. */
 uint64_t mrd_loss_rtt_min_ns(const struct mrd_loss *l);
 /*
- * A record turned acked (call before mrd_sent_ack()). `echoed`: the ack's echo names its last
- * transmission. false: of which copy the ack tells is not known, so it says nothing about when the
- * last one left.
+ * A record is newly acked; call it before mrd_sent_ack(). `echoed`: the ack's echo is of its last
+ * transmission. Returns false if the ack is ambiguous (Karn): the packet was retransmitted, and
+ * which copy arrived is unknown.
  */
 bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed, uint64_t now_ns);
-/* The next record to give up, and why; NULL: none now, and rack_ns tells when to look again. */
+/* Returns the next record to declare lost, and why; NULL: none before rack_ns or the next ack. */
 struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
                                const struct mrd_paths *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
-/* Remember that a record is about to be retransmitted. */
+/* Logs a record that is about to be retransmitted; `old_path` took the copy declared lost. */
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path);
 /*
- * The peer tells of a duplicate: the log's entry if that retransmission was needless and not meant,
- * else NULL.
+ * The peer reports `psn` as a duplicate. Returns the log entry of the spurious retransmission;
+ * NULL: none is logged, or it was deliberate.
  */
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns);
-/* The tail probes got no answer either: what is sent now is a timeout's. */
+/* Returns whether an RTO fired since the last ack of anything new: the tail loss probes failed. */
 bool mrd_loss_timed_out(const struct mrd_loss *l);
 /*
- * When the tail is to be probed, counted from now's state; `full`: the window is at least half a
- * BDP, so a probe costs little. cwnd_packets below 1 stretch it: a probe must not fire in a
- * pacing gap.
+ * Returns the time of the next tail loss probe or RTO. `full`: the window is at least half a BDP,
+ * so a probe costs little. cwnd_packets below 1 delay it: a probe must not fire in a pacing gap.
  */
 uint64_t mrd_loss_tail_ns(const struct mrd_loss *l, bool full, double cwnd_packets,
                           uint64_t rto_floor_ns);

@@ -8,8 +8,8 @@
 #include "core/seq.h"
 
 /*
- * An empty page goes back, but not the page of the next PSN: a slow sender would take and give it
- * for each packet.
+ * Releases a page without records, except the page of the next PSN: a slow sender would release and
+ * take it again for each packet.
  */
 static void page_drop(struct mrd_sents *s, uint32_t psn)
 {
@@ -58,23 +58,23 @@ static bool has_share(const struct mrd_sents *s)
 }
 
 /*
- * Refusals must get through whatever others hold: what pins the pages may be waiting for them. So
- * each peer may have one page beyond its share, for packets that are never refused themselves, and
- * so do not wait in turn.
+ * Refusals must get through when the pages are used up: the records that hold them may wait for
+ * refusals. So each peer may take one spare page beyond its share. It is for packets that the peer
+ * never refuses: they depend on nothing else.
  */
 static bool may_use_spare(enum mrd_sent_kind kind)
 {
     return kind == MRD_SENT_REFUSAL || kind == MRD_SENT_READY || kind == MRD_SENT_CLOSE;
 }
 
-/* The page of the next PSN; NULL: none for a packet of that kind. */
-static struct mrd_sent_page *next_page(struct mrd_sents *s, enum mrd_sent_kind kind)
+/* Returns the page of the next PSN, if needed from the pool; NULL: none for that kind of packet. */
+static struct mrd_sent_page *take_page(struct mrd_sents *s, enum mrd_sent_kind kind)
 {
     struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
 
     if (*page && (*page != s->spare || may_use_spare(kind)))
         return *page;
-    if (*page && has_share(s)) { /* as any other from now on */
+    if (*page && has_share(s)) { /* within our share again: no longer spare */
         s->spare = NULL;
         return *page;
     }
@@ -93,7 +93,7 @@ static struct mrd_sent_page *next_page(struct mrd_sents *s, enum mrd_sent_kind k
 
 struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind)
 {
-    struct mrd_sent_page *page = next_page(s, kind);
+    struct mrd_sent_page *page = take_page(s, kind);
     struct mrd_sent *rec;
 
     assert(s->next - s->una <= s->mask);
@@ -143,8 +143,8 @@ static void chain_remove(struct mrd_sents *s, struct mrd_sent_chain *c, struct m
 }
 
 /*
- * The same for a path's chain. How long it is only path.c counts: mrd_path_sent() counted this
- * record already.
+ * The same for a path's chain. Its length is the path's out_packets, in which mrd_path_sent()
+ * counted this record already.
  */
 static void path_append(struct mrd_sents *s, struct mrd_paths *paths, struct mrd_sent *rec)
 {
@@ -232,7 +232,8 @@ void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec)
 
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits)
 {
-    uint32_t lo = s->una - base; /* bits below una are old, bits from next on are a lie */
+    /* Bits below una were acked before, those from next on were never sent. */
+    uint32_t lo = s->una - base;
     uint32_t hi = s->next - base;
 
     if ((int32_t)hi <= 0 || (int32_t)lo >= 64)
