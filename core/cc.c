@@ -110,10 +110,10 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * The delivered rate over one round trip, as the greatest of ten (BBR,
- * draft-cardwell-iccrg-bbr-congestion-control: delivery rate and its windowed maximum). The window
- * is counted in round trips that the window limited, not in time: an idle application, or a stall
- * of the peer's host, must not make us forget what the way can carry.
+ * Measures the delivered rate of each round trip and its windowed maximum (BBR,
+ * draft-cardwell-iccrg-bbr-congestion-control). The window of the maximum is counted in round trips
+ * that cwnd limited, not in time. An idle application, or a stall of the peer's host, must not make
+ * us forget what the network can carry.
  */
 static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
@@ -123,7 +123,7 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 
     if (!rate->started) {
         rate->started = true;
-        rate->start_ns = ack->now_ns; /* what this ack acked was delivered before */
+        rate->start_ns = ack->now_ns; /* what this ack acks was delivered before the round */
         return;
     }
     rate->bytes += ack->acked_bytes;
@@ -186,7 +186,7 @@ bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
 
 bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    /* In the RTT after a cut by loss the acks are of packets sent before it. */
+    /* In the RTT after a cut by loss, acks are of packets sent before the cut. */
     if (ack->now_ns < cc->loss_ok_ns)
         return false;
     return ack->limited || cc->cwnd_bytes < constants(cc)->used_times * (double)ack->inflight_bytes;
@@ -210,7 +210,7 @@ bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, u
     cc->round_lost += packets;
     if (now_ns < cc->loss_ok_ns)
         return false;
-    /* Without an RTT sample there is no end: what is lost then is the first flight. */
+    /* Without an RTT sample the RTT has no end: all losses are of the first flight. */
     if (now_ns >= cc->loss_end_ns || (cc->loss_end_ns == UINT64_MAX && rtt_ns)) {
         cc->loss_packets = 0;
         cc->loss_end_ns = rtt_ns ? now_ns + rtt_ns : UINT64_MAX;
@@ -251,7 +251,7 @@ double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         cc->length_ns += (length_ns - cc->length_ns) * constants(cc)->length_gain;
     else
         cc->length_ns = length_ns;
-    /* A least RTT above the fabric's greatest has a queue in it. */
+    /* A least RTT above the fabric's greatest contains a queue. */
     if (most_ns && least_ns > most_ns)
         queue_ns += least_ns - most_ns;
     return (double)queue_ns;
@@ -271,13 +271,13 @@ void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
     uint32_t again = mrd_tune_count(cc->config.tune->nscc.watch_again_rtts);
     double ns = (double)length_ns;
 
-    /* A window for a way that was much shorter says little: it is looked for anew. */
+    /* A window found for a much shorter path says little: begin slow start anew. */
     if (ns >= constants(cc)->anew_times * cc->length_ns)
         cc->slow_start = true;
     if (ns > cc->length_ns)
         cc->length_ns = ns;
     cc->delay_ns = 0;
-    /* There may be more to learn. */
+    /* Some of the delay is still unexplained: ask again soon. */
     if (cc->watch.after_ns >= cc->watch.before_ns / 2)
         cc->watch.rest = 0;
     else if (cc->watch.rest > again)
@@ -322,10 +322,7 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 void mrd_cc_halve(struct mrd_cc *cc)
 {
     double packet = cc->config.packet_bytes;
-    /*
-     * RFC 5681: an RTO leaves one packet; a window that many senders have squeezed below that keeps
-     * its size.
-     */
+    /* RFC 5681: an RTO leaves one packet; a window that is below one packet keeps its size. */
     double least = cc->cwnd_bytes < packet ? cc->cwnd_bytes : packet;
 
     cc->cwnd_bytes *= constants(cc)->timeout_factor;

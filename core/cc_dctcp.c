@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dctcp: the window shrinks by half the smoothed share of marked packets, once an RTT (RFC 8257,
- * g = 1/16), and grows by a packet an RTT. Loss: a peer that never saw a mark halves its window on
- * any loss in an RTT, as the RFC does; where marks tell of congestion, only a quarter of a window
- * lost does so, since a lossy path among many says nothing about the others.
+ * dctcp: the window shrinks by half the smoothed share of marked packets, once an RTT (RFC 8257),
+ * and grows by a packet an RTT. While the network never marked, any loss in an RTT halves the
+ * window, as in the RFC. Once it did, only loss_share of a window lost does so: a lossy path among
+ * many says nothing about the others.
  */
 #include "core/cc.h"
 

@@ -16,7 +16,7 @@ static void none_init(struct mrd_cc *cc)
         cc->cwnd_bytes = constants(cc)->window_bytes;
 }
 
-/* The link's share of it is known once the RTT is. */
+/* Sets the window to window_bdp BDPs once the RTT is known. */
 static void none_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (cc->config.cwnd_cap_bytes || cc->config.link_bps == 0 || ack->rtt_min_ns == 0)

@@ -1,46 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * nscc: the four quadrants of marks and delay, after the network-signal congestion control of the
- * Ultra Ethernet Specification 1.0 (NSCC), with the constants of a study of permutations, incasts
+ * Ultra Ethernet Specification 1.0 (NSCC). Its constants are from a study of permutations, incasts
  * and dead links on simulated fabrics of 128 and 1,024 hosts.
  *
- * With B the base RTT, d the smoothed delay above the least RTT, target = 2.25 B and a = BDP / 36:
+ * With B the base RTT, d the smoothed queue delay, T = target_rtts B, a = gain_bdp BDP, and the
+ * constants of mrd_tune.nscc:
  *
- *           d < target                               d >= target
- *   no CE   + 8a (target - d) / target / cwnd a      + 0.75a / cwnd a packet
- *           packet
- *   CE      hold: one hot path, which the spray      x max(1 - 0.8 (d - target) / d, 0.5),
+ *           d < T                                    d >= T
+ *   no CE   + below_gain a (T - d) / T / cwnd        + above_gain a / cwnd a packet
+ *           a packet
+ *   CE      hold: one hot path, which the spray      x max(1 - cut_gain (d - T) / d, cut_least),
  *           leaves                                   once an RTT
  *
- * In all four the window also grows by 0.15a an RTT, so that flows come to equal shares. When at
- * least 0.85 of the packets of an RTT and of the recent ones came marked, all paths are hot: that
- * is the last hop, an incast, and the window shrinks by 0.3 of that share. A peer that never saw a
- * mark takes d >= target for one: without it an incast in a network without ECN lives by loss
- * alone; but such a cut goes no lower than a BDP unless losses come with it. Random loss says
- * little where paths are many: only a quarter of a window lost in an RTT cuts. Where nothing ever
- * marks, losses at a queue cut by their share (lost_round()), and tell what the queue holds; losses
- * without one are tested (elastic.h).
+ * In all four the window also grows by fair_gain a an RTT, so that flows converge to equal shares.
+ * When incast_share of the packets of an RTT and of the recent ones are marked, all paths are hot:
+ * that is the last hop, an incast. Then the window shrinks by incast_cut times the share of marks.
+ * For a peer that never saw a mark, d >= T counts as one: without that, only losses would limit an
+ * incast in a network without ECN. Such a cut goes no lower than a BDP unless losses come with it.
+ * Random loss says little where paths are many: only loss_share of a window lost in an RTT cuts.
+ * Where nothing ever marks, losses at a queue cut by their share (lost_round()), and measure what
+ * the queue holds. Losses without a queue are tested (elastic.h).
  *
- * d is what the samples say of queues: not the length of a path beyond the least RTT, nor an ack
- * that came late. Both are in the RTT that the BDP, and so a, the floor and the greatest window are
- * measured by. Whether delay that stays is a queue of ours is found out by watch(): it is not where
- * a fabric that marks does not mark it, nor where it stays when our window is so small for some
- * RTTs that it makes none.
+ * d contains neither the length of a path beyond the least RTT nor the delay of late acks. Both are
+ * in the RTT that makes the BDP, and so a, the floor and the greatest window. watch() finds out
+ * whether delay that stays is a queue of ours. It is not if a fabric that marks does not mark it.
+ * Nor is it if it stays when our window is too small for some RTTs to make a queue.
  *
- * Where the link's rate is unknown (sockets), the RTT carries the scheduling of two hosts too, and
+ * Where the link's rate is unknown (sockets), the RTT contains the scheduling of two hosts too, and
  * delay is weaker evidence. Five things then differ:
- *  - d is the least of the last four to eight samples: a standing queue is in each of them, a late
- *    wakeup is not (on that signal the controller did as well as on the mean);
- *  - cuts by delay alone take the window no lower than the start window or the measured BDP. What
- *    is thought safe to send knowing nothing stays safe, and the rate measured stays possible; else
- *    jitter that does not depend on the window would drive it to nothing. Marks, losses at a queue,
- *    and loss above an eighth, take it lower;
- *  - losses at a queue cut by a quarter at least, about as TCP's do, which may be beside us. By
- *    their share alone TCP was starved; with a target below the delay that they came at, we were;
- *  - where much is lost while the delay jumps from packet to packet, and at times there is none, it
- *    is the hosts', not that of a queue that drops (hosts_are_late()): the losses are tested as
- *    those without a queue are;
- *  - the window is not held below 3 measured BDP: only a growing window can find a greater rate.
+ *  - d is the least of the last delay_samples to twice as many: a standing queue is in each of
+ *    them, a late wakeup is not (with that signal the controller did as well as with the mean);
+ *  - cuts by delay alone take the window no lower than the start window or the measured BDP. A
+ *    window that is safe before anything is known stays safe, and the measured rate stays possible;
+ *    else jitter that does not depend on the window would drive it to nothing. Marks, losses at a
+ *    queue, and loss above floor_loss_share take it lower;
+ *  - losses at a queue cut by queue_loss_least or more, about as TCP's do, which may share the
+ *    queue. By their share alone TCP was starved; with a target below the delay that they came at,
+ *    we were;
+ *  - late hosts, not a queue that drops, make delay that jumps from packet to packet, and is at
+ *    times absent, while much is lost (hosts_are_late()). Then losses are tested like those without
+ *    a queue;
+ *  - the window is not held below most_bdp measured BDPs: only a growing window can find a
+ *    greater rate.
  */
 #include "core/cc.h"
 
@@ -66,8 +68,8 @@ static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * What growth is measured in. Where the rate is unknown, all flows have one unit at least: in that
- * of its own little rate a flow would grow as slowly as it is slow.
+ * Returns the BDP that growth is measured in. Where the rate is unknown it is at least that of the
+ * start window: else a slow flow would grow as slowly as it is.
  */
 static double unit_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -85,7 +87,7 @@ static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 static void nscc_init(struct mrd_cc *cc)
 {
-    (void)cc; /* what mrd_cc_init() set is the start */
+    (void)cc; /* mrd_cc_init() set all */
 }
 
 static void sample_jitter(struct mrd_cc *cc, double rtt_ns)
@@ -122,7 +124,7 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->delay_valid = true;
 }
 
-/* Below what a cut on delay without marks may not go. */
+/* Returns the least window to which delay without marks may cut. */
 static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     if (cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
@@ -135,8 +137,8 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * What a loss took below the floor grows again, whatever the delay is. Not where the rate is known:
- * many hosts that send to one would never be below their share of its queue.
+ * May delay cut the window? A window that a loss took below the floor grows again whatever the
+ * delay is. Not where the rate is known: there the fair window of an incast is below the floor.
  */
 static bool delay_holds(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -147,24 +149,24 @@ static bool delay_holds(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 enum { WATCH_DOUBT = 0, WATCH_DRAIN, WATCH_LEAST };
 
-static void watch_state(struct mrd_cc *cc, uint8_t state)
+static void enter_state(struct mrd_cc *cc, uint8_t state)
 {
     cc->watch.state = state;
     cc->watch.rounds = 0;
 }
 
-/* What was taken for a queue of ours is the way's length from now on. */
+/* Asks the paths to take the watched delay for their length; ends a drain. */
 static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint64_t rtt_min_ns)
 {
     cc->watch.wish = (uint8_t)wish;
     cc->watch.fall_ns = fall_ns;
     cc->watch.least_ns = constants(cc)->lesson_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
-    watch_state(cc, WATCH_DOUBT);
+    enter_state(cc, WATCH_DOUBT);
 }
 
 /*
- * Our queue is drained: what does the delay do? What is delivered in a base RTT is in flight
- * without a queue, however narrow the bottleneck is.
+ * Drains our queue, to see whether the delay falls. The window becomes what is delivered in a base
+ * RTT: that makes no queue, however narrow the bottleneck is.
  */
 static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -182,12 +184,12 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
     cc->cwnd_bytes = floor_bytes;
     w->wish = MRD_CC_WISH_DRAIN;
-    watch_state(cc, WATCH_DRAIN);
+    enter_state(cc, WATCH_DRAIN);
 }
 
 /*
- * The window is as it was. Beside a flow that fills the queue anew each time we would drain ours
- * for ever, which costs.
+ * Restores the window after a drain. Beside a flow that fills the queue again each time, drains
+ * would never end: each one lengthens the pause before the next.
  */
 static void refill(struct mrd_cc *cc)
 {
@@ -197,11 +199,11 @@ static void refill(struct mrd_cc *cc)
     cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
     w->lately++;
     w->pause = mrd_tune_count(greater(0, tune->watch_pause_rtts * (w->lately - tune->watch_free)));
-    watch_state(cc, WATCH_DOUBT);
+    enter_state(cc, WATCH_DOUBT);
 }
 
-/* The next step of a window that is drained; a loss or a mark ends it: that is a queue. */
-static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
+/* Advances a drain by a round. A loss or a mark ends it: there is a queue. */
+static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     struct mrd_cc_watch *w = &cc->watch;
 
@@ -214,10 +216,10 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
     if (w->state == WATCH_DRAIN) {
         w->wish = MRD_CC_WISH_WATCH;
         w->after_ns = w->before_ns;
-        watch_state(cc, WATCH_LEAST);
+        enter_state(cc, WATCH_LEAST);
         return;
     }
-    /* Unless something is learnt. */
+    /* mrd_cc_learnt() shortens it if the paths learn something. */
     w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
     w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
     refill(cc);
@@ -225,8 +227,8 @@ static void drained_round(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Its cap holds the window, or may. Delay does not, so a queue of ours would stay that others take
- * for the way's length.
+ * Does its cap limit the window, or may it? Then delay does not, and our queue could stand: others
+ * would take it for the path's length.
  */
 static bool held_by_cap(const struct mrd_cc *cc)
 {
@@ -236,7 +238,7 @@ static bool held_by_cap(const struct mrd_cc *cc)
     return rate_known(cc) || (cap != 0 && cc->cwnd_bytes * (1 + slack) >= cap);
 }
 
-/* At the end of an RTT. */
+/* Decides at the end of a round whether to drain or to learn. */
 static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
@@ -248,7 +250,7 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
     w->pause -= w->pause > 0;
     w->lately *= tune->watch_rest_rtts / (tune->watch_rest_rtts + 1);
     if (w->state != WATCH_DOUBT) {
-        drained_round(cc, rtt_min_ns);
+        advance_drain(cc, rtt_min_ns);
         return;
     }
     if (cc->ce_seen) {
@@ -276,9 +278,9 @@ static bool drained(const struct mrd_cc *cc)
 }
 
 /*
- * Delay above the target, and marked: once an RTT, for what a cut does shows only an RTT later, and
- * in a deep queue that is many base RTTs. (Four to one with four cuts an RTT: windows of 2 packets
- * where 10 were fair, and 1.44 times the ideal time; with one cut 1.11.)
+ * Cuts for delay above the target and marks: once an RTT, because a cut shows only an RTT later,
+ * and in a deep queue that is many base RTTs. (Four senders to one with four cuts an RTT: windows
+ * of 2 packets where 10 were fair, and 1.44 times the ideal time; with one cut 1.11.)
  */
 static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns)
 {
@@ -294,7 +296,7 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
     cc->cut_ok_ns = ack->now_ns + (rtt_ns > base_ns ? rtt_ns : base_ns);
 }
 
-/* Unmarked packets were acked outside of slow start. */
+/* Grows the window for `packets` unmarked packets acked outside of slow start. */
 static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double target_ns)
 {
     double packet = cc->config.packet_bytes;
@@ -303,7 +305,7 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     double below = constants(cc)->below_gain;
 
     if (cc->elastic.testing || cc->elastic.gain > 0)
-        return; /* by the round */
+        return; /* elastic_round() grows the window then */
     if (cc->loss_delay_ns > 0) {
         target_ns = cc->loss_delay_ns;
         below = constants(cc)->queue_loss_gain;
@@ -311,20 +313,20 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     if (cc->delay_ns < target_ns)
         times = below * (target_ns - cc->delay_ns) / target_ns;
     /*
-     * Never faster than slow start: one ack at a window below a packet stands for several RTT and
-     * would earn what all of them would have, and a BDP from a base RTT that contains a queue would
-     * make one ack a burst.
+     * Never faster than slow start. At a window below a packet one ack stands for several RTTs and
+     * would add the growth of all. A BDP from a base RTT that contains a queue would turn one ack
+     * into a burst.
      */
     double each = times * gain_bytes * packet / cc->cwnd_bytes;
     cc->cwnd_bytes += packets * (each < packet ? each : packet);
 }
 
 /*
- * The delay of the queue that may have dropped what is known to be lost at the end of this RTT; 0:
- * there was none. What left an RTT ago met the queue of then. Delay that is the same all the time
- * is the way's: a queue that drops is not always full.
+ * Returns the delay of the queue that may have dropped what was declared lost in this round; 0: no
+ * such queue. Those packets left up to an RTT ago and met the queue of that time. Constant delay is
+ * the path's: a queue that drops is not always full.
  */
-static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
+static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     struct mrd_cc_queue_losses *q = &cc->queue_losses;
@@ -345,8 +347,8 @@ static double dropping_queue_ns(struct mrd_cc *cc, double base_ns)
 }
 
 /*
- * Hosts are sometimes not late at all, a queue that drops never drains: the least of many round
- * trips tells of it.
+ * Does a queue stand? Hosts are sometimes not late at all, but a queue that drops never drains: it
+ * is in the least of many RTTs.
  */
 static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -360,10 +362,10 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses stay many although the window is cut for a queue. But round trips differ from one to the
- * next, and some are as short as ever, which those through a full queue are not: hosts are late,
- * and a policer may lose the packets. Until that changes, or little is lost and nothing looks
- * into it.
+ * Updates and returns whether late hosts, not a queue, make the delay: then a policer may drop the
+ * packets. They do if much is lost although the window was cut for a queue, and RTTs jump from
+ * sample to sample. Some RTTs must be as short as the least: behind a full queue none is. It ends
+ * when that changes, or when little is lost outside of a test.
  */
 static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
@@ -384,9 +386,9 @@ static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses in a network that never marks, where there is a queue: it is full. The window shrinks by
- * what was too much; where the rate is known it grows slowly when the delay comes near to what it
- * was. Without a queue they are random.
+ * Cuts for losses in a network that never marks, if there is a queue: it is full. The cut is by the
+ * share lost. Where the rate is known, the window then grows slowly near the delay at which packets
+ * were lost. Losses without a queue are taken for random.
  */
 static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
                        double queue_ns)
@@ -415,13 +417,13 @@ static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double t
         share = 1 - tune->loss_factor;
     mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
     cc->slow_start = false;
-    /* What is declared lost until then left before. */
+    /* Packets declared lost until then left before the cut. */
     cc->loss_ok_ns = now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)rtt_ns);
 }
 
 /*
- * What got through lately gets through again, and a cut need go no lower: a burst of losses and an
- * outage leave that as it was. 0: unknown, since a test has to show a difference, and a rate
+ * Returns the least window of a cut: what was delivered lately gets through again, even after a
+ * burst of losses or an outage. 0: no such bound. A test has to show a difference, and a rate
  * measured with a packet an RTT says nothing.
  */
 static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
@@ -435,14 +437,14 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Losses without a queue: are they of a policer? Where there is a queue it is not, and growth in
- * proportion to the window would keep a flow as small as it is beside greater ones.
+ * Tests whether losses without a queue are a policer's. With a queue they are not, and there growth
+ * in proportion to the window would keep a small flow small beside greater ones.
  */
 static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
 {
     struct mrd_elastic *x = &cc->elastic;
 
-    /* A test or slow growth under way ends as well: nothing else would end it. */
+    /* Nothing else would end a test or slow growth in progress. */
     if (cc->ce_seen || rate_known(cc) || queue_ns > 0) {
         mrd_elastic_reset(x);
         return;
@@ -473,7 +475,7 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     if (drained(cc))
         return;
 
-    double queue_ns = dropping_queue_ns(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
+    double queue_ns = update_dropping_queue(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
 
     if (hosts_are_late(cc, ack->rtt_min_ns))
         queue_ns = 0;
@@ -507,7 +509,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         cc->slow_start = false;
 
     if (drained(cc)) {
-        /* It is held until the least delay is known. */
+        /* The window is held until the least delay is known. */
     } else if (cc->slow_start) {
         if (mrd_cc_may_grow(cc, ack))
             cc->cwnd_bytes += ack->acked_packets * packet;
@@ -531,14 +533,14 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         sent = greater(sent, cc->sent_rtt);
     double needed = greater(1, sent * constants(cc)->loss_share);
 
-    /* The share that is being tested is no news. */
+    /* The share being tested is expected: only twice of it counts. */
     if (cc->elastic.testing && cc->elastic.steps)
         needed = greater(needed, 2 * cc->elastic.share * sent);
     if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
-        /* Before the first sample there is no RTT to pace a window below one packet by. */
+        /* Without an RTT sample a window below one packet cannot be paced. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
         mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);
-        /* A test or a drain that ends later does not undo it. */
+        /* The end of a test or drain must not undo the cut. */
         cc->elastic.cwnd_bytes = cc->cwnd_bytes;
         cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
         cc->slow_start = false;
@@ -557,7 +559,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     cc->slow_start = false;
     mrd_cc_halve(cc);
     cc->watch.cwnd_bytes *= cc->config.tune->cc.timeout_factor;
-    mrd_elastic_reset(&cc->elastic); /* an outage, it seems: a policer lets something through */
+    mrd_elastic_reset(&cc->elastic); /* probably an outage: a policer lets some packets through */
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * swift: one target for the round trip's delay, after Kumar et al., "Swift: Delay is Simple and
- * Effective for Congestion Control in the Datacenter", SIGCOMM 2020. With B the base RTT (the
- * greatest of the fabric where the mover knows it, so that all have one target, who began while a
- * queue stood included) and cwnd in packets:
+ * swift: one target for the delay of the round trip, after Kumar et al., "Swift: Delay is Simple
+ * and Effective for Congestion Control in the Datacenter", SIGCOMM 2020. B is the base RTT: the
+ * greatest of the fabric where the mover knows it, so that all flows have one target, even those
+ * that began while a queue stood. With cwnd in packets and the constants of mrd_tune.swift:
  *
- *   target = 2 B + 4 B x (1/sqrt(cwnd) - 1/sqrt(100)) / (1/sqrt(0.1) - 1/sqrt(100)), that share
- *   within 0 and 1
- *   delay < target     + 1 / cwnd a packet, a packet where cwnd is below one
- *   delay >= target    x max(1 - 0.8 (delay - target) / delay, 0.5), once an RTT
+ *   target = target_rtts B + scaling_rtts B x share
+ *   share  = (1/sqrt(cwnd) - 1/sqrt(scaling_most)) / (1/sqrt(scaling_least) -
+ *            1/sqrt(scaling_most)), within 0 and 1
+ *   delay < target     + gain_packets / cwnd a packet, + gain_packets where cwnd is below one
+ *   delay >= target    x max(1 - cut_gain (delay - target) / delay, 1 - most_cut), once an RTT
  *
- * The second term of the target is the paper's flow scaling: the smaller its window the more delay
- * a flow bears, since many flows make a longer queue than few, and of two flows the one with more
- * gives way first.
+ * The second term of the target is the paper's flow scaling. The smaller its window, the more delay
+ * a flow tolerates, since many flows make a longer queue than few. Of two flows, the one with the
+ * greater window gives way first.
  *
- * It differs from the paper where paths are many: the delay is the least of the last four to eight
- * samples, because a mean of samples of different paths tells of a hot path, which the spray
- * leaves, and then the link of an incast runs idle; a quarter of a window has to be lost in an RTT
- * for a cut, since random loss on some path says little. It starts slowly like the other policies.
- * Marks are not looked at, nor is the delay of hosts told apart from that of the fabric.
+ * It differs from the paper where paths are many:
+ *  - The delay is the least of the last delay_samples to twice as many. A mean over paths would
+ *    contain a hot path, which the spray leaves, and the link of an incast would then run idle.
+ *  - Only loss_share of a window lost in an RTT cuts, since random loss on one path says little.
+ *
+ * It has a slow start like the other policies. It ignores marks, and does not tell the delay of
+ * hosts from that of the fabric.
  */
 #include "core/cc.h"
 
-enum { ROOT_STEPS = 12 }; /* of Newton's method: enough for 1e-6 .. 1e6 */
+enum { ROOT_STEPS = 12 }; /* steps of Newton's method: enough for 1e-6 .. 1e6 */
 
 static const struct mrd_tune_swift *constants(const struct mrd_cc *cc)
 {
@@ -44,7 +47,7 @@ static double inverse_root(double x)
     return 1 / root;
 }
 
-/* The round trip that is borne at this window. */
+/* Returns the target of the RTT at this window. */
 static double target_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_tune_swift *tune = constants(cc);
@@ -96,7 +99,7 @@ static void grow(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->cwnd_bytes += ack->acked_packets * each;
 }
 
-/* One cut an RTT, whatever for: what it does shows only then. */
+/* Cuts at most once an RTT, for whatever cause: the effect shows only an RTT later. */
 static void cut(struct mrd_cc *cc, double factor, uint64_t now_ns, uint64_t rtt_ns)
 {
     if (now_ns < cc->cut_ok_ns)
@@ -132,7 +135,7 @@ static void swift_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
 
     if (!mrd_cc_losses(cc, packets, needed, now_ns, rtt_ns))
         return;
-    /* Before the first sample there is no RTT to pace a window below one packet by. */
+    /* Without an RTT sample a window below one packet cannot be paced. */
     double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
 
     cc->slow_start = false;
@@ -142,8 +145,7 @@ static void swift_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
 }
 
 /*
- * A row of timeouts means that nothing gets through: the paper goes down to the least window
- * after five.
+ * timeouts_most timeouts in a row: nothing gets through. Down to the least window, as in the paper.
  */
 static void swift_timeout(struct mrd_cc *cc, uint64_t now_ns)
 {

@@ -25,11 +25,10 @@ void mrd_elastic_reset(struct mrd_elastic *x)
 }
 
 /*
- * To less than what got through when so much of it was lost: where it rose from nothing, twice its
- * mean is what is lost now; and in a test the cut must show. Where one packet at a time is in
- * flight a loss holds up what follows it, and the share tells too little of what was too much:
- * there each step of a test is one such cut more, and the share is compared with that before
- * the first.
+ * Cuts to less than what got through. If the share lost rose from nothing, the current one is twice
+ * its mean; and in a test the effect must show. Where one packet at a time is in flight, a loss
+ * delays those behind it, and the share understates the excess. There each step of a test cuts once
+ * more, and the share is compared with that before the first cut.
  */
 static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
                                 double lost, double sent)
@@ -49,11 +48,12 @@ static enum mrd_elastic_act cut(struct mrd_elastic *x, const struct mrd_tune_ela
 }
 
 /*
- * A test begins with a look at what is lost at one window: the packets that raised the alarm did so
- * because many of them were lost, and of the next ones fewer would be whatever the window.
+ * Starts a test, or cuts at once where losses are known to follow the window. A test first measures
+ * the share at an unchanged window: the packets that raised the alarm are a biased sample, and the
+ * next ones would lose less at any window.
  */
-static enum mrd_elastic_act alarm(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                  double cwnd_bytes, double packet_bytes)
+static enum mrd_elastic_act raise_alarm(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
+                                        double cwnd_bytes, double packet_bytes)
 {
     bool limited = x->gain > 0;
 
@@ -86,12 +86,12 @@ static enum mrd_elastic_act look(struct mrd_elastic *x, const struct mrd_tune_el
     return cut(x, tune, x->lost, x->sent);
 }
 
-/* So many packets came that the same share of them would tell. Did it fall with the window? */
+/* When enough packets came to compare shares: did the share fall with the window? */
 static enum mrd_elastic_act judge(struct mrd_elastic *x, const struct mrd_tune_elastic *tune)
 {
     double expected = x->share * x->sent;
 
-    /* A burst of losses is one event, however many packets it takes. */
+    /* A burst of losses is one event, however many packets it hits. */
     if (x->rounds < tune->test_rounds ||
         (expected < tune->test_packets && x->rounds < tune->test_rounds_most))
         return MRD_ELASTIC_NONE;
@@ -139,5 +139,5 @@ enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_t
     if (x->excess < (x->gain > 0 ? tune->limited_packets : tune->alarm_packets) ||
         x->lossy < (x->gain > 0 ? tune->limited_rounds : tune->alarm_rounds))
         return MRD_ELASTIC_NONE;
-    return alarm(x, tune, cwnd_bytes, packet_bytes);
+    return raise_alarm(x, tune, cwnd_bytes, packet_bytes);
 }

@@ -50,7 +50,7 @@ static void make_good(struct mrd_paths *paths, struct mrd_path *path)
 {
     if (path->state == MRD_PATH_GOOD)
         return;
-    /* What was measured before a path died is old, and the loss that killed it is over. */
+    /* What was measured before the path died is outdated, and the failure is over. */
     if (path->state == MRD_PATH_DEAD) {
         load_of(paths, path)->q_ns = MRD_PATH_NO_DELAY;
         path->loss_ewma = paths->loss_avg;
@@ -74,8 +74,8 @@ uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index)
     return path->pseq_next++;
 }
 
-/* One packet's fate is known. */
-static void resolved(struct mrd_paths *paths, struct mrd_path *path, bool lost)
+/* Counts a packet as acked or lost. */
+static void count_outcome(struct mrd_paths *paths, struct mrd_path *path, bool lost)
 {
     const struct mrd_path_gains *gain = &paths->gain;
     float sample = lost ? 1 : 0;
@@ -94,9 +94,9 @@ void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
 
-    resolved(paths, path, false);
+    count_outcome(paths, path, false);
     paths->acked_ns = now_ns;
-    /* A packet sent before the path died proves nothing. */
+    /* The ack of a packet sent before the path died proves nothing. */
     if (path->state == MRD_PATH_DEAD && path->until_ns != PROBE_UNDER_WAY)
         return;
     path->losses_row = 0;
@@ -115,9 +115,9 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq)
 }
 
 /*
- * Mean share of loss of the other paths that carried packets and whose last one got through;
- * negative: there is none to compare with. Those that failed last may be GOOD only because so
- * many fail.
+ * Returns the mean share of loss of the other GOOD paths that carried packets and whose last packet
+ * was not lost; negative: there is none. A path whose last packet was lost may be GOOD only because
+ * too many fail.
  */
 static float mean_of_others(const struct mrd_paths *paths, uint32_t index)
 {
@@ -148,8 +148,8 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
 }
 
 /*
- * At most half of those that are not dead may be out: what congestion loses must not end on the
- * last path.
+ * At most half of the paths that are not dead may be out: losses by congestion must not push all
+ * traffic onto one path.
  */
 static bool has_room(const struct mrd_paths *paths)
 {
@@ -157,9 +157,8 @@ static bool has_room(const struct mrd_paths *paths)
 }
 
 /*
- * Room for one more path that is out. Of those that have served their time and that nobody chose
- * since, the one that is out for longest counts as back: a fixed order would bring the same few
- * back for ever.
+ * Returns whether one more path may go out. If there is no room, makes the path GOOD whose
+ * suspension ended first: a fixed order would always bring back the same few.
  */
 static bool may_go_out(struct mrd_paths *paths, uint64_t now_ns)
 {
@@ -200,16 +199,13 @@ static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t bas
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
-    /*
-     * While nothing gets through anywhere, a loss says nothing about this path: the row does
-     * not grow.
-     */
+    /* While no path works, a loss says nothing about this one: losses_row does not grow. */
     bool others_work = paths->acked_ns > path->lost_ns;
 
-    resolved(paths, path, true);
+    count_outcome(paths, path, true);
     path->lost++;
     if (path->state != MRD_PATH_GOOD && path->until_ns != PROBE_UNDER_WAY)
-        return; /* it left before the path went out */
+        return; /* the packet left before the path went out */
     path->lost_ns = now_ns;
     if (path->state == MRD_PATH_DEAD) {
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
@@ -234,7 +230,7 @@ void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
 
     assert(paths->load[index].out_packets > 0);
     paths->load[index].out_packets--;
-    /* The probe went with it: the next packet may be one. */
+    /* It was the probe: allow another. */
     if (paths->load[index].out_packets == 0 && path->state != MRD_PATH_GOOD &&
         path->until_ns == PROBE_UNDER_WAY)
         path->until_ns = 0;
@@ -245,7 +241,7 @@ void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
     struct mrd_path *path = &paths->path[index];
     bool off = ++path->spurious >= paths->tune->order_spurious;
 
-    /* One path may be two; where several do not keep order, none does. */
+    /* One entropy value alone may be split over two routes; if two reorder, so does the network. */
     paths->num_disordered += path->spurious == 1;
     path->order_off |= off;
     for (uint32_t i = 0; paths->num_disordered > 1 && i < paths->num; i++)
@@ -253,11 +249,11 @@ void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
 }
 
 /*
- * How much longer this packet took than the fastest of the last 16 RTT on any path: clocks drift,
- * so it is windowed.
+ * Returns how much longer this packet took than the fastest one on any path in the window of
+ * delay_window_rtts. The minimum is windowed because clocks drift.
  */
-static float queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srtt_ns,
-                         uint64_t now_ns)
+static float update_queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srtt_ns,
+                                uint64_t now_ns)
 {
     const struct mrd_tune_path *tune = paths->tune;
     double rtt_ns = srtt_ns ? (double)srtt_ns : tune->rtt_unknown_ns;
@@ -279,11 +275,11 @@ static float queue_delay(struct mrd_paths *paths, int64_t delay_ns, uint64_t srt
         paths->delay_min_cur = delay_ns;
     int64_t least_ns =
         paths->delay_min_cur < paths->delay_min_prev ? paths->delay_min_cur : paths->delay_min_prev;
-    /* Unsigned: the stamps are the peer's, and whatever they say may not overflow. */
+    /* Unsigned: the stamps are the peer's, and may be anything. */
     return (float)((uint64_t)delay_ns - (uint64_t)least_ns);
 }
 
-/* Least way back of late. */
+/* Least recent delay of the way back. */
 static int64_t back_ns(const struct mrd_paths *paths)
 {
     return paths->back_cur < paths->back_prev ? paths->back_cur : paths->back_prev;
@@ -308,7 +304,7 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
     struct mrd_path *path = &paths->path[index];
     struct mrd_path_load *load = &paths->load[index];
     uint64_t half_at_ns = paths->delay_min_at_ns;
-    float q_ns = queue_delay(paths, delay_ns - (int64_t)path->far_ns, srtt_ns, now_ns);
+    float q_ns = update_queue_delay(paths, delay_ns - (int64_t)path->far_ns, srtt_ns, now_ns);
 
     if (path->watch != paths->watch) {
         path->watch = paths->watch;
@@ -341,8 +337,8 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
 }
 
 /*
- * What a packet took beyond the least round trip, its path's length included; the stamps are
- * the peer's.
+ * Returns the delay beyond the least RTT, the path's length included. Unsigned arithmetic: the
+ * stamps are the peer's.
  */
 static int64_t excess_ns(const struct mrd_paths *paths, int64_t delay_ns, uint64_t rtt_min_ns)
 {
@@ -350,9 +346,9 @@ static int64_t excess_ns(const struct mrd_paths *paths, int64_t delay_ns, uint64
 }
 
 /*
- * At equal rates a path has as many packets outstanding as it is long; and the longer paths are on
- * the whole, the older is what their delays tell, and the less it may say against
- * packets outstanding.
+ * Sets the weight of a packet in flight on each path. At equal rates a path's packets in flight are
+ * proportional to its RTT. The longer the paths are in the mean, the older their delay samples, so
+ * the more packets in flight count against them.
  */
 static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
 {
@@ -407,7 +403,8 @@ void mrd_path_drain(struct mrd_paths *paths)
 }
 
 /*
- * From `ns` to what it had at least while it was watched: a good part of what our queue falls by?
+ * Did the path's delay fall from `ns` to its least while watched by more than fall_share of the
+ * lesson's fall_ns?
  */
 static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int64_t ns,
                  const struct mrd_path_lesson *lesson)
@@ -417,7 +414,10 @@ static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int
     return fell_ns > (int64_t)(paths->tune->fall_share * (double)lesson->fall_ns);
 }
 
-/* By so much did what was watched fall in the mean: so would the others have. */
+/*
+ * Returns the mean fall of the delays of watched paths since the drain began: the others' would
+ * have fallen alike.
+ */
 static uint64_t mean_fall_ns(const struct mrd_paths *paths)
 {
     int64_t sum_ns = 0, num = 0;
@@ -444,9 +444,7 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
         return false;
     if (path->watch == paths->watch)
         return !fell(paths, path, path->before_ns, lesson);
-    /*
-     * Nobody chose it because of what it showed last. Is that too much, the next sample mends it.
-     */
+    /* Its last delay made the spray avoid it. If that is too much, the next sample corrects it. */
     return !lesson->unmarked && at_ns &&
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
 }
@@ -454,11 +452,11 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
 static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
 {
     paths->path[index].far_ns = far_ns;
-    /* The queue that it was taken for. */
+    /* Until now the length was counted as queue delay. */
     paths->load[index].q_ns = MRD_PATH_NO_DELAY;
 }
 
-/* As much as is worth it; 0: nothing, or it is no length. */
+/* Returns the path's new length; 0: it hardly grew, or the delay is not a length. */
 static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
                        const struct mrd_path_lesson *lesson, uint64_t ours_ns, uint64_t now_ns)
 {
@@ -480,7 +478,7 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
 
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
-    float least_ns = FLT_MAX; /* length of those that were watched */
+    float least_ns = FLT_MAX; /* least length of the watched paths */
     uint64_t ours_ns = mean_fall_ns(paths);
     bool learnt = false;
 

@@ -3,15 +3,16 @@
  * Paths to a peer: what is measured, suspended and counted for each entropy value.
  *
  * mrd_paths_init() when the send half is made; mrd_path_sent() as a packet leaves, followed by
- * exactly one of mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() for
- * those that choose. What is measured (struct mrd_path) is kept apart from the entropy value that
- * reaches it (`ev`), so that a map of the paths can make several entropy values share one path.
+ * exactly one of mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() before
+ * a path is chosen. Measurements belong to struct mrd_path, not to the entropy value `ev` that
+ * reaches it: a map of the paths could make several values share one path.
  *
- * A path goes GOOD -> SUSPENDED on a declared loss, for a doubling time; an empty packet after that
- * is the probe: an ack makes it GOOD, a loss suspends it again. One that keeps failing while others
- * do not becomes DEAD: it is replaced by a fresh entropy value, or probed each second until a probe
- * is acked. At most half of the paths that are not dead are out at once, so that uniform loss, or
- * loss at the peer itself, kills nothing; where more fail, they take turns.
+ * A declared loss takes a path from GOOD to SUSPENDED, each time in a row for twice as long. Then
+ * an empty packet probes it: its ack makes the path GOOD, its loss suspends the path again. A path
+ * that keeps failing while others do not becomes DEAD. A fresh entropy value replaces it, or it is
+ * probed every dead_probe_ns until a probe is acked. At most half of the paths that are not dead
+ * are out (not GOOD) at once; where more fail, they take turns. So uniform loss, or loss at the
+ * peer itself, kills none. Constants named here are those of mrd_tune.path.
  */
 #ifndef MRD_CORE_PATH_H
 #define MRD_CORE_PATH_H
@@ -23,144 +24,152 @@
 #include "mrd/mrd.h" /* enum mrd_path_state */
 
 struct mrd_path {
-    uint16_t ev;        /* the mover's path number: which source port, AH or QP pair */
-    uint16_t id;        /* on the wire; new when a fresh entropy value takes the place */
-    uint8_t state;      /* enum mrd_path_state: GOOD -> SUSPENDED -> GOOD | DEAD -> GOOD */
-    uint8_t losses_row; /* suspensions since the last ack on it: a burst of losses counts once */
-    uint8_t order_off;  /* same-path loss detection is off: it was wrong too often here */
-    uint8_t wants_ev;   /* DEAD and no fresh entropy value was asked for yet */
-    uint32_t pseq_next; /* next per-path sequence number; the wire carries the low 16 bits */
-    uint32_t pseq_acked[2]; /* the highest and second highest acked */
-    uint32_t head, tail;  /* of its out_packets in flight, by transmission: PSNs; owned by sent.c */
-    uint32_t spurious;    /* losses declared by order that were none */
-    uint64_t until_ns;    /* SUSPENDED: end; DEAD: next probe; UINT64_MAX: a probe is on its way */
-    float loss_ewma;      /* EWMA(1/32) of the share of its packets lost */
-    uint32_t bad_packets; /* packets resolved since loss_ewma was last at or below 10% */
+    uint16_t ev;   /* the mover's path number: which source port, AH or QP pair */
+    uint16_t id;   /* on the wire; changes with each fresh entropy value */
+    uint8_t state; /* enum mrd_path_state: GOOD -> SUSPENDED -> GOOD | DEAD -> GOOD */
+    /* Suspensions since a packet on it was last acked: a burst of losses counts once. */
+    uint8_t losses_row;
+    uint8_t order_off;      /* loss detection by order is off: too many spurious losses */
+    uint8_t wants_ev;       /* DEAD, and no fresh entropy value was requested yet */
+    uint32_t pseq_next;     /* next per-path sequence number; the wire carries the low 16 bits */
+    uint32_t pseq_acked[2]; /* highest and second highest PSEQ acked */
+    uint32_t head, tail;    /* PSNs of its first and last packet in flight; owned by sent.c */
+    uint32_t spurious;      /* losses declared by order that were spurious */
+    /* SUSPENDED: its end; DEAD: next probe; UINT64_MAX: a probe is in flight. */
+    uint64_t until_ns;
+    float loss_ewma;      /* EWMA(loss_gain) of the share of its packets lost */
+    uint32_t bad_packets; /* packets acked or lost since loss_ewma was last <= dead_share */
     uint64_t lost_ns;     /* when a loss on it was last declared */
     uint64_t packets, lost, ce;
-    uint32_t rx_count, rx_ce; /* the peer's cumulative counts as last told */
-    bool rx_ce_now;           /* the last ack told of new marks on it */
+    uint32_t rx_count, rx_ce; /* the peer's cumulative counts in its last ack */
+    bool rx_ce_now;           /* the last ack reported new CE marks on it */
     uint64_t srtt_ns, rtt_min_ns;
-    uint64_t age_ns; /* from sent to acked: falls slowly from the greatest of late */
-    float far_ns; /* its length beyond the least round trip: no queue, so nothing to give way to */
+    uint64_t age_ns;  /* decaying maximum of the time from sent to acked */
+    float far_ns;     /* its length: base RTT beyond the least RTT of all paths; not a queue */
     uint32_t watch;   /* least_ns is of this watch */
     int64_t least_ns; /* least one-way delay since the watch began */
-    /* What was known when it began: the least of the watch before, or the last one. */
+    /* least_ns of the previous watch if it had samples then, else last_ns of that time. */
     int64_t before_ns;
-    int64_t last_ns;   /* the last one */
-    int64_t full_ns;   /* the last one before our queue was drained */
-    uint32_t watch_ce; /* ce when it began */
+    int64_t last_ns;   /* last one-way delay */
+    int64_t full_ns;   /* last_ns when the drain of our queue began */
+    uint32_t watch_ce; /* rx_ce when the watch began */
 };
 
-/* Constants that every packet needs, of mrd_tune.path, as the arithmetic wants them. */
+/* Constants of mrd_tune.path that every packet needs, converted once. */
 struct mrd_path_gains {
     float loss, loss_avg, dead_share;
     float q, q_first, q_avg;
     uint32_t dead_packets;
 };
 
-/* What a choice weighs, apart from the rest: a look at all paths should touch few cache lines. */
+/* What the spray policies compare, kept together: reading all paths touches few cache lines. */
 struct mrd_path_load {
-    uint64_t q_at_ns;     /* when the last sample of its delay came */
+    uint64_t q_at_ns;     /* time of its last delay sample */
     float q_ns;           /* EWMA of its one-way queue delay; MRD_PATH_NO_DELAY: no sample yet */
-    uint32_t out_packets; /* sent on it last, neither acked nor lost */
-    float weight;         /* of a packet outstanding: a longer path holds more at the same rate */
+    uint32_t out_packets; /* packets whose last transmission took it, neither acked nor lost */
+    float weight;         /* of one packet in flight: a longer path holds more at the same rate */
 };
 
 #define MRD_PATH_NO_DELAY (-1.0f)
 
 /* All paths of a peer and what they have in common. */
 struct mrd_paths {
-    struct mrd_path *path;      /* `num` of them, owned by the send half */
-    struct mrd_path_load *load; /* the same */
+    struct mrd_path *path;      /* `num` entries, owned by the send half */
+    struct mrd_path_load *load; /* likewise */
     uint32_t num;
     uint32_t num_out;  /* not GOOD */
-    uint32_t num_dead; /* of these */
-    float q_avg_ns;    /* EWMA over all samples: what a path without a sample is taken to have */
+    uint32_t num_dead; /* of num_out */
+    float q_avg_ns;    /* EWMA over all samples; stands for the delay of a path without one */
     bool q_avg_valid;
-    float loss_avg;    /* EWMA(1/512) of the share lost over all paths */
+    float loss_avg;    /* EWMA(loss_avg_gain) of the share lost over all paths */
     uint64_t acked_ns; /* when a packet was last acked, on any path */
     /* Least rx stamp - tx stamp in this and the previous half window. */
     int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
     bool delay_min_valid;
     /*
-     * Least RTT - one-way delay in the same half windows: the way back, and what the clocks
-     * differ by.
+     * Least RTT - one-way delay in the same half windows: the delay of the way back, less the
+     * offset of the clocks.
      */
     int64_t back_cur, back_prev;
     bool back_valid;
     uint32_t watch;          /* counts mrd_path_watch() */
-    float far_mean_ns;       /* of far_ns, as of the last lesson */
-    uint32_t num_disordered; /* paths that a loss by order was spurious on */
+    float far_mean_ns;       /* mean of far_ns when weights were last set */
+    uint32_t num_disordered; /* paths with a spurious loss by order */
     struct mrd_path_gains gain;
     const struct mrd_tune_path *tune; /* borrowed */
 };
 
-/* `num` zeroed paths at `path` and `load`; evs and ids 0 .. num-1. tune NULL: the defaults. */
+/*
+ * Initializes `num` zeroed paths, with evs and ids 0 .. num-1. All pointers are borrowed. tune
+ * NULL: mrd_tune_default.
+ */
 void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
                     uint32_t num, const struct mrd_tune *tune, uint64_t now_ns);
 
-/* A packet leaves on it: the PSEQ it gets. */
+/* A packet leaves on the path. Returns its PSEQ. */
 uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
 /*
- * A packet last sent on it was acked: ends a suspension and the row of losses. An acked probe
- * revives a DEAD path.
+ * A packet last sent on it was acked. That ends a suspension and resets losses_row. A DEAD path
+ * becomes GOOD only by the ack of its probe.
  */
 void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
-/* PSEQ acked, for detection by order: keeps the two highest. */
+/* Notes an acked PSEQ for loss detection by order: keeps the two highest. */
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 /*
- * A packet last sent on it was declared lost: suspended for 4 base RTTs << min(row - 1, 4), unless
- * that would put more than half of the paths out at once. A path that loses clearly more than the
- * mean for long becomes DEAD.
+ * A packet last sent on it was declared lost. The path is suspended for suspend_rtts base RTTs <<
+ * min(losses_row - 1, suspend_doublings), unless more than half of the paths would be out. It
+ * becomes DEAD if it lost far more than the other paths for long.
  */
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
-/* A packet in flight was given up, or sent again elsewhere, without judging the path. */
+/* A packet in flight on it was abandoned or sent elsewhere: that says nothing about the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
 /*
- * A loss by order on it was spurious; after a few, detection by order is switched off for it; on
- * two paths, for all.
+ * A loss by order on it was spurious. order_spurious of them switch detection by order off for the
+ * path; spurious ones on two paths, for all paths.
  */
 void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index);
 /*
- * One sample: rx stamp - tx stamp (any constant offset), and the RTT or 0. Window of the least
- * delay: 16 RTT.
+ * Takes a sample: one-way delay as rx stamp - tx stamp, with any constant offset, and the RTT, or 0
+ * if unknown. The least delay is that of the last one to two half windows of delay_window_rtts.
  */
 void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, uint64_t rtt_ns,
                      uint64_t srtt_ns, uint64_t now_ns);
 /*
- * The queue that a packet of one-way delay `delay_ns` met, as its sample told: its delay, with the
- * least way back of late, beyond the least round trip and its path's own length. So an ack that
- * came late counts for nothing.
+ * Returns the queue delay that the sample's packet met: its one-way delay plus the least recent
+ * delay of the way back, less the least RTT and the path's length. So a late ack adds nothing.
+ * Shortens the path's length if the sample proves it too long.
  */
 uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
                            uint64_t rtt_ns, uint64_t rtt_min_ns);
-/* From now on, note the least delay of each path. */
+/* Starts a watch: notes the least delay of each path from now on. */
 void mrd_path_watch(struct mrd_paths *paths);
-/* Our queue is drained from now on: note what each path had last. */
+/* Our queue is being drained from now on: notes the last delay of each path. */
 void mrd_path_drain(struct mrd_paths *paths);
-/* What counts as a path's length. */
+/* What mrd_path_learn() takes for a path's length. */
 struct mrd_path_lesson {
     uint64_t rtt_min_ns;
-    uint64_t most_ns; /* no path is longer by more than that */
-    /* Our queue was drained: what fell by a good part of that is a queue. 0: it was not. */
+    uint64_t most_ns; /* upper bound of a path's length */
+    /*
+     * By how much delay would fall if all of it were our queue, which was drained; 0: it was not.
+     * Delay that fell by more than fall_share of it is a queue.
+     */
     uint64_t fall_ns;
-    uint64_t least_ns; /* no less than that is worth it */
-    bool unmarked;     /* only of paths that carried packets of which none was marked */
+    uint64_t least_ns; /* lengths that grow by less are left as they are */
+    bool unmarked;     /* learn only from paths that carried packets, none of them marked */
 };
 /*
- * What each path had at least since mrd_path_watch() is its length beyond the least round trip. A
- * later sample that is less counts at once. Of those that nothing is known of, the least length of
- * the others. true: something was learnt.
+ * Takes the least delay of each path since mrd_path_watch() for its length beyond the least RTT. A
+ * smaller later sample corrects it at once. Paths not sampled since get the least length of the
+ * others. Returns whether a length changed.
  */
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
-/* A packet was acked so long after it was sent on it. */
+/* A packet on the path was acked `age_ns` after it was sent. */
 static inline void mrd_path_age(struct mrd_path *path, uint64_t age_ns)
 {
     path->age_ns = age_ns > path->age_ns ? age_ns : path->age_ns - (path->age_ns - age_ns) / 8;
 }
-/* A packet declared lost on it came: the loss is taken back, and a suspension by it. */
+/* A packet declared lost on it arrived: undoes the loss, and the suspension if it is not DEAD. */
 void mrd_path_found(struct mrd_paths *paths, uint32_t index);
 /* New packets and retransmissions go on GOOD paths only. */
 static inline bool mrd_path_is_good(const struct mrd_path *path)
@@ -168,21 +177,19 @@ static inline bool mrd_path_is_good(const struct mrd_path *path)
     return path->state == MRD_PATH_GOOD;
 }
 /*
- * May any packet go on it now? A SUSPENDED or DEAD path whose time has come is let through once:
- * the packet is the probe (mrd_path_sent() moves until_ns on). Data is not put at risk for that:
- * the engine sends an empty packet.
+ * May a packet go on it now? A SUSPENDED or DEAD path whose time has come may take one: the probe
+ * (mrd_path_sent() moves until_ns on). The engine sends an empty packet, to put no data at risk.
  */
 static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
 {
     return path->state == MRD_PATH_GOOD || now_ns >= path->until_ns;
 }
 /*
- * A fresh entropy value `ev` takes the place of a DEAD path: GOOD again, nothing measured; the id
- * moves on by `num`, so id % num stays the index. PSEQs go on: packets of the former path may still
- * be in flight.
+ * A fresh entropy value `ev` replaces a DEAD path: it is GOOD, with nothing measured. Its id grows
+ * by `num`, so id % num stays the index. PSEQs go on: packets of the old path may be in flight.
  */
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns);
-/* No fresh value is to be had: it stays DEAD and is probed each second. */
+/* There is no fresh entropy value: the path stays DEAD and is probed every dead_probe_ns. */
 void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
 
 #endif

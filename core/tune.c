@@ -48,7 +48,7 @@ int mrd_tune_set_in(const struct mrd_tune_entry *list, unsigned num, void *const
 
     if (!entry)
         return -ENOENT;
-    if (!(value >= 0 && value <= DBL_MAX)) /* no number fails both */
+    if (!(value >= 0 && value <= DBL_MAX)) /* NaN fails both */
         return -EINVAL;
     memcpy((char *)constants + entry->offset, &value, sizeof(value));
     return 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The constants of the policies, declared once: X(part, name, default, what it is). They can be set
- * for experiments; users have no way to.
+ * The constants of the policies, declared once: X(part, name, default, help). Experiments may set
+ * them; users cannot.
  *
  * Copy mrd_tune_default, mrd_tune_set() what differs, and give the copy to the engine by
- * mrd_mover.tune. The parts keep the pointer, so it has to outlive them, and its values must not
- * change meanwhile: some are converted when a send half is made. Only what is no number at all is
- * refused; a value that makes no sense gives a policy that makes none.
+ * mrd_mover.tune. The parts borrow the copy: it must outlive them, and must not change meanwhile,
+ * as some values are converted when a send half is made. mrd_tune_set() refuses only negative
+ * values and those that are not finite.
  *
- * Adding one: a line here. It can be set, listed and read at once, as `tune->part.name`.
+ * Adding one: a line here. Setting and listing work at once; code reads `tune->part.name`.
  */
 #ifndef MRD_CORE_TUNE_H
 #define MRD_CORE_TUNE_H
@@ -24,17 +24,17 @@
     X(cc, start_bdp,          1.5,      "BDP: start window")                                       \
     /* RFC 6928 */                                                                                 \
     X(cc, start_packets,      10,       "packets: least start window, all if the rate is unknown") \
-    /* Paced: many senders to one cannot have a packet each in flight. */                          \
+    /* Below a packet it is paced: of an incast not every sender can have a packet in flight. */   \
     X(cc, least_packets,      0.1,      "packets: least window, above 0")                          \
-    /* The diameter of a data centre fabric. */                                                    \
+    /* That of a data centre fabric. */                                                            \
     X(cc, base_rtt_guess_ns,  10000,    "ns: base RTT before the first sample")                    \
     X(cc, rate_rounds,        5,        "round trips: half window of the delivered rate")          \
     X(cc, loss_gain,          1.0 / 4,  "gain of the mean share of loss")                          \
-    /* Of the RTT without queues: long enough for a mean over paths, or over late acks. */ \
+    /* Long enough for a mean over paths, and over late acks. */                                   \
     X(cc, length_gain,        1.0 / 64, "gain of the mean RTT without queues")                     \
-    /* That many steps of slow start lead there. */                                                \
+    /* One RTT of slow start makes the window for it. */                                           \
     X(cc, anew_times,         2,        "a way so many times as long begins slow start anew")      \
-    /* What came late came within some RTTs; a window of long ago says little. */                  \
+    /* Late packets arrive within some RTTs; an older window says little. */                       \
     X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
     X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
@@ -57,13 +57,13 @@
     X(nscc, slow_start_delay,   0.5,      "targets: CE and more delay end slow start")             \
     X(nscc, slow_start_losses,  2,        "packets lost in an RTT end slow start")                 \
     X(nscc, most_bdp,           3,        "BDP: greatest window")                                  \
-    /* Coalesced acks need that much room. */                                                      \
+    /* Coalesced acks need that many packets in flight. */                                         \
     X(nscc, least_bdp_packets,  4,        "packets: a BDP is taken as at least so many")           \
     X(nscc, loss_share,         1.0 / 4,  "of the window, lost in an RTT: a cut")                  \
     X(nscc, loss_factor,        0.7,      "factor of that cut")                                    \
     /*                                                                                             \
-     * Delay that is no queue of ours. At a window of a BDP we have none, so what is left after    \
-     * some RTTs is the way's length, or a queue that others hold against us.                      \
+     * Delay that is not our queue. With a window of a BDP we have none. What is left after some   \
+     * RTTs is the paths' length, or a queue of other flows.                                       \
      */                                                                                            \
     X(nscc, watch_floor_rtts,   4,        "RTTs at the floor until that is asked")                 \
     X(nscc, watch_cap_rtts,     16,       "RTTs at the cap until our queue is drained for it")     \
@@ -75,22 +75,22 @@
     X(nscc, watch_free,         2,        "first of them, which cost no wait")                     \
     X(nscc, watch_slack,        0.2,      "share of the window: so near to the floor or the cap")  \
     X(nscc, watch_share,        0.25,     "base RTTs: delay that is worth asking")                 \
-    /* Above the queue that a switch marks from, and above what a short queue of ours leaves. */   \
+    /* More than the queue from which a switch marks, and than a short queue of ours leaves. */    \
     X(nscc, lesson_share,       0.5,      "base RTTs: no less is taken for a path's length")       \
     X(nscc, unmarked_rtts,      16,       "RTTs without a mark until then")                        \
-    /* Less is what single packets and bursts of ours do to each other. */                         \
+    /* Single packets and bursts of ours delay each other by less. */                              \
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \
     X(nscc, queue_loss_cut,     1,        "cut by them, times the share lost in the RTT")          \
-    /* One of many packets says little: where paths are several it is one of their queues. */ \
+    /* A loss among many packets says little: it may be of one path's queue only. */               \
     X(nscc, queue_loss_whole,   1.0 / 6,  "share lost in an RTT from which that cut is whole")     \
     X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
     X(nscc, queue_loss_gain,    1,        "a: growth until that delay, in place of below_gain")    \
     X(nscc, queue_loss_least,   0.25,     "cut by them, at least, where the rate is unknown")      \
     X(nscc, queue_loss_life,    100,      "RTTs without one until that delay is forgotten")        \
     X(nscc, queue_loss_rise,    1.0 / 64, "base RTTs an RTT: until more delay is tried again")     \
-    /* A full queue changes round trips by a twentieth, late hosts by a fifth and more. */         \
+    /* A full queue changes RTTs by a twentieth, late hosts by a fifth and more. */                \
     X(nscc, jitter_gain,        1.0 / 32, "gain of the mean change of the RTT, sample to sample")  \
     X(nscc, jitter_share,       0.15,     "of the RTT: a mean change that no queue makes")         \
     X(nscc, jitter_samples,     64,       "samples: half window of the least RTT, for a queue")    \
@@ -129,7 +129,7 @@
     /* RFC 8257 */                                                                                 \
     X(dctcp, gain,          1.0 / 16, "g, gain of the mean share of CE")                           \
     X(dctcp, most_bdp,      3,        "BDP: greatest window where the rate is known")              \
-    /* So that delayed acks do not stall a very short link. */                                     \
+    /* So that delayed acks do not stall a link with a very short RTT. */                          \
     X(dctcp, least_packets, 8,        "packets: least value of that bound")                        \
     X(dctcp, loss_share,    1.0 / 4,  "of the window, lost in an RTT: a cut, once marks were seen")
 
@@ -144,9 +144,9 @@
     X(swift, most_cut,      0.5,     "greatest cut, and that by loss")                             \
     X(swift, delay_samples, 4,       "samples: half window of the least delay")                    \
     X(swift, most_bdp,      3,       "BDP: greatest window where the rate is known")               \
-    /* So that delayed acks do not stall a very short link. */                                     \
+    /* So that delayed acks do not stall a link with a very short RTT. */                          \
     X(swift, least_packets, 8,       "packets: least value of that bound")                         \
-    /* 0: any loss, as in the paper. */                                                            \
+    /* 0: any loss cuts, as in the paper. */                                                       \
     X(swift, loss_share,    1.0 / 4, "of the window, lost in an RTT: a cut")                       \
     X(swift, timeouts_most, 5,       "timeouts in a row that end at the least window")
 
@@ -158,7 +158,7 @@
     X(adaptive, noise_rtts, 0.02, "base RTTs: delays that differ by less are equal")               \
     X(adaptive, unit_rtts, 0.3, "base RTTs: U, what a packet of our own counts against a delay")   \
     /*                                                                                             \
-     * A path that once looked bad is not chosen, hence not sampled, and would look bad for ever.  \
+     * A path that looked bad once is not chosen, so not sampled, and would look bad for ever.     \
      * Longer than a flow of a few windows, which keeps what it learnt.                            \
      */                                                                                            \
     X(adaptive, fade_rtts, 64,  "base RTTs in which a delay fades into the average of all paths")
@@ -169,27 +169,28 @@
     X(path, order_spurious,    3,        "needless losses that end detection by order on a path")  \
     X(path, delay_window_rtts, 8,        "RTTs: half window of the least one-way delay")           \
     /*                                                                                             \
-     * A path dies when its share of loss exceeds 10% and four times the mean of the others that   \
-     * are GOOD (those that are out would hide a failure that hits a quarter of the paths at       \
-     * once), and either eight probes in a row failed (a black hole: 188 base RTTs after the first \
-     * loss plus the probes' own time; uniform loss of 5% does that once in 2^35 losses, and from  \
-     * 20% on the comparison with the mean cannot come true), or its last 256 packets all found    \
-     * the share above 10% (a bad cable).                                                          \
+     * A path dies when its share of loss exceeds dead_share, and dead_times_mean times the mean   \
+     * of the other GOOD paths. (Those that are out would hide a failure of a quarter of the       \
+     * paths at once.) In addition one of these must hold:                                         \
+     *  - dead_row probes in a row failed, as in a black hole. That takes 188 base RTTs from the   \
+     *    first loss, plus the probes' own time. Uniform loss of 5% does it once in 2^35 losses;   \
+     *    from 20% on the comparison with the mean cannot come true.                               \
+     *  - Its last dead_packets packets all found the share above dead_share (a bad cable).        \
      */                                                                                            \
     X(path, dead_share,        0.10,     "share of loss of a path that may be dead")               \
     X(path, dead_times_mean,   4,        "means of the other paths' loss that it exceeds")         \
     X(path, dead_row,          8,        "probes in a row that failed")                            \
     X(path, dead_packets,      256,      "packets with the share exceeded")                        \
     X(path, dead_probe_ns,     1e9,      "ns: between the probes of a dead path")                  \
-    /* A second's drift of clocks is more than a path's length. */                                 \
+    /* Clocks drift by more than a path's length in a second. */                                   \
     X(path, last_rtts,         256,      "least RTTs for which the last delay of a path is known") \
-    /* Half a fair share of two: what falls by that is shared with few. */ \
+    /* Half of a fair share of two flows: a queue that falls by that is shared with few. */        \
     X(path, fall_share,        0.25,     "of what our queue would fall by: a queue falls by that") \
     X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \
     X(path, loss_gain,         1.0 / 32, "gain of a path's mean share of loss")                    \
     X(path, loss_avg_gain,     1.0 / 512, "gain of that of all paths")                             \
     X(path, q_gain,            1.0 / 8,  "gain of a path's mean queue delay")                      \
-    /* One sample alone is weak: it counts half against what the other paths saw. */               \
+    /* One sample is weak evidence: the mean of the other paths counts as much. */                 \
     X(path, q_first_gain,      1.0 / 2,  "weight of its first sample")                             \
     X(path, q_avg_gain,        1.0 / 32, "gain of the mean queue delay of all paths")
 
@@ -199,14 +200,14 @@
     X(loss, rto_rttvars,        4,       "RTT variations in the RTO (RFC 6298)")                   \
     X(loss, window_min_rtts,    1.25,    "least RTTs: the window of loss by time, at least")       \
     X(loss, window_skews,       2,       "times the lateness seen: the same")                      \
-    /* Of a path longer than the others; RFC 8985 allows 1/4 RTT for reordering. */ \
+    /* For paths longer than others; RFC 8985 allows 1/4 RTT for reordering. */                    \
     X(loss, window_ages,       1.25,    "times what a path's packets took of late, at least")      \
     X(loss, window_step_rtts,   0.25,    "RTTs: its growth by a needless retransmission")          \
     X(loss, steps_most,         16,      "such steps")                                             \
     X(loss, step_life_rtts,     64,      "RTTs until a step is taken back")                        \
     X(loss, skew_life_rtts,     8,       "RTTs until a lateness is forgotten")                     \
     X(loss, tail_probes,        3,       "tail probes before the RTO")                             \
-    /* A timeout judges the paths tried only: with most dead, several are needed. */ \
+    /* An RTO tests only the paths that it used: with most dead, several are needed. */            \
     X(loss, rto_tries,          4,       "timeouts until the RTO doubles")                         \
     X(loss, full_rtts,          1.25,    "full window: probe so many RTTs after the last packet")  \
     X(loss, full_progress_rtts, 0.25,    "and so many RTTs after the last ack")                    \
@@ -215,9 +216,9 @@
     X(loss, small_floors,       1.0 / 4, "and not before so many RTO floors")
 
 #define MRD_TUNE_ENGINE(X)                                                                         \
-    /* Else a small window would be sent and acked as a whole, each end idle in turn. */           \
+    /* Else a small window is sent and acked as a whole, with each end idle in turn. */            \
     X(engine, requests_per_window, 5,   "acks asked for in a window, at least")                    \
-    /* A burst waits for room no longer than that. */                                              \
+    /* A burst waits for at most that part of the window to be free. */                            \
     X(engine, bursts_per_window,   4,   "bursts in a window, at least")                            \
     X(engine, quantum_rtts,        0.5, "base RTTs: longest quantum of a long message")
 
@@ -282,33 +283,32 @@ struct mrd_tune {
 
 extern const struct mrd_tune mrd_tune_default;
 
-/* A name as it is set and listed, "part.name", and where its double lies in struct mrd_tune. */
+/*
+ * A constant as it is set and listed: "part.name", and the offset of its double in struct mrd_tune.
+ */
 struct mrd_tune_entry {
     const char *name, *help;
     double value_default;
     size_t offset;
 };
 
-/* All of them, `*num` entries in the order of the struct. */
+/* Returns all `*num` entries, in the order of the struct. */
 const struct mrd_tune_entry *mrd_tune_entries(unsigned *num);
-/* 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
+/* Sets a constant. Returns 0; -ENOENT: no such name; -EINVAL: negative, or not finite. */
 int mrd_tune_set(struct mrd_tune *tune, const char *name, double value);
-/* The same for another struct of doubles, with a list of its own. */
+/* The same for another struct of doubles, described by `list`. */
 int mrd_tune_set_in(const struct mrd_tune_entry *list, unsigned num, void *constants,
                     const char *name, double value);
-/* false: no such name; *value is as it was. */
+/* Reads a constant. false: no such name; *value is unchanged. */
 bool mrd_tune_get(const struct mrd_tune *tune, const char *name, double *value);
 
-/*
- * Whole nanoseconds, at most 31 years: whatever was set, the conversion is defined and a sum with a
- * time fits.
- */
+/* Converts to whole nanoseconds, at most 31 years: always defined, and a sum with a time fits. */
 static inline uint64_t mrd_tune_ns(double ns)
 {
     return ns < 1e18 ? (uint64_t)ns : UINT64_C(1000000000000000000);
 }
 
-/* A count. */
+/* Converts to a count, saturated. */
 static inline uint32_t mrd_tune_count(double value)
 {
     return value < (double)UINT32_MAX ? (uint32_t)value : UINT32_MAX;
