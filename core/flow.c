@@ -60,7 +60,7 @@ static void clear_gone(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t number
     --*flow->peer_gone;
 }
 
-/* The next number is one for which something may come. */
+/* Moves *next past numbers that are gone. */
 static void pass_gone(struct mrd_flow_rx *flow, uint64_t *gone, uint32_t *next)
 {
     while (mrd_bit_test(gone, GONE_MASK, *next))
@@ -126,7 +126,7 @@ struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
 
 void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend)
 {
-    struct mrd_node *at = flow->pending.prev; /* new ones mostly belong at the end */
+    struct mrd_node *at = flow->pending.prev; /* mostly it belongs at the end */
 
     while (at != &flow->pending && mrd_seq_before(pend->msn, pend_of(at)->msn))
         at = at->prev;

@@ -2,8 +2,8 @@
 /*
  * Memory regions: tables by lkey (an index with a generation) and by rkey (random).
  *
- * mrd_mr_add()/mrd_mr_del() in control calls; mrd_mr_local() and mrd_mr_remote() each time memory
- * is touched, so that nothing is touched after deregistration.
+ * mrd_mr_add() and mrd_mr_del() are for control calls. mrd_mr_local() and mrd_mr_remote() check
+ * each access, so that no memory is touched after its deregistration.
  */
 #ifndef MRD_CORE_MR_H
 #define MRD_CORE_MR_H
@@ -28,16 +28,17 @@ struct mrd_mr_impl {
 struct mrd_mrs {
     const struct mrd_allocator *allocator;
     struct mrd_mr_impl **by_index;
-    uint32_t num, size, next; /* live; table size, a power of two; where to look for room */
+    /* Regions; table size, a power of two; where to look for a free place. */
+    uint32_t num, size, next;
     uint32_t generation;
-    struct mrd_hash rkeys; /* as many buckets as the table has places */
+    struct mrd_hash rkeys; /* with as many buckets as the table has places */
 };
 
 enum mrd_mr_verdict { MRD_MR_OK, MRD_MR_NO_KEY, MRD_MR_RANGE, MRD_MR_ACCESS };
 
 bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator);
 void mrd_mrs_fini(struct mrd_mrs *mrs);
-/* NULL: no memory. Keys are filled in. */
+/* Adds a region like `pub` with new keys; NULL: no memory. */
 struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
                                int access, const struct mrd_mover_mr *mover);
 void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr);
@@ -46,9 +47,11 @@ enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd 
                                  uint64_t addr, uint32_t len, int access);
 enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey,
                                   uint64_t addr, uint64_t len, int access);
-/* The mover's key for a region that mrd_mr_local() found valid. */
+/* Returns the mover's key of a region that mrd_mr_local() found valid. */
 uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey);
-/* All of a scatter or gather list; MRD_MR_OK if every entry is. */
+/*
+ * Checks all entries of a scatter or gather list; returns the first verdict that is not MRD_MR_OK.
+ */
 enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
                                 const struct mrd_sge *sge, uint32_t num, int access);
 

@@ -2,11 +2,10 @@
 /*
  * Messages being sent: the state of a posted work request, and how its bytes get into packets.
  *
- * A message of one packet is staged: it is copied into the packet, which it may share with others,
- * and is chained to that packet's record. A longer one is cut into segments that gather straight
- * from the user's buffers; its records name it by id, through the peer's table of ids, so that a
- * record may outlive the message. Each attempt has an id of its own, which it gives back when its
- * packets are acked.
+ * A message of one packet is staged: its bytes are copied into the packet, which other messages may
+ * share, and it is chained to the packet's record. A longer one is cut into segments, which the
+ * mover gathers from the user's buffers. Their records name it by id (ids.h), so that a record may
+ * outlive the message. Each attempt has its own id, released when its packets are acked.
  *
  * A message completes when its outcome is known and the mover has stopped reading its buffers.
  *
@@ -31,79 +30,80 @@ struct mrd_txq;
 
 enum mrd_msg_state {
     MRD_MSG_FREE = 0,
-    /* On its queue, something is left to be sent for the first time in this attempt. */
+    /* On its queue: not all bytes were sent in this attempt. */
     MRD_MSG_QUEUED,
-    MRD_MSG_SENDING, /* all sent, not all acked */
-    /* Refused for want of a receive: waits for the delay and for its old packets' acks. */
+    MRD_MSG_SENDING, /* all bytes sent, not all acked */
+    /* Refused for want of a receive: waits for the RNR delay and for the acks of its packets. */
     MRD_MSG_RNR_WAIT,
-    MRD_MSG_DONE,     /* acked; in ordered mode its completion waits for earlier ones */
-    MRD_MSG_CANCELLED /* waits for its packets' acks and its ABORT's */
+    MRD_MSG_DONE,     /* acked; in ordered mode it completes after earlier messages */
+    MRD_MSG_CANCELLED /* waits for the acks of its packets and of its ABORT */
 };
 
 struct mrd_msg {
-    /* QUEUED: on its queue; RNR_WAIT: likewise, once its packets are acked; FREE: the QP's list. */
+    /* QUEUED: on its mrd_txq; RNR_WAIT: the same, when its packets are acked; FREE: on the QP. */
     struct mrd_node node;
-    struct mrd_node flow_node;   /* ordered: on the flow, in MSN order, until completed */
+    struct mrd_node flow_node;   /* ordered: on the flow by MSN, until it completes */
     struct mrd_node peer_node;   /* all live messages to a peer */
     struct mrd_msg *chain;       /* next message in the same packet's record */
     struct mrd_msg *abort_chain; /* next one in the same ABORT's record */
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer;
     struct mrd_flow_tx *flow; /* ordered mode */
-    struct mrd_txq *txq;      /* QUEUED, or waiting there */
+    struct mrd_txq *txq;      /* queue that it is or waits on */
     uint32_t peer_id;
-    /* Packets whose bytes the mover still reads: it completes when there are none. */
+    /* Packets whose payload the mover still reads from its buffers; it completes at 0. */
     uint32_t reading;
     uint64_t wr_id;
     uint64_t remote_addr;
     uint32_t rkey, qkey, dst_qpn, imm;
     uint32_t length;
-    uint32_t next_offset; /* bytes cut so far in this attempt */
+    uint32_t next_offset; /* bytes cut into segments in this attempt */
     uint32_t acked_bytes; /* in this attempt */
-    uint32_t id;          /* with `multi` once it began */
+    uint32_t id;          /* with has_id: of this attempt */
     uint32_t msn, rsn;
-    uint32_t psn;           /* SENDING and not multi: its packet */
+    uint32_t psn;           /* SENDING and not multi: of its packet */
     uint8_t op, part_flags; /* as on the wire */
-    uint32_t rnr_usec;      /* RNR_WAIT: the target's delay */
-    uint64_t refused_ns;    /* and when it was refused */
-    uint32_t post_seq;      /* order of posting, context-wide */
+    uint32_t rnr_usec;      /* RNR_WAIT: RNR delay of the target */
+    uint64_t refused_ns;    /* RNR_WAIT: when it was refused */
+    uint32_t post_seq;      /* number in the order of posting, over the context */
     uint8_t attempt;        /* counts attempts, modulo 256 */
     uint8_t state;
-    uint8_t status; /* enum mrd_wc_status that it will complete with */
+    uint8_t status; /* enum mrd_wc_status of its completion */
     uint8_t vendor_err;
-    uint8_t rnr_doublings; /* of the target's delay, when it is refused next */
-    uint8_t rnr_left;      /* retries left; 7: no limit */
+    uint8_t rnr_doublings; /* doublings of rnr_usec when it is next refused */
+    uint8_t rnr_left;      /* retries left, or MRD_RNR_RETRY_FOREVER */
     uint8_t num_sge;
-    uint8_t part_index; /* in its packet's chain */
+    uint8_t part_index; /* index in its packet, as first sent */
     bool multi, has_id, signaled, is_inline, in_chain;
-    bool abort_pending, aborted; /* an ABORT waits to be sent; was sent and is not acked yet */
-    bool hinted;                 /* this attempt was let go by a hint: failing costs no retry */
-    bool settled;                /* ordered: it is over, and so are all before it */
-    bool started;                /* a packet of it was sent once: the target may know it */
-    struct mrd_sge *sge;         /* num_sge entries, owned by the queue pair */
-    uint8_t *inline_data;        /* likewise */
+    bool abort_pending, aborted; /* its ABORT waits to be sent; is sent but not acked */
+    /* Begun early, as there may be receives: a refusal costs no retry. */
+    bool hinted;
+    bool settled;         /* ordered: it and all earlier messages ended */
+    bool started;         /* a packet of it was sent: the target may know it */
+    struct mrd_sge *sge;  /* num_sge entries, owned by the queue pair */
+    uint8_t *inline_data; /* likewise */
 };
 
-/* Does it take a receive at its target? */
+/* Does it consume a receive at its target? */
 static inline bool mrd_msg_consumes(const struct mrd_msg *msg)
 {
     return msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM;
 }
 
-/* Copy bytes [offset, offset + len) of the message. */
+/* Copies bytes [offset, offset + len) of the message to `to`. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
 /*
- * Fill the part for [offset, offset + len); what the flow and the queue pair say is the caller's.
+ * Fills the part for bytes [offset, offset + len), except src_qpn and the fields of ordered mode.
  */
 void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
                   struct mrd_wire_part *part);
 /*
- * The message with that index in a packet's chain; or NULL. Indices are those of the first
- * transmission: a message that leaves the chain leaves a gap, which retransmissions fill with a
- * void part, so that a refusal names the right one.
+ * Returns the message with that index in a packet's chain; NULL: none. Indices are those of the
+ * first transmission. A message that leaves the chain leaves a gap, which retransmissions fill with
+ * a void part, so that the indices in a refusal stay right.
  */
 struct mrd_msg *mrd_msg_in_chain(struct mrd_msg *head, unsigned index);
-/* It leaves the chain of its packet's record. */
+/* Removes the message from the chain of its packet's record. */
 void mrd_msg_unchain(struct mrd_msg **head, struct mrd_msg *msg);
 
 #endif

@@ -9,7 +9,7 @@
 enum {
     PAGES_PER_PEER = 4,
     PAGES_SHARED = 1024,
-    SLOTS_PER_PEER = 16, /* messages of several packets that are open at their target */
+    SLOTS_PER_PEER = 16, /* open messages of several packets, at their target */
     SLOTS_SHARED = 2048,
 };
 
@@ -19,7 +19,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     memset(peers, 0, sizeof(*peers));
     peers->allocator = allocator;
     peers->max = max_peers;
-    /* The fewer peers, the longer until an id comes again. */
+    /* The fewer peers, the more bits for the generation: the later an id recurs. */
     while (1u << peers->index_bits < max_peers)
         peers->index_bits++;
     mrd_list_init(&peers->all);

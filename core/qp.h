@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: their work request slots, receive queue and number; validation of work requests.
+ * Queue pairs: slots of work requests, receive queue, number; validation of work requests.
  *
- * A queue pair has no connection. Its send slots (struct mrd_msg) and receive slots are made at
- * create and come from free lists, because work to different peers ends in any order.
+ * A queue pair has no connection. Its slots for sends (struct mrd_msg) and receives (struct
+ * mrd_recv) are allocated at create. Free lists keep them, because work to different peers ends in
+ * any order.
  */
 #ifndef MRD_CORE_QP_H
 #define MRD_CORE_QP_H
@@ -18,7 +19,7 @@
 #include "core/msg.h"
 
 struct mrd_recv {
-    struct mrd_node node; /* posted or free list; on none while bound to a message */
+    struct mrd_node node; /* on `posted` or `free_recvs`; on no list while bound to a message */
     uint64_t wr_id;
     uint32_t length;
     uint32_t num_sge;
@@ -33,8 +34,8 @@ struct mrd_qp_impl {
     uint64_t rnr_timer_ns;
     struct mrd_qp_cap cap;
     bool sig_all;
-    bool destroyed;     /* by the user; waits for its messages to end */
-    uint32_t live_msgs; /* not FREE */
+    bool destroyed;     /* the user destroyed it: it waits for its messages to end */
+    uint32_t live_msgs; /* messages that are not FREE */
 
     struct mrd_msg *msgs;
     struct mrd_node free_msgs;
@@ -42,10 +43,10 @@ struct mrd_qp_impl {
     struct mrd_node free_recvs, posted;
     uint32_t num_posted;
     struct mrd_node flows; /* mrd_flow_tx.qp_node */
-    struct mrd_node wants; /* mrd_want.qp_node: peers that were refused for want of a receive */
-    struct mrd_sge *sges;  /* of all slots */
+    struct mrd_node wants; /* mrd_want.qp_node: peers refused for want of a receive */
+    struct mrd_sge *sges;  /* of all messages and receives */
     uint8_t *inline_data;
-    size_t bytes; /* of the one allocation that holds all of the above */
+    size_t bytes; /* size of the one allocation that holds all of the above */
 };
 
 static inline struct mrd_qp_impl *mrd_qp_impl(struct mrd_qp *qp)
@@ -53,32 +54,31 @@ static inline struct mrd_qp_impl *mrd_qp_impl(struct mrd_qp *qp)
     return (struct mrd_qp_impl *)(void *)qp;
 }
 
-/* The queue pair of a number; NULL: there is none. */
+/* Returns the queue pair with a number; NULL: there is none. */
 struct mrd_qp_impl *mrd_qp_find(const struct mrd_hash *qps, uint32_t qpn);
 
-/* Bytes that a queue pair with these caps takes; 0: a cap is out of range. */
+/* Returns the size of a queue pair with these caps; 0: a cap is out of range. */
 size_t mrd_qp_bytes(const struct mrd_qp_cap *cap);
-/* Lay a queue pair out in zeroed memory of mrd_qp_bytes(). */
+/* Initializes a queue pair in zeroed memory of mrd_qp_bytes(). */
 void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes);
 
-/*
- * A posted receive, oldest first; NULL: none. It is the caller's until mrd_qp_recv_free()
- * or _return().
- */
+/* Takes the oldest posted receive; NULL: none. The caller frees or returns it. */
 struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp);
-/* It was not used after all: back to the front of the queue. */
+/* Puts an unused receive back to the front of the queue. */
 void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv);
 void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv);
-/* Fill a free receive slot and queue it. 0, -EINVAL, -ENOMEM (no slot). */
+/* Fills a free receive slot and posts it. Returns 0, -EINVAL, or -ENOMEM if no slot is free. */
 int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
 
 /*
- * What is wrong with a send request: 0, -EINVAL, -EMSGSIZE; *why then says it. Memory keys are not
- * looked at.
+ * Checks a send request, except its memory keys. Returns 0 and sets *length, or -EINVAL or
+ * -EMSGSIZE and sets *why to the reason.
  */
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
                       const char **why);
-/* Fill a free send slot from a checked request; NULL: no slot. State QUEUED, on no list. */
+/*
+ * Fills a free send slot from a checked request: state QUEUED, on no list. NULL: no slot is free.
+ */
 struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
                                  uint32_t length);
 void mrd_qp_msg_free(struct mrd_qp_impl *qp, struct mrd_msg *msg);

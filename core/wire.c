@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 
-/* The base header as it lies on the wire: bytes only, so it has no padding and no alignment. */
+/* The base header on the wire. It consists of bytes only: no padding, no alignment. */
 struct base {
     uint8_t version_type, flags;
     uint8_t head_len[2];
@@ -80,7 +80,7 @@ static inline uint8_t *field32(uint8_t *at, uint32_t v)
     return at + 4;
 }
 
-enum { XXH3_SHORT_BYTES = 240 }; /* up to here XXH3 uses no vector loop */
+enum { XXH3_SHORT_BYTES = 240 }; /* up to this length XXH3 uses no vector loop */
 
 static uint32_t check(const void *data, size_t len)
 {
@@ -92,7 +92,9 @@ uint32_t mrd_wire_payload_check(const void *data, uint32_t len)
     return len ? check(data, len) : 0;
 }
 
-/* A time in 16 bits: 12 of mantissa, in milliseconds, shifted by 4 of exponent. Rounded up. */
+/*
+ * A time in 16 bits, rounded up: mantissa of PATIENCE_BITS in milliseconds, exponent in the others.
+ */
 enum { PATIENCE_BITS = 12, PATIENCE_MASK = (1 << PATIENCE_BITS) - 1, PATIENCE_SHIFT_MAX = 15 };
 
 static uint16_t patience_code(uint64_t ns)
@@ -179,7 +181,7 @@ uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part)
         at += 8;
     }
     if (part->flags & MRD_PART_IMM) {
-        memcpy(at, &part->imm, 4); /* the user's bytes, already big-endian */
+        memcpy(at, &part->imm, 4); /* the user gave big-endian bytes */
         at += 4;
     }
     if (part->flags & MRD_PART_ORDERED) {
@@ -268,10 +270,7 @@ void mrd_wire_seal(uint8_t *buf, const uint8_t *end)
     put32(b->head_check, check(buf, (size_t)(end - buf)));
 }
 
-/*
- * The check covers the header with the check's own bytes zero: hash a copy of what is in front,
- * then compare.
- */
+/* The header check covers the header with its own bytes zero: hashes a copy made so. */
 static bool head_check_holds(const uint8_t *buf, uint32_t head_len)
 {
     uint8_t copy[MRD_WIRE_HEAD_BYTES_MAX];

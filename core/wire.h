@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packet formats: encode, decode, validate. WIRE.md has the pictures.
+ * Packet formats: encode, decode, validate. WIRE.md has the box diagrams.
  *
  * Sending: mrd_wire_put_head(), then the options and parts in order, mrd_wire_seal() last.
  * Receiving: mrd_wire_get() validates everything up to the payload; mrd_wire_get_part() walks the
- * parts; mrd_wire_check_payload() before the payload is believed.
+ * parts; the payload is valid if its mrd_wire_payload_check() is mrd_wire_head.payload_check.
  *
  * Adding a packet type: enum mrd_wire_type, a case in mrd_wire_get(), encode and decode here, a
- * picture in WIRE.md, a row in tests/unit/test_wire.c.
+ * diagram in WIRE.md, a row in tests/unit/test_wire.c.
  */
 #ifndef MRD_CORE_WIRE_H
 #define MRD_CORE_WIRE_H
@@ -53,16 +53,16 @@ enum mrd_wire_flags {
 enum mrd_wire_op {
     MRD_OP_SEND = 1,
     MRD_OP_WRITE = 2,
-    /* 3..6 are kept for read and atomic requests and responses. */
-    MRD_OP_VOID = 7, /* holds the place of a part that a retransmission leaves out */
+    /* 3..6 are reserved for read and atomic requests and responses. */
+    MRD_OP_VOID = 7, /* placeholder of a part that a retransmission leaves out */
     MRD_OP_REFUSAL = 8,
     MRD_OP_ABORT = 9,
-    MRD_OP_READY = 10, /* a queue pair that refused for want of a receive has some */
+    MRD_OP_READY = 10, /* a queue pair that refused for want of a receive has receives */
     MRD_OP_CLOSE = 11, /* a flow of ordered messages is idle */
 };
 
 enum mrd_part_flags {
-    MRD_PART_MULTI = 0x10, /* one packet of several: id, total, offset present */
+    MRD_PART_MULTI = 0x10, /* a segment of a longer message: id, total, offset present */
     MRD_PART_IMM = 0x20,
     MRD_PART_ORDERED = 0x40, /* msn, rsn present */
     MRD_PART_SOLICITED = 0x80,
@@ -70,7 +70,7 @@ enum mrd_part_flags {
 
 /* Why a target refuses a message; the number is wc.vendor_err at the sender. */
 enum mrd_refusal_code {
-    MRD_REFUSE_RNR = 1,       /* no receive posted: try again after the delay */
+    MRD_REFUSE_RNR = 1,       /* no receive posted: try again after the RNR delay */
     MRD_REFUSE_RESOURCES = 2, /* no memory for the message's state: likewise */
     MRD_REFUSE_QPN = 3,
     MRD_REFUSE_QKEY = 4,
@@ -87,77 +87,76 @@ struct mrd_wire_head {
     uint16_t path_id, pseq;
     uint32_t reply; /* sender's receive port or QPN, 24 bits */
     uint32_t payload_check;
-    uint64_t cookie;     /* DATA: with MRD_WIRE_COOKIE; CHALLENGE: always */
+    uint64_t cookie;     /* DATA: with MRD_WIRE_COOKIE; CHALLENGE */
     uint32_t up_usec;    /* CHALLENGE: time since the challenger opened, saturated */
-    uint32_t echo_stamp; /* CHALLENGE: of the packet that it answers */
-    uint32_t live_epoch; /* RESET: the resetter's lowest live epoch */
-    /* FIRST_CONTACT: how long its sender waits for acks; rounded up by the wire. */
+    uint32_t echo_stamp; /* CHALLENGE: stamp of the packet that it answers */
+    uint32_t live_epoch; /* RESET: lowest live epoch of its sender */
+    /*
+     * FIRST_CONTACT: how long its sender waits for acks before it gives up; rounded up on the wire.
+     */
     uint64_t patience_ns;
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;
     uint16_t parts_at; /* offset of the first part */
 };
 
-/* A message's piece in a DATA packet. */
+/* A part of a DATA packet: a whole message, a segment of one, or control. */
 struct mrd_wire_part {
     uint8_t op, flags, attempt;
     uint16_t len; /* payload bytes */
     union {
         uint32_t dst_qpn;
-        uint32_t receives; /* READY: how many src_qpn has */
+        uint32_t receives; /* READY: receives posted at src_qpn */
     };
     uint32_t src_qpn;
     uint32_t id, total, offset; /* without MRD_PART_MULTI: 0, len, 0 */
     uint32_t qkey;              /* SEND */
     uint32_t rkey;              /* WRITE */
-    uint64_t addr;              /* WRITE: of the message's first byte */
-    uint32_t imm;               /* as posted, big-endian bytes */
+    uint64_t addr;              /* WRITE: address of the message's first byte */
+    uint32_t imm;               /* as posted: big-endian bytes */
     uint16_t msn, rsn;          /* ORDERED: low 16 bits */
-    /* How far behind them the oldest message is that its sender still owes. */
+    /* By how much the oldest message that the sender still owes is behind msn and rsn. */
     uint16_t msn_behind, rsn_behind;
     /* REFUSAL */
     uint8_t num_entries;
-    uint32_t epoch, psn, rnr_usec; /* the refused PSN and its space */
+    uint32_t epoch, psn, rnr_usec; /* refused PSN; epoch of its space */
     const uint8_t *entries;
 };
 
-/* Does the part's message take a receive at its target? */
+/* Does the part's message consume a receive at its target? */
 static inline bool mrd_wire_consumes(const struct mrd_wire_part *part)
 {
     return part->op == MRD_OP_SEND || part->flags & MRD_PART_IMM;
 }
 
-/* A time as packets carry it. */
+/* Converts a time to a stamp, as packets carry it. */
 static inline uint32_t mrd_wire_stamp(uint64_t ns)
 {
     return (uint32_t)(ns / MRD_WIRE_STAMP_NS);
 }
 
 struct mrd_wire_refusal_entry {
-    uint8_t index, code, attempt; /* of the part in the refused packet */
+    uint8_t index, code, attempt; /* `index` of the part in the refused packet */
     uint32_t id;
 };
 
 enum mrd_wire_ack_flags { MRD_ACK_ECHO = 1, MRD_ACK_ECHO_CE = 2 };
 
 struct mrd_wire_slice {
-    uint32_t base; /* multiple of 256 */
+    uint32_t base; /* multiple of MRD_WIRE_SLICE_BITS */
     uint64_t bits[4];
 };
 
 struct mrd_wire_path {
     uint16_t id;
-    /*
-     * Low bits of receive stamp - transmit stamp of the last new packet, 0: none came since the
-     * last ack.
-     */
+    /* Low 16 bits of rx stamp - tx stamp of the last new packet; 0: none since the last ack. */
     uint16_t delay;
     uint32_t received, ce; /* cumulative */
 };
 
 struct mrd_wire_ack {
     uint32_t serial, cum, psn_limit;
-    uint32_t live_epoch; /* the acker's own spaces below it are over */
+    uint32_t live_epoch; /* spaces of the acker as sender below this epoch have ended */
     uint32_t echo_psn, echo_stamp, echo_rx_stamp, echo_delay; /* stamp units */
     uint16_t echo_path, ack_delay_usec;
     uint8_t flags, num_slices, num_paths, num_dups;
@@ -175,28 +174,25 @@ enum mrd_wire_error {
     MRD_WIRE_BAD_CHECK,
 };
 
-/*
- * Writes the base header and its options; the write position, where parts go. head->head_len is
- * not used.
- */
+/* Writes base header and options. Returns the end, where parts go. Ignores head->head_len. */
 uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head);
 uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part);
 uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_t rnr_usec,
                               uint8_t num_entries);
 uint8_t *mrd_wire_put_refusal_entry(uint8_t *at, const struct mrd_wire_refusal_entry *entry);
-/* The whole ACK packet behind the base header of mrd_wire_put_head(). */
+/* Writes the body of an ACK packet behind the base header of mrd_wire_put_head(). */
 uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
-/* Bytes of the part that put_part() writes. */
+/* Returns the number of bytes that mrd_wire_put_part() writes. */
 uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags);
-/* Add flags to a header that is not sealed yet. */
+/* Adds flags to a header that is not sealed yet. */
 void mrd_wire_add_flags(uint8_t *buf, uint8_t flags);
 void mrd_wire_set_payload_check(uint8_t *buf, uint32_t check);
-/* Set head_len and the header check: the header is finished. */
+/* Finishes the header: sets head_len and the header check. */
 void mrd_wire_seal(uint8_t *buf, const uint8_t *end);
 
-/* Checks lengths, version, type and the header's check; fills head. */
+/* Checks lengths, version, type and header check; fills `head`. */
 enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head);
-/* The part at offset *at of the header, which moves on; false: malformed. */
+/* Decodes the part at offset *at of the header and moves *at behind it. false: malformed. */
 bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
                        struct mrd_wire_part *part);
 void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
@@ -204,7 +200,7 @@ void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
 bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,
                       struct mrd_wire_ack *ack);
 
-/* The payload check of `len` bytes; 0 of none. Pieces are hashed as if contiguous. */
+/* Returns the payload check of `len` bytes; 0 for len 0. */
 uint32_t mrd_wire_payload_check(const void *data, uint32_t len);
 
 #endif
