@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the engine takes memory from: when it is created and in control calls, never for a packet.
+ * The engine's memory allocator: called at creation and in control calls, never for a packet.
  */
 #ifndef MRD_CORE_ALLOC_H
 #define MRD_CORE_ALLOC_H

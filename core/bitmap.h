@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bits indexed by a sequence number, in a ring whose size in bits is a power of two (at least 64).
+ * A ring of bits indexed by sequence number. Its size in bits is a power of two, at least 64.
  */
 #ifndef MRD_CORE_BITMAP_H
 #define MRD_CORE_BITMAP_H

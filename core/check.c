@@ -2,14 +2,15 @@
 #include "core/check.h"
 
 #if defined(__x86_64__)
-#include <xxh_x86dispatch.h> /* XXH3_64bits becomes the dispatching one: twice as fast on 4 KiB */
+/* XXH3_64bits chooses vector code at run time: twice as fast on 4 KiB. */
+#include <xxh_x86dispatch.h>
 #else
 #include <xxhash.h>
 #endif
 
 /*
- * The library's AVX-512 loop returns without vzeroupper, after which each SSE instruction waits for
- * the upper halves: a tenth of the whole cost of a 4 KiB packet.
+ * The library's AVX-512 loop returns without vzeroupper. Then each SSE instruction waits for the
+ * upper halves: a tenth of the whole cost of a 4 KiB packet.
  */
 static void leave_vector_code(void)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks of long payloads. Those that are short, wire.c computes inline: a call costs as much as
- * the hash.
+ * The check of long payloads. wire.c computes that of short ones inline: a call costs as much.
  */
 #ifndef MRD_CORE_CHECK_H
 #define MRD_CORE_CHECK_H
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The low 32 bits of XXH3-64. */
+/* Returns the low 32 bits of XXH3-64. */
 uint32_t mrd_check_long(const void *data, size_t len);
 
 #endif

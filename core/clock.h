@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The time that callers tell, and their absences.
+ * The clock that callers set, and stalls: times when nobody read the receive queue.
  *
  * mrd_clock_set() with each call: time never goes back. mrd_clock_look() each time the receive
  * queue is looked at, mrd_clock_empty() when it was seen empty. A look much later than the last one
  * and than the earliest deadline is a stall: the process was stopped, or its caller came late.
- * Nobody is judged by what could not be heard during a stall.
+ * A peer must not be judged by what could not be received during a stall.
  */
 #ifndef MRD_CORE_CLOCK_H
 #define MRD_CORE_CLOCK_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct mrd_clock {
-    uint64_t now_ns;         /* of the current call */
+    uint64_t now_ns;         /* time of the current call */
     uint64_t opened_ns;      /* at mrd_clock_init() */
     uint64_t looked_ns;      /* when the receive queue was last looked at */
     uint64_t empty_ns;       /* when it was last seen empty: a peer's silence counts up to here */
@@ -47,7 +47,7 @@ static inline void mrd_clock_empty(struct mrd_clock *clock)
     clock->empty_ns = clock->now_ns;
 }
 
-/* Time without the stalls: in which we were there to hear somebody. */
+/* Time without the stalls, in which packets could be received. */
 static inline uint64_t mrd_clock_present_ns(const struct mrd_clock *clock)
 {
     return clock->now_ns - clock->absent_sum_ns;

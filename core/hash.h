@@ -34,7 +34,7 @@ static inline uint32_t mrd_hash_buckets(uint32_t n)
     return b;
 }
 
-/* Buckets for about so many items. false: no memory. */
+/* Allocates buckets for about `items` items. false: no memory. */
 static inline bool mrd_hash_init(struct mrd_hash *h, const struct mrd_allocator *allocator,
                                  uint32_t items)
 {
@@ -43,7 +43,7 @@ static inline bool mrd_hash_init(struct mrd_hash *h, const struct mrd_allocator 
     return h->bucket != NULL;
 }
 
-/* Also of one that mrd_hash_init() failed for, or zeroed. */
+/* Frees the buckets; the table may also be zeroed, or mrd_hash_init() may have failed. */
 static inline void mrd_hash_fini(struct mrd_hash *h, const struct mrd_allocator *allocator)
 {
     if (h->bucket)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Timers: a binary heap of them, earliest first.
+ * Timers in a binary heap, earliest first.
  *
  * mrd_timer_init() once for each; mrd_heap_arm() to have it fire by a certain time,
  * mrd_heap_disarm() to take it out. The caller compares mrd_heap_next_ns() with the clock, and
@@ -17,7 +17,7 @@
 
 struct mrd_timer {
     uint64_t at_ns; /* MRD_NEVER: it is not in the heap */
-    uint32_t index; /* its place there */
+    uint32_t index; /* index in mrd_heap.timer */
 };
 
 struct mrd_heap {
@@ -30,7 +30,7 @@ static inline void mrd_timer_init(struct mrd_timer *timer)
     timer->at_ns = MRD_NEVER;
 }
 
-/* The earliest timer; NULL: none is armed. */
+/* Returns the earliest timer; NULL: none is armed. */
 static inline struct mrd_timer *mrd_heap_first(const struct mrd_heap *heap)
 {
     return heap->num ? heap->timer[0] : NULL;
@@ -42,9 +42,9 @@ static inline uint64_t mrd_heap_next_ns(const struct mrd_heap *heap)
 }
 
 /*
- * The timer fires at `at_ns` at the latest. One that is armed for an earlier time stays: it then
- * fires early, and its owner finds nothing due and arms it again, which is cheaper than to move it
- * with each packet. MRD_NEVER: no change.
+ * Makes the timer fire at `at_ns` or earlier. A timer armed for an earlier time stays there: it
+ * fires, its owner finds nothing due and arms it again. That is cheaper than moving it with each
+ * packet. MRD_NEVER: no change.
  */
 void mrd_heap_arm(struct mrd_heap *heap, struct mrd_timer *timer, uint64_t at_ns);
 void mrd_heap_disarm(struct mrd_heap *heap, struct mrd_timer *timer);

@@ -6,7 +6,7 @@
 
 #include "core/limits.h"
 
-enum { IN_USE = UINT16_MAX }; /* next_free of a slot that is not free */
+enum { IN_USE = UINT16_MAX }; /* next_free of a slot in use */
 
 _Static_assert((int)MRD_MSG_SLOTS < (int)IN_USE, "slots are told by 16 bits");
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ids of messages of several packets, at their sender: MRD_MSG_SLOTS slots a send half.
+ * Ids of messages of several packets, at their sender: MRD_MSG_SLOTS slots for each send half.
  *
- * mrd_ids_take() when a message (or a further attempt of it) begins; `live` counts the records that
- * name the id; once there are none and the message is done with it, mrd_ids_release(). Any free
- * slot may be taken, so a message that takes long keeps nobody waiting. Within a slot ids rise, and
- * the target's slot is the same: id mod MRD_MSG_SLOTS.
+ * mrd_ids_take() when a message, or a new attempt of it, begins. `live` counts the records that
+ * name the id; mrd_ids_release() when there are none and the message no longer uses it. Any free
+ * slot may be taken, so a slow message blocks no other. Ids in a slot increase, and the target uses
+ * the same slot: id mod MRD_MSG_SLOTS.
  */
 #ifndef MRD_CORE_IDS_H
 #define MRD_CORE_IDS_H
@@ -18,23 +18,23 @@ struct mrd_msg;
 struct mrd_tx_id {
     uint32_t id;
     uint16_t live;       /* records with this id, ABORT included, that are not released */
-    uint16_t next_free;  /* FREE: the next free slot + 1; 0: none */
+    uint16_t next_free;  /* of a free slot: the next free one + 1; 0: none */
     struct mrd_msg *msg; /* NULL: completed, cancelled or waiting; only records are left */
 };
 
 struct mrd_ids {
     struct mrd_tx_id *entry; /* MRD_MSG_SLOTS, owned by the send half, not initialised */
-    uint32_t fresh;          /* slots that were used once */
-    uint32_t free;           /* the first free one of these + 1; 0: none */
+    uint32_t fresh;          /* slots used at least once */
+    uint32_t free;           /* first free one of these + 1; 0: none */
 };
 
 void mrd_ids_init(struct mrd_ids *ids, struct mrd_tx_id *entry);
 bool mrd_ids_available(const struct mrd_ids *ids);
-/* An id for the message; one must be available. */
+/* Takes an id for the message; one must be available. */
 struct mrd_tx_id *mrd_ids_take(struct mrd_ids *ids, struct mrd_msg *msg);
-/* The entry of an id that is in use; NULL: it is not. */
+/* Returns the entry of an id that is in use; NULL: it is not. */
 struct mrd_tx_id *mrd_ids_find(const struct mrd_ids *ids, uint32_t id);
-/* No record and no message names it any more: the next id of its slot may be taken. */
+/* Releases an id that no record and no message uses: the next id of its slot may be taken. */
 void mrd_ids_release(struct mrd_ids *ids, struct mrd_tx_id *entry);
 
 #endif

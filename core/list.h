@@ -63,7 +63,7 @@ static inline struct mrd_node *mrd_list_pop(struct mrd_node *list)
     return n;
 }
 
-/* All of `from` to the end of `to`. */
+/* Moves all of `from` to the end of `to`. */
 static inline void mrd_list_splice(struct mrd_node *to, struct mrd_node *from)
 {
     if (mrd_list_empty(from))

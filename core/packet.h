@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets and addresses as they pass between the engine and a packet mover.
+ * Packets and addresses as the engine and a packet mover exchange them.
  *
- * The mover fills mrd_rx_packet and hands it to mrd_engine_rx(); mrd_engine_tx() fills
- * mrd_tx_packet and the mover sends it. Neither side keeps a pointer of the other's beyond what the
- * fields say.
+ * The mover fills mrd_rx_packet for mrd_engine_rx(); mrd_engine_tx() fills mrd_tx_packet for the
+ * mover. Neither side keeps the other's pointers for longer than the fields say.
  */
 #ifndef MRD_CORE_PACKET_H
 #define MRD_CORE_PACKET_H
@@ -28,7 +27,7 @@ struct mrd_addr {
 enum mrd_ecn { MRD_ECN_NOT_ECT = 0, MRD_ECN_ECT1 = 1, MRD_ECN_ECT0 = 2, MRD_ECN_CE = 3 };
 
 enum {
-    /* The header of any packet that straight receive plans for fits in this. */
+    /* Bound of the headers of packets that straight receive plans for. */
     MRD_HEAD_PEEK_BYTES = 96,
     MRD_PLAN_SEGMENTS_MAX = 64,
     MRD_SEGMENT_PIECES_MAX = MRD_SGE_MAX,
@@ -38,35 +37,35 @@ struct mrd_rx_packet {
     const uint8_t *data; /* the datagram; with `placed`, its header only */
     uint32_t len;        /* bytes at data */
     uint8_t ecn;         /* enum mrd_ecn */
-    /* Straight receive: the payload went where mrd_engine_rx_plan() said for this segment. */
+    /* Straight receive: the payload is where mrd_engine_rx_plan() wanted this segment's. */
     uint8_t placed;
     uint16_t placed_len; /* payload bytes put there */
     uint16_t plan_index; /* with `placed`: which segment of the last plan this is */
     /* Source address; its port is the source port, not where the peer receives. */
     struct mrd_addr from;
-    /* Local address that was hit (answers leave from it); all zero if unknown. */
+    /* Local destination address (answers leave from it); all zero if unknown. */
     struct mrd_addr to;
 };
 
 enum mrd_tx_flags {
     MRD_TX_ECT = 1 << 0,      /* set ECT(0) */
-    MRD_TX_ALONE = 1 << 2,    /* not to be joined with others: this path loses bursts */
-    MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: it was cut before the path's MTU shrank */
+    MRD_TX_ALONE = 1 << 2,    /* not to be sent in a burst: this path loses bursts */
+    MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: its size is from before the path's MTU shrank */
 };
 
-/* A memory region as the mover knows it; all zero where it need not know. */
+/* The mover's handle and key of a memory region; all zero if it needs none. */
 struct mrd_mover_mr {
     void *handle; /* the mover's */
     uint32_t key; /* goes into mrd_tx_packet.key */
 };
 
-/* Cookie of packets whose buffers the mover need not report. */
+/* Cookie of packets for which mrd_engine_tx_done() is not to be called. */
 #define MRD_TX_COOKIE_NONE UINT64_MAX
 
 struct mrd_tx_packet {
     struct mrd_addr to;   /* where the peer receives */
     struct mrd_addr from; /* local address to leave from; all zero: any */
-    uint64_t cookie; /* give to mrd_engine_tx_done() once iov[] is read; or MRD_TX_COOKIE_NONE */
+    uint64_t cookie;      /* for mrd_engine_tx_done() when iov[] is read, or MRD_TX_COOKIE_NONE */
     uint16_t path; /* the mover's path number, below mrd_mover.paths and what new_path() returned */
     uint8_t flags; /* enum mrd_tx_flags */
     uint8_t num_iov;
@@ -74,7 +73,7 @@ struct mrd_tx_packet {
     uint16_t head_cap; /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
     uint32_t len;      /* the whole datagram: head_len + all of iov[] */
     uint8_t *head;     /* the caller's memory, filled by the engine */
-    uint32_t key;      /* with iov[]: the mover's key of that memory, where it gave one */
+    uint32_t key;      /* with iov[]: mrd_mover_mr.key of that memory */
     struct iovec iov[MRD_SEGMENT_PIECES_MAX]; /* payload in the user's buffers */
 };
 
@@ -85,9 +84,8 @@ enum {
 };
 
 /*
- * Where the payload of the next segments is to be put. Segment i: pieces [first[i], first[i + 1])
- * of iov. `epoch` of the plan ties it to the mrd_engine_rx() calls that follow; the mover does not
- * look at it.
+ * Where to put the payload of the next segments: that of segment i into pieces [first[i], first[i +
+ * 1]) of iov.
  */
 struct mrd_rx_plan {
     uint16_t head_len;     /* header bytes in front of each segment's payload */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pseudo-random numbers, seeded: same seed, same numbers. Not for secrets that an attacker may
+ * Pseudo-random numbers: the same seed gives the same numbers. Not for secrets that an attacker may
  * probe. SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
  * OOPSLA 2014).
  */

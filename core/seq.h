@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Serial number arithmetic (RFC 1982): numbers that wrap compare right while less than half the
+ * Serial number arithmetic (RFC 1982): compares numbers that wrap, if less than half the
  * space apart.
  */
 #ifndef MRD_CORE_SEQ_H

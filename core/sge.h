@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Gather and scatter lists cut into pieces of memory. */
+/* Cuts gather and scatter lists into pieces of memory. */
 #ifndef MRD_CORE_SGE_H
 #define MRD_CORE_SGE_H
 
@@ -9,7 +9,7 @@
 
 #include "mrd/mrd.h"
 
-/* The entry that byte `offset` of the list, which must have it, lies in. */
+/* Returns the entry that holds byte `offset` of the list, which must have it. */
 static inline const struct mrd_sge *mrd_sge_at(const struct mrd_sge *sge, uint32_t offset)
 {
     while (offset >= sge->length) {
@@ -20,8 +20,8 @@ static inline const struct mrd_sge *mrd_sge_at(const struct mrd_sge *sge, uint32
 }
 
 /*
- * Bytes [offset, offset + len) of the list, which must hold them, as pieces; how many, at
- * most num_sge.
+ * Fills `iov` with the pieces of bytes [offset, offset + len) of the list, which must hold them.
+ * Returns their number, at most num_sge.
  */
 static inline unsigned mrd_sge_pieces(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,
                                       uint32_t len, struct iovec *iov)

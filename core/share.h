@@ -2,9 +2,9 @@
 /*
  * The receive buffer of the mover, shared among the peers that sent lately.
  *
- * mrd_share_init() once; mrd_share_grant() for each ack: how far beyond the acked PSN the peer may
- * send. A peer counts as a sender in each period in which it gets an ack; the buffer is divided by
- * the senders of this period or the last, whichever are more.
+ * mrd_share_init() once; mrd_share_grant() for each ack: it returns how far beyond the acked PSN
+ * the peer may send. A peer counts as a sender in each period in which it gets an ack. The buffer
+ * is divided by the senders of this period or of the previous one, whichever are more.
  */
 #ifndef MRD_CORE_SHARE_H
 #define MRD_CORE_SHARE_H

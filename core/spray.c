@@ -35,8 +35,7 @@ uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_ar
 }
 
 /*
- * Lower is better: suspended before dead before the one to avoid, and within a class the one that
- * is due first.
+ * Is path `a` the better last resort? Suspended before dead before `avoid`; then the one due first.
  */
 static bool sooner(const struct mrd_paths *paths, uint32_t a, uint32_t b, int avoid)
 {

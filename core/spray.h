@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Path choice. A policy is a const table with a name; mrd_spray_find() finds it.
+ * Path choice. A policy is a const table of functions with a name, which mrd_spray_find() looks up.
  *
- * pick() for the first packet of each quantum; acked() and lost() tell the policy what came of a
+ * The engine calls pick() for the first packet of each quantum, and acked() or lost() for each
  * packet. Policies read paths and change only their own state.
  *
  * Adding one: a file spray_NAME.c with a `const struct mrd_spray_ops mrd_spray_NAME`, one line in
@@ -23,7 +23,8 @@ struct mrd_spray_ops;
 
 struct mrd_spray {
     const struct mrd_spray_ops *ops;
-    uint32_t next;                   /* rr: next index; single: the index; reps: next to explore */
+    /* Index; rr: the next one; single: the only one; reps: next to explore. */
+    uint32_t next;
     uint32_t cache_head, cache_tail; /* reps: free-running */
     uint16_t cache[MRD_SPRAY_CACHE]; /* reps: indices whose last packet came back unmarked */
 };
@@ -32,9 +33,9 @@ struct mrd_spray {
 struct mrd_spray_args {
     uint64_t now_ns;
     uint64_t base_rtt_ns;
-    /* Index that a retransmission was lost on, or -1: taken only if no other is usable. */
+    /* Index of the path that lost the packet, or -1: taken only if no other is GOOD. */
     int avoid;
-    /* Nothing is acked: what was measured and what is outstanding tell nothing of paths. */
+    /* No acks arrive: measurements and packets in flight say nothing about paths. */
     bool blind;
     struct mrd_rng *rng;
     const struct mrd_tune *tune; /* constants of the policies */
@@ -42,25 +43,25 @@ struct mrd_spray_args {
 
 struct mrd_spray_ops {
     const char *name;
-    /* s->ops is the policy's afterwards. */
+    /* Initializes the state, s->ops included. */
     void (*init)(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng);
-    /*
-     * Index of the path for the next packet: usable if any is (`single` has but one); never fails.
-     */
+    /* Returns the index of the next packet's path: a GOOD one if there is any (not `single`). */
     uint32_t (*pick)(struct mrd_spray *s, const struct mrd_paths *paths,
                      const struct mrd_spray_args *args);
     void (*acked)(struct mrd_spray *s, uint32_t index, bool ce); /* may be NULL */
     void (*lost)(struct mrd_spray *s, uint32_t index);           /* may be NULL */
 };
 
-/* NULL if there is none of that name. name NULL: "adaptive". */
+/* Returns the policy of that name; NULL: there is none. name NULL: the default. */
 const struct mrd_spray_ops *mrd_spray_find(const char *name);
 
-/* For policies. The next usable index from `start` on, wrapping, or mrd_spray_last_resort(). */
+/*
+ * For policies: returns the next GOOD path from `start` on, wrapping, or mrd_spray_last_resort().
+ */
 uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_args *args,
                         uint32_t start);
 /*
- * No path but perhaps `avoid` is usable: that one, else the suspended one that is due first, else a
+ * For policies: returns `avoid` if it is GOOD, else the suspended path that is due first, else a
  * dead one.
  */
 uint32_t mrd_spray_last_resort(const struct mrd_paths *paths, const struct mrd_spray_args *args);

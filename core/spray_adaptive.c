@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * adaptive: the usable path with the least out * U + q, ties at random.
+ * adaptive: the GOOD path with the least out * U + q, ties at random.
  *
- * `out` is the number of one's own unacked packets on the path: join the shortest queue, known at
- * once and of one's own making, so that senders cannot herd. `q`, the smoothed one-way queue delay
- * that the peer's stamps tell, breaks ties between paths of equal `out`: it is a round trip old,
- * and senders that follow it alone all chase the same path that was empty then (U = 0.05 base RTTs:
- * 27% above the lone flow on a permutation, with 0.3: 10%).
+ * `out` is the number of our packets in flight on the path: join the shortest queue. It is known at
+ * once and concerns only this sender, so senders cannot herd. `q` is the smoothed one-way queue
+ * delay by the peer's stamps; it breaks ties between paths of equal `out`. It is a round trip old,
+ * and senders that follow it alone all chase the path that was empty then. (U = unit_rtts base
+ * RTTs; with 0.05 a permutation took 27% longer than a lone flow, with 0.3 10%.)
  *
- * A path that is longer than others holds more packets at the same rate: a packet on it weighs
- * less, and its length is no part of `q` (path.h).
+ * A longer path holds more packets at the same rate: a packet on it weighs less, and its length is
+ * not in `q` (path.h).
  *
- * While nothing is acked, all usable paths are equal: the least `out` would be a dead path's whose
- * few packets were given up, and working ones, whose acks died elsewhere, would never be tried.
+ * While no acks arrive, all GOOD paths are equal. Else a dead path, whose packets were declared
+ * lost, would have the least `out`, and working paths whose acks were lost would never be tried.
  */
 #include <float.h>
 
@@ -26,7 +26,7 @@ static void adaptive_init(struct mrd_spray *s, const struct mrd_paths *paths, st
     s->ops = &mrd_spray_adaptive;
 }
 
-/* Only what looks worse than the average fades: what looks better is chosen, and sampled. */
+/* A delay above the average fades into the average: such a path is not chosen, so not sampled. */
 static float delay_ns(const struct mrd_path_load *load, float average_ns, float fade,
                       const struct mrd_spray_args *args)
 {
@@ -39,8 +39,7 @@ static float delay_ns(const struct mrd_path_load *load, float average_ns, float 
 }
 
 /*
- * Delays that differ by less than noise are equal: else the few paths that seem a little shorter
- * would carry all.
+ * Rounds down to multiples of noise_ns: else few paths that seem a little shorter would carry all.
  */
 static float steps(float ns, float noise_ns)
 {
@@ -52,7 +51,7 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
 {
     const struct mrd_tune_adaptive *tune = &args->tune->adaptive;
     float base_ns = (float)args->base_rtt_ns;
-    /* Before the first RTT sample there is no delay either, and any unit will do. */
+    /* Before the first RTT sample there is no delay either: any unit will do. */
     float unit_ns = args->base_rtt_ns ? (float)tune->unit_rtts * base_ns : 1;
     float fade = args->base_rtt_ns ? 1 / ((float)tune->fade_rtts * base_ns) : 1;
     float noise_ns = (float)tune->noise_rtts * base_ns;

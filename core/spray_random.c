@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* random: a usable path at random for each quantum. */
+/* random: a random GOOD path for each quantum. */
 #include "core/spray.h"
 
-/* At most half of the paths are out, so that many draws fail once in 256 times at worst. */
+/* At most half of the paths are out, so all draws fail with probability 1/256 at worst. */
 enum { DRAWS = 8 };
 
 static void random_init(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * reps: recycled entropies (Bonato et al., REPS: Recycled Entropy Packet Spraying for Adaptive Load
- * Balancing and Failure Mitigation). A path whose packet came back unmarked is used again, in the
- * order of the acks, so that packets leave on a path as fast as it delivers them; a marked or lost
- * packet's path is forgotten. While nothing is cached, which is so for the first window, all paths
- * are explored in turn.
+ * Balancing and Failure Mitigation). The path of a packet that was acked unmarked is used again, in
+ * the order of the acks. So packets leave on a path as fast as it delivers them. The path of a
+ * marked or lost packet leaves the cache. While the cache is empty, as in the first window, all
+ * paths are explored in turn.
  */
 #include "core/spray.h"
 
@@ -54,10 +54,7 @@ static void reps_acked(struct mrd_spray *s, uint32_t index, bool ce)
         drop(s, index);
         return;
     }
-    /*
-     * The packets of one quantum come back together and earn one entry, else they would crowd out
-     * all others.
-     */
+    /* The packets of a quantum are acked together and get one entry: more would evict others. */
     if (s->cache_head != s->cache_tail && s->cache[(s->cache_tail - 1) & CACHE_MASK] == index)
         return;
     if (s->cache_tail - s->cache_head == MRD_SPRAY_CACHE)

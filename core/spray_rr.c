@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rr: the usable paths in turn, from a random one on, so that senders that start together do not
- * march in step.
+ * rr: the GOOD paths in turn, from a random one: senders that start together take different ones.
  */
 #include "core/spray.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * single: all packets of a peer on one path, as ECMP places a connection. The baseline: it neither
- * leaves a bad path nor avoids the one that a packet was lost on.
+ * single: all packets of a peer on one path, as ECMP places a connection. The baseline: it never
+ * leaves its path, not even for a retransmission.
  */
 #include "core/spray.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters of a context, declared once: X(name, unit, what it counts). The names are what
- * mrd_query_counters() tells; they are stable.
+ * Counters of a context, declared once: X(name, unit, what it counts). mrd_query_counters() reports
+ * them by these names, which are stable.
  */
 #ifndef MRD_CORE_STATS_H
 #define MRD_CORE_STATS_H
