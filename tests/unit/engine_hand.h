@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * For tests of single files of the engine: work requests, heads, parts and packets by hand.
+ *
+ * A test begins a pair (engine_pair.h) and uses one of its ends. hand_tx_peer() and hand_rx_peer()
+ * give that end an entry of the other with a send half or a receive half, as a post or a first
+ * contact would make it.
+ */
+#ifndef MRD_UNIT_ENGINE_HAND_H
+#define MRD_UNIT_ENGINE_HAND_H
+
+#include "core/engine/contact.h"
+#include "core/engine/message.h"
+#include "core/engine/rx.h"
+#include "tests/unit/engine_pair.h"
+
+enum { HAND_EPOCH = 7 }; /* of what the other end sends by hand */
+
+/* The incarnation of an end. */
+static inline uint32_t hand_inc(unsigned at)
+{
+    return 1000 + at;
+}
+
+static inline struct mrd_qp_impl *hand_qp(const struct pair *p, unsigned at)
+{
+    return mrd_qp_impl(p->end[at].qp);
+}
+
+/* ------------------------------------------------------------------------------------- requests */
+
+struct hand_wr {
+    struct mrd_sge sge;
+    struct mrd_send_wr wr;
+};
+
+/* A request of end `at`, of the first `len` bytes of its memory. */
+static inline void hand_wr(const struct pair *p, unsigned at, enum mrd_wr_opcode opcode,
+                           uint32_t len, struct hand_wr *w)
+{
+    const struct pair_end *a = &p->end[at], *b = &p->end[1 - at];
+
+    *w = (struct hand_wr){
+        .sge = {.addr = (uint64_t)(uintptr_t)a->memory, .length = len, .lkey = a->mr->lkey},
+        .wr = {
+            .num_sge = 1,
+            .opcode = opcode,
+            .send_flags = MRD_SEND_SIGNALED,
+            .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY},
+            .wr = {.rdma = {.remote_addr = (uint64_t)(uintptr_t)b->memory, .rkey = b->mr->rkey}}}};
+    w->wr.sg_list = &w->sge;
+}
+
+static inline int hand_post(struct pair *p, unsigned at, struct mrd_send_wr *wr)
+{
+    struct mrd_send_wr *bad = NULL;
+    int error;
+
+    mrd_engine_begin(p->end[at].e, p->now);
+    error = mrd_engine_post_send(p->end[at].e, p->end[at].qp, wr, &bad, p->now);
+    assert_true(error == 0 || bad != NULL);
+    return error;
+}
+
+/* Another queue pair in the end's place; the one that it had is to be given back to it. */
+static inline struct mrd_qp *hand_swap_qp(struct pair *p, unsigned at, enum mrd_order order)
+{
+    struct mrd_qp_init_attr attr = {
+        .send_cq = p->end[at].cq,
+        .recv_cq = p->end[at].cq,
+        .cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4},
+        .qkey = PAIR_QKEY,
+        .order = order};
+    struct mrd_qp *kept = p->end[at].qp;
+    int error;
+
+    p->end[at].qp = mrd_engine_create_qp(p->end[at].e, p->end[at].pd, &attr, &error);
+    assert_non_null(p->end[at].qp);
+    return kept;
+}
+
+/* The queue pair made by hand_swap_qp() goes, and `kept` takes its place again. */
+static inline void hand_restore_qp(struct pair *p, unsigned at, struct mrd_qp *kept)
+{
+    assert_int_equal(mrd_engine_destroy_qp(p->end[at].e, p->end[at].qp, p->now), 0);
+    p->end[at].qp = kept;
+}
+
+/* What requests hold at an end. */
+struct hand_holdings {
+    uint32_t reserved, msgs, sends, flows, queues, peers, receives;
+};
+
+static inline struct hand_holdings hand_holdings(const struct pair *p, unsigned at)
+{
+    const struct mrd_engine *e = p->end[at].e;
+    const struct mrd_qp_impl *qp = hand_qp(p, at);
+
+    return (struct hand_holdings){.reserved = mrd_cq_impl(p->end[at].cq)->reserved,
+                                  .msgs = qp->live_msgs,
+                                  .sends = e->calls.msg_seq,
+                                  .flows = e->flows_tx.pool.used,
+                                  .queues = e->txqs.pool.used,
+                                  .peers = e->peers.entries.used,
+                                  .receives = qp->num_posted};
+}
+
+/* The call failed for the reason that the sentence names, and what is held is what was. */
+static inline void hand_expect_refused(const struct pair *p, unsigned at,
+                                       const struct hand_holdings *before, const char *why)
+{
+    struct hand_holdings after = hand_holdings(p, at);
+
+    assert_memory_equal(before, &after, sizeof(after));
+    assert_non_null(strstr(mrd_engine_error(p->end[at].e), why));
+}
+
+/* No completion can be reserved until hand_empty_cq(). */
+static inline void hand_fill_cq(struct mrd_cq_impl *cq)
+{
+    while (mrd_cq_reserve(cq))
+        ;
+}
+
+static inline void hand_empty_cq(struct mrd_cq_impl *cq)
+{
+    while (cq->reserved)
+        mrd_cq_unreserve(cq);
+}
+
+/* ---------------------------------------------------------------------------------------- peers */
+
+/* The entry of the other end, with a send half. */
+static inline struct mrd_peer *hand_tx_peer(struct pair *p, unsigned at)
+{
+    struct mrd_peer *peer = mrd_half_open_peer(p->end[at].e, &p->end[1 - at].addr);
+
+    mrd_half_open_tx(p->end[at].e, peer);
+    return peer;
+}
+
+/* The entry of the other end, with a receive half for HAND_EPOCH. */
+static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
+{
+    struct mrd_engine *e = p->end[at].e;
+    struct mrd_peer *peer = mrd_half_open_peer(e, &p->end[1 - at].addr);
+
+    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker, e->config.mover.tracker);
+    peer->space.inc = hand_inc(1 - at);
+    peer->space.epoch = HAND_EPOCH;
+    return peer;
+}
+
+static inline uint32_t hand_length(const struct mrd_node *list)
+{
+    uint32_t num = 0;
+
+    for (const struct mrd_node *n = list->next; n != list; n = n->next)
+        num++;
+    return num;
+}
+
+/* -------------------------------------------------------------------------------------- packets */
+
+/* A packet of the other end to `at`. */
+static inline struct mrd_wire_head hand_head(const struct pair *p, unsigned at, uint8_t type)
+{
+    return (struct mrd_wire_head){.type = type,
+                                  .src_inc = hand_inc(1 - at),
+                                  .dst_inc = hand_inc(at),
+                                  .epoch = HAND_EPOCH,
+                                  .reply = p->end[1 - at].addr.port};
+}
+
+static inline struct mrd_wire_part hand_send(const struct pair *p, unsigned at, uint16_t len)
+{
+    return (struct mrd_wire_part){.op = MRD_OP_SEND,
+                                  .len = len,
+                                  .total = len,
+                                  .dst_qpn = p->end[at].qp->qp_num,
+                                  .src_qpn = p->end[1 - at].qp->qp_num,
+                                  .qkey = PAIR_QKEY};
+}
+
+/* A write to the memory of `at`, from its first byte on. */
+static inline struct mrd_wire_part hand_write(const struct pair *p, unsigned at, uint16_t len)
+{
+    return (struct mrd_wire_part){.op = MRD_OP_WRITE,
+                                  .len = len,
+                                  .total = len,
+                                  .dst_qpn = p->end[at].qp->qp_num,
+                                  .src_qpn = p->end[1 - at].qp->qp_num,
+                                  .rkey = p->end[at].mr->rkey,
+                                  .addr = (uint64_t)(uintptr_t)p->end[at].memory};
+}
+
+#endif
