@@ -194,4 +194,73 @@ static inline struct mrd_wire_part hand_write(const struct pair *p, unsigned at,
                                   .addr = (uint64_t)(uintptr_t)p->end[at].memory};
 }
 
+/* ------------------------------------------------------------------------------------ placement */
+
+/* What became of a packet, and how many parts of it were refused, the last with `code`. */
+struct hand_placed {
+    enum mrd_place_verdict verdict;
+    enum mrd_place_end end;
+    unsigned num_refused;
+    uint8_t index, code; /* of the last one */
+    uint32_t rnr_usec;
+};
+
+/*
+ * A packet of these parts comes to `at`, with the other end's first bytes as payload. `psn`: of it.
+ * The refusal is looked at and dropped.
+ */
+static inline struct hand_placed hand_place(struct pair *p, unsigned at, struct mrd_peer *peer,
+                                            uint32_t psn, const struct mrd_wire_part *part,
+                                            unsigned num)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - at].addr};
+    struct mrd_rx_in in = {.packet = &packet,
+                           .head = hand_head(p, at, MRD_WIRE_DATA),
+                           .payload = p->end[1 - at].memory,
+                           .num_parts = num};
+    struct hand_placed got = {0};
+    struct mrd_refusal *refusal;
+
+    in.head.psn = psn;
+    for (unsigned i = 0; i < num; i++) {
+        in.part[i] = part[i];
+        in.payload_len += part[i].len;
+    }
+    got.verdict = mrd_rx_place(p->end[at].e, peer, &in, &refusal, &got.end);
+    assert_int_equal(got.verdict == MRD_PLACE_REFUSED, refusal != NULL);
+    if (refusal) {
+        got.num_refused = refusal->num;
+        got.index = refusal->entry[refusal->num - 1].index;
+        got.code = refusal->entry[refusal->num - 1].code;
+        got.rnr_usec = refusal->rnr_usec;
+        mrd_refusal_release(p->end[at].e, peer, refusal);
+    }
+    return got;
+}
+
+/* A piece of the message that `part` says as a whole. */
+static inline struct mrd_wire_part hand_piece(struct mrd_wire_part part, uint32_t id,
+                                              uint32_t offset, uint16_t len, uint32_t total)
+{
+    part.flags |= MRD_PART_MULTI;
+    part.id = id;
+    part.offset = offset;
+    part.len = len;
+    part.total = total;
+    return part;
+}
+
+/* All items of a pool are taken, into `taken`, until hand_refill(). */
+static inline void hand_exhaust(struct mrd_pool *pool, void **taken)
+{
+    while ((*taken = mrd_pool_alloc(pool)))
+        taken++;
+}
+
+static inline void hand_refill(struct mrd_pool *pool, void **taken)
+{
+    for (; *taken; taken++)
+        mrd_pool_release(pool, *taken);
+}
+
 #endif

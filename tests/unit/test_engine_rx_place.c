@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets of whole messages and of control: what is malformed, taken, refused or without room. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, BYTES = 64, POOL_MAX = 10000 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_peer *begin(struct pair *p)
+{
+    pair_begin(p);
+    return hand_rx_peer(p, AT);
+}
+
+static struct hand_placed place_one(struct pair *p, struct mrd_peer *peer,
+                                    struct mrd_wire_part part)
+{
+    return hand_place(p, AT, peer, 0, &part, 1);
+}
+
+static bool is_untouched(const struct pair *p)
+{
+    for (unsigned i = 0; i < PAIR_MEMORY; i++) {
+        if (p->end[AT].memory[i])
+            return false;
+    }
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------- malformed */
+
+/* The whole packet, encoded, as the first one of its space. */
+static void rx_encoded(struct pair *p, const struct mrd_wire_part *part, unsigned num)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    uint32_t len = 0;
+    struct pair_frame f;
+    uint8_t *at;
+
+    for (unsigned i = 0; i < num; i++)
+        len += part[i].len;
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.payload_check = mrd_wire_payload_check(p->end[0].memory, len);
+    at = mrd_wire_put_head(f.data, &head);
+    for (unsigned i = 0; i < num; i++)
+        at = mrd_wire_put_part(at, &part[i]);
+    mrd_wire_seal(f.data, at);
+    memcpy(at, p->end[0].memory, len);
+    f.len = (uint32_t)(at - f.data) + len;
+    pair_rx_one(p, AT, &f);
+}
+
+/* A segment is alone in its packet. Beside another part it is dropped and counted. */
+static void mrd_rx_place__segment_beside_another_part(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_stats *s;
+
+    (void)state;
+    for (unsigned last = 0; last < 2; last++) {
+        struct mrd_wire_part part[2];
+
+        pair_begin(p);
+        s = &p->end[AT].e->stats;
+        pair_post_recv(p, AT, 0, BYTES);
+        part[last] = hand_piece(hand_write(p, AT, 0), 1, 0, BYTES, 2 * BYTES);
+        part[1 - last] = hand_send(p, AT, BYTES);
+        rx_encoded(p, part, 2);
+        assert_int_equal(s->rx_drop_malformed, 1);
+        assert_int_equal(s->rx_packets + s->rx_messages + s->tx_refusals, 0);
+        assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+        assert_int_equal(p->end[AT].e->peers.slots.used, 0);
+        assert_true(is_untouched(p));
+        rx_encoded(p, &part[last], 1); /* the same PSN: nothing of it had been taken */
+        assert_int_equal(s->rx_packets, 1);
+        assert_int_equal(s->rx_drop_malformed, 1);
+        pair_end(p);
+    }
+}
+
+/* The bytes of the parts are the payload, no more and no less. */
+static void mrd_rx_place__lengths_must_add_up(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+
+    (void)state;
+    for (uint32_t len = BYTES - 1; len <= BYTES + 1; len++) {
+        struct mrd_rx_packet packet = {.from = p->end[0].addr};
+        struct mrd_rx_in in = {.packet = &packet,
+                               .head = hand_head(p, AT, MRD_WIRE_DATA),
+                               .payload = p->end[0].memory,
+                               .payload_len = len,
+                               .num_parts = 1,
+                               .part = {hand_write(p, AT, BYTES)}};
+        struct mrd_refusal *refusal;
+        enum mrd_place_end end;
+
+        assert_int_equal(mrd_rx_place(p->end[AT].e, peer, &in, &refusal, &end),
+                         len == BYTES ? MRD_PLACED : MRD_PLACE_MALFORMED);
+        assert_int_equal(is_untouched(p), len < BYTES);
+    }
+    pair_end(p);
+}
+
+/* ABORTs travel among themselves. */
+static void mrd_rx_place__abort_beside_data(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part part[2] = {{.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = 1},
+                                    hand_write(p, AT, BYTES)};
+
+    (void)state;
+    assert_int_equal(hand_place(p, AT, peer, 0, part, 2).verdict, MRD_PLACE_MALFORMED);
+    assert_true(is_untouched(p));
+    part[1] = part[0];
+    assert_int_equal(hand_place(p, AT, peer, 0, part, 2).verdict, MRD_PLACED);
+    pair_end(p);
+}
+
+/* A packet has 64 parts at most. */
+static void mrd_rx_place__too_many_parts(void **state)
+{
+    static struct mrd_wire_part part[MRD_PARTS_MAX + 1];
+    struct pair *p = &pair;
+    const struct mrd_stats *s;
+
+    (void)state;
+    pair_begin(p);
+    s = &p->end[AT].e->stats;
+    for (unsigned i = 0; i <= MRD_PARTS_MAX; i++)
+        part[i] = (struct mrd_wire_part){.op = MRD_OP_VOID};
+    rx_encoded(p, part, MRD_PARTS_MAX + 1);
+    assert_int_equal(s->rx_drop_malformed, 1);
+    rx_encoded(p, part, MRD_PARTS_MAX);
+    assert_int_equal(s->rx_packets, 1);
+    pair_end(p);
+}
+
+/* ------------------------------------------------------------------------------- whole messages */
+
+/* Each part has its own piece of the payload; a part without bytes takes none. */
+static void mrd_rx_place__each_part_its_bytes(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part part[3] = {hand_write(p, AT, BYTES), hand_write(p, AT, 0),
+                                    hand_send(p, AT, BYTES)};
+    struct hand_placed got;
+    struct mrd_wc wc;
+
+    (void)state;
+    part[0].addr += 4 * BYTES;
+    part[1].rkey = 0; /* of a write of nothing no key is asked */
+    pair_post_recv(p, AT, 0, BYTES);
+    got = hand_place(p, AT, peer, 0, part, 3);
+    assert_int_equal(got.verdict, MRD_PLACED);
+    assert_int_equal(got.end, MRD_PLACE_END_SMALL);
+    assert_memory_equal(p->end[AT].memory + 4 * BYTES, p->end[0].memory, BYTES);
+    assert_memory_equal(p->end[AT].memory, p->end[0].memory + BYTES, BYTES);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.byte_len, BYTES);
+    assert_int_equal(wc.src_qp, p->end[0].qp->qp_num);
+    pair_end(p);
+}
+
+/* A write with immediate data consumes a receive, and none of its memory. */
+static void mrd_rx_place__write_with_immediate(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part part = hand_write(p, AT, BYTES);
+    struct mrd_wc wc;
+
+    (void)state;
+    part.flags = MRD_PART_IMM;
+    part.imm = 0x1234;
+    pair_post_recv(p, AT, 4 * BYTES, 0);
+    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
+    assert_memory_equal(p->end[AT].memory, p->end[0].memory, BYTES);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.opcode, MRD_WC_RECV_RDMA_WITH_IMM);
+    assert_int_equal(wc.wc_flags, MRD_WC_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0x1234);
+    pair_end(p);
+}
+
+/* A void part only keeps a place: nothing ends, and no queue pair is asked. */
+static void mrd_rx_place__void(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct hand_placed got = place_one(p, peer, (struct mrd_wire_part){.op = MRD_OP_VOID});
+
+    (void)state;
+    assert_int_equal(got.verdict, MRD_PLACED);
+    assert_int_equal(got.end, MRD_PLACE_END_NONE);
+    pair_end(p);
+}
+
+/* ------------------------------------------------------------------------------------- refusals */
+
+/* What is wrong with a part, the code that its sender learns, and the counter. */
+static void mrd_rx_place__codes_and_counters(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    const struct mrd_stats *s = &p->end[AT].e->stats;
+    struct mrd_wire_part send = hand_send(p, AT, BYTES), write = hand_write(p, AT, BYTES);
+    const struct {
+        struct mrd_wire_part part;
+        uint8_t code;
+        const uint64_t *counter;
+    } rows[] = {
+        {send, MRD_REFUSE_RNR, &s->rx_refuse_rnr},
+        {{.op = MRD_OP_SEND, .len = 1, .total = 1, .dst_qpn = 1},
+         MRD_REFUSE_QPN,
+         &s->rx_refuse_qpn},
+        {{.op = MRD_OP_SEND, .dst_qpn = send.dst_qpn, .qkey = 1},
+         MRD_REFUSE_QKEY,
+         &s->rx_refuse_qkey},
+        {{.op = MRD_OP_WRITE,
+          .len = 1,
+          .total = 1,
+          .dst_qpn = write.dst_qpn,
+          .addr = write.addr,
+          .rkey = write.rkey ^ 1},
+         MRD_REFUSE_ACCESS,
+         &s->rx_refuse_access},
+        {hand_piece(write, 1, 0, 0, BYTES), MRD_REFUSE_INVALID, &s->rx_refuse_invalid},
+        {hand_piece(write, 2, BYTES, 1, BYTES), MRD_REFUSE_INVALID, &s->rx_refuse_invalid},
+        {hand_piece(write, 3, BYTES + 1, 1, BYTES), MRD_REFUSE_INVALID, &s->rx_refuse_invalid},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t before = *rows[i].counter;
+        struct hand_placed got = place_one(p, peer, rows[i].part);
+
+        assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
+        assert_int_equal(got.code, rows[i].code);
+        assert_int_equal(*rows[i].counter, before + 1);
+        assert_int_equal(s->tx_refusals, i + 1);
+    }
+    assert_true(is_untouched(p));
+    pair_end(p);
+}
+
+/* Longer than the receive: that completes in error, and the sender learns. */
+static void mrd_rx_place__longer_than_the_receive(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_post_recv(p, AT, 0, BYTES - 1);
+    assert_int_equal(place_one(p, peer, hand_send(p, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
+    assert_int_equal(p->end[AT].e->stats.rx_refuse_too_long, 1);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_LOC_LEN_ERR);
+    assert_true(is_untouched(p));
+    pair_end(p);
+}
+
+/* Only the refused parts are named, by their index; those around them are placed. */
+static void mrd_rx_place__parts_beside_a_refused_one(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part part[3] = {hand_write(p, AT, BYTES), hand_send(p, AT, BYTES),
+                                    hand_write(p, AT, BYTES)};
+    struct hand_placed got;
+
+    (void)state;
+    part[2].addr += BYTES;
+    got = hand_place(p, AT, peer, 0, part, 3);
+    assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
+    assert_int_equal(got.num_refused, 1);
+    assert_int_equal(got.index, 1);
+    assert_memory_equal(p->end[AT].memory, p->end[0].memory, BYTES);
+    assert_memory_equal(p->end[AT].memory + BYTES, p->end[0].memory + 2 * BYTES, BYTES);
+    pair_end(p);
+}
+
+/* For want of a receive: when to try again, the longest of all parts; and who is to be told. */
+static void mrd_rx_place__not_ready_says_when(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_qp *kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
+    struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
+    struct hand_placed got;
+
+    (void)state;
+    part[1].dst_qpn = kept->qp_num;
+    hand_qp(p, AT)->rnr_timer_ns = 700 * MRD_USEC;
+    got = hand_place(p, AT, peer, 0, part, 2);
+    assert_int_equal(got.num_refused, 2);
+    assert_int_equal(got.rnr_usec, 700);
+    assert_int_equal(hand_length(&peer->wants), 2);
+    hand_restore_qp(p, AT, kept);
+    pair_end(p);
+}
+
+/* --------------------------------------------------------------------------- no room to refuse */
+
+static struct hand_placed place_without_room(struct pair *p, struct mrd_peer *peer,
+                                             const struct mrd_wire_part *part, unsigned num)
+{
+    static void *taken[POOL_MAX];
+    struct hand_placed got;
+
+    hand_exhaust(&p->end[AT].e->refusals, taken);
+    got = hand_place(p, AT, peer, 0, part, num);
+    hand_refill(&p->end[AT].e->refusals, taken);
+    return got;
+}
+
+/* If no refusal can be kept, a packet that may need one does nothing at all. */
+static void mrd_rx_place__no_room_does_nothing(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
+
+    (void)state;
+    pair_post_recv(p, AT, 0, BYTES);
+    assert_int_equal(place_without_room(p, peer, part, 2).verdict, MRD_PLACE_NO_ROOM);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_true(is_untouched(p));
+    assert_int_equal(place_without_room(p, peer, part, 1).verdict, MRD_PLACED);
+    pair_post_recv(p, AT, 0, BYTES - 1); /* too short */
+    assert_int_equal(place_without_room(p, peer, part, 1).verdict, MRD_PLACE_NO_ROOM);
+    pair_end(p);
+}
+
+/* What can be told to be taken for sure goes on without room for a refusal. */
+static void mrd_rx_place__no_room_is_needed(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, BYTES), bad = write, ordered = write;
+    uint32_t qpn = write.dst_qpn;
+    const struct {
+        struct mrd_wire_part part;
+        enum mrd_place_verdict verdict;
+    } rows[] = {
+        {write, MRD_PLACED},
+        {{.op = MRD_OP_VOID}, MRD_PLACED},
+        {{.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = 9}, MRD_PLACED},
+        {{.op = MRD_OP_ABORT, .flags = MRD_PART_ORDERED, .dst_qpn = qpn}, MRD_PLACED},
+        {{.op = MRD_OP_ABORT, .flags = MRD_PART_ORDERED, .dst_qpn = 1}, MRD_PLACE_NO_ROOM},
+        {hand_piece(write, 9, 0, BYTES, 2 * BYTES), MRD_PLACED}, /* of a message that is over */
+        {hand_piece(write, 1, 0, BYTES, 2 * BYTES), MRD_PLACED}, /* it begins */
+        {hand_piece(write, 1, BYTES, BYTES, 3 * BYTES), MRD_PLACE_NO_ROOM}, /* disagrees */
+        {hand_piece(write, 1, BYTES, 0, 2 * BYTES), MRD_PLACE_NO_ROOM},
+        {hand_piece(write, 1, BYTES, BYTES, 2 * BYTES), MRD_PLACED}, /* goes on */
+        {hand_piece(write, 2, 0, 0, BYTES), MRD_PLACE_NO_ROOM},
+        {hand_piece(write, 2, BYTES, 1, BYTES), MRD_PLACE_NO_ROOM},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(place_without_room(p, peer, &rows[i].part, 1).verdict, rows[i].verdict);
+    bad.rkey ^= 1;
+    assert_int_equal(place_without_room(p, peer, &bad, 1).verdict, MRD_PLACE_NO_ROOM);
+    ordered.flags = MRD_PART_ORDERED;
+    ordered.msn = 1;
+    assert_int_equal(place_without_room(p, peer, &ordered, 1).verdict, MRD_PLACE_NO_ROOM);
+    pair_end(p);
+}
+
+/* -------------------------------------------------------------------------------------- control */
+
+/* A refusal of a space that is over tells nothing of the one that follows it. */
+static void mrd_rx_place__refusal_of_another_epoch(void **state)
+{
+    struct mrd_wire_refusal_entry entry = {.code = MRD_REFUSE_ACCESS};
+    struct mrd_wire_part part = {.op = MRD_OP_REFUSAL, .num_entries = 1};
+    uint8_t bytes[MRD_WIRE_REFUSAL_ENTRY_BYTES];
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(p, AT);
+    peer = hand_rx_peer(p, AT);
+    mrd_wire_put_refusal_entry(bytes, &entry);
+    part.entries = bytes;
+    part.epoch = peer->tx->contact.epoch + 1;
+    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
+    assert_int_equal(p->end[AT].e->stats.rx_refusals, 0);
+    part.epoch--;
+    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
+    assert_int_equal(p->end[AT].e->stats.rx_refusals, 1);
+    pair_end(p);
+}
+
+/* READY with nothing to send to the peer, CLOSE of a flow that is not known: nothing to do. */
+static void mrd_rx_place__control_about_nothing(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    uint32_t qpn = p->end[AT].qp->qp_num;
+    struct mrd_wire_part part[3] = {
+        {.op = MRD_OP_READY, .receives = 3, .src_qpn = 16},
+        {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .dst_qpn = qpn, .src_qpn = 16},
+        {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .dst_qpn = 1}};
+    struct hand_placed got = hand_place(p, AT, peer, 0, part, 3);
+
+    (void)state;
+    assert_int_equal(got.verdict, MRD_PLACED);
+    assert_int_equal(got.end, MRD_PLACE_END_NONE);
+    assert_null(peer->tx);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rx_place__segment_beside_another_part),
+        cmocka_unit_test(mrd_rx_place__lengths_must_add_up),
+        cmocka_unit_test(mrd_rx_place__abort_beside_data),
+        cmocka_unit_test(mrd_rx_place__too_many_parts),
+        cmocka_unit_test(mrd_rx_place__each_part_its_bytes),
+        cmocka_unit_test(mrd_rx_place__write_with_immediate),
+        cmocka_unit_test(mrd_rx_place__void),
+        cmocka_unit_test(mrd_rx_place__codes_and_counters),
+        cmocka_unit_test(mrd_rx_place__longer_than_the_receive),
+        cmocka_unit_test(mrd_rx_place__parts_beside_a_refused_one),
+        cmocka_unit_test(mrd_rx_place__not_ready_says_when),
+        cmocka_unit_test(mrd_rx_place__no_room_does_nothing),
+        cmocka_unit_test(mrd_rx_place__no_room_is_needed),
+        cmocka_unit_test(mrd_rx_place__refusal_of_another_epoch),
+        cmocka_unit_test(mrd_rx_place__control_about_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages of several packets at their target: how they begin, go on, complete and fail. */
+#include "tests/unit/engine_hand.h"
+
+enum {
+    AT = 1,
+    BYTES = 64,     /* of a piece; a message has three, if not said otherwise */
+    ID = 5,         /* of a message */
+    FAR = 8 * 1024, /* where nothing is written */
+    POOL_MAX = 10000,
+    VERY_LONG = 256 << 10,
+};
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_peer *begin(struct pair *p)
+{
+    pair_begin(p);
+    return hand_rx_peer(p, AT);
+}
+
+/* Piece `i` of three, of the message that `part` says as a whole. */
+static struct hand_placed piece(struct pair *p, struct mrd_peer *peer, struct mrd_wire_part part,
+                                uint32_t id, uint32_t i)
+{
+    part = hand_piece(part, id, i * BYTES, BYTES, 3 * BYTES);
+    return hand_place(p, AT, peer, i, &part, 1);
+}
+
+static void expect_end(struct pair *p, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, status);
+}
+
+static void expect_nothing(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+}
+
+/* ------------------------------------------------------------------------------------- segments */
+
+/* A receive of several pieces of memory is filled in any order, and completes with the last byte. */
+static void mrd_rx_place__segments_in_any_order(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, 0);
+    struct hand_placed got;
+
+    (void)state;
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    assert_int_equal(piece(p, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
+    assert_int_equal(piece(p, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
+    expect_nothing(p);
+    assert_int_equal(peer->rx->slots.num_open, 1);
+    got = piece(p, peer, send, ID, 1);
+    assert_int_equal(got.verdict, MRD_PLACED);
+    assert_int_equal(got.end, MRD_PLACE_END_LONG);
+    expect_end(p, MRD_WC_SUCCESS);
+    assert_int_equal(peer->rx->slots.num_open, 0);
+    for (unsigned i = 0; i < 3; i++) /* each piece carried the same bytes */
+        assert_memory_equal(p->end[AT].memory + i * BYTES, p->end[0].memory, BYTES);
+    pair_end(p);
+}
+
+/* From 256 KiB on the end of a message is worth one more ack. */
+static void mrd_rx_place__end_of_a_very_long_message(void **state)
+{
+    static uint8_t memory[VERY_LONG];
+    struct pair *p = &pair;
+    int error;
+
+    (void)state;
+    for (uint32_t total = VERY_LONG - 1; total <= VERY_LONG; total++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_wire_part write = hand_write(p, AT, 0);
+        struct mrd_mr *mr;
+        struct hand_placed got = {0};
+
+        mr = mrd_engine_reg_mr(p->end[AT].e, p->end[AT].pd, memory, sizeof(memory),
+                               MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
+                               &(struct mrd_mover_mr){0}, &error);
+        write.rkey = mr->rkey;
+        write.addr = (uint64_t)(uintptr_t)memory;
+        for (uint32_t at = 0, len; at < total; at += len) {
+            struct mrd_wire_part part;
+
+            len = total - at < PAIR_MEMORY / 2 ? total - at : PAIR_MEMORY / 2;
+            part = hand_piece(write, ID, at, (uint16_t)len, total);
+            got = hand_place(p, AT, peer, at, &part, 1);
+        }
+        assert_int_equal(got.end, total < VERY_LONG ? MRD_PLACE_END_LONG : MRD_PLACE_END_VERY_LONG);
+        assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, mr, p->now), 0);
+        pair_end(p);
+    }
+}
+
+/* What still comes of a message that is over is taken and placed nowhere. */
+static void mrd_rx_place__segment_of_a_message_that_is_over(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, 0);
+    struct hand_placed got;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        piece(p, peer, write, ID, i);
+    memset(p->end[AT].memory, 0x55, PAIR_MEMORY);
+    got = piece(p, peer, write, ID, 1);
+    assert_int_equal(got.verdict, MRD_PLACED);
+    assert_int_equal(got.end, MRD_PLACE_END_NONE);
+    assert_int_equal(p->end[AT].memory[BYTES], 0x55);
+    pair_end(p);
+}
+
+/* A higher id in the same slot: the sender gave the open message up. */
+static void mrd_rx_place__next_message_in_the_slot(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, 0);
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        pair_post_recv(p, AT, 0, 3 * BYTES);
+    piece(p, peer, send, ID, 0);
+    piece(p, peer, send, ID + 1, 0);
+    assert_int_equal(peer->rx->slots.num_open, 2); /* its neighbour has another slot */
+    assert_int_equal(piece(p, peer, send, ID + MRD_MSG_SLOTS, 0).code, MRD_REFUSE_RNR);
+    expect_end(p, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(peer->rx->slots.num_open, 1);
+    assert_int_equal(piece(p, peer, send, ID, 1).verdict, MRD_PLACED); /* dropped */
+    expect_nothing(p);
+    pair_end(p);
+}
+
+/* A piece that contradicts the first one ends the message. */
+static void mrd_rx_place__pieces_must_agree(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, 0), other = send;
+
+    (void)state;
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    piece(p, peer, send, ID, 0);
+    other.src_qpn++;
+    assert_int_equal(piece(p, peer, other, ID, 1).code, MRD_REFUSE_INVALID);
+    expect_end(p, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(piece(p, peer, send, ID, 2).verdict, MRD_PLACED); /* dropped */
+    assert_int_equal(p->end[AT].memory[2 * BYTES], 0);
+    pair_end(p);
+}
+
+/* Memory that is deregistered in the middle of a message is not written any more. */
+static void mrd_rx_place__memory_gone_in_the_middle(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned write = 0; write < 2; write++) {
+        struct mrd_peer *peer = begin(p);
+        struct pair_end *end = &p->end[AT];
+        struct mrd_wire_part part = write ? hand_write(p, AT, 0) : hand_send(p, AT, 0);
+
+        pair_post_recv(p, AT, 0, 3 * BYTES);
+        part.flags = MRD_PART_IMM;
+        assert_int_equal(piece(p, peer, part, ID, 0).verdict, MRD_PLACED);
+        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+        end->mr = NULL;
+        assert_int_equal(piece(p, peer, part, ID, 1).code,
+                         write ? MRD_REFUSE_ACCESS : MRD_REFUSE_OPERATION);
+        expect_end(p, MRD_WC_LOC_PROT_ERR);
+        assert_int_equal(end->memory[BYTES], 0);
+        pair_end(p);
+    }
+}
+
+/* Without a record for another open message its first piece is refused, and its id is over. */
+static void mrd_rx_place__no_record_for_a_message(void **state)
+{
+    static void *taken[POOL_MAX];
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, 0);
+    struct hand_placed got;
+
+    (void)state;
+    hand_exhaust(&p->end[AT].e->peers.slots, taken);
+    got = piece(p, peer, write, ID, 0);
+    hand_refill(&p->end[AT].e->peers.slots, taken);
+    assert_int_equal(got.code, MRD_REFUSE_RESOURCES);
+    assert_in_range(got.rnr_usec, 1, 1000);
+    assert_int_equal(piece(p, peer, write, ID, 1).verdict, MRD_PLACED);
+    assert_int_equal(p->end[AT].memory[BYTES], 0);
+    assert_int_equal(piece(p, peer, write, ID + MRD_MSG_SLOTS, 1).verdict, MRD_PLACED);
+    assert_memory_equal(p->end[AT].memory + BYTES, p->end[0].memory, BYTES);
+    pair_end(p);
+}
+
+/* A message that was refused is over: its record is free, and its other pieces are dropped. */
+static void mrd_rx_place__first_piece_refused(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, 0);
+
+    (void)state;
+    assert_int_equal(piece(p, peer, send, ID, 0).code, MRD_REFUSE_RNR);
+    assert_int_equal(peer->rx->slots.num_open, 0);
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    assert_int_equal(piece(p, peer, send, ID, 1).verdict, MRD_PLACED);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    pair_end(p);
+}
+
+/* ---------------------------------------------------------------------------------------- ABORT */
+
+static struct hand_placed abort_id(struct pair *p, struct mrd_peer *peer, uint32_t id)
+{
+    struct mrd_wire_part part = {.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = id};
+
+    return hand_place(p, AT, peer, 100, &part, 1);
+}
+
+/* An open message fails; one that never came may not begin any more; one that is over stays so. */
+static void mrd_rx_place__abort_of_an_id(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, 0);
+
+    (void)state;
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    piece(p, peer, send, ID, 0);
+    assert_int_equal(abort_id(p, peer, ID).verdict, MRD_PLACED);
+    expect_end(p, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(abort_id(p, peer, ID).verdict, MRD_PLACED); /* twice is once */
+    expect_nothing(p);
+
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    abort_id(p, peer, ID + 1);
+    assert_int_equal(piece(p, peer, send, ID + 1, 0).verdict, MRD_PLACED);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    pair_end(p);
+}
+
+/* An ABORT that is late does nothing to the message that has its slot by now. */
+static void mrd_rx_place__late_abort(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, 0);
+
+    (void)state;
+    piece(p, peer, write, ID + MRD_MSG_SLOTS, 0);
+    abort_id(p, peer, ID);
+    assert_int_equal(peer->rx->slots.num_open, 1);
+    piece(p, peer, write, ID + MRD_MSG_SLOTS, 1);
+    assert_int_equal(piece(p, peer, write, ID + MRD_MSG_SLOTS, 2).end, MRD_PLACE_END_LONG);
+    pair_end(p);
+}
+
+/* Of an ordered message: what waits behind it is delivered, unless its queue pair is gone. */
+static void mrd_rx_place__abort_in_order(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part late = hand_send(p, AT, BYTES);
+    struct mrd_wire_part abort = {.op = MRD_OP_ABORT,
+                                  .flags = MRD_PART_ORDERED,
+                                  .attempt = 1,
+                                  .dst_qpn = late.dst_qpn,
+                                  .src_qpn = late.src_qpn};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        pair_post_recv(p, AT, FAR, BYTES);
+    late.flags = MRD_PART_ORDERED;
+    late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
+    assert_int_equal(hand_place(p, AT, peer, 0, &late, 1).verdict, MRD_PLACED);
+    expect_nothing(p);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 0); /* one is reserved for the one before */
+    assert_int_equal(hand_place(p, AT, peer, 1, &abort, 1).verdict, MRD_PLACED);
+    expect_end(p, MRD_WC_SUCCESS);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1); /* and came back */
+    abort.dst_qpn = 1;
+    assert_int_equal(hand_place(p, AT, peer, 2, &abort, 1).code, MRD_REFUSE_QPN);
+    pair_end(p);
+}
+
+/* --------------------------------------------------------------------------------- straight, end */
+
+/* Where bytes belong: a write's in one place, a receive's along its list. */
+static void mrd_rx_place_iov__pieces(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct pair_end *end = &p->end[AT];
+    struct mrd_sge sge[2];
+    struct mrd_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
+    struct iovec iov[MRD_SEGMENT_PIECES_MAX];
+    const struct mrd_slot *slot;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        sge[i] = (struct mrd_sge){.addr = (uint64_t)(uintptr_t)end->memory + i * FAR,
+                                  .length = 3 * BYTES / 2,
+                                  .lkey = end->mr->lkey};
+    assert_int_equal(mrd_engine_post_recv(end->e, end->qp, &wr, &bad), 0);
+    piece(p, peer, hand_send(p, AT, 0), ID, 0);
+    slot = mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
+    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 2);
+    assert_ptr_equal(iov[0].iov_base, end->memory + BYTES);
+    assert_int_equal(iov[0].iov_len, BYTES / 2);
+    assert_ptr_equal(iov[1].iov_base, end->memory + FAR);
+    assert_int_equal(iov[1].iov_len, BYTES / 2);
+
+    piece(p, peer, hand_write(p, AT, 0), ID + 1, 0);
+    slot = mrd_container_of(peer->rx->slots.open.prev, struct mrd_slot, node);
+    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 1);
+    assert_ptr_equal(iov[0].iov_base, end->memory + BYTES);
+    assert_int_equal(iov[0].iov_len, BYTES);
+    assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+    end->mr = NULL;
+    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 0);
+    pair_end(p);
+}
+
+/*
+ * A queue pair's half messages fail, and no other's. What still comes of them begins anew, so that
+ * the sender is refused.
+ */
+static void mrd_rx_flush_qp__half_messages(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part kept_send = hand_send(p, AT, 0), send;
+    struct mrd_qp *kept = p->end[AT].qp;
+
+    (void)state;
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    hand_swap_qp(p, AT, MRD_ORDER_NONE);
+    pair_post_recv(p, AT, 0, 3 * BYTES);
+    send = hand_send(p, AT, 0);
+    piece(p, peer, kept_send, ID, 0);
+    piece(p, peer, send, ID + 1, 0);
+    mrd_rx_flush_qp(p->end[AT].e, hand_qp(p, AT), MRD_WC_WR_FLUSH_ERR);
+    expect_end(p, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(p);
+    assert_int_equal(piece(p, peer, send, ID + 1, 1).code, MRD_REFUSE_RNR);
+    assert_int_equal(piece(p, peer, kept_send, ID, 1).verdict, MRD_PLACED);
+    piece(p, peer, kept_send, ID, 2);
+    expect_end(p, MRD_WC_SUCCESS);
+    hand_restore_qp(p, AT, kept);
+    pair_end(p);
+}
+
+/* Ordered: what waits for its turn fails, and what was reserved for others goes back. */
+static void mrd_rx_flush_qp__what_waits_for_its_turn(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_part late = hand_send(p, AT, BYTES);
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_post_recv(p, AT, 0, BYTES);
+    pair_post_recv(p, AT, FAR, BYTES);
+    late.flags = MRD_PART_ORDERED;
+    late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
+    hand_place(p, AT, peer, 0, &late, 1);
+    mrd_rx_flush_qp(p->end[AT].e, hand_qp(p, AT), MRD_WC_WR_FLUSH_ERR);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
+    assert_int_equal(wc.wr_id, 900 + FAR);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(peer->uses.pends + peer->uses.flows, 0);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rx_place__segments_in_any_order),
+        cmocka_unit_test(mrd_rx_place__end_of_a_very_long_message),
+        cmocka_unit_test(mrd_rx_place__segment_of_a_message_that_is_over),
+        cmocka_unit_test(mrd_rx_place__next_message_in_the_slot),
+        cmocka_unit_test(mrd_rx_place__pieces_must_agree),
+        cmocka_unit_test(mrd_rx_place__memory_gone_in_the_middle),
+        cmocka_unit_test(mrd_rx_place__no_record_for_a_message),
+        cmocka_unit_test(mrd_rx_place__first_piece_refused),
+        cmocka_unit_test(mrd_rx_place__abort_of_an_id),
+        cmocka_unit_test(mrd_rx_place__late_abort),
+        cmocka_unit_test(mrd_rx_place__abort_in_order),
+        cmocka_unit_test(mrd_rx_place_iov__pieces),
+        cmocka_unit_test(mrd_rx_flush_qp__half_messages),
+        cmocka_unit_test(mrd_rx_flush_qp__what_waits_for_its_turn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
