@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whom a message is for, and which receive it takes. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, BYTES = 64, POOL_MAX = 10000, FOR_NEXT = 32, QPN = 1000 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A binding is kept until the end of the test: as if the message were half received. */
+struct bind_test {
+    struct pair *p;
+    struct mrd_peer *peer;
+    struct mrd_bound b;
+    bool old;
+};
+
+static struct bind_test begin(struct pair *p)
+{
+    pair_begin(p);
+    return (struct bind_test){.p = p, .peer = hand_rx_peer(p, AT)};
+}
+
+static uint8_t bind(struct bind_test *t, struct mrd_wire_part part)
+{
+    return mrd_rx_bind(t->p->end[AT].e, t->peer, &part, &t->b, &t->old);
+}
+
+/* An ordered send; the sender still owes what is `behind` numbers older. */
+static struct mrd_wire_part ordered(const struct bind_test *t, uint16_t msn, uint16_t rsn,
+                                    uint16_t behind)
+{
+    struct mrd_wire_part part = hand_send(t->p, AT, BYTES);
+
+    part.flags = MRD_PART_ORDERED;
+    part.msn = msn;
+    part.rsn = rsn;
+    part.msn_behind = part.rsn_behind = behind;
+    return part;
+}
+
+/* A message that was bound is all here: it completes, in its turn. */
+static void end_bound(struct bind_test *t)
+{
+    struct mrd_wc wc = mrd_rx_wc(t->peer, MRD_OP_SEND, 0, BYTES, 0, 0);
+
+    mrd_rx_end_message(t->p->end[AT].e, &t->b, &wc);
+}
+
+static void post_recvs(struct pair *p, unsigned num)
+{
+    for (unsigned i = 0; i < num; i++)
+        pair_post_recv(p, AT, i * BYTES, BYTES);
+}
+
+/* Completions in the order of their receives, `num` of them. */
+static void expect_receives(struct pair *p, unsigned first, unsigned num)
+{
+    struct mrd_wc wc;
+
+    for (unsigned i = first; i < first + num; i++) {
+        assert_int_equal(pair_poll(p, AT, &wc), 1);
+        assert_int_equal(wc.wr_id, 900 + i * BYTES);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    }
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+}
+
+/* ---------------------------------------------------------------------------------------- flows */
+
+/* A flow begins with the oldest message that its sender still owes; numbers are told in 16 bits. */
+static void mrd_rx_open_flow__numbers_in_full(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part part = ordered(&t, 2, 1, 3);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_flow_rx *flow;
+    uint32_t msn, rsn;
+
+    (void)state;
+    flow = mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
+    assert_non_null(flow);
+    assert_int_equal(flow->msn_next, 65535);
+    assert_int_equal(flow->rsn_next, 65534);
+    assert_int_equal(msn, 65538);
+    assert_int_equal(rsn, 65537);
+    assert_ptr_equal(mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn), flow);
+    pair_end(p);
+}
+
+/* The sender owes nothing older: what never came will not, and the receive kept for it is free. */
+static void mrd_rx_open_flow__catches_up_with_its_sender(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part part;
+    uint32_t msn, rsn;
+
+    (void)state;
+    post_recvs(p, 2);
+    assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
+    end_bound(&t);
+    expect_receives(p, 0, 0);
+    part = ordered(&t, 2, 2, 1);
+    mrd_rx_open_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
+    expect_receives(p, 1, 1);
+    assert_int_equal(t.b.flow->msn_next, 2);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(t.peer->uses.pends, 0);
+    pair_end(p);
+}
+
+/* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
+static void mrd_rx_open_flow__shares_of_records(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_part part;
+    struct bind_test t;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_flows = 1;
+    pair_open(p);
+    t = (struct bind_test){.p = p, .peer = hand_rx_peer(p, AT)};
+    post_recvs(p, 1);
+    part = ordered(&t, 0, 0, 0);
+    assert_int_equal(bind(&t, part), MRD_RX_TAKEN);
+    end_bound(&t);
+    part.src_qpn++;
+    assert_int_equal(bind(&t, part), MRD_REFUSE_RESOURCES);
+    part.op = MRD_OP_ABORT;
+    for (uint32_t i = 1; i <= 3; i++, part.src_qpn++) {
+        uint32_t msn, rsn;
+
+        assert_int_equal(
+            mrd_rx_open_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &part, &msn, &rsn) != NULL,
+            i < 3);
+    }
+    pair_end(p);
+}
+
+/* -------------------------------------------------------------------------------------- targets */
+
+/* A send names the queue pair's key; a write a key that covers all of it, if it has any bytes. */
+static void mrd_rx_check_target__keys(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part send = hand_send(p, AT, BYTES), write = hand_write(p, AT, BYTES);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_qp_impl *qp = hand_qp(p, AT);
+
+    (void)state;
+    (void)t;
+    assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_RX_TAKEN);
+    send.qkey++;
+    assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_REFUSE_QKEY);
+    assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_RX_TAKEN);
+    write.total = PAIR_MEMORY + 1;
+    assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_REFUSE_ACCESS);
+    write.rkey ^= 1;
+    write.total = 0;
+    assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_RX_TAKEN);
+    write.total = 1;
+    assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_REFUSE_ACCESS);
+    pair_end(p);
+}
+
+/* A region that only its owner may write is no target. */
+static void mrd_rx_check_target__access(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, BYTES);
+    struct mrd_mr *mr;
+    int error;
+
+    (void)state;
+    (void)t;
+    mr = mrd_engine_reg_mr(p->end[AT].e, p->end[AT].pd, p->end[AT].memory, BYTES,
+                           MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
+    write.rkey = mr->rkey;
+    assert_int_equal(mrd_rx_check_target(p->end[AT].e, &write, hand_qp(p, AT)), MRD_REFUSE_ACCESS);
+    assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, mr, p->now), 0);
+    pair_end(p);
+}
+
+/* -------------------------------------------------------------------------------------- binding */
+
+/* Nobody has the number, or its queue pair is in error. */
+static void mrd_rx_bind__no_queue_pair(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part part = hand_send(p, AT, BYTES);
+
+    (void)state;
+    post_recvs(p, 1);
+    part.dst_qpn++;
+    assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
+    part.dst_qpn--;
+    hand_qp(p, AT)->pub.state = MRD_QPS_ERR;
+    assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    pair_end(p);
+}
+
+/* The oldest receive, for sends and for immediate data; a write without it takes none. */
+static void mrd_rx_bind__takes_the_oldest_receive(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part write = hand_write(p, AT, BYTES);
+
+    (void)state;
+    post_recvs(p, 2);
+    assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
+    assert_null(t.b.recv);
+    assert_int_equal(bind(&t, hand_send(p, AT, BYTES)), MRD_RX_TAKEN);
+    end_bound(&t);
+    write.flags = MRD_PART_IMM;
+    assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
+    end_bound(&t);
+    expect_receives(p, 0, 2);
+    assert_int_equal(bind(&t, write), MRD_REFUSE_RNR);
+    pair_end(p);
+}
+
+/* A wrong key is found before a receive is taken. */
+static void mrd_rx_bind__wrong_key_takes_no_receive(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part part = hand_send(p, AT, BYTES);
+
+    (void)state;
+    post_recvs(p, 1);
+    part.qkey++;
+    assert_int_equal(bind(&t, part), MRD_REFUSE_QKEY);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    pair_end(p);
+}
+
+/* The receive of a number comes with those of all lower ones, or not at all. */
+static void mrd_rx_bind__receives_by_number(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct bind_test late;
+
+    (void)state;
+    post_recvs(p, 2);
+    assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 2);
+    pair_post_recv(p, AT, 2 * BYTES, BYTES);
+    assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_RX_TAKEN);
+    late = t;
+    assert_int_equal(hand_qp(p, AT)->num_posted, 0);
+    end_bound(&late);
+    expect_receives(p, 0, 0);
+    for (uint16_t msn = 0; msn < 2; msn++) {
+        assert_int_equal(bind(&t, ordered(&t, msn, msn, msn)), MRD_RX_TAKEN);
+        end_bound(&t);
+    }
+    expect_receives(p, 0, 3);
+    pair_end(p);
+}
+
+/* A message that came before is dropped; one beyond the window is none that its sender may send. */
+static void mrd_rx_bind__order_window(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+
+    (void)state;
+    post_recvs(p, 2);
+    assert_int_equal(bind(&t, ordered(&t, 0, 0, 0)), MRD_RX_TAKEN);
+    assert_false(t.old);
+    end_bound(&t);
+    assert_int_equal(bind(&t, ordered(&t, 0, 0, 0)), MRD_RX_TAKEN);
+    assert_true(t.old);
+    assert_int_equal(bind(&t, ordered(&t, MRD_MSN_WINDOW + 1, 1, MRD_MSN_WINDOW)),
+                     MRD_REFUSE_INVALID);
+    assert_false(t.old);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    pair_end(p);
+}
+
+/* A message refused for good leaves its place in the order: what waits behind it is delivered. */
+static void mrd_rx_bind__refused_for_good_frees_its_place(void **state)
+{
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_wire_part bad;
+
+    (void)state;
+    post_recvs(p, 2);
+    assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
+    end_bound(&t);
+    bad = ordered(&t, 0, 0, 0);
+    bad.qkey++;
+    assert_int_equal(bind(&t, bad), MRD_REFUSE_QKEY);
+    expect_receives(p, 1, 1);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    bad.qkey--;
+    assert_int_equal(bind(&t, bad), MRD_RX_TAKEN); /* and does not come again */
+    assert_true(t.old);
+    pair_end(p);
+}
+
+/*
+ * The last records are for messages that are next in order: all others wait for these. Of the
+ * others each peer has its share.
+ */
+static void mrd_rx_bind__last_records_are_for_the_next(void **state)
+{
+    static const struct {
+        uint32_t left, held;
+        uint8_t code;
+    } rows[] = {{FOR_NEXT + 1, 0, MRD_REFUSE_RESOURCES},
+                {FOR_NEXT + 2, FOR_NEXT - 2, MRD_REFUSE_RESOURCES},
+                {FOR_NEXT + 2, FOR_NEXT - 3, MRD_RX_TAKEN}};
+    static void *taken[POOL_MAX];
+    struct pair *p = &pair;
+    struct bind_test t = begin(p);
+    struct mrd_pool *pends = &p->end[AT].e->pends;
+
+    (void)state;
+    post_recvs(p, 3);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned n = 0;
+
+        while (mrd_pool_free(pends) > rows[i].left)
+            taken[n++] = mrd_pool_alloc(pends);
+        taken[n] = NULL;
+        t.peer->uses.pends += rows[i].held;
+        assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), rows[i].code); /* takes two records */
+        t.peer->uses.pends -= rows[i].held;
+        hand_refill(pends, taken);
+    }
+    end_bound(&t);
+    hand_exhaust(pends, taken);
+    assert_int_equal(bind(&t, ordered(&t, 0, 0, 0)), MRD_RX_TAKEN); /* its record is reserved */
+    end_bound(&t);
+    hand_refill(pends, taken);
+    hand_exhaust(pends, taken);
+    assert_int_equal(bind(&t, ordered(&t, 2, 2, 0)), MRD_REFUSE_RESOURCES); /* none at all */
+    hand_refill(pends, taken);
+    expect_receives(p, 0, 2);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rx_open_flow__numbers_in_full),
+        cmocka_unit_test(mrd_rx_open_flow__catches_up_with_its_sender),
+        cmocka_unit_test(mrd_rx_open_flow__shares_of_records),
+        cmocka_unit_test(mrd_rx_check_target__keys),
+        cmocka_unit_test(mrd_rx_check_target__access),
+        cmocka_unit_test(mrd_rx_bind__no_queue_pair),
+        cmocka_unit_test(mrd_rx_bind__takes_the_oldest_receive),
+        cmocka_unit_test(mrd_rx_bind__wrong_key_takes_no_receive),
+        cmocka_unit_test(mrd_rx_bind__receives_by_number),
+        cmocka_unit_test(mrd_rx_bind__order_window),
+        cmocka_unit_test(mrd_rx_bind__refused_for_good_frees_its_place),
+        cmocka_unit_test(mrd_rx_bind__last_records_are_for_the_next),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
