@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completions of receives. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, BYTES = 64, MESSAGES = 4 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A queue pair with receives. */
+static struct mrd_qp_impl *begin(struct pair *p)
+{
+    pair_begin(p);
+    for (unsigned i = 0; i < MESSAGES; i++)
+        pair_post_recv(p, AT, i * BYTES, BYTES);
+    return hand_qp(p, AT);
+}
+
+/* The completion names the receive and its queue pair; only successes count as messages. */
+static void mrd_rx_complete__names_the_receive(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp_impl *qp = begin(p);
+    struct mrd_wc wc = {.status = MRD_WC_LOC_LEN_ERR};
+
+    (void)state;
+    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    assert_int_equal(p->end[AT].e->stats.rx_messages, 0);
+    wc.status = MRD_WC_SUCCESS;
+    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    assert_int_equal(p->end[AT].e->stats.rx_messages, 1);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.wr_id, 900);
+    assert_int_equal(wc.status, MRD_WC_LOC_LEN_ERR);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.wr_id, 900 + BYTES);
+    assert_int_equal(wc.qp_num, qp->pub.qp_num);
+    assert_int_equal(hand_length(&qp->free_recvs), 16 - 2);
+    pair_end(p);
+}
+
+/* Of a destroyed queue pair nothing is told, and the room in its completion queue is free. */
+static void mrd_rx_complete__of_a_destroyed_queue_pair(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp_impl *qp = begin(p);
+    struct mrd_wc wc = {.status = MRD_WC_SUCCESS};
+
+    (void)state;
+    qp->destroyed = true;
+    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    qp->destroyed = false;
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+    assert_int_equal(mrd_cq_impl(p->end[AT].cq)->reserved, MESSAGES - 1);
+    pair_end(p);
+}
+
+/* What a completion tells of a message. */
+static void mrd_rx_wc__table(void **state)
+{
+    static const struct {
+        uint8_t op, flags;
+        enum mrd_wc_opcode opcode;
+        unsigned wc_flags;
+    } rows[] = {
+        {MRD_OP_SEND, MRD_PART_MULTI, MRD_WC_RECV, 0},
+        {MRD_OP_SEND, MRD_PART_IMM, MRD_WC_RECV, MRD_WC_WITH_IMM},
+        {MRD_OP_WRITE, MRD_PART_IMM | MRD_PART_ORDERED, MRD_WC_RECV_RDMA_WITH_IMM, MRD_WC_WITH_IMM},
+    };
+    static struct mrd_peer peer = {.id = 77};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_wc wc = mrd_rx_wc(&peer, rows[i].op, rows[i].flags, 5, 6, 7);
+
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(wc.opcode, rows[i].opcode);
+        assert_int_equal(wc.wc_flags, rows[i].wc_flags);
+        assert_int_equal(wc.byte_len, 5);
+        assert_int_equal(wc.imm_data, 6);
+        assert_int_equal(wc.src_qp, 7);
+        assert_int_equal(wc.peer_id, 77);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rx_complete__names_the_receive),
+        cmocka_unit_test(mrd_rx_complete__of_a_destroyed_queue_pair),
+        cmocka_unit_test(mrd_rx_wc__table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

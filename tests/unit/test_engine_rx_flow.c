@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a received message; in ordered mode in its turn. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, BYTES = 64, MESSAGES = 4, QPN = 1000 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* An ordered flow from queue pair QPN of the peer, with receives posted. */
+struct flow_test {
+    struct pair *p;
+    struct mrd_peer *peer;
+    struct mrd_flow_rx *flow;
+    struct mrd_bound bound[MESSAGES]; /* by MSN, which is the RSN as well */
+};
+
+static struct mrd_wire_part part_of(const struct pair *p, uint16_t msn)
+{
+    struct mrd_wire_part part = hand_send(p, AT, BYTES);
+
+    part.flags = MRD_PART_ORDERED;
+    part.src_qpn = QPN;
+    part.msn = part.rsn = part.msn_behind = part.rsn_behind = msn;
+    return part;
+}
+
+static void bind(struct flow_test *t, uint16_t msn)
+{
+    struct mrd_wire_part part = part_of(t->p, msn);
+    bool old;
+
+    assert_int_equal(mrd_rx_bind(t->p->end[AT].e, t->peer, &part, &t->bound[msn], &old), 0);
+    t->flow = t->bound[msn].flow;
+}
+
+static struct flow_test begin(struct pair *p)
+{
+    struct flow_test t = {.p = p};
+
+    pair_begin(p);
+    t.peer = hand_rx_peer(p, AT);
+    for (unsigned i = 0; i < MESSAGES; i++)
+        pair_post_recv(p, AT, i * BYTES, BYTES);
+    return t;
+}
+
+static void end(struct flow_test *t, uint16_t msn)
+{
+    struct mrd_wc wc = mrd_rx_wc(t->peer, MRD_OP_SEND, 0, BYTES, 0, QPN);
+
+    mrd_rx_end_message(t->p->end[AT].e, &t->bound[msn], &wc);
+}
+
+/* The next completion is of the receive with that number, with that status. */
+static void expect(const struct flow_test *t, uint32_t number, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(t->p, AT, &wc), 1);
+    assert_int_equal(wc.wr_id, 900 + number * BYTES);
+    assert_int_equal(wc.status, status);
+}
+
+static void expect_nothing(const struct flow_test *t)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(t->p, AT, &wc), 0);
+}
+
+/* Messages complete in the order in which they were posted, each with its own receive. */
+static void mrd_rx_end_in_order__waits_for_earlier_ones(void **state)
+{
+    static const uint16_t arrival[MESSAGES] = {2, 0, 3, 1};
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+
+    (void)state;
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        bind(&t, arrival[i]);
+        end(&t, arrival[i]);
+        if (i == 0)
+            expect_nothing(&t);
+        if (i == 1)
+            expect(&t, 0, MRD_WC_SUCCESS);
+        if (i == 2)
+            expect_nothing(&t);
+    }
+    for (uint32_t i = 1; i < MESSAGES; i++)
+        expect(&t, i, MRD_WC_SUCCESS);
+    assert_int_equal(t.peer->uses.pends, 0);
+    pair_end(p);
+}
+
+/* A half message that fails has its turn, too: those behind it are not held up. */
+static void mrd_rx_fail_slot__in_its_turn(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+    struct mrd_slot *slot;
+    struct mrd_wire_part part = hand_piece(part_of(p, 1), 1, 0, BYTES / 2, BYTES);
+
+    (void)state;
+    bind(&t, 2);
+    end(&t, 2);
+    hand_place(p, AT, t.peer, 0, &part, 1);
+    slot = mrd_container_of(t.peer->rx->slots.open.next, struct mrd_slot, node);
+    mrd_rx_fail_slot(p->end[AT].e, t.peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(t.peer->rx->slots.num_open, 0);
+    expect_nothing(&t);
+    bind(&t, 0);
+    end(&t, 0);
+    expect(&t, 0, MRD_WC_SUCCESS);
+    expect(&t, 1, MRD_WC_REM_ABORT_ERR);
+    expect(&t, 2, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+/* Records are counted for the peer that has them; without one there is none to count. */
+static void mrd_rx_take_pend__counts_for_the_peer(void **state)
+{
+    static void *taken[10000];
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+    struct mrd_pend *pend = mrd_rx_take_pend(p->end[AT].e, t.peer);
+
+    (void)state;
+    assert_non_null(pend);
+    assert_int_equal(t.peer->uses.pends, 1);
+    hand_exhaust(&p->end[AT].e->pends, taken);
+    assert_null(mrd_rx_take_pend(p->end[AT].e, t.peer));
+    assert_int_equal(t.peer->uses.pends, 1);
+    hand_refill(&p->end[AT].e->pends, taken);
+    mrd_rx_release_pend(p->end[AT].e, t.peer, pend);
+    assert_int_equal(t.peer->uses.pends, 0);
+    pair_end(p);
+}
+
+/* A flow is known by the peer, its queue pair and ours. */
+static void mrd_rx_find_flow__by_all_three(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
+    struct mrd_qp *kept;
+
+    (void)state;
+    bind(&t, 0);
+    end(&t, 0);
+    assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN), t.flow);
+    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN + 1));
+    assert_null(mrd_rx_find_flow(e, other, hand_qp(p, AT), QPN));
+    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
+    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN));
+    hand_restore_qp(p, AT, kept);
+    pair_end(p);
+}
+
+/*
+ * What is all here fails with the given status; reserved receives go back in front of the others,
+ * in the order in which they were posted.
+ */
+static void mrd_rx_free_flow__gives_receives_back_in_order(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+
+    (void)state;
+    bind(&t, 2);
+    end(&t, 2);
+    mrd_rx_free_flow(p->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
+    expect(&t, 2, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(t.peer->uses.flows + t.peer->uses.pends, 0);
+    assert_null(mrd_rx_find_flow(p->end[AT].e, t.peer, hand_qp(p, AT), QPN));
+    assert_int_equal(hand_qp(p, AT)->num_posted, MESSAGES - 1);
+    for (uint16_t msn = 0; msn < 3; msn++) {
+        bind(&t, msn);
+        end(&t, msn);
+    }
+    expect(&t, 0, MRD_WC_SUCCESS);
+    expect(&t, 1, MRD_WC_SUCCESS);
+    expect(&t, 3, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+/* A message that failed already keeps its status. */
+static void mrd_rx_free_flow__keeps_errors(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+    struct mrd_wc wc;
+
+    (void)state;
+    bind(&t, 1);
+    wc = mrd_rx_wc(t.peer, MRD_OP_SEND, 0, 0, 0, QPN);
+    wc.status = MRD_WC_LOC_LEN_ERR;
+    mrd_rx_end_message(p->end[AT].e, &t.bound[1], &wc);
+    mrd_rx_free_flow(p->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
+    expect(&t, 1, MRD_WC_LOC_LEN_ERR);
+    pair_end(p);
+}
+
+/* A flow is closed where its sender is, and only if nothing of it waits here. */
+static void mrd_rx_close_flow__idle_and_of_the_same_number(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+    struct mrd_wire_part close = {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .src_qpn = QPN};
+
+    (void)state;
+    bind(&t, 1);
+    end(&t, 1);
+    mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+    assert_int_equal(t.peer->uses.flows, 1); /* message 1 waits */
+    bind(&t, 0);
+    end(&t, 0);
+    for (close.msn = 1; close.msn <= 3; close.msn += 2)
+        mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+    assert_int_equal(t.peer->uses.flows, 1); /* it is at 2 */
+    close.msn = 2;
+    mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+    assert_int_equal(t.peer->uses.flows, 0);
+    pair_end(p);
+}
+
+/* A message that never comes: what waits is delivered, its own receive goes to another. */
+static void mrd_rx_skip_message__frees_its_receive(void **state)
+{
+    struct pair *p = &pair;
+    struct flow_test t = begin(p);
+
+    (void)state;
+    bind(&t, 2);
+    end(&t, 2);
+    mrd_rx_skip_message(p->end[AT].e, t.flow, 1, true, 1);
+    assert_int_equal(hand_qp(p, AT)->num_posted, 2); /* number 1 and the one never taken */
+    assert_int_equal(t.peer->uses.gone, 1);
+    expect_nothing(&t);
+    mrd_rx_skip_message(p->end[AT].e, t.flow, 0, true, 0);
+    expect(&t, 2, MRD_WC_SUCCESS);
+    assert_int_equal(t.flow->msn_next, 3);
+    assert_int_equal(t.peer->uses.gone + t.peer->uses.pends, 0);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rx_end_in_order__waits_for_earlier_ones),
+        cmocka_unit_test(mrd_rx_fail_slot__in_its_turn),
+        cmocka_unit_test(mrd_rx_take_pend__counts_for_the_peer),
+        cmocka_unit_test(mrd_rx_find_flow__by_all_three),
+        cmocka_unit_test(mrd_rx_free_flow__gives_receives_back_in_order),
+        cmocka_unit_test(mrd_rx_free_flow__keeps_errors),
+        cmocka_unit_test(mrd_rx_close_flow__idle_and_of_the_same_number),
+        cmocka_unit_test(mrd_rx_skip_message__frees_its_receive),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
