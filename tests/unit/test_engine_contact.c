@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which space a packet belongs to, and who may begin one. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_rx_packet packet_from(const struct pair *p, uint32_t port)
+{
+    /* The source port is that of a path: where the peer receives its header says. */
+    return (struct mrd_rx_packet){.from = {.port = port}, .to = p->end[AT].addr};
+}
+
+static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head)
+{
+    struct mrd_rx_packet packet = packet_from(p, 5000);
+
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
+}
+
+/* A first contact of a life that knows nothing of ours. */
+static struct mrd_wire_head first_contact(const struct pair *p)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.dst_inc = 0;
+    return head;
+}
+
+/* The answer that waits alone, to where the asker receives; it leaves the ring. */
+static struct mrd_wire_head only_answer(struct pair *p, const struct mrd_wire_head *asked)
+{
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    assert_int_equal(a->tail - a->head, 1);
+    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].to.port, asked->reply);
+    return a->ring[a->head++ % MRD_STATELESS_MAX].head;
+}
+
+static void expect_no_answer(const struct pair *p)
+{
+    assert_int_equal(p->end[AT].e->answers.head, p->end[AT].e->answers.tail);
+}
+
+/* A reset that echoes what it answers. */
+static struct mrd_wire_head expect_reset(struct pair *p, const struct mrd_wire_head *asked)
+{
+    struct mrd_wire_head answer = only_answer(p, asked);
+
+    assert_int_equal(answer.type, MRD_WIRE_RESET);
+    assert_int_equal(answer.dst_inc, asked->src_inc);
+    assert_int_equal(answer.epoch, asked->epoch);
+    assert_int_equal(answer.reply, p->end[AT].addr.port);
+    return answer;
+}
+
+/* A challenge; its answer is the same packet with the cookie and our incarnation. */
+static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wire_head *asked)
+{
+    struct mrd_wire_head answer = only_answer(p, asked), again = *asked;
+
+    assert_int_equal(answer.type, MRD_WIRE_CHALLENGE);
+    assert_int_equal(answer.src_inc, hand_inc(AT));
+    assert_int_equal(answer.dst_inc, asked->src_inc);
+    assert_int_equal(answer.epoch, asked->epoch);
+    assert_int_equal(answer.echo_stamp, asked->stamp);
+    again.flags |= MRD_WIRE_COOKIE;
+    again.cookie = answer.cookie;
+    again.dst_inc = hand_inc(AT);
+    return again;
+}
+
+/* -------------------------------------------------------------------------------- known spaces */
+
+/* A first contact makes the entry, under the address that the header names. */
+static void mrd_contact_identify__first_contact(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    head = first_contact(p);
+    head.patience_ns = 12 * MRD_SEC;
+    peer = identify(p, &head);
+    assert_ptr_equal(peer, mrd_peer_find(&p->end[AT].e->peers, &p->end[0].addr));
+    assert_non_null(peer->rx);
+    assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
+    assert_int_equal(peer->space.inc, hand_inc(0));
+    assert_int_equal(peer->space.epoch, HAND_EPOCH);
+    assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
+    expect_no_answer(p);
+    head.flags = 0; /* from here on the space is known */
+    head.patience_ns = 0;
+    p->now += MRD_SEC;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    assert_ptr_equal(identify(p, &head), peer);
+    assert_int_equal(peer->heard_ns, p->now);
+    assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
+    pair_end(p);
+}
+
+/* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
+static void mrd_contact_identify__address_that_was_hit(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_rx_packet packet;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    head = first_contact(p);
+    packet = packet_from(p, 5000);
+    packet.to.ip[15] = 3;
+    peer = mrd_contact_identify(p->end[AT].e, &head, &packet);
+    assert_int_equal(peer->local.ip[15], 3);
+    assert_int_equal(peer->local.port, 0);
+    packet.to.ip[15] = 0;
+    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
+    assert_int_equal(peer->local.ip[15], 3);
+    pair_end(p);
+}
+
+/* A send half that spoke to whoever answers first now knows to whom. */
+static void mrd_contact_identify__binds_the_send_half(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_tx_peer(p, AT);
+    assert_int_equal(peer->tx->contact.inc, 0);
+    head = first_contact(p);
+    assert_ptr_equal(identify(p, &head), peer);
+    assert_int_equal(peer->tx->contact.inc, hand_inc(0));
+    assert_false(peer->tx->contact.knew_inc);
+    pair_end(p);
+}
+
+/* Our own incarnation from another place: somebody sends our packets back. */
+static void mrd_contact_identify__own_packets_from_elsewhere(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_begin(p);
+    head = first_contact(p);
+    head.src_inc = hand_inc(AT);
+    assert_null(identify(p, &head));
+    assert_int_equal(p->end[AT].e->stats.rx_drop_incarnation, 1);
+    assert_int_equal(p->end[AT].e->peers.entries.used, 0);
+    expect_no_answer(p);
+    pair_end(p);
+}
+
+/* What we send to ourselves: of our send half's epoch, and from the address that it hits. */
+static void mrd_contact_identify__to_oneself(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_rx_packet packet;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = mrd_half_open_peer(e, &p->end[AT].addr);
+    mrd_half_open_tx(e, peer);
+    head = first_contact(p);
+    head.src_inc = hand_inc(AT);
+    head.reply = p->end[AT].addr.port;
+    assert_null(identify(p, &head));
+    head.epoch = peer->tx->contact.epoch;
+    packet = packet_from(p, p->end[AT].addr.port);
+    packet.to.ip[0] = 1;
+    assert_null(mrd_contact_identify(e, &head, &packet));
+    assert_int_equal(e->stats.rx_drop_incarnation, 2);
+    assert_ptr_equal(identify(p, &head), peer);
+    pair_end(p);
+}
+
+/* To an earlier life of ours: the reset speaks for it, and says that all its spaces are over. */
+static void mrd_contact_identify__for_an_earlier_life(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, answer;
+
+    (void)state;
+    pair_begin(p);
+    head = first_contact(p);
+    head.dst_inc = 5;
+    assert_null(identify(p, &head));
+    answer = expect_reset(p, &head);
+    assert_int_equal(answer.src_inc, 5);
+    assert_true(answer.live_epoch == UINT32_MAX);
+    assert_int_equal(p->end[AT].e->stats.rx_drop_space, 1);
+    pair_end(p);
+}
+
+/* Of a space that is not held: the reset tells which of our spaces to the asker is the oldest. */
+static void mrd_contact_identify__space_not_held(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, answer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    assert_null(identify(p, &head));
+    answer = expect_reset(p, &head);
+    assert_int_equal(answer.src_inc, hand_inc(AT));
+    assert_int_equal(answer.live_epoch, e->lives.epoch_next);
+    assert_int_equal(e->peers.entries.used, 0);
+    hand_tx_peer(p, AT);
+    assert_null(identify(p, &head));
+    answer = expect_reset(p, &head);
+    assert_int_equal(answer.live_epoch, e->lives.epoch_next - 1);
+    pair_end(p);
+}
+
+/* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
+static void mrd_contact_identify__other_epochs(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_part piece;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    pair_post_recv(p, AT, 0, 2 * BYTES);
+    piece = hand_piece(hand_send(p, AT, 0), 1, 0, BYTES, 2 * BYTES);
+    hand_place(p, AT, peer, 0, &piece, 1);
+    head = first_contact(p);
+    head.epoch = HAND_EPOCH - 1;
+    assert_null(identify(p, &head));
+    assert_int_equal(p->end[AT].e->stats.rx_drop_epoch, 1);
+    expect_no_answer(p);
+
+    head.epoch = HAND_EPOCH + 1;
+    head.flags = 0;
+    assert_null(identify(p, &head));
+    expect_reset(p, &head);
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    assert_ptr_equal(identify(p, &head), peer);
+    assert_int_equal(peer->space.epoch, HAND_EPOCH + 1);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_ABORT_ERR);
+    expect_no_answer(p);
+    pair_end(p);
+}
+
+/* Of a space that was dropped, whose packets may still come: each is answered by a reset. */
+static void mrd_contact_identify__tombstone(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_TOMB);
+    head = first_contact(p);
+    assert_null(identify(p, &head));
+    expect_reset(p, &head);
+    assert_null(peer->rx);
+    head.epoch++;
+    assert_ptr_equal(identify(p, &head), peer);
+    assert_non_null(peer->rx);
+    pair_end(p);
+}
+
+/* ----------------------------------------------------------------------------------- challenges */
+
+/* While we are young the packet may be one that an earlier life of ours executed. */
+static void mrd_contact_identify__young(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, again;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.challenge_ns = MRD_SEC;
+    pair_open(p);
+    e = p->end[AT].e;
+    head = first_contact(p);
+    head.stamp = 1234;
+    assert_null(identify(p, &head));
+    assert_int_equal(e->stats.rx_drop_challenged, 1);
+    assert_int_equal(e->peers.entries.used, 0); /* whoever asks costs no memory */
+    again = expect_challenge(p, &head);
+    again.cookie++;
+    assert_null(identify(p, &again));
+    again = expect_challenge(p, &head);
+    again.dst_inc = 0; /* not for this life in particular */
+    assert_null(identify(p, &again));
+    again = expect_challenge(p, &head);
+    assert_non_null(identify(p, &again));
+    expect_no_answer(p);
+    pair_end(p);
+}
+
+/* That ends when the receive queue was seen empty later than that; our own absence is no age. */
+static void mrd_contact_identify__no_longer_young(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_config(p);
+    p->config.challenge_ns = MRD_SEC;
+    pair_open(p);
+    head = first_contact(p);
+    p->now += MRD_SEC;
+    mrd_engine_drained(p->end[AT].e, p->now);
+    p->now += MRD_SEC;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    assert_null(identify(p, &head));
+    expect_challenge(p, &head);
+    mrd_engine_drained(p->end[AT].e, p->now);
+    assert_non_null(identify(p, &head));
+    pair_end(p);
+}
+
+/* Another life where one is known: it must prove that it is there now, for just that change. */
+static void mrd_contact_identify__another_life(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, again;
+    struct mrd_engine_event event;
+    struct mrd_peer *peer;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_rx_peer(p, AT);
+    peer->tx->contact.inc = hand_inc(0);
+    head = first_contact(p);
+    head.src_inc = 77;
+    assert_null(identify(p, &head));
+    again = expect_challenge(p, &head);
+    assert_int_equal(peer->space.inc, hand_inc(0));
+    assert_ptr_equal(identify(p, &again), peer);
+    assert_int_equal(peer->space.inc, 77);
+    assert_int_equal(p->end[AT].e->stats.peers_restarted, 1);
+    assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
+    assert_int_equal(pair_poll(p, AT, &wc), 1); /* what was meant for the earlier life fails */
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    head.src_inc = hand_inc(0); /* which may not come back by the same cookie */
+    head.flags = again.flags;
+    head.cookie = again.cookie;
+    head.dst_inc = again.dst_inc;
+    assert_null(identify(p, &head));
+    expect_challenge(p, &head);
+    pair_end(p);
+}
+
+/* When few entries are left, a stranger must show that its address is its own. */
+static void mrd_contact_identify__few_entries_left(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, again;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    head = first_contact(p);
+    for (uint32_t i = 0; i < p->config.max_peers - p->config.max_peers / 8 - 1; i++)
+        mrd_half_open_peer(e, &(struct mrd_addr){.port = 1000 + i});
+    assert_non_null(identify(p, &head));
+    head.reply++;
+    head.src_inc = 77;
+    assert_null(identify(p, &head));
+    again = expect_challenge(p, &head);
+    assert_non_null(identify(p, &again));
+    pair_end(p);
+}
+
+/* A full table of peers that are all wanted: the first contact is dropped and counted. */
+static void mrd_contact_identify__table_full(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head, again;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_peers = 1;
+    pair_open(p);
+    e = p->end[AT].e;
+    mrd_half_open_tx(e, mrd_half_open_peer(e, &(struct mrd_addr){.port = 9}));
+    head = first_contact(p);
+    assert_null(identify(p, &head));
+    again = expect_challenge(p, &head);
+    assert_null(identify(p, &again));
+    assert_int_equal(e->stats.rx_drop_table_full, 1);
+    expect_no_answer(p);
+    pair_end(p);
+}
+
+/* Strangers share a ring of answers: more are counted as dropped packets, but not answered. */
+static void mrd_contact_identify__more_strangers_than_answers(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    for (unsigned i = 0; i < MRD_STATELESS_MAX + 2; i++)
+        assert_null(identify(p, &head));
+    assert_int_equal(e->answers.tail - e->answers.head, MRD_STATELESS_MAX);
+    assert_int_equal(e->stats.rx_drop_space, MRD_STATELESS_MAX + 2);
+    assert_int_equal(pair_tx(p, AT), MRD_STATELESS_MAX);
+    p->end[0].num_inbox = 0;
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_contact_identify__first_contact),
+        cmocka_unit_test(mrd_contact_identify__address_that_was_hit),
+        cmocka_unit_test(mrd_contact_identify__binds_the_send_half),
+        cmocka_unit_test(mrd_contact_identify__own_packets_from_elsewhere),
+        cmocka_unit_test(mrd_contact_identify__to_oneself),
+        cmocka_unit_test(mrd_contact_identify__for_an_earlier_life),
+        cmocka_unit_test(mrd_contact_identify__space_not_held),
+        cmocka_unit_test(mrd_contact_identify__other_epochs),
+        cmocka_unit_test(mrd_contact_identify__tombstone),
+        cmocka_unit_test(mrd_contact_identify__young),
+        cmocka_unit_test(mrd_contact_identify__no_longer_young),
+        cmocka_unit_test(mrd_contact_identify__another_life),
+        cmocka_unit_test(mrd_contact_identify__few_entries_left),
+        cmocka_unit_test(mrd_contact_identify__table_full),
+        cmocka_unit_test(mrd_contact_identify__more_strangers_than_answers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
