@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What resets and challenges tell of a space of ours. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, PIECES = 3 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A message of three packets is on its way; its sender's entry. */
+static struct mrd_peer *send_some(struct pair *p)
+{
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, PIECES * PAIR_PAYLOAD);
+    pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+    return mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr);
+}
+
+static struct mrd_peer *begin(struct pair *p)
+{
+    pair_begin(p);
+    return send_some(p);
+}
+
+/* The same, but while both ends may just have opened: an empty packet goes first. */
+static struct mrd_peer *begin_young(struct pair *p)
+{
+    pair_config(p);
+    p->config.challenge_ns = MRD_SEC;
+    pair_open(p);
+    return send_some(p);
+}
+
+/* A reset or challenge about the peer's send half. */
+static struct mrd_wire_head about(const struct pair *p, const struct mrd_peer *peer, uint8_t type)
+{
+    struct mrd_wire_head head = hand_head(p, AT, type);
+
+    head.epoch = peer->tx->contact.epoch;
+    head.echo_stamp = mrd_wire_stamp(p->now);
+    return head;
+}
+
+static void reset(struct pair *p, const struct mrd_wire_head *head)
+{
+    mrd_contact_reset(p->end[AT].e, head, &p->end[1 - AT].addr);
+}
+
+static void challenge(struct pair *p, const struct mrd_wire_head *head)
+{
+    mrd_contact_challenge(p->end[AT].e, head, &p->end[1 - AT].addr);
+}
+
+static void expect_failed(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+}
+
+static void expect_going_on(struct pair *p, const struct mrd_peer *peer)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+    assert_false(mrd_list_empty(&peer->msgs));
+}
+
+static unsigned events(struct pair *p)
+{
+    struct mrd_engine_event event;
+    unsigned num = 0;
+
+    while (!mrd_engine_get_event(p->end[AT].e, &event)) {
+        assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
+        num++;
+    }
+    return num;
+}
+
+/* Flaws of a reset or challenge, each of which makes it one that is not for us. */
+static void spoil(struct mrd_wire_head *head, unsigned flaw)
+{
+    if (flaw == 0)
+        head->dst_inc++;
+    if (flaw == 1)
+        head->epoch++;
+    if (flaw == 2)
+        head->src_inc++;
+    if (flaw == 3)
+        head->reply++;
+}
+
+/* --------------------------------------------------------------------------------------- resets */
+
+/* For another life of ours, about another space, from another life or another place: dropped. */
+static void mrd_contact_reset__that_does_not_match(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned flaw = 0; flaw < 4; flaw++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+
+        peer->tx->contact.inc = hand_inc(1 - AT);
+        spoil(&head, flaw);
+        reset(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        expect_going_on(p, peer);
+        pair_end(p);
+    }
+}
+
+/* The peer does not know the space any more: all work in it fails, and an event tells why. */
+static void mrd_contact_reset__ends_the_work(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+
+    (void)state;
+    reset(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_resets, 1);
+    assert_null(peer->tx);
+    assert_true(peer->given_up);
+    expect_failed(p);
+    assert_int_equal(events(p), 1);
+    reset(p, &head); /* a copy of it is about a space that is over */
+    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+    pair_end(p);
+}
+
+/* It also says which of the peer's own spaces are over: the one that we hold, if it is older. */
+static void mrd_contact_reset__ends_older_spaces_of_the_peer(void **state)
+{
+    static const struct {
+        uint32_t live_epoch, inc;
+        bool dropped;
+    } rows[] = {{HAND_EPOCH, 0, false}, {HAND_EPOCH + 1, 0, true}, {HAND_EPOCH + 1, 1, false}};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_wire_head head;
+        struct mrd_peer *peer;
+
+        pair_begin(p);
+        peer = hand_tx_peer(p, AT);
+        hand_rx_peer(p, AT);
+        peer->space.inc += rows[i].inc; /* of another life: nothing is said about that */
+        head = about(p, peer, MRD_WIRE_RESET);
+        head.live_epoch = rows[i].live_epoch;
+        reset(p, &head);
+        assert_int_equal(peer->space.state, rows[i].dropped ? MRD_SPACE_TOMB : MRD_SPACE_KNOWN);
+        assert_int_equal(events(p), rows[i].dropped); /* no work was lost, but receives may be */
+        pair_end(p);
+    }
+}
+
+/* Nothing but an empty packet went out: the work goes on under the next epoch, for a while. */
+static void mrd_contact_reset__before_the_first_contact(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_young(p);
+    struct mrd_tx_half *tx = peer->tx;
+
+    (void)state;
+    assert_int_equal(tx->sent.next, 1);
+    for (uint32_t i = 0; i < MRD_RENEWALS_MAX; i++) {
+        struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+
+        reset(p, &head);
+        assert_ptr_equal(peer->tx, tx);
+        assert_int_equal(tx->contact.epoch, head.epoch + 1);
+        assert_int_equal(tx->sent.next, 0);
+        assert_true(tx->contact.hello && tx->probes.silence_due);
+        expect_going_on(p, peer);
+        assert_int_equal(pair_tx(p, AT), 1);
+    }
+    p->end[1 - AT].num_inbox = 0;
+    reset(p, &(struct mrd_wire_head){.src_inc = hand_inc(1 - AT),
+                                     .dst_inc = hand_inc(AT),
+                                     .epoch = tx->contact.epoch,
+                                     .reply = p->end[1 - AT].addr.port});
+    assert_null(peer->tx);
+    expect_failed(p);
+    pair_end(p);
+}
+
+/* ----------------------------------------------------------------------------------- challenges */
+
+/* Those that do not match, as for resets; and where our packets were acked there is no question. */
+static void mrd_contact_challenge__that_does_not_match(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned flaw = 0; flaw < 5; flaw++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+
+        peer->tx->contact.inc = hand_inc(1 - AT);
+        peer->tx->contact.acked_once = flaw == 4;
+        spoil(&head, flaw);
+        challenge(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        assert_false(peer->tx->contact.has_cookie);
+        pair_end(p);
+    }
+}
+
+/* The challenger took nothing: all is sent again, with the cookie, and no path is to blame. */
+static void mrd_contact_challenge__repeats_everything(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+
+    (void)state;
+    peer->tx->probes.unanswered = 3;
+    peer->given_up = true;
+    head.cookie = 99;
+    head.up_usec = 1;
+    challenge(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
+    assert_int_equal(peer->tx->contact.inc, hand_inc(1 - AT));
+    assert_int_equal(peer->tx->probes.unanswered, 0); /* somebody is there */
+    assert_false(peer->given_up);
+    assert_int_equal(p->end[AT].e->stats.retx_challenge, PIECES);
+    assert_int_equal(peer->tx->sent.lost.num, PIECES);
+    assert_int_equal(peer->tx->paths.num_out, 0);
+    assert_int_equal(pair_tx(p, AT), PIECES);
+    for (unsigned i = 0; i < PIECES; i++) {
+        const struct pair_frame *f = &p->end[1 - AT].inbox[i];
+
+        assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+        assert_true(head.flags & MRD_WIRE_COOKIE);
+        assert_int_equal(head.cookie, 99);
+        assert_int_equal(head.dst_inc, hand_inc(1 - AT));
+    }
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Each packet that went out was challenged: the first answer serves all of them. */
+static void mrd_contact_challenge__answered_already(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+
+    (void)state;
+    head.cookie = 99;
+    head.up_usec = 1;
+    challenge(p, &head);
+    pair_tx(p, AT);
+    challenge(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
+    assert_int_equal(peer->tx->sent.lost.num, 0);
+    head.cookie++;
+    challenge(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_challenges, 2);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+enum outcome { REPEATED, FAILED, NOTHING };
+
+/*
+ * An epoch that is older than its challenger may have been executed by an earlier life: its work
+ * fails. In doubt nothing is done.
+ */
+static void mrd_contact_challenge__age_of_the_epoch(void **state)
+{
+    static const struct {
+        uint64_t age_ns,
+            flight_ns;    /* since the first packet left; of the challenged one and back */
+        uint32_t up_usec; /* of the challenger */
+        enum outcome outcome;
+    } rows[] = {
+        {MRD_MSEC, 0, 1001, REPEATED},             /* it was up before we began */
+        {MRD_MSEC, 0, 500, FAILED},                /* it was not */
+        {MRD_MSEC, 31187 * 16, 500, FAILED},       /* nor when it challenged, by more than 1 us */
+        {MRD_MSEC, 31188 * 16, 500, NOTHING},      /* who knows */
+        {MRD_MSEC, 1100 * 1000, 500, NOTHING},     /* the stamp is of an earlier time */
+        {5000 * MRD_SEC, 0, UINT32_MAX, REPEATED}, /* that time is saturated */
+    };
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_wire_head head;
+
+        p->now += rows[i].age_ns;
+        mrd_engine_begin(p->end[AT].e, p->now);
+        head = about(p, peer, MRD_WIRE_CHALLENGE);
+        head.echo_stamp = mrd_wire_stamp(p->now - rows[i].flight_ns);
+        head.up_usec = rows[i].up_usec;
+        challenge(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_challenges, rows[i].outcome == REPEATED);
+        assert_int_equal(p->end[AT].e->stats.rx_resets, rows[i].outcome == FAILED);
+        assert_int_equal(peer->tx == NULL, rows[i].outcome == FAILED);
+        if (peer->tx)
+            assert_int_equal(peer->tx->contact.has_cookie, rows[i].outcome == REPEATED);
+        pair_end(p);
+    }
+}
+
+/* Where the life that is spoken to was known from the start, the epoch is younger than it. */
+static void mrd_contact_challenge__by_a_life_that_was_known(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head;
+
+    (void)state;
+    peer->tx->contact.knew_inc = true;
+    p->now += MRD_MSEC;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    head = about(p, peer, MRD_WIRE_CHALLENGE);
+    challenge(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
+    pair_end(p);
+}
+
+/* Only an empty packet went out: the next epoch is younger than the challenger for sure. */
+static void mrd_contact_challenge__before_the_first_contact(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned doubt = 0; doubt < 2; doubt++) {
+        struct mrd_peer *peer = begin_young(p);
+        struct mrd_wire_head head;
+
+        p->now += MRD_MSEC;
+        mrd_engine_begin(p->end[AT].e, p->now);
+        head = about(p, peer, MRD_WIRE_CHALLENGE);
+        head.up_usec = 500;
+        head.echo_stamp = mrd_wire_stamp(p->now - doubt * MRD_MSEC);
+        challenge(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_resets, 0);
+        assert_int_equal(peer->tx->contact.epoch, head.epoch + 1);
+        assert_int_equal(peer->tx->contact.inc, hand_inc(1 - AT));
+        assert_true(peer->tx->contact.knew_inc && peer->tx->contact.has_cookie);
+        assert_false(peer->tx->contact.hello);
+        expect_going_on(p, peer);
+        assert_int_equal(pair_tx(p, AT), PIECES); /* what was held back goes */
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_contact_reset__that_does_not_match),
+        cmocka_unit_test(mrd_contact_reset__ends_the_work),
+        cmocka_unit_test(mrd_contact_reset__ends_older_spaces_of_the_peer),
+        cmocka_unit_test(mrd_contact_reset__before_the_first_contact),
+        cmocka_unit_test(mrd_contact_challenge__that_does_not_match),
+        cmocka_unit_test(mrd_contact_challenge__repeats_everything),
+        cmocka_unit_test(mrd_contact_challenge__answered_already),
+        cmocka_unit_test(mrd_contact_challenge__age_of_the_epoch),
+        cmocka_unit_test(mrd_contact_challenge__by_a_life_that_was_known),
+        cmocka_unit_test(mrd_contact_challenge__before_the_first_contact),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
