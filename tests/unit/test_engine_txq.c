@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queues of what waits to be sent, and of what waits for receives. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, DELAY_USEC = 80, REMOTE = 500 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_txq *queue_to(struct pair *p, uint32_t remote_qpn)
+{
+    return mrd_txq_open(p->end[AT].e, mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr),
+                        p->end[AT].qp->qp_num, remote_qpn);
+}
+
+/* A message to that queue pair, the `i`th that is posted. */
+static struct mrd_msg *post(struct pair *p, unsigned i, enum mrd_wr_opcode opcode,
+                            uint32_t remote_qpn)
+{
+    struct hand_wr w;
+
+    hand_wr(p, AT, opcode, BYTES, &w);
+    w.wr.ud.remote_qpn = remote_qpn;
+    assert_int_equal(hand_post(p, AT, &w.wr), 0);
+    return &hand_qp(p, AT)->msgs[i];
+}
+
+/* It was sent and refused, and all of it is acked. */
+static void refuse(struct pair *p, struct mrd_msg *msg)
+{
+    mrd_txq_dequeue(p->end[AT].e, msg);
+    msg->started = true;
+    msg->rnr_usec = DELAY_USEC;
+    msg->refused_ns = p->now;
+    mrd_txq_wait(p->end[AT].e, msg);
+}
+
+/* `num` sends that were refused, to one queue pair. */
+static struct mrd_txq *begin_waiting(struct pair *p, unsigned num)
+{
+    pair_begin(p);
+    for (unsigned i = 0; i < num; i++)
+        post(p, i, MRD_WR_SEND, REMOTE);
+    for (unsigned i = 0; i < num; i++)
+        refuse(p, &hand_qp(p, AT)->msgs[i]);
+    return queue_to(p, REMOTE);
+}
+
+static void set_time(struct pair *p, uint64_t now_ns)
+{
+    p->now = now_ns;
+    mrd_engine_begin(p->end[AT].e, now_ns);
+}
+
+/* --------------------------------------------------------------------------------------- queues */
+
+/* One for each pair of queue pairs; none when the table is full. */
+static void mrd_txq_open__by_both_queue_pairs(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    struct mrd_txq *q;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_flows = 3;
+    pair_open(p);
+    e = p->end[AT].e;
+    peer = hand_tx_peer(p, AT);
+    q = mrd_txq_open(e, peer, 1, 2);
+    assert_ptr_equal(mrd_txq_open(e, peer, 1, 2), q);
+    assert_ptr_not_equal(mrd_txq_open(e, peer, 2, 1), q);
+    assert_ptr_not_equal(mrd_txq_open(e, peer, 1, 3), q);
+    assert_null(mrd_txq_open(e, peer, 1, 4));
+    mrd_txq_rest(e, q);
+    assert_non_null(mrd_txq_open(e, peer, 1, 4));
+    pair_end(p);
+}
+
+/* What has begun goes on; then what was refused once goes before what was not. */
+static void mrd_txq_first__order(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg[3];
+    struct mrd_txq *q;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 3; i++)
+        msg[i] = post(p, i, MRD_WR_SEND, REMOTE);
+    q = msg[0]->txq;
+    assert_ptr_equal(mrd_txq_first(q), msg[0]);
+    refuse(p, msg[2]);
+    mrd_txq_apply_ready(p->end[AT].e, msg[0]->peer, REMOTE, 1);
+    assert_ptr_equal(mrd_txq_first(q), msg[2]);
+    msg[0]->next_offset = 1;
+    assert_ptr_equal(mrd_txq_first(q), msg[0]);
+    msg[0]->next_offset = 0;
+    pair_end(p);
+}
+
+/* A queue with nothing to send leaves its peer's list; it stays while messages wait on it. */
+static void mrd_txq_rest__while_messages_wait(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, 1);
+
+    (void)state;
+    mrd_txq_rest(p->end[AT].e, q);
+    assert_true(mrd_list_empty(&q->peer_node));
+    assert_ptr_equal(queue_to(p, REMOTE), q);
+    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE, 1);
+    assert_false(mrd_list_empty(&q->peer_node)); /* it has something to send again */
+    assert_true(mrd_list_empty(&q->rnr_node));
+    pair_end(p);
+}
+
+/* New sends stand behind those that wait for receives; writes need none and pass. */
+static void mrd_txq_enqueue__behind_those_that_wait(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, 1);
+    const struct mrd_msg *send = post(p, 1, MRD_WR_SEND, REMOTE);
+    const struct mrd_msg *write = post(p, 2, MRD_WR_RDMA_WRITE, REMOTE);
+
+    (void)state;
+    assert_int_equal(send->state, MRD_MSG_RNR_WAIT);
+    assert_ptr_equal(q->waiting.prev, &send->node);
+    assert_int_equal(write->state, MRD_MSG_QUEUED);
+    assert_ptr_equal(mrd_txq_first(q), write);
+    pair_end(p);
+}
+
+/* The bytes that wait count in the half's sum, until they are taken off. */
+static void mrd_txq_dequeue__bytes(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg[2];
+    uint64_t each;
+
+    (void)state;
+    pair_begin(p);
+    msg[0] = post(p, 0, MRD_WR_SEND, REMOTE);
+    each = msg[0]->peer->tx->queued_bytes;
+    assert_true(each >= BYTES);
+    msg[1] = post(p, 1, MRD_WR_SEND, REMOTE);
+    assert_int_equal(msg[0]->peer->tx->queued_bytes, 2 * each);
+    mrd_txq_dequeue(p->end[AT].e, msg[0]);
+    assert_int_equal(msg[0]->state, MRD_MSG_SENDING);
+    assert_null(msg[0]->txq);
+    assert_ptr_equal(mrd_txq_first(msg[1]->txq), msg[1]);
+    mrd_txq_dequeue(p->end[AT].e, msg[1]);
+    assert_int_equal(msg[0]->peer->tx->queued_bytes, 0);
+    pair_end(p);
+}
+
+/* ------------------------------------------------------------------------ for want of a receive */
+
+/* They wait in the order in which they were posted, and the first attempt has its time. */
+static void mrd_txq_wait__in_the_order_posted(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q;
+    const struct mrd_node *n;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 3; i++)
+        post(p, i, MRD_WR_SEND, REMOTE);
+    for (unsigned i = 0; i < 3; i++)
+        refuse(p, &hand_qp(p, AT)->msgs[(i + 2) % 3]);
+    q = queue_to(p, REMOTE);
+    n = q->waiting.next;
+    for (unsigned i = 0; i < 3; i++, n = n->next)
+        assert_ptr_equal(n, &hand_qp(p, AT)->msgs[i].node);
+    assert_in_range(q->rnr_at_ns - p->now, DELAY_USEC * MRD_USEC,
+                    DELAY_USEC * MRD_USEC * 9 / 8 + 2);
+    assert_int_equal(q->peer->tx->rnr.next_ns, q->rnr_at_ns);
+    pair_end(p);
+}
+
+/* Receives were announced while the refusal was on its way: it goes at once, but only one. */
+static void mrd_txq_wait__announced_meanwhile(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg[3];
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 3; i++)
+        msg[i] = post(p, i, MRD_WR_SEND, i < 2 ? REMOTE : REMOTE + 1);
+    mrd_txq_apply_ready(p->end[AT].e, msg[0]->peer, REMOTE, 1);
+    refuse(p, msg[2]);
+    assert_int_equal(msg[2]->state, MRD_MSG_RNR_WAIT); /* it is for another queue pair */
+    refuse(p, msg[0]);
+    assert_int_equal(msg[0]->state, MRD_MSG_QUEUED);
+    assert_true(msg[0]->hinted);
+    assert_int_equal(msg[0]->attempt, 1);
+    refuse(p, msg[1]);
+    assert_int_equal(msg[1]->state, MRD_MSG_RNR_WAIT);
+    pair_end(p);
+}
+
+/* An announcement older than the refusal by more than a round trip was in vain. */
+static void mrd_txq_wait__announced_long_ago(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg;
+
+    (void)state;
+    for (uint64_t late_ns = 0; late_ns < 2; late_ns++) {
+        pair_begin(p);
+        msg = post(p, 0, MRD_WR_SEND, REMOTE);
+        msg->peer->tx->loss.srtt_ns = 10 * MRD_USEC;
+        mrd_txq_apply_ready(p->end[AT].e, msg->peer, REMOTE, 1);
+        set_time(p, p->now + 10 * MRD_USEC + late_ns);
+        refuse(p, msg);
+        assert_int_equal(msg->state, late_ns ? MRD_MSG_RNR_WAIT : MRD_MSG_QUEUED);
+        pair_end(p);
+    }
+}
+
+/* Where the table of queues is full they wait on the half's common one, and four are tried. */
+static void mrd_txq_wait__without_a_queue(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+    struct mrd_txq *other;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_flows = 1;
+    pair_open(p);
+    for (unsigned i = 0; i < 5; i++)
+        mrd_txq_dequeue(p->end[AT].e, post(p, i, MRD_WR_SEND, REMOTE));
+    tx = hand_tx_peer(p, AT)->tx;
+    mrd_txq_rest(p->end[AT].e, queue_to(p, REMOTE));
+    other = queue_to(p, REMOTE + 1);
+    for (unsigned i = 0; i < 5; i++) {
+        struct mrd_msg *msg = &hand_qp(p, AT)->msgs[i];
+
+        msg->started = true;
+        msg->rnr_usec = DELAY_USEC;
+        mrd_txq_wait(p->end[AT].e, msg);
+        assert_ptr_equal(msg->txq, &tx->rnr.common);
+    }
+    set_time(p, tx->rnr.common.rnr_at_ns);
+    mrd_txq_retry(p->end[AT].e, other->peer);
+    assert_int_equal(hand_length(&tx->rnr.common.waiting), 1);
+    assert_int_equal(hand_length(&tx->rnr.common.retries), 4);
+    mrd_txq_rest(p->end[AT].e, other);
+    pair_end(p);
+}
+
+/* One message of each queue whose time has come; the next delay is twice as long, up to a bound. */
+static void mrd_txq_retry__delay_doubles(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, MRD_RNR_DOUBLINGS + 3);
+    struct mrd_engine *e = p->end[AT].e;
+
+    (void)state;
+    set_time(p, q->rnr_at_ns - 1);
+    mrd_txq_retry(e, q->peer);
+    assert_true(mrd_list_empty(&q->retries));
+    for (unsigned i = 1; i <= MRD_RNR_DOUBLINGS + 2; i++) {
+        unsigned doublings = i < MRD_RNR_DOUBLINGS ? i : MRD_RNR_DOUBLINGS;
+        uint64_t delay_ns = (DELAY_USEC * MRD_USEC) << doublings;
+
+        set_time(p, q->rnr_at_ns);
+        mrd_txq_retry(e, q->peer);
+        assert_int_equal(hand_length(&q->retries), i);
+        assert_in_range(q->rnr_at_ns - p->now, delay_ns, delay_ns + delay_ns / 4);
+        assert_int_equal(q->peer->tx->rnr.next_ns, q->rnr_at_ns);
+    }
+    set_time(p, q->rnr_at_ns);
+    mrd_txq_retry(e, q->peer); /* the last one: there is nothing to wait for */
+    assert_true(q->peer->tx->rnr.next_ns == MRD_NEVER);
+    assert_true(mrd_list_empty(&q->rnr_node));
+    pair_end(p);
+}
+
+/* Writes that were refused for want of room do not stand in line: all of them are tried. */
+static void mrd_txq_retry__writes_and_one_send(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 5; i++)
+        post(p, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
+    for (unsigned i = 0; i < 5; i++)
+        refuse(p, &hand_qp(p, AT)->msgs[i]);
+    q = queue_to(p, REMOTE);
+    set_time(p, q->rnr_at_ns);
+    mrd_txq_retry(p->end[AT].e, q->peer);
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(hand_qp(p, AT)->msgs[i].state,
+                         i % 2 || i == 0 ? MRD_MSG_QUEUED : MRD_MSG_RNR_WAIT);
+    assert_false(hand_qp(p, AT)->msgs[0].hinted);
+    pair_end(p);
+}
+
+/* So many of those that wait for that queue pair go, oldest first, and delays begin anew. */
+static void mrd_txq_apply_ready__as_many_as_there_are_receives(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, 4);
+
+    (void)state;
+    set_time(p, q->rnr_at_ns);
+    mrd_txq_retry(p->end[AT].e, q->peer);
+    assert_int_equal(q->rnr_doublings, 1);
+    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE + 1, 2);
+    assert_int_equal(hand_length(&q->retries), 1);
+    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE, 2);
+    assert_int_equal(hand_length(&q->retries), 3);
+    assert_int_equal(hand_qp(p, AT)->msgs[3].state, MRD_MSG_RNR_WAIT);
+    assert_true(hand_qp(p, AT)->msgs[1].hinted && hand_qp(p, AT)->msgs[2].hinted);
+    assert_int_equal(q->rnr_doublings, 0);
+    pair_end(p);
+}
+
+/* One ended without a receive: the others go, and are not tried again, unless for ever. */
+static void mrd_txq_end_wait__all_go(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, 3);
+    struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
+
+    (void)state;
+    msgs[1].rnr_left = 3;
+    msgs[2].rnr_left = MRD_RNR_RETRY_FOREVER;
+    mrd_list_remove(&msgs[0].node); /* it is given up */
+    msgs[0].state = MRD_MSG_SENDING;
+    mrd_txq_end_wait(p->end[AT].e, &msgs[0]);
+    assert_int_equal(hand_length(&q->retries), 2);
+    assert_int_equal(msgs[1].rnr_left, 0);
+    assert_int_equal(msgs[2].rnr_left, MRD_RNR_RETRY_FOREVER);
+    assert_true(mrd_list_empty(&q->rnr_node));
+    pair_end(p);
+}
+
+/* Each message that found a receive lets two others go; a write says nothing about receives. */
+static void mrd_txq_found_receive__lets_two_others_go(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_txq *q = begin_waiting(p, 4);
+    struct mrd_msg *write = post(p, 4, MRD_WR_RDMA_WRITE, REMOTE);
+    struct mrd_msg *other = post(p, 5, MRD_WR_SEND, REMOTE + 1);
+
+    (void)state;
+    mrd_txq_found_receive(p->end[AT].e, write);
+    mrd_txq_found_receive(p->end[AT].e, other);
+    assert_int_equal(hand_length(&q->waiting), 4);
+    mrd_txq_found_receive(p->end[AT].e, &hand_qp(p, AT)->msgs[0]);
+    assert_int_equal(hand_length(&q->waiting), 2);
+    assert_true(hand_qp(p, AT)->msgs[1].hinted);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_txq_open__by_both_queue_pairs),
+        cmocka_unit_test(mrd_txq_first__order),
+        cmocka_unit_test(mrd_txq_rest__while_messages_wait),
+        cmocka_unit_test(mrd_txq_enqueue__behind_those_that_wait),
+        cmocka_unit_test(mrd_txq_dequeue__bytes),
+        cmocka_unit_test(mrd_txq_wait__in_the_order_posted),
+        cmocka_unit_test(mrd_txq_wait__announced_meanwhile),
+        cmocka_unit_test(mrd_txq_wait__announced_long_ago),
+        cmocka_unit_test(mrd_txq_wait__without_a_queue),
+        cmocka_unit_test(mrd_txq_retry__delay_doubles),
+        cmocka_unit_test(mrd_txq_retry__writes_and_one_send),
+        cmocka_unit_test(mrd_txq_apply_ready__as_many_as_there_are_receives),
+        cmocka_unit_test(mrd_txq_end_wait__all_go),
+        cmocka_unit_test(mrd_txq_found_receive__lets_two_others_go),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
