@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of a sent message: how it completes, waits, is given up. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, RNR_USEC = 80 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_peer *peer_of(const struct pair *p)
+{
+    return mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr);
+}
+
+/* The `i`th message that is posted. */
+static struct mrd_msg *post(struct pair *p, unsigned i, enum mrd_wr_opcode opcode, uint32_t len)
+{
+    pair_post(p, AT, opcode, 0, len);
+    return &hand_qp(p, AT)->msgs[i];
+}
+
+static struct mrd_sent *record(const struct pair *p, uint32_t psn)
+{
+    return mrd_sent_get(&peer_of(p)->tx->sent, psn);
+}
+
+static void refuse(struct pair *p, uint32_t psn, uint8_t index, uint8_t code)
+{
+    struct mrd_wire_refusal_entry entry = {.index = index, .code = code};
+
+    mrd_msg_apply_refusal(p->end[AT].e, peer_of(p), record(p, psn), &entry, RNR_USEC);
+}
+
+/* The record's packet got there. */
+static void acked(struct pair *p, uint32_t psn)
+{
+    struct mrd_sent *rec = record(p, psn);
+    struct mrd_tx_half *tx = peer_of(p)->tx;
+
+    mrd_path_forgot(&tx->paths, rec->path);
+    mrd_sent_ack(&tx->sent, rec, &tx->paths);
+    mrd_msg_record_acked(p->end[AT].e, peer_of(p), rec);
+}
+
+static struct mrd_wc expect_end(struct pair *p, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(wc.status, status);
+    return wc;
+}
+
+static void expect_nothing(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, AT, &wc), 0);
+}
+
+/* Three ordered writes, each in a packet of its own. */
+static struct mrd_qp *begin_ordered(struct pair *p)
+{
+    struct mrd_qp *kept;
+
+    pair_begin(p);
+    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
+    for (unsigned i = 0; i < 3; i++) {
+        pair_post(p, AT, MRD_WR_RDMA_WRITE, i, BYTES);
+        mrd_engine_begin(p->end[AT].e, p->now); /* the next one is another post */
+        pair_tx(p, AT);
+    }
+    assert_int_equal(peer_of(p)->tx->sent.next, 3);
+    return kept;
+}
+
+static void end_ordered(struct pair *p, struct mrd_qp *kept)
+{
+    expect_nothing(p);
+    hand_restore_qp(p, AT, kept);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* A destroyed queue pair's memory goes with the last of its messages. */
+static void mrd_msg_reap_qp__with_the_last_message(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept;
+    size_t live_bytes;
+
+    (void)state;
+    pair_begin(p);
+    live_bytes = p->alloc.live_bytes;
+    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
+    post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
+    pair_tx(p, AT);
+    hand_restore_qp(p, AT, kept);
+    assert_true(p->alloc.live_bytes > live_bytes);
+    acked(p, 0);
+    assert_int_equal(p->alloc.live_bytes, live_bytes);
+    expect_nothing(p);
+    pair_end(p);
+}
+
+/*
+ * Abandoned with its space. In order, what was acked behind one that was not may never have been
+ * delivered; a message that was cancelled keeps the status that it was cancelled with.
+ */
+static void mrd_msg_abandon__statuses(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
+
+    (void)state;
+    acked(p, 1);
+    mrd_msg_cancel(p->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
+    mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(p, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
+    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 0);
+    end_ordered(p, kept);
+}
+
+/* The mover still reads an abandoned message: it completes after that, and those behind it, too. */
+static void mrd_msg_end_read__after_the_end_of_its_flow(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_msg *msg = &hand_qp(p, AT)->msgs[1];
+
+    (void)state;
+    msg->reading = 2;
+    mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    mrd_msg_end_read(p->end[AT].e, msg);
+    expect_nothing(p);
+    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 1);
+    mrd_msg_end_read(p->end[AT].e, msg);
+    expect_end(p, MRD_WC_RETRY_EXC_ERR);
+    expect_end(p, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 0);
+    end_ordered(p, kept);
+}
+
+/* What never left is over at once; what the target may half hold is over when it was told. */
+static void mrd_msg_cancel__tells_where_it_matters(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg[2];
+
+    (void)state;
+    pair_begin(p);
+    msg[0] = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    pair_tx(p, AT);
+    msg[1] = post(p, 1, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    mrd_msg_cancel(p->end[AT].e, msg[1], MRD_WC_WR_FLUSH_ERR);
+    expect_end(p, MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_LOC_PROT_ERR); /* the first word counts */
+    assert_true(msg[0]->abort_pending);
+    for (uint32_t psn = 0; psn < 3; psn++)
+        acked(p, psn);
+    expect_nothing(p);
+    assert_int_equal(pair_tx(p, AT), 1);
+    assert_int_equal(record(p, 3)->kind, MRD_SENT_ABORT);
+    acked(p, 3);
+    expect_end(p, MRD_WC_WR_FLUSH_ERR);
+    pair_end(p);
+}
+
+/* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
+static void mrd_msg_cancel__waits_for_its_packet(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg;
+
+    (void)state;
+    pair_begin(p);
+    msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
+    pair_tx(p, AT);
+    mrd_msg_cancel(p->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(p);
+    refuse(p, 0, 0, MRD_REFUSE_ACCESS); /* too late to matter */
+    acked(p, 0);
+    expect_end(p, MRD_WC_WR_FLUSH_ERR);
+    assert_true(mrd_list_empty(&peer_of(p)->tx->aborts));
+    pair_end(p);
+}
+
+/* A success is told if that was asked for, a failure always; the reserved room goes either way. */
+static void mrd_msg_record_acked__unsignaled(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 2; i++) {
+        post(p, i, MRD_WR_RDMA_WRITE, BYTES)->signaled = false;
+        mrd_engine_begin(p->end[AT].e, p->now); /* the next one is another post */
+        pair_tx(p, AT);
+    }
+    acked(p, 0);
+    expect_nothing(p);
+    assert_int_equal(p->end[AT].e->stats.tx_messages, 1);
+    refuse(p, 1, 0, MRD_REFUSE_ACCESS);
+    expect_end(p, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(p->end[AT].e->stats.tx_messages_failed, 1);
+    assert_int_equal(mrd_cq_impl(p->end[AT].cq)->reserved, 0);
+    pair_end(p);
+}
+
+/* A message of several packets completes with the last of them, and its id is free. */
+static void mrd_msg_record_acked__last_segment(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_msg *msg;
+    uint32_t id;
+
+    (void)state;
+    pair_begin(p);
+    msg = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    pair_tx(p, AT);
+    id = msg->id;
+    acked(p, 2);
+    acked(p, 0);
+    expect_nothing(p);
+    assert_ptr_equal(mrd_ids_find(&peer_of(p)->tx->ids, id)->msg, msg);
+    acked(p, 1);
+    expect_end(p, MRD_WC_SUCCESS);
+    assert_true(!mrd_ids_find(&peer_of(p)->tx->ids, id) ||
+                !mrd_ids_find(&peer_of(p)->tx->ids, id)->msg);
+    pair_end(p);
+}
+
+/* Ordered messages complete in the order in which they were posted. */
+static void mrd_msg_record_acked__in_order(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+
+    (void)state;
+    acked(p, 2);
+    acked(p, 1);
+    expect_nothing(p);
+    acked(p, 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 500 + i);
+    end_ordered(p, kept);
+}
+
+/* What the sender is told of each refusal that is for good. */
+static void mrd_msg_apply_refusal__for_good(void **state)
+{
+    static const struct {
+        uint8_t code;
+        enum mrd_wc_status status;
+    } rows[] = {{MRD_REFUSE_QPN, MRD_WC_REM_INV_REQ_ERR},
+                {MRD_REFUSE_QKEY, MRD_WC_REM_INV_REQ_ERR},
+                {MRD_REFUSE_TOO_LONG, MRD_WC_REM_INV_REQ_ERR},
+                {MRD_REFUSE_INVALID, MRD_WC_REM_INV_REQ_ERR},
+                {MRD_REFUSE_ACCESS, MRD_WC_REM_ACCESS_ERR},
+                {MRD_REFUSE_OPERATION, MRD_WC_REM_OP_ERR},
+                {99, MRD_WC_REM_OP_ERR}}; /* of a later version */
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        pair_begin(p);
+        post(p, 0, MRD_WR_SEND, BYTES);
+        pair_tx(p, AT);
+        refuse(p, 0, 0, rows[i].code);
+        assert_int_equal(expect_end(p, rows[i].status).vendor_err, rows[i].code);
+        pair_end(p);
+    }
+}
+
+/* Of the messages of a packet only the one that is named, by its index when it first left. */
+static void mrd_msg_apply_refusal__by_index(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_msg *msgs;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 3; i++)
+        pair_post(p, AT, MRD_WR_SEND, i, BYTES);
+    pair_tx(p, AT);
+    msgs = hand_qp(p, AT)->msgs;
+    assert_int_equal(peer_of(p)->tx->sent.next, 1);
+    refuse(p, 0, 1, MRD_REFUSE_QKEY);
+    assert_int_equal(expect_end(p, MRD_WC_REM_INV_REQ_ERR).wr_id, 501);
+    refuse(p, 0, 1, MRD_REFUSE_QKEY); /* it is gone: a copy of the refusal says nothing new */
+    refuse(p, 0, 3, MRD_REFUSE_QKEY);
+    expect_nothing(p);
+    refuse(p, 0, 2, MRD_REFUSE_RNR);
+    assert_int_equal(msgs[2].state, MRD_MSG_RNR_WAIT);
+    assert_int_equal(msgs[0].state, MRD_MSG_SENDING);
+    acked(p, 0);
+    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 500);
+    assert_int_equal(p->end[AT].e->stats.rx_refusals, 4);
+    pair_end(p);
+}
+
+/* For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever. */
+static void mrd_msg_apply_refusal__retries(void **state)
+{
+    static const struct {
+        uint8_t left;
+        bool hinted;
+        uint8_t after;
+        enum mrd_msg_state state;
+    } rows[] = {{1, false, 0, MRD_MSG_RNR_WAIT},
+                {0, true, 0, MRD_MSG_RNR_WAIT},
+                {3, true, 3, MRD_MSG_RNR_WAIT},
+                {MRD_RNR_RETRY_FOREVER, false, MRD_RNR_RETRY_FOREVER, MRD_MSG_RNR_WAIT},
+                {0, false, 0, MRD_MSG_FREE}};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_msg *msg;
+
+        pair_begin(p);
+        msg = post(p, 0, MRD_WR_SEND, BYTES);
+        msg->rnr_left = rows[i].left;
+        msg->hinted = rows[i].hinted;
+        pair_tx(p, AT);
+        refuse(p, 0, 0, MRD_REFUSE_RNR);
+        assert_int_equal(msg->state, rows[i].state);
+        if (rows[i].state == MRD_MSG_RNR_WAIT)
+            assert_int_equal(msg->rnr_left, rows[i].after);
+        else
+            assert_int_equal(expect_end(p, MRD_WC_RNR_RETRY_EXC_ERR).vendor_err, MRD_REFUSE_RNR);
+        pair_end(p);
+    }
+}
+
+/* A half-sent message stops; it waits when its packets are acked, and begins anew under a new id. */
+static void mrd_msg_apply_refusal__of_a_segment(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg;
+
+    (void)state;
+    pair_begin(p);
+    msg = post(p, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
+    p->burst = 2;
+    mrd_engine_tx(p->end[AT].e,
+                  (struct mrd_tx_packet[2]){{.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES},
+                                            {.head = p->head[1], .head_cap = MRD_TX_HEAD_BYTES}},
+                  2, p->now);
+    assert_int_equal(msg->state, MRD_MSG_QUEUED);
+    refuse(p, 0, 0, MRD_REFUSE_RNR);
+    assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
+    assert_null(msg->txq);
+    assert_int_equal(peer_of(p)->tx->queued_bytes, 0);
+    refuse(p, 1, 0, MRD_REFUSE_ACCESS); /* the second refusal of one attempt says nothing new */
+    acked(p, 0);
+    assert_true(msg->has_id);
+    acked(p, 1);
+    assert_false(msg->has_id);
+    assert_non_null(msg->txq);
+    assert_int_equal(msg->next_offset, 0);
+    expect_nothing(p);
+    pair_end(p);
+}
+
+/* Nothing behind an ordered message that found no queue pair was delivered, even if it was acked. */
+static void mrd_msg_apply_refusal__breaks_the_flow(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_wc wc;
+
+    (void)state;
+    acked(p, 2);
+    refuse(p, 1, 0, MRD_REFUSE_QPN);
+    acked(p, 0);
+    expect_end(p, MRD_WC_SUCCESS);
+    for (unsigned i = 1; i < 3; i++) {
+        wc = expect_end(p, MRD_WC_REM_INV_REQ_ERR);
+        assert_int_equal(wc.wr_id, 500 + i);
+        assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
+    }
+    end_ordered(p, kept);
+}
+
+/* Of a message whose memory was deregistered no byte is touched: it is given up. */
+static void mrd_msg_check_memory__deregistered(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_msg *msg;
+
+    (void)state;
+    pair_begin(p);
+    msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
+    assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
+    assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, p->end[AT].mr, p->now), 0);
+    p->end[AT].mr = NULL;
+    msg->is_inline = true; /* it would have been copied */
+    assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
+    msg->is_inline = false;
+    assert_false(mrd_msg_check_memory(p->end[AT].e, msg));
+    expect_end(p, MRD_WC_LOC_PROT_ERR);
+    assert_false(mrd_msg_check_memory(p->end[AT].e, msg)); /* it is over */
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_msg_reap_qp__with_the_last_message),
+        cmocka_unit_test(mrd_msg_abandon__statuses),
+        cmocka_unit_test(mrd_msg_end_read__after_the_end_of_its_flow),
+        cmocka_unit_test(mrd_msg_cancel__tells_where_it_matters),
+        cmocka_unit_test(mrd_msg_cancel__waits_for_its_packet),
+        cmocka_unit_test(mrd_msg_record_acked__unsignaled),
+        cmocka_unit_test(mrd_msg_record_acked__last_segment),
+        cmocka_unit_test(mrd_msg_record_acked__in_order),
+        cmocka_unit_test(mrd_msg_apply_refusal__for_good),
+        cmocka_unit_test(mrd_msg_apply_refusal__by_index),
+        cmocka_unit_test(mrd_msg_apply_refusal__retries),
+        cmocka_unit_test(mrd_msg_apply_refusal__of_a_segment),
+        cmocka_unit_test(mrd_msg_apply_refusal__breaks_the_flow),
+        cmocka_unit_test(mrd_msg_check_memory__deregistered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
