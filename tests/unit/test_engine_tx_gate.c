@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What may go now: windows, PSNs, grants, bursts, company, and probes of paths. */
+#include "core/engine/tx.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, TRACKER = 1024, QUANTUM = 8 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A send half whose figures a test changes; end() gives it back as it was. */
+struct gate_test {
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    struct mrd_tx_half *tx;
+    double packet; /* bytes of a packet, in the window's measure */
+};
+
+static struct gate_test begin(struct pair *p, uint32_t quantum)
+{
+    struct gate_test t;
+
+    pair_config(p);
+    p->config.mover.quantum = quantum;
+    p->config.mover.tracker = TRACKER;
+    pair_open(p);
+    t.e = p->end[AT].e;
+    t.peer = hand_tx_peer(p, AT);
+    t.tx = t.peer->tx;
+    t.packet = t.tx->cc.config.packet_bytes;
+    return t;
+}
+
+static void set_inflight(struct gate_test *t, uint32_t num, double packets)
+{
+    t->tx->sent.inflight.num = num;
+    t->tx->sent.inflight_bytes = (uint64_t)(packets * t->packet);
+}
+
+static void end(struct pair *p, struct gate_test *t)
+{
+    set_inflight(t, 0, 0);
+    t->tx->sent.una = t->tx->sent.next = 0;
+    pair_end(p);
+}
+
+/* -------------------------------------------------------------------------------------- windows */
+
+/* Open as long as less is in flight than the window holds. */
+static void mrd_tx_window_open__below_the_window(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    t.tx->cc.cwnd_bytes = 3 * t.packet;
+    set_inflight(&t, 3, 2.9);
+    assert_true(mrd_tx_window_open(t.e, t.tx));
+    set_inflight(&t, 3, 3);
+    assert_false(mrd_tx_window_open(t.e, t.tx));
+    end(p, &t);
+}
+
+/* Below one packet it is a rate: the next packet goes alone, and in its time. */
+static void mrd_tx_window_open__below_one_packet(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    t.tx->cc.cwnd_bytes = t.packet / 4;
+    t.tx->loss.srtt_ns = 1000;
+    t.tx->sent_ns = p->now - 4000;
+    assert_true(mrd_tx_window_open(t.e, t.tx));
+    set_inflight(&t, 1, 0);
+    assert_false(mrd_tx_window_open(t.e, t.tx));
+    set_inflight(&t, 0, 0);
+    t.tx->sent_ns++;
+    assert_false(mrd_tx_window_open(t.e, t.tx));
+    end(p, &t);
+}
+
+/* Each share of the tracker has its bound, wherever the PSNs are. */
+static void mrd_tx_psn_room__shares(void **state)
+{
+    static const struct {
+        uint32_t sixteenths, room;
+    } rows[] = {{MRD_PSN_DATA, 320}, {MRD_PSN_CONTROL, 384}, {MRD_PSN_REFUSALS, 1024}};
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        t.tx->sent.una = UINT32_MAX - 5;
+        t.tx->sent.next = t.tx->sent.una + rows[i].room - 1;
+        assert_true(mrd_tx_psn_room(t.e, t.tx, rows[i].sixteenths));
+        t.tx->sent.next++;
+        assert_false(mrd_tx_psn_room(t.e, t.tx, rows[i].sixteenths));
+    }
+    end(p, &t);
+}
+
+/* A control packet needs a PSN of its share and memory for its record. */
+static void mrd_tx_add_control__room_and_memory(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+    struct mrd_sent *rec = NULL;
+    uint32_t added = 0;
+
+    (void)state;
+    while (mrd_tx_add_control(t.e, t.peer, MRD_SENT_EMPTY, 1, &rec)) {
+        assert_int_equal(rec->kind, MRD_SENT_EMPTY);
+        assert_ptr_equal(mrd_sent_get(&t.tx->sent, added++), rec);
+    }
+    assert_int_equal(added, TRACKER / 16);
+    assert_int_equal(t.tx->sent.next, added);
+    /* That is one page of records. Of a second one only what is never refused has the use. */
+    t.tx->sent.keep_free = UINT32_MAX;
+    assert_false(mrd_tx_add_control(t.e, t.peer, MRD_SENT_ABORT, 2, &rec));
+    assert_true(mrd_tx_add_control(t.e, t.peer, MRD_SENT_READY, 2, &rec));
+    mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
+/* A path that is out is probed when its time has come, by one empty packet. */
+static void mrd_tx_probe_path__when_its_time_has_come(void **state)
+{
+    enum { OUT = 3 };
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+    struct mrd_tx_packet packet = {.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES};
+    struct mrd_tx_out o = {.packets = &packet, .max = 1};
+    const struct mrd_path *path = &t.tx->path[OUT];
+
+    (void)state;
+    assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
+    mrd_path_sent(&t.tx->paths, OUT);
+    mrd_path_lost(&t.tx->paths, OUT, 10000, p->now);
+    assert_int_equal(path->state, MRD_PATH_SUSPENDED);
+    mrd_engine_begin(t.e, path->until_ns - 1);
+    assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
+    mrd_engine_begin(t.e, path->until_ns);
+    t.tx->sent.next = TRACKER / 16 * MRD_PSN_CONTROL;
+    assert_false(mrd_tx_probe_path(t.e, t.peer, &o)); /* no PSN */
+    t.tx->sent.next = 0;
+    assert_true(mrd_tx_probe_path(t.e, t.peer, &o));
+    mrd_tx_seal(&o);
+    assert_int_equal(o.num, 1);
+    assert_int_equal(packet.path, path->ev);
+    assert_int_equal(mrd_sent_get(&t.tx->sent, 0)->kind, MRD_SENT_EMPTY);
+    assert_int_equal(t.e->stats.probes_path, 1);
+    assert_false(mrd_tx_probe_path(t.e, t.peer, &o)); /* the probe is on its way */
+    mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
+/* --------------------------------------------------------------------------------------- waiting */
+
+/* A segment waits for the room of a burst: a part of the window, of what is left, of a quantum. */
+static void mrd_tx_waits_for_burst__room(void **state)
+{
+    static const struct {
+        double window, inflight, rest; /* packets */
+        bool waits;
+    } rows[] = {
+        {16, 12, 100, false},                        /* a burst is a quarter of the window */
+        {16, 12.1, 100, true},                       /* less than that is left */
+        {16, 14, 2, false},                          /* the message ends with less */
+        {16, 14.1, 2, true},   {64, 56, 100, false}, /* a quantum is all that the mover takes */
+        {64, 56.1, 100, true},
+    };
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, QUANTUM);
+    struct mrd_msg msg = {.multi = true};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        t.tx->cc.cwnd_bytes = rows[i].window * t.packet;
+        set_inflight(&t, 1, rows[i].inflight);
+        msg.next_offset = 77;
+        msg.length = 77 + (uint32_t)(rows[i].rest * t.packet);
+        assert_int_equal(mrd_tx_waits_for_burst(t.e, t.tx, &msg), rows[i].waits);
+    }
+    end(p, &t);
+}
+
+/* Not where nothing is in flight, for short messages, within a burst, or for movers without any. */
+static void mrd_tx_waits_for_burst__never(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        struct gate_test t = begin(p, i == 1 ? 1 : QUANTUM);
+        struct mrd_msg msg = {.multi = i != 2, .length = 1 << 20};
+
+        t.tx->cc.cwnd_bytes = 16 * t.packet;
+        set_inflight(&t, i == 3 ? 0 : 1, 15);
+        t.tx->run.left = i >= 4;
+        t.tx->run.picked_ns = p->now - (i == 5);
+        assert_int_equal(mrd_tx_waits_for_burst(t.e, t.tx, &msg), i == 0 || i == 5);
+        end(p, &t);
+    }
+}
+
+/* A packet that is not full waits within a post, while others are in flight. */
+static void mrd_tx_waits_for_company__all_of_it(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned missing = 0; missing <= 4; missing++) {
+        struct gate_test t = begin(p, 1);
+        struct mrd_node queue;
+
+        mrd_list_init(&queue);
+        if (missing != 1)
+            mrd_list_append(&t.tx->txqs, &queue);
+        t.e->calls.post_seq = t.e->calls.seq - (missing == 2);
+        set_inflight(&t, missing != 3, 0);
+        t.tx->queued_bytes = t.tx->payload_bytes - (missing != 4);
+        assert_int_equal(mrd_tx_waits_for_company(t.e, t.tx), missing == 0);
+        mrd_list_remove(&queue);
+        end(p, &t);
+    }
+}
+
+/* Data fills half of a grant, also of one that shrank to less than what is in flight. */
+static void mrd_tx_is_granted__half(void **state)
+{
+    static const struct {
+        int32_t limit, sent; /* from the oldest packet in flight */
+        bool granted;
+    } rows[] = {{20, 9, true}, {20, 10, false}, {1, 0, false}, {2, 0, true}, {-4, 0, false}};
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        t.tx->sent.una = UINT32_MAX - 3;
+        t.tx->sent.next = t.tx->sent.una + (uint32_t)rows[i].sent;
+        t.tx->told.psn_limit = t.tx->sent.una + (uint32_t)rows[i].limit;
+        assert_int_equal(mrd_tx_is_granted(t.tx), rows[i].granted);
+    }
+    end(p, &t);
+}
+
+/* Half of what the link holds, or more. */
+static void mrd_tx_full_window__half_a_bdp(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+    double half = mrd_cc_bdp_bytes(&t.tx->cc, mrd_loss_rtt_min_ns(&t.tx->loss)) / 2;
+
+    (void)state;
+    assert_true(half > t.packet);
+    t.tx->cc.cwnd_bytes = half;
+    assert_true(mrd_tx_full_window(t.tx));
+    t.tx->cc.cwnd_bytes = half - 1;
+    assert_false(mrd_tx_full_window(t.tx));
+    end(p, &t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_tx_window_open__below_the_window),
+        cmocka_unit_test(mrd_tx_window_open__below_one_packet),
+        cmocka_unit_test(mrd_tx_psn_room__shares),
+        cmocka_unit_test(mrd_tx_add_control__room_and_memory),
+        cmocka_unit_test(mrd_tx_probe_path__when_its_time_has_come),
+        cmocka_unit_test(mrd_tx_waits_for_burst__room),
+        cmocka_unit_test(mrd_tx_waits_for_burst__never),
+        cmocka_unit_test(mrd_tx_waits_for_company__all_of_it),
+        cmocka_unit_test(mrd_tx_is_granted__half),
+        cmocka_unit_test(mrd_tx_full_window__half_a_bdp),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
