@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What callers ask: events, counters, figures of peers and paths, sentences about errors. */
+#include "core/engine/query.h"
+
+#include <errno.h>
+
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* Events come out in the order in which they went in, also around the ring. */
+static void mrd_engine_get_event__oldest_first(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine_event event;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    e->events.head = e->events.tail = UINT32_MAX;
+    mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
+    assert_int_equal(mrd_engine_get_event(e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_PEER_UNREACHABLE);
+    assert_int_equal(event.peer_id, peer->id);
+    assert_int_equal(mrd_engine_get_event(e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
+    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+    pair_end(p);
+}
+
+/* Each counter by its name and unit; no more than there is room for, but how many there are. */
+static void mrd_engine_query_counters__by_name(void **state)
+{
+    struct mrd_counter counters[200] = {{0}};
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    int num;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    num = (int)(sizeof(e->stats) / sizeof(uint64_t));
+    for (int i = 0; i < num; i++)
+        ((uint64_t *)(void *)&e->stats)[i] = 1000 + (uint64_t)i;
+    assert_int_equal(mrd_engine_query_counters(e, counters, 3), num);
+    assert_int_equal(counters[2].value, 1002);
+    assert_null(counters[3].name);
+    assert_int_equal(mrd_engine_query_counters(e, NULL, 0), num);
+    assert_int_equal(mrd_engine_query_counters(e, counters, 200), num);
+    assert_null(counters[num].name);
+    for (int i = 0; i < num; i++)
+        assert_int_equal(counters[i].value, 1000 + i);
+    assert_string_equal(counters[0].name, "tx_packets");
+    assert_string_equal(counters[0].unit, "packets");
+    assert_string_equal(counters[num - 1].name, "events_lost");
+    pair_end(p);
+}
+
+/* Of a peer to which nothing goes there are counts only; of a stranger nothing. */
+static void mrd_engine_query_peer__with_and_without_a_half(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer_attr attr;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), -ENOENT);
+    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    peer->count = (struct mrd_peer_count){.packets_sent = 1,
+                                          .packets_retransmitted = 2,
+                                          .packets_spurious = 3,
+                                          .packets_received = 4,
+                                          .bytes_sent = 5,
+                                          .bytes_received = 6,
+                                          .lost_by_order = 7,
+                                          .lost_by_rack = 8,
+                                          .probes_tail = 9,
+                                          .timeouts = 10};
+    memset(&attr, 0xff, sizeof(attr));
+    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    assert_int_equal(attr.peer_id, peer->id);
+    assert_int_equal(attr.packets_sent, 1);
+    assert_int_equal(attr.packets_retransmitted, 2);
+    assert_int_equal(attr.packets_spurious, 3);
+    assert_int_equal(attr.packets_received, 4);
+    assert_int_equal(attr.bytes_sent, 5);
+    assert_int_equal(attr.bytes_received, 6);
+    assert_int_equal(attr.lost_by_path_order, 7);
+    assert_int_equal(attr.lost_by_rack, 8);
+    assert_int_equal(attr.probes_tail, 9);
+    assert_int_equal(attr.timeouts, 10);
+    assert_int_equal(attr.paths + attr.srtt_ns + attr.cwnd_bytes + attr.inflight_bytes, 0);
+
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(p, AT);
+    mrd_loss_rtt(&peer->tx->loss, 12345, p->now);
+    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    assert_int_equal(attr.paths, 8);
+    assert_int_equal(attr.srtt_ns, 12345);
+    assert_int_equal(attr.min_rtt_ns, 12345);
+    assert_true(attr.cwnd_bytes > 0 && attr.inflight_bytes > BYTES);
+    pair_end(p);
+}
+
+/* A path by its index, below the number of paths of a peer with a send half. */
+static void mrd_engine_query_path__by_index(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_path_attr attr;
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+    struct mrd_path *path;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
+    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
+    mrd_half_open_tx(e, peer);
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 8, &attr), -ENOENT);
+    path = &peer->tx->path[7];
+    path->packets = 1;
+    path->lost = 2;
+    path->ce = 3;
+    path->srtt_ns = 4;
+    path->rtt_min_ns = 5;
+    path->ev = 6;
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 7, &attr), 0);
+    assert_int_equal(attr.packets, 1);
+    assert_int_equal(attr.lost, 2);
+    assert_int_equal(attr.ce, 3);
+    assert_int_equal(attr.srtt_ns, 4);
+    assert_int_equal(attr.min_rtt_ns, 5);
+    assert_int_equal(attr.port, 6);
+    assert_int_equal(attr.state, MRD_PATH_GOOD);
+    pair_end(p);
+}
+
+static void mrd_engine_peer_addr__by_id(void **state)
+{
+    struct mrd_addr addr = {.port = 9};
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
+    assert_int_equal(mrd_engine_peer_addr(p->end[AT].e, peer->id + 1, &addr), -ENOENT);
+    assert_int_equal(addr.port, 9); /* set on success only */
+    assert_int_equal(mrd_engine_peer_addr(p->end[AT].e, peer->id, &addr), 0);
+    assert_memory_equal(&addr, &p->end[1].addr, sizeof(addr));
+    pair_end(p);
+}
+
+/* The default policies have names, too. */
+static void mrd_engine_spray_name__of_the_policies(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_config(p);
+    p->config.spray = "rr";
+    p->config.cc = "dctcp";
+    pair_open(p);
+    assert_string_equal(mrd_engine_spray_name(p->end[AT].e), "rr");
+    assert_string_equal(mrd_engine_cc_name(p->end[AT].e), "dctcp");
+    pair_end(p);
+    pair_begin(p);
+    assert_string_equal(mrd_engine_spray_name(p->end[AT].e), mrd_spray_find(NULL)->name);
+    assert_string_equal(mrd_engine_cc_name(p->end[AT].e), mrd_cc_find(NULL)->name);
+    pair_end(p);
+}
+
+/* The last sentence stays, cut to what there is room for; the error is handed on. */
+static void mrd_error_keep__cuts_long_sentences(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    char sentence[200];
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    memset(sentence, 'x', sizeof(sentence));
+    for (size_t len = sizeof(e->objects.error) - 1; len <= sizeof(e->objects.error); len++) {
+        sentence[len] = 0;
+        assert_int_equal(mrd_error_keep(e, -EBUSY, sentence), -EBUSY);
+        assert_int_equal(strlen(mrd_engine_error(e)), sizeof(e->objects.error) - 1);
+        sentence[len] = 'x';
+    }
+    mrd_error_keep(e, 0, "short");
+    assert_string_equal(mrd_engine_error(e), "short");
+    pair_end(p);
+}
+
+/* Everything that the user made and did not give back. */
+static void mrd_engine_objects__counts_each_kind(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept;
+    struct mrd_pd *pd;
+
+    (void)state;
+    pair_begin(p);
+    assert_int_equal(mrd_engine_objects(p->end[AT].e), 5); /* a PD, a CQ, a QP, an MR, an AH */
+    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
+    pd = mrd_engine_alloc_pd(p->end[AT].e, NULL);
+    assert_int_equal(mrd_engine_objects(p->end[AT].e), 7);
+    hand_restore_qp(p, AT, kept);
+    assert_int_equal(mrd_engine_dealloc_pd(p->end[AT].e, pd), 0);
+    assert_int_equal(mrd_engine_objects(p->end[AT].e), 5);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_get_event__oldest_first),
+        cmocka_unit_test(mrd_engine_query_counters__by_name),
+        cmocka_unit_test(mrd_engine_query_peer__with_and_without_a_half),
+        cmocka_unit_test(mrd_engine_query_path__by_index),
+        cmocka_unit_test(mrd_engine_peer_addr__by_id),
+        cmocka_unit_test(mrd_engine_spray_name__of_the_policies),
+        cmocka_unit_test(mrd_error_keep__cuts_long_sentences),
+        cmocka_unit_test(mrd_engine_objects__counts_each_kind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
