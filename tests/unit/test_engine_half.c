@@ -418,7 +418,7 @@ static void mrd_half_is_owed__table(void **state)
     peer->uses.gone = 0;
     mrd_rcv_add(&peer->rx->rcv, 0, true);
     assert_true(mrd_half_is_owed(peer));
-    assert_true(mrd_rcv_unhold(&peer->rx->rcv, 0));
+    assert_true(mrd_rcv_refusal_acked(&peer->rx->rcv, 0));
     assert_false(mrd_half_is_owed(peer));
     pair_post_recv(p, AT, 0, 2 * BYTES);
     half_message(p, peer, 1);
