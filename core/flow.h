@@ -41,7 +41,7 @@ struct mrd_flow_tx {
      */
     bool broken;
     uint32_t broken_msn;
-    struct mrd_node msgs;    /* mrd_msg.flow_node, MSN order */
+    struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */
     struct mrd_node qp_node; /* on its queue pair's list */
     /* A flow without messages: on the send half's list `idle` or `closes`. */
     struct mrd_node idle_node;

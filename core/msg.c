@@ -10,11 +10,11 @@ void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint
     struct iovec iov[MRD_SGE_MAX];
     unsigned n;
 
-    if (msg->is_inline) {
-        memcpy(to, msg->inline_data + offset, len);
+    if (msg->wr.is_inline) {
+        memcpy(to, msg->wr.inline_data + offset, len);
         return;
     }
-    n = mrd_sge_pieces(msg->sge, msg->num_sge, offset, len, iov);
+    n = mrd_sge_pieces(msg->wr.sge, msg->wr.num_sge, offset, len, iov);
     for (unsigned i = 0; i < n; i++) {
         memcpy(to, iov[i].iov_base, iov[i].iov_len);
         to += iov[i].iov_len;
@@ -24,32 +24,32 @@ void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint
 void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
                   struct mrd_wire_part *part)
 {
-    part->op = msg->op;
-    part->flags = msg->part_flags;
+    part->op = msg->wr.op;
+    part->flags = msg->wr.part_flags;
     part->attempt = msg->attempt;
     part->len = (uint16_t)len;
-    part->dst_qpn = msg->dst_qpn;
+    part->dst_qpn = msg->wr.dst_qpn;
     part->id = msg->id;
-    part->total = msg->length;
+    part->total = msg->wr.length;
     part->offset = offset;
-    part->qkey = msg->qkey;
-    part->rkey = msg->rkey;
-    part->addr = msg->remote_addr;
-    part->imm = msg->imm;
+    part->qkey = msg->wr.qkey;
+    part->rkey = msg->wr.rkey;
+    part->addr = msg->wr.remote_addr;
+    part->imm = msg->wr.imm;
 }
 
 struct mrd_msg *mrd_msg_in_chain(struct mrd_msg *head, unsigned index)
 {
-    while (head && head->part_index != index)
-        head = head->chain;
+    while (head && head->packet.index != index)
+        head = head->packet.next;
     return head;
 }
 
 void mrd_msg_unchain(struct mrd_msg **head, struct mrd_msg *msg)
 {
     while (*head != msg)
-        head = &(*head)->chain;
-    *head = msg->chain;
-    msg->chain = NULL;
-    msg->in_chain = false;
+        head = &(*head)->packet.next;
+    *head = msg->packet.next;
+    msg->packet.next = NULL;
+    msg->packet.chained = false;
 }

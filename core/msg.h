@@ -39,55 +39,82 @@ enum mrd_msg_state {
     MRD_MSG_CANCELLED /* waits for the acks of its packets and of its ABORT */
 };
 
+/* What was posted: the work request, as packets and the completion say it. */
+struct mrd_msg_wr {
+    uint64_t id, remote_addr;
+    uint32_t rkey, qkey, dst_qpn, imm;
+    uint32_t length;
+    uint8_t op, part_flags; /* as on the wire */
+    uint8_t num_sge;
+    bool is_inline, signaled;
+    struct mrd_sge *sge;  /* num_sge entries, owned by the queue pair */
+    uint8_t *inline_data; /* likewise */
+};
+
+/* Its place in the order of its flow. */
+struct mrd_msg_order {
+    struct mrd_flow_tx *flow; /* NULL: it is not ordered */
+    struct mrd_node node;     /* on the flow by MSN, until it completes */
+    uint32_t msn, rsn;
+    bool settled; /* it and all earlier messages ended */
+};
+
+/* A message that fits into one packet: where it is. */
+struct mrd_msg_packet {
+    struct mrd_msg *next; /* next message in the same packet's record */
+    uint32_t psn;         /* SENDING: of the packet */
+    uint8_t index;        /* in the packet, as first sent */
+    bool chained;         /* it hangs on the packet's record */
+};
+
+/* Attempts that found no receive. */
+struct mrd_msg_rnr {
+    uint32_t usec;       /* RNR_WAIT: RNR delay of the target */
+    uint64_t refused_ns; /* RNR_WAIT: when it was refused */
+    uint8_t doublings;   /* doublings of usec when it is next refused */
+    uint8_t left;        /* retries left, or MRD_RNR_RETRY_FOREVER */
+    bool hinted;         /* begun early, as there may be receives: a refusal costs no retry */
+};
+
+/* The ABORT that tells the target of its end. */
+struct mrd_msg_abort {
+    struct mrd_msg *next; /* next message in the same ABORT's record */
+    bool pending;         /* it waits to be sent */
+    bool sent;            /* and is not acked */
+};
+
 struct mrd_msg {
     /* QUEUED: on its mrd_txq; RNR_WAIT: the same, when its packets are acked; FREE: on the QP. */
     struct mrd_node node;
-    struct mrd_node flow_node;   /* ordered: on the flow by MSN, until it completes */
-    struct mrd_node peer_node;   /* all live messages to a peer */
-    struct mrd_msg *chain;       /* next message in the same packet's record */
-    struct mrd_msg *abort_chain; /* next one in the same ABORT's record */
+    struct mrd_node peer_node; /* all live messages to a peer */
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer;
-    struct mrd_flow_tx *flow; /* ordered mode */
-    struct mrd_txq *txq;      /* queue that it is or waits on */
+    struct mrd_txq *txq; /* queue that it is or waits on */
+    struct mrd_msg_wr wr;
+    struct mrd_msg_order order;
+    struct mrd_msg_packet packet;
+    struct mrd_msg_rnr rnr;
+    struct mrd_msg_abort abort;
     uint32_t peer_id;
     /* Packets whose payload the mover still reads from its buffers; it completes at 0. */
     uint32_t reading;
-    uint64_t wr_id;
-    uint64_t remote_addr;
-    uint32_t rkey, qkey, dst_qpn, imm;
-    uint32_t length;
     uint32_t next_offset; /* bytes cut into segments in this attempt */
     uint32_t acked_bytes; /* in this attempt */
     uint32_t id;          /* with has_id: of this attempt */
-    uint32_t msn, rsn;
-    uint32_t psn;           /* SENDING and not multi: of its packet */
-    uint8_t op, part_flags; /* as on the wire */
-    uint32_t rnr_usec;      /* RNR_WAIT: RNR delay of the target */
-    uint64_t refused_ns;    /* RNR_WAIT: when it was refused */
-    uint32_t post_seq;      /* number in the order of posting, over the context */
-    uint8_t attempt;        /* counts attempts, modulo 256 */
-    uint8_t state;
-    uint8_t status; /* enum mrd_wc_status of its completion */
+    bool multi;           /* it needs several packets */
+    bool has_id;
+    bool started;      /* a packet of it was sent: the target may know it */
+    uint32_t post_seq; /* number in the order of posting, over the context */
+    uint8_t attempt;   /* counts attempts, modulo 256 */
+    uint8_t state;     /* enum mrd_msg_state */
+    uint8_t status;    /* enum mrd_wc_status of its completion */
     uint8_t vendor_err;
-    uint8_t rnr_doublings; /* doublings of rnr_usec when it is next refused */
-    uint8_t rnr_left;      /* retries left, or MRD_RNR_RETRY_FOREVER */
-    uint8_t num_sge;
-    uint8_t part_index; /* index in its packet, as first sent */
-    bool multi, has_id, signaled, is_inline, in_chain;
-    bool abort_pending, aborted; /* its ABORT waits to be sent; is sent but not acked */
-    /* Begun early, as there may be receives: a refusal costs no retry. */
-    bool hinted;
-    bool settled;         /* ordered: it and all earlier messages ended */
-    bool started;         /* a packet of it was sent: the target may know it */
-    struct mrd_sge *sge;  /* num_sge entries, owned by the queue pair */
-    uint8_t *inline_data; /* likewise */
 };
 
 /* Does it consume a receive at its target? */
 static inline bool mrd_msg_consumes(const struct mrd_msg *msg)
 {
-    return msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM;
+    return msg->wr.op == MRD_OP_SEND || msg->wr.part_flags & MRD_PART_IMM;
 }
 
 /* Copies bytes [offset, offset + len) of the message to `to`. */

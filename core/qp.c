@@ -72,9 +72,9 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
         struct mrd_msg *msg = &qp->msgs[i];
 
         msg->qp = qp;
-        msg->sge = &qp->sges[i * qp->cap.max_send_sge];
-        msg->inline_data = &qp->inline_data[i * qp->cap.max_inline_data];
-        mrd_list_init(&msg->flow_node);
+        msg->wr.sge = &qp->sges[i * qp->cap.max_send_sge];
+        msg->wr.inline_data = &qp->inline_data[i * qp->cap.max_inline_data];
+        mrd_list_init(&msg->order.node);
         mrd_list_init(&msg->peer_node);
         mrd_list_append(&qp->free_msgs, &msg->node);
     }
@@ -177,40 +177,40 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
         return NULL;
     msg = mrd_container_of(n, struct mrd_msg, node);
     qp->live_msgs++;
-    msg->wr_id = wr->wr_id;
-    msg->length = length;
-    msg->op = write ? MRD_OP_WRITE : MRD_OP_SEND;
-    msg->part_flags = (uint8_t)((imm ? MRD_PART_IMM : 0) |
-                                (wr->send_flags & MRD_SEND_SOLICITED ? MRD_PART_SOLICITED : 0) |
-                                (qp->pub.order == MRD_ORDER_MSG ? MRD_PART_ORDERED : 0));
-    msg->signaled = qp->sig_all || wr->send_flags & MRD_SEND_SIGNALED;
-    msg->is_inline = wr->send_flags & MRD_SEND_INLINE;
-    msg->dst_qpn = wr->ud.remote_qpn;
-    msg->qkey = wr->ud.remote_qkey;
-    msg->remote_addr = write ? wr->wr.rdma.remote_addr : 0;
-    msg->rkey = write ? wr->wr.rdma.rkey : 0;
-    msg->imm = wr->imm_data;
-    msg->rnr_left = (uint8_t)qp->rnr_retry;
+    msg->wr.id = wr->wr_id;
+    msg->wr.length = length;
+    msg->wr.op = write ? MRD_OP_WRITE : MRD_OP_SEND;
+    msg->wr.part_flags = (uint8_t)((imm ? MRD_PART_IMM : 0) |
+                                   (wr->send_flags & MRD_SEND_SOLICITED ? MRD_PART_SOLICITED : 0) |
+                                   (qp->pub.order == MRD_ORDER_MSG ? MRD_PART_ORDERED : 0));
+    msg->wr.signaled = qp->sig_all || wr->send_flags & MRD_SEND_SIGNALED;
+    msg->wr.is_inline = wr->send_flags & MRD_SEND_INLINE;
+    msg->wr.dst_qpn = wr->ud.remote_qpn;
+    msg->wr.qkey = wr->ud.remote_qkey;
+    msg->wr.remote_addr = write ? wr->wr.rdma.remote_addr : 0;
+    msg->wr.rkey = write ? wr->wr.rdma.rkey : 0;
+    msg->wr.imm = wr->imm_data;
+    msg->rnr.left = (uint8_t)qp->rnr_retry;
     msg->state = MRD_MSG_QUEUED;
     msg->status = MRD_WC_SUCCESS;
-    msg->flow = NULL;
+    msg->order.flow = NULL;
     msg->txq = NULL;
-    msg->chain = msg->abort_chain = NULL;
+    msg->packet.next = msg->abort.next = NULL;
     msg->reading = 0;
     msg->next_offset = msg->acked_bytes = 0;
     msg->attempt = msg->vendor_err = 0;
-    msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = false;
-    msg->settled = msg->hinted = false;
-    msg->rnr_doublings = 0;
-    msg->num_sge = 0;
-    if (msg->is_inline) {
-        uint8_t *at = msg->inline_data;
+    msg->has_id = msg->packet.chained = msg->abort.pending = msg->abort.sent = msg->started = false;
+    msg->order.settled = msg->rnr.hinted = false;
+    msg->rnr.doublings = 0;
+    msg->wr.num_sge = 0;
+    if (msg->wr.is_inline) {
+        uint8_t *at = msg->wr.inline_data;
 
         for (int i = 0; i < wr->num_sge; at += wr->sg_list[i++].length)
             memcpy(at, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
     } else if (wr->num_sge) {
-        msg->num_sge = (uint8_t)wr->num_sge;
-        memcpy(msg->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*msg->sge));
+        msg->wr.num_sge = (uint8_t)wr->num_sge;
+        memcpy(msg->wr.sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*msg->wr.sge));
     }
     return msg;
 }

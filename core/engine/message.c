@@ -35,21 +35,21 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
         e->stats.tx_messages++;
     else
         e->stats.tx_messages_failed++;
-    if (cq && !qp->destroyed && (msg->signaled || msg->status != MRD_WC_SUCCESS))
+    if (cq && !qp->destroyed && (msg->wr.signaled || msg->status != MRD_WC_SUCCESS))
         mrd_cq_push(cq, &(struct mrd_wc){
-                            .wr_id = msg->wr_id,
+                            .wr_id = msg->wr.id,
                             .status = (enum mrd_wc_status)msg->status,
-                            .opcode = msg->op == MRD_OP_WRITE ? MRD_WC_RDMA_WRITE : MRD_WC_SEND,
+                            .opcode = msg->wr.op == MRD_OP_WRITE ? MRD_WC_RDMA_WRITE : MRD_WC_SEND,
                             .vendor_err = msg->vendor_err,
-                            .byte_len = msg->length,
+                            .byte_len = msg->wr.length,
                             .qp_num = qp->pub.qp_num,
-                            .src_qp = msg->dst_qpn,
+                            .src_qp = msg->wr.dst_qpn,
                             .peer_id = msg->peer_id,
                         });
     else if (cq)
         mrd_cq_unreserve(cq);
     mrd_list_remove(&msg->peer_node);
-    mrd_list_remove(&msg->flow_node);
+    mrd_list_remove(&msg->order.node);
     mrd_list_remove(&msg->node);
     mrd_qp_msg_free(qp, msg);
 }
@@ -60,10 +60,10 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
  */
 static void judge_delivery(struct mrd_msg *msg)
 {
-    const struct mrd_flow_tx *flow = msg->flow;
+    const struct mrd_flow_tx *flow = msg->order.flow;
 
     if (!flow->broken || msg->status != MRD_WC_SUCCESS ||
-        mrd_seq_before(msg->msn, flow->broken_msn))
+        mrd_seq_before(msg->order.msn, flow->broken_msn))
         return;
     msg->status = MRD_WC_REM_INV_REQ_ERR;
     msg->vendor_err = MRD_REFUSE_QPN;
@@ -72,16 +72,17 @@ static void judge_delivery(struct mrd_msg *msg)
 /* Ordered: settle this message and those behind it, up to the first whose outcome is not known. */
 static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
 {
-    struct mrd_node *n = &msg->flow_node;
+    struct mrd_node *n = &msg->order.node;
 
-    if (n->prev != &flow->msgs && !mrd_container_of(n->prev, struct mrd_msg, flow_node)->settled)
+    if (n->prev != &flow->msgs &&
+        !mrd_container_of(n->prev, struct mrd_msg, order.node)->order.settled)
         return;
     for (; n != &flow->msgs; n = n->next) {
-        msg = mrd_container_of(n, struct mrd_msg, flow_node);
+        msg = mrd_container_of(n, struct mrd_msg, order.node);
         if (msg->state != MRD_MSG_DONE)
             return;
         judge_delivery(msg);
-        msg->settled = true;
+        msg->order.settled = true;
     }
 }
 
@@ -91,9 +92,9 @@ static void complete_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     struct mrd_node *n;
 
     while ((n = mrd_list_first(&flow->msgs))) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, flow_node);
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, order.node);
 
-        if (!msg->settled || msg->reading)
+        if (!msg->order.settled || msg->reading)
             return;
         complete(e, msg);
     }
@@ -106,14 +107,14 @@ static void complete_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
  */
 static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
-    struct mrd_flow_tx *flow = msg->flow;
+    struct mrd_flow_tx *flow = msg->order.flow;
     struct mrd_qp_impl *qp = msg->qp;
 
     msg->state = MRD_MSG_DONE;
     msg->status = (uint8_t)status;
     if (!flow && !msg->reading)
         complete(e, msg);
-    if (flow && !msg->settled)
+    if (flow && !msg->order.settled)
         settle(flow, msg);
     if (flow)
         complete_flow(e, flow);
@@ -123,8 +124,8 @@ static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
 void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
     struct mrd_qp_impl *qp = msg->qp;
-    bool undelivered =
-        msg->state == MRD_MSG_DONE && msg->flow && !msg->settled && msg->status == MRD_WC_SUCCESS;
+    bool undelivered = msg->state == MRD_MSG_DONE && msg->order.flow && !msg->order.settled &&
+                       msg->status == MRD_WC_SUCCESS;
 
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
@@ -132,11 +133,11 @@ void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
     if (undelivered || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
     msg->state = MRD_MSG_DONE;
-    msg->settled = true;
+    msg->order.settled = true;
     mrd_list_remove(&msg->node);
     mrd_list_remove(&msg->peer_node);
     msg->peer = NULL;
-    if (!msg->flow && !msg->reading)
+    if (!msg->order.flow && !msg->reading)
         complete(e, msg);
     mrd_msg_reap_qp(e, qp);
 }
@@ -144,7 +145,7 @@ void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
 void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     struct mrd_node *n = mrd_list_first(&flow->msgs);
-    struct mrd_qp_impl *qp = n ? mrd_container_of(n, struct mrd_msg, flow_node)->qp : NULL;
+    struct mrd_qp_impl *qp = n ? mrd_container_of(n, struct mrd_msg, order.node)->qp : NULL;
 
     mrd_hash_del(&e->flows_tx.by_key, &flow->by_key);
     mrd_list_remove(&flow->peer_node);
@@ -179,7 +180,8 @@ static void release_id(struct mrd_msg *msg, struct mrd_tx_id *id)
  */
 static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    if (msg->state != MRD_MSG_CANCELLED || msg->abort_pending || msg->aborted || msg->in_chain)
+    if (msg->state != MRD_MSG_CANCELLED || msg->abort.pending || msg->abort.sent ||
+        msg->packet.chained)
         return;
     if (msg->has_id) {
         struct mrd_tx_id *id = mrd_ids_find(&msg->peer->tx->ids, msg->id);
@@ -198,7 +200,7 @@ static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
     msg->state = MRD_MSG_CANCELLED;
     msg->status = (uint8_t)status;
     if (tell) {
-        msg->abort_pending = true;
+        msg->abort.pending = true;
         mrd_list_append(&msg->peer->tx->aborts, &msg->node);
         mrd_tx_ready(e, msg->peer);
     }
@@ -213,7 +215,7 @@ void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_statu
         mrd_txq_dequeue(e, msg);
     mrd_list_remove(&msg->node);
     /* The target may have received a part of it, or may wait for its place in the order. */
-    cancel_with(e, msg, status, msg->has_id || msg->flow);
+    cancel_with(e, msg, status, msg->has_id || msg->order.flow);
 }
 
 /* ---------------------------------------------------------------------------- acked and refused */
@@ -223,9 +225,9 @@ static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
     struct mrd_msg *msg;
 
     while ((msg = rec->u.small)) {
-        rec->u.small = msg->chain;
-        msg->chain = NULL;
-        msg->in_chain = false;
+        rec->u.small = msg->packet.next;
+        msg->packet.next = NULL;
+        msg->packet.chained = false;
         if (msg->state != MRD_MSG_SENDING) {
             end_cancelled(e, msg);
             continue;
@@ -244,7 +246,7 @@ static void segment_acked(struct mrd_engine *e, struct mrd_peer *peer, const str
     id->live--;
     if (msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) {
         msg->acked_bytes += rec->len;
-        if (msg->acked_bytes < msg->length)
+        if (msg->acked_bytes < msg->wr.length)
             return;
         release_id(msg, id);
         mrd_txq_found_receive(e, msg);
@@ -264,9 +266,9 @@ static void abort_acked(struct mrd_engine *e, struct mrd_sent *rec)
     struct mrd_msg *msg;
 
     while ((msg = rec->u.small)) {
-        rec->u.small = msg->abort_chain;
-        msg->abort_chain = NULL;
-        msg->aborted = false;
+        rec->u.small = msg->abort.next;
+        msg->abort.next = NULL;
+        msg->abort.sent = false;
         if (msg->has_id)
             mrd_ids_find(&msg->peer->tx->ids, msg->id)->live--;
         end_cancelled(e, msg);
@@ -322,11 +324,11 @@ static enum mrd_wc_status wc_status(uint8_t code)
 
 static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_t rnr_usec)
 {
-    if (msg->rnr_left != MRD_RNR_RETRY_FOREVER && !msg->hinted)
-        msg->rnr_left--;
+    if (msg->rnr.left != MRD_RNR_RETRY_FOREVER && !msg->rnr.hinted)
+        msg->rnr.left--;
     msg->state = MRD_MSG_RNR_WAIT;
-    msg->rnr_usec = rnr_usec;
-    msg->refused_ns = e->clock.now_ns;
+    msg->rnr.usec = rnr_usec;
+    msg->rnr.refused_ns = e->clock.now_ns;
     /* Packets of this attempt must not meet the next one: those in flight are acked first. */
     if (!msg->has_id)
         mrd_txq_wait(e, msg);
@@ -344,9 +346,9 @@ static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
 static void apply_abort_refusal(struct mrd_msg *msg, unsigned index)
 {
     while (msg && index--)
-        msg = msg->abort_chain;
-    if (msg && msg->flow)
-        break_flow(msg->flow, msg->msn);
+        msg = msg->abort.next;
+    if (msg && msg->order.flow)
+        break_flow(msg->order.flow, msg->order.msn);
 }
 
 void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
@@ -373,12 +375,12 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
     if (rec->kind == MRD_SENT_SMALL)
         mrd_msg_unchain(&rec->u.small, msg);
     msg->vendor_err = entry->code;
-    if (entry->code == MRD_REFUSE_QPN && msg->flow)
-        break_flow(msg->flow, msg->msn);
+    if (entry->code == MRD_REFUSE_QPN && msg->order.flow)
+        break_flow(msg->order.flow, msg->order.msn);
     /* Flows that we do not use may hold the very records that the target lacks. */
     if (entry->code == MRD_REFUSE_RESOURCES)
         mrd_tx_flow_close_idle(e, peer, 0);
-    if (retry && (msg->rnr_left || msg->hinted)) {
+    if (retry && (msg->rnr.left || msg->rnr.hinted)) {
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
@@ -386,13 +388,13 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
     /*
      * By refusing for good the target gave up the message's place in the order. Otherwise tell it.
      */
-    cancel_with(e, msg, wc_status(entry->code), retry && msg->flow);
+    cancel_with(e, msg, wc_status(entry->code), retry && msg->order.flow);
 }
 
 static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
 {
-    return msg->is_inline ||
-           mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->sge, msg->num_sge, 0) == MRD_MR_OK;
+    return msg->wr.is_inline || mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge,
+                                            msg->wr.num_sge, 0) == MRD_MR_OK;
 }
 
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)

@@ -37,19 +37,19 @@ static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 
 static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->dst_qpn);
+    struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
 
     if (!flow) {
         mrd_half_reclaim(e);
         return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
     }
     mrd_list_remove(&flow->idle_node);
-    msg->flow = flow;
-    msg->msn = flow->msn_next++;
-    msg->rsn = flow->rsn_next;
-    if (msg->op == MRD_OP_SEND || msg->part_flags & MRD_PART_IMM)
+    msg->order.flow = flow;
+    msg->order.msn = flow->msn_next++;
+    msg->order.rsn = flow->rsn_next;
+    if (msg->wr.op == MRD_OP_SEND || msg->wr.part_flags & MRD_PART_IMM)
         flow->rsn_next++;
-    mrd_list_append(&flow->msgs, &msg->flow_node);
+    mrd_list_append(&flow->msgs, &msg->order.node);
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
     }
     (*msg)->multi = length > peer->tx->payload_bytes;
     if ((*msg)->multi)
-        (*msg)->part_flags |= MRD_PART_MULTI;
+        (*msg)->wr.part_flags |= MRD_PART_MULTI;
     mrd_list_append(&peer->msgs, &(*msg)->peer_node);
     return 0;
 }

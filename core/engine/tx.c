@@ -46,13 +46,13 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     for (unsigned i = 0; i < MRD_PARTS_MAX / 4 && (n = mrd_list_pop(&tx->aborts)); i++) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
-        msg->abort_pending = false;
-        msg->aborted = true;
+        msg->abort.pending = false;
+        msg->abort.sent = true;
         if (msg->has_id)
             mrd_ids_find(&tx->ids, msg->id)->live++;
         e->stats.tx_aborts++;
         *tail = msg;
-        tail = &msg->abort_chain;
+        tail = &msg->abort.next;
         *tail = NULL;
     }
     mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);

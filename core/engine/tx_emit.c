@@ -142,18 +142,18 @@ static void put_numbers(const struct mrd_msg *msg, struct mrd_wire_part *part)
     const struct mrd_msg *oldest;
 
     part->src_qpn = msg->qp->pub.qp_num;
-    if (!msg->flow)
+    if (!msg->order.flow)
         return;
-    oldest = mrd_container_of(msg->flow->msgs.next, struct mrd_msg, flow_node);
-    part->msn = (uint16_t)msg->msn;
-    part->rsn = (uint16_t)msg->rsn;
-    part->msn_behind = (uint16_t)(msg->msn - oldest->msn);
-    part->rsn_behind = (uint16_t)(msg->rsn - oldest->rsn);
+    oldest = mrd_container_of(msg->order.flow->msgs.next, struct mrd_msg, order.node);
+    part->msn = (uint16_t)msg->order.msn;
+    part->rsn = (uint16_t)msg->order.rsn;
+    part->msn_behind = (uint16_t)(msg->order.msn - oldest->order.msn);
+    part->rsn_behind = (uint16_t)(msg->order.rsn - oldest->order.rsn);
 }
 
 uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg)
 {
-    return mrd_wire_part_bytes(msg->op, msg->part_flags);
+    return mrd_wire_part_bytes(msg->wr.op, msg->wr.part_flags);
 }
 
 static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *at,
@@ -167,27 +167,27 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
      * How long the header will be is known first: then parts and payloads are written side by side.
      */
     for (msg = rec->u.small; msg; msg = next) {
-        next = msg->chain;
+        next = msg->packet.next;
         (void)mrd_msg_check_memory(e, msg);
     }
-    for (msg = rec->u.small; msg; msg = msg->chain) {
-        bytes += (msg->part_index - index) * MRD_WIRE_PART_BYTES_MIN;
-        index = msg->part_index + 1u;
+    for (msg = rec->u.small; msg; msg = msg->packet.next) {
+        bytes += (msg->packet.index - index) * MRD_WIRE_PART_BYTES_MIN;
+        index = msg->packet.index + 1u;
         bytes += msg->state == MRD_MSG_SENDING ? mrd_tx_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
     }
     payload = at + bytes;
     index = 0;
-    for (msg = rec->u.small; msg; msg = msg->chain) {
+    for (msg = rec->u.small; msg; msg = msg->packet.next) {
         struct mrd_wire_part part = {.op = MRD_OP_VOID};
 
-        for (; index < msg->part_index; index++)
+        for (; index < msg->packet.index; index++)
             at = mrd_wire_put_part(at, &part);
         index++;
         if (msg->state == MRD_MSG_SENDING) {
-            mrd_msg_part(msg, 0, msg->length, &part);
+            mrd_msg_part(msg, 0, msg->wr.length, &part);
             put_numbers(msg, &part);
-            mrd_msg_copy(msg, 0, msg->length, payload);
-            payload += msg->length;
+            mrd_msg_copy(msg, 0, msg->wr.length, payload);
+            payload += msg->wr.length;
         }
         at = mrd_wire_put_part(at, &part);
     }
@@ -210,8 +210,9 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     mrd_msg_part(msg, rec->offset, rec->len, &part);
     put_numbers(msg, &part);
     at = mrd_wire_put_part(at, &part);
-    if (!msg->is_inline)
-        p->num_iov = (uint8_t)mrd_sge_pieces(msg->sge, msg->num_sge, rec->offset, rec->len, p->iov);
+    if (!msg->wr.is_inline)
+        p->num_iov =
+            (uint8_t)mrd_sge_pieces(msg->wr.sge, msg->wr.num_sge, rec->offset, rec->len, p->iov);
     if (p->num_iov != 1) { /* rare; staged, so that the payload check runs over one piece */
         mrd_msg_copy(msg, rec->offset, rec->len, at);
         p->num_iov = 0;
@@ -222,7 +223,7 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     *check = mrd_wire_payload_check(p->iov[0].iov_base, rec->len);
     if (!e->config.mover.copies) {
         p->cookie = (uint64_t)(uintptr_t)msg;
-        p->key = mrd_mr_mover_key(&e->objects.mrs, mrd_sge_at(msg->sge, rec->offset)->lkey);
+        p->key = mrd_mr_mover_key(&e->objects.mrs, mrd_sge_at(msg->wr.sge, rec->offset)->lkey);
         msg->reading++;
     }
     return at;
@@ -240,14 +241,14 @@ static uint8_t *put_refusal(const struct mrd_sent *rec, uint8_t *at)
 
 static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
 {
-    for (const struct mrd_msg *msg = rec->u.small; msg; msg = msg->abort_chain) {
+    for (const struct mrd_msg *msg = rec->u.small; msg; msg = msg->abort.next) {
         struct mrd_wire_part part = {.op = MRD_OP_ABORT,
                                      .flags = (uint8_t)((msg->has_id ? MRD_PART_MULTI : 0) |
-                                                        (msg->flow ? MRD_PART_ORDERED : 0)),
+                                                        (msg->order.flow ? MRD_PART_ORDERED : 0)),
                                      .attempt = mrd_msg_consumes(msg),
-                                     .dst_qpn = msg->dst_qpn,
+                                     .dst_qpn = msg->wr.dst_qpn,
                                      .id = msg->id,
-                                     .total = msg->length};
+                                     .total = msg->wr.length};
 
         put_numbers(msg, &part);
         at = mrd_wire_put_part(at, &part);

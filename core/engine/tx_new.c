@@ -10,10 +10,11 @@ static bool flow_open(const struct mrd_msg *msg)
 {
     const struct mrd_node *oldest;
 
-    if (!msg->flow)
+    if (!msg->order.flow)
         return true;
-    oldest = msg->flow->msgs.next;
-    return msg->msn - mrd_container_of(oldest, struct mrd_msg, flow_node)->msn < MRD_MSN_WINDOW;
+    oldest = msg->order.flow->msgs.next;
+    return msg->order.msn - mrd_container_of(oldest, struct mrd_msg, order.node)->order.msn <
+           MRD_MSN_WINDOW;
 }
 
 static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
@@ -38,9 +39,9 @@ static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
     while ((msg = mrd_txq_first(q))) {
         if (!mrd_msg_check_memory(e, msg))
             continue;
-        if (!msg->multi && mrd_tx_part_bytes(msg) + msg->length > small_room(tx)) {
+        if (!msg->multi && mrd_tx_part_bytes(msg) + msg->wr.length > small_room(tx)) {
             msg->multi = true; /* the path's MTU shrank since it was posted */
-            msg->part_flags |= MRD_PART_MULTI;
+            msg->wr.part_flags |= MRD_PART_MULTI;
         }
         return msg;
     }
@@ -58,14 +59,14 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
         msg->id = mrd_ids_take(&tx->ids, msg)->id;
         msg->has_id = true;
     }
-    left = msg->length - msg->next_offset;
+    left = msg->wr.length - msg->next_offset;
     rec->id = msg->id;
     rec->offset = msg->next_offset;
     rec->len = (uint16_t)(left < tx->payload_bytes ? left : tx->payload_bytes);
     mrd_ids_find(&tx->ids, msg->id)->live++;
     msg->next_offset += rec->len;
     msg->started = true;
-    if (msg->next_offset == msg->length)
+    if (msg->next_offset == msg->wr.length)
         mrd_txq_dequeue(e, msg);
 }
 
@@ -86,7 +87,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 
         next = n->next;
         while (num < MRD_PARTS_MAX && (msg = next_of_queue(e, q))) {
-            uint32_t bytes = mrd_tx_part_bytes(msg) + msg->length;
+            uint32_t bytes = mrd_tx_part_bytes(msg) + msg->wr.length;
 
             if (msg->multi || bytes > room || !flow_open(msg)) {
                 misses++;
@@ -95,11 +96,11 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
             mrd_txq_dequeue(e, msg);
             room -= bytes;
             msg->started = true;
-            msg->in_chain = true;
-            msg->part_index = num++;
-            msg->psn = rec->psn;
+            msg->packet.chained = true;
+            msg->packet.index = num++;
+            msg->packet.psn = rec->psn;
             *tail = msg;
-            tail = &msg->chain;
+            tail = &msg->packet.next;
             *tail = NULL;
         }
         if (!mrd_txq_first(q))

@@ -128,7 +128,7 @@ static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list
     insert(list, msg);
     if (mrd_list_empty(&q->peer_node))
         mrd_list_append(&q->peer->tx->txqs, &q->peer_node);
-    q->peer->tx->queued_bytes += msg->length + QUEUED_OVERHEAD_BYTES;
+    q->peer->tx->queued_bytes += msg->wr.length + QUEUED_OVERHEAD_BYTES;
     mrd_tx_ready(e, q->peer);
 }
 
@@ -138,7 +138,7 @@ void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_list_remove(&msg->node);
     msg->txq = NULL;
     mrd_tx_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
-    msg->peer->tx->queued_bytes -= msg->length + QUEUED_OVERHEAD_BYTES;
+    msg->peer->tx->queued_bytes -= msg->wr.length + QUEUED_OVERHEAD_BYTES;
     msg->state = MRD_MSG_SENDING;
 }
 
@@ -190,8 +190,8 @@ static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
     mrd_list_remove(&msg->node);
     if (msg->started)
         msg->attempt++;
-    msg->rnr_doublings = doublings;
-    msg->hinted = hinted;
+    msg->rnr.doublings = doublings;
+    msg->rnr.hinted = hinted;
     /* What was never sent keeps its place: it may be too far ahead in the order to go now. */
     queue(e, q, msg->started ? &q->retries : &q->msgs, msg);
 }
@@ -204,8 +204,8 @@ static bool take_ready(const struct mrd_msg *msg)
 {
     struct mrd_tx_half *tx = msg->peer->tx;
 
-    if (!tx->rnr.ready_ns || tx->rnr.ready_qpn != msg->dst_qpn ||
-        tx->rnr.ready_ns + tx->loss.srtt_ns < msg->refused_ns)
+    if (!tx->rnr.ready_ns || tx->rnr.ready_qpn != msg->wr.dst_qpn ||
+        tx->rnr.ready_ns + tx->loss.srtt_ns < msg->rnr.refused_ns)
         return false;
     tx->rnr.ready_ns = 0;
     return true;
@@ -225,7 +225,7 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
         next = n->next;
-        if (remote_qpn && msg->dst_qpn != remote_qpn)
+        if (remote_qpn && msg->wr.dst_qpn != remote_qpn)
             continue;
         release_one(e, q, msg, doublings, hinted);
         num--;
@@ -260,13 +260,13 @@ static bool check_waiting(struct mrd_engine *e, struct mrd_txq *q)
 
 void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_txq *q = mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    struct mrd_txq *q = mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
 
     if (!q)
         q = &msg->peer->tx->rnr.common;
     if (mrd_list_empty(&q->rnr_node)) {
-        q->rnr_doublings = msg->rnr_doublings;
-        q->rnr_usec = msg->rnr_usec;
+        q->rnr_doublings = msg->rnr.doublings;
+        q->rnr_usec = msg->rnr.usec;
         arm(e, q);
     }
     wait_on(q, msg);
@@ -323,15 +323,15 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
 
 void mrd_txq_end_wait(struct mrd_engine *e, const struct mrd_msg *msg)
 {
-    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
 
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
     for (struct mrd_node *n = q->waiting.next; n != &q->waiting; n = n->next) {
         struct mrd_msg *other = mrd_container_of(n, struct mrd_msg, node);
 
-        if (other->rnr_left != MRD_RNR_RETRY_FOREVER)
-            other->rnr_left = 0;
+        if (other->rnr.left != MRD_RNR_RETRY_FOREVER)
+            other->rnr.left = 0;
     }
     release(e, q, 0, UINT32_MAX, 0, false);
     check_waiting(e, q);
@@ -343,7 +343,7 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
 
     if (mrd_list_empty(&msg->peer->tx->rnr.txqs) || !mrd_msg_consumes(msg))
         return;
-    q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->dst_qpn);
+    q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
     release(e, q, 0, FOLLOWERS, 0, true);

@@ -159,7 +159,7 @@ static void mrd_msg_cancel__tells_where_it_matters(void **state)
     expect_end(p, MRD_WC_WR_FLUSH_ERR);
     mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_WR_FLUSH_ERR);
     mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_LOC_PROT_ERR); /* the first word counts */
-    assert_true(msg[0]->abort_pending);
+    assert_true(msg[0]->abort.pending);
     for (uint32_t psn = 0; psn < 3; psn++)
         acked(p, psn);
     expect_nothing(p);
@@ -197,7 +197,7 @@ static void mrd_msg_record_acked__unsignaled(void **state)
     (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 2; i++) {
-        post(p, i, MRD_WR_RDMA_WRITE, BYTES)->signaled = false;
+        post(p, i, MRD_WR_RDMA_WRITE, BYTES)->wr.signaled = false;
         mrd_engine_begin(p->end[AT].e, p->now); /* the next one is another post */
         pair_tx(p, AT);
     }
@@ -324,13 +324,13 @@ static void mrd_msg_apply_refusal__retries(void **state)
 
         pair_begin(p);
         msg = post(p, 0, MRD_WR_SEND, BYTES);
-        msg->rnr_left = rows[i].left;
-        msg->hinted = rows[i].hinted;
+        msg->rnr.left = rows[i].left;
+        msg->rnr.hinted = rows[i].hinted;
         pair_tx(p, AT);
         refuse(p, 0, 0, MRD_REFUSE_RNR);
         assert_int_equal(msg->state, rows[i].state);
         if (rows[i].state == MRD_MSG_RNR_WAIT)
-            assert_int_equal(msg->rnr_left, rows[i].after);
+            assert_int_equal(msg->rnr.left, rows[i].after);
         else
             assert_int_equal(expect_end(p, MRD_WC_RNR_RETRY_EXC_ERR).vendor_err, MRD_REFUSE_RNR);
         pair_end(p);
@@ -399,9 +399,9 @@ static void mrd_msg_check_memory__deregistered(void **state)
     assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
     assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, p->end[AT].mr, p->now), 0);
     p->end[AT].mr = NULL;
-    msg->is_inline = true; /* it would have been copied */
+    msg->wr.is_inline = true; /* it would have been copied */
     assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
-    msg->is_inline = false;
+    msg->wr.is_inline = false;
     assert_false(mrd_msg_check_memory(p->end[AT].e, msg));
     expect_end(p, MRD_WC_LOC_PROT_ERR);
     assert_false(mrd_msg_check_memory(p->end[AT].e, msg)); /* it is over */

@@ -318,9 +318,9 @@ static void mrd_engine_post_send__numbers_of_ordered_messages(void **state)
         const struct mrd_msg *msg = &hand_qp(p, 0)->msgs[i];
 
         pair_post(p, 0, opcodes[i], 0, BYTES);
-        assert_int_equal(msg->msn, i);
-        assert_int_equal(msg->rsn, rsns[i]);
-        assert_ptr_equal(msg->flow->msgs.prev, &msg->flow_node);
+        assert_int_equal(msg->order.msn, i);
+        assert_int_equal(msg->order.rsn, rsns[i]);
+        assert_ptr_equal(msg->order.flow->msgs.prev, &msg->order.node);
     }
     hand_restore_qp(p, 0, kept);
     pair_settle(p, p->now + MRD_SEC);

@@ -178,7 +178,7 @@ static void mrd_tx_waits_for_burst__room(void **state)
         t.tx->cc.cwnd_bytes = rows[i].window * t.packet;
         set_inflight(&t, 1, rows[i].inflight);
         msg.next_offset = 77;
-        msg.length = 77 + (uint32_t)(rows[i].rest * t.packet);
+        msg.wr.length = 77 + (uint32_t)(rows[i].rest * t.packet);
         assert_int_equal(mrd_tx_waits_for_burst(t.e, t.tx, &msg), rows[i].waits);
     }
     end(p, &t);
@@ -192,7 +192,7 @@ static void mrd_tx_waits_for_burst__never(void **state)
     (void)state;
     for (unsigned i = 0; i < 6; i++) {
         struct gate_test t = begin(p, i == 1 ? 1 : QUANTUM);
-        struct mrd_msg msg = {.multi = i != 2, .length = 1 << 20};
+        struct mrd_msg msg = {.multi = i != 2, .wr.length = 1 << 20};
 
         t.tx->cc.cwnd_bytes = 16 * t.packet;
         set_inflight(&t, i == 3 ? 0 : 1, 15);

@@ -29,8 +29,8 @@ static void refuse(struct pair *p, struct mrd_msg *msg)
 {
     mrd_txq_dequeue(p->end[AT].e, msg);
     msg->started = true;
-    msg->rnr_usec = DELAY_USEC;
-    msg->refused_ns = p->now;
+    msg->rnr.usec = DELAY_USEC;
+    msg->rnr.refused_ns = p->now;
     mrd_txq_wait(p->end[AT].e, msg);
 }
 
@@ -194,7 +194,7 @@ static void mrd_txq_wait__announced_meanwhile(void **state)
     assert_int_equal(msg[2]->state, MRD_MSG_RNR_WAIT); /* it is for another queue pair */
     refuse(p, msg[0]);
     assert_int_equal(msg[0]->state, MRD_MSG_QUEUED);
-    assert_true(msg[0]->hinted);
+    assert_true(msg[0]->rnr.hinted);
     assert_int_equal(msg[0]->attempt, 1);
     refuse(p, msg[1]);
     assert_int_equal(msg[1]->state, MRD_MSG_RNR_WAIT);
@@ -240,7 +240,7 @@ static void mrd_txq_wait__without_a_queue(void **state)
         struct mrd_msg *msg = &hand_qp(p, AT)->msgs[i];
 
         msg->started = true;
-        msg->rnr_usec = DELAY_USEC;
+        msg->rnr.usec = DELAY_USEC;
         mrd_txq_wait(p->end[AT].e, msg);
         assert_ptr_equal(msg->txq, &tx->rnr.common);
     }
@@ -298,7 +298,7 @@ static void mrd_txq_retry__writes_and_one_send(void **state)
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(hand_qp(p, AT)->msgs[i].state,
                          i % 2 || i == 0 ? MRD_MSG_QUEUED : MRD_MSG_RNR_WAIT);
-    assert_false(hand_qp(p, AT)->msgs[0].hinted);
+    assert_false(hand_qp(p, AT)->msgs[0].rnr.hinted);
     pair_end(p);
 }
 
@@ -317,7 +317,7 @@ static void mrd_txq_apply_ready__as_many_as_there_are_receives(void **state)
     mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE, 2);
     assert_int_equal(hand_length(&q->retries), 3);
     assert_int_equal(hand_qp(p, AT)->msgs[3].state, MRD_MSG_RNR_WAIT);
-    assert_true(hand_qp(p, AT)->msgs[1].hinted && hand_qp(p, AT)->msgs[2].hinted);
+    assert_true(hand_qp(p, AT)->msgs[1].rnr.hinted && hand_qp(p, AT)->msgs[2].rnr.hinted);
     assert_int_equal(q->rnr_doublings, 0);
     pair_end(p);
 }
@@ -330,14 +330,14 @@ static void mrd_txq_end_wait__all_go(void **state)
     struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
 
     (void)state;
-    msgs[1].rnr_left = 3;
-    msgs[2].rnr_left = MRD_RNR_RETRY_FOREVER;
+    msgs[1].rnr.left = 3;
+    msgs[2].rnr.left = MRD_RNR_RETRY_FOREVER;
     mrd_list_remove(&msgs[0].node); /* it is given up */
     msgs[0].state = MRD_MSG_SENDING;
     mrd_txq_end_wait(p->end[AT].e, &msgs[0]);
     assert_int_equal(hand_length(&q->retries), 2);
-    assert_int_equal(msgs[1].rnr_left, 0);
-    assert_int_equal(msgs[2].rnr_left, MRD_RNR_RETRY_FOREVER);
+    assert_int_equal(msgs[1].rnr.left, 0);
+    assert_int_equal(msgs[2].rnr.left, MRD_RNR_RETRY_FOREVER);
     assert_true(mrd_list_empty(&q->rnr_node));
     pair_end(p);
 }
@@ -356,7 +356,7 @@ static void mrd_txq_found_receive__lets_two_others_go(void **state)
     assert_int_equal(hand_length(&q->waiting), 4);
     mrd_txq_found_receive(p->end[AT].e, &hand_qp(p, AT)->msgs[0]);
     assert_int_equal(hand_length(&q->waiting), 2);
-    assert_true(hand_qp(p, AT)->msgs[1].hinted);
+    assert_true(hand_qp(p, AT)->msgs[1].rnr.hinted);
     pair_end(p);
 }
 

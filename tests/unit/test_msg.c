@@ -16,7 +16,7 @@ static void mrd_msg_copy__gathers(void **state)
     struct mrd_sge sge[] = {{.addr = base + 10, .length = 4},
                             {.addr = base + 3, .length = 0},
                             {.addr = base, .length = 6}};
-    struct mrd_msg msg = {.sge = sge, .num_sge = 3, .length = 10};
+    struct mrd_msg msg = {.wr.sge = sge, .wr.num_sge = 3, .wr.length = 10};
     static const struct {
         uint32_t offset, len;
         const char *bytes;
@@ -36,7 +36,7 @@ static void mrd_msg_copy__gathers(void **state)
 static void mrd_msg_copy__from_inline_data(void **state)
 {
     uint8_t data[] = "inline", to[8] = {0};
-    struct mrd_msg msg = {.is_inline = true, .inline_data = data, .length = 6};
+    struct mrd_msg msg = {.wr.is_inline = true, .wr.inline_data = data, .wr.length = 6};
 
     (void)state;
     mrd_msg_copy(&msg, 2, 4, to);
@@ -45,16 +45,16 @@ static void mrd_msg_copy__from_inline_data(void **state)
 
 static void mrd_msg_part__says_what_was_posted(void **state)
 {
-    struct mrd_msg msg = {.op = MRD_OP_WRITE,
-                          .part_flags = MRD_PART_MULTI | MRD_PART_IMM,
+    struct mrd_msg msg = {.wr.op = MRD_OP_WRITE,
+                          .wr.part_flags = MRD_PART_MULTI | MRD_PART_IMM,
                           .attempt = 3,
-                          .dst_qpn = 20,
+                          .wr.dst_qpn = 20,
                           .id = 21,
-                          .length = 100000,
-                          .qkey = 22,
-                          .rkey = 23,
-                          .remote_addr = 0x123456789a,
-                          .imm = 24};
+                          .wr.length = 100000,
+                          .wr.qkey = 22,
+                          .wr.rkey = 23,
+                          .wr.remote_addr = 0x123456789a,
+                          .wr.imm = 24};
     struct mrd_wire_part part = {0};
 
     (void)state;
@@ -83,9 +83,9 @@ static void begin(struct chain_fixture *f)
     memset(f, 0, sizeof(*f));
     f->head = &f->msg[0];
     for (uint8_t i = 0; i < 4; i++) {
-        f->msg[i].part_index = i;
-        f->msg[i].in_chain = true;
-        f->msg[i].chain = i < 3 ? &f->msg[i + 1] : NULL;
+        f->msg[i].packet.index = i;
+        f->msg[i].packet.chained = true;
+        f->msg[i].packet.next = i < 3 ? &f->msg[i + 1] : NULL;
     }
 }
 
@@ -110,8 +110,8 @@ static void mrd_msg_unchain__indices_stay(void **state)
 
         begin(&f);
         mrd_msg_unchain(&f.head, &f.msg[gone]);
-        assert_false(f.msg[gone].in_chain);
-        assert_null(f.msg[gone].chain);
+        assert_false(f.msg[gone].packet.chained);
+        assert_null(f.msg[gone].packet.next);
         for (unsigned i = 0; i < 4; i++)
             assert_ptr_equal(mrd_msg_in_chain(f.head, i), i == gone ? NULL : &f.msg[i]);
     }

@@ -87,17 +87,17 @@ static void mrd_qp_init__slots_do_not_overlap(void **state)
     (void)state;
     begin(&f);
     for (uint32_t i = 0; i < SEND_WR; i++) {
-        memset(f.qp->msgs[i].sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
-        memset(f.qp->msgs[i].inline_data, 0xb0 + (int)i, INLINE);
+        memset(f.qp->msgs[i].wr.sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
+        memset(f.qp->msgs[i].wr.inline_data, 0xb0 + (int)i, INLINE);
     }
     for (uint32_t i = 0; i < RECV_WR; i++)
         memset(f.qp->recvs[i].sge, 0xc0 + (int)i, RECV_SGE * sizeof(struct mrd_sge));
     for (uint32_t i = 0; i < SEND_WR; i++) {
-        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[0], 0xa0 + i);
-        assert_int_equal(((uint8_t *)f.qp->msgs[i].sge)[SEND_SGE * sizeof(struct mrd_sge) - 1],
+        assert_int_equal(((uint8_t *)f.qp->msgs[i].wr.sge)[0], 0xa0 + i);
+        assert_int_equal(((uint8_t *)f.qp->msgs[i].wr.sge)[SEND_SGE * sizeof(struct mrd_sge) - 1],
                          0xa0 + i);
-        assert_int_equal(f.qp->msgs[i].inline_data[0], 0xb0 + i);
-        assert_int_equal(f.qp->msgs[i].inline_data[INLINE - 1], 0xb0 + i);
+        assert_int_equal(f.qp->msgs[i].wr.inline_data[0], 0xb0 + i);
+        assert_int_equal(f.qp->msgs[i].wr.inline_data[INLINE - 1], 0xb0 + i);
         assert_ptr_equal(f.qp->msgs[i].qp, f.qp);
     }
     for (uint32_t i = 0; i < RECV_WR; i++) {
@@ -121,7 +121,7 @@ static void mrd_qp_init__at_least_one_sge(void **state)
     mrd_qp_init(qp, &attr, bytes);
     assert_int_equal(qp->cap.max_send_sge, 1);
     assert_int_equal(qp->cap.max_recv_sge, 1);
-    memset(qp->msgs[0].sge, 1, sizeof(struct mrd_sge));
+    memset(qp->msgs[0].wr.sge, 1, sizeof(struct mrd_sge));
     memset(qp->recvs[0].sge, 1, sizeof(struct mrd_sge));
     free(qp);
 }
@@ -335,20 +335,20 @@ static void mrd_qp_msg_alloc__table(void **state)
         wr.wr.rdma.remote_addr = 0x1000;
         wr.wr.rdma.rkey = 0x2000;
         msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
-        assert_int_equal(msg->op, table[i].op);
-        assert_int_equal(msg->part_flags, table[i].part_flags);
-        assert_int_equal(msg->signaled, table[i].flags & MRD_SEND_SIGNALED ? 1 : 0);
+        assert_int_equal(msg->wr.op, table[i].op);
+        assert_int_equal(msg->wr.part_flags, table[i].part_flags);
+        assert_int_equal(msg->wr.signaled, table[i].flags & MRD_SEND_SIGNALED ? 1 : 0);
         assert_int_equal(msg->state, MRD_MSG_QUEUED);
-        assert_int_equal(msg->wr_id, 77);
-        assert_int_equal(msg->length, 16);
-        assert_int_equal(msg->dst_qpn, 20);
-        assert_int_equal(msg->qkey, 21);
-        assert_int_equal(msg->imm, 0x55);
-        assert_int_equal(msg->rnr_left, 5);
-        assert_int_equal(msg->remote_addr, write ? 0x1000 : 0);
-        assert_int_equal(msg->rkey, write ? 0x2000 : 0);
-        assert_int_equal(msg->num_sge, 2);
-        assert_memory_equal(msg->sge, f.sge, 2 * sizeof(f.sge[0]));
+        assert_int_equal(msg->wr.id, 77);
+        assert_int_equal(msg->wr.length, 16);
+        assert_int_equal(msg->wr.dst_qpn, 20);
+        assert_int_equal(msg->wr.qkey, 21);
+        assert_int_equal(msg->wr.imm, 0x55);
+        assert_int_equal(msg->rnr.left, 5);
+        assert_int_equal(msg->wr.remote_addr, write ? 0x1000 : 0);
+        assert_int_equal(msg->wr.rkey, write ? 0x2000 : 0);
+        assert_int_equal(msg->wr.num_sge, 2);
+        assert_memory_equal(msg->wr.sge, f.sge, 2 * sizeof(f.sge[0]));
         end(&f);
     }
 }
@@ -366,22 +366,23 @@ static void mrd_qp_msg_alloc__slot_is_fresh(void **state)
     for (unsigned i = 0; i < 2 * SEND_WR; i++) {
         struct mrd_msg *msg = mrd_qp_msg_alloc(f.qp, &wr, 8);
 
-        assert_true(msg->signaled);
+        assert_true(msg->wr.signaled);
         assert_int_equal(msg->attempt, 0);
         assert_int_equal(msg->next_offset, 0);
         assert_int_equal(msg->acked_bytes, 0);
         assert_int_equal(msg->vendor_err, 0);
         assert_int_equal(msg->reading, 0);
         assert_int_equal(msg->status, MRD_WC_SUCCESS);
-        assert_false(msg->has_id || msg->in_chain || msg->abort_pending || msg->aborted ||
+        assert_false(msg->has_id || msg->packet.chained || msg->abort.pending || msg->abort.sent ||
                      msg->started);
-        assert_null(msg->flow);
-        assert_null(msg->chain);
-        assert_null(msg->abort_chain);
+        assert_null(msg->order.flow);
+        assert_null(msg->packet.next);
+        assert_null(msg->abort.next);
         msg->attempt = msg->vendor_err = 3;
         msg->next_offset = msg->acked_bytes = msg->reading = 5;
-        msg->has_id = msg->in_chain = msg->abort_pending = msg->aborted = msg->started = true;
-        msg->chain = msg->abort_chain = msg;
+        msg->has_id = msg->packet.chained = msg->abort.pending = msg->abort.sent = msg->started =
+            true;
+        msg->packet.next = msg->abort.next = msg;
         msg->status = MRD_WC_GENERAL_ERR;
         mrd_qp_msg_free(f.qp, msg);
     }
@@ -403,8 +404,8 @@ static void mrd_qp_msg_alloc__copies_inline_data(void **state)
     wr.send_flags = MRD_SEND_INLINE;
     msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
     memset(f.memory, 0, sizeof(f.memory));
-    assert_true(msg->is_inline);
-    assert_memory_equal(msg->inline_data, "ABCDEFGHijklmnop", 16);
+    assert_true(msg->wr.is_inline);
+    assert_memory_equal(msg->wr.inline_data, "ABCDEFGHijklmnop", 16);
     end(&f);
 }
 
