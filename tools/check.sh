@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check.sh [--rdma] [CTEST OPTION...]: install what the tests need, build everything into build/, run the tests.
+# check.sh [--rdma] [CTEST OPTION...]: install what the tests need, build everything into build/, run
+# the tests.
 #
-#   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes more
+#   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes
+#           more
 #
-# What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest, and says why.
+# What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
+# and says why.
 
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,8s/^# \{0,1\}//p' "$0"; exit; }
+[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,11s/^# \{0,1\}//p' "$0"; exit; }
 
 groups=(build demo test)
 left_out=(-LE '^rdma$')
@@ -29,7 +32,8 @@ fi
 cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON
 cmake --build build --parallel "$(nproc)"
 result=0
-ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" "${left_out[@]}" "$@" || result=$?
+ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" \
+    "${left_out[@]}" "$@" || result=$?
 grep -h 'skipped:' build/Testing/Temporary/LastTest.log || true
 if ((${#left_out[@]} > 0)); then
     echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
