@@ -91,8 +91,9 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
     const struct mrd_sim *sim = host->sim;
 
     attr = attr ? attr : &defaults;
-    if (host->open) {
-        mrd_error_set("%s has an open context already", device->name);
+    if (host->open || host->stack) {
+        mrd_error_set("%s has %s already", device->name,
+                      host->open ? "an open context" : "a stack of another transport");
         *error = -EBUSY;
         return NULL;
     }
