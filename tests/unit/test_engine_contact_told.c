@@ -230,6 +230,8 @@ static void mrd_contact_challenge__repeats_everything(void **state)
     assert_int_equal(p->end[AT].e->stats.retx_challenge, PIECES);
     assert_int_equal(peer->tx->sent.lost.num, PIECES);
     assert_int_equal(peer->tx->paths.num_out, 0);
+    for (uint32_t psn = 0; psn < PIECES; psn++)
+        assert_true(mrd_sent_get(&peer->tx->sent, psn)->deliberate);
     assert_int_equal(pair_tx(p, AT), PIECES);
     for (unsigned i = 0; i < PIECES; i++) {
         const struct pair_frame *f = &p->end[1 - AT].inbox[i];

@@ -238,7 +238,9 @@ static void mrd_half_open_tx__begins_with_hello(void **state)
     }
 }
 
-/* What is over and was not looked at yet ends; that is not looked for more often than each 10 ms. */
+/*
+ * What is over and was not looked at yet ends; that is not looked for more often than each 10 ms.
+ */
 static void mrd_half_reclaim__not_too_often(void **state)
 {
     struct pair *p = &pair;

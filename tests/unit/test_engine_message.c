@@ -303,7 +303,9 @@ static void mrd_msg_apply_refusal__by_index(void **state)
     pair_end(p);
 }
 
-/* For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever. */
+/*
+ * For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever.
+ */
 static void mrd_msg_apply_refusal__retries(void **state)
 {
     static const struct {
@@ -337,7 +339,30 @@ static void mrd_msg_apply_refusal__retries(void **state)
     }
 }
 
-/* A half-sent message stops; it waits when its packets are acked, and begins anew under a new id. */
+/* The target has no memory: what we hold there in idle flows, and do not use, is given back. */
+static void mrd_msg_apply_refusal__closes_idle_flows(void **state)
+{
+    static const uint8_t codes[] = {MRD_REFUSE_RNR, MRD_REFUSE_RESOURCES};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct mrd_peer *peer;
+
+        pair_begin(p);
+        post(p, 0, MRD_WR_SEND, BYTES);
+        pair_tx(p, AT);
+        peer = peer_of(p);
+        mrd_tx_flow_rest(p->end[AT].e, mrd_tx_flow_open(p->end[AT].e, peer, hand_qp(p, AT), 500));
+        refuse(p, 0, 0, codes[i]);
+        assert_int_equal(hand_length(&peer->tx->closes), i);
+        pair_end(p);
+    }
+}
+
+/*
+ * A half-sent message stops; it waits when its packets are acked, and begins anew under a new id.
+ */
 static void mrd_msg_apply_refusal__of_a_segment(void **state)
 {
     struct pair *p = &pair;
@@ -367,7 +392,9 @@ static void mrd_msg_apply_refusal__of_a_segment(void **state)
     pair_end(p);
 }
 
-/* Nothing behind an ordered message that found no queue pair was delivered, even if it was acked. */
+/*
+ * Nothing behind an ordered message that found no queue pair was delivered, even if it was acked.
+ */
 static void mrd_msg_apply_refusal__breaks_the_flow(void **state)
 {
     struct pair *p = &pair;
@@ -422,6 +449,7 @@ int main(void)
         cmocka_unit_test(mrd_msg_apply_refusal__for_good),
         cmocka_unit_test(mrd_msg_apply_refusal__by_index),
         cmocka_unit_test(mrd_msg_apply_refusal__retries),
+        cmocka_unit_test(mrd_msg_apply_refusal__closes_idle_flows),
         cmocka_unit_test(mrd_msg_apply_refusal__of_a_segment),
         cmocka_unit_test(mrd_msg_apply_refusal__breaks_the_flow),
         cmocka_unit_test(mrd_msg_check_memory__deregistered),

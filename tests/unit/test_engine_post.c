@@ -179,8 +179,10 @@ static void mrd_engine_post_send__drops_the_queue_that_it_made_in_vain(void **st
     pair_begin(p);
     for (unsigned i = 0; i < 16; i++)
         pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_turn(p, 0);
+    for (unsigned i = 0; i < 2; i++)
+        pair_turn(p, 0);
     assert_int_equal(hand_holdings(p, 0).queues, 0);
+    assert_true(mrd_list_empty(&p->end[0].e->turns.ready)); /* no other reason for a turn */
     hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
     assert_int_equal(hand_post(p, 0, &w.wr), -ENOMEM);
@@ -191,7 +193,9 @@ static void mrd_engine_post_send__drops_the_queue_that_it_made_in_vain(void **st
     pair_end(p);
 }
 
-/* An idle flow holds the only record: the post fails, and the flow's end makes room for the next. */
+/*
+ * An idle flow holds the only record: the post fails, and the flow's end makes room for the next.
+ */
 static void mrd_engine_post_send__flow_table_full(void **state)
 {
     struct pair *p = &pair;
@@ -327,6 +331,27 @@ static void mrd_engine_post_send__numbers_of_ordered_messages(void **state)
     pair_end(p);
 }
 
+/* A flow that was idle, and about to be closed, has work again. */
+static void mrd_engine_post_send__on_an_idle_flow(void **state)
+{
+    struct pair *p = &pair;
+    const struct mrd_tx_half *tx;
+    struct mrd_qp *kept;
+
+    (void)state;
+    pair_begin(p);
+    kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(p, p->now + MRD_MSEC);
+    tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+    assert_int_equal(hand_length(&tx->idle), 1);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    assert_int_equal(hand_length(&tx->idle), 0);
+    hand_restore_qp(p, 0, kept);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_post_send__by_address_not_by_a_stale_id),
         cmocka_unit_test(mrd_engine_post_send__least_payload_of_the_handles),
         cmocka_unit_test(mrd_engine_post_send__numbers_of_ordered_messages),
+        cmocka_unit_test(mrd_engine_post_send__on_an_idle_flow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

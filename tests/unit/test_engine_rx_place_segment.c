@@ -44,7 +44,9 @@ static void expect_nothing(struct pair *p)
 
 /* ------------------------------------------------------------------------------------- segments */
 
-/* A receive of several pieces of memory is filled in any order, and completes with the last byte. */
+/*
+ * A receive of several pieces of memory is filled in any order, and completes with the last byte.
+ */
 static void mrd_rx_place__segments_in_any_order(void **state)
 {
     struct pair *p = &pair;
@@ -295,7 +297,7 @@ static void mrd_rx_place__abort_in_order(void **state)
     pair_end(p);
 }
 
-/* --------------------------------------------------------------------------------- straight, end */
+/* -------------------------------------------------------------------------------- straight, end */
 
 /* Where bytes belong: a write's in one place, a receive's along its list. */
 static void mrd_rx_place_iov__pieces(void **state)

@@ -154,7 +154,9 @@ static void mrd_tx_probe_path__when_its_time_has_come(void **state)
     pair_end(p);
 }
 
-/* --------------------------------------------------------------------------------------- waiting */
+/*
+ * --------------------------------------------------------------------------------------- waiting
+ */
 
 /* A segment waits for the room of a burst: a part of the window, of what is left, of a quantum. */
 static void mrd_tx_waits_for_burst__room(void **state)

@@ -101,7 +101,9 @@ static void mrd_want_meet__all(void **state)
     end(p, &t);
 }
 
-/* The receives were used up before a peer was told: it waits for the next, and the others do not. */
+/*
+ * The receives were used up before a peer was told: it waits for the next, and the others do not.
+ */
 static void mrd_want_postpone__waits_for_the_next(void **state)
 {
     struct pair *p = &pair;

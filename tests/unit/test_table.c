@@ -26,7 +26,7 @@ static bool has(const struct mrd_hash *h, uint64_t hash, const struct mrd_hash_n
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- hash.h */
+/* --------------------------------------------------------------------------------------- hash.h */
 
 /* A power of two, at least 16, at most a million. */
 static void mrd_hash_buckets__table(void **state)
@@ -86,7 +86,7 @@ static void mrd_hash_del__from_a_shared_bucket(void **state)
     mrd_hash_fini(&h, &a.ops);
 }
 
-/* --------------------------------------------------------------------------------------- table.h */
+/* -------------------------------------------------------------------------------------- table.h */
 
 /* Whichever request fails, nothing is kept. */
 static void mrd_table_init__gives_back_what_it_got(void **state)
