@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Deadlines: when a peer's timer fires, and what it does then. */
+#include "core/engine/timer.h"
+#include "core/engine/tx.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* The timers are looked at then, with all packets read before. */
+static void fire_at(struct pair *p, uint64_t now_ns)
+{
+    struct mrd_engine *e = p->end[AT].e;
+
+    p->now = now_ns;
+    mrd_engine_begin(e, now_ns);
+    mrd_engine_drained(e, now_ns);
+    mrd_timer_fire_due(e);
+}
+
+/* The peer's timer, computed anew. */
+static uint64_t next_of(struct pair *p, struct mrd_peer *peer)
+{
+    mrd_heap_disarm(&p->end[AT].e->timers.heap, &peer->timer);
+    mrd_timer_touch(p->end[AT].e, peer);
+    return mrd_timer_next_ns(p->end[AT].e);
+}
+
+static bool has_turn(const struct mrd_peer *peer)
+{
+    return !mrd_list_empty(&peer->ready);
+}
+
+static void take_turn(struct mrd_peer *peer)
+{
+    mrd_list_remove(&peer->ready);
+}
+
+/* ------------------------------------------------------------------------------------- the heap */
+
+/* Touched twice is once, and settled as of the last time; no deadline lies in the past. */
+static void mrd_timer_settle__as_of_the_touch(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = hand_rx_peer(p, AT);
+    peer->rx->rcv.due_ns = p->now - 5;
+    mrd_timer_touch(e, peer);
+    mrd_engine_begin(e, p->now + 10);
+    mrd_timer_touch(e, peer);
+    mrd_engine_begin(e, p->now + 30);
+    assert_int_equal(mrd_timer_next_ns(e), p->now + 11);
+    assert_true(mrd_list_empty(&e->timers.touched));
+    pair_end(p);
+}
+
+/*
+ * A peer that nothing is expected of has no timer; else the earliest of its deadlines is its own.
+ */
+static void mrd_timer_next_ns__earliest(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    hand_tx_peer(p, AT);
+    assert_true(next_of(p, peer) == MRD_NEVER);
+    peer->rx->probe_at_ns = p->now + 500;
+    assert_int_equal(next_of(p, peer), p->now + 500);
+    peer->tx->loss.rack_ns = p->now + 400;
+    assert_int_equal(next_of(p, peer), p->now + 400);
+    peer->tx->rnr.next_ns = p->now + 300;
+    assert_int_equal(next_of(p, peer), p->now + 300);
+    peer->rx->rcv.due_ns = p->now + 200;
+    assert_int_equal(next_of(p, peer), p->now + 200);
+    pair_end(p);
+}
+
+/* ---------------------------------------------------------------------------------- what is due */
+
+/* An ack that was held back long enough. */
+static void mrd_timer_fire_due__ack(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    peer->rx->rcv.due_ns = p->now + 1000;
+    mrd_timer_touch(p->end[AT].e, peer);
+    fire_at(p, p->now + 999);
+    assert_false(has_turn(peer));
+    fire_at(p, p->now + 1);
+    assert_true(has_turn(peer));
+    pair_end(p);
+}
+
+/* A window below one packet: the next one may go in its time. */
+static void mrd_timer_fire_due__paced(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(p, AT);
+    tx = peer->tx;
+    take_turn(peer);
+    tx->cc.cwnd_bytes = tx->cc.config.packet_bytes / 4.0;
+    tx->loss.srtt_ns = 1000;
+    tx->sent_ns = p->now;
+    assert_int_equal(next_of(p, peer), p->now + 4000);
+    fire_at(p, p->now + 4000);
+    assert_true(has_turn(peer));
+    pair_end(p);
+}
+
+/* Work, and nothing in flight whose ack would wake it: it is tried again after 100 us. */
+static void mrd_timer_fire_due__starved(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(p, AT);
+    take_turn(peer);
+    assert_int_equal(next_of(p, peer), p->now + 100 * MRD_USEC);
+    fire_at(p, p->now + 100 * MRD_USEC);
+    assert_true(has_turn(peer));
+    pair_end(p);
+}
+
+/* Without a grant an empty packet asks, each 10 ms. */
+static void mrd_timer_fire_due__without_a_grant(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(p, AT);
+    peer->tx->told.psn_limit = 1;
+    for (unsigned i = 0; i < 2; i++) {
+        peer->tx->probes.silence_due = false;
+        mrd_timer_touch(p->end[AT].e, peer);
+        fire_at(p, p->now + 1);
+        assert_int_equal(peer->tx->probes.silence_due, i == 0);
+    }
+    assert_int_equal(next_of(p, peer), p->now - 1 + 10 * MRD_MSEC);
+    fire_at(p, p->now - 1 + 10 * MRD_MSEC);
+    assert_true(peer->tx->probes.silence_due);
+    pair_end(p);
+}
+
+/* Where messages only wait for receives, the peer is asked before it forgets the space. */
+static void mrd_timer_fire_due__waiting_for_receives(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    struct mrd_msg *msg;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
+    msg = &hand_qp(p, AT)->msgs[0];
+    peer = msg->peer;
+    mrd_txq_dequeue(p->end[AT].e, msg);
+    msg->rnr.usec = UINT32_MAX; /* far away */
+    msg->started = true;
+    mrd_txq_wait(p->end[AT].e, msg);
+    mrd_txq_rest(p->end[AT].e, msg->txq);
+    take_turn(peer);
+    mrd_timer_touch(p->end[AT].e, peer);
+    fire_at(p, p->now + MRD_WAITING_NS - 1);
+    assert_false(has_turn(peer));
+    fire_at(p, p->now + 1);
+    assert_true(peer->tx->probes.silence_due);
+    assert_true(has_turn(peer));
+    assert_int_equal(peer->tx->active_ns, p->now);
+    pair_end(p);
+}
+
+/* The delay of a queue of such messages is over: one is tried. */
+static void mrd_timer_fire_due__attempt(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    struct mrd_msg *msg;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
+    msg = &hand_qp(p, AT)->msgs[0];
+    peer = msg->peer;
+    mrd_txq_dequeue(p->end[AT].e, msg);
+    msg->rnr.usec = 80;
+    mrd_txq_wait(p->end[AT].e, msg);
+    fire_at(p, peer->tx->rnr.next_ns - 1);
+    assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
+    fire_at(p, p->now + 1);
+    assert_int_equal(msg->state, MRD_MSG_QUEUED);
+    pair_end(p);
+}
+
+/* An ordered flow that was idle for a second is closed. */
+static void mrd_timer_fire_due__idle_flow(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_tx_peer(p, AT);
+    mrd_tx_flow_rest(p->end[AT].e, mrd_tx_flow_open(p->end[AT].e, peer, hand_qp(p, AT), 500));
+    assert_int_equal(next_of(p, peer), p->now + MRD_FLOW_IDLE_NS);
+    fire_at(p, p->now + MRD_FLOW_IDLE_NS - 1);
+    assert_true(mrd_list_empty(&peer->tx->closes));
+    fire_at(p, p->now + 1);
+    assert_false(mrd_list_empty(&peer->tx->closes));
+    pair_end(p);
+}
+
+/*
+ * Whoever owes us is asked after a silence, which doubles up to a second, and hears our ack twice.
+ */
+static void mrd_timer_fire_due__silence(void **state)
+{
+    struct pair *p = &pair;
+    uint64_t silence_ns = MRD_SILENCE_MIN_NS;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    mrd_rcv_add(&peer->rx->rcv, 0, true); /* a refused PSN */
+    peer->rx->probe_at_ns = p->now + 1;
+    mrd_timer_touch(p->end[AT].e, peer);
+    fire_at(p, p->now + 1);
+    for (unsigned i = 0; i < 9; i++) {
+        assert_true(has_turn(peer));
+        assert_true(peer->tx->probes.silence_due);
+        assert_true(peer->rx->rcv.now && peer->rx->rcv.twice);
+        assert_int_equal(peer->rx->probe_at_ns, p->now + silence_ns);
+        peer->tx->probes.silence_due = false;
+        take_turn(peer);
+        mrd_timer_touch(p->end[AT].e, peer);
+        fire_at(p, peer->rx->probe_at_ns);
+        silence_ns = 2 * silence_ns < MRD_SILENCE_MAX_NS ? 2 * silence_ns : MRD_SILENCE_MAX_NS;
+    }
+    mrd_rcv_refusal_acked(&peer->rx->rcv, 0); /* nothing is owed any more */
+    fire_at(p, peer->rx->probe_at_ns);
+    assert_true(peer->rx->probe_at_ns == MRD_NEVER);
+    pair_end(p);
+}
+
+/* On a long way the silence is of at least eight round trips. */
+static void mrd_timer_fire_due__silence_on_a_long_way(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    hand_tx_peer(p, AT)->tx->loss.srtt_ns = 20 * MRD_MSEC;
+    mrd_rcv_add(&peer->rx->rcv, 0, true);
+    peer->rx->probe_at_ns = p->now + 1;
+    mrd_timer_touch(p->end[AT].e, peer);
+    fire_at(p, p->now + 1);
+    assert_int_equal(peer->rx->probe_at_ns, p->now + 160 * MRD_MSEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_timer_settle__as_of_the_touch),
+        cmocka_unit_test(mrd_timer_next_ns__earliest),
+        cmocka_unit_test(mrd_timer_fire_due__ack),
+        cmocka_unit_test(mrd_timer_fire_due__paced),
+        cmocka_unit_test(mrd_timer_fire_due__starved),
+        cmocka_unit_test(mrd_timer_fire_due__without_a_grant),
+        cmocka_unit_test(mrd_timer_fire_due__waiting_for_receives),
+        cmocka_unit_test(mrd_timer_fire_due__attempt),
+        cmocka_unit_test(mrd_timer_fire_due__idle_flow),
+        cmocka_unit_test(mrd_timer_fire_due__silence),
+        cmocka_unit_test(mrd_timer_fire_due__silence_on_a_long_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
