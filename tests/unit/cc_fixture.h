@@ -26,6 +26,8 @@ static const struct mrd_cc_config fabric = {
     .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
 static const struct mrd_cc_config sockets = {
     .packet_bytes = PACKET, .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
+static const struct mrd_cc_config far_fabric = {
+    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
 
 struct cc_fixture {
     struct mrd_cc cc;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The nscc policy: what losses mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cc_fixture.h"
+
+/*
+ * Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many
+ * is not congestion.
+ */
+static void nscc_lost__quarter_of_window(void **state)
+{
+    static const struct {
+        double window;
+        uint32_t lost;
+        double expect;
+    } table[] = {{40, 9, 40},    {40, 10, 28},  {40, 40, 28}, {4, 1, 2.8},
+                 {0.5, 1, 0.35}, {0.1, 1, 0.1}, {8, 1, 8}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &fabric);
+        leave_slow_start(f, table[i].window);
+        lose(f, table[i].lost);
+        assert_near(packets(f), table[i].expect, 1e-9);
+    }
+}
+
+/* The whole first flight lost: cut, but there is no RTT yet to pace less than a packet by. */
+static void nscc_lost__first_flight(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (int k = 0; k < 2; k++) {
+        begin(f, k ? "dctcp" : "nscc", &(struct mrd_cc_config){.packet_bytes = PACKET});
+        f->ack.srtt_ns = f->ack.rtt_min_ns = 0;
+        for (int i = 0; i < 100; i++)
+            lose(f, 1);
+        assert_near(packets(f), 1, 1e-9);
+    }
+}
+
+/*
+ * A few losses while there is a queue cut by their share where nothing marks; without a queue, or
+ * where a path fails, not.
+ */
+static void nscc_ack__cuts_by_share_of_loss(void **state)
+{
+    static const struct {
+        uint64_t queue_ns;
+        bool marks, fails, cut;
+    } table[] = {{BASE_NS, false, false, true},
+                 {0, false, false, false},
+                 {BASE_NS, true, false, false},
+                 {BASE_NS, false, true, false}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &far_fabric);
+        leave_slow_start(f, 40);
+        f->cc.ce_seen = table[i].marks;
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 0;
+        f->ack.queue_valid = true;
+        f->ack.queue_ns = table[i].queue_ns;
+        f->ack.rtt_ns = f->ack.srtt_ns = BASE_NS + table[i].queue_ns;
+        acks(f, 20, 0.5);
+        lose(f, 6);
+        if (table[i].fails)
+            mrd_cc_path_fails(&f->cc, f->ack.now_ns);
+        acks(f, 1, 1);
+        assert_true(table[i].cut ? packets(f) < 39 : packets(f) >= 40);
+    }
+}
+
+/*
+ * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else
+ * it is a queue's, whether acks are late or not.
+ */
+static void nscc_ack__late_hosts_are_no_queue(void **state)
+{
+    static const struct {
+        uint64_t least_ns, jump_ns;
+        bool hosts;
+    } table[] = {{140000, 1000, false},
+                 {58000, 1000, false},
+                 {160000, 180000, false},
+                 {60000, 180000, true}};
+    struct cc_fixture *f = *state;
+
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        begin(f, "nscc", &sockets);
+        f->ack.srtt_ns = 150000;
+        f->ack.rtt_min_ns = 50000;
+        leave_slow_start(f, 4);
+        for (unsigned i = 0; i < 400; i++) {
+            f->ack.rtt_ns = table[k].least_ns + i % 2 * table[k].jump_ns;
+            acks(f, 1, 0.25);
+            if (i % 8 == 0)
+                lose(f, 4);
+        }
+        assert_int_equal(f->cc.jitter.hosts, table[k].hosts);
+        if (table[k].hosts)
+            assert_true(f->cc.elastic.testing || f->cc.elastic.gain > 0);
+    }
+    /* From now on it does not jump: a queue may have come. */
+    f->ack.rtt_ns = 150000;
+    acks(f, 400, 100);
+    assert_false(f->cc.jitter.hosts);
+}
+
+/*
+ * The window is held while it is tested whether losses follow it. A network that marks ends the
+ * test: it grows again.
+ */
+static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
+{
+    struct cc_fixture *f = *state;
+    double held;
+
+    begin(f, "nscc", &sockets);
+    f->ack.srtt_ns = f->ack.rtt_ns = f->ack.rtt_min_ns = 50000;
+    leave_slow_start(f, 40);
+    for (unsigned i = 0; i < 50 && !f->cc.elastic.testing; i++) {
+        acks(f, 10, 1.1);
+        lose(f, 3);
+    }
+    assert_true(f->cc.elastic.testing);
+    held = packets(f);
+    f->ack.ce_packets = 1;
+    acks(f, 1, 0.1);
+    f->ack.ce_packets = 0;
+    acks(f, 50, 5);
+    assert_false(f->cc.elastic.testing);
+    assert_true(packets(f) > 1.1 * held);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nscc_lost__quarter_of_window),
+        cmocka_unit_test(nscc_lost__first_flight),
+        cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
+        cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
+        cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
