@@ -114,6 +114,36 @@ static void nscc_ack__late_hosts_are_no_queue(void **state)
     assert_false(f->cc.jitter.hosts);
 }
 
+/* 400 acks whose round trips differ by `jump_ns` from one to the next, while much is lost. */
+static bool hosts_after(struct cc_fixture *f, uint64_t jump_ns)
+{
+    for (unsigned i = 0; i < 400; i++) {
+        f->ack.rtt_ns = 58000 + i % 2 * jump_ns;
+        acks(f, 1, 0.25);
+        if (i % 8 == 0)
+            lose(f, 4);
+    }
+    return f->cc.jitter.hosts;
+}
+
+/* Once hosts are found to be late, round trips that differ by half as much prove it still. */
+static void nscc_ack__late_hosts_by_half_the_jump(void **state)
+{
+    /* Of a round trip of about 60 us: more than 0.15, more than half of that, and less. */
+    static const uint64_t much_ns = 20000, some_ns = 7000, little_ns = 3000;
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    f->ack.srtt_ns = 65000;
+    f->ack.rtt_min_ns = 50000;
+    leave_slow_start(f, 4);
+    assert_false(hosts_after(f, some_ns));
+    assert_true(hosts_after(f, much_ns));
+    assert_true(hosts_after(f, some_ns));
+    assert_false(hosts_after(f, little_ns));
+    assert_false(hosts_after(f, some_ns));
+}
+
 /*
  * The window is held while it is tested whether losses follow it. A network that marks ends the
  * test: it grows again.
@@ -147,6 +177,7 @@ int main(void)
         cmocka_unit_test(nscc_lost__first_flight),
         cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
+        cmocka_unit_test(nscc_ack__late_hosts_by_half_the_jump),
         cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
     };
 
