@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Losses on a path: when it is suspended, when it dies, and how many at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/path_fixture.h"
+
+static void count_states(const struct path_fixture *f, uint32_t *out, uint32_t *dead)
+{
+    *out = *dead = 0;
+    for (uint32_t i = 0; i < f->paths.num; i++) {
+        *out += f->path[i].state != MRD_PATH_GOOD;
+        *dead += f->path[i].state == MRD_PATH_DEAD;
+    }
+}
+
+/* 4 base RTTs, doubling to 64. */
+static void mrd_path_lost__suspends_for_doubling_time(void **state)
+{
+    static const uint64_t rtts[] = {4, 8, 16, 32, 64, 64, 64};
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+
+    begin(f, PATHS);
+    for (size_t i = 0; i < sizeof(rtts) / sizeof(rtts[0]); i++) {
+        ack_at(f, 1, now_ns); /* others work */
+        lose_at(f, 0, now_ns + 1);
+        assert_int_equal(f->path[0].state, MRD_PATH_SUSPENDED);
+        assert_int_equal(f->path[0].until_ns, now_ns + 1 + rtts[i] * BASE_NS);
+        assert_false(mrd_path_usable(&f->path[0], f->path[0].until_ns - 1));
+        assert_true(mrd_path_usable(&f->path[0], f->path[0].until_ns));
+        now_ns = f->path[0].until_ns;
+    }
+    assert_int_equal(f->paths.num_out, 1);
+}
+
+/* All that was in flight on it when it broke counts as one failure. */
+static void mrd_path_lost__burst_counts_once(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, PATHS);
+    for (int i = 0; i < 15; i++)
+        mrd_path_sent(&f->paths, 0);
+    for (int i = 0; i < 15; i++) {
+        ack_at(f, 1, SEC_NS + i);
+        mrd_path_lost(&f->paths, 0, BASE_NS, SEC_NS + i);
+    }
+    assert_int_equal(f->path[0].losses_row, 1);
+    assert_int_equal(f->path[0].until_ns, SEC_NS + 4 * BASE_NS);
+    assert_int_equal(f->path[0].lost, 15);
+    assert_int_equal(f->load[0].out_packets, 0);
+}
+
+/* While nothing gets through on any path, none of them is to blame. */
+static void mrd_path_lost__outage_of_all_blames_none(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    uint32_t out, dead;
+
+    begin(f, PATHS);
+    for (int round = 0; round < 100; round++) {
+        for (uint32_t i = 0; i < PATHS; i++)
+            lose_at(f, i, now_ns);
+        now_ns += 64 * BASE_NS;
+    }
+    count_states(f, &out, &dead);
+    assert_int_equal(out, PATHS / 2);
+    assert_int_equal(dead, 0);
+    for (uint32_t i = 0; i < PATHS; i++)
+        assert_true(f->path[i].losses_row <= 1);
+}
+
+static void mrd_path_lost__at_most_half_out(void **state)
+{
+    static const uint32_t nums[] = {1, 2, 3, 4, 7, 64};
+    struct path_fixture *f = *state;
+
+    for (size_t k = 0; k < sizeof(nums) / sizeof(nums[0]); k++) {
+        begin(f, nums[k]);
+        for (int round = 0; round < 10; round++) {
+            for (uint32_t i = 0; i < nums[k]; i++)
+                lose_at(f, i, SEC_NS + round);
+        }
+        assert_int_equal(f->paths.num_out, nums[k] / 2);
+    }
+}
+
+/* A suspension that is over but that nobody tested makes room for a path that fails now. */
+static void mrd_path_lost__served_suspension_makes_room(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 4);
+    lose_at(f, 0, SEC_NS);
+    lose_at(f, 1, SEC_NS);
+    lose_at(f, 2, 2 * SEC_NS);
+    assert_int_equal(f->path[2].state, MRD_PATH_SUSPENDED);
+    assert_int_equal(f->paths.num_out, 2);
+    assert_int_equal((f->path[0].state == MRD_PATH_GOOD) + (f->path[1].state == MRD_PATH_GOOD), 1);
+}
+
+/* The one that is out for longest comes back: in a fixed order those behind it never would. */
+static void mrd_path_lost__takes_turns(void **state)
+{
+    struct path_fixture *f = *state;
+    bool back[8] = {false};
+
+    begin(f, 8);
+    for (uint32_t i = 0; i < 4; i++)
+        lose_at(f, i, SEC_NS + i);
+    for (unsigned round = 1; round <= 8; round++) {
+        for (uint32_t i = 0; i < 8; i++)
+            back[i] |= f->path[i].state == MRD_PATH_GOOD;
+        for (uint32_t i = 0; i < 8; i++) {
+            if (f->path[i].state == MRD_PATH_GOOD) {
+                lose_at(f, i, SEC_NS + round * SEC_NS);
+                break;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_true(back[i]);
+    assert_int_equal(f->paths.num_out, 4);
+}
+
+/*
+ * Most paths are black holes: they die all the same, which makes room, and only those that work
+ * are left.
+ */
+static void mrd_path_lost__most_paths_die(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    uint32_t out, dead;
+
+    begin(f, 16);
+    for (int i = 0; i < 40000; i++) {
+        uint32_t index = mrd_rng_below(&f->rng, 16);
+
+        now_ns += 1000;
+        if (!mrd_path_usable(&f->path[index], now_ns))
+            continue;
+        if (index < 12)
+            lose_at(f, index, now_ns);
+        else
+            ack_at(f, index, now_ns);
+    }
+    count_states(f, &out, &dead);
+    assert_int_equal(dead, 12);
+    assert_int_equal(out, 12);
+    assert_int_equal(f->paths.num_dead, 12);
+    lose_at(f, 15, now_ns);
+    assert_int_equal(f->path[15].state, MRD_PATH_SUSPENDED);
+}
+
+/*
+ * Uniform loss of up to 20%: no path ever dies, and never more than half are out (trap: all paths
+ * judged dead). A path that is not GOOD is offered a packet whenever it is usable.
+ */
+static void mrd_path_lost__uniform_loss_kills_no_path(void **state)
+{
+    static const uint32_t percents[] = {1, 5, 10, 20};
+    struct path_fixture *f = *state;
+
+    for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++) {
+        uint64_t now_ns = SEC_NS;
+
+        begin(f, PATHS);
+        for (int i = 0; i < 1000000; i++) {
+            uint32_t index = mrd_rng_below(&f->rng, PATHS);
+
+            now_ns += 300;
+            if (!mrd_path_usable(&f->path[index], now_ns))
+                continue;
+            if (mrd_rng_below(&f->rng, 100) < percents[k])
+                lose_at(f, index, now_ns);
+            else
+                ack_at(f, index, now_ns);
+            assert_int_not_equal(f->path[index].state, MRD_PATH_DEAD);
+            assert_true(f->paths.num_out <= PATHS / 2);
+        }
+        uint32_t out, dead;
+        count_states(f, &out, &dead);
+        assert_int_equal(out, f->paths.num_out);
+    }
+}
+
+/* The first loss, then seven failed probes. */
+static void mrd_path_lost__black_hole_dies_after_eight(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+
+    begin(f, PATHS);
+    for (int i = 0; i < 100 * PATHS; i++)
+        ack_at(f, i % PATHS, now_ns);
+    assert_int_equal(fail_until_dead(f, 9, &now_ns), 8);
+    assert_int_equal(f->path[9].wants_ev, 1);
+    assert_true(now_ns - SEC_NS < 300 * BASE_NS);
+    assert_int_equal(f->path[9].until_ns, now_ns + SEC_NS);
+    assert_int_equal(f->paths.num_out, 1);
+}
+
+/*
+ * Half of the paths black-holed at once, as when two of four spines die: all of these die,
+ * no other.
+ */
+static void mrd_path_lost__half_of_paths_dies_at_once(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    uint32_t out, dead;
+
+    begin(f, PATHS);
+    for (int i = 0; i < 20000; i++) {
+        uint32_t index = mrd_rng_below(&f->rng, PATHS);
+
+        now_ns += 1000;
+        if (!mrd_path_usable(&f->path[index], now_ns))
+            continue;
+        if (index % 2 == 1)
+            lose_at(f, index, now_ns);
+        else
+            ack_at(f, index, now_ns);
+    }
+    count_states(f, &out, &dead);
+    assert_int_equal(dead, PATHS / 2);
+    assert_int_equal(out, PATHS / 2);
+}
+
+/* A bad cable: a third of its packets lost, with acks in between, while the others lose 1%. */
+static void mrd_path_lost__lossy_path_dies_in_the_end(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    unsigned packets = 0;
+
+    begin(f, 8);
+    while (f->path[3].state != MRD_PATH_DEAD && packets < 100000) {
+        uint32_t index = mrd_rng_below(&f->rng, 8);
+
+        now_ns += 1000;
+        if (!mrd_path_usable(&f->path[index], now_ns))
+            continue;
+        packets += index == 3;
+        if (mrd_rng_below(&f->rng, 300) < (index == 3 ? 100 : 3))
+            lose_at(f, index, now_ns);
+        else
+            ack_at(f, index, now_ns);
+    }
+    assert_in_range(packets, 128, 2000);
+    assert_true(f->paths.num_out >= 1);
+}
+
+/* With no other path in use there is nothing to compare with. */
+static void mrd_path_lost__only_path_in_use_never_dies(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, PATHS);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t now_ns = SEC_NS + (uint64_t)i * 100 * BASE_NS;
+
+        if (i % 3 == 0)
+            ack_at(f, 0, now_ns);
+        else
+            lose_at(f, 0, now_ns);
+        assert_int_not_equal(f->path[0].state, MRD_PATH_DEAD);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_path_lost__suspends_for_doubling_time),
+        cmocka_unit_test(mrd_path_lost__burst_counts_once),
+        cmocka_unit_test(mrd_path_lost__outage_of_all_blames_none),
+        cmocka_unit_test(mrd_path_lost__at_most_half_out),
+        cmocka_unit_test(mrd_path_lost__served_suspension_makes_room),
+        cmocka_unit_test(mrd_path_lost__takes_turns),
+        cmocka_unit_test(mrd_path_lost__most_paths_die),
+        cmocka_unit_test(mrd_path_lost__uniform_loss_kills_no_path),
+        cmocka_unit_test(mrd_path_lost__black_hole_dies_after_eight),
+        cmocka_unit_test(mrd_path_lost__half_of_paths_dies_at_once),
+        cmocka_unit_test(mrd_path_lost__lossy_path_dies_in_the_end),
+        cmocka_unit_test(mrd_path_lost__only_path_in_use_never_dies),
+    };
+
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
