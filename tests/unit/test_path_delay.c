@@ -102,6 +102,32 @@ static void mrd_path_queue_ns__late_ack_is_no_queue(void **state)
 
 static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = UINT64_MAX};
 
+/*
+ * Our queue is drained: by so much as the paths fall that are used then, the others would have
+ * fallen, too.
+ */
+static void mrd_path_drain__others_fell_as_well(void **state)
+{
+    struct mrd_path_lesson fell = lesson;
+    struct path_fixture *f = *state;
+
+    fell.fall_ns = 100000; /* so little of that is no queue of ours */
+    for (unsigned drained = 0; drained < 2; drained++) {
+        begin(f, 4);
+        sample(f, 3, 0, 0, 10);
+        for (uint32_t i = 0; i < 3; i++)
+            sample(f, i, i < 2 ? 30000 : 35000, 0, 10);
+        if (drained)
+            mrd_path_drain(&f->paths);
+        mrd_path_watch(&f->paths);
+        for (uint32_t i = 0; i < 2; i++)
+            sample(f, i, 10000, 0, 20);
+        assert_true(mrd_path_learn(&f->paths, &fell, 30));
+        assert_int_equal((int)f->path[0].far_ns, 10000);
+        assert_int_equal((int)f->path[2].far_ns, drained ? 15000 : 35000);
+    }
+}
+
 /* A path that is longer has no queue, and holds more packets at the same rate. */
 static void mrd_path_learn__longer_path(void **state)
 {
@@ -169,6 +195,7 @@ int main(void)
         cmocka_unit_test(mrd_path_sample__clock_skew_is_no_queue),
         cmocka_unit_test(mrd_path_sample__hostile_stamps),
         cmocka_unit_test(mrd_path_queue_ns__late_ack_is_no_queue),
+        cmocka_unit_test(mrd_path_drain__others_fell_as_well),
         cmocka_unit_test(mrd_path_learn__longer_path),
         cmocka_unit_test(mrd_path_learn__what_fell_or_was_marked_is_a_queue),
         cmocka_unit_test(mrd_path_learn__shorter_again),
