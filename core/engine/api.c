@@ -292,5 +292,3 @@ const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah)
 {
     return &((const struct mrd_ah_impl *)(const void *)ah)->addr;
 }
-
-/* -------------------------------------------------------------------------------------- posting */

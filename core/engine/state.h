@@ -49,7 +49,7 @@ struct mrd_calls {
     uint32_t msg_seq;  /* of the next message posted: their order, context-wide */
 };
 
-/* Objects of the user. Owned by api.c. */
+/* Objects of the user. Owned by api.c; error by query.c. */
 struct mrd_objects {
     struct mrd_hash qps;
     struct mrd_node qp_list; /* live queue pairs, and destroyed ones that wait for their messages */

@@ -45,7 +45,7 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
  * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that
  * we repeat it, an ack tells of the duplicate: the peer is there.
  */
-static void mrd_engine_rx_ack__of_duplicates_is_an_answer(void **state)
+static void mrd_rx_ack__of_duplicates_is_an_answer(void **state)
 {
     struct pair *p = &pair;
     uint32_t rkey;
@@ -95,7 +95,7 @@ static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial
  * Our packets get nowhere, and such acks come all the time: the peer is given up as if it
  * were silent.
  */
-static void mrd_engine_rx_ack__that_tells_nothing_is_no_answer(void **state)
+static void mrd_rx_ack__that_tells_nothing_is_no_answer(void **state)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
@@ -124,8 +124,8 @@ static void mrd_engine_rx_ack__that_tells_nothing_is_no_answer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx_ack__of_duplicates_is_an_answer),
-        cmocka_unit_test(mrd_engine_rx_ack__that_tells_nothing_is_no_answer),
+        cmocka_unit_test(mrd_rx_ack__of_duplicates_is_an_answer),
+        cmocka_unit_test(mrd_rx_ack__that_tells_nothing_is_no_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

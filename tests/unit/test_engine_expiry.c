@@ -44,7 +44,7 @@ static uint64_t dead_ns(const struct pair *p)
 }
 
 /* The copy waited in the receive queue while we were stopped: our absence makes no space older. */
-static void mrd_engine_identify__a_stall_expires_no_space(void **state)
+static void mrd_contact_identify__a_stall_expires_no_space(void **state)
 {
     struct pair *p = &pair;
     struct pair_frame first = first_contact(p);
@@ -61,7 +61,7 @@ static void mrd_engine_identify__a_stall_expires_no_space(void **state)
 }
 
 /* While we listen it is held for as long as a copy of its packets may live, and no longer. */
-static void mrd_engine_identify__silence_expires_a_space(void **state)
+static void mrd_contact_identify__silence_expires_a_space(void **state)
 {
     struct pair *p = &pair;
     struct pair_frame first = first_contact(p);
@@ -82,7 +82,7 @@ static void mrd_engine_identify__silence_expires_a_space(void **state)
 }
 
 /* A full table: who has work, or did until lately, keeps its place; others go. */
-static void mrd_engine_peer_for__a_peer_with_work_keeps_its_place(void **state)
+static void mrd_half_open_peer__a_peer_with_work_keeps_its_place(void **state)
 {
     struct pair *p = &pair;
     struct mrd_addr address = {.port = 102};
@@ -124,7 +124,7 @@ static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
 }
 
 /* A peer that was given up may be another life by now: what is sent to it next names nobody. */
-static void mrd_engine_tx_half__is_bound_to_no_tombstone(void **state)
+static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
 {
     struct pair *p = &pair;
     struct mrd_wc wc;
@@ -159,10 +159,10 @@ static void mrd_engine_tx_half__is_bound_to_no_tombstone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_identify__a_stall_expires_no_space),
-        cmocka_unit_test(mrd_engine_identify__silence_expires_a_space),
-        cmocka_unit_test(mrd_engine_peer_for__a_peer_with_work_keeps_its_place),
-        cmocka_unit_test(mrd_engine_tx_half__is_bound_to_no_tombstone),
+        cmocka_unit_test(mrd_contact_identify__a_stall_expires_no_space),
+        cmocka_unit_test(mrd_contact_identify__silence_expires_a_space),
+        cmocka_unit_test(mrd_half_open_peer__a_peer_with_work_keeps_its_place),
+        cmocka_unit_test(mrd_half_open_tx__is_bound_to_no_tombstone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

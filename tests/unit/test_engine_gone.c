@@ -39,7 +39,7 @@ static void receive_without_memory(uint32_t len)
     pair_end(p);
 }
 
-static void mrd_engine_place__receive_without_memory(void **state)
+static void mrd_rx_place__receive_without_memory(void **state)
 {
     (void)state;
     receive_without_memory(BYTES);
@@ -88,7 +88,7 @@ static void mrd_engine_destroy_qp__completes_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_place__receive_without_memory),
+        cmocka_unit_test(mrd_rx_place__receive_without_memory),
         cmocka_unit_test(mrd_engine_destroy_qp__completes_nothing),
     };
 

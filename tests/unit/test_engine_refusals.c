@@ -77,7 +77,7 @@ static void expect_refused(struct pair *p)
  * The target's send half ends while a refusal waits in it: the next one takes it, and the
  * sender learns.
  */
-static void mrd_engine_flush_tx__refusals_that_wait_move_on(void **state)
+static void mrd_half_end_tx__refusals_that_wait_move_on(void **state)
 {
     struct pair *p = &pair;
 
@@ -92,7 +92,7 @@ static void mrd_engine_flush_tx__refusals_that_wait_move_on(void **state)
 }
 
 /* The same with a refusal that was sent, and lost. */
-static void mrd_engine_flush_tx__refusals_in_flight_move_on(void **state)
+static void mrd_half_end_tx__refusals_in_flight_move_on(void **state)
 {
     struct pair *p = &pair;
 
@@ -111,7 +111,7 @@ static void mrd_engine_flush_tx__refusals_in_flight_move_on(void **state)
  * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was
  * refused as well: that one waits for its own refusal, whatever becomes of that.
  */
-static void mrd_engine_record_done__refusal_of_an_earlier_space(void **state)
+static void mrd_msg_record_acked__refusal_of_an_earlier_space(void **state)
 {
     struct pair *p = &pair;
     struct pair_frame ack;
@@ -147,9 +147,9 @@ static void mrd_engine_record_done__refusal_of_an_earlier_space(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_flush_tx__refusals_that_wait_move_on),
-        cmocka_unit_test(mrd_engine_flush_tx__refusals_in_flight_move_on),
-        cmocka_unit_test(mrd_engine_record_done__refusal_of_an_earlier_space),
+        cmocka_unit_test(mrd_half_end_tx__refusals_that_wait_move_on),
+        cmocka_unit_test(mrd_half_end_tx__refusals_in_flight_move_on),
+        cmocka_unit_test(mrd_msg_record_acked__refusal_of_an_earlier_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

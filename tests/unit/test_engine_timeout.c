@@ -60,7 +60,7 @@ static void arrives(struct pair *p, unsigned packet)
  * The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the
  * window is as before.
  */
-static void mrd_engine_rx_ack__needless_timeout_is_undone(void **state)
+static void mrd_rx_ack__needless_timeout_is_undone(void **state)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
@@ -78,7 +78,7 @@ static void mrd_engine_rx_ack__needless_timeout_is_undone(void **state)
 }
 
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
-static void mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
+static void mrd_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
@@ -97,7 +97,7 @@ static void mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
 }
 
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
-static void mrd_engine_rx_ack__timeout_that_was_needed_stays(void **state)
+static void mrd_rx_ack__timeout_that_was_needed_stays(void **state)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
@@ -122,7 +122,7 @@ static void mrd_engine_rx_ack__timeout_that_was_needed_stays(void **state)
 }
 
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
-static void mrd_engine_fire__timeout_suspects_the_path(void **state)
+static void mrd_engine_expire__timeout_suspects_the_path(void **state)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
@@ -150,7 +150,7 @@ static void end_unreachable(struct pair *p)
 }
 
 /* However short the timeout: only five unanswered probes tell that nobody is there. */
-static void mrd_engine_fire__five_probes_before_giving_up(void **state)
+static void mrd_engine_expire__five_probes_before_giving_up(void **state)
 {
     struct pair *p = &pair;
 
@@ -172,7 +172,7 @@ static void mrd_engine_fire__five_probes_before_giving_up(void **state)
 /*
  * After a long stall of our own the five are counted anew: answers to those before it may be lost.
  */
-static void mrd_engine_fire__five_probes_after_a_stall(void **state)
+static void mrd_engine_expire__five_probes_after_a_stall(void **state)
 {
     struct pair *p = &pair;
     uint64_t before, end_ns, gap_ns = 0;
@@ -204,12 +204,12 @@ static void mrd_engine_fire__five_probes_after_a_stall(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx_ack__needless_timeout_is_undone),
-        cmocka_unit_test(mrd_engine_rx_ack__timeout_of_a_repeated_packet_waits),
-        cmocka_unit_test(mrd_engine_rx_ack__timeout_that_was_needed_stays),
-        cmocka_unit_test(mrd_engine_fire__timeout_suspects_the_path),
-        cmocka_unit_test(mrd_engine_fire__five_probes_before_giving_up),
-        cmocka_unit_test(mrd_engine_fire__five_probes_after_a_stall),
+        cmocka_unit_test(mrd_rx_ack__needless_timeout_is_undone),
+        cmocka_unit_test(mrd_rx_ack__timeout_of_a_repeated_packet_waits),
+        cmocka_unit_test(mrd_rx_ack__timeout_that_was_needed_stays),
+        cmocka_unit_test(mrd_engine_expire__timeout_suspects_the_path),
+        cmocka_unit_test(mrd_engine_expire__five_probes_before_giving_up),
+        cmocka_unit_test(mrd_engine_expire__five_probes_after_a_stall),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
