@@ -187,7 +187,7 @@ tests_of()
     file=$(<"$1/file")
     {
         tr ' ' '\n' <"$1/tests"
-        printf 'test_%s\n' "$(basename "$file" .c)"
+        printf 'test_%s\n' "$(basename "$file" .c)" "engine_$(basename "$file" .c)"
         for test in "$build"/mutate/*.time; do
             printf '%s %s\n' "$(<"$test")" "$(basename "$test" .time)"
         done | sort -n | cut -d ' ' -f 2 | grep -vx test_swarm
@@ -208,7 +208,7 @@ one()
     name=$(<"$dir/name")
     file=$(<"$dir/file")
     mkdir "$work"
-    command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/$(basename "$file").o" |
+    command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/${file#core/}.o" |
         tail -n 1)
     command="${command%% -MD *} -w -Werror=implicit-function-declaration"
     if ! apply "$dir" >"$work/$(basename "$file")"; then
