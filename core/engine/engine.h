@@ -53,9 +53,9 @@ struct mrd_engine_config {
     struct mrd_mover mover;
     struct mrd_addr self; /* own receive address; the port is what peers answer to */
     uint64_t seed;
-    uint32_t incarnation;   /* random, not 0 */
-    const char *spray, *cc; /* NULL: defaults */
-    uint32_t paths;         /* entropy values a peer, at most mover.paths */
+    uint32_t incarnation;          /* random, not 0 */
+    const char *spray, *cc;        /* NULL: defaults */
+    uint32_t paths;                /* entropy values a peer, at most mover.paths */
     uint32_t max_peers, max_flows; /* 1 .. MRD_PEERS_MAX, 1 .. MRD_FLOWS_MAX of limits.h */
     uint64_t peer_timeout_ns, challenge_ns;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/mrd.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -154,6 +155,7 @@ static int open_queues(struct perf_run *run)
     const struct perf_params *p = &run->params;
     uint32_t cqes = 0;
 
+    assert(p->qps > 0);
     for (uint32_t i = 0; i < p->qps; i++)
         cqes += send_depth(p) + m->e.qps[i].num_recvs;
     m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);

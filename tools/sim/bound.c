@@ -204,9 +204,11 @@ static void find_starts(struct all *all)
     for (uint32_t i = 0; i < cm->num_triggers; i++)
         all->left[i] = cm->triggers[i].count;
     for (uint32_t i = 0; i < cm->num_flows; i++) {
+        uint64_t start_ns = cm->flows[i].start_ps / 1000;
+
         if (cm->flows[i].triggered)
             continue;
-        all->flows[i].start_us = (double)(cm->flows[i].start_ps / 1000) / 1e3;
+        all->flows[i].start_us = (double)start_ns / 1e3;
         all->order[num++] = i;
     }
     for (uint32_t i = 0; i < num; i++) {

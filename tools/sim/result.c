@@ -58,7 +58,7 @@ static void add_fct(struct json_object *result, const struct simx_run *run)
     struct json_object *fct = json_object_new_object();
     double *us = simx_sorted_fct_us(run);
     uint32_t n = us ? run->num_done : 0;
-    bool is_all = n == run->cm->num_flows;
+    bool is_all = n > 0 && n == run->cm->num_flows;
     double sum = 0;
 
     for (uint32_t i = 0; i < n; i++)
