@@ -29,6 +29,18 @@ enum {
     MRD_RETX_LOG = 64,      /* retransmissions logged to find spurious ones */
 };
 
+/*
+ * Shares of the tracker, in sixteenths. With C for what the peer may refuse, E for all that is no
+ * refusal, and T for the tracker, E + 2 (C - 1) < T: behind our oldest PSN there may be refusals of
+ * as many of the peer's packets from before its oldest one as from after it, and still its next
+ * refusal needs a PSN.
+ */
+enum {
+    MRD_PSN_DATA = 5,    /* C: data and ABORTs */
+    MRD_PSN_CONTROL = 6, /* E: and empty packets, READY, CLOSE */
+    MRD_PSN_REFUSALS = 16,
+};
+
 #define MRD_USEC  1000ull
 #define MRD_MSEC  1000000ull
 #define MRD_SEC   1000000000ull

@@ -6,7 +6,6 @@
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 #include "core/engine/rx.h"
-#include "core/engine/tx.h"
 
 enum { FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA }; /* data fills half of it */
 

@@ -41,18 +41,6 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
 /* ---------------------------------------------------------------------------- windows and paths */
 
 /*
- * Shares of the tracker, in sixteenths. With C for what the peer may refuse, E for all that is no
- * refusal, and T for the tracker, E + 2 (C - 1) < T: behind our oldest PSN there may be refusals of
- * as many of the peer's packets from before its oldest one as from after it, and still its next
- * refusal needs a PSN.
- */
-enum {
-    MRD_PSN_DATA = 5,    /* C: data and ABORTs */
-    MRD_PSN_CONTROL = 6, /* E: and empty packets, READY, CLOSE */
-    MRD_PSN_REFUSALS = 16,
-};
-
-/*
  * A window below one packet: the next one may leave SRTT / cwnd after the last, as the window
  * is now.
  */

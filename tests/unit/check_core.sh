@@ -4,8 +4,10 @@
 # check_core.sh LIBMRD_CORE_A CORE_DIRECTORY: the engine is sans-I/O, stands in floors, and its parts are a star.
 #
 # Sans-I/O: what the archive leaves undefined is a short list of functions that touch nothing but memory.
-# Floors: a file of core/engine/ uses only files on floors below its own, and parts. So there are no circles.
-# A star: the parts, core/*.c, use only themselves and what allowed() lists, and include nothing of core/engine/.
+# Floors: a file of core/engine/ uses only files on floors below its own, and parts, and includes no
+# header of files above. So there are no circles.
+# A star: the parts, core/*.c, use only themselves and what allowed() lists, and include nothing of
+# core/engine/.
 
 set -euo pipefail
 
@@ -33,6 +35,18 @@ fail()
 diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\n' *.c | sort) >&2 ||
     fail 'the list of floors (<) and the files of core/engine/ (>) differ'
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
+
+# A header declares functions of these floors and above.
+declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=3 [tx]=4 [timer]=6)
+floor=0
+while read -r -a names; do
+    ((++floor))
+    for name in "${names[@]}"; do
+        while read -r header; do
+            ((${lowest[$header]:-9} <= floor)) || fail "$name includes $header.h, which is above it"
+        done < <(sed -n 's,^#include "core/engine/\(.*\)\.h"$,\1,p' "$core/engine/$name")
+    done
+done <"$scratch/floors"
 
 # OBJECT TYPE SYMBOL, a line each; the object by the name of its source.
 nm -A "$archive" | sed -E 's/^[^:]*:([^:]*)\.o: *([0-9a-f]+)? */\1 /' | awk '$2 ~ /^[UTDBRVWCuvwGSAi]$/' >"$scratch/symbols"
