@@ -30,6 +30,8 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
 struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr);
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
+/* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
+void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes);
 /*
  * A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever
  * answers first.

@@ -125,6 +125,14 @@ static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer 
                               e->clock.now_ns - e->clock.opened_ns <= e->config.challenge_ns);
 }
 
+void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
+{
+    if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
+        peer->payload_bytes = payload_bytes;
+    if (peer->tx && payload_bytes < peer->tx->payload_bytes)
+        peer->tx->payload_bytes = payload_bytes;
+}
+
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_mover *m = &e->config.mover;

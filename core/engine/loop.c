@@ -106,10 +106,6 @@ void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint
     struct mrd_peer *peer = mrd_peer_find(&e->peers, to);
 
     payload_bytes &= ~63u;
-    if (!peer || payload_bytes < 64)
-        return;
-    if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
-        peer->payload_bytes = payload_bytes;
-    if (peer->tx && payload_bytes < peer->tx->payload_bytes)
-        peer->tx->payload_bytes = payload_bytes;
+    if (peer && payload_bytes >= 64)
+        mrd_half_limit_payload(peer, payload_bytes);
 }

@@ -18,8 +18,7 @@ static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
     if (!peer)
         return NULL;
     ah->peer_id = peer->id;
-    if (!peer->payload_bytes || ah->payload_bytes < peer->payload_bytes)
-        peer->payload_bytes = ah->payload_bytes;
+    mrd_half_limit_payload(peer, ah->payload_bytes);
     return peer;
 }
 
@@ -47,7 +46,7 @@ static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
     msg->order.flow = flow;
     msg->order.msn = flow->msn_next++;
     msg->order.rsn = flow->rsn_next;
-    if (msg->wr.op == MRD_OP_SEND || msg->wr.part_flags & MRD_PART_IMM)
+    if (mrd_msg_consumes(msg))
         flow->rsn_next++;
     mrd_list_append(&flow->msgs, &msg->order.node);
     return 0;
@@ -149,38 +148,45 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
     return 0;
 }
 
-int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd_recv_wr *wr,
+static int post_one_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
+    int error;
+
+    if (wr->num_sge > 0 && mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list,
+                                       (uint32_t)wr->num_sge, MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+        return mrd_error_keep(e, -EINVAL,
+                              "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+    if (!mrd_cq_reserve(cq))
+        return mrd_error_keep(e, -ENOMEM, "the receive completion queue is full");
+    if (qp->pub.state == MRD_QPS_ERR) {
+        mrd_cq_push(cq, &(struct mrd_wc){.wr_id = wr->wr_id,
+                                         .status = MRD_WC_WR_FLUSH_ERR,
+                                         .opcode = MRD_WC_RECV,
+                                         .qp_num = qp->pub.qp_num});
+        return 0;
+    }
+    error = mrd_qp_recv_post(qp, wr);
+    if (error) {
+        mrd_cq_unreserve(cq);
+        return mrd_error_keep(e, error,
+                              error == -ENOMEM ? "the receive queue is full"
+                                               : "a receive that the queue pair cannot hold");
+    }
+    mrd_want_meet(e, qp);
+    return 0;
+}
+
+int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_recv_wr *wr,
                          struct mrd_recv_wr **bad_wr)
 {
-    struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
-    struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
-
     for (; wr; wr = wr->next) {
-        int error = 0;
+        int error = post_one_recv(e, mrd_qp_impl(qp), wr);
 
-        *bad_wr = wr;
-        if (wr->num_sge > 0 &&
-            mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge,
-                        MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
-            return mrd_error_keep(e, -EINVAL,
-                                  "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
-        if (!mrd_cq_reserve(cq))
-            return mrd_error_keep(e, -ENOMEM, "the receive completion queue is full");
-        if (qp->pub.state == MRD_QPS_ERR) {
-            mrd_cq_push(cq, &(struct mrd_wc){.wr_id = wr->wr_id,
-                                             .status = MRD_WC_WR_FLUSH_ERR,
-                                             .opcode = MRD_WC_RECV,
-                                             .qp_num = qp->pub.qp_num});
-            continue;
-        }
-        error = mrd_qp_recv_post(qp, wr);
         if (error) {
-            mrd_cq_unreserve(cq);
-            return mrd_error_keep(e, error,
-                                  error == -ENOMEM ? "the receive queue is full"
-                                                   : "a receive that the queue pair cannot hold");
+            *bad_wr = wr;
+            return error;
         }
-        mrd_want_meet(e, qp);
     }
     return 0;
 }
