@@ -125,7 +125,7 @@ extern const struct mrd_backend_ops mrd_ibv_ops;
 /* Finds the ops of a device by its `transport`; NULL: there is no such mover. */
 const struct mrd_backend_ops *mrd_backend_find(const struct mrd_device *device);
 
-/* Sets the sentence that mrd_last_error() returns in the calling thread. */
+/* Sets the sentence that mrd_last_error() returns in the calling thread. Leaves errno as it is. */
 void mrd_error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Passes a message to the function set by mrd_set_log(). */
 void mrd_log(enum mrd_log_level level, const char *format, ...)

@@ -24,11 +24,13 @@ static struct {
 
 void mrd_error_set(const char *format, ...)
 {
+    int cause = errno;
     va_list args;
 
     va_start(args, format);
     vsnprintf(last_error, sizeof(last_error), format, args);
     va_end(args);
+    errno = cause;
 }
 
 void mrd_error_copy(const char *sentence, int error)
