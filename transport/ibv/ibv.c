@@ -201,7 +201,7 @@ static int ibv_fd(struct mrd_backend *b)
 {
     struct mrd_ibv *ibv = mrd_ibv_of(b);
 
-    ibv->fd_used = true;
+    atomic_store_explicit(&ibv->fd_used, true, memory_order_relaxed);
     return ibv->epoll_fd;
 }
 
@@ -259,7 +259,8 @@ static bool ibv_take_event(struct mrd_backend *b, enum mrd_event_type *type)
 
     if (atomic_load_explicit(&ibv->gone, memory_order_relaxed))
         return false;
-    if (++ibv->event_turn < EVENT_TURNS && !ibv->fd_used &&
+    if (++ibv->event_turn < EVENT_TURNS &&
+        !atomic_load_explicit(&ibv->fd_used, memory_order_relaxed) &&
         !atomic_load_explicit(&ibv->woken, memory_order_relaxed))
         return false;
     ibv->event_turn = 0;

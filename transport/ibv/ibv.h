@@ -155,7 +155,7 @@ struct mrd_ibv {
     /* Sleeping. wait() reads and writes these atomics without the lock. */
     atomic_bool want_armed, armed, woken;
     atomic_bool done_waits; /* tx_done is not empty */
-    bool fd_used;
+    atomic_bool fd_used;
     int epoll_fd;
     unsigned event_turn;
     atomic_bool gone; /* the device reported IBV_EVENT_DEVICE_FATAL */

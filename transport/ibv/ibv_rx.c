@@ -226,14 +226,16 @@ unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, 
     (void)plan;
     (void)plan_arg;
     n = poll_once(ibv, packets, max, more);
-    if (armed && (n || ibv->fd_used || atomic_load_explicit(&ibv->woken, memory_order_relaxed))) {
+    if (armed && (n || atomic_load_explicit(&ibv->fd_used, memory_order_relaxed) ||
+                  atomic_load_explicit(&ibv->woken, memory_order_relaxed))) {
         drain_events(ibv);
         atomic_store_explicit(&ibv->woken, false, memory_order_relaxed);
         atomic_store_explicit(&ibv->armed, false, memory_order_relaxed);
         armed = false;
     }
     if (!n && !armed &&
-        (ibv->fd_used || atomic_load_explicit(&ibv->want_armed, memory_order_relaxed)))
+        (atomic_load_explicit(&ibv->fd_used, memory_order_relaxed) ||
+         atomic_load_explicit(&ibv->want_armed, memory_order_relaxed)))
         n = arm(ibv, packets, max, more);
     if (!n)
         mrd_ibv_rx_post(ibv);
