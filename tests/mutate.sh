@@ -201,22 +201,22 @@ tests_of()
 # "error NAME: WHY".
 one()
 {
-    local dir=$1 name file work=$1/work test status seconds command
+    local dir=$1 name file trial=$1/trial test status seconds command
 
     exec 2>/dev/null # the shell reports signals there; the exit status tells them, too
     shopt -s extglob
     name=$(<"$dir/name")
     file=$(<"$dir/file")
-    mkdir "$work"
+    mkdir "$trial"
     command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/${file#core/}.o" |
         tail -n 1)
     command="${command%% -MD *} -w -Werror=implicit-function-declaration"
-    if ! apply "$dir" >"$work/$(basename "$file")"; then
+    if ! apply "$dir" >"$trial/$(basename "$file")"; then
         printf 'error %s: its old text is not in %s exactly once\n' "$name" "$file"
         return
     fi
-    if ! (cd "$work" && eval "$command -o changed.o -c '$(basename "$file")'") \
-        >"$work/log" 2>&1; then
+    if ! (cd "$trial" && eval "$command -o changed.o -c '$(basename "$file")'") \
+        >"$trial/log" 2>&1; then
         printf 'error %s: it does not compile\n' "$name"
         return
     fi
@@ -225,7 +225,7 @@ one()
     else
         one_tests "$name" "$dir"
     fi
-    rm -r "$work"
+    rm -r "$trial"
 }
 
 one_tests()
@@ -233,14 +233,14 @@ one_tests()
     local test status seconds
 
     while read -r test; do
-        if ! link "$test" "$2/work/changed.o" "$2/work/$test" >"$2/work/log" 2>&1; then
+        if ! link "$test" "$2/trial/changed.o" "$2/trial/$test" >"$2/trial/log" 2>&1; then
             printf 'error %s: %s cannot be linked\n' "$1" "$test"
             return
         fi
         seconds=$(<"$build/mutate/$test.time")
         status=0
-        limited $((5 + 5 * ${seconds%.*})) "$2/work/$test" >"$2/work/log" || status=$?
-        rm "$2/work/$test"
+        limited $((5 + 5 * ${seconds%.*})) "$2/trial/$test" >"$2/trial/log" || status=$?
+        rm "$2/trial/$test"
         if ((status != 0 && status != 77)); then
             printf 'killed %s: %s %s\n' "$1" "$test" "$(how $status)"
             return
@@ -254,13 +254,13 @@ one_swarm()
 {
     local seed status
 
-    if ! link test_swarm "$2/work/changed.o" "$2/work/swarm" >"$2/work/log" 2>&1; then
+    if ! link test_swarm "$2/trial/changed.o" "$2/trial/swarm" >"$2/trial/log" 2>&1; then
         printf 'error %s: test_swarm cannot be linked\n' "$1"
         return
     fi
     for ((seed = 1; seed <= seeds; seed++)); do
         status=0
-        MRD_SWARM_ONCE=1 MRD_TEST_SEED=$seed limited 30 "$2/work/swarm" >"$2/work/log" || status=$?
+        MRD_SWARM_ONCE=1 MRD_TEST_SEED=$seed limited 30 "$2/trial/swarm" >"$2/trial/log" || status=$?
         if ((status)); then
             printf 'killed %s: seed %d %s\n' "$1" "$seed" "$(how $status)"
             return

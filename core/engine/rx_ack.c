@@ -134,7 +134,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         if (last_copy) {
             sum->repaired += rec->probed && !came_twice(sum, psn);
             mrd_path_acked(&tx->paths, rec->path, e->clock.now_ns);
-            if (rec->tx_count == 1) /* of a repeated packet it is not known which copy this was */
+            if (rec->tx_count == 1) /* else it is not known which copy was acked */
                 mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
         } else {
             mrd_path_forgot(&tx->paths, rec->path);

@@ -8,8 +8,8 @@
 
 enum {
     RESOURCES_RETRY_USEC = 100, /* the delay before a retry; the sender doubles it each time */
-    VERY_LONG_BYTES =
-        256 << 10, /* a second ack at the end of such a message costs next to nothing */
+    /* A second ack at the end of a message of so many bytes costs next to nothing. */
+    VERY_LONG_BYTES = 256 << 10,
 };
 
 /* ------------------------------------------------------------------------------- whole messages */

@@ -294,8 +294,8 @@ static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 {
     bool more = false, waits = false;
 
-    if (!mrd_list_empty(
-            &peer->readies)) /* of a half that idled for long the peer may know nothing */
+    /* Of a half that idled for long the peer may know nothing: READY goes in a new one. */
+    if (!mrd_list_empty(&peer->readies))
         mrd_half_open_tx(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
         mrd_tx_put_ack(e, peer, o);

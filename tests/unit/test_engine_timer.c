@@ -166,22 +166,29 @@ static void mrd_timer_fire_due__without_a_grant(void **state)
     pair_end(p);
 }
 
+/* A message that waits for a receive, and is tried again after so long. */
+static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
+{
+    struct mrd_msg *msg;
+
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
+    msg = &hand_qp(p, AT)->msgs[0];
+    mrd_txq_dequeue(p->end[AT].e, msg);
+    msg->rnr.usec = rnr_usec;
+    msg->started = true;
+    mrd_txq_wait(p->end[AT].e, msg);
+    return msg;
+}
+
 /* Where messages only wait for receives, the peer is asked before it forgets the space. */
 static void mrd_timer_fire_due__waiting_for_receives(void **state)
 {
     struct pair *p = &pair;
-    struct mrd_peer *peer;
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = wait_for_receive(p, UINT32_MAX);
+    struct mrd_peer *peer = msg->peer;
 
     (void)state;
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
-    msg = &hand_qp(p, AT)->msgs[0];
-    peer = msg->peer;
-    mrd_txq_dequeue(p->end[AT].e, msg);
-    msg->rnr.usec = UINT32_MAX; /* far away */
-    msg->started = true;
-    mrd_txq_wait(p->end[AT].e, msg);
     mrd_txq_rest(p->end[AT].e, msg->txq);
     take_turn(peer);
     mrd_timer_touch(p->end[AT].e, peer);
@@ -198,18 +205,10 @@ static void mrd_timer_fire_due__waiting_for_receives(void **state)
 static void mrd_timer_fire_due__attempt(void **state)
 {
     struct pair *p = &pair;
-    struct mrd_peer *peer;
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = wait_for_receive(p, 80);
 
     (void)state;
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
-    msg = &hand_qp(p, AT)->msgs[0];
-    peer = msg->peer;
-    mrd_txq_dequeue(p->end[AT].e, msg);
-    msg->rnr.usec = 80;
-    mrd_txq_wait(p->end[AT].e, msg);
-    fire_at(p, peer->tx->rnr.next_ns - 1);
+    fire_at(p, msg->peer->tx->rnr.next_ns - 1);
     assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
     fire_at(p, p->now + 1);
     assert_int_equal(msg->state, MRD_MSG_QUEUED);

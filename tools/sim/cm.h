@@ -38,8 +38,8 @@ enum simx_trigger_kind {
 struct simx_trigger {
     uint32_t id; /* of the file: 1 .. INT32_MAX */
     enum simx_trigger_kind kind;
-    uint32_t
-        count; /* events that fire it, each flow's send_done and recv_done being one; oneshot: 1 */
+    /* Events that fire it: each flow's send_done is one, and its recv_done. ONESHOT: 1. */
+    uint32_t count;
     unsigned line; /* of the file; 0: generated */
 };
 
