@@ -183,6 +183,19 @@ set_addresses()
     done
 }
 
+# Packets that a link delivers are handled by any core, flow by flow (receive packet steering), and not all by the core
+# of the program that sent them: that program would pay for the work of every switch on the way.
+spread_over_cores()
+{
+    local ns mask cores
+
+    cores=$(nproc)
+    printf -v mask %x $(((1 << (cores < 32 ? cores : 32)) - 1))
+    for ns in $(everything); do
+        ip netns exec "$ns" sh -c "for f in /sys/class/net/*/queues/rx-0/rps_cpus; do echo $mask >\$f; done"
+    done
+}
+
 # tbf works on whole superpackets, and slowly: without offloads each packet is queued by itself.
 switch_offloads_off()
 {
@@ -343,6 +356,7 @@ up()
     set_kernel_switches
     set_addresses
     [[ $offloads == on ]] || switch_offloads_off
+    spread_over_cores
     set_rates
     attach_all_rehash
     set_all_spine_rules
