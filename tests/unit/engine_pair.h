@@ -183,6 +183,20 @@ static inline struct mrd_rx_packet pair_packet(const struct pair *p, unsigned at
         .data = f->data, .len = f->len, .from = p->end[1 - at].addr, .to = p->end[at].addr};
 }
 
+static inline struct mrd_wire_head pair_head(const struct pair_frame *f)
+{
+    struct mrd_wire_head head;
+
+    assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+    return head;
+}
+
+/* What the end knows of the other: its newest peer. */
+static inline struct mrd_peer *pair_peer(const struct pair *p, unsigned at)
+{
+    return mrd_container_of(p->end[at].e->peers.all.next, struct mrd_peer, node);
+}
+
 static inline void pair_rx_one(struct pair *p, unsigned at, const struct pair_frame *f)
 {
     struct mrd_rx_packet packet = pair_packet(p, at, f);

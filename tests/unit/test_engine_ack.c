@@ -9,22 +9,14 @@ static struct pair pair; /* large, and begun anew by each test */
 
 enum { LONG_PACKETS = 5, FAR_NS = 1000 * 1000 };
 
-static struct mrd_wire_head head_of(const struct pair_frame *f)
-{
-    struct mrd_wire_head head;
-
-    assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
-    return head;
-}
-
 static bool is_ack(const struct pair_frame *f)
 {
-    return head_of(f).type == MRD_WIRE_ACK;
+    return pair_head(f).type == MRD_WIRE_ACK;
 }
 
 static bool asks(const struct pair_frame *f)
 {
-    return head_of(f).flags & MRD_WIRE_ACK_REQUEST;
+    return pair_head(f).flags & MRD_WIRE_ACK_REQUEST;
 }
 
 /* Acks on their way to an end. */
@@ -148,8 +140,8 @@ static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
         lost_on = lose_one_of_four(p);
         run_until_repeated(p);
         assert_int_equal(p->end[1].num_inbox, 2);
-        assert_int_equal(head_of(&f[0]).psn, 2);
-        assert_int_equal(head_of(&f[1]).psn, 2);
+        assert_int_equal(pair_head(&f[0]).psn, 2);
+        assert_int_equal(pair_head(&f[1]).psn, 2);
         assert_int_not_equal(f[0].path, lost_on);
         assert_int_not_equal(f[1].path, f[0].path);
         assert_int_equal(p->end[0].e->stats.retx_packets, 2);
@@ -219,8 +211,8 @@ static void mrd_engine_rx__completing_ack_goes_on_two_paths(void **state)
         pair_turn(p, 1);
         assert_int_equal(p->end[0].num_inbox, 2);
         assert_true(is_ack(&f[0]) && is_ack(&f[1]));
-        assert_int_equal(head_of(&f[0]).psn, 4);
-        assert_int_equal(head_of(&f[1]).psn, 4);
+        assert_int_equal(pair_head(&f[0]).psn, 4);
+        assert_int_equal(pair_head(&f[1]).psn, 4);
         assert_int_not_equal(f[0].path, f[1].path);
         p->now += PAIR_HOP_NS;
         assert_int_equal(pair_turn(p, 1), 0); /* and not once more */

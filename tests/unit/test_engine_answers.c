@@ -8,14 +8,6 @@ enum { BYTES = 64, STEP_NS = 50 * 1000 };
 
 static struct pair pair; /* large, and begun anew by each test */
 
-static struct mrd_wire_head head_of(const struct pair_frame *f)
-{
-    struct mrd_wire_head head;
-
-    assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
-    return head;
-}
-
 /* The two have met, and no timer runs. */
 static void begin(struct pair *p)
 {
@@ -35,7 +27,7 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
     unsigned kept = 0;
 
     for (unsigned i = 0; i < end->num_inbox; i++) {
-        if (head_of(&end->inbox[i]).type == type)
+        if (pair_head(&end->inbox[i]).type == type)
             end->inbox[kept++] = end->inbox[i];
     }
     end->num_inbox = kept;
@@ -105,7 +97,7 @@ static void mrd_rx_ack__that_tells_nothing_is_no_answer(void **state)
 
     (void)state;
     begin(p);
-    peer = mrd_container_of(p->end[0].e->peers.all.next, struct mrd_peer, node);
+    peer = pair_peer(p, 0);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     for (end_ns = p->now + 3 * TIMEOUT_NS; p->now < end_ns && peer->tx; p->now += STEP_NS) {
         p->end[0].inbox[0] = empty_ack(peer->tx, serial++);

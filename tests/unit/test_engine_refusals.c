@@ -9,11 +9,6 @@ enum { TARGET = 0, SENDER = 1, BYTES = 64 };
 
 static struct pair pair; /* large, and begun anew by each test */
 
-static struct mrd_peer *only_peer(const struct pair *p, unsigned at)
-{
-    return mrd_container_of(p->end[at].e->peers.all.next, struct mrd_peer, node);
-}
-
 /* A write that the target will refuse: its queue pair takes none without a valid key. */
 static void post_bad(struct pair *p)
 {
@@ -43,8 +38,8 @@ static void reset(struct pair *p, unsigned at)
     struct mrd_wire_head head = {.type = MRD_WIRE_RESET,
                                  .src_inc = 1000 + 1 - at,
                                  .dst_inc = 1000 + at,
-                                 .epoch = only_peer(p, at)->tx->contact.epoch,
-                                 .live_epoch = only_peer(p, 1 - at)->tx->contact.epoch,
+                                 .epoch = pair_peer(p, at)->tx->contact.epoch,
+                                 .live_epoch = pair_peer(p, 1 - at)->tx->contact.epoch,
                                  .reply = p->end[1 - at].addr.port};
     struct pair_frame f;
     uint8_t *end = mrd_wire_put_head(f.data, &head);
@@ -86,7 +81,7 @@ static void mrd_half_end_tx__refusals_that_wait_move_on(void **state)
     post_bad(p);
     pair_turn(p, SENDER);
     read_only(p, TARGET);
-    assert_false(mrd_list_empty(&only_peer(p, TARGET)->tx->refusals));
+    assert_false(mrd_list_empty(&pair_peer(p, TARGET)->tx->refusals));
     reset(p, TARGET);
     expect_refused(p);
 }
@@ -101,7 +96,7 @@ static void mrd_half_end_tx__refusals_in_flight_move_on(void **state)
     post_bad(p);
     pair_turn(p, SENDER);
     pair_turn(p, TARGET);
-    assert_true(mrd_list_empty(&only_peer(p, TARGET)->tx->refusals));
+    assert_true(mrd_list_empty(&pair_peer(p, TARGET)->tx->refusals));
     p->end[SENDER].num_inbox = 0;
     reset(p, TARGET);
     expect_refused(p);
@@ -140,7 +135,7 @@ static void mrd_msg_record_acked__refusal_of_an_earlier_space(void **state)
     assert_int_equal(p->end[TARGET].e->stats.tx_refusals, 2);
     p->end[SENDER].num_inbox = 0; /* the second refusal is lost */
     pair_rx_one(p, TARGET, &ack);
-    assert_int_equal(only_peer(p, TARGET)->rx->rcv.num_refused, 1);
+    assert_int_equal(pair_peer(p, TARGET)->rx->rcv.num_refused, 1);
     expect_refused(p);
 }
 

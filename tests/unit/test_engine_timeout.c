@@ -7,11 +7,6 @@ enum { PACKETS = 12, LEAD_NS = 1000 * 1000 };
 static struct pair pair; /* large, and begun anew by each test */
 static struct pair_frame sent[PACKETS];
 
-static struct mrd_peer *only_peer(const struct pair *p, unsigned at)
-{
-    return mrd_container_of(p->end[at].e->peers.all.next, struct mrd_peer, node);
-}
-
 static uint64_t deadline_ns(const struct pair *p)
 {
     uint64_t at_ns = mrd_engine_deadline(p->end[0].e);
@@ -39,7 +34,7 @@ static void time_out(struct pair *p)
     assert_int_equal(pair_tx(p, 0), PACKETS);
     memcpy(sent, p->end[1].inbox, sizeof(sent));
     p->end[1].num_inbox = 0;
-    peer = only_peer(p, 0);
+    peer = pair_peer(p, 0);
     while (!peer->count.timeouts)
         next_deadline(p);
 }
@@ -68,7 +63,7 @@ static void mrd_rx_ack__needless_timeout_is_undone(void **state)
 
     (void)state;
     time_out(p);
-    tx = only_peer(p, 0)->tx;
+    tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(p, PACKETS - 1);
@@ -86,7 +81,7 @@ static void mrd_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
 
     (void)state;
     time_out(p);
-    tx = only_peer(p, 0)->tx;
+    tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(p, 0);
@@ -105,7 +100,7 @@ static void mrd_rx_ack__timeout_that_was_needed_stays(void **state)
 
     (void)state;
     time_out(p);
-    tx = only_peer(p, 0)->tx;
+    tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
     cut = tx->cc.cwnd_bytes;
     assert_true(cut < before);
@@ -129,7 +124,7 @@ static void mrd_engine_expire__timeout_suspects_the_path(void **state)
 
     (void)state;
     time_out(p);
-    tx = only_peer(p, 0)->tx;
+    tx = pair_peer(p, 0)->tx;
     assert_true(tx->paths.num_out > 0);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);

@@ -34,7 +34,7 @@ static void mrd_engine_tx__retransmissions_wait_for_the_window(void **state)
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_settle(p, p->now + MRD_SEC);
     assert_int_equal(pair_poll(p, 0, &wc), 1);
-    peer = mrd_container_of(p->end[0].e->peers.all.next, struct mrd_peer, node);
+    peer = pair_peer(p, 0);
     tx = peer->tx;
 
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
