@@ -158,7 +158,7 @@ void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     measure_rate(cc, ack);
 }
 
-bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
+bool mrd_cc_end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain)
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
 
@@ -204,8 +204,8 @@ void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes)
         cc->cwnd_bytes = least_bytes;
 }
 
-bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
-                   uint64_t rtt_ns)
+bool mrd_cc_count_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed,
+                         uint64_t now_ns, uint64_t rtt_ns)
 {
     cc->round_lost += packets;
     if (now_ns < cc->loss_ok_ns)
@@ -223,7 +223,7 @@ bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, u
     return true;
 }
 
-void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
+void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
 {
     struct mrd_cc_delay_min *min = &cc->delay_min;
 
@@ -239,7 +239,7 @@ void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
     cc->delay_valid = true;
 }
 
-double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     uint64_t least_ns = ack->rtt_min_ns, most_ns = cc->config.base_rtt_max_ns;
     uint64_t queue_ns = ack->queue_ns;

@@ -51,7 +51,7 @@ struct mrd_cc_rate {
     double cur_bps, prev_bps; /* greatest of this and the previous half window */
 };
 
-/* Windowed minimum of delay samples, see mrd_cc_least_delay(). */
+/* Windowed minimum of delay samples, see mrd_cc_set_least_delay(). */
 struct mrd_cc_delay_min {
     uint32_t samples; /* in the current half window */
     double cur_ns, prev_ns;
@@ -221,7 +221,7 @@ void mrd_cc_count(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
  * Returns true if a round of an RTT with at least one counted packet ended: it updated ce_rtt,
  * ce_ewma (by `gain`), loss_rtt and loss_ewma.
  */
-bool mrd_cc_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain);
+bool mrd_cc_end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain);
 /*
  * May the window grow on this ack? Not while it is used_times what the application uses, nor in the
  * RTT after a cut by loss.
@@ -230,12 +230,12 @@ bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack);
 /* Bounds the window by least_packets, `most_bytes` and the configured cap. */
 void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes);
 /* Counts losses. Returns true when they reach `packets_needed` in an RTT, then not for an RTT. */
-bool mrd_cc_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed, uint64_t now_ns,
-                   uint64_t rtt_ns);
+bool mrd_cc_count_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed,
+                         uint64_t now_ns, uint64_t rtt_ns);
 /* Sets delay_ns to the least of the last `samples` to twice as many samples. */
-void mrd_cc_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
+void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
 /* Returns the queue delay in the ack's RTT sample, which must exist, and updates length_ns. */
-double mrd_cc_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
 /* Cuts the window to `cwnd_bytes` for losses; mrd_cc_found() restores it if all were spurious. */
 void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets);
 /* Cuts by timeout_factor, as at an RTO, but not from one packet or more to less than one. */

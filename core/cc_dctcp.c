@@ -34,7 +34,7 @@ static void dctcp_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     mrd_cc_count(cc, ack);
     if (ack->ce_packets)
         cc->slow_start = false;
-    if (mrd_cc_round(cc, ack, constants(cc)->gain) && cc->ce_rtt > 0)
+    if (mrd_cc_end_round(cc, ack, constants(cc)->gain) && cc->ce_rtt > 0)
         cc->cwnd_bytes *= 1 - cc->ce_ewma / 2;
     if (mrd_cc_may_grow(cc, ack)) {
         double window = cc->cwnd_bytes > packet ? cc->cwnd_bytes : packet;
@@ -50,7 +50,7 @@ static void dctcp_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
         cc->ce_seen ? cc->cwnd_bytes / cc->config.packet_bytes * constants(cc)->loss_share : 1;
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
-    if (!mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns))
+    if (!mrd_cc_count_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns))
         return;
     cc->slow_start = false;
     mrd_cc_halve(cc);

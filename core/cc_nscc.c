@@ -19,7 +19,7 @@
  * For a peer that never saw a mark, d >= T counts as one: without that, only losses would limit an
  * incast in a network without ECN. Such a cut goes no lower than a BDP unless losses come with it.
  * Random loss says little where paths are many: only loss_share of a window lost in an RTT cuts.
- * Where nothing ever marks, losses at a queue cut by their share (lost_round()), and measure what
+ * Where nothing ever marks, losses at a queue cut by their share (cut_for_queue_losses()), and measure what
  * the queue holds. Losses without a queue are tested (elastic.h).
  *
  * d contains neither the length of a path beyond the least RTT nor the delay of late acks. Both are
@@ -39,7 +39,7 @@
  *    queue. By their share alone TCP was starved; with a target below the delay that they came at,
  *    we were;
  *  - late hosts, not a queue that drops, make delay that jumps from packet to packet, and is at
- *    times absent, while much is lost (hosts_are_late()). Then losses are tested like those without
+ *    times absent, while much is lost (update_late_hosts()). Then losses are tested like those without
  *    a queue;
  *  - the window is not held below most_bdp measured BDPs: only a growing window can find a
  *    greater rate.
@@ -114,11 +114,11 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     if (ack->rtt_ns == 0)
         return;
     sample_jitter(cc, (double)ack->rtt_ns);
-    double sample_ns = mrd_cc_queue_ns(cc, ack);
+    double sample_ns = mrd_cc_measure_queue_ns(cc, ack);
     if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
         cc->watch.after_ns = sample_ns;
     if (!rate_known(cc))
-        mrd_cc_least_delay(cc, sample_ns, constants(cc)->delay_samples);
+        mrd_cc_set_least_delay(cc, sample_ns, constants(cc)->delay_samples);
     else
         cc->delay_ns += (sample_ns - cc->delay_ns) * constants(cc)->delay_gain;
     cc->delay_valid = true;
@@ -305,7 +305,7 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
     double below = constants(cc)->below_gain;
 
     if (cc->elastic.testing || cc->elastic.gain > 0)
-        return; /* elastic_round() grows the window then */
+        return; /* test_losses() grows the window then */
     if (cc->loss_delay_ns > 0) {
         target_ns = cc->loss_delay_ns;
         below = constants(cc)->queue_loss_gain;
@@ -367,7 +367,7 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
  * sample to sample. Some RTTs must be as short as the least: behind a full queue none is. It ends
  * when that changes, or when little is lost outside of a test.
  */
-static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
+static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     struct mrd_cc_jitter *j = &cc->jitter;
@@ -390,8 +390,8 @@ static bool hosts_are_late(struct mrd_cc *cc, uint64_t rtt_min_ns)
  * share lost. Where the rate is known, the window then grows slowly near the delay at which packets
  * were lost. Losses without a queue are taken for random.
  */
-static void lost_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
-                       double queue_ns)
+static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
+                                 double queue_ns)
 {
     uint64_t now_ns = ack->now_ns, rtt_min_ns = ack->rtt_min_ns, rtt_ns = ack->srtt_ns;
     const struct mrd_tune_nscc *tune = constants(cc);
@@ -440,7 +440,7 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
  * Tests whether losses without a queue are a policer's. With a queue they are not, and there growth
  * in proportion to the window would keep a small flow small beside greater ones.
  */
-static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
+static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
 {
     struct mrd_elastic *x = &cc->elastic;
 
@@ -449,8 +449,8 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, doubl
         mrd_elastic_reset(x);
         return;
     }
-    switch (mrd_elastic_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
-                              cc->cwnd_bytes, cc->config.packet_bytes)) {
+    switch (mrd_elastic_end_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
+                                  cc->cwnd_bytes, cc->config.packet_bytes)) {
     case MRD_ELASTIC_CUT:
         cc->cwnd_bytes =
             greater(cc->cwnd_bytes * x->factor, got_through_bytes(cc, ack->rtt_min_ns));
@@ -469,7 +469,7 @@ static void elastic_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, doubl
 static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes,
                       double target_ns)
 {
-    if (!mrd_cc_round(cc, ack, constants(cc)->ce_gain))
+    if (!mrd_cc_end_round(cc, ack, constants(cc)->ce_gain))
         return;
     watch(cc, ack->rtt_min_ns, target_ns);
     if (drained(cc))
@@ -477,10 +477,10 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 
     double queue_ns = update_dropping_queue(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
 
-    if (hosts_are_late(cc, ack->rtt_min_ns))
+    if (update_late_hosts(cc, ack->rtt_min_ns))
         queue_ns = 0;
-    lost_round(cc, ack, target_ns, queue_ns);
-    elastic_round(cc, ack, queue_ns);
+    cut_for_queue_losses(cc, ack, target_ns, queue_ns);
+    test_losses(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
     if (!cc->slow_start && cc->elastic.gain == 0 && !cc->elastic.testing &&
@@ -536,7 +536,7 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
     /* The share being tested is expected: only twice of it counts. */
     if (cc->elastic.testing && cc->elastic.steps)
         needed = greater(needed, 2 * cc->elastic.share * sent);
-    if (mrd_cc_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
+    if (mrd_cc_count_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Without an RTT sample a window below one packet cannot be paced. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
         mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);

@@ -113,7 +113,7 @@ static void swift_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     mrd_cc_count(cc, ack);
     cc->swift.timeouts = 0;
     if (ack->rtt_ns)
-        mrd_cc_least_delay(cc, (double)ack->rtt_ns, constants(cc)->delay_samples);
+        mrd_cc_set_least_delay(cc, (double)ack->rtt_ns, constants(cc)->delay_samples);
     double excess_ns = cc->delay_ns - target_ns(cc, ack->rtt_min_ns);
 
     if (cc->delay_valid && excess_ns >= 0) {
@@ -133,7 +133,7 @@ static void swift_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
     double packet = cc->config.packet_bytes;
     double needed = greater(1, cc->cwnd_bytes / packet * constants(cc)->loss_share);
 
-    if (!mrd_cc_losses(cc, packets, needed, now_ns, rtt_ns))
+    if (!mrd_cc_count_losses(cc, packets, needed, now_ns, rtt_ns))
         return;
     /* Without an RTT sample a window below one packet cannot be paced. */
     double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;

@@ -108,9 +108,9 @@ static enum mrd_elastic_act judge(struct mrd_elastic *x, const struct mrd_tune_e
     return MRD_ELASTIC_RESTORE;
 }
 
-enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                       double sent, double lost, double cwnd_bytes,
-                                       double packet_bytes)
+enum mrd_elastic_act mrd_elastic_end_round(struct mrd_elastic *x,
+                                           const struct mrd_tune_elastic *tune, double sent,
+                                           double lost, double cwnd_bytes, double packet_bytes)
 {
     double ignored = greater(tune->ignored_share, tune->usual_times * x->usual);
 

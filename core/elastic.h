@@ -4,7 +4,7 @@
  * delay. Those of a bad cable do not, nor of a bottleneck where our share is small: there a cut
  * would only cost throughput.
  *
- * Call mrd_elastic_round() at the end of each round trip; it says what to do with the window.
+ * Call mrd_elastic_end_round() at the end of each round trip; it says what to do with the window.
  * Losses beyond the usual share add up (CUSUM: Page, "Continuous inspection schemes", 1954). When
  * they reach alarm_packets in several round trips, a test begins. It measures the share lost for
  * some round trips. If that is not small, it cuts the window and holds it, until enough packets
@@ -53,9 +53,9 @@ struct mrd_elastic {
  * A round trip ended in which `sent` packets were acked or declared lost, `lost` of them lost.
  * Returns what to do with the window.
  */
-enum mrd_elastic_act mrd_elastic_round(struct mrd_elastic *x, const struct mrd_tune_elastic *tune,
-                                       double sent, double lost, double cwnd_bytes,
-                                       double packet_bytes);
+enum mrd_elastic_act mrd_elastic_end_round(struct mrd_elastic *x,
+                                           const struct mrd_tune_elastic *tune, double sent,
+                                           double lost, double cwnd_bytes, double packet_bytes);
 /* Something else explains the losses: ends a test and limited growth. The usual share is kept. */
 void mrd_elastic_reset(struct mrd_elastic *x);
 

@@ -157,10 +157,11 @@ static bool has_room(const struct mrd_paths *paths)
 }
 
 /*
- * Returns whether one more path may go out. If there is no room, makes the path GOOD whose
- * suspension ended first: a fixed order would always bring back the same few.
+ * Makes room for one more path that is out, if there is none: the path becomes GOOD whose
+ * suspension ended first, as a fixed order would always bring back the same few. Returns whether
+ * there is room.
  */
-static bool may_go_out(struct mrd_paths *paths, uint64_t now_ns)
+static bool make_room_outside(struct mrd_paths *paths, uint64_t now_ns)
 {
     struct mrd_path *longest = NULL;
 
@@ -211,7 +212,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
         return;
     }
-    if (path->state == MRD_PATH_GOOD && !may_go_out(paths, now_ns))
+    if (path->state == MRD_PATH_GOOD && !make_room_outside(paths, now_ns))
         return;
     if (path->losses_row == 0 || (others_work && path->losses_row < UINT8_MAX))
         path->losses_row++;
@@ -363,8 +364,8 @@ static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
             mean_ns > base_ns ? mean_ns / base_ns * mean_ns / (base_ns + paths->path[i].far_ns) : 1;
 }
 
-uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
-                           uint64_t rtt_ns, uint64_t rtt_min_ns)
+uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
+                                   uint64_t rtt_ns, uint64_t rtt_min_ns)
 {
     struct mrd_path *path = &paths->path[index];
     int64_t excess = excess_ns(paths, delay_ns, rtt_min_ns);

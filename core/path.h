@@ -140,8 +140,8 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
  * delay of the way back, less the least RTT and the path's length. So a late ack adds nothing.
  * Shortens the path's length if the sample proves it too long.
  */
-uint64_t mrd_path_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
-                           uint64_t rtt_ns, uint64_t rtt_min_ns);
+uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
+                                   uint64_t rtt_ns, uint64_t rtt_min_ns);
 /* Starts a watch: notes the least delay of each path from now on. */
 void mrd_path_watch(struct mrd_paths *paths);
 /* Our queue is being drained from now on: notes the last delay of each path. */

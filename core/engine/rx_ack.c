@@ -321,8 +321,8 @@ static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struc
     int64_t delay_ns = (int64_t)(int32_t)(delay - tx->told.delay_base) * MRD_WIRE_STAMP_NS;
 
     mrd_path_sample(&tx->paths, index, delay_ns, a->rtt_ns, tx->loss.srtt_ns, e->clock.now_ns);
-    a->queue_ns =
-        mrd_path_queue_ns(&tx->paths, index, delay_ns, a->rtt_ns, mrd_loss_rtt_min_ns(&tx->loss));
+    a->queue_ns = mrd_path_measure_queue_ns(&tx->paths, index, delay_ns, a->rtt_ns,
+                                            mrd_loss_rtt_min_ns(&tx->loss));
     a->queue_valid = true;
     apply_delays(e, tx, ack);
 }

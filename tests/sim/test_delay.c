@@ -206,7 +206,7 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
     uint32_t first;
 
     (void)state;
-    sim_like_sockets(w);
+    sim_imitate_sockets(w);
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 20 * MSEC_NS);
     first = tap->num;
@@ -297,7 +297,7 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
     double gbps[2];
 
     if (scene->sockets)
-        sim_like_sockets(w);
+        sim_imitate_sockets(w);
     pump_start(&pumps[0], w, HOST_0, HOST_2);
     pump_start(&pumps[1], w, HOST_1, HOST_2);
     pump_run(pumps, 1, 20 * MSEC_NS, NULL);
@@ -380,7 +380,7 @@ static void sim_no_marks__many_senders_share(void **state)
         double gbps[SENDERS], sum = 0, squares = 0;
         struct pump pumps[SENDERS];
 
-        sim_like_sockets(w);
+        sim_imitate_sockets(w);
         for (uint32_t k = 0; k < SENDERS; k++)
             pump_start(&pumps[k], w, k, SENDERS);
         pump_run(pumps, SENDERS, 300 * MSEC_NS, NULL);
@@ -445,7 +445,7 @@ static void sim_no_marks__senders_with_late_acks_share(void **state)
 
         mrd_rng_init(&late.rng, seed);
         mrd_sim_set_tap(w->sim, hold, &late);
-        sim_like_sockets(w);
+        sim_imitate_sockets(w);
         for (uint32_t k = 0; k < SENDERS; k++)
             pump_start(&pumps[k], w, k, SENDERS + k);
         pump_run(pumps, SENDERS, 500 * MSEC_NS, NULL);

@@ -18,7 +18,7 @@ static struct sim_world *world(uint64_t delay_ns, uint64_t rate_bps, uint32_t li
                                                                  .rate_bps = rate_bps,
                                                                  .delay_ns = delay_ns});
 
-    sim_like_sockets(w);
+    sim_imitate_sockets(w);
     return w;
 }
 
@@ -241,7 +241,7 @@ static void sim_losses__shared_policer_nobody_starves(void **state)
         struct pump pumps[FLOWS];
         double gbps[FLOWS];
 
-        sim_like_sockets(w);
+        sim_imitate_sockets(w);
         mrd_sim_set_tap(w->sim, police, &policer);
         for (uint32_t i = 0; i < FLOWS; i++)
             pump_start(&pumps[i], w, i, HOST_3);

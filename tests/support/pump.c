@@ -99,7 +99,7 @@ double pump_run_one(struct pump *pump, uint64_t ns)
     return gbps;
 }
 
-void sim_like_sockets(struct sim_world *w)
+void sim_imitate_sockets(struct sim_world *w)
 {
     for (uint32_t host = 0; host < w->options.hosts; host++) {
         struct mrd_mover *mover = &mrd_context_engine(w->node[host].context)->config.mover;

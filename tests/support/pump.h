@@ -34,6 +34,6 @@ void pump_stop(struct pump *p);
  * All contexts get what the mover of sockets sets: rates unknown, acks rare, bursts. Before
  * anything is sent.
  */
-void sim_like_sockets(struct sim_world *w);
+void sim_imitate_sockets(struct sim_world *w);
 
 #endif

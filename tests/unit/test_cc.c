@@ -166,11 +166,11 @@ static void mrd_cc_losses__threshold_once_per_rtt(void **state)
     struct cc_fixture *f = *state;
 
     begin(f, "none", &fabric);
-    assert_false(mrd_cc_losses(&f->cc, 3, 4, 1000, 100));
-    assert_false(mrd_cc_losses(&f->cc, 3, 4, 1100, 100)); /* another RTT */
-    assert_true(mrd_cc_losses(&f->cc, 1, 4, 1199, 100));
-    assert_false(mrd_cc_losses(&f->cc, 100, 4, 1298, 100)); /* sent before the cut */
-    assert_true(mrd_cc_losses(&f->cc, 4, 4, 1299, 100));
+    assert_false(mrd_cc_count_losses(&f->cc, 3, 4, 1000, 100));
+    assert_false(mrd_cc_count_losses(&f->cc, 3, 4, 1100, 100)); /* another RTT */
+    assert_true(mrd_cc_count_losses(&f->cc, 1, 4, 1199, 100));
+    assert_false(mrd_cc_count_losses(&f->cc, 100, 4, 1298, 100)); /* sent before the cut */
+    assert_true(mrd_cc_count_losses(&f->cc, 4, 4, 1299, 100));
 }
 
 /* Guards hold at times beyond 32 bits of nanoseconds (trap: a wrapped timestamp). */
@@ -180,9 +180,9 @@ static void mrd_cc_losses__late_clock(void **state)
     const uint64_t late_ns = UINT64_C(0xffffffff) - 50;
 
     begin(f, "none", &fabric);
-    assert_true(mrd_cc_losses(&f->cc, 4, 4, late_ns, 100));
-    assert_false(mrd_cc_losses(&f->cc, 4, 4, late_ns + 99, 100));
-    assert_true(mrd_cc_losses(&f->cc, 4, 4, late_ns + 100, 100));
+    assert_true(mrd_cc_count_losses(&f->cc, 4, 4, late_ns, 100));
+    assert_false(mrd_cc_count_losses(&f->cc, 4, 4, late_ns + 99, 100));
+    assert_true(mrd_cc_count_losses(&f->cc, 4, 4, late_ns + 100, 100));
 }
 
 static void mrd_cc_halve__not_below_one_packet(void **state)

@@ -31,8 +31,8 @@ struct network {
 /* The end of a round. */
 static void tell(struct network *n, uint32_t sent, uint32_t lost)
 {
-    switch (mrd_elastic_round(&n->x, &mrd_tune_default.elastic, sent, lost, n->cwnd,
-                              n->one_at_a_time ? n->cwnd + 1 : 0)) {
+    switch (mrd_elastic_end_round(&n->x, &mrd_tune_default.elastic, sent, lost, n->cwnd,
+                                  n->one_at_a_time ? n->cwnd + 1 : 0)) {
     case MRD_ELASTIC_CUT:
         n->cwnd *= n->x.factor;
         n->cuts++;

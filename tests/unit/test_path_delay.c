@@ -86,7 +86,7 @@ static uint64_t sample(struct path_fixture *f, uint32_t index, int64_t more_ns, 
     int64_t delay_ns = 5000 + more_ns;
 
     mrd_path_sample(&f->paths, index, delay_ns, rtt_ns, BASE_NS, now_ns);
-    return mrd_path_queue_ns(&f->paths, index, delay_ns, rtt_ns, BASE_NS);
+    return mrd_path_measure_queue_ns(&f->paths, index, delay_ns, rtt_ns, BASE_NS);
 }
 
 static void mrd_path_queue_ns__late_ack_is_no_queue(void **state)
