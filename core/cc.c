@@ -223,19 +223,27 @@ bool mrd_cc_count_losses(struct mrd_cc *cc, uint32_t packets, double packets_nee
     return true;
 }
 
+void mrd_cc_least_add(struct mrd_cc_least *least, double ns, double samples)
+{
+    if (least->samples >= samples) {
+        least->prev_ns = least->cur_ns;
+        least->samples = 0;
+    }
+    if (least->samples++ == 0 || ns < least->cur_ns)
+        least->cur_ns = ns;
+}
+
+double mrd_cc_least_ns(const struct mrd_cc_least *least)
+{
+    return least->cur_ns < least->prev_ns ? least->cur_ns : least->prev_ns;
+}
+
 void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
 {
-    struct mrd_cc_delay_min *min = &cc->delay_min;
-
     if (!cc->delay_valid)
-        min->prev_ns = sample_ns;
-    if (min->samples >= samples) {
-        min->prev_ns = min->cur_ns;
-        min->samples = 0;
-    }
-    if (min->samples++ == 0 || sample_ns < min->cur_ns)
-        min->cur_ns = sample_ns;
-    cc->delay_ns = min->cur_ns < min->prev_ns ? min->cur_ns : min->prev_ns;
+        cc->least_delay.prev_ns = sample_ns;
+    mrd_cc_least_add(&cc->least_delay, sample_ns, samples);
+    cc->delay_ns = mrd_cc_least_ns(&cc->least_delay);
     cc->delay_valid = true;
 }
 

@@ -51,8 +51,8 @@ struct mrd_cc_rate {
     double cur_bps, prev_bps; /* greatest of this and the previous half window */
 };
 
-/* Windowed minimum of delay samples, see mrd_cc_set_least_delay(). */
-struct mrd_cc_delay_min {
+/* The least of the last samples: of this half window and of the previous one. */
+struct mrd_cc_least {
     uint32_t samples; /* in the current half window */
     double cur_ns, prev_ns;
 };
@@ -101,9 +101,7 @@ struct mrd_cc_queue_losses {
 struct mrd_cc_jitter {
     double last_ns;         /* RTT of the last sample */
     double jump_ns, rtt_ns; /* mean change between samples; mean RTT */
-    /* Least RTT in this half window of `samples` and the previous one. */
-    double least_ns, least_prev_ns;
-    uint32_t samples;
+    struct mrd_cc_least least;
     double sent, lost; /* decaying numbers of packets */
     bool hosts;        /* the hosts are late */
 };
@@ -124,7 +122,7 @@ struct mrd_cc {
     bool ce_seen;     /* the network marked a packet to this peer once */
     bool delay_valid; /* delay_ns is valid */
     double delay_ns;  /* swift: RTT; nscc: queue delay; a mean, or the least of a few samples */
-    struct mrd_cc_delay_min delay_min;
+    struct mrd_cc_least least_delay;
     double ce_rtt, ce_ewma;     /* share of CE in the last round; EWMA of it (dctcp: alpha) */
     uint32_t losses_rtt;        /* packets declared lost in the last round */
     double sent_rtt;            /* packets acked or declared lost in the last round */
@@ -232,6 +230,10 @@ void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes);
 /* Counts losses. Returns true when they reach `packets_needed` in an RTT, then not for an RTT. */
 bool mrd_cc_count_losses(struct mrd_cc *cc, uint32_t packets, double packets_needed,
                          uint64_t now_ns, uint64_t rtt_ns);
+/* Adds a sample. A new half window begins after so many of them. */
+void mrd_cc_least_add(struct mrd_cc_least *least, double ns, double samples);
+/* Returns the least of the last `samples` to twice as many samples. */
+double mrd_cc_least_ns(const struct mrd_cc_least *least);
 /* Sets delay_ns to the least of the last `samples` to twice as many samples. */
 void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
 /* Returns the queue delay in the ack's RTT sample, which must exist, and updates length_ns. */

@@ -46,6 +46,11 @@
  */
 #include "core/cc.h"
 
+/* Hosts that were late stay so until RTTs jump by less than this share of jitter_share... */
+#define LATE_JUMP_SHARE 0.5
+/* ...or less than this share of jitter_loss is lost. */
+#define LATE_LOSS_SHARE 0.25
+
 static const struct mrd_tune_nscc *constants(const struct mrd_cc *cc)
 {
     return &cc->config.tune->nscc;
@@ -101,19 +106,15 @@ static void sample_jitter(struct mrd_cc *cc, double rtt_ns)
         j->rtt_ns += (rtt_ns - j->rtt_ns) * gain;
     }
     j->last_ns = rtt_ns;
-    if (j->samples++ >= constants(cc)->jitter_samples) {
-        j->least_prev_ns = j->least_ns;
-        j->samples = 1;
-    }
-    if (j->samples == 1 || rtt_ns < j->least_ns)
-        j->least_ns = rtt_ns;
+    mrd_cc_least_add(&j->least, rtt_ns, constants(cc)->jitter_samples);
 }
 
 static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (ack->rtt_ns == 0)
         return;
-    sample_jitter(cc, (double)ack->rtt_ns);
+    if (!rate_known(cc))
+        sample_jitter(cc, (double)ack->rtt_ns);
     double sample_ns = mrd_cc_measure_queue_ns(cc, ack);
     if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
         cc->watch.after_ns = sample_ns;
@@ -353,11 +354,10 @@ static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
 static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_cc_jitter *j = &cc->jitter;
-    double least_ns = j->least_ns < j->least_prev_ns ? j->least_ns : j->least_prev_ns;
     double some_ns = constants(cc)->jitter_queue * (j->rtt_ns - (double)rtt_min_ns);
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
-    return least_ns - (double)rtt_min_ns >
+    return mrd_cc_least_ns(&j->least) - (double)rtt_min_ns >
            greater(some_ns, constants(cc)->queue_loss_share * base_ns);
 }
 
@@ -372,7 +372,7 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
     const struct mrd_tune_nscc *tune = constants(cc);
     struct mrd_cc_jitter *j = &cc->jitter;
     bool idle = cc->elastic.gain == 0 && !cc->elastic.testing;
-    double jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? 0.5 : 1);
+    double jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? LATE_JUMP_SHARE : 1);
 
     j->sent += cc->sent_rtt - j->sent * tune->jitter_fades;
     j->lost += cc->losses_rtt - j->lost * tune->jitter_fades;
@@ -380,7 +380,7 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
         j->hosts = false;
     else if (j->lost >= tune->jitter_packets && j->lost > tune->jitter_loss * j->sent)
         j->hosts = true;
-    else if (idle && j->lost < tune->jitter_loss / 4 * j->sent)
+    else if (idle && j->lost < tune->jitter_loss * LATE_LOSS_SHARE * j->sent)
         j->hosts = false;
     return j->hosts;
 }

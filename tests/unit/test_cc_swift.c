@@ -20,7 +20,7 @@ static void fill_delay(struct cc_fixture *f, double rtts)
 {
     f->ack.rtt_ns = (uint64_t)(rtts * BASE_NS);
     f->cc.delay_valid = false;
-    f->cc.delay_min = (struct mrd_cc_delay_min){0};
+    f->cc.least_delay = (struct mrd_cc_least){0};
 }
 
 static void begin_at(struct cc_fixture *f, double window_packets, double rtts)
