@@ -9,7 +9,6 @@
 #include "tools/perf/bw.h"
 #include "tools/perf/json.h"
 #include "tools/perf/lat.h"
-#include "tools/perf/params_json.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transports.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, the clock.
+ * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, errors, the clock.
  *
  * options_parse.c fills perf_options from the command line. The client sends its perf_params to the
  * server, whose own are ignored. perf_params_settle() replaces "not given" by numbers once the
@@ -56,6 +56,8 @@ enum perf_test {
     PERF_TESTS,
 };
 
+struct json_object;
+
 /* What both ends of a run have to agree on. "0: default" holds until perf_params_settle(). */
 struct perf_params {
     enum perf_test test;
@@ -94,6 +96,13 @@ void perf_params_init(struct perf_params *params);
 void perf_params_settle(struct perf_params *params);
 /* 0, or -EINVAL with a sentence. The client checks its options, the server what the client sent. */
 int perf_params_check(const struct perf_params *params, char *error);
+/* Put the parameters into a message to the other end. */
+void perf_params_to_json(const struct perf_params *params, struct json_object *object);
+/* 0, or -EPROTO: a member is missing. What they say is for perf_params_check() to judge. */
+int perf_params_from_json(struct perf_params *params, struct json_object *object);
+
+/* Write a sentence into `error`, which has room for PERF_ERROR_BYTES. Returns `rc`. */
+int perf_fail(char *error, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 uint64_t perf_now_ns(void);
 /* CPU time that the process has used, all threads, in seconds. */

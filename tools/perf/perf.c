@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/perf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include "tools/perf/perf.h"
+int perf_fail(char *error, int rc, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error, PERF_ERROR_BYTES, format, args);
+    va_end(args);
+    return rc;
+}
 
 uint64_t perf_now_ns(void)
 {
