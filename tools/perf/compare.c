@@ -163,8 +163,8 @@ static struct json_object *run_once(const struct perf_options *o, struct perf_co
     if (!report)
         snprintf(error, PERF_ERROR_BYTES, "%s: %.480s", o->transports[t], run.error);
     else if (!perf_report_passed(report))
-        fprintf(stderr, "mrd_perf: %s, run %u: not verified: %s\n", o->transports[t], turn + 1,
-                run.verify_error);
+        perf_complain(PERF_EXIT_FAILED, "%s, run %u: not verified: %s", o->transports[t], turn + 1,
+                      run.verify_error);
     return report;
 }
 
@@ -179,8 +179,8 @@ static void measure_state(const struct perf_options *o, struct perf_state_figure
     for (unsigned t = 0; t < o->num_transports; t++) {
         int rc = perf_state_measure(o, o->transports[t], STATE_PEERS, &figures[t], error);
         if (rc && rc != -ENOTSUP)
-            fprintf(stderr, "mrd_perf: %s: memory a peer is not known: %s\n", o->transports[t],
-                    error);
+            perf_complain(PERF_EXIT_FAILED, "%s: memory a peer is not known: %s", o->transports[t],
+                          error);
     }
 }
 

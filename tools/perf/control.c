@@ -37,9 +37,8 @@ static int resolve(const char *host, uint16_t port, bool ipv6, bool passive, str
     int rc = getaddrinfo(host, service, &hints, list);
     if (rc == 0)
         return 0;
-    snprintf(error, PERF_ERROR_BYTES, "address %s%s: %s", host ? host : "any",
-             ipv6 ? " (IPv6)" : "", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-    return -EHOSTUNREACH;
+    return perf_fail(error, -EHOSTUNREACH, "address %s%s: %s", host ? host : "any",
+                     ipv6 ? " (IPv6)" : "", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 }
 
 static int listen_on(const struct addrinfo *ai, bool dual)
@@ -89,11 +88,9 @@ int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *er
         if (!any || ipv6)
             break;
     }
-    if (fd < 0) {
-        snprintf(error, PERF_ERROR_BYTES, "cannot listen on TCP port %u of %s: %s", *port,
-                 any ? "any address" : address, strerror(-fd));
-        return fd;
-    }
+    if (fd < 0)
+        return perf_fail(error, fd, "cannot listen on TCP port %u of %s: %s", *port,
+                         any ? "any address" : address, strerror(-fd));
     *port = perf_control_port(fd);
     return fd;
 }
@@ -138,11 +135,8 @@ int perf_control_accept(struct perf_control *c, int listener, char *error)
     do {
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-    if (fd < 0) {
-        int rc = -errno;
-        snprintf(error, PERF_ERROR_BYTES, "cannot accept a client: %s", strerror(errno));
-        return rc;
-    }
+    if (fd < 0)
+        return perf_fail(error, -errno, "cannot accept a client: %s", strerror(errno));
     adopt(c, fd);
     return 0;
 }
@@ -194,10 +188,10 @@ int perf_control_connect(struct perf_control *c, const char *host, uint16_t port
     freeaddrinfo(list);
     if (rc) {
         perf_format_endpoint(endpoint, sizeof(endpoint), host, port);
-        snprintf(error, PERF_ERROR_BYTES, "cannot reach a server at %s%s%s: %s%s", endpoint,
-                 bind_address[0] ? " from " : "", bind_address, strerror(-rc),
-                 rc == -ECONNREFUSED ? " (is 'mrd_perf TEST' without a host running there?)" : "");
-        return rc;
+        return perf_fail(error, rc, "cannot reach a server at %s%s%s: %s%s", endpoint,
+                         bind_address[0] ? " from " : "", bind_address, strerror(-rc),
+                         rc == -ECONNREFUSED ? " (is 'mrd_perf TEST' without a host running there?)"
+                                             : "");
     }
     adopt(c, fd);
     return 0;

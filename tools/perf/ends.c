@@ -182,12 +182,11 @@ static void warn_of_load(struct perf_run *run)
     if (!run->load.busy)
         return;
     perf_run_clear_live(run);
-    fflush(stdout);
-    fprintf(stderr,
-            "mrd_perf: warning: %s: the machine was too busy for good figures: other processes "
-            "had %.0f%% of its CPU time, its host took %.0f%%\n",
-            run->label ? run->label : run->params.transport, 100 * run->load.others,
-            100 * run->load.stolen);
+    perf_complain(PERF_EXIT_OK,
+                  "warning: %s: the machine was too busy for good figures: other processes "
+                  "had %.0f%% of its CPU time, its host took %.0f%%",
+                  run->label ? run->label : run->params.transport, 100 * run->load.others,
+                  100 * run->load.stolen);
 }
 
 struct json_object *perf_run_client(struct perf_run *run)

@@ -27,11 +27,10 @@ int perf_ibv_mtu_check(uint32_t given, const struct perf_ibv_port *port, char *e
 {
     if (given <= port->mtu)
         return 0;
-    snprintf(error, PERF_ERROR_BYTES,
-             "-m %u is more than the MTU %u of port %u of %s: give -m %u or less, or set its "
-             "interface to a larger MTU",
-             given, port->mtu, port->number, port->device, port->mtu);
-    return -EMSGSIZE;
+    return perf_fail(error, -EMSGSIZE,
+                     "-m %u is more than the MTU %u of port %u of %s: give -m %u or less, or set "
+                     "its interface to a larger MTU",
+                     given, port->mtu, port->number, port->device, port->mtu);
 }
 
 int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, const char *there,
@@ -39,20 +38,16 @@ int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, cons
 {
     uint32_t least = here_mtu < there_mtu ? here_mtu : there_mtu;
 
-    if (given > least) {
-        snprintf(error, PERF_ERROR_BYTES,
-                 "-m %u is more than the MTU of a port: %s has %u and %s has %u; give -m %u or "
-                 "less, or set both interfaces to a larger MTU",
-                 given, here, here_mtu, there, there_mtu, least);
-        return -EMSGSIZE;
-    }
-    if (given == 0 && here_mtu != there_mtu) {
-        snprintf(error, PERF_ERROR_BYTES,
-                 "the ports' MTUs differ: %s has %u and %s has %u; set both interfaces to the same "
-                 "MTU, or give -m %u",
-                 here, here_mtu, there, there_mtu, least);
-        return -EMSGSIZE;
-    }
+    if (given > least)
+        return perf_fail(error, -EMSGSIZE,
+                         "-m %u is more than the MTU of a port: %s has %u and %s has %u; give -m "
+                         "%u or less, or set both interfaces to a larger MTU",
+                         given, here, here_mtu, there, there_mtu, least);
+    if (given == 0 && here_mtu != there_mtu)
+        return perf_fail(error, -EMSGSIZE,
+                         "the ports' MTUs differ: %s has %u and %s has %u; set both interfaces to "
+                         "the same MTU, or give -m %u",
+                         here, here_mtu, there, there_mtu, least);
     *mtu = given ? given : least;
     return 0;
 }

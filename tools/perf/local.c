@@ -22,10 +22,8 @@ int perf_local_pin(int cpu, char *error)
     CPU_SET(cpu, &set);
     if (sched_setaffinity(0, sizeof(set), &set) == 0)
         return 0;
-    int rc = -errno;
-    snprintf(error, PERF_ERROR_BYTES, "cannot run on CPU %d: %s", cpu,
-             errno == EINVAL ? "there is no such CPU, or it is not ours" : strerror(errno));
-    return rc;
+    return perf_fail(error, -errno, "cannot run on CPU %d: %s", cpu,
+                     errno == EINVAL ? "there is no such CPU, or it is not ours" : strerror(errno));
 }
 
 /* Each end its own core, as far as there are two; -1: leave it to the scheduler. */
@@ -56,10 +54,8 @@ static void settle_child(int cpu, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         exit(PERF_EXIT_FAILED);
-    if (cpu >= 0 && perf_local_pin(cpu, error)) {
-        fprintf(stderr, "mrd_perf: %s\n", error);
-        exit(PERF_EXIT_FAILED);
-    }
+    if (cpu >= 0 && perf_local_pin(cpu, error))
+        exit(perf_complain(PERF_EXIT_FAILED, "%s", error));
 }
 
 /* Try --bind before anything starts. */
@@ -81,9 +77,8 @@ static int code_of(int status, const char *who)
 {
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
-    fprintf(stderr, "mrd_perf: the %s was ended by signal %d (%s)\n", who, WTERMSIG(status),
-            strsignal(WTERMSIG(status)));
-    return PERF_EXIT_FAILED;
+    return perf_complain(PERF_EXIT_FAILED, "the %s was ended by signal %d (%s)", who,
+                         WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
 /* The client's exit code counts; if only the server failed, the server's. */
@@ -128,15 +123,11 @@ int perf_local_run(const struct perf_options *o)
     int cpus[2];
     pid_t parent = getpid();
 
-    if (try_cpus(o, error)) {
-        fprintf(stderr, "mrd_perf: --bind: %s\n", error);
-        return PERF_EXIT_USAGE;
-    }
+    if (try_cpus(o, error))
+        return perf_complain(PERF_EXIT_USAGE, "--bind: %s", error);
     int listener = perf_control_listen(host, &port, o->ipv6, error);
-    if (listener < 0) {
-        fprintf(stderr, "mrd_perf: %s\n", error);
-        return PERF_EXIT_FAILED;
-    }
+    if (listener < 0)
+        return perf_complain(PERF_EXIT_FAILED, "%s", error);
     choose_cpus(o, cpus);
     fflush(NULL); /* or the children write it again */
     pid_t server = fork();
@@ -151,10 +142,10 @@ int perf_local_run(const struct perf_options *o)
         exit(perf_client_session(o, host, port));
     }
     if (client < 0) {
-        fprintf(stderr, "mrd_perf: cannot start a process: %s\n", strerror(errno));
+        int rc = errno;
         if (server > 0)
             kill(server, SIGTERM);
-        return PERF_EXIT_FAILED;
+        return perf_complain(PERF_EXIT_FAILED, "cannot start a process: %s", strerror(rc));
     }
     return reap(client, server);
 }

@@ -12,12 +12,6 @@
 #include "tools/perf/state.h"
 #include "tools/perf/transports.h"
 
-static int fail(enum perf_exit code, const char *error)
-{
-    fprintf(stderr, "mrd_perf: %s\n", error);
-    return (int)code;
-}
-
 /* perftest's warning, which -F silences: a clock that changes during a run makes figures vary. */
 static void warn_cpufreq(void)
 {
@@ -41,7 +35,7 @@ static int serve(const struct perf_options *o)
     int listener = perf_control_listen(o->bind_address, &port, o->ipv6, error);
 
     if (listener < 0)
-        return fail(PERF_EXIT_FAILED, error);
+        return perf_complain(PERF_EXIT_FAILED, "%s", error);
     fprintf(stderr, "mrd_perf: waiting for a client on port %u\n", port);
     return perf_server_session(o, listener);
 }
@@ -50,7 +44,9 @@ static int state(const struct perf_options *o)
 {
     char error[PERF_ERROR_BYTES];
 
-    return perf_transport_check_device(o, error) ? fail(PERF_EXIT_USAGE, error) : perf_state_run(o);
+    if (perf_transport_check_device(o, error))
+        return perf_complain(PERF_EXIT_USAGE, "%s", error);
+    return perf_state_run(o);
 }
 
 int main(int argc, char **argv)
@@ -68,9 +64,7 @@ int main(int argc, char **argv)
         printf("mrd_perf %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
         return PERF_EXIT_OK;
     default:
-        fail(PERF_EXIT_USAGE, error);
-        fputs("Try 'mrd_perf --help'.\n", stderr);
-        return PERF_EXIT_USAGE;
+        return perf_complain(PERF_EXIT_USAGE, "%s\nTry 'mrd_perf --help'.", error);
     }
     signal(SIGPIPE, SIG_IGN); /* the other end's death is told by the call that fails */
     if (!o.quiet_cpufreq)
@@ -80,6 +74,6 @@ int main(int argc, char **argv)
     if (o.local)
         return perf_local_run(&o);
     if (o.num_cpus && perf_local_pin(o.cpus[0], error))
-        return fail(PERF_EXIT_USAGE, error);
+        return perf_complain(PERF_EXIT_USAGE, "%s", error);
     return o.host[0] ? perf_client_session(&o, o.host, o.port) : serve(&o);
 }

@@ -75,7 +75,6 @@ int perf_memory_read(struct perf_memory *memory, char *error)
     memory->kernel_bytes += objects ? objects : sum_of("/proc/meminfo", slab);
     if (memory->user_bytes && memory->kernel_bytes)
         return 0;
-    snprintf(error, PERF_ERROR_BYTES,
-             "/proc/self/smaps_rollup or /proc/meminfo does not tell memory in use");
-    return -ENOENT;
+    return perf_fail(error, -ENOENT,
+                     "/proc/self/smaps_rollup or /proc/meminfo does not tell memory in use");
 }

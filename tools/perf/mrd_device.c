@@ -29,19 +29,16 @@ int perf_mrd_find_device(const struct perf_options *options, bool rdma,
         name = device->port.device;
     }
     struct mrd_device **list = mrd_get_device_list(NULL);
-    if (!list) {
-        snprintf(error, PERF_ERROR_BYTES, "%s", mrd_last_error());
-        return -ENOMEM;
-    }
+    if (!list)
+        return perf_fail(error, -ENOMEM, "%s", mrd_last_error());
     const struct mrd_device *found = device_named(list, name);
     if (found)
         device->device = *found;
     mrd_free_device_list(list);
     if (found)
         return 0;
-    snprintf(error, PERF_ERROR_BYTES, "mrd cannot use the device %s: it is not among its devices",
-             name);
-    return -ENODEV;
+    return perf_fail(error, -ENODEV, "mrd cannot use the device %s: it is not among its devices",
+                     name);
 }
 
 void perf_mrd_rdma_attr(const struct perf_options *options, const struct perf_mrd_device *device,

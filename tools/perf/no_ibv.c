@@ -26,8 +26,7 @@ int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port 
 {
     (void)options;
     (void)port;
-    snprintf(error, PERF_ERROR_BYTES, "%s", perf_ibv_missing());
-    return -ENODEV;
+    return perf_fail(error, -ENODEV, "%s", perf_ibv_missing());
 }
 
 const struct perf_transport_ops perf_rc_ops = {.name = "rc", .rdma = true};

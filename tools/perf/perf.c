@@ -16,6 +16,19 @@ int perf_fail(char *error, int rc, const char *format, ...)
     return rc;
 }
 
+enum perf_exit perf_complain(enum perf_exit code, const char *format, ...)
+{
+    char text[2 * PERF_ERROR_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fflush(stdout);
+    fprintf(stderr, "mrd_perf: %s\n", text);
+    return code;
+}
+
 uint64_t perf_now_ns(void)
 {
     struct timespec ts;

@@ -101,6 +101,9 @@ void perf_params_to_json(const struct perf_params *params, struct json_object *o
 /* 0, or -EPROTO: a member is missing. What they say is for perf_params_check() to judge. */
 int perf_params_from_json(struct perf_params *params, struct json_object *object);
 
+/* Print "mrd_perf: ...", a line on standard error. Returns `code`. */
+enum perf_exit perf_complain(enum perf_exit code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Write a sentence into `error`, which has room for PERF_ERROR_BYTES. Returns `rc`. */
 int perf_fail(char *error, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

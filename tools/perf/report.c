@@ -176,10 +176,7 @@ double perf_report_number(struct json_object *report, const char *key)
 
 static int write_failed(const char *where, char *error)
 {
-    int rc = -errno;
-
-    snprintf(error, PERF_ERROR_BYTES, "cannot write %.400s: %s", where, strerror(-rc));
-    return rc;
+    return perf_fail(error, -errno, "cannot write %.400s: %s", where, strerror(errno));
 }
 
 static int write_file(const char *path, const char *text, char *error)

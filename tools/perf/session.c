@@ -22,13 +22,6 @@ static FILE *table_of(const struct perf_options *o)
     return o->out_json ? stderr : stdout;
 }
 
-static int complain(const char *error)
-{
-    fflush(stdout);
-    fprintf(stderr, "mrd_perf: %s\n", error);
-    return PERF_EXIT_FAILED;
-}
-
 /* One question, one answer of that type. NULL with a sentence. */
 static struct json_object *ask(struct perf_control *c, struct json_object *question,
                                const char *type, char *error)
@@ -91,14 +84,13 @@ static int run_one_size(const struct perf_options *o, struct perf_control *c, ui
     perf_params_settle(&run.params);
     struct json_object *report = perf_run_client(&run);
     if (!report)
-        return complain(run.error);
+        return perf_complain(PERF_EXIT_FAILED, "%s", run.error);
     perf_table_row(table_of(o), report, o->gbits);
     bool passed = perf_report_passed(report);
     json_object_array_add(all, report);
     if (passed)
         return PERF_EXIT_OK;
-    fprintf(stderr, "mrd_perf: not verified: %s\n", run.verify_error);
-    return PERF_EXIT_FAILED;
+    return perf_complain(PERF_EXIT_FAILED, "not verified: %s", run.verify_error);
 }
 
 /* An array of reports; the exit code is that of the worst. */
@@ -129,7 +121,7 @@ static int run_all(const struct perf_options *o, struct perf_control *c)
     if (o->compare) {
         json = perf_compare(o, c, table_of(o), error);
         if (!json)
-            return complain(error);
+            return perf_complain(PERF_EXIT_FAILED, "%s", error);
         for (size_t i = 0; i < json_object_array_length(json); i++) {
             if (!perf_report_passed(json_object_array_get_idx(json, i)))
                 code = PERF_EXIT_FAILED;
@@ -146,7 +138,7 @@ static int run_all(const struct perf_options *o, struct perf_control *c)
             json_object_put(all);
     }
     if (perf_report_write(o, json, error))
-        return complain(error);
+        return perf_complain(PERF_EXIT_FAILED, "%s", error);
     return code;
 }
 
@@ -156,14 +148,12 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
     struct perf_control control = {.fd = -1};
     int code = PERF_EXIT_FAILED;
 
-    if (perf_transport_check_device(o, error)) {
-        complain(error);
-        return PERF_EXIT_USAGE;
-    }
+    if (perf_transport_check_device(o, error))
+        return perf_complain(PERF_EXIT_USAGE, "%s", error);
     if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6,
                              error) ||
         greet(&control, error))
-        complain(error);
+        perf_complain(PERF_EXIT_FAILED, "%s", error);
     else
         code = run_all(o, &control);
     if (control.fd >= 0)
@@ -244,7 +234,7 @@ static int answer(struct visit *v, struct json_object *message)
     int rc = perf_run_server(&run, message);
     /* With both ends in one command the client says it. */
     if (rc && !v->options->local)
-        complain(run.error);
+        perf_complain(PERF_EXIT_FAILED, "%s", run.error);
     if (rc)
         v->code = PERF_EXIT_FAILED;
     if (run.report)
@@ -277,8 +267,9 @@ static int write_reports(struct visit *v)
         return PERF_EXIT_OK;
     if (json_object_array_length(v->reports) == 1)
         json = json_object_array_get_idx(v->reports, 0);
-    return perf_report_write(v->options, json_object_get(json), error) ? complain(error)
-                                                                       : PERF_EXIT_OK;
+    return perf_report_write(v->options, json_object_get(json), error)
+               ? perf_complain(PERF_EXIT_FAILED, "%s", error)
+               : PERF_EXIT_OK;
 }
 
 /* A stranger that does not speak the protocol (a port scan) is not the expected client. */
@@ -290,20 +281,20 @@ int perf_server_session(const struct perf_options *o, int listener)
 
     if (perf_transport_check_device(o, error)) {
         if (!o->local)
-            complain(error);
+            perf_complain(PERF_EXIT_USAGE, "%s", error);
         return PERF_EXIT_USAGE;
     }
     while (!served || o->forever) {
         struct visit v = {.options = o, .reports = json_object_new_array()};
         if (perf_control_accept(&v.control, listener, error)) {
             json_object_put(v.reports);
-            return complain(error);
+            return perf_complain(PERF_EXIT_FAILED, "%s", error);
         }
         int rc = serve_one(&v);
         served = v.greeted;
         if (rc < 0 && !v.greeted)
-            fprintf(stderr, "mrd_perf: %s is no client of mrd_perf; still waiting\n",
-                    v.control.peer);
+            perf_complain(PERF_EXIT_OK, "%s is no client of mrd_perf; still waiting",
+                          v.control.peer);
         if (write_reports(&v))
             v.code = PERF_EXIT_FAILED;
         code = v.code;

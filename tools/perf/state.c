@@ -72,8 +72,7 @@ static int in_child(const struct perf_options *options, const struct perf_transp
         waitpid(pid, &status, 0);
     if (n == (ssize_t)sizeof(*t))
         return t->rc;
-    snprintf(t->error, sizeof(t->error), "the process that makes the peers died");
-    return -ECHILD;
+    return perf_fail(t->error, -ECHILD, "the process that makes the peers died");
 }
 
 /* Returns the bytes of one more peer. Noise may make next to nothing negative. */
@@ -90,10 +89,8 @@ int perf_state_measure(const struct perf_options *options, const char *transport
     uint32_t fewer = peers / FEWER;
 
     *figures = (struct perf_state_figures){NAN, NAN, NAN};
-    if (!ops->peer_state) {
-        snprintf(error, PERF_ERROR_BYTES, "%s keeps nothing for a peer", transport);
-        return -ENOTSUP;
-    }
+    if (!ops->peer_state)
+        return perf_fail(error, -ENOTSUP, "%s keeps nothing for a peer", transport);
     int rc = in_child(options, ops, fewer, fewer, &few);
     snprintf(error, PERF_ERROR_BYTES, "%s", few.error);
     if (rc == 0) {
@@ -133,8 +130,7 @@ int perf_state_run(const struct perf_options *o)
     for (unsigned i = 0; i < o->num_transports; i++) {
         struct perf_state_figures f;
         if (perf_state_measure(o, o->transports[i], o->peers, &f, error)) {
-            fprintf(stderr, "mrd_perf: %s: %s\n", o->transports[i], error);
-            code = PERF_EXIT_FAILED;
+            code = perf_complain(PERF_EXIT_FAILED, "%s: %s", o->transports[i], error);
             continue;
         }
         fprintf(table, "  %-9s %9u", o->transports[i], o->peers);
@@ -149,9 +145,7 @@ int perf_state_run(const struct perf_options *o)
         perf_state_to_json(&f, object);
         json_object_array_add(all, object);
     }
-    if (perf_report_write(o, all, error)) {
-        fprintf(stderr, "mrd_perf: %s\n", error);
-        return PERF_EXIT_FAILED;
-    }
+    if (perf_report_write(o, all, error))
+        return perf_complain(PERF_EXIT_FAILED, "%s", error);
     return code;
 }

@@ -34,8 +34,7 @@ struct peers {
 
 static int fail(struct peers *p, int rc, const char *what)
 {
-    snprintf(p->s->error, sizeof(p->s->error), "%s: %s", what, mrd_last_error());
-    return rc ? rc : -EIO;
+    return perf_fail(p->s->error, rc ? rc : -EIO, "%s: %s", what, mrd_last_error());
 }
 
 static int open_context(struct peers *p)
@@ -126,11 +125,9 @@ static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
         count -= (uint32_t)n;
         while (mrd_get_async_event(p->ctx, &event) == 0)
             mrd_ack_async_event(&event);
-        if (perf_now_ns() > until_ns) {
-            snprintf(p->s->error, sizeof(p->s->error),
-                     "messages to silent peers did not fail within %d s", PATIENCE_S);
-            return -ETIMEDOUT;
-        }
+        if (perf_now_ns() > until_ns)
+            return perf_fail(p->s->error, -ETIMEDOUT,
+                             "messages to silent peers did not fail within %d s", PATIENCE_S);
     }
     return 0;
 }

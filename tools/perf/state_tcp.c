@@ -14,10 +14,7 @@ enum { DESCRIPTORS_SPARE = 64 };
 
 static int fail(struct perf_state *s, const char *what)
 {
-    int rc = -errno;
-
-    snprintf(s->error, sizeof(s->error), "%s: %s", what, strerror(errno));
-    return rc;
+    return perf_fail(s->error, -errno, "%s: %s", what, strerror(errno));
 }
 
 static int allow_descriptors(struct perf_state *s)
@@ -32,11 +29,10 @@ static int allow_descriptors(struct perf_state *s)
     limit.rlim_cur = wanted;
     if (wanted <= limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0)
         return 0;
-    snprintf(s->error, sizeof(s->error),
-             "%u connections need %llu descriptors, and %llu are allowed: lower --peers, or raise "
-             "the limit with 'ulimit -Hn'",
-             s->peers, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
-    return -EMFILE;
+    return perf_fail(s->error, -EMFILE,
+                     "%u connections need %llu descriptors, and %llu are allowed: lower --peers, "
+                     "or raise the limit with 'ulimit -Hn'",
+                     s->peers, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
 }
 
 /* Ends with a reset: thousands of connections in TIME_WAIT would disturb what follows. */

@@ -49,8 +49,7 @@ int perf_transport_check_device(const struct perf_options *options, char *error)
         perf_ibv_has_device(options->device, known, sizeof(known)))
         return 0;
     const char *missing = perf_ibv_missing();
-    snprintf(error, PERF_ERROR_BYTES, "-d: there is no device '%s'; there is udp%s%s%s%s",
-             options->device, known[0] ? ", " : "", known, missing ? ", and no RDMA device: " : "",
-             missing ? missing : "");
-    return -ENODEV;
+    return perf_fail(error, -ENODEV, "-d: there is no device '%s'; there is udp%s%s%s%s",
+                     options->device, known[0] ? ", " : "", known,
+                     missing ? ", and no RDMA device: " : "", missing ? missing : "");
 }

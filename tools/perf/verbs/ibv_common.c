@@ -22,11 +22,10 @@ int perf_ibv_failed(int rc, const char *what, char *error)
     if ((rc != -ENOMEM && rc != -EPERM) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
         limit.rlim_cur == RLIM_INFINITY)
         return rc;
-    snprintf(error, PERF_ERROR_BYTES,
-             "%s: %s; only %llu KiB of memory may be locked (RLIMIT_MEMLOCK): allow more, for "
-             "example with 'ulimit -l unlimited'",
-             what, strerror(-rc), (unsigned long long)limit.rlim_cur / 1024);
-    return rc;
+    return perf_fail(error, rc,
+                     "%s: %s; only %llu KiB of memory may be locked (RLIMIT_MEMLOCK): allow more, "
+                     "for example with 'ulimit -l unlimited'",
+                     what, strerror(-rc), (unsigned long long)limit.rlim_cur / 1024);
 }
 
 static struct ibv_context *open_named(const char *name)
@@ -76,9 +75,8 @@ int perf_ibv_open(struct perf_ibv *v, const struct perf_options *options, uint32
     v->ctx = open_named(v->port.device);
     if (!v->ctx) {
         rc = errno ? -errno : -ENODEV;
-        snprintf(error, PERF_ERROR_BYTES, "cannot open the RDMA device %s: %s", v->port.device,
-                 strerror(-rc));
-        return rc;
+        return perf_fail(error, rc, "cannot open the RDMA device %s: %s", v->port.device,
+                         strerror(-rc));
     }
     if (ibv_query_port(v->ctx, v->port.number, &attr) || ibv_query_device(v->ctx, &v->limits))
         return perf_ibv_failed(-errno, "cannot query the RDMA device", error);

@@ -88,17 +88,12 @@ int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port 
         ibv_free_device_list(list);
     if (found)
         return 0;
-    if (seen) {
-        snprintf(error, PERF_ERROR_BYTES, "%s", why);
-        return -ENETDOWN;
-    }
-    if (any) {
-        snprintf(error, PERF_ERROR_BYTES,
-                 "there is no RDMA device: 'rdma link' shows those of this machine");
-        return -ENODEV;
-    }
+    if (seen)
+        return perf_fail(error, -ENETDOWN, "%s", why);
+    if (any)
+        return perf_fail(error, -ENODEV,
+                         "there is no RDMA device: 'rdma link' shows those of this machine");
     perf_ibv_has_device(options->device, known, sizeof(known));
-    snprintf(error, PERF_ERROR_BYTES, "there is no RDMA device '%s'; there is %s", options->device,
-             known[0] ? known : "none");
-    return -ENODEV;
+    return perf_fail(error, -ENODEV, "there is no RDMA device '%s'; there is %s", options->device,
+                     known[0] ? known : "none");
 }

@@ -20,11 +20,9 @@ int perf_state_rc(struct perf_state *s)
 
     if (rc)
         return rc;
-    if (s->peers >= (uint32_t)v.limits.max_qp) {
-        snprintf(s->error, sizeof(s->error), "%s has room for %d queue pairs: lower --peers",
-                 v.port.device, v.limits.max_qp);
-        return -ENOSPC;
-    }
+    if (s->peers >= (uint32_t)v.limits.max_qp)
+        return perf_fail(s->error, -ENOSPC, "%s has room for %d queue pairs: lower --peers",
+                         v.port.device, v.limits.max_qp);
     struct ibv_cq *cq = ibv_create_cq(v.ctx, (int)send_depth, NULL, NULL, 0);
     if (!cq)
         return perf_ibv_failed(-errno, "cannot create a completion queue", s->error);
