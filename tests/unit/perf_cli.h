@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/perf/options_parse.h"
+#include "tools/perf/options.h"
 
 enum { WORDS_MAX = 32 };
 

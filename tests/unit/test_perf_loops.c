@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tools/perf/bw.h"
-#include "tools/perf/lat.h"
+#include "tools/perf/run.h"
 #include "tools/perf/transport.h"
 
 enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000 };

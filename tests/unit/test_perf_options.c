@@ -11,10 +11,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/perf_cli.h"
-#include "tools/perf/compare.h"
 #include "tools/perf/measure.h"
+#include "tools/perf/options.h"
 #include "tools/perf/report.h"
-#include "tools/perf/unsupported.h"
 
 static void perf_options_parse__defaults(void **state)
 {

@@ -13,7 +13,6 @@
 
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/ibv_mtu.h"
 #include "tools/perf/state.h"
 
 /* RDMA transports: taken where the program has them, else refused with the reason. */

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "tools/perf/mrd.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 enum { FIND_OUT_S = 60, TURNS = 200, LATER_NS = 1000000 };
 

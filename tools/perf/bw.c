@@ -6,13 +6,10 @@
  *
  * Verified messages have slots. The server tells by credits which ones the client may use again.
  */
-#include "tools/perf/bw.h"
-
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/endpoint.h"
 #include "tools/perf/transport.h"
 
 enum {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/compare.h"
+#include "tools/perf/report.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/ends.h"
 #include "tools/perf/json.h"
-#include "tools/perf/report.h"
+#include "tools/perf/run.h"
 #include "tools/perf/state.h"
 
 enum { STATE_PEERS = 200 }; /* peers made to measure the memory of one */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/endpoint.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/ends.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/bw.h"
 #include "tools/perf/json.h"
-#include "tools/perf/lat.h"
 #include "tools/perf/report.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 static int open_transport(struct perf_run *run)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/options_parse.h"
+#include "tools/perf/options.h"
 
 static const char help_text[] =
     "Usage: mrd_perf TEST [options] [HOST]\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/ibv_mtu.h"
+#include "tools/perf/ibv_device.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,11 +10,8 @@
  * that little of it is in the figures. A slot is used again four exchanges later. By then it was
  * checked, because the answer to message n follows the check of message n - 1.
  */
-#include "tools/perf/lat.h"
-
 #include <errno.h>
 
-#include "tools/perf/endpoint.h"
 #include "tools/perf/transport.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/lists.h"
+#include "tools/perf/options.h"
 
 #include <ctype.h>
 #include <errno.h>

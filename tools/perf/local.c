@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/local.h"
+#include "tools/perf/session.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,7 +12,6 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/json.h"
-#include "tools/perf/session.h"
 
 int perf_local_pin(int cpu, char *error)
 {

@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "tools/perf/control.h"
-#include "tools/perf/local.h"
-#include "tools/perf/options_parse.h"
+#include "tools/perf/options.h"
 #include "tools/perf/session.h"
-#include "tools/perf/state.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 /* perftest's warning, which -F silences: a clock that changes during a run makes figures vary. */
 static void warn_cpufreq(void)

@@ -3,7 +3,7 @@
  * Slab memory is counted by objects where /proc/slabinfo may be read (root), because pages of slabs
  * outlive their objects. Pages that a driver takes singly are in none of the kernel's counters.
  */
-#include "tools/perf/memory.h"
+#include "tools/perf/state.h"
 
 #include <errno.h>
 #include <stdio.h>

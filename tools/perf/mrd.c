@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/ibv_mtu.h"
+#include "tools/perf/ibv_device.h"
 #include "tools/perf/json.h"
 #include "tools/perf/net.h"
 

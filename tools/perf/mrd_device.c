@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/perf/ibv_mtu.h"
+#include "tools/perf/ibv_device.h"
 
 /* mrd's device of that name; NULL: there is none. */
 static const struct mrd_device *device_named(struct mrd_device **list, const char *name)

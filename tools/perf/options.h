@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a command line asks for; options_parse.h reads one.
+ * The command line, and what it asks for.
+ *
+ * perf_options_parse() fills perf_options or says what is wrong with the arguments; it prints
+ * nothing and does not exit.
  */
 #ifndef MRD_PERF_OPTIONS_H
 #define MRD_PERF_OPTIONS_H
@@ -44,5 +47,65 @@ static inline bool perf_options_rdma_device(const char *device)
 {
     return device[0] && strcmp(device, "udp") != 0;
 }
+
+enum perf_parse {
+    PERF_PARSE_RUN = 0,
+    PERF_PARSE_HELP,
+    PERF_PARSE_VERSION,
+};
+
+/* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
+int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error);
+/* The text of --help. */
+void perf_options_help(FILE *out);
+
+/* options_check.c: what must hold between the options, once all are known. */
+/* A command line that is being read. */
+struct perf_cli {
+    struct perf_options *o;
+    /* What is given, beyond the values: for conflicts that defaults would hide. */
+    struct perf_given {
+        bool size, transport, repeat, two_devices, peers;
+    } given;
+    char *error;
+};
+
+/* -EINVAL with a sentence. */
+int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Choose what was left open: the transport by the device, the size by the test. */
+void perf_options_default(struct perf_cli *c);
+/* 0, or -EINVAL with a sentence. */
+int perf_options_check(const struct perf_cli *c);
+
+/* unsupported.c: an option of perftest that has no place here, with what to use instead. */
+struct perf_unsupported {
+    char letter;         /* 0: none */
+    const char *name;    /* long option, without dashes */
+    int has_arg;         /* as in struct option */
+    const char *instead; /* a clause that ends "... is not supported: " */
+};
+
+/* All of them; ends with a NULL name. */
+const struct perf_unsupported *perf_unsupported(void);
+
+/*
+ * lists.c: numbers as they are written on the command line. All return 0, or -EINVAL without
+ * changing the outputs.
+ */
+/* Decimal or 0x..., within low..high. */
+int perf_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
+/* A number with K, M or G (powers of 1024) behind it or nothing. */
+int perf_parse_size(const char *text, uint64_t *bytes);
+/* "0.01" or "1%" -> 10000 parts per million; below 1. */
+int perf_parse_share(const char *text, uint32_t *ppm);
+/* "5000-5031", "5000,5004,5100-5103": distinct ports 1..65535. */
+int perf_parse_ports(const char *text, uint16_t ports[PERF_PORTS_MAX], unsigned *count);
+/* "3" or "0,1". */
+int perf_parse_cpus(const char *text, int cpus[2], unsigned *count);
+/* "a,b,c" */
+int perf_parse_names(const char *text, char names[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES],
+                     unsigned *count);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/options_check.h"
+#include "tools/perf/options.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
 {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/options_parse.h"
+#include "tools/perf/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
-
-#include "tools/perf/lists.h"
-#include "tools/perf/options_check.h"
-#include "tools/perf/unsupported.h"
 
 enum {
     OPT_FIRST = 256, /* plus the index of the row */

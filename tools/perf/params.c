@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/ibv_mtu.h"
 #include "tools/perf/json.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 /*
  * The parameters that are numbers, all of which the client tells the server: what each is called,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reports: a JSON object for each run, with the keys of mrd_perf(1), and the table made from it.
+ * compare.c makes one report of many.
  */
 #ifndef MRD_PERF_REPORT_H
 #define MRD_PERF_REPORT_H
@@ -28,5 +29,24 @@ void perf_table_cell(FILE *out, int width, int digits, double value);
 
 /* Write `json` where the options want it; takes ownership. 0, or -errno with a sentence. */
 int perf_report_write(const struct perf_options *options, struct json_object *json, char *error);
+
+/*
+ * Run the same test over several transports in turn, so that noise of the machine hits all alike,
+ * and print the table to `table`: the array of medians, or NULL with a sentence.
+ */
+struct json_object *perf_compare(const struct perf_options *options, struct perf_control *control,
+                                 FILE *table, char *error);
+
+/*
+ * Make one object of `count` reports of the same test. Each number is the median, `verified` is
+ * true only if it always was, `disturbed` if it ever was. paths_used and samples are those of the
+ * median run by `key`. Takes ownership of the reports.
+ */
+struct json_object *perf_compare_median(struct json_object **reports, size_t count,
+                                        const char *key);
+/* Add ratio_to_first to `median`. */
+void perf_compare_ratio(struct json_object *median, struct json_object *first);
+/* The second half of the table: ratios, and what the transports cost. "-" for null. */
+void perf_compare_print(FILE *table, struct json_object *medians, bool lat);
 
 #endif

@@ -81,4 +81,28 @@ struct json_object *perf_run_expect(struct perf_run *run, const char *type);
 /* Take the live line away. */
 void perf_run_clear_live(struct perf_run *run);
 
+/* ends.c: a run as each end performs it, from the request to the report. */
+/* Run the client. Returns its report, or NULL with run->error. */
+struct json_object *perf_run_client(struct perf_run *run);
+/*
+ * Run the server as the client's `request` says. 0, or -errno with run->error, which the client was
+ * told.
+ */
+int perf_run_server(struct perf_run *run, struct json_object *request);
+
+/*
+ * bw.c: the client posts as fast as its window allows, the server takes what arrives. All return 0
+ * or -errno with run->error.
+ */
+/* Post all messages, and return. */
+int perf_bw_client(struct perf_run *run);
+/* Poll once while the server may still need retransmissions. */
+int perf_bw_progress(struct perf_run *run);
+/* Take messages until all have arrived. */
+int perf_bw_server(struct perf_run *run);
+
+/* lat.c: client and server send each other one message in turn. 0 or -errno with run->error. */
+int perf_lat_client(struct perf_run *run);
+int perf_lat_server(struct perf_run *run);
+
 #endif

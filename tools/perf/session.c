@@ -4,12 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/perf/compare.h"
 #include "tools/perf/control.h"
-#include "tools/perf/ends.h"
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 enum {
     LANGUAGE = 4, /* of the control connection; both ends must speak the same */

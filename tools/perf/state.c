@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/state.h"
-
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 enum { FEWER = 4 }; /* what the number of peers is divided by */
 

@@ -14,6 +14,46 @@
 
 #include "tools/perf/options.h"
 
+/* memory.c: how much memory is in use, this process's own and the kernel's. */
+struct perf_memory {
+    int64_t user_bytes; /* anonymous pages of this process */
+    /* Of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables. */
+    int64_t kernel_bytes;
+};
+
+/*
+ * Call before the first of several readings. From then on only small pages are used, so that memory
+ * which was touched is what counts. Also waits until the kernel has freed memory of the last
+ * process.
+ */
+void perf_memory_settle(void);
+/* 0, or -errno with a sentence. */
+int perf_memory_read(struct perf_memory *memory, char *error);
+
+struct perf_transport_ops;
+
+/* The state that a transport makes; nothing of it need be taken down. */
+struct perf_state {
+    const struct perf_options *options;
+    const struct perf_transport_ops *ops;
+    uint32_t peers;
+    uint32_t fewer; /* perf_state_mark() when so many of them are there */
+    uint32_t ends;  /* of each connection that are in here: 2 if it is both. Set by the transport */
+    struct perf_memory mark;
+    bool has_idle;           /* there was a difference between idle and active peers... */
+    struct perf_memory idle; /* ...and this is with idle ones */
+    char error[PERF_ERROR_BYTES];
+};
+
+/* Read the memory in use while there are `fewer` peers. 0, or -errno with s->error. */
+static inline int perf_state_mark(struct perf_state *s)
+{
+    return perf_memory_read(&s->mark, s->error);
+}
+
+int perf_state_mrd(struct perf_state *s);
+int perf_state_tcp(struct perf_state *s);
+
 /* Bytes a peer; NAN where it does not apply. */
 struct perf_state_figures {
     double user, kernel, idle;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/perf/mrd.h"
-#include "tools/perf/peer_state.h"
+#include "tools/perf/state.h"
 
 enum {
     AT_ONCE_MAX = 64,

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "tools/perf/peer_state.h"
+#include "tools/perf/state.h"
 
 enum { DESCRIPTORS_SPARE = 64 };
 

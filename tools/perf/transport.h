@@ -15,8 +15,8 @@
 #include <json-c/json.h>
 
 #include "tools/perf/endpoint.h"
-#include "tools/perf/peer_state.h"
 #include "tools/perf/run.h"
+#include "tools/perf/state.h"
 
 struct perf_transport_ops {
     const char *name;
@@ -57,5 +57,13 @@ struct perf_transport_ops {
     /* Make the state that s->peers peers need, and leave it there; NULL: a peer needs none. */
     int (*peer_state)(struct perf_state *s);
 };
+
+/* transports.c: all of them. */
+/* NULL: no such transport. */
+const struct perf_transport_ops *perf_transport_find(const char *name);
+/* Is there a device as -d names it? 0, or -ENODEV with a sentence. */
+int perf_transport_check_device(const struct perf_options *options, char *error);
+/* "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp" */
+const char *perf_transport_names(void);
 
 #endif

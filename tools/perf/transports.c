@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/transports.h"
+#include "tools/perf/transport.h"
 
 #include <errno.h>
 #include <stdio.h>

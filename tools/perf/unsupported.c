@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/unsupported.h"
+#include "tools/perf/options.h"
 
 #include <assert.h>
 #include <getopt.h>

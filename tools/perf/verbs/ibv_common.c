@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "tools/perf/ibv_mtu.h"
 #include "tools/perf/json.h"
 #include "tools/perf/verbs/ibv_gid.h"
 
