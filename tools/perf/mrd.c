@@ -11,51 +11,67 @@
 #include "tools/perf/json.h"
 #include "tools/perf/net.h"
 
-/* 0: the library has no such counter. */
-static uint64_t read_counter(struct mrd_run *m, int index)
+enum { COUNTERS_MAX = 256 }; /* more than there are */
+
+/* Read the counter of that name, which was found at *place the last time. 0: there is none. */
+static uint64_t read_counter(struct mrd_run *m, const char *name, int *place)
 {
-    if (index < 0 || mrd_query_counters(m->ctx, m->counters, m->num_counters) <= index)
-        return 0;
-    return m->counters[index].value;
+    struct mrd_counter counters[COUNTERS_MAX];
+    int count = mrd_query_counters(m->ctx, counters, COUNTERS_MAX);
+
+    for (; *place < count && *place < COUNTERS_MAX; ++*place) {
+        if (strcmp(counters[*place].name, name) == 0)
+            return counters[*place].value;
+    }
+    return 0;
 }
 
 static uint64_t count_received_bytes(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    return read_counter(m, m->rx_bytes_index);
+    return read_counter(m, "rx_bytes", &m->rx_bytes_place);
 }
 
 static uint64_t count_retransmissions(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    return read_counter(m, m->retx_index);
+    return read_counter(m, "retx_packets", &m->retx_place);
 }
 
-static int find_counters(struct perf_run *run)
+int perf_mrd_open(const struct perf_options *options, const struct perf_params *p,
+                  const struct perf_ibv_port *port, struct mrd_context_attr *attr,
+                  struct mrd_context **ctx, char *error)
 {
-    struct mrd_run *m = run->state;
+    const char *name = port ? port->device : "udp";
+    struct mrd_device **list = mrd_get_device_list(NULL), **device = list;
 
-    m->rx_bytes_index = m->retx_index = -1;
-    m->num_counters = mrd_query_counters(m->ctx, NULL, 0);
-    if (m->num_counters < 0)
-        return mrd_call_failed(run, m->num_counters, "mrd_query_counters");
-    m->counters = calloc((size_t)m->num_counters + 1, sizeof(m->counters[0]));
-    if (!m->counters)
-        return perf_run_fail(run, -ENOMEM, "out of memory");
-    mrd_query_counters(m->ctx, m->counters, m->num_counters);
-    for (int i = 0; i < m->num_counters; i++) {
-        if (strcmp(m->counters[i].name, "rx_bytes") == 0)
-            m->rx_bytes_index = i;
-        if (strcmp(m->counters[i].name, "retx_packets") == 0)
-            m->retx_index = i;
+    if (!list)
+        return perf_fail(error, -ENOMEM, "%s", mrd_last_error());
+    while (*device && strcmp(name, mrd_get_device_name(*device)) != 0)
+        device++;
+    if (port) {
+        attr->port_num = port->number;
+        attr->mtu = p->mtu ? perf_ibv_mtu_payload(p->mtu) : 0;
+        attr->entropy = p->entropy[0] ? p->entropy : NULL;
     }
-    return 0;
+    if (port && options->gid_index >= 0) {
+        attr->comp_mask |= MRD_CONTEXT_ATTR_GID_INDEX;
+        attr->gid_index = (uint32_t)options->gid_index;
+    }
+    *ctx = *device ? mrd_open_device(*device, attr) : NULL;
+    int rc = *ctx ? 0 : -errno;
+    if (!*device)
+        rc = perf_fail(error, -ENODEV, "mrd cannot use the device %s: it is not among its devices",
+                       name);
+    else if (!*ctx)
+        perf_fail(error, rc, "cannot open the device: %s", mrd_last_error());
+    mrd_free_device_list(list);
+    return rc;
 }
 
-static struct mrd_context_attr context_attr(const struct perf_run *run,
-                                            const struct perf_mrd_device *device)
+static struct mrd_context_attr context_attr(const struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
     const struct perf_options *o = run->options;
@@ -69,10 +85,8 @@ static struct mrd_context_attr context_attr(const struct perf_run *run,
         .rx_drop_ppm = p->drop_ppm,
     };
 
-    if (run->ops->rdma) {
-        perf_mrd_rdma_attr(o, device, p->mtu, p->entropy, &attr);
+    if (run->ops->rdma)
         return attr;
-    }
     attr.address = run->control->local;
     attr.port = run->server && !o->local ? o->port : 0;
     attr.mtu = p->mtu;
@@ -86,27 +100,24 @@ static struct mrd_context_attr context_attr(const struct perf_run *run,
 static int open_context(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
-    struct perf_mrd_device device;
-    int rc = perf_mrd_find_device(run->options, run->ops->rdma, &device, run->error);
+    bool rdma = run->ops->rdma;
+    struct mrd_context_attr attr = context_attr(run);
+    int rc = rdma ? perf_ibv_find_port(run->options, &m->port, run->error) : 0;
 
+    if (rdma && rc == 0)
+        rc = perf_ibv_mtu_check(run->params.mtu, &m->port, run->error);
+    if (rc == 0)
+        rc = perf_mrd_open(run->options, &run->params, rdma ? &m->port : NULL, &attr, &m->ctx,
+                           run->error);
     if (rc)
         return rc;
-    m->port = device.port;
-    if (run->ops->rdma)
-        rc = perf_ibv_mtu_check(run->params.mtu, &device.port, run->error);
-    if (rc)
-        return rc;
-    struct mrd_context_attr attr = context_attr(run, &device);
-    m->ctx = mrd_open_device(&device.device, &attr);
-    if (!m->ctx)
-        return mrd_call_failed(run, -errno, "cannot open the device");
     rc = mrd_query_context(m->ctx, &m->info, sizeof(m->info));
     if (rc)
         return mrd_call_failed(run, rc, "mrd_query_context");
     m->packet_bytes =
         run->ops->rdma ? m->info.mtu : perf_net_payload(run->control->fd, m->info.mtu);
     m->pd = mrd_alloc_pd(m->ctx);
-    return m->pd ? find_counters(run) : mrd_call_failed(run, -errno, "mrd_alloc_pd");
+    return m->pd ? 0 : mrd_call_failed(run, -errno, "mrd_alloc_pd");
 }
 
 static int register_memory(struct perf_run *run)
@@ -335,7 +346,6 @@ static void run_mrd_close(struct perf_run *run)
         mrd_dealloc_pd(m->pd);
     if (m->ctx)
         mrd_close_device(m->ctx);
-    free(m->counters);
     perf_endpoint_close(run);
 }
 

@@ -2,8 +2,8 @@
 /*
  * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
- * mrd.c opens, exchanges and reports; mrd_post.c posts and polls; mrd_meet.c makes contact;
- * mrd_wait.c waits; mrd_device.c chooses the device.
+ * mrd.c chooses the device, opens, exchanges and reports; mrd_post.c posts, polls and waits;
+ * mrd_meet.c makes contact.
  */
 #ifndef MRD_PERF_MRD_H
 #define MRD_PERF_MRD_H
@@ -48,9 +48,7 @@ struct mrd_run {
     struct mrd_send_wr wrs[PERF_BATCH];
     struct mrd_sge sges[PERF_BATCH];
 
-    struct mrd_counter *counters; /* of mrd_query_counters()... */
-    int num_counters;
-    int rx_bytes_index, retx_index; /* ...two of them; -1: not there */
+    int rx_bytes_place, retx_place; /* of two counters among all */
     struct mrd_run_wait wait;
 };
 
@@ -76,16 +74,12 @@ int mrd_run_meet(struct perf_run *run);
  */
 int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy);
 
-struct perf_mrd_device {
-    struct mrd_device device;
-    struct perf_ibv_port port; /* of an RDMA device */
-};
-
-/* The device for mrd-udp, or with `rdma` for mrd-ibv. 0, or -errno with a sentence. */
-int perf_mrd_find_device(const struct perf_options *options, bool rdma,
-                         struct perf_mrd_device *device, char *error);
-/* What -m, -x, -i and --entropy mean to an RDMA device. `mtu` is the path's, 0: the device's. */
-void perf_mrd_rdma_attr(const struct perf_options *options, const struct perf_mrd_device *device,
-                        uint32_t mtu, const char *entropy, struct mrd_context_attr *attr);
+/*
+ * Open the device for mrd-udp, or if `port` is not NULL that one of an RDMA device: -m, -x, -i and
+ * --entropy are added to `attr` then. 0 and *ctx, or -errno with a sentence.
+ */
+int perf_mrd_open(const struct perf_options *options, const struct perf_params *params,
+                  const struct perf_ibv_port *port, struct mrd_context_attr *attr,
+                  struct mrd_context **ctx, char *error);
 
 #endif

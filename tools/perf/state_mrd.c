@@ -41,7 +41,7 @@ static int open_context(struct peers *p)
 {
     struct perf_state *s = p->s;
     const struct perf_params *params = &s->options->params;
-    struct perf_mrd_device device;
+    struct perf_ibv_port port;
     struct mrd_context_attr attr = {
         .paths = params->paths,
         .mtu = s->ops->rdma ? 0 : params->mtu,
@@ -51,15 +51,13 @@ static int open_context(struct peers *p)
         .progress = MRD_PROGRESS_MANUAL,
         .threading = MRD_THREADING_SINGLE,
     };
-    int rc = perf_mrd_find_device(s->options, s->ops->rdma, &device, s->error);
+    int rc = s->ops->rdma ? perf_ibv_find_port(s->options, &port, s->error) : 0;
 
+    if (rc == 0)
+        rc = perf_mrd_open(s->options, params, s->ops->rdma ? &port : NULL, &attr, &p->ctx,
+                           s->error);
     if (rc)
         return rc;
-    if (s->ops->rdma)
-        perf_mrd_rdma_attr(s->options, &device, params->mtu, params->entropy, &attr);
-    p->ctx = mrd_open_device(&device.device, &attr);
-    if (!p->ctx)
-        return fail(p, -errno, "cannot open the device");
     rc = mrd_query_address(p->ctx, p->gid, sizeof(p->gid));
     if (rc)
         return fail(p, rc, "mrd_query_address");
