@@ -337,7 +337,7 @@ static void perf_compare_ratio__nulls(void **state)
 
     (void)state;
     perf_compare_ratio(second, first);
-    assert_true(perf_report_number(second, "ratio_to_first.bw_gbps") == 0.25);
+    assert_true(perf_report_number(second, "ratio_to_first/bw_gbps") == 0.25);
     struct json_object *ratios, *lat;
     json_object_object_get_ex(second, "ratio_to_first", &ratios);
     assert_true(json_object_object_get_ex(ratios, "lat_p50", &lat));

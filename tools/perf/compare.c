@@ -12,98 +12,84 @@
 
 enum { STATE_PEERS = 200 }; /* peers made to measure the memory of one */
 
-static const char *const median_keys[] = {
-    "iterations",
-    "seconds",
-    "bw_gbps",
-    "msg_rate_mps",
-    "cpu_s_per_gb",
-    "packets_sent",
-    "packets_retransmitted",
-    "packets_spurious",
-    "bytes_sent",
-    "cpu_others",
-    "cpu_stolen",
-};
-static const char *const latency_keys[] = {"min", "p50", "p99", "p999", "max"};
-enum {
-    NUM_MEDIAN_KEYS = sizeof(median_keys) / sizeof(median_keys[0]),
-    NUM_LATENCY_KEYS = sizeof(latency_keys) / sizeof(latency_keys[0]),
-};
+static const char *const median_paths[] = {"iterations",
+                                           "seconds",
+                                           "bw_gbps",
+                                           "msg_rate_mps",
+                                           "cpu_s_per_gb",
+                                           "packets_sent",
+                                           "packets_retransmitted",
+                                           "packets_spurious",
+                                           "bytes_sent",
+                                           "cpu_others",
+                                           "cpu_stolen",
+                                           "lat_us/min",
+                                           "lat_us/p50",
+                                           "lat_us/p99",
+                                           "lat_us/p999",
+                                           "lat_us/max"};
+enum { NUM_MEDIANS = sizeof(median_paths) / sizeof(median_paths[0]) };
 
-/* The median of a key over the reports that have it: NULL, which is JSON's null, if none has. */
-static struct json_object *median_of(struct json_object **reports, size_t count, const char *key)
+/* For qsort_r(): by the number at a path, those that have none last. */
+static int compare_reports(const void *a, const void *b, void *path)
 {
-    double *values = calloc(count, sizeof(values[0]));
-    struct json_object *member, *result = NULL;
-    size_t n = 0;
-    bool whole = true;
+    double x = perf_report_number(*(struct json_object *const *)a, path);
+    double y = perf_report_number(*(struct json_object *const *)b, path);
 
-    for (size_t i = 0; values && i < count; i++) {
-        double value = perf_report_number(reports[i], key);
-        if (isnan(value))
-            continue;
-        values[n++] = value;
-        whole = whole && json_object_object_get_ex(reports[i], key, &member) &&
-                json_object_is_type(member, json_type_int);
-    }
-    if (n) {
-        double median = perf_median(values, n);
-        result =
-            whole ? json_object_new_uint64((uint64_t)llround(median)) : perf_json_number(median);
-    }
-    free(values);
-    return result;
+    if (isnan(x) || isnan(y))
+        return (isnan(x) != 0) - (isnan(y) != 0);
+    return (x > y) - (x < y);
 }
 
-/* Find the report with the median of `key`. */
-static size_t middle_by(struct json_object **reports, size_t count, const char *key)
+static void sort_reports(struct json_object **reports, size_t count, const char *path)
 {
-    size_t best = 0;
+    qsort_r(reports, count, sizeof(struct json_object *), compare_reports, (void *)path);
+}
 
-    for (size_t i = 0; i < count; i++) {
-        double value = perf_report_number(reports[i], key);
-        size_t below = 0, equal_before = 0;
-        for (size_t j = 0; j < count; j++) {
-            double other = perf_report_number(reports[j], key);
-            below += other < value;
-            equal_before += j < i && other == value;
-        }
-        if (below + equal_before == count / 2)
-            best = i;
-    }
-    return best;
+/*
+ * The median over the reports that have the number: NULL, which is JSON's null, if none has. The
+ * mean of the middle two if their number is even. Sorts the reports.
+ */
+static struct json_object *median_of(struct json_object **reports, size_t count, const char *path)
+{
+    struct json_object *number = NULL;
+
+    sort_reports(reports, count, path);
+    while (count && isnan(perf_report_number(reports[count - 1], path)))
+        count--;
+    if (count == 0)
+        return NULL;
+    double median = (perf_report_number(reports[(count - 1) / 2], path) +
+                     perf_report_number(reports[count / 2], path)) /
+                    2;
+    json_pointer_getf(reports[count / 2], &number, "/%s", path);
+    return json_object_is_type(number, json_type_int)
+               ? json_object_new_uint64((uint64_t)llround(median))
+               : perf_json_number(median);
 }
 
 struct json_object *perf_compare_median(struct json_object **reports, size_t count, const char *key)
 {
-    struct json_object *result = json_object_get(reports[middle_by(reports, count, key)]);
-    struct json_object *numbers[NUM_MEDIAN_KEYS];
-    struct json_object *member, *lat = NULL;
+    struct json_object *numbers[NUM_MEDIANS];
     bool passed = true, disturbed = false;
 
-    for (size_t k = 0; k < NUM_MEDIAN_KEYS; k++)
-        numbers[k] = median_of(reports, count, median_keys[k]);
-    if (json_object_object_get_ex(result, "lat_us", &lat) && lat) {
-        lat = json_object_new_object();
-        for (size_t k = 0; k < NUM_LATENCY_KEYS; k++) {
-            char path[16];
-            snprintf(path, sizeof(path), "lat_us.%s", latency_keys[k]);
-            json_object_object_add(lat, latency_keys[k], median_of(reports, count, path));
-        }
-    }
+    sort_reports(reports, count, key);
+    struct json_object *result = json_object_get(reports[count / 2]);
+    for (size_t k = 0; k < NUM_MEDIANS; k++)
+        numbers[k] = median_of(reports, count, median_paths[k]);
     for (size_t i = 0; i < count; i++) {
         passed = passed && perf_report_passed(reports[i]);
-        disturbed = disturbed || (json_object_object_get_ex(reports[i], "disturbed", &member) &&
-                                  json_object_get_boolean(member));
+        disturbed =
+            disturbed || json_object_get_boolean(json_object_object_get(reports[i], "disturbed"));
     }
-    /* Last, because `result` is one of the reports. */
-    for (size_t k = 0; k < NUM_MEDIAN_KEYS; k++)
-        json_object_object_add(result, median_keys[k], numbers[k]);
-    json_object_object_add(result, "lat_us", lat);
-    if (json_object_object_get_ex(result, "verified", &member) && member)
+    /* Last, because `result` is one of the reports. Without latencies it has no place for them. */
+    for (size_t k = 0; k < NUM_MEDIANS; k++) {
+        if (json_pointer_setf(&result, numbers[k], "/%s", median_paths[k]))
+            json_object_put(numbers[k]);
+    }
+    if (json_object_object_get(result, "verified"))
         perf_json_add_bool(result, "verified", passed);
-    if (numbers[NUM_MEDIAN_KEYS - 1])
+    if (json_object_object_get(result, "cpu_stolen"))
         perf_json_add_bool(result, "disturbed", disturbed);
     for (size_t i = 0; i < count; i++)
         json_object_put(reports[i]);
@@ -122,30 +108,28 @@ void perf_compare_ratio(struct json_object *median, struct json_object *first)
 
     json_object_object_add(ratios, "bw_gbps", ratio(median, first, "bw_gbps"));
     json_object_object_add(ratios, "msg_rate_mps", ratio(median, first, "msg_rate_mps"));
-    json_object_object_add(ratios, "lat_p50", ratio(median, first, "lat_us.p50"));
+    json_object_object_add(ratios, "lat_p50", ratio(median, first, "lat_us/p50"));
     json_object_object_add(median, "ratio_to_first", ratios);
 }
 
 void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
 {
+    const struct perf_column columns[] = {
+        {"ratio", 8, 3, lat ? "ratio_to_first/lat_p50" : "ratio_to_first/bw_gbps", 1},
+        {"CPU[s/GB]", 11, 4, "cpu_s_per_gb", 1},
+        {"peer[bytes]", 12, 0, "peer_bytes", 1},
+        {"user", 12, 0, "peer_bytes_user", 1},
+        {"kernel", 12, 0, "peer_bytes_kernel", 1},
+        {"idle", 12, 0, "peer_bytes_idle", 1},
+        {0},
+    };
     struct json_object *first = json_object_array_get_idx(medians, 0);
-    const char *key = lat ? "ratio_to_first.lat_p50" : "ratio_to_first.bw_gbps";
 
     fprintf(table, "\n %s, ratio to %s; CPU of both ends; memory a peer:\n",
             lat ? "t_typical" : "BW average", perf_json_get_string(first, "transport"));
-    fprintf(table, " #%-9s %8s %11s %12s %12s %12s %12s\n", "transport", "ratio", "CPU[s/GB]",
-            "peer[bytes]", "user", "kernel", "idle");
-    for (size_t i = 0; i < json_object_array_length(medians); i++) {
-        struct json_object *median = json_object_array_get_idx(medians, i);
-        fprintf(table, "  %-9s", perf_json_get_string(median, "transport"));
-        perf_table_cell(table, 8, 3, perf_report_number(median, key));
-        perf_table_cell(table, 11, 4, perf_report_number(median, "cpu_s_per_gb"));
-        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes"));
-        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_user"));
-        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_kernel"));
-        perf_table_cell(table, 12, 0, perf_report_number(median, "peer_bytes_idle"));
-        fprintf(table, "\n");
-    }
+    perf_columns_head(table, columns, "");
+    for (size_t i = 0; i < json_object_array_length(medians); i++)
+        perf_columns_row(table, columns, json_object_array_get_idx(medians, i), "");
 }
 
 /* Run number `turn` of transport t; its report, or NULL. */
@@ -193,7 +177,7 @@ static struct json_object *medians_of(const struct perf_options *o, struct json_
     perf_table_head(table, o->params.test, o->gbits);
     for (unsigned t = 0; t < o->num_transports; t++) {
         struct json_object *median = perf_compare_median(&reports[(size_t)t * o->repeat], o->repeat,
-                                                         lat ? "lat_us.p50" : "bw_gbps");
+                                                         lat ? "lat_us/p50" : "bw_gbps");
         json_object_array_add(medians, median);
         perf_state_to_json(&figures[t], median);
         perf_compare_ratio(median, json_object_array_get_idx(medians, 0));

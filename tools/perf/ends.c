@@ -153,24 +153,32 @@ static struct perf_cpu_load load_since_begin(const struct perf_run *run, double 
                                  (double)sysconf(_SC_CLK_TCK));
 }
 
+/* 0: the server does not tell. */
+static double finding(const struct perf_run *run, const char *key)
+{
+    return json_object_get_double(json_object_object_get(run->findings, key));
+}
+
 /* On one machine the server's CPU time is mrd_perf's own and no disturbance. */
 static void judge_load(struct perf_run *run)
 {
     const char *there = perf_json_get_string(run->findings, "machine");
     char here[PERF_MACHINE_BYTES];
     double server_user_s = 0;
-    uint64_t busy = 0;
 
     perf_cpu_machine(here, sizeof(here));
     bool together = there && strcmp(here, there) == 0;
     if (together)
-        (void)perf_json_get_double(run->findings, "cpu_user_s", &server_user_s);
+        server_user_s = finding(run, "cpu_user_s");
     run->load = load_since_begin(run, server_user_s);
-    if (together || run->load.busy || perf_json_get_u64(run->findings, "cpu_busy", &busy) || !busy)
+    if (together || run->load.busy || finding(run, "cpu_busy") == 0)
         return;
-    run->load = (struct perf_cpu_load){.known = true, .busy = true};
-    (void)perf_json_get_double(run->findings, "cpu_stolen", &run->load.stolen);
-    (void)perf_json_get_double(run->findings, "cpu_others", &run->load.others);
+    run->load = (struct perf_cpu_load){
+        .known = true,
+        .busy = true,
+        .stolen = finding(run, "cpu_stolen"),
+        .others = finding(run, "cpu_others"),
+    };
 }
 
 static void warn_of_load(struct perf_run *run)

@@ -6,47 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
+/* NULL: it is missing, or of another type. */
+static struct json_object *member_of(struct json_object *object, const char *key,
+                                     enum json_type type)
+{
+    struct json_object *member = json_object_object_get(object, key);
+
+    return json_object_is_type(member, type) ? member : NULL;
+}
+
 int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value)
 {
-    struct json_object *member;
+    struct json_object *member = member_of(object, key, json_type_int);
 
-    if (!json_object_object_get_ex(object, key, &member) ||
-        !json_object_is_type(member, json_type_int))
+    if (!member)
         return -EPROTO;
     *value = json_object_get_uint64(member);
     return 0;
 }
 
-int perf_json_get_double(struct json_object *object, const char *key, double *value)
-{
-    struct json_object *member;
-
-    if (!json_object_object_get_ex(object, key, &member) ||
-        !(json_object_is_type(member, json_type_double) ||
-          json_object_is_type(member, json_type_int)))
-        return -EPROTO;
-    *value = json_object_get_double(member);
-    return 0;
-}
-
 const char *perf_json_get_string(struct json_object *object, const char *key)
 {
-    struct json_object *member;
-
-    if (!json_object_object_get_ex(object, key, &member) ||
-        !json_object_is_type(member, json_type_string))
-        return NULL;
-    return json_object_get_string(member);
+    return json_object_get_string(member_of(object, key, json_type_string));
 }
 
 struct json_object *perf_json_get_array(struct json_object *object, const char *key, size_t length)
 {
-    struct json_object *array;
+    struct json_object *array = member_of(object, key, json_type_array);
 
-    if (!json_object_object_get_ex(object, key, &array) ||
-        !json_object_is_type(array, json_type_array) || json_object_array_length(array) != length)
-        return NULL;
-    return array;
+    return array && json_object_array_length(array) == length ? array : NULL;
 }
 
 uint32_t perf_json_u32_at(struct json_object *array, size_t index)

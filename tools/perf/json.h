@@ -11,7 +11,6 @@
 
 /* Members of a message. 0, or -EPROTO if it is missing or of another type. */
 int perf_json_get_u64(struct json_object *object, const char *key, uint64_t *value);
-int perf_json_get_double(struct json_object *object, const char *key, double *value);
 /* NULL if it is missing or no string. Owned by `object`. */
 const char *perf_json_get_string(struct json_object *object, const char *key);
 /* An array of that length, or NULL; a number in it. */

@@ -168,16 +168,3 @@ bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *s
     };
     return true;
 }
-
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double perf_median(double *values, size_t count)
-{
-    qsort(values, count, sizeof(values[0]), compare_double);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}

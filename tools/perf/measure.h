@@ -75,7 +75,4 @@ void perf_latency_add(struct perf_latency *l, uint64_t rtt_ns);
 /* Sorts. False if there is no sample. */
 bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *summary);
 
-/* Of `count` values, which are sorted on the way; the mean of the middle two if `count` is even. */
-double perf_median(double *values, size_t count);
-
 #endif

@@ -8,12 +8,10 @@
 #include "tools/perf/json.h"
 #include "tools/perf/transport.h"
 
+/* 0: it is missing, because nothing arrived. */
 static uint64_t finding(const struct perf_run *run, const char *key)
 {
-    uint64_t value = 0;
-
-    (void)perf_json_get_u64(run->findings, key, &value); /* a missing one is 0: nothing arrived */
-    return value;
+    return json_object_get_uint64(json_object_object_get(run->findings, key));
 }
 
 /*
@@ -28,14 +26,13 @@ static void add_rates(const struct perf_run *run, struct json_object *report)
     double size = (double)run->params.size_bytes;
     double seconds = (double)(last_ns - first_ns) / 1e9;
     double bytes = (double)(total - first);
-    double cpu_s = 0;
+    double cpu_s = json_object_get_double(json_object_object_get(run->findings, "cpu_s"));
 
     if (last_ns <= first_ns) {
         seconds = (double)(run->end_ns - run->start_ns) / 1e9;
         bytes = (double)total;
     }
     double rate = size > 0 ? bytes / seconds / size : (double)received / seconds;
-    (void)perf_json_get_double(run->findings, "cpu_s", &cpu_s);
     perf_json_add_number(report, "seconds", seconds);
     perf_json_add_number(report, "bw_gbps", bytes * 8e-9 / seconds);
     perf_json_add_number(report, "msg_rate_mps", rate / 1e6);
@@ -100,30 +97,28 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
 
 struct json_object *perf_report_make(const struct perf_run *run)
 {
-    static const char *const keys[] = {
-        "seconds",
-        "packet_bytes",
-        "paths",
-        "spray",
-        "cc",
-        "order",
-        "drop",
-        "bw_gbps",
-        "msg_rate_mps",
-        "lat_us",
-        "cpu_s_per_gb",
-        "packets_sent",
-        "packets_retransmitted",
-        "packets_spurious",
-        "bytes_sent",
-        "verified",
-        "paths_used",
-        "samples",
-        "disturbed",
-        "cpu_others",
-        "cpu_stolen",
-    };
-    struct json_object *report = json_object_new_object(), *verified;
+    static const char *const keys[] = {"seconds",
+                                       "packet_bytes",
+                                       "paths",
+                                       "spray",
+                                       "cc",
+                                       "order",
+                                       "drop",
+                                       "bw_gbps",
+                                       "msg_rate_mps",
+                                       "lat_us",
+                                       "cpu_s_per_gb",
+                                       "packets_sent",
+                                       "packets_retransmitted",
+                                       "packets_spurious",
+                                       "bytes_sent",
+                                       "verified",
+                                       "paths_used",
+                                       "samples",
+                                       "disturbed",
+                                       "cpu_others",
+                                       "cpu_stolen"};
+    struct json_object *report = json_object_new_object();
 
     perf_json_add_text(report, "test", perf_test_name(run->params.test));
     perf_json_add_text(report, "transport", run->params.transport);
@@ -139,7 +134,8 @@ struct json_object *perf_report_make(const struct perf_run *run)
         add_samples(run, report);
     }
     /* In latency tests the client receives, too, and both verdicts count. */
-    if (json_object_object_get_ex(run->findings, "verified", &verified))
+    struct json_object *verified = json_object_object_get(run->findings, "verified");
+    if (verified)
         perf_json_add_bool(report, "verified",
                            json_object_get_boolean(verified) && run->verified != 0);
     if (run->load.known) {
@@ -153,40 +149,34 @@ struct json_object *perf_report_make(const struct perf_run *run)
 
 bool perf_report_passed(struct json_object *report)
 {
-    struct json_object *verified;
+    struct json_object *verified = json_object_object_get(report, "verified");
 
-    return !json_object_object_get_ex(report, "verified", &verified) || !verified ||
-           json_object_get_boolean(verified);
+    return !verified || json_object_get_boolean(verified);
 }
 
-double perf_report_number(struct json_object *report, const char *key)
+double perf_report_number(struct json_object *report, const char *path)
 {
-    const char *dot = strchr(key, '.');
-    char outer[32];
-    double value = NAN;
+    struct json_object *number = NULL;
 
-    if (dot) {
-        snprintf(outer, sizeof(outer), "%.*s", (int)(dot - key), key);
-        if (!json_object_object_get_ex(report, outer, &report) || !report)
-            return NAN;
-        key = dot + 1;
-    }
-    return perf_json_get_double(report, key, &value) ? NAN : value;
+    if (json_pointer_getf(report, &number, "/%s", path) ||
+        (!json_object_is_type(number, json_type_double) &&
+         !json_object_is_type(number, json_type_int)))
+        return NAN;
+    return json_object_get_double(number);
 }
 
-static int write_failed(const char *where, char *error)
+/* Write to a file, or if `path` is empty to standard output. */
+static int write_text(const char *path, const char *text, char *error)
 {
-    return perf_fail(error, -errno, "cannot write %.400s: %s", where, strerror(errno));
-}
-
-static int write_file(const char *path, const char *text, char *error)
-{
-    FILE *f = fopen(path, "w");
+    FILE *f = path[0] ? fopen(path, "w") : stdout;
     bool written = f && fprintf(f, "%s\n", text) >= 0;
 
-    if (f && fclose(f))
+    if (f && (path[0] ? fclose(f) : fflush(f)))
         written = false;
-    return written ? 0 : write_failed(path, error);
+    if (written)
+        return 0;
+    return perf_fail(error, -errno, "cannot write %.400s: %s", path[0] ? path : "to stdout",
+                     strerror(errno));
 }
 
 int perf_report_write(const struct perf_options *options, struct json_object *json, char *error)
@@ -195,9 +185,9 @@ int perf_report_write(const struct perf_options *options, struct json_object *js
         json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
     int rc = 0;
 
-    if (options->out_json && (puts(text) == EOF || fflush(stdout) == EOF))
-        rc = write_failed("to stdout", error);
-    if (options->out_json_file[0] && write_file(options->out_json_file, text, error))
+    if (options->out_json)
+        rc = write_text("", text, error);
+    if (options->out_json_file[0] && write_text(options->out_json_file, text, error))
         rc = -EIO;
     json_object_put(json);
     return rc;

@@ -17,15 +17,24 @@ struct json_object *perf_report_make(const struct perf_run *run);
 /* False if it says that the run was verified and did not pass. */
 bool perf_report_passed(struct json_object *report);
 
-/* Like perf_json_get_double(), with NAN for null and missing; `key` may be "lat_us.p50". */
-double perf_report_number(struct json_object *report, const char *key);
+/* A number by its key or by a path, for example "lat_us/p50". NAN for null and missing. */
+double perf_report_number(struct json_object *report, const char *path);
 
 /* The head of the table for a test, and a line for a report. */
 void perf_table_head(FILE *out, enum perf_test test, bool gbits);
 void perf_table_row(FILE *out, struct json_object *report, bool gbits);
 
-/* A number of a table, or "-" for NAN. */
-void perf_table_cell(FILE *out, int width, int digits, double value);
+/* A column of numbers: what a report has at `path`, "-" for null; the peak of "samples". */
+struct perf_column {
+    const char *title; /* NULL: there are no more */
+    int width, digits;
+    const char *path;
+    double scale; /* what to multiply by */
+};
+/* A table of the transports: its head, and a line for a report; `rest` ends the line. */
+void perf_columns_head(FILE *out, const struct perf_column *columns, const char *rest);
+void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_object *report,
+                      const char *rest);
 
 /* Write `json` where the options want it; takes ownership. 0, or -errno with a sentence. */
 int perf_report_write(const struct perf_options *options, struct json_object *json, char *error);

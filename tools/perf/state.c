@@ -118,29 +118,28 @@ void perf_state_to_json(const struct perf_state_figures *f, struct json_object *
 
 int perf_state_run(const struct perf_options *o)
 {
+    static const struct perf_column columns[] = {
+        {"#peers", 9, 0, "peers", 1},          {"bytes/peer", 12, 0, "peer_bytes", 1},
+        {"user", 12, 0, "peer_bytes_user", 1}, {"kernel", 12, 0, "peer_bytes_kernel", 1},
+        {"idle", 12, 0, "peer_bytes_idle", 1}, {0},
+    };
     FILE *table = o->out_json ? stderr : stdout;
     struct json_object *all = json_object_new_array();
     char error[PERF_ERROR_BYTES];
     int code = PERF_EXIT_OK;
 
-    fprintf(table, " #%-9s %9s %12s %12s %12s %12s\n", "transport", "#peers", "bytes/peer", "user",
-            "kernel", "idle");
+    perf_columns_head(table, columns, "");
     for (unsigned i = 0; i < o->num_transports; i++) {
         struct perf_state_figures f;
         if (perf_state_measure(o, o->transports[i], o->peers, &f, error)) {
             code = perf_complain(PERF_EXIT_FAILED, "%s: %s", o->transports[i], error);
             continue;
         }
-        fprintf(table, "  %-9s %9u", o->transports[i], o->peers);
-        perf_table_cell(table, 12, 0, f.user + f.kernel);
-        perf_table_cell(table, 12, 0, f.user);
-        perf_table_cell(table, 12, 0, f.kernel);
-        perf_table_cell(table, 12, 0, f.idle);
-        fprintf(table, "\n");
         struct json_object *object = json_object_new_object();
         perf_json_add_text(object, "transport", o->transports[i]);
         perf_json_add_u64(object, "peers", o->peers);
         perf_state_to_json(&f, object);
+        perf_columns_row(table, columns, object, "");
         json_object_array_add(all, object);
     }
     if (perf_report_write(o, all, error))

@@ -1,95 +1,93 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/report.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "tools/perf/json.h"
 
-enum { MIB_PER_GBIT_NUM = 1000000000, MIB_BITS = 8 << 20 };
+#define MIB_PER_GBIT (1e9 / (8 << 20))
 
-void perf_table_head(FILE *out, enum perf_test test, bool gbits)
+#define BW_COLUMNS(unit, width, scale)                                                             \
+    {"#bytes", 10, 0, "size_bytes", 1}, {"#iterations", 11, 0, "iterations", 1},                   \
+        {" BW peak[" unit "]", width, 2, "samples", scale},                                        \
+        {" BW average[" unit "]", width + 3, 2, "bw_gbps", scale},                                 \
+        {"MsgRate[Mpps]", 14, 6, "msg_rate_mps", 1}, {"CPU[s/GB]", 11, 4, "cpu_s_per_gb", 1},      \
+        {"#resent", 9, 0, "packets_retransmitted", 1}, {"#spurious", 9, 0, "packets_spurious", 1}, \
+        {0},
+static const struct perf_column bw_columns[2][9] = {
+    {BW_COLUMNS("MiB/sec", 16, MIB_PER_GBIT)},
+    {BW_COLUMNS("Gb/sec", 15, 1)},
+};
+
+static const struct perf_column lat_columns[] = {
+    {"#bytes", 10, 0, "size_bytes", 1},
+    {"#iterations", 11, 0, "iterations", 1},
+    {"t_min[usec]", 12, 2, "lat_us/min", 1},
+    {"t_max[usec]", 12, 2, "lat_us/max", 1},
+    {"t_typical[usec]", 15, 2, "lat_us/p50", 1},
+    {"99%[usec]", 10, 2, "lat_us/p99", 1},
+    {"99.9%[usec]", 12, 2, "lat_us/p999", 1},
+    {"#resent", 9, 0, "packets_retransmitted", 1},
+    {0},
+};
+
+void perf_columns_head(FILE *out, const struct perf_column *columns, const char *rest)
 {
-    const char *unit = gbits ? "Gb/sec" : "MiB/sec";
-
-    if (perf_test_is_lat(test))
-        fprintf(out, " #%-9s %10s %11s %12s %12s %15s %10s %12s %9s  %s\n", "transport", "#bytes",
-                "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "99%[usec]",
-                "99.9%[usec]", "#resent", "verified");
-    else
-        fprintf(out, " #%-9s %10s %11s  BW peak[%s]  BW average[%s] %14s %11s %9s %9s  %s\n",
-                "transport", "#bytes", "#iterations", unit, unit, "MsgRate[Mpps]", "CPU[s/GB]",
-                "#resent", "#spurious", "verified");
+    fprintf(out, " #%-9s", "transport");
+    for (const struct perf_column *c = columns; c->title; c++)
+        fprintf(out, " %*s", c->width, c->title);
+    fprintf(out, "%s\n", rest);
 }
 
-void perf_table_cell(FILE *out, int width, int digits, double value)
+static double peak_gbps(struct json_object *report, struct json_object *samples)
 {
-    if (isnan(value))
-        fprintf(out, " %*s", width, "-");
-    else
-        fprintf(out, " %*.*f", width, digits, value);
-}
-
-static double peak_gbps(struct json_object *report)
-{
-    struct json_object *samples;
     double peak = perf_report_number(report, "bw_gbps"); /* of a run too short for samples */
 
-    if (!json_object_object_get_ex(report, "samples", &samples) ||
-        !json_object_is_type(samples, json_type_array))
+    if (!json_object_is_type(samples, json_type_array))
         return peak;
     for (size_t i = 0; i < json_object_array_length(samples); i++)
         peak = fmax(peak, perf_report_number(json_object_array_get_idx(samples, i), "bw_gbps"));
     return peak;
 }
 
-static const char *verdict(struct json_object *report)
+void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_object *report,
+                      const char *rest)
 {
-    struct json_object *verified;
-
-    if (!json_object_object_get_ex(report, "verified", &verified) || !verified)
-        return "-";
-    return json_object_get_boolean(verified) ? "yes" : "NO";
+    fprintf(out, "  %-9s", perf_json_get_string(report, "transport"));
+    for (const struct perf_column *c = columns; c->title; c++) {
+        double value = strcmp(c->path, "samples") == 0
+                           ? peak_gbps(report, json_object_object_get(report, "samples"))
+                           : perf_report_number(report, c->path);
+        if (isnan(value))
+            fprintf(out, " %*s", c->width, "-");
+        else
+            fprintf(out, " %*.*f", c->width, c->digits, c->scale * value);
+    }
+    fprintf(out, "%s\n", rest);
 }
 
-static void lat_cells(FILE *out, struct json_object *report)
+static const struct perf_column *columns_of(enum perf_test test, bool gbits)
 {
-    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.min"));
-    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.max"));
-    perf_table_cell(out, 15, 2, perf_report_number(report, "lat_us.p50"));
-    perf_table_cell(out, 10, 2, perf_report_number(report, "lat_us.p99"));
-    perf_table_cell(out, 12, 2, perf_report_number(report, "lat_us.p999"));
-    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
+    return perf_test_is_lat(test) ? lat_columns : bw_columns[gbits];
 }
 
-static void bw_cells(FILE *out, struct json_object *report, bool gbits)
+void perf_table_head(FILE *out, enum perf_test test, bool gbits)
 {
-    double scale = gbits ? 1 : (double)MIB_PER_GBIT_NUM / MIB_BITS;
-    int width = gbits ? 15 : 16;
-
-    perf_table_cell(out, width, 2, scale * peak_gbps(report));
-    perf_table_cell(out, width + 3, 2, scale * perf_report_number(report, "bw_gbps"));
-    perf_table_cell(out, 14, 6, perf_report_number(report, "msg_rate_mps"));
-    perf_table_cell(out, 11, 4, perf_report_number(report, "cpu_s_per_gb"));
-    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_retransmitted"));
-    perf_table_cell(out, 9, 0, perf_report_number(report, "packets_spurious"));
+    perf_columns_head(out, columns_of(test, gbits), "  verified");
 }
 
 void perf_table_row(FILE *out, struct json_object *report, bool gbits)
 {
-    const char *test = perf_json_get_string(report, "test");
-    const char *transport = perf_json_get_string(report, "transport");
-    uint64_t size = 0, iterations = 0;
+    const char *name = perf_json_get_string(report, "test");
+    struct json_object *verified = json_object_object_get(report, "verified");
+    enum perf_test test;
 
-    if (!test || !transport || perf_json_get_u64(report, "size_bytes", &size))
+    if (!name || perf_test_find(name, &test) || !perf_json_get_string(report, "transport"))
         return;
-    (void)perf_json_get_u64(report, "iterations", &iterations); /* a median may have none: 0 */
-    fprintf(out, "  %-9s %10" PRIu64 " %11" PRIu64, transport, size, iterations);
-    if (strstr(test, "_lat"))
-        lat_cells(out, report);
-    else
-        bw_cells(out, report, gbits);
-    fprintf(out, "  %s\n", verdict(report));
+    perf_columns_row(out, columns_of(test, gbits), report,
+                     !verified                           ? "  -"
+                     : json_object_get_boolean(verified) ? "  yes"
+                                                         : "  NO");
     fflush(out);
 }
