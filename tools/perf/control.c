@@ -7,13 +7,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum {
-    LINE_BYTES_MAX = 256 << 20, /* the samples of a long run */
+    MESSAGE_BYTES_MAX = 256 << 20, /* the samples of a long run */
     READ_BYTES = 64 << 10,
     DEAD_AFTER_MS = 10 * 1000, /* silence of a vanished host */
 };
@@ -113,7 +112,7 @@ static void adopt(struct perf_control *c, int fd)
     struct sockaddr_storage ss;
     socklen_t len = sizeof(ss);
 
-    *c = (struct perf_control){.fd = fd};
+    *c = (struct perf_control){.fd = fd, .tokener = json_tokener_new()};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     /* Keepalive: a host that vanished must not leave the other one waiting. */
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
@@ -201,7 +200,8 @@ void perf_control_close(struct perf_control *c)
 {
     if (c->fd >= 0)
         close(c->fd);
-    free(c->buf);
+    if (c->tokener)
+        json_tokener_free(c->tokener);
     *c = (struct perf_control){.fd = -1};
 }
 
@@ -226,45 +226,28 @@ int perf_control_send(struct perf_control *c, struct json_object *message)
     return rc;
 }
 
-/* Returns the length of the first line with its end, 0 if it is not complete. */
-static size_t line_bytes(struct perf_control *c)
+/*
+ * Parse what has come, and take it from the socket as far as it belongs to this message. 0 and
+ * *message, -EINPROGRESS if more of it must come, -EAGAIN if nothing has come, or -errno.
+ */
+static int parse_more(struct perf_control *c, struct json_object **message)
 {
-    char *end = c->len > c->scanned ? memchr(c->buf + c->scanned, '\n', c->len - c->scanned) : NULL;
+    char text[READ_BYTES];
+    ssize_t n = recv(c->fd, text, sizeof(text), MSG_DONTWAIT | MSG_PEEK);
 
-    c->scanned = c->len;
-    return end ? (size_t)(end - c->buf) + 1 : 0;
-}
-
-static int read_more(struct perf_control *c)
-{
-    if (c->cap - c->len < READ_BYTES) {
-        size_t cap = 2 * c->cap + READ_BYTES;
-        if (cap > LINE_BYTES_MAX)
-            return -EPROTO;
-        char *buf = realloc(c->buf, cap);
-        if (!buf)
-            return -ENOMEM;
-        c->buf = buf;
-        c->cap = cap;
-    }
-    ssize_t n = recv(c->fd, c->buf + c->len, c->cap - c->len, MSG_DONTWAIT);
-    if (n > 0) {
-        c->len += (size_t)n;
-        return 0;
-    }
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return -EAGAIN;
-    return -ECONNRESET;
-}
-
-static int take_line(struct perf_control *c, size_t bytes, struct json_object **message)
-{
-    c->buf[bytes - 1] = '\0';
-    struct json_object *object = json_tokener_parse(c->buf);
-    memmove(c->buf, c->buf + bytes, c->len - bytes);
-    c->len -= bytes;
-    c->scanned = 0;
-    if (!object || !json_object_is_type(object, json_type_object)) {
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? -EAGAIN : -ECONNRESET;
+    if (!c->tokener)
+        return -ENOMEM;
+    struct json_object *object = json_tokener_parse_ex(c->tokener, text, (int)n);
+    bool more = json_tokener_get_error(c->tokener) == json_tokener_continue;
+    size_t taken = json_tokener_get_parse_end(c->tokener);
+    c->parsed_bytes = more ? c->parsed_bytes + taken : 0;
+    if (recv(c->fd, text, taken, 0) != (ssize_t)taken || c->parsed_bytes > MESSAGE_BYTES_MAX)
+        return -EPROTO;
+    if (more)
+        return -EINPROGRESS;
+    if (!json_object_is_type(object, json_type_object)) {
         json_object_put(object);
         return -EPROTO;
     }
@@ -278,11 +261,8 @@ int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object
         timeout_ms < 0 ? UINT64_MAX : perf_now_ns() + (uint64_t)timeout_ms * PERF_MSEC_NS;
 
     for (;;) {
-        size_t bytes = line_bytes(c);
-        if (bytes)
-            return take_line(c, bytes, message);
-        int rc = read_more(c);
-        if (rc == 0)
+        int rc = parse_more(c, message);
+        if (rc == -EINPROGRESS)
             continue;
         if (rc != -EAGAIN)
             return rc;

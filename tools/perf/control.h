@@ -15,9 +15,8 @@
 
 struct perf_control {
     int fd;
-    char *buf; /* received, not yet taken */
-    size_t len, cap;
-    size_t scanned;              /* of it, known to hold no end of line */
+    struct json_tokener *tokener;
+    size_t parsed_bytes;         /* of a message that is not complete yet */
     char peer[PERF_HOST_BYTES];  /* numeric address of the other end */
     char local[PERF_HOST_BYTES]; /* numeric address of this end */
     int64_t clock_offset_ns;     /* client: what to add to its clock to have the server's */
