@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,11 +41,11 @@ int perf_parse_size(const char *text, uint64_t *bytes)
     if (take_number(&text, &v))
         return -EINVAL;
     if (*text != '\0') {
-        const char *suffix = strchr("kmg", tolower((unsigned char)*text));
-        static const char order[] = "kmg";
+        static const char suffixes[] = "kmg";
+        const char *suffix = strchr(suffixes, tolower((unsigned char)*text));
         if (!suffix || text[1] != '\0')
             return -EINVAL;
-        shift = 10 * (1 + (unsigned)(strchr(order, *suffix) - order));
+        shift = 10 * (1 + (unsigned)(suffix - suffixes));
     }
     if (v > (UINT64_MAX >> shift))
         return -EINVAL;
@@ -71,57 +70,40 @@ int perf_parse_share(const char *text, uint32_t *ppm)
     return *ppm < 1000000 ? 0 : -EINVAL;
 }
 
-static int add_port(uint16_t *ports, unsigned *count, uint64_t port)
+static bool is_in(const uint16_t *list, unsigned count, uint64_t value)
 {
-    if (port < 1 || port > UINT16_MAX || *count == PERF_PORTS_MAX)
-        return -EINVAL;
-    for (unsigned i = 0; i < *count; i++) {
-        if (ports[i] == port)
-            return -EINVAL;
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i] == value)
+            return true;
     }
-    ports[(*count)++] = (uint16_t)port;
-    return 0;
+    return false;
 }
 
-int perf_parse_ports(const char *text, uint16_t ports[PERF_PORTS_MAX], unsigned *count)
+int perf_parse_list(const char *text, const struct perf_list_rules *rules, uint16_t *list,
+                    unsigned *count)
 {
+    uint64_t first, last;
     unsigned n = 0;
 
-    do {
-        uint64_t first, last;
-        if (n)
-            text++;
+    for (;; text++) {
         if (take_number(&text, &first))
             return -EINVAL;
         last = first;
-        if (*text == '-') {
+        if (rules->ranges && *text == '-') {
             text++;
-            if (take_number(&text, &last) || last < first || last > UINT16_MAX)
+            if (take_number(&text, &last))
                 return -EINVAL;
         }
-        for (uint64_t port = first; port <= last; port++) {
-            if (add_port(ports, &n, port))
-                return -EINVAL;
-        }
-    } while (*text == ',');
-    if (*text != '\0')
-        return -EINVAL;
-    *count = n;
-    return 0;
-}
-
-int perf_parse_cpus(const char *text, int cpus[2], unsigned *count)
-{
-    unsigned n = 0;
-
-    do {
-        uint64_t cpu;
-        if (n)
-            text++;
-        if (n == 2 || take_number(&text, &cpu) || cpu >= CPU_SETSIZE)
+        if (first < rules->low || last > rules->high || first > last)
             return -EINVAL;
-        cpus[n++] = (int)cpu;
-    } while (*text == ',');
+        for (; first <= last; first++) {
+            if (n == rules->most || (rules->ranges && is_in(list, n, first)))
+                return -EINVAL;
+            list[n++] = (uint16_t)first;
+        }
+        if (*text != ',')
+            break;
+    }
     if (*text != '\0')
         return -EINVAL;
     *count = n;

@@ -34,7 +34,7 @@ struct perf_options {
     char bind_address[PERF_HOST_BYTES];    /* empty: any */
     uint16_t source_ports[PERF_PORTS_MAX];
     unsigned num_source_ports;
-    int cpus[2]; /* client's, server's; -1: not pinned by --bind */
+    uint16_t cpus[2]; /* of --bind: client's, server's */
     unsigned num_cpus;
 
     /* Output. */
@@ -91,8 +91,8 @@ struct perf_unsupported {
 const struct perf_unsupported *perf_unsupported(void);
 
 /*
- * lists.c: numbers as they are written on the command line. All return 0, or -EINVAL without
- * changing the outputs.
+ * lists.c: numbers as they are written on the command line. All return 0, or -EINVAL with numbers
+ * and counts unchanged.
  */
 /* Decimal or 0x..., within low..high. */
 int perf_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
@@ -100,10 +100,14 @@ int perf_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *v
 int perf_parse_size(const char *text, uint64_t *bytes);
 /* "0.01" or "1%" -> 10000 parts per million; below 1. */
 int perf_parse_share(const char *text, uint32_t *ppm);
-/* "5000-5031", "5000,5004,5100-5103": distinct ports 1..65535. */
-int perf_parse_ports(const char *text, uint16_t ports[PERF_PORTS_MAX], unsigned *count);
-/* "3" or "0,1". */
-int perf_parse_cpus(const char *text, int cpus[2], unsigned *count);
+/* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
+struct perf_list_rules {
+    uint64_t low, high;
+    unsigned most; /* numbers */
+    bool ranges;
+};
+int perf_parse_list(const char *text, const struct perf_list_rules *rules, uint16_t *list,
+                    unsigned *count);
 /* "a,b,c" */
 int perf_parse_names(const char *text, char names[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES],
                      unsigned *count);

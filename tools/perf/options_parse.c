@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <string.h>
 
 enum {
     OPT_FIRST = 256, /* plus the index of the row */
-    OPT_UNSUPPORTED = 512,
-    MAX_LONG_OPTIONS = 192,
-    MAX_LETTERS = 192,
+    MAX_OPTIONS = 192,
     GID_INDEX_MAX = 65535,
 };
 
@@ -122,7 +121,9 @@ static int take_share(struct perf_cli *c, const struct row *row)
 
 static int take_ports(struct perf_cli *c, const struct row *row)
 {
-    if (perf_parse_ports(optarg, member_of(c, row), &c->o->num_source_ports))
+    const struct perf_list_rules rules = {row->low, row->high, PERF_PORTS_MAX, true};
+
+    if (perf_parse_list(optarg, &rules, member_of(c, row), &c->o->num_source_ports))
         return perf_cli_wrong(
             c, "--source-ports: '%s' is not FIRST-LAST or a list of up to %d distinct ports",
             optarg, PERF_PORTS_MAX);
@@ -131,7 +132,9 @@ static int take_ports(struct perf_cli *c, const struct row *row)
 
 static int take_cpus(struct perf_cli *c, const struct row *row)
 {
-    if (perf_parse_cpus(optarg, member_of(c, row), &c->o->num_cpus))
+    const struct perf_list_rules rules = {row->low, row->high, 2, false};
+
+    if (perf_parse_list(optarg, &rules, member_of(c, row), &c->o->num_cpus))
         return perf_cli_wrong(c, "--bind: '%s' is not CPU or CPU,CPU", optarg);
     return 0;
 }
@@ -165,7 +168,7 @@ static const struct row rows[] = {
     {"version", 'V', take_flag, IN(version), 0, 0, 0},
     {"ipv6", '6', take_flag, IN(ipv6), 0, 0, 0},
     {"paths", 0, take_number, IN(params.paths), 1, PERF_PORTS_MAX, 0},
-    {"source-ports", 0, take_ports, IN(source_ports), 0, 0, 0},
+    {"source-ports", 0, take_ports, IN(source_ports), 1, UINT16_MAX, 0},
     {"spray", 0, take_text, IN(params.spray), 0, 0, 0},
     {"cc", 0, take_text, IN(params.cc), 0, 0, 0},
     {"entropy", 0, take_text, IN(params.entropy), 0, 0, 0},
@@ -173,7 +176,7 @@ static const struct row rows[] = {
     {"verify", 0, take_flag, IN(params.verify), 0, 0, 0},
     {"drop", 0, take_share, IN(params.drop_ppm), 0, 0, 0},
     {"local", 0, take_flag, IN(local), 0, 0, 0},
-    {"bind", 0, take_cpus, IN(cpus), 0, 0, 0},
+    {"bind", 0, take_cpus, IN(cpus), 0, CPU_SETSIZE - 1, 0},
     {"bind-address", 0, take_text, IN(bind_address), 0, 0, 0},
     {"seed", 0, take_number, IN(params.seed), 0, UINT64_MAX, 0},
     {"interval", 0, take_number, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, 0},
@@ -189,55 +192,46 @@ static const struct row rows[] = {
 };
 enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* getopt's view of all that perftest and we know. */
-struct getopt_view {
-    char letters[MAX_LETTERS];
-    struct option longs[MAX_LONG_OPTIONS];
-    size_t num_letters, num_longs;
+/* All that perftest and we know: our rows, then those that are not supported; and getopt's view. */
+struct options_view {
+    struct perf_unsupported all[MAX_OPTIONS];
+    struct option longs[MAX_OPTIONS];
+    char letters[2 * MAX_OPTIONS];
 };
 
-static void add_option(struct getopt_view *v, const char *name, char letter, int has_arg, int value)
-{
-    if (v->num_longs == MAX_LONG_OPTIONS - 1 || v->num_letters + 3 > MAX_LETTERS)
-        return;
-    v->longs[v->num_longs++] = (struct option){name, has_arg, NULL, value};
-    if (letter)
-        v->letters[v->num_letters++] = letter;
-    if (letter && has_arg)
-        v->letters[v->num_letters++] = ':';
-}
-
-static void build_getopt(struct getopt_view *v)
+static void build_view(struct options_view *v)
 {
     const struct perf_unsupported *u = perf_unsupported();
+    char *letter = v->letters;
+    int count = 0;
 
-    *v = (struct getopt_view){.letters = ":", .num_letters = 1}; /* ':' tells a missing argument */
-    for (int i = 0; i < NUM_ROWS; i++)
-        add_option(v, rows[i].name, rows[i].letter, rows[i].take != take_flag, OPT_FIRST + i);
-    for (int i = 0; u[i].name; i++)
-        add_option(v, u[i].name, u[i].letter, u[i].has_arg, OPT_UNSUPPORTED + i);
-}
-
-static const struct row *find_row(int opt)
-{
-    if (opt >= OPT_FIRST && opt < OPT_FIRST + NUM_ROWS)
-        return &rows[opt - OPT_FIRST];
-    for (int i = 0; opt > 0 && i < NUM_ROWS; i++) {
-        if (rows[i].letter == opt)
-            return &rows[i];
+    *v = (struct options_view){0};
+    for (; count < NUM_ROWS; count++)
+        v->all[count] = (struct perf_unsupported){.name = rows[count].name,
+                                                  .letter = rows[count].letter,
+                                                  .has_arg = rows[count].take != take_flag};
+    for (; u->name && count < MAX_OPTIONS - 1; u++)
+        v->all[count++] = *u;
+    *letter++ = ':'; /* tells a missing argument */
+    for (int i = 0; i < count; i++) {
+        v->longs[i] = (struct option){v->all[i].name, v->all[i].has_arg, NULL, OPT_FIRST + i};
+        if (v->all[i].letter)
+            *letter++ = v->all[i].letter;
+        if (v->all[i].letter && v->all[i].has_arg)
+            *letter++ = ':';
     }
-    return NULL;
 }
 
-static const struct perf_unsupported *find_unsupported(int opt)
+/* Returns the index of the option that getopt calls `opt`, or -1. */
+static int find_option(const struct options_view *v, int opt)
 {
-    const struct perf_unsupported *u = perf_unsupported();
-
-    if (opt >= OPT_UNSUPPORTED)
-        return &u[opt - OPT_UNSUPPORTED];
-    while (u->name && (opt <= 0 || u->letter != opt))
-        u++;
-    return u->name ? u : NULL;
+    if (opt >= OPT_FIRST)
+        return opt - OPT_FIRST;
+    for (int i = 0; opt > 0 && v->all[i].name; i++) {
+        if (v->all[i].letter == opt)
+            return i;
+    }
+    return -1;
 }
 
 static int say_unsupported(const struct perf_cli *c, const struct perf_unsupported *u)
@@ -251,10 +245,6 @@ static int say_unsupported(const struct perf_cli *c, const struct perf_unsupport
 /* A bad or half option: `word` is the argument that getopt stumbled over. */
 static int say_bad_option(const struct perf_cli *c, int opt, const char *word)
 {
-    const struct perf_unsupported *u = find_unsupported(optopt);
-
-    if (u)
-        return say_unsupported(c, u);
     if (opt == ':')
         return perf_cli_wrong(c, "option %s needs a value", word);
     if (strncmp(word, "--", 2) != 0)
@@ -307,39 +297,38 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
     return 0;
 }
 
-static int take_option(struct perf_cli *c, int opt, const char *word)
+static int take_option(struct perf_cli *c, const struct options_view *v, int opt, const char *word)
 {
-    const struct perf_unsupported *u = find_unsupported(opt);
-    const struct row *row = find_row(opt);
+    bool bad = opt == '?' || opt == ':';
+    int i = find_option(v, bad ? optopt : opt);
 
-    if (opt == '?' || opt == ':')
+    if (i >= NUM_ROWS)
+        return say_unsupported(c, &v->all[i]);
+    if (bad)
         return say_bad_option(c, opt, word);
-    if (!row)
-        return say_unsupported(c, u);
-    if (row->given)
-        ((bool *)&c->given)[row->given - 1] = true;
-    return row->take(c, row);
+    if (rows[i].given)
+        ((bool *)&c->given)[rows[i].given - 1] = true;
+    return rows[i].take(c, &rows[i]);
 }
 
 int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error)
 {
     struct perf_cli c = {.o = o, .error = error};
-    struct getopt_view view;
+    struct options_view view;
     int opt;
 
     *o = (struct perf_options){
         .port = MRD_DEFAULT_PORT,
         .repeat = 5,
-        .cpus = {-1, -1},
         .gid_index = -1,
         .peers = PERF_PEERS_DEFAULT,
     };
     perf_params_init(&o->params);
-    build_getopt(&view);
+    build_view(&view);
     optind = 0; /* restart getopt, GNU style */
     opterr = 0;
     while ((opt = getopt_long(argc, argv, view.letters, view.longs, NULL)) != -1) {
-        if (take_option(&c, opt, argv[optind - 1]))
+        if (take_option(&c, &view, opt, argv[optind - 1]))
             return -EINVAL;
         if (o->help || o->version)
             return o->help ? PERF_PARSE_HELP : PERF_PARSE_VERSION;
