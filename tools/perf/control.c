@@ -242,6 +242,9 @@ static int parse_more(struct perf_control *c, struct json_object **message)
     struct json_object *object = json_tokener_parse_ex(c->tokener, text, (int)n);
     bool more = json_tokener_get_error(c->tokener) == json_tokener_continue;
     size_t taken = json_tokener_get_parse_end(c->tokener);
+    /* With its end of line: closing with anything unread would reset the connection. */
+    if (object && taken < (size_t)n && text[taken] == '\n')
+        taken++;
     c->parsed_bytes = more ? c->parsed_bytes + taken : 0;
     if (recv(c->fd, text, taken, 0) != (ssize_t)taken || c->parsed_bytes > MESSAGE_BYTES_MAX)
         return -EPROTO;

@@ -5,8 +5,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
+
+#include "tools/perf/perf.h"
 
 enum { TICKS_MIN = 10, LINE_BYTES = 256 };
 
@@ -32,28 +33,20 @@ int perf_cpu_parse(const char *text, struct perf_cpu_times *times)
 
 void perf_cpu_read(struct perf_cpu_times *times)
 {
-    FILE *f = fopen("/proc/stat", "re");
-    char line[LINE_BYTES] = "";
+    char line[LINE_BYTES];
     struct rusage own;
 
     getrusage(RUSAGE_SELF, &own);
     *times = (struct perf_cpu_times){.own_user_s = (double)own.ru_utime.tv_sec +
                                                    1e-6 * (double)own.ru_utime.tv_usec};
-    if (f && fgets(line, sizeof(line), f))
+    if (perf_read_line("/proc/stat", line, sizeof(line)))
         (void)perf_cpu_parse(line, times); /* the times of an unknown format are 0 */
-    if (f)
-        fclose(f);
 }
 
 void perf_cpu_machine(char *name, size_t len)
 {
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    name[0] = '\0';
-    if (f && fgets(name, (int)len, f))
-        name[strcspn(name, "\n")] = '\0';
-    if (f)
-        fclose(f);
+    if (!perf_read_line("/proc/sys/kernel/random/boot_id", name, len))
+        name[0] = '\0';
 }
 
 struct perf_cpu_load perf_cpu_load_between(const struct perf_cpu_times *before,

@@ -71,36 +71,33 @@ static int try_cpus(const struct perf_options *o, char *error)
     return rc;
 }
 
-/* Returns the exit code of a wait status; reports a signal. */
-static int code_of(int status, const char *who)
+/* Wait for a child's end and return its exit code; report a signal, unless we sent it. */
+static int reap(pid_t pid, const char *who, int sent_signal)
 {
+    int status;
+
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return PERF_EXIT_FAILED;
+    }
     if (WIFEXITED(status))
         return WEXITSTATUS(status);
+    if (WTERMSIG(status) == sent_signal)
+        return PERF_EXIT_FAILED;
     return perf_complain(PERF_EXIT_FAILED, "the %s was ended by signal %d (%s)", who,
                          WTERMSIG(status), strsignal(WTERMSIG(status)));
 }
 
 /* The client's exit code counts; if only the server failed, the server's. */
-static int reap(pid_t client, pid_t server)
+static int reap_both(pid_t client, pid_t server)
 {
-    int client_code = PERF_EXIT_FAILED, server_code = PERF_EXIT_FAILED, status;
-    bool killed = false;
+    int client_code = reap(client, "client", 0);
 
-    for (int left = 2; left > 0;) {
-        pid_t pid = wait(&status);
-        if (pid < 0 && errno != EINTR)
-            break;
-        if (pid == client)
-            client_code = code_of(status, "client");
-        if (pid == server)
-            server_code = killed ? PERF_EXIT_FAILED : code_of(status, "server");
-        if (pid == client && client_code != PERF_EXIT_OK && left == 2) {
-            kill(server, SIGTERM); /* it may still be waiting for a client that never spoke */
-            killed = true;
-        }
-        left -= pid == client || pid == server;
-    }
-    return client_code != PERF_EXIT_OK ? client_code : server_code;
+    if (client_code == PERF_EXIT_OK)
+        return reap(server, "server", 0);
+    kill(server, SIGTERM); /* it may still be waiting for a client that never spoke */
+    reap(server, "server", SIGTERM);
+    return client_code;
 }
 
 /* The server's end differs in its device only. */
@@ -146,5 +143,5 @@ int perf_local_run(const struct perf_options *o)
             kill(server, SIGTERM);
         return perf_complain(PERF_EXIT_FAILED, "cannot start a process: %s", strerror(rc));
     }
-    return reap(client, server);
+    return reap_both(client, server);
 }

@@ -13,17 +13,14 @@
 /* perftest's warning, which -F silences: a clock that changes during a run makes figures vary. */
 static void warn_cpufreq(void)
 {
-    char governor[32] = "";
-    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "r");
+    static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    char governor[32];
 
-    if (!f)
-        return;
-    if (fscanf(f, "%31s", governor) == 1 && strcmp(governor, "performance") != 0)
-        fprintf(stderr,
-                "mrd_perf: warning: CPU frequency governor is '%s', figures may wander (-F: no "
-                "warning)\n",
-                governor);
-    fclose(f);
+    if (perf_read_line(path, governor, sizeof(governor)) && strcmp(governor, "performance") != 0)
+        perf_complain(PERF_EXIT_OK,
+                      "warning: CPU frequency governor is '%s', figures may wander (-F: no "
+                      "warning)",
+                      governor);
 }
 
 static int serve(const struct perf_options *o)
@@ -36,15 +33,6 @@ static int serve(const struct perf_options *o)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
     fprintf(stderr, "mrd_perf: waiting for a client on port %u\n", port);
     return perf_server_session(o, listener);
-}
-
-static int state(const struct perf_options *o)
-{
-    char error[PERF_ERROR_BYTES];
-
-    if (perf_transport_check_device(o, error))
-        return perf_complain(PERF_EXIT_USAGE, "%s", error);
-    return perf_state_run(o);
 }
 
 int main(int argc, char **argv)
@@ -67,8 +55,11 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* the other end's death is told by the call that fails */
     if (!o.quiet_cpufreq)
         warn_cpufreq();
+    if (perf_transport_check_device(o.device, error) ||
+        perf_transport_check_device(o.server_device, error))
+        return perf_complain(PERF_EXIT_USAGE, "%s", error);
     if (o.state)
-        return state(&o);
+        return perf_state_run(&o);
     if (o.local)
         return perf_local_run(&o);
     if (o.num_cpus && perf_local_pin(o.cpus[0], error))

@@ -183,13 +183,10 @@ int mrd_run_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
  */
 static bool read_waited(uint64_t *ns)
 {
-    FILE *f = fopen("/proc/thread-self/schedstat", "re");
+    char line[80];
 
-    if (!f)
-        return false;
-    bool told = fscanf(f, "%*u %" SCNu64, ns) == 1;
-    fclose(f);
-    return told;
+    return perf_read_line("/proc/thread-self/schedstat", line, sizeof(line)) &&
+           sscanf(line, "%*u %" SCNu64, ns) == 1;
 }
 
 /* A core that was shared once counts as shared from then on: a sleeper would not notice. */

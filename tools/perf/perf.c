@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -27,6 +28,18 @@ enum perf_exit perf_complain(enum perf_exit code, const char *format, ...)
     fflush(stdout);
     fprintf(stderr, "mrd_perf: %s\n", text);
     return code;
+}
+
+bool perf_read_line(const char *path, char *line, size_t len)
+{
+    FILE *f = fopen(path, "re");
+    bool read = f && fgets(line, (int)len, f);
+
+    if (f)
+        fclose(f);
+    if (read)
+        line[strcspn(line, "\n")] = '\0';
+    return read;
 }
 
 uint64_t perf_now_ns(void)

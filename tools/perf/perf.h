@@ -107,6 +107,8 @@ enum perf_exit perf_complain(enum perf_exit code, const char *format, ...)
 /* Write a sentence into `error`, which has room for PERF_ERROR_BYTES. Returns `rc`. */
 int perf_fail(char *error, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Read the first line of a file, without its end. False if there is none. */
+bool perf_read_line(const char *path, char *line, size_t len);
 uint64_t perf_now_ns(void);
 /* CPU time that the process has used, all threads, in seconds. */
 double perf_cpu_s(void);

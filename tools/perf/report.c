@@ -179,16 +179,18 @@ static int write_text(const char *path, const char *text, char *error)
                      strerror(errno));
 }
 
-int perf_report_write(const struct perf_options *options, struct json_object *json, char *error)
+int perf_report_write(const struct perf_options *options, struct json_object *reports, char *error)
 {
+    bool single = !options->compare && !options->state && !options->all_sizes &&
+                  json_object_array_length(reports) == 1;
     const char *text =
-        json_object_to_json_string_ext(json, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
+        json_object_to_json_string_ext(single ? json_object_array_get_idx(reports, 0) : reports,
+                                       JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
     int rc = 0;
 
     if (options->out_json)
         rc = write_text("", text, error);
     if (options->out_json_file[0] && write_text(options->out_json_file, text, error))
         rc = -EIO;
-    json_object_put(json);
     return rc;
 }

@@ -36,8 +36,11 @@ void perf_columns_head(FILE *out, const struct perf_column *columns, const char 
 void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_object *report,
                       const char *rest);
 
-/* Write `json` where the options want it; takes ownership. 0, or -errno with a sentence. */
-int perf_report_write(const struct perf_options *options, struct json_object *json, char *error);
+/*
+ * Write an array of reports where the options want it; of a single run only its report. 0, or
+ * -errno with a sentence.
+ */
+int perf_report_write(const struct perf_options *options, struct json_object *reports, char *error);
 
 /*
  * Run the same test over several transports in turn, so that noise of the machine hits all alike,

@@ -73,6 +73,7 @@ static int greet(struct perf_control *c, char *error)
     return compare_clocks(c, error);
 }
 
+/* Add a report to `all`. 0, or -EIO if it failed, and with it the control connection. */
 static int run_one_size(const struct perf_options *o, struct perf_control *c, uint64_t size_bytes,
                         struct json_object *all)
 {
@@ -81,63 +82,44 @@ static int run_one_size(const struct perf_options *o, struct perf_control *c, ui
     run.params.size_bytes = size_bytes;
     perf_params_settle(&run.params);
     struct json_object *report = perf_run_client(&run);
-    if (!report)
-        return perf_complain(PERF_EXIT_FAILED, "%s", run.error);
+    if (!report) {
+        perf_complain(PERF_EXIT_FAILED, "%s", run.error);
+        return -EIO;
+    }
     perf_table_row(table_of(o), report, o->gbits);
-    bool passed = perf_report_passed(report);
     json_object_array_add(all, report);
-    if (passed)
-        return PERF_EXIT_OK;
-    return perf_complain(PERF_EXIT_FAILED, "not verified: %s", run.verify_error);
+    if (!perf_report_passed(report))
+        perf_complain(PERF_EXIT_FAILED, "not verified: %s", run.verify_error);
+    return 0;
 }
 
-/* An array of reports; the exit code is that of the worst. */
 static int run_sizes(const struct perf_options *o, struct perf_control *c, struct json_object *all)
 {
-    int code = PERF_EXIT_OK;
+    int rc = 0;
 
     perf_table_head(table_of(o), o->params.test, o->gbits);
     if (!o->all_sizes)
         return run_one_size(o, c, o->params.size_bytes, all);
-    for (int bit = PERF_SWEEP_FIRST_BIT; bit <= PERF_SWEEP_LAST_BIT; bit++) {
-        size_t before = json_object_array_length(all);
-        int one = run_one_size(o, c, 1ull << bit, all);
-        if (one > code)
-            code = one;
-        if (json_object_array_length(all) == before)
-            break; /* it failed, and with it the control connection */
-    }
-    return code;
+    for (int bit = PERF_SWEEP_FIRST_BIT; bit <= PERF_SWEEP_LAST_BIT && rc == 0; bit++)
+        rc = run_one_size(o, c, 1ull << bit, all);
+    return rc;
 }
 
 static int run_all(const struct perf_options *o, struct perf_control *c)
 {
     char error[PERF_ERROR_BYTES] = "out of memory";
-    struct json_object *json;
-    int code = PERF_EXIT_OK;
+    struct json_object *all =
+        o->compare ? perf_compare(o, c, table_of(o), error) : json_object_new_array();
 
-    if (o->compare) {
-        json = perf_compare(o, c, table_of(o), error);
-        if (!json)
-            return perf_complain(PERF_EXIT_FAILED, "%s", error);
-        for (size_t i = 0; i < json_object_array_length(json); i++) {
-            if (!perf_report_passed(json_object_array_get_idx(json, i)))
-                code = PERF_EXIT_FAILED;
-        }
-    } else {
-        struct json_object *all = json_object_new_array();
-        code = run_sizes(o, c, all);
-        if (json_object_array_length(all) == 0) {
-            json_object_put(all);
-            return code;
-        }
-        json = o->all_sizes ? all : json_object_get(json_object_array_get_idx(all, 0));
-        if (json != all)
-            json_object_put(all);
-    }
-    if (perf_report_write(o, json, error))
+    if (!all)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
-    return code;
+    bool passed = o->compare || run_sizes(o, c, all) == 0;
+    for (size_t i = 0; i < json_object_array_length(all); i++)
+        passed = passed && perf_report_passed(json_object_array_get_idx(all, i));
+    if (json_object_array_length(all) && perf_report_write(o, all, error))
+        passed = perf_complain(PERF_EXIT_FAILED, "%s", error) == PERF_EXIT_OK;
+    json_object_put(all);
+    return passed ? PERF_EXIT_OK : PERF_EXIT_FAILED;
 }
 
 int perf_client_session(const struct perf_options *o, const char *host, uint16_t port)
@@ -146,8 +128,6 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
     struct perf_control control = {.fd = -1};
     int code = PERF_EXIT_FAILED;
 
-    if (perf_transport_check_device(o, error))
-        return perf_complain(PERF_EXIT_USAGE, "%s", error);
     if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6,
                              error) ||
         greet(&control, error))
@@ -256,20 +236,6 @@ static int serve_one(struct visit *v)
     return rc;
 }
 
-static int write_reports(struct visit *v)
-{
-    char error[PERF_ERROR_BYTES];
-    struct json_object *json = v->reports;
-
-    if (v->options->local || json_object_array_length(v->reports) == 0)
-        return PERF_EXIT_OK;
-    if (json_object_array_length(v->reports) == 1)
-        json = json_object_array_get_idx(v->reports, 0);
-    return perf_report_write(v->options, json_object_get(json), error)
-               ? perf_complain(PERF_EXIT_FAILED, "%s", error)
-               : PERF_EXIT_OK;
-}
-
 /* A stranger that does not speak the protocol (a port scan) is not the expected client. */
 int perf_server_session(const struct perf_options *o, int listener)
 {
@@ -277,11 +243,6 @@ int perf_server_session(const struct perf_options *o, int listener)
     int code = PERF_EXIT_OK;
     bool served = false;
 
-    if (perf_transport_check_device(o, error)) {
-        if (!o->local)
-            perf_complain(PERF_EXIT_USAGE, "%s", error);
-        return PERF_EXIT_USAGE;
-    }
     while (!served || o->forever) {
         struct visit v = {.options = o, .reports = json_object_new_array()};
         if (perf_control_accept(&v.control, listener, error)) {
@@ -293,8 +254,9 @@ int perf_server_session(const struct perf_options *o, int listener)
         if (rc < 0 && !v.greeted)
             perf_complain(PERF_EXIT_OK, "%s is no client of mrd_perf; still waiting",
                           v.control.peer);
-        if (write_reports(&v))
-            v.code = PERF_EXIT_FAILED;
+        if (!o->local && json_object_array_length(v.reports) &&
+            perf_report_write(o, v.reports, error))
+            v.code = perf_complain(PERF_EXIT_FAILED, "%s", error);
         code = v.code;
         perf_control_close(&v.control);
         json_object_put(v.reports);

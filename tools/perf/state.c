@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,51 +10,92 @@
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
-enum { FEWER = 4 }; /* what the number of peers is divided by */
-
-/* What a child process reports. */
-struct telling {
-    int rc;
-    uint32_t ends;
-    bool has_idle;
-    struct perf_memory before, mark, idle, after;
-    char error[PERF_ERROR_BYTES];
+enum {
+    FEWER = 4, /* what the number of peers is divided by */
+    LINE_BYTES = 512,
+    SETTLE_US = 300 * 1000, /* RCU and deferred work */
 };
 
-static void make(const struct perf_options *options, const struct perf_transport_ops *ops,
-                 uint32_t peers, uint32_t fewer, struct telling *t)
+/*
+ * From now on only small pages are used, so that memory which was touched is what counts. Also
+ * waits until the kernel has freed memory of the last process.
+ */
+static void settle_memory(void)
 {
-    static struct perf_state s;
-
-    s = (struct perf_state){
-        .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
-    perf_memory_settle();
-    t->rc = perf_memory_read(&t->before, t->error);
-    if (t->rc)
-        return;
-    t->rc = ops->peer_state(&s);
-    if (t->rc == 0)
-        t->rc = perf_memory_read(&t->after, s.error);
-    t->ends = s.ends;
-    t->has_idle = s.has_idle;
-    t->mark = s.mark;
-    t->idle = s.idle;
-    memcpy(t->error, s.error, sizeof(t->error));
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    usleep(SETTLE_US);
 }
 
-/* The report is short: a pipe takes it at once. */
-static void __attribute__((noreturn))
-child(const struct perf_options *options, const struct perf_transport_ops *ops, uint32_t peers,
-      uint32_t fewer, int fd)
+/* The sum of the values of each "Key:  123 kB"; 0 if none is there. */
+static int64_t sum_of(const char *path, const char *const *keys)
 {
-    static struct telling t;
+    char line[LINE_BYTES], name[LINE_BYTES];
+    FILE *f = fopen(path, "r");
+    int64_t bytes = 0;
+    long long kib;
 
-    make(options, ops, peers, fewer, &t);
-    _exit(write(fd, &t, sizeof(t)) == (ssize_t)sizeof(t) ? 0 : 1);
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%511[^:]: %lld kB", name, &kib) != 2)
+            continue;
+        for (const char *const *key = keys; *key; key++) {
+            if (strcmp(name, *key) == 0)
+                bytes += kib * 1024;
+        }
+    }
+    if (f)
+        fclose(f);
+    return bytes;
 }
 
-static int in_child(const struct perf_options *options, const struct perf_transport_ops *ops,
-                    uint32_t peers, uint32_t fewer, struct telling *t)
+/*
+ * Slab memory is counted by objects where /proc/slabinfo may be read (root), because pages of slabs
+ * outlive their objects. 0: we may not know. "name  active total size ..." a line.
+ */
+static int64_t slab_objects(void)
+{
+    FILE *f = fopen("/proc/slabinfo", "r");
+    long long active, total, size;
+    char line[LINE_BYTES];
+    int64_t bytes = 0;
+
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%*s %lld %lld %lld", &active, &total, &size) == 3)
+            bytes += active * size;
+    }
+    if (f)
+        fclose(f);
+    return bytes;
+}
+
+int perf_memory_read(struct perf_memory *memory, char *error)
+{
+    static const char *const user[] = {"Anonymous", NULL};
+    static const char *const slab[] = {"Slab", NULL};
+    static const char *const kernel[] = {"VmallocUsed", "Percpu", "KernelStack", "PageTables",
+                                         NULL};
+    int64_t objects = slab_objects();
+
+    memory->user_bytes = sum_of("/proc/self/smaps_rollup", user);
+    memory->kernel_bytes = sum_of("/proc/meminfo", kernel);
+    memory->kernel_bytes += objects ? objects : sum_of("/proc/meminfo", slab);
+    if (memory->user_bytes && memory->kernel_bytes)
+        return 0;
+    return perf_fail(error, -ENOENT,
+                     "/proc/self/smaps_rollup or /proc/meminfo does not tell memory in use");
+}
+
+static int make(struct perf_state *s)
+{
+    settle_memory();
+    int rc = perf_memory_read(&s->before, s->error);
+
+    if (rc == 0)
+        rc = s->ops->peer_state(s);
+    return rc ? rc : perf_memory_read(&s->after, s->error);
+}
+
+/* The child's state is short: a pipe takes it at once. */
+static int make_in_child(struct perf_state *s)
 {
     int fds[2], status;
 
@@ -61,16 +103,18 @@ static int in_child(const struct perf_options *options, const struct perf_transp
     if (pipe(fds))
         return -errno;
     pid_t pid = fork();
-    if (pid == 0)
-        child(options, ops, peers, fewer, fds[1]);
+    if (pid == 0) {
+        s->rc = make(s);
+        _exit(write(fds[1], s, sizeof(*s)) == (ssize_t)sizeof(*s) ? 0 : 1);
+    }
     close(fds[1]);
-    ssize_t n = pid < 0 ? 0 : read(fds[0], t, sizeof(*t));
+    ssize_t n = pid < 0 ? 0 : read(fds[0], s, sizeof(*s));
     close(fds[0]);
     if (pid > 0)
         waitpid(pid, &status, 0);
-    if (n == (ssize_t)sizeof(*t))
-        return t->rc;
-    return perf_fail(t->error, -ECHILD, "the process that makes the peers died");
+    if (n == (ssize_t)sizeof(*s))
+        return s->rc;
+    return perf_fail(s->error, -ECHILD, "the process that makes the peers died");
 }
 
 /* Returns the bytes of one more peer. Noise may make next to nothing negative. */
@@ -82,21 +126,22 @@ static double slope(int64_t many, int64_t few, uint32_t peers)
 int perf_state_measure(const struct perf_options *options, const char *transport, uint32_t peers,
                        struct perf_state_figures *figures, char *error)
 {
-    static struct telling many, few;
+    static struct perf_state many, few;
     const struct perf_transport_ops *ops = perf_transport_find(transport);
     uint32_t fewer = peers / FEWER;
 
     *figures = (struct perf_state_figures){NAN, NAN, NAN};
     if (!ops->peer_state)
         return perf_fail(error, -ENOTSUP, "%s keeps nothing for a peer", transport);
-    int rc = in_child(options, ops, fewer, fewer, &few);
-    snprintf(error, PERF_ERROR_BYTES, "%s", few.error);
-    if (rc == 0) {
-        rc = in_child(options, ops, peers, fewer, &many);
-        snprintf(error, PERF_ERROR_BYTES, "%s", many.error);
-    }
+    few = many = (struct perf_state){
+        .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
+    few.peers = fewer;
+    int rc = make_in_child(&few);
     if (rc)
-        return rc;
+        return perf_fail(error, rc, "%s", few.error);
+    rc = make_in_child(&many);
+    if (rc)
+        return perf_fail(error, rc, "%s", many.error);
     uint32_t more = (peers - fewer) * many.ends;
     figures->user = slope(many.after.user_bytes - many.before.user_bytes,
                           few.after.user_bytes - few.before.user_bytes, more);
@@ -143,6 +188,7 @@ int perf_state_run(const struct perf_options *o)
         json_object_array_add(all, object);
     }
     if (perf_report_write(o, all, error))
-        return perf_complain(PERF_EXIT_FAILED, "%s", error);
+        code = perf_complain(PERF_EXIT_FAILED, "%s", error);
+    json_object_put(all);
     return code;
 }

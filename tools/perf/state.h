@@ -14,19 +14,16 @@
 
 #include "tools/perf/options.h"
 
-/* memory.c: how much memory is in use, this process's own and the kernel's. */
+/* How much memory is in use, this process's own and the kernel's. */
 struct perf_memory {
     int64_t user_bytes; /* anonymous pages of this process */
-    /* Of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables. */
+    /*
+     * Of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables. Pages that a
+     * driver takes singly are in none of the kernel's counters.
+     */
     int64_t kernel_bytes;
 };
 
-/*
- * Call before the first of several readings. From then on only small pages are used, so that memory
- * which was touched is what counts. Also waits until the kernel has freed memory of the last
- * process.
- */
-void perf_memory_settle(void);
 /* 0, or -errno with a sentence. */
 int perf_memory_read(struct perf_memory *memory, char *error);
 
@@ -39,7 +36,8 @@ struct perf_state {
     uint32_t peers;
     uint32_t fewer; /* perf_state_mark() when so many of them are there */
     uint32_t ends;  /* of each connection that are in here: 2 if it is both. Set by the transport */
-    struct perf_memory mark;
+    int rc;         /* of making it */
+    struct perf_memory before, mark, after;
     bool has_idle;           /* there was a difference between idle and active peers... */
     struct perf_memory idle; /* ...and this is with idle ones */
     char error[PERF_ERROR_BYTES];

@@ -7,12 +7,8 @@
 
 #include "tools/perf/ibv_device.h"
 
-extern const struct perf_transport_ops perf_mrd_udp_ops;
-extern const struct perf_transport_ops perf_mrd_ibv_ops;
-extern const struct perf_transport_ops perf_rc_ops;
-extern const struct perf_transport_ops perf_raw_ud_ops;
-extern const struct perf_transport_ops perf_raw_udp_ops;
-extern const struct perf_transport_ops perf_tcp_ops;
+extern const struct perf_transport_ops perf_mrd_udp_ops, perf_mrd_ibv_ops, perf_rc_ops,
+    perf_raw_ud_ops, perf_raw_udp_ops, perf_tcp_ops;
 
 static const struct perf_transport_ops *const transports[] = {
     &perf_mrd_udp_ops, &perf_mrd_ibv_ops, &perf_rc_ops,
@@ -41,15 +37,14 @@ const char *perf_transport_names(void)
     return names;
 }
 
-int perf_transport_check_device(const struct perf_options *options, char *error)
+int perf_transport_check_device(const char *device, char *error)
 {
     char known[256] = "";
 
-    if (!perf_options_rdma_device(options->device) ||
-        perf_ibv_has_device(options->device, known, sizeof(known)))
+    if (!perf_options_rdma_device(device) || perf_ibv_has_device(device, known, sizeof(known)))
         return 0;
     const char *missing = perf_ibv_missing();
-    return perf_fail(error, -ENODEV, "-d: there is no device '%s'; there is udp%s%s%s%s",
-                     options->device, known[0] ? ", " : "", known,
-                     missing ? ", and no RDMA device: " : "", missing ? missing : "");
+    return perf_fail(error, -ENODEV, "-d: there is no device '%s'; there is udp%s%s%s%s", device,
+                     known[0] ? ", " : "", known, missing ? ", and no RDMA device: " : "",
+                     missing ? missing : "");
 }
