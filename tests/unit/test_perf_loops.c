@@ -15,7 +15,6 @@
 enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000 };
 
 struct made_up {
-    struct perf_endpoint e;
     uint32_t acks; /* of sends, that wait for a poll */
     bool flush;    /* its completion waits for a poll, too */
     uint32_t most; /* messages outstanding */
@@ -32,8 +31,8 @@ static int post_send(struct perf_run *r, uint32_t qp, uint64_t n, uint32_t count
     (void)n;
     m->posts++;
     m->acks += count;
-    if (m->e.qps[qp].outstanding + count > m->most)
-        m->most = m->e.qps[qp].outstanding + count;
+    if (r->e.qps[qp].outstanding + count > m->most)
+        m->most = r->e.qps[qp].outstanding + count;
     return (int)count;
 }
 
@@ -109,12 +108,12 @@ static void perf_bw_client__flush_with_acks_in_one_poll(void **state)
 {
     (void)state;
     begin(&reliable, PERF_WRITE_BW, false);
-    made_up.e.takes_recvs = false;
-    made_up.e.signal_every = 1;
+    run.e.takes_recvs = false;
+    run.e.signal_every = 1;
     assert_int_equal(perf_bw_client(&run), 0);
     assert_int_equal(run.sent, 300);
     assert_int_equal(run.received, 300);
-    assert_int_equal(made_up.e.qps[0].outstanding, 0);
+    assert_int_equal(run.e.qps[0].outstanding, 0);
     assert_int_equal(run.meter.total_bytes, 300 * SIZE);
     end();
 }
@@ -123,7 +122,7 @@ static void perf_bw_client__keeps_to_its_depth(void **state)
 {
     (void)state;
     begin(&reliable, PERF_SEND_BW, false);
-    made_up.e.signal_every = 1;
+    run.e.signal_every = 1;
     assert_int_equal(perf_bw_client(&run), 0);
     assert_int_equal(made_up.most, DEPTH);
     end();

@@ -22,9 +22,7 @@ enum {
 /* Are messages written without the receiving host noticing? */
 static bool is_blind(const struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
-
-    return !e->takes_recvs && !run->ops->count_received_bytes;
+    return !run->e.takes_recvs && !run->ops->count_received_bytes;
 }
 
 /* ------------------------------------------------------------------------------- the client */
@@ -32,22 +30,21 @@ static bool is_blind(const struct perf_run *run)
 /* The client's window is its QPs' depth, or the slots that a credit has freed. */
 static uint32_t room_for(const struct perf_run *run, uint32_t qp)
 {
-    const struct perf_endpoint *e = run->state;
     const struct perf_params *p = &run->params;
-    uint64_t room = e->qps[qp].outstanding < p->tx_depth ? p->tx_depth - e->qps[qp].outstanding : 0;
+    uint64_t room =
+        run->e.qps[qp].outstanding < p->tx_depth ? p->tx_depth - run->e.qps[qp].outstanding : 0;
 
-    if (p->verify && room > e->credit + p->slots - run->sent)
-        room = e->credit + p->slots - run->sent;
-    return run->ops->raw || room > e->batch ? e->batch : (uint32_t)room;
+    if (p->verify && room > run->e.credit + p->slots - run->sent)
+        room = run->e.credit + p->slots - run->sent;
+    return run->ops->raw || room > run->e.batch ? run->e.batch : (uint32_t)room;
 }
 
 /* Returns the number posted, 0 if there is no room, or -errno. */
 static int post_some(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
     const struct perf_params *p = &run->params;
     /* Batches go round the QPs; verified messages singly, so that each QP knows its share. */
-    uint32_t batch = p->verify && p->qps > 1 ? 1 : e->batch;
+    uint32_t batch = p->verify && p->qps > 1 ? 1 : run->e.batch;
     uint32_t qp = (uint32_t)(run->sent / batch % p->qps);
     uint64_t wanted = batch - run->sent % batch;
     uint32_t room = room_for(run, qp);
@@ -57,14 +54,14 @@ static int post_some(struct perf_run *run)
     if (wanted == 0 || room == 0)
         return 0;
     /* A full batch after the next completion beats a half one now: small messages would trickle. */
-    if (room < wanted && !p->verify && e->qps[qp].outstanding > e->qps[qp].since_signal)
+    if (room < wanted && !p->verify && run->e.qps[qp].outstanding > run->e.qps[qp].since_signal)
         return 0;
     uint32_t count = room < wanted ? room : (uint32_t)wanted;
     for (uint32_t i = 0; p->verify && i < count; i++)
         perf_endpoint_fill(run, qp, run->sent + i);
     int n = run->ops->post_send(run, qp, run->sent, count);
     if (n > 0) {
-        e->qps[qp].outstanding += (uint32_t)n;
+        run->e.qps[qp].outstanding += (uint32_t)n;
         run->sent += (uint64_t)n;
     }
     return n;
@@ -72,19 +69,17 @@ static int post_some(struct perf_run *run)
 
 static int take_credit(struct perf_run *run, const struct perf_wc *wc)
 {
-    struct perf_endpoint *e = run->state;
     uint64_t credit;
 
     memcpy(&credit, perf_endpoint_recv(run, wc->qp, wc->index).at, sizeof(credit));
-    if (credit > e->credit) /* credits may overtake each other */
-        e->credit = credit;
+    if (credit > run->e.credit) /* credits may overtake each other */
+        run->e.credit = credit;
     return perf_endpoint_repost(run, wc);
 }
 
 /* Raw transports have no completions at the client. */
 static int poll_client(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
     struct perf_wc wcs[PERF_POLL];
     int n = run->ops->raw ? 0 : run->ops->poll_cq(run, wcs, PERF_POLL);
     int rc = 0;
@@ -93,7 +88,7 @@ static int poll_client(struct perf_run *run)
         if (wcs[i].kind == PERF_WC_RECV)
             rc = take_credit(run, &wcs[i]);
         else
-            perf_endpoint_take_sent(e, &wcs[i]);
+            perf_endpoint_take_sent(&run->e, &wcs[i]);
     }
     return rc ? rc : n;
 }
@@ -101,7 +96,6 @@ static int poll_client(struct perf_run *run)
 /* Poll, and look after all else that is due. 0 or -errno. */
 static int turn_client(struct perf_run *run, uint64_t *now_ns)
 {
-    const struct perf_endpoint *e = run->state;
     int n = poll_client(run);
     int rc = n < 0 ? n : 0;
 
@@ -109,7 +103,7 @@ static int turn_client(struct perf_run *run, uint64_t *now_ns)
     if (perf_sampler_due(&run->resent, *now_ns))
         perf_sampler_add(&run->resent, *now_ns, run->ops->count_retransmissions(run));
     if (is_blind(run))
-        perf_meter_update(&run->meter, *now_ns, e->acked * run->params.size_bytes);
+        perf_meter_update(&run->meter, *now_ns, run->e.acked * run->params.size_bytes);
     if (rc == 0 && run->ops->wait)
         rc = run->ops->wait(run, *now_ns, n > 0);
     return rc ? rc : perf_run_tick(run, *now_ns, run->sent);
@@ -118,13 +112,12 @@ static int turn_client(struct perf_run *run, uint64_t *now_ns)
 /* All that was posted has arrived when it is acknowledged. */
 static int flush_client(struct perf_run *run, uint64_t *now_ns)
 {
-    struct perf_endpoint *e = run->state;
     int rc = 0;
 
-    for (uint32_t qp = 0; qp < e->num_qps && rc == 0; qp++) {
-        if (e->qps[qp].outstanding)
+    for (uint32_t qp = 0; qp < run->e.num_qps && rc == 0; qp++) {
+        if (run->e.qps[qp].outstanding)
             rc = run->ops->post_flush(run, qp);
-        while (rc == 0 && e->qps[qp].outstanding)
+        while (rc == 0 && run->e.qps[qp].outstanding)
             rc = turn_client(run, now_ns);
     }
     return rc;
@@ -132,7 +125,6 @@ static int flush_client(struct perf_run *run, uint64_t *now_ns)
 
 int perf_bw_client(struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
     uint64_t now_ns = perf_now_ns();
     int rc = 0;
 
@@ -149,7 +141,7 @@ int perf_bw_client(struct perf_run *run)
     if (rc == 0 && run->ops->post_flush)
         rc = flush_client(run, &now_ns);
     if (is_blind(run))
-        run->received = e->acked;
+        run->received = run->e.acked;
     return rc;
 }
 
@@ -165,23 +157,20 @@ int perf_bw_progress(struct perf_run *run)
 /* A credit is due when a quarter of the slots is free again, or when nothing else is to do. */
 static int give_credit(struct perf_run *run, bool idle)
 {
-    struct perf_endpoint *e = run->state;
-    uint64_t credit = e->verifier.credit, fresh = credit - e->credit;
+    uint64_t credit = run->e.verifier.credit, fresh = credit - run->e.credit;
 
     if (fresh == 0 || (!idle && fresh < (run->params.slots + 3) / 4))
         return 0;
     int n = run->ops->post_credit(run, credit);
     if (n > 0)
-        e->credit = credit;
+        run->e.credit = credit;
     return n < 0 ? n : 0;
 }
 
 static int take_message(struct perf_run *run, const struct perf_wc *wc)
 {
-    struct perf_endpoint *e = run->state;
-
     run->received++;
-    e->arrived_bytes += run->ops->raw ? wc->bytes : run->params.size_bytes;
+    run->e.arrived_bytes += run->ops->raw ? wc->bytes : run->params.size_bytes;
     if (!run->ops->post_recv)
         return 0;
     if (run->params.verify)
@@ -194,7 +183,6 @@ static int take_message(struct perf_run *run, const struct perf_wc *wc)
 /* Returns the number of completions, or -errno. */
 static int poll_server(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
     struct perf_wc wcs[PERF_POLL];
     int n = run->ops->poll_cq(run, wcs, PERF_POLL);
     int rc = n < 0 ? n : 0;
@@ -202,8 +190,8 @@ static int poll_server(struct perf_run *run)
     for (int i = 0; i < n && rc == 0; i++)
         rc = take_message(run, &wcs[i]);
     if (run->ops->raw) /* a completion is of a packet */
-        run->received = e->arrived_bytes / run->params.size_bytes;
-    for (uint32_t qp = 0; n < PERF_POLL && qp < e->num_qps && rc == 0; qp++)
+        run->received = run->e.arrived_bytes / run->params.size_bytes;
+    for (uint32_t qp = 0; n < PERF_POLL && qp < run->e.num_qps && rc == 0; qp++)
         rc = perf_endpoint_repost_rest(run, qp);
     if (run->params.verify && rc == 0 && n < PERF_POLL)
         rc = give_credit(run, true);
@@ -213,20 +201,17 @@ static int poll_server(struct perf_run *run)
 /* Returns the payload that has arrived, in whole messages or not. */
 static uint64_t count_arrived(struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
     uint64_t counted = run->ops->count_received_bytes ? run->ops->count_received_bytes(run) : 0;
 
-    return counted > e->arrived_bytes ? counted : e->arrived_bytes;
+    return counted > run->e.arrived_bytes ? counted : run->e.arrived_bytes;
 }
 
 static bool is_complete(const struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
-
     if (!run->peer_done || run->ops->lossy)
         return false;
-    return e->takes_recvs ? run->received >= run->peer_sent
-                          : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
+    return run->e.takes_recvs ? run->received >= run->peer_sent
+                              : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
 }
 
 /* All is sent, and nothing came for silent_ns. 1: this ends a lossy test; 0: wait on; or -errno. */
@@ -295,15 +280,13 @@ static int watch_client(struct perf_run *run)
 
 int perf_bw_server(struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
-
     if (is_blind(run))
         return watch_client(run);
     int rc = receive_all(run);
     if (rc)
         return rc;
     perf_meter_update(&run->meter, perf_now_ns(), count_arrived(run));
-    if (!e->takes_recvs && run->params.size_bytes)
+    if (!run->e.takes_recvs && run->params.size_bytes)
         run->received = run->meter.total_bytes / run->params.size_bytes;
     perf_endpoint_conclude(run, run->peer_sent);
     return 0;

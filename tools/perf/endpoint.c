@@ -53,17 +53,15 @@ static int map(struct perf_run *run, size_t bytes, uint8_t **buf)
 
 int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes)
 {
-    struct perf_endpoint *e = run->state;
-
-    e->qps = calloc(run->params.qps, sizeof(e->qps[0]));
-    if (!e->qps)
+    run->e.qps = calloc(run->params.qps, sizeof(run->e.qps[0]));
+    if (!run->e.qps)
         return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", run->params.qps);
-    e->num_qps = run->params.qps;
-    e->takes_recvs = true;
-    e->tx_bytes = tx_bytes;
-    e->rx_bytes = rx_bytes;
-    int rc = map(run, tx_bytes, &e->tx_buf);
-    return rc ? rc : map(run, rx_bytes, &e->rx_buf);
+    run->e.num_qps = run->params.qps;
+    run->e.takes_recvs = true;
+    run->e.tx_bytes = tx_bytes;
+    run->e.rx_bytes = rx_bytes;
+    int rc = map(run, tx_bytes, &run->e.tx_buf);
+    return rc ? rc : map(run, rx_bytes, &run->e.rx_buf);
 }
 
 /* Returns the number of receives that the server posts on each queue pair. */
@@ -85,21 +83,19 @@ static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
 
 static int open_verifier(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
     const struct perf_params *p = &run->params;
     uint64_t seed = p->seed + (perf_test_is_lat(p->test) && !run->server ? REPLY_SEED : 0);
     bool ordered = p->ordered || run->ops->ordered;
 
     if (!p->verify)
         return 0;
-    if (perf_verifier_init(&e->verifier, seed, p->size_bytes, p->slots, ordered ? p->qps : 0))
+    if (perf_verifier_init(&run->e.verifier, seed, p->size_bytes, p->slots, ordered ? p->qps : 0))
         return perf_run_fail(run, -ENOMEM, "out of memory");
     return 0;
 }
 
 int perf_endpoint_open(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
     const struct perf_params *p = &run->params;
     bool lat = perf_test_is_lat(p->test);
     /* In bandwidth tests one direction carries at most credits. */
@@ -107,61 +103,57 @@ int perf_endpoint_open(struct perf_run *run)
     /* A target of writes has the sender's layout; of sends, a slot for each receive. */
     uint32_t rx_slots = perf_test_is_write(p->test) ? p->slots : server_recvs(p) * p->qps;
 
-    e->tx = !lat && run->server ? credits : lay_out(p, p->verify ? p->slots : 0);
-    e->rx = !lat && !run->server ? credits : lay_out(p, p->verify ? rx_slots : 0);
-    e->batch = PERF_BATCH;
-    e->signal_every = lat ? 0 : p->cq_mod;
+    run->e.tx = !lat && run->server ? credits : lay_out(p, p->verify ? p->slots : 0);
+    run->e.rx = !lat && !run->server ? credits : lay_out(p, p->verify ? rx_slots : 0);
+    run->e.batch = PERF_BATCH;
+    run->e.signal_every = lat ? 0 : p->cq_mod;
     /* Writes carry their own address: the receive behind an immediate is empty. */
-    e->recv_bytes = perf_test_is_write(p->test) ? 0 : (uint32_t)p->size_bytes;
+    run->e.recv_bytes = perf_test_is_write(p->test) ? 0 : (uint32_t)p->size_bytes;
     if (!lat && !run->server)
-        e->recv_bytes = PERF_CREDIT_BYTES;
-    int rc = perf_endpoint_map(run, e->tx.total_bytes, e->rx.total_bytes);
+        run->e.recv_bytes = PERF_CREDIT_BYTES;
+    int rc = perf_endpoint_map(run, run->e.tx.total_bytes, run->e.rx.total_bytes);
     if (rc)
         return rc;
-    for (uint32_t qp = 0; qp < e->num_qps; qp++)
-        e->qps[qp].num_recvs = recvs_of(run, qp);
+    for (uint32_t qp = 0; qp < run->e.num_qps; qp++)
+        run->e.qps[qp].num_recvs = recvs_of(run, qp);
     if (lat)
-        memset(e->rx_buf, 0, e->rx_bytes); /* what a polled last byte starts from */
+        memset(run->e.rx_buf, 0, run->e.rx_bytes); /* what a polled last byte starts from */
     return open_verifier(run);
 }
 
 void perf_endpoint_close(struct perf_run *run)
 {
-    struct perf_endpoint *e = run->state;
-
-    if (e->tx_buf)
-        munmap(e->tx_buf, e->tx_bytes);
-    if (e->rx_buf)
-        munmap(e->rx_buf, e->rx_bytes);
-    free(e->qps);
-    perf_verifier_fini(&e->verifier);
+    if (run->e.tx_buf)
+        munmap(run->e.tx_buf, run->e.tx_bytes);
+    if (run->e.rx_buf)
+        munmap(run->e.rx_buf, run->e.rx_bytes);
+    free(run->e.qps);
+    perf_verifier_fini(&run->e.verifier);
 }
 
 struct perf_place perf_endpoint_recv(const struct perf_run *run, uint32_t qp, uint32_t index)
 {
-    const struct perf_endpoint *e = run->state;
-    uint32_t slot = run->params.verify ? qp * e->qps[qp].num_recvs + index : index;
+    uint32_t slot = run->params.verify ? qp * run->e.qps[qp].num_recvs + index : index;
 
-    return (struct perf_place){
-        e->rx_buf + qp * e->rx.region_bytes + slot % e->rx.slots * e->rx.slot_bytes, e->recv_bytes};
+    return (struct perf_place){run->e.rx_buf + qp * run->e.rx.region_bytes +
+                                   slot % run->e.rx.slots * run->e.rx.slot_bytes,
+                               run->e.recv_bytes};
 }
 
 int perf_endpoint_post_recvs(struct perf_run *run)
 {
-    const struct perf_endpoint *e = run->state;
     int rc = 0;
 
-    for (uint32_t qp = 0; qp < e->num_qps && rc == 0; qp++) {
-        if (e->qps[qp].num_recvs)
-            rc = run->ops->post_recv(run, qp, 0, e->qps[qp].num_recvs);
+    for (uint32_t qp = 0; qp < run->e.num_qps && rc == 0; qp++) {
+        if (run->e.qps[qp].num_recvs)
+            rc = run->ops->post_recv(run, qp, 0, run->e.qps[qp].num_recvs);
     }
     return rc;
 }
 
 int perf_endpoint_repost_rest(struct perf_run *run, uint32_t qp)
 {
-    struct perf_endpoint *e = run->state;
-    struct perf_qp *q = &e->qps[qp];
+    struct perf_qp *q = &run->e.qps[qp];
     int rc = 0;
 
     while (q->num_repost && rc == 0) {
@@ -177,8 +169,7 @@ int perf_endpoint_repost_rest(struct perf_run *run, uint32_t qp)
 /* Unverified receives are alike but for the address: any that are free may be posted. */
 int perf_endpoint_repost(struct perf_run *run, const struct perf_wc *wc)
 {
-    struct perf_endpoint *e = run->state;
-    struct perf_qp *q = &e->qps[wc->qp];
+    struct perf_qp *q = &run->e.qps[wc->qp];
 
     if (run->params.verify)
         return run->ops->post_recv(run, wc->qp, wc->index, 1);
@@ -190,31 +181,27 @@ int perf_endpoint_repost(struct perf_run *run, const struct perf_wc *wc)
 
 void perf_endpoint_fill(struct perf_run *run, uint32_t qp, uint64_t n)
 {
-    struct perf_endpoint *e = run->state;
     const struct perf_params *p = &run->params;
 
     if (p->verify)
         perf_verify_fill(p->seed + (run->server ? REPLY_SEED : 0), n,
-                         e->tx_buf + perf_endpoint_place(e, qp, n), p->size_bytes);
+                         run->e.tx_buf + perf_endpoint_place(&run->e, qp, n), p->size_bytes);
 }
 
 void perf_endpoint_check(struct perf_run *run, const struct perf_wc *wc)
 {
-    struct perf_endpoint *e = run->state;
-    uint64_t n = perf_verifier_number(&e->verifier, wc->imm);
+    uint64_t n = perf_verifier_number(&run->e.verifier, wc->imm);
     const uint8_t *message = perf_test_is_write(run->params.test)
-                                 ? e->rx_buf + n % e->rx.slots * e->rx.slot_bytes
+                                 ? run->e.rx_buf + n % run->e.rx.slots * run->e.rx.slot_bytes
                                  : perf_endpoint_recv(run, wc->qp, wc->index).at;
 
-    perf_verifier_check(&e->verifier, n, wc->qp, message, wc->bytes);
+    perf_verifier_check(&run->e.verifier, n, wc->qp, message, wc->bytes);
 }
 
 void perf_endpoint_conclude(struct perf_run *run, uint64_t sent)
 {
-    struct perf_endpoint *e = run->state;
-
     if (!run->params.verify)
         return;
-    run->verified = perf_verifier_ok(&e->verifier, sent);
-    snprintf(run->verify_error, sizeof(run->verify_error), "%s", e->verifier.error);
+    run->verified = perf_verifier_ok(&run->e.verifier, sent);
+    snprintf(run->verify_error, sizeof(run->verify_error), "%s", run->e.verifier.error);
 }

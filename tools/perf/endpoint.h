@@ -2,8 +2,8 @@
 /*
  * Memory, queue pairs and completions of one end, alike for all transports.
  *
- * A transport's state begins with a struct perf_endpoint. Its open() calls perf_endpoint_open(),
- * or perf_endpoint_map() if it is a raw transport; its close() calls perf_endpoint_close() last.
+ * A transport's open() calls perf_endpoint_open(), or perf_endpoint_map() if it is a raw transport;
+ * its close() calls perf_endpoint_close() last.
  * bw.c and lat.c move messages by the transport's operations and keep the counts here.
  *
  * Message n of a queue pair lies at base + qp * region_bytes + (n % slots) * slot_bytes, at both
@@ -13,8 +13,10 @@
 #ifndef MRD_PERF_ENDPOINT_H
 #define MRD_PERF_ENDPOINT_H
 
-#include "tools/perf/run.h"
+#include "tools/perf/perf.h"
 #include "tools/perf/verify.h"
+
+struct perf_run;
 
 enum {
     PERF_BATCH = 16,   /* work requests posted at once */

@@ -37,9 +37,7 @@ static uint8_t mark_of(uint64_t n)
 /* The byte that a plain write ends with, in `buf`; NULL: messages have completions. */
 static uint8_t *polled_byte(const struct perf_run *run, uint8_t *buf)
 {
-    const struct perf_endpoint *e = run->state;
-
-    return e->takes_recvs ? NULL : buf + run->params.size_bytes - 1;
+    return run->e.takes_recvs ? NULL : buf + run->params.size_bytes - 1;
 }
 
 /* Take a completion of a receive: is the message whole? */
@@ -61,14 +59,13 @@ static bool is_whole(const struct perf_run *run, struct pingpong *pp)
 /* Poll for one completion. 0 or -errno. */
 static int poll_once(struct perf_run *run, struct pingpong *pp)
 {
-    struct perf_endpoint *e = run->state;
     struct perf_wc wc;
     int n = run->ops->poll_cq(run, &wc, 1);
 
     if (n <= 0)
         return n;
     if (wc.kind != PERF_WC_RECV) {
-        perf_endpoint_take_sent(e, &wc);
+        perf_endpoint_take_sent(&run->e, &wc);
         return 0;
     }
     pp->wc = wc;
@@ -87,15 +84,14 @@ static int look_up(struct perf_run *run, uint64_t now_ns, bool began)
 
 static int post(struct perf_run *run, struct pingpong *pp)
 {
-    struct perf_endpoint *e = run->state;
-    uint8_t *last = polled_byte(run, e->tx_buf);
+    uint8_t *last = polled_byte(run, run->e.tx_buf);
     int n = 0;
 
     /* Not earlier: only what has just arrived proves that the last message left the one slot. */
     if (last)
         *last = mark_of(pp->n);
     for (bool began = true;; began = false) {
-        if (!e->signal_every || e->qps[0].outstanding < SIGNALS_MAX * e->signal_every)
+        if (!run->e.signal_every || run->e.qps[0].outstanding < SIGNALS_MAX * run->e.signal_every)
             n = run->ops->post_send(run, 0, pp->n, 1);
         if (n)
             break;
@@ -106,8 +102,8 @@ static int post(struct perf_run *run, struct pingpong *pp)
         if (rc)
             return rc;
     }
-    if (n > 0 && e->signal_every)
-        e->qps[0].outstanding++;
+    if (n > 0 && run->e.signal_every)
+        run->e.qps[0].outstanding++;
     return n < 0 ? n : 0;
 }
 
@@ -125,8 +121,7 @@ static bool has_come(const struct perf_run *run, struct pingpong *pp, const uint
 /* Returns 1 if the message came, 0 if it is lost or the client is done, or -errno. */
 static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begin_ns)
 {
-    struct perf_endpoint *e = run->state;
-    const uint8_t *last = polled_byte(run, e->rx_buf);
+    const uint8_t *last = polled_byte(run, run->e.rx_buf);
     unsigned poll_every = last && !run->ops->manual_progress ? POLL_EVERY : 1;
 
     for (unsigned idle = 1;; idle++) {
@@ -151,11 +146,10 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
 /* Check the message and fill the next one, while it is the other end's turn. */
 static int digest(struct perf_run *run, struct pingpong *pp)
 {
-    const struct perf_endpoint *e = run->state;
     int rc = 0;
 
     run->received++;
-    if (!run->ops->raw && e->takes_recvs) {
+    if (!run->ops->raw && run->e.takes_recvs) {
         if (run->params.verify)
             perf_endpoint_check(run, &pp->wc);
         rc = perf_endpoint_repost(run, &pp->wc);

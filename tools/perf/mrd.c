@@ -124,8 +124,8 @@ static int register_memory(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    m->tx_mr = mrd_reg_mr(m->pd, m->e.tx_buf, m->e.tx_bytes, 0);
-    m->rx_mr = mrd_reg_mr(m->pd, m->e.rx_buf, m->e.rx_bytes,
+    m->tx_mr = mrd_reg_mr(m->pd, run->e.tx_buf, run->e.tx_bytes, 0);
+    m->rx_mr = mrd_reg_mr(m->pd, run->e.rx_buf, run->e.rx_bytes,
                           MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
     return m->tx_mr && m->rx_mr ? 0 : mrd_call_failed(run, -errno, "mrd_reg_mr");
 }
@@ -140,7 +140,7 @@ static int open_qp(struct perf_run *run, uint32_t i)
 {
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
-    uint32_t recvs = m->e.qps[i].num_recvs;
+    uint32_t recvs = run->e.qps[i].num_recvs;
     struct mrd_qp_init_attr attr = {
         .send_cq = m->cq,
         .recv_cq = m->cq,
@@ -168,7 +168,7 @@ static int open_queues(struct perf_run *run)
 
     assert(p->qps > 0);
     for (uint32_t i = 0; i < p->qps; i++)
-        cqes += send_depth(p) + m->e.qps[i].num_recvs;
+        cqes += send_depth(p) + run->e.qps[i].num_recvs;
     m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);
     if (!m->cq)
         return mrd_call_failed(run, -errno, "mrd_create_cq");
@@ -208,9 +208,9 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
     perf_json_add_text(info, "mover", m->ctx->device->transport);
     perf_json_add_u64(info, "udp_port", m->info.port);
     perf_json_add_u64(info, "packet_bytes", m->packet_bytes);
-    perf_json_add_u64(info, "addr", (uintptr_t)m->e.rx_buf);
+    perf_json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
     perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
-    for (uint32_t i = 0; i < m->e.num_qps; i++)
+    for (uint32_t i = 0; i < run->e.num_qps; i++)
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].qp->qp_num));
     json_object_object_add(info, "qpns", qpns);
 }
@@ -218,9 +218,9 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
 static int take_qpns(struct perf_run *run, struct json_object *info)
 {
     struct mrd_run *m = run->state;
-    struct json_object *qpns = perf_json_get_array(info, "qpns", m->e.num_qps);
+    struct json_object *qpns = perf_json_get_array(info, "qpns", run->e.num_qps);
 
-    for (uint32_t i = 0; qpns && i < m->e.num_qps; i++)
+    for (uint32_t i = 0; qpns && i < run->e.num_qps; i++)
         m->qps[i].remote_qpn = perf_json_u32_at(qpns, i);
     return qpns ? 0 : -EPROTO;
 }
@@ -261,18 +261,18 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     if (rc == 0)
         rc = take_qpns(run, info);
     if (rc == 0 && (perf_json_get_u64(info, "packet_bytes", &packet_bytes) ||
-                    perf_json_get_u64(info, "addr", &m->e.remote_addr) ||
+                    perf_json_get_u64(info, "addr", &run->e.remote_addr) ||
                     perf_json_get_u64(info, "rkey", &rkey)))
         rc = -EPROTO;
     if (rc)
         return perf_run_fail(run, rc, "the other end does not say how it is reached");
-    m->e.remote_rkey = (uint32_t)rkey;
+    run->e.remote_rkey = (uint32_t)rkey;
     if (packet_bytes < m->packet_bytes)
         m->packet_bytes = (uint32_t)packet_bytes;
     /* A message of no byte has no last byte to poll and no byte to count. */
-    m->e.with_imm = perf_test_is_write(p->test) &&
-                    (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
-    m->e.takes_recvs = m->e.with_imm || !perf_test_is_write(p->test);
+    run->e.with_imm = perf_test_is_write(p->test) &&
+                      (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
+    run->e.takes_recvs = run->e.with_imm || !perf_test_is_write(p->test);
     mrd_prepare_sends(run);
     return perf_endpoint_post_recvs(run);
 }
@@ -327,7 +327,7 @@ static void run_mrd_close(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    for (uint32_t i = 0; m->qps && i < m->e.num_qps; i++) {
+    for (uint32_t i = 0; m->qps && i < run->e.num_qps; i++) {
         if (m->qps[i].qp)
             mrd_destroy_qp(m->qps[i].qp);
         free(m->qps[i].recvs);

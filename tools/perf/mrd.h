@@ -32,7 +32,6 @@ struct mrd_run_wait {
 };
 
 struct mrd_run {
-    struct perf_endpoint e;
     struct mrd_context *ctx;
     struct mrd_pd *pd;
     struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */

@@ -25,7 +25,7 @@ static int post_nothing(struct perf_run *run)
             .opcode = MRD_WR_RDMA_WRITE,
             .send_flags = MRD_SEND_SIGNALED,
             .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = MRD_RUN_QKEY},
-            .wr.rdma = {.remote_addr = m->e.remote_addr, .rkey = m->e.remote_rkey},
+            .wr.rdma = {.remote_addr = run->e.remote_addr, .rkey = run->e.remote_rkey},
         };
     int rc = mrd_post_send(m->qps[0].qp, &wr, &bad);
 

@@ -40,7 +40,7 @@ int mrd_open_recvs(struct perf_run *run, uint32_t qp)
 {
     struct mrd_run *m = run->state;
     struct mrd_run_qp *q = &m->qps[qp];
-    uint32_t count = m->e.qps[qp].num_recvs;
+    uint32_t count = run->e.qps[qp].num_recvs;
 
     q->recvs = calloc(count + 1, sizeof(q->recvs[0]));
     q->recv_sges = calloc(count + 1, sizeof(q->recv_sges[0]));
@@ -73,10 +73,8 @@ int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_
 
 static enum mrd_wr_opcode opcode_of(const struct perf_run *run)
 {
-    const struct mrd_run *m = run->state;
-
     if (perf_test_is_write(run->params.test))
-        return m->e.with_imm ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_RDMA_WRITE;
+        return run->e.with_imm ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_RDMA_WRITE;
     return run->params.verify ? MRD_WR_SEND_WITH_IMM : MRD_WR_SEND;
 }
 
@@ -94,35 +92,36 @@ void mrd_prepare_sends(struct perf_run *run)
             .opcode = opcode_of(run),
             .send_flags = is_inline ? MRD_SEND_INLINE : 0,
             .ud = {.ah = m->ah, .remote_qkey = MRD_RUN_QKEY},
-            .wr.rdma.rkey = m->e.remote_rkey,
+            .wr.rdma.rkey = run->e.remote_rkey,
         };
     }
 }
 
-static void set_wr(struct mrd_run *m, unsigned i, uint32_t qp, uint64_t n)
+static void set_wr(struct perf_run *run, unsigned i, uint32_t qp, uint64_t n)
 {
+    struct mrd_run *m = run->state;
     struct mrd_send_wr *wr = &m->wrs[i];
-    size_t place = perf_endpoint_place(&m->e, qp, n);
+    size_t place = perf_endpoint_place(&run->e, qp, n);
 
-    m->sges[i].addr = (uintptr_t)m->e.tx_buf + place;
+    m->sges[i].addr = (uintptr_t)run->e.tx_buf + place;
     wr->wr_id = (uint64_t)qp << 32;
     wr->ud.remote_qpn = m->qps[qp].remote_qpn;
     wr->imm_data = htonl((uint32_t)n);
-    wr->wr.rdma.remote_addr = m->e.remote_addr + place;
+    wr->wr.rdma.remote_addr = run->e.remote_addr + place;
     wr->send_flags &= (unsigned)~MRD_SEND_SIGNALED;
-    if (perf_endpoint_count_signal(&m->e, &m->e.qps[qp]))
+    if (perf_endpoint_count_signal(&run->e, &run->e.qps[qp]))
         wr->send_flags |= MRD_SEND_SIGNALED;
 }
 
 int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
 {
     struct mrd_run *m = run->state;
-    struct perf_qp *q = &m->e.qps[qp];
+    struct perf_qp *q = &run->e.qps[qp];
     struct mrd_send_wr *bad = NULL;
     uint32_t since_signal = q->since_signal;
 
     for (uint32_t i = 0; i < count; i++) {
-        set_wr(m, i, qp, n + i);
+        set_wr(run, i, qp, n + i);
         m->wrs[i].next = i + 1 < count ? &m->wrs[i + 1] : NULL;
     }
     int rc = mrd_post_send(m->qps[qp].qp, m->wrs, &bad);
@@ -131,7 +130,7 @@ int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t co
     if (rc != -ENOMEM && rc != -EAGAIN)
         return mrd_call_failed(run, rc, "mrd_post_send");
     count = (uint32_t)(bad - m->wrs);
-    q->since_signal = m->e.signal_every ? (since_signal + count) % m->e.signal_every : 0;
+    q->since_signal = run->e.signal_every ? (since_signal + count) % run->e.signal_every : 0;
     return (int)count;
 }
 

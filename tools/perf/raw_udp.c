@@ -12,13 +12,6 @@
 #include "tools/perf/net.h"
 #include "tools/perf/transport.h"
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 enum {
     BURST_BYTES = 61440,            /* 15 x 4096: a superpacket that loopback does not split */
     SEGMENTS_MAX = 64,              /* what every kernel with UDP_SEGMENT takes */
@@ -30,7 +23,6 @@ enum {
 };
 
 struct raw_udp {
-    struct perf_endpoint e;
     int fds[PERF_PORTS_MAX]; /* the server has one */
     unsigned num_fds, turn;
     uint32_t payload_bytes; /* a packet, at most */
@@ -87,7 +79,7 @@ static int raw_open(struct perf_run *run)
     int rc = perf_endpoint_map(run, BUFFER_BYTES, BUFFER_BYTES);
 
     r->payload_bytes = run->params.mtu ? run->params.mtu : PERF_PAYLOAD_DEFAULT;
-    r->e.batch =
+    run->e.batch =
         run->params.size_bytes < POST_BYTES ? (uint32_t)(POST_BYTES / run->params.size_bytes) : 1;
     if (rc)
         return rc;
@@ -129,10 +121,11 @@ static int raw_set_peer(struct perf_run *run, struct json_object *info)
     return 0;
 }
 
-static ssize_t send_burst(const struct raw_udp *r, unsigned i, size_t len, size_t segment)
+/* In one call, `buf` in packets of `segment` bytes. */
+static ssize_t send_burst(int fd, uint8_t *buf, size_t len, size_t segment)
 {
     char control[CMSG_SPACE(sizeof(uint16_t))] __attribute__((aligned(8))) = {0};
-    struct iovec iov = {.iov_base = r->e.tx_buf, .iov_len = len};
+    struct iovec iov = {.iov_base = buf, .iov_len = len};
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,
                          .msg_control = control,
@@ -144,14 +137,14 @@ static ssize_t send_burst(const struct raw_udp *r, unsigned i, size_t len, size_
     cmsg->cmsg_type = UDP_SEGMENT;
     cmsg->cmsg_len = CMSG_LEN(sizeof(bytes));
     memcpy(CMSG_DATA(cmsg), &bytes, sizeof(bytes));
-    return sendmsg(r->fds[i], &msg, MSG_NOSIGNAL);
+    return sendmsg(fd, &msg, MSG_NOSIGNAL);
 }
 
-static int send_singly(struct raw_udp *r, unsigned i, size_t len, size_t segment)
+static int send_singly(int fd, const uint8_t *buf, size_t len, size_t segment)
 {
     for (size_t at = 0; at < len; at += segment) {
         size_t part = len - at < segment ? len - at : segment;
-        if (send(r->fds[i], r->e.tx_buf + at, part, MSG_NOSIGNAL) < 0)
+        if (send(fd, buf + at, part, MSG_NOSIGNAL) < 0)
             return -errno;
     }
     return 0;
@@ -182,21 +175,21 @@ static int send_bytes(struct perf_run *run, unsigned i, size_t len, size_t segme
     r->packets[i] += (len + segment - 1) / segment;
     r->bytes_sent += len;
     if (r->gso && len > segment) {
-        if (send_burst(r, i, len, segment) >= 0)
+        if (send_burst(r->fds[i], run->e.tx_buf, len, segment) >= 0)
             return 0;
         error = errno;
         if (error != EIO && error != EINVAL && error != EOPNOTSUPP)
             return judge(run, error);
         r->gso = false; /* the device or the kernel refuses it */
     }
-    return judge(run, -send_singly(r, i, len, segment));
+    return judge(run, -send_singly(r->fds[i], run->e.tx_buf, len, segment));
 }
 
 /* In latency tests the first byte of each packet names the exchange. */
-static void mark_packets(struct raw_udp *r, uint64_t len, size_t segment, uint64_t n)
+static void mark_packets(uint8_t *buf, uint64_t len, size_t segment, uint64_t n)
 {
     for (size_t at = 0; at < len && at < BUFFER_BYTES; at += segment)
-        r->e.tx_buf[at] = (uint8_t)n;
+        buf[at] = (uint8_t)n;
 }
 
 /* Messages that are a whole number of packets need not end a burst: none of these is short. */
@@ -212,7 +205,7 @@ static int raw_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
 
     (void)qp;
     if (perf_test_is_lat(run->params.test))
-        mark_packets(r, size, segment, n);
+        mark_packets(run->e.tx_buf, size, segment, n);
     for (uint64_t at = 0; at < total && rc == 0; at += stream) {
         for (uint64_t left = stream; left && rc == 0;) {
             size_t len = left < burst ? (size_t)left : burst;
@@ -229,10 +222,10 @@ static int raw_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
     int n = 0;
 
     while (n < max && n < POLL_MAX) {
-        ssize_t got = recv(r->fds[0], r->e.rx_buf, BUFFER_BYTES, MSG_DONTWAIT);
+        ssize_t got = recv(r->fds[0], run->e.rx_buf, BUFFER_BYTES, MSG_DONTWAIT);
         if (got <= 0)
             break;
-        wcs[n++] = (struct perf_wc){.imm = r->e.rx_buf[0], .bytes = (uint64_t)got};
+        wcs[n++] = (struct perf_wc){.imm = run->e.rx_buf[0], .bytes = (uint64_t)got};
     }
     return n;
 }

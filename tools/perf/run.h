@@ -10,6 +10,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/cpu_load.h"
+#include "tools/perf/endpoint.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 
@@ -19,6 +20,7 @@ struct perf_run {
     const struct perf_options *options; /* of this end; for what the other end shares, use params */
     struct perf_params params;          /* settled */
     const struct perf_transport_ops *ops;
+    struct perf_endpoint e;
     void *state; /* the transport's */
     bool server;
     struct perf_control *control;

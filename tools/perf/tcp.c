@@ -19,7 +19,6 @@ enum {
 };
 
 struct tcp {
-    struct perf_endpoint e;
     int listener, fd; /* -1: none */
     int flags;        /* of send() and recv() */
 };
@@ -33,7 +32,7 @@ static int tcp_open(struct perf_run *run)
 
     t->listener = t->fd = -1;
     t->flags = MSG_NOSIGNAL | (lat ? MSG_DONTWAIT : 0);
-    t->e.batch = size < IO_BYTES ? (uint32_t)(IO_BYTES / size) : 1;
+    run->e.batch = size < IO_BYTES ? (uint32_t)(IO_BYTES / size) : 1;
     int rc = perf_endpoint_map(run, bytes, bytes);
     if (rc)
         return rc;
@@ -121,8 +120,8 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
     (void)qp;
     (void)n;
     while (left) {
-        size_t part = left < t->e.tx_bytes ? (size_t)left : t->e.tx_bytes;
-        ssize_t sent = judge(run, send(t->fd, t->e.tx_buf, part, t->flags));
+        size_t part = left < run->e.tx_bytes ? (size_t)left : run->e.tx_bytes;
+        ssize_t sent = judge(run, send(t->fd, run->e.tx_buf, part, t->flags));
         if (sent < 0)
             return (int)sent;
         left -= (uint64_t)sent;
@@ -137,7 +136,7 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
 static int tcp_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
     struct tcp *t = run->state;
-    ssize_t n = judge(run, recv(t->fd, t->e.rx_buf, t->e.rx_bytes, t->flags));
+    ssize_t n = judge(run, recv(t->fd, run->e.rx_buf, run->e.rx_bytes, t->flags));
 
     (void)max;
     if (n <= 0)

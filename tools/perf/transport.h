@@ -6,15 +6,13 @@
  * runs the test: post_recv(), post_send(), poll_cq(). The client calls stats() for its report, both
  * ends close(). All that return an int return -errno with a sentence in run->error if they fail.
  *
- * Adding a transport: one file with its operations, whose state begins with a struct perf_endpoint,
- * and one line in transports.c.
+ * Adding a transport: one file with its operations, and one line in transports.c.
  */
 #ifndef MRD_PERF_TRANSPORT_H
 #define MRD_PERF_TRANSPORT_H
 
 #include <json-c/json.h>
 
-#include "tools/perf/endpoint.h"
 #include "tools/perf/run.h"
 #include "tools/perf/state.h"
 

@@ -39,11 +39,11 @@ static int open_memory(struct perf_run *run)
     uint32_t slot = (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     int rc = perf_endpoint_map(run, m->v.port.mtu, (size_t)SLOTS * slot);
 
-    m->e.rx = (struct perf_layout){.slots = SLOTS, .slot_bytes = slot};
-    m->e.recv_bytes = bytes;
-    m->e.batch = run->params.size_bytes <= m->v.port.mtu ? PERF_BATCH : 1;
-    for (uint32_t i = 0; rc == 0 && i < m->e.num_qps; i++)
-        m->e.qps[i].num_recvs = depth_of(m, run->params.rx_depth, run->params.size_bytes);
+    run->e.rx = (struct perf_layout){.slots = SLOTS, .slot_bytes = slot};
+    run->e.recv_bytes = bytes;
+    run->e.batch = run->params.size_bytes <= m->v.port.mtu ? PERF_BATCH : 1;
+    for (uint32_t i = 0; rc == 0 && i < run->e.num_qps; i++)
+        run->e.qps[i].num_recvs = depth_of(m, run->params.rx_depth, run->params.size_bytes);
     return rc ? rc : verbs_reg_mr(run, IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -55,7 +55,7 @@ static int open_queues(struct perf_run *run)
     m->send_depth = depth_of(m, p->tx_depth, p->size_bytes);
     m->signal_every = m->send_depth / 4;
     m->send_cq = ibv_create_cq(m->v.ctx, (int)(p->qps * m->send_depth), NULL, NULL, 0);
-    m->cq = ibv_create_cq(m->v.ctx, (int)(p->qps * m->e.qps[0].num_recvs), NULL, NULL, 0);
+    m->cq = ibv_create_cq(m->v.ctx, (int)(p->qps * run->e.qps[0].num_recvs), NULL, NULL, 0);
     if (!m->send_cq || !m->cq)
         return perf_ibv_failed(-errno, "cannot create a completion queue", run->error);
     return verbs_open_qps(run, IBV_QPT_UD);
@@ -76,7 +76,7 @@ static int ud_set_peer(struct perf_run *run, struct json_object *info)
     struct verbs_run *m = run->state;
     int rc = verbs_take_qps(run, info);
 
-    for (uint32_t i = 0; i < m->e.num_qps && rc == 0; i++)
+    for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++)
         rc = verbs_qp_start(m->qps[i].qp, run->error);
     if (rc)
         return rc;
@@ -104,11 +104,12 @@ static int make_room(struct perf_run *run, const struct verbs_qp *q, uint32_t co
     return rc;
 }
 
-static void set_wr(struct verbs_run *m, uint32_t i, uint32_t qp, uint32_t bytes, uint32_t tag)
+static void set_wr(struct perf_run *run, uint32_t i, uint32_t qp, uint32_t bytes, uint32_t tag)
 {
+    struct verbs_run *m = run->state;
     struct verbs_qp *q = &m->qps[qp];
 
-    m->sges[i] = (struct ibv_sge){(uintptr_t)m->e.tx_buf, bytes, m->tx_mr->lkey};
+    m->sges[i] = (struct ibv_sge){(uintptr_t)run->e.tx_buf, bytes, m->tx_mr->lkey};
     m->wrs[i] = (struct ibv_send_wr){
         .wr_id = verbs_wr_id(VERBS_MESSAGE, qp, 0),
         .next = &m->wrs[i + 1],
@@ -151,7 +152,7 @@ static int ud_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t 
 
     for (uint32_t i = 0; i < count; i++) {
         for (uint64_t at = 0; at < size && rc == 0; at += m->v.mtu) {
-            set_wr(m, filled++, qp, at_most(size - at, m->v.mtu), (uint32_t)n);
+            set_wr(run, filled++, qp, at_most(size - at, m->v.mtu), (uint32_t)n);
             if (filled == PERF_BATCH) {
                 rc = post_list(run, qp, filled);
                 filled = 0;

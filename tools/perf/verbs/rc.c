@@ -15,8 +15,8 @@ enum {
 static int check_depths(struct perf_run *run)
 {
     const struct verbs_run *m = run->state;
-    uint32_t most = (uint32_t)m->v.limits.max_qp_wr, recvs = m->e.qps[0].num_recvs;
-    uint64_t cqes = (uint64_t)m->e.num_qps * (m->send_depth + recvs);
+    uint32_t most = (uint32_t)m->v.limits.max_qp_wr, recvs = run->e.qps[0].num_recvs;
+    uint64_t cqes = (uint64_t)run->e.num_qps * (m->send_depth + recvs);
 
     if (m->send_depth > most)
         return perf_run_fail(run, -EINVAL, "-t %u: %s has room for %u messages a queue pair",
@@ -36,7 +36,7 @@ static int open_queues(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     int32_t given = run->options->params.inline_bytes; /* -1 at the server, which is not asked */
-    uint32_t cqes = m->e.num_qps * (m->send_depth + m->e.qps[0].num_recvs);
+    uint32_t cqes = run->e.num_qps * (m->send_depth + run->e.qps[0].num_recvs);
 
     m->cq = m->send_cq = ibv_create_cq(m->v.ctx, (int)cqes, NULL, NULL, 0);
     if (!m->cq)
@@ -61,7 +61,7 @@ static int rc_open(struct perf_run *run)
     if (rc == 0)
         rc = check_depths(run);
     if (perf_test_is_lat(p->test))
-        m->e.signal_every = LAT_SIGNAL_EVERY;
+        run->e.signal_every = LAT_SIGNAL_EVERY;
     if (rc == 0)
         rc = verbs_reg_mr(run, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     return rc ? rc : open_queues(run);
@@ -69,10 +69,8 @@ static int rc_open(struct perf_run *run)
 
 static enum ibv_wr_opcode opcode_of(const struct perf_run *run)
 {
-    const struct verbs_run *m = run->state;
-
     if (perf_test_is_write(run->params.test))
-        return m->e.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        return run->e.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
     return run->params.verify ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 }
 
@@ -89,7 +87,7 @@ static void prepare_sends(struct perf_run *run)
             .num_sge = p->size_bytes ? 1 : 0,
             .opcode = opcode_of(run),
             .send_flags = p->size_bytes <= m->inline_bytes ? IBV_SEND_INLINE : 0,
-            .wr.rdma.rkey = m->e.remote_rkey,
+            .wr.rdma.rkey = run->e.remote_rkey,
         };
     }
 }
@@ -103,12 +101,12 @@ static int rc_set_peer(struct perf_run *run, struct json_object *info)
     if (rc)
         return rc;
     /* A message of no byte has no last byte to poll and no byte to count. */
-    m->e.with_imm = perf_test_is_write(p->test) && (p->verify || p->size_bytes == 0);
-    m->e.takes_recvs = m->e.with_imm || !perf_test_is_write(p->test);
+    run->e.with_imm = perf_test_is_write(p->test) && (p->verify || p->size_bytes == 0);
+    run->e.takes_recvs = run->e.with_imm || !perf_test_is_write(p->test);
     prepare_sends(run);
     /* Before the QPs can receive, so that no message finds them without receives. */
     rc = perf_endpoint_post_recvs(run);
-    for (uint32_t i = 0; i < m->e.num_qps && rc == 0; i++) {
+    for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++) {
         struct verbs_qp *q = &m->qps[i];
         rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, run->error);
     }
@@ -122,13 +120,13 @@ static int rc_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t 
 
     for (uint32_t i = 0; i < count; i++) {
         struct ibv_send_wr *wr = &m->wrs[i];
-        size_t place = perf_endpoint_place(&m->e, qp, n + i);
-        m->sges[i].addr = (uintptr_t)m->e.tx_buf + place;
+        size_t place = perf_endpoint_place(&run->e, qp, n + i);
+        m->sges[i].addr = (uintptr_t)run->e.tx_buf + place;
         wr->wr_id = verbs_wr_id(VERBS_MESSAGE, qp, 0);
         wr->imm_data = htonl((uint32_t)(n + i));
-        wr->wr.rdma.remote_addr = m->e.remote_addr + place;
+        wr->wr.rdma.remote_addr = run->e.remote_addr + place;
         wr->send_flags &= (unsigned)~IBV_SEND_SIGNALED;
-        if (perf_endpoint_count_signal(&m->e, &m->e.qps[qp]))
+        if (perf_endpoint_count_signal(&run->e, &run->e.qps[qp]))
             wr->send_flags |= IBV_SEND_SIGNALED;
         wr->next = i + 1 < count ? wr + 1 : NULL;
     }
@@ -145,7 +143,7 @@ static int rc_post_flush(struct perf_run *run, uint32_t qp)
             .wr_id = verbs_wr_id(VERBS_FLUSH, qp, 0),
             .opcode = IBV_WR_RDMA_WRITE,
             .send_flags = IBV_SEND_SIGNALED,
-            .wr.rdma = {.remote_addr = m->e.remote_addr, .rkey = m->e.remote_rkey},
+            .wr.rdma = {.remote_addr = run->e.remote_addr, .rkey = run->e.remote_rkey},
         };
     int rc = ibv_post_send(m->qps[qp].qp, &wr, &bad);
 
@@ -160,7 +158,7 @@ static int rc_post_credit(struct perf_run *run, uint64_t credit)
 
     if (m->credits_sent >= PERF_CREDITS / 2)
         return 0;
-    uint8_t *place = m->e.tx_buf + m->credit_slot++ % PERF_CREDITS * PERF_CREDIT_BYTES;
+    uint8_t *place = run->e.tx_buf + m->credit_slot++ % PERF_CREDITS * PERF_CREDIT_BYTES;
     memcpy(place, &credit, sizeof(credit));
     struct ibv_sge sge = {(uintptr_t)place, sizeof(credit), m->tx_mr->lkey};
     struct ibv_send_wr wr = {

@@ -16,8 +16,8 @@ int verbs_reg_mr(struct perf_run *run, int rx_access)
 {
     struct verbs_run *m = run->state;
 
-    m->tx_mr = ibv_reg_mr(m->v.pd, m->e.tx_buf, m->e.tx_bytes, IBV_ACCESS_LOCAL_WRITE);
-    m->rx_mr = ibv_reg_mr(m->v.pd, m->e.rx_buf, m->e.rx_bytes, rx_access);
+    m->tx_mr = ibv_reg_mr(m->v.pd, run->e.tx_buf, run->e.tx_bytes, IBV_ACCESS_LOCAL_WRITE);
+    m->rx_mr = ibv_reg_mr(m->v.pd, run->e.rx_buf, run->e.rx_bytes, rx_access);
     return m->tx_mr && m->rx_mr
                ? 0
                : perf_ibv_failed(-errno, "cannot register the messages' memory", run->error);
@@ -27,7 +27,7 @@ static int open_recvs(struct perf_run *run, uint32_t qp)
 {
     struct verbs_run *m = run->state;
     struct verbs_qp *q = &m->qps[qp];
-    uint32_t count = m->e.qps[qp].num_recvs;
+    uint32_t count = run->e.qps[qp].num_recvs;
 
     q->recvs = calloc(count + 1, sizeof(q->recvs[0]));
     q->recv_sges = calloc(count + 1, sizeof(q->recv_sges[0]));
@@ -50,7 +50,7 @@ static int open_qp(struct perf_run *run, uint32_t i, enum ibv_qp_type type)
 {
     struct verbs_run *m = run->state;
     struct verbs_qp *q = &m->qps[i];
-    uint32_t recvs = m->e.qps[i].num_recvs;
+    uint32_t recvs = run->e.qps[i].num_recvs;
     struct ibv_qp_init_attr attr = {
         .send_cq = m->send_cq,
         .recv_cq = m->cq,
@@ -90,9 +90,9 @@ void verbs_get_info(struct perf_run *run, struct json_object *info)
     struct json_object *qpns = json_object_new_array(), *psns = json_object_new_array();
 
     perf_ibv_tell(&m->v, info);
-    perf_json_add_u64(info, "addr", (uintptr_t)m->e.rx_buf);
+    perf_json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
     perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
-    for (uint32_t i = 0; i < m->e.num_qps; i++) {
+    for (uint32_t i = 0; i < run->e.num_qps; i++) {
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].here.qpn));
         json_object_array_add(psns, json_object_new_uint64(m->qps[i].here.psn));
     }
@@ -103,20 +103,20 @@ void verbs_get_info(struct perf_run *run, struct json_object *info)
 int verbs_take_qps(struct perf_run *run, struct json_object *info)
 {
     struct verbs_run *m = run->state;
-    struct json_object *qpns = perf_json_get_array(info, "qpns", m->e.num_qps);
-    struct json_object *psns = perf_json_get_array(info, "psns", m->e.num_qps);
+    struct json_object *qpns = perf_json_get_array(info, "qpns", run->e.num_qps);
+    struct json_object *psns = perf_json_get_array(info, "psns", run->e.num_qps);
     uint64_t rkey;
     int rc = perf_ibv_hear(run, &m->v, info);
 
     if (rc)
         return rc;
-    if (perf_json_get_u64(info, "addr", &m->e.remote_addr) ||
+    if (perf_json_get_u64(info, "addr", &run->e.remote_addr) ||
         perf_json_get_u64(info, "rkey", &rkey))
         return perf_run_fail(run, -EPROTO, "the other end does not tell its memory");
     if (!qpns || !psns)
         return perf_run_fail(run, -EPROTO, "the other end does not tell its queue pairs");
-    m->e.remote_rkey = (uint32_t)rkey;
-    for (uint32_t i = 0; i < m->e.num_qps; i++)
+    run->e.remote_rkey = (uint32_t)rkey;
+    for (uint32_t i = 0; i < run->e.num_qps; i++)
         m->qps[i].there = (struct verbs_end){perf_json_u32_at(qpns, i), perf_json_u32_at(psns, i)};
     return 0;
 }
@@ -168,14 +168,14 @@ void verbs_stats(const struct perf_run *run, struct json_object *report)
 
     perf_json_add_text(report, "device", m->v.port.device);
     perf_json_add_u64(report, "packet_bytes", m->v.mtu);
-    perf_json_add_u64(report, "paths", m->e.num_qps);
+    perf_json_add_u64(report, "paths", run->e.num_qps);
 }
 
 void verbs_close(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
 
-    for (uint32_t i = 0; m->qps && i < m->e.num_qps; i++) {
+    for (uint32_t i = 0; m->qps && i < run->e.num_qps; i++) {
         if (m->qps[i].qp)
             ibv_destroy_qp(m->qps[i].qp);
         free(m->qps[i].recvs);

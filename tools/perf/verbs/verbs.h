@@ -44,7 +44,6 @@ struct verbs_qp {
 };
 
 struct verbs_run {
-    struct perf_endpoint e;
     struct perf_ibv v;
     struct ibv_cq *cq, *send_cq; /* rc has one for both, raw-ud two */
     struct ibv_mr *tx_mr, *rx_mr;
