@@ -9,8 +9,7 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
-#include "tools/perf/perf.h"
-#include "tools/perf/verbs/ibv_gid.h"
+#include "tools/perf/verbs/verbs.h"
 
 static char error[PERF_ERROR_BYTES];
 
@@ -27,12 +26,11 @@ static struct ibv_gid_entry entry(uint32_t index, uint32_t port, enum ibv_gid_ty
 static int pick(const struct ibv_gid_entry *entries, size_t count, uint8_t port, bool ethernet,
                 int wanted)
 {
-    const struct perf_ibv_gid_choice choice = {
-        .device = "rxe0", .port = port, .ethernet = ethernet, .wanted = wanted};
+    const struct perf_ibv_port rxe0 = {.device = "rxe0", .number = port};
     const struct ibv_gid_entry *e;
 
     error[0] = '\0';
-    e = perf_ibv_gid_pick(entries, count, &choice, error);
+    e = perf_ibv_gid_pick(entries, count, &rxe0, ethernet, wanted, error);
     return e ? (int)e->gid_index : -1;
 }
 

@@ -56,9 +56,6 @@ enum perf_parse {
 
 /* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
 int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error);
-/* The text of --help. */
-void perf_options_help(FILE *out);
-
 /* options_check.c: what must hold between the options, once all are known. */
 /* A command line that is being read. */
 struct perf_cli {
@@ -79,7 +76,10 @@ void perf_options_default(struct perf_cli *c);
 /* 0, or -EINVAL with a sentence. */
 int perf_options_check(const struct perf_cli *c);
 
-/* unsupported.c: an option of perftest that has no place here, with what to use instead. */
+/* help.c */
+/* The text of --help. */
+void perf_options_help(FILE *out);
+/* An option of perftest that has no place here, with what to use instead. */
 struct perf_unsupported {
     char letter;         /* 0: none */
     const char *name;    /* long option, without dashes */

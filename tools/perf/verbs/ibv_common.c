@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/verbs/ibv_common.h"
+#include "tools/perf/verbs/verbs.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "tools/perf/json.h"
-#include "tools/perf/verbs/ibv_gid.h"
 
-enum { HOP_LIMIT = 64 };
+enum { HOP_LIMIT = 64, GIDS_MAX = 1024 };
 
 int perf_ibv_failed(int rc, const char *what, char *error)
 {
@@ -43,22 +43,74 @@ static struct ibv_context *open_named(const char *name)
     return ctx;
 }
 
+static bool is_ipv4(const union ibv_gid *gid)
+{
+    struct in6_addr address;
+
+    memcpy(&address, gid->raw, sizeof(address));
+    return IN6_IS_ADDR_V4MAPPED(&address);
+}
+
+/* Greater is better; 0: never chosen unasked. */
+static int rank_of(const struct ibv_gid_entry *entry, bool ethernet)
+{
+    if (!ethernet)
+        return 1;
+    if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
+        return 0;
+    return is_ipv4(&entry->gid) ? 2 : 1;
+}
+
+const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entries, size_t count,
+                                              const struct perf_ibv_port *port, bool ethernet,
+                                              int wanted, char *error)
+{
+    const struct ibv_gid_entry *best = NULL;
+    int best_rank = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct ibv_gid_entry *entry = &entries[i];
+        if (entry->port_num != port->number)
+            continue;
+        if (wanted >= 0 && entry->gid_index == (uint32_t)wanted)
+            return entry;
+        int rank = wanted < 0 ? rank_of(entry, ethernet) : 0;
+        if (rank > best_rank) {
+            best = entry;
+            best_rank = rank;
+        }
+    }
+    if (best)
+        return best;
+    if (wanted >= 0)
+        snprintf(error, PERF_ERROR_BYTES,
+                 "-x %d: port %u of %s has no such GID; the table is what 'show_gids' or "
+                 "'ibv_devinfo -v' shows",
+                 wanted, port->number, port->device);
+    else
+        snprintf(error, PERF_ERROR_BYTES,
+                 "port %u of %s has no RoCEv2 GID: give its interface an IP address, or choose "
+                 "another GID with -x",
+                 port->number, port->device);
+    return NULL;
+}
+
 static int choose_gid(struct perf_ibv *v, const struct ibv_port_attr *attr, int wanted, char *error)
 {
-    const struct perf_ibv_gid_choice choice = {
-        .device = v->port.device,
-        .port = v->port.number,
-        .ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET,
-        .wanted = wanted,
-    };
-    int rc = perf_ibv_gid_choose(v->ctx, &choice, &v->gid_index, error);
+    static struct ibv_gid_entry entries[GIDS_MAX];
+    bool ethernet = attr->link_layer == IBV_LINK_LAYER_ETHERNET;
+    ssize_t count = ibv_query_gid_table(v->ctx, entries, GIDS_MAX, 0);
 
-    if (rc)
-        return rc;
-    if (ibv_query_gid(v->ctx, v->port.number, (int)v->gid_index, &v->here.gid))
-        return perf_ibv_failed(-errno, "cannot read the port's GID", error);
-    v->here.lid = attr->lid;
-    v->global = choice.ethernet || wanted >= 0;
+    if (count < 0)
+        return perf_fail(error, (int)count, "cannot read the GIDs of %s: %s", v->port.device,
+                         strerror((int)-count));
+    const struct ibv_gid_entry *entry =
+        perf_ibv_gid_pick(entries, (size_t)count, &v->port, ethernet, wanted, error);
+    if (!entry)
+        return -ENODEV;
+    v->gid_index = entry->gid_index;
+    v->here = (struct perf_ibv_place){.lid = attr->lid, .gid = entry->gid};
+    v->global = ethernet || wanted >= 0;
     return 0;
 }
 
