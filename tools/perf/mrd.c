@@ -172,9 +172,6 @@ static int open_queues(struct perf_run *run)
     m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);
     if (!m->cq)
         return mrd_call_failed(run, -errno, "mrd_create_cq");
-    m->qps = calloc(p->qps, sizeof(m->qps[0]));
-    if (!m->qps)
-        return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", p->qps);
     for (uint32_t i = 0; i < p->qps; i++) {
         int rc = open_qp(run, i);
         if (rc)
@@ -327,13 +324,11 @@ static void run_mrd_close(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    for (uint32_t i = 0; m->qps && i < run->e.num_qps; i++) {
+    for (uint32_t i = 0; i < run->e.num_qps; i++) {
         if (m->qps[i].qp)
             mrd_destroy_qp(m->qps[i].qp);
         free(m->qps[i].recvs);
-        free(m->qps[i].recv_sges);
     }
-    free(m->qps);
     if (m->cq)
         mrd_destroy_cq(m->cq);
     if (m->ah)

@@ -16,11 +16,15 @@
 
 enum { MRD_RUN_QKEY = 0x6d7264 }; /* of all QPs: a stray sender of another test is refused */
 
+struct mrd_run_recv {
+    struct mrd_recv_wr wr; /* wr_id: qp << 32 | index */
+    struct mrd_sge sge;
+};
+
 struct mrd_run_qp {
     struct mrd_qp *qp;
     uint32_t remote_qpn;
-    struct mrd_recv_wr *recvs; /* one for each receive, in a chain; wr_id: qp << 32 | index */
-    struct mrd_sge *recv_sges;
+    struct mrd_run_recv *recvs; /* one for each receive, in a chain */
 };
 
 /* How packets are waited for: by polling, or asleep. */
@@ -37,7 +41,7 @@ struct mrd_run {
     struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */
     struct mrd_ah *ah;
     struct mrd_mr *tx_mr, *rx_mr;
-    struct mrd_run_qp *qps;
+    struct mrd_run_qp qps[PERF_QPS_MAX];
     struct mrd_context_info info;
     struct perf_ibv_port port; /* of an RDMA device */
     char peer_address[MRD_ADDRESS_MAX];
@@ -51,6 +55,8 @@ struct mrd_run {
     struct mrd_run_wait wait;
 };
 
+/* Take all asynchronous events of a context, and do nothing about them. */
+void mrd_forget_events(struct mrd_context *ctx);
 /* A library call failed: -errno with run->error. */
 int mrd_call_failed(struct perf_run *run, int rc, const char *what);
 /* A completion failed: -EIO with run->error. */

@@ -32,11 +32,11 @@ static int post_nothing(struct perf_run *run)
     return rc ? mrd_call_failed(run, rc, "mrd_post_send") : 0;
 }
 
-static void forget_events(struct mrd_run *m)
+void mrd_forget_events(struct mrd_context *ctx)
 {
     struct mrd_async_event event;
 
-    while (mrd_get_async_event(m->ctx, &event) == 0)
+    while (mrd_get_async_event(ctx, &event) == 0)
         mrd_ack_async_event(&event);
 }
 
@@ -55,7 +55,7 @@ static int take_answer(struct perf_run *run, unsigned *attempts)
         return 1;
     if (wc.status != MRD_WC_RETRY_EXC_ERR || ++*attempts >= ATTEMPTS_MAX)
         return mrd_wc_failed(run, &wc);
-    forget_events(m);
+    mrd_forget_events(m->ctx);
     return post_nothing(run);
 }
 

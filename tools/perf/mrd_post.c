@@ -39,21 +39,20 @@ int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc)
 int mrd_open_recvs(struct perf_run *run, uint32_t qp)
 {
     struct mrd_run *m = run->state;
-    struct mrd_run_qp *q = &m->qps[qp];
     uint32_t count = run->e.qps[qp].num_recvs;
+    struct mrd_run_recv *recvs = calloc(count + 1, sizeof(recvs[0]));
 
-    q->recvs = calloc(count + 1, sizeof(q->recvs[0]));
-    q->recv_sges = calloc(count + 1, sizeof(q->recv_sges[0]));
-    if (!q->recvs || !q->recv_sges)
+    m->qps[qp].recvs = recvs;
+    if (!recvs)
         return perf_run_fail(run, -ENOMEM, "no memory for %u receives", count);
     for (uint32_t i = 0; i < count; i++) {
         struct perf_place place = perf_endpoint_recv(run, qp, i);
-        q->recv_sges[i] = (struct mrd_sge){(uintptr_t)place.at, place.bytes, m->rx_mr->lkey};
-        q->recvs[i] = (struct mrd_recv_wr){
+        recvs[i].sge = (struct mrd_sge){(uintptr_t)place.at, place.bytes, m->rx_mr->lkey};
+        recvs[i].wr = (struct mrd_recv_wr){
             .wr_id = (uint64_t)qp << 32 | i,
-            .sg_list = &q->recv_sges[i],
+            .sg_list = &recvs[i].sge,
             .num_sge = place.bytes ? 1 : 0,
-            .next = &q->recvs[i + 1],
+            .next = &recvs[i + 1].wr,
         };
     }
     return 0;
@@ -63,11 +62,11 @@ int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_
 {
     struct mrd_run *m = run->state;
     struct mrd_run_qp *q = &m->qps[qp];
-    struct mrd_recv_wr *last = &q->recvs[first + count - 1], *bad;
+    struct mrd_recv_wr *last = &q->recvs[first + count - 1].wr, *next = last->next, *bad;
 
     last->next = NULL;
-    int rc = mrd_post_recv(q->qp, &q->recvs[first], &bad);
-    last->next = last + 1;
+    int rc = mrd_post_recv(q->qp, &q->recvs[first].wr, &bad);
+    last->next = next;
     return rc ? mrd_call_failed(run, rc, "mrd_post_recv") : 0;
 }
 

@@ -26,21 +26,20 @@ int verbs_reg_mr(struct perf_run *run, int rx_access)
 static int open_recvs(struct perf_run *run, uint32_t qp)
 {
     struct verbs_run *m = run->state;
-    struct verbs_qp *q = &m->qps[qp];
     uint32_t count = run->e.qps[qp].num_recvs;
+    struct verbs_recv *recvs = calloc(count + 1, sizeof(recvs[0]));
 
-    q->recvs = calloc(count + 1, sizeof(q->recvs[0]));
-    q->recv_sges = calloc(count + 1, sizeof(q->recv_sges[0]));
-    if (!q->recvs || !q->recv_sges)
+    m->qps[qp].recvs = recvs;
+    if (!recvs)
         return perf_run_fail(run, -ENOMEM, "no memory for %u receives", count);
     for (uint32_t i = 0; i < count; i++) {
         struct perf_place place = perf_endpoint_recv(run, qp, i);
-        q->recv_sges[i] = (struct ibv_sge){(uintptr_t)place.at, place.bytes, m->rx_mr->lkey};
-        q->recvs[i] = (struct ibv_recv_wr){
+        recvs[i].sge = (struct ibv_sge){(uintptr_t)place.at, place.bytes, m->rx_mr->lkey};
+        recvs[i].wr = (struct ibv_recv_wr){
             .wr_id = verbs_wr_id(VERBS_RECV, qp, i),
-            .sg_list = &q->recv_sges[i],
+            .sg_list = &recvs[i].sge,
             .num_sge = place.bytes ? 1 : 0,
-            .next = &q->recvs[i + 1],
+            .next = &recvs[i + 1].wr,
         };
     }
     return 0;
@@ -76,9 +75,6 @@ int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type)
 
     m->inline_bytes = (uint32_t)p->inline_bytes;
     srandom((unsigned)perf_now_ns());
-    m->qps = calloc(p->qps, sizeof(m->qps[0]));
-    if (!m->qps)
-        return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", p->qps);
     for (uint32_t i = 0; i < p->qps && rc == 0; i++)
         rc = open_qp(run, i, type);
     return rc;
@@ -125,11 +121,11 @@ int verbs_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t 
 {
     struct verbs_run *m = run->state;
     struct verbs_qp *q = &m->qps[qp];
-    struct ibv_recv_wr *last = &q->recvs[first + count - 1], *bad;
+    struct ibv_recv_wr *last = &q->recvs[first + count - 1].wr, *next = last->next, *bad;
 
     last->next = NULL;
-    int rc = ibv_post_recv(q->qp, &q->recvs[first], &bad);
-    last->next = last + 1;
+    int rc = ibv_post_recv(q->qp, &q->recvs[first].wr, &bad);
+    last->next = next;
     return rc ? verbs_failed(run, rc, "ibv_post_recv") : 0;
 }
 
@@ -175,13 +171,11 @@ void verbs_close(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
 
-    for (uint32_t i = 0; m->qps && i < run->e.num_qps; i++) {
+    for (uint32_t i = 0; i < run->e.num_qps; i++) {
         if (m->qps[i].qp)
             ibv_destroy_qp(m->qps[i].qp);
         free(m->qps[i].recvs);
-        free(m->qps[i].recv_sges);
     }
-    free(m->qps);
     if (m->ah)
         ibv_destroy_ah(m->ah);
     if (m->send_cq && m->send_cq != m->cq)

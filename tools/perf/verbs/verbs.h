@@ -87,11 +87,15 @@ struct verbs_end {
     uint32_t qpn, psn;
 };
 
+struct verbs_recv {
+    struct ibv_recv_wr wr;
+    struct ibv_sge sge;
+};
+
 struct verbs_qp {
     struct ibv_qp *qp;
     struct verbs_end here, there;
-    struct ibv_recv_wr *recvs; /* one for each receive, in a chain */
-    struct ibv_sge *recv_sges;
+    struct verbs_recv *recvs;         /* one for each receive, in a chain */
     uint32_t datagrams, since_signal; /* raw-ud: outstanding; posted after a signaled one */
 };
 
@@ -100,7 +104,7 @@ struct verbs_run {
     struct ibv_cq *cq, *send_cq; /* rc has one for both, raw-ud two */
     struct ibv_mr *tx_mr, *rx_mr;
     struct ibv_ah *ah; /* raw-ud */
-    struct verbs_qp *qps;
+    struct verbs_qp qps[PERF_QPS_MAX];
     uint32_t send_depth;
     uint32_t inline_bytes; /* messages up to this size go inline */
     struct ibv_send_wr wrs[PERF_BATCH];
