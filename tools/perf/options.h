@@ -90,26 +90,4 @@ struct perf_unsupported {
 /* All of them; ends with a NULL name. */
 const struct perf_unsupported *perf_unsupported(void);
 
-/*
- * lists.c: numbers as they are written on the command line. All return 0, or -EINVAL with numbers
- * and counts unchanged.
- */
-/* Decimal or 0x..., within low..high. */
-int perf_parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value);
-/* A number with K, M or G (powers of 1024) behind it or nothing. */
-int perf_parse_size(const char *text, uint64_t *bytes);
-/* "0.01" or "1%" -> 10000 parts per million; below 1. */
-int perf_parse_share(const char *text, uint32_t *ppm);
-/* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
-struct perf_list_rules {
-    uint64_t low, high;
-    unsigned most; /* numbers */
-    bool ranges;
-};
-int perf_parse_list(const char *text, const struct perf_list_rules *rules, uint16_t *list,
-                    unsigned *count);
-/* "a,b,c" */
-int perf_parse_names(const char *text, char names[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES],
-                     unsigned *count);
-
 #endif

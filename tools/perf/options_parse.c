@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/options.h"
-
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tools/perf/options.h"
 
 enum {
     OPT_FIRST = 256, /* plus the index of the row */
@@ -23,6 +26,141 @@ struct row {
 
 #define IN(member)    offsetof(struct perf_options, member), sizeof(((struct perf_options *)0)->member)
 #define GIVEN(member) (offsetof(struct perf_given, member) + 1)
+
+/* Numbers as they are written. All return 0, or -EINVAL without changing numbers and counts. */
+
+/* strtoull() alone takes "-1", "" and " 7". */
+static int scan_number(const char **text, uint64_t *value)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)**text))
+        return -EINVAL;
+    errno = 0;
+    unsigned long long v = strtoull(*text, &end, strncmp(*text, "0x", 2) == 0 ? 16 : 10);
+    if (errno)
+        return -EINVAL;
+    *text = end;
+    *value = v;
+    return 0;
+}
+
+/* Decimal or 0x..., within low..high. */
+static int parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+    uint64_t v;
+
+    if (scan_number(&text, &v) || *text != '\0' || v < low || v > high)
+        return -EINVAL;
+    *value = v;
+    return 0;
+}
+
+/* A number with K, M or G (powers of 1024) behind it or nothing. */
+static int parse_size(const char *text, uint64_t *bytes)
+{
+    uint64_t v;
+    unsigned shift = 0;
+
+    if (scan_number(&text, &v))
+        return -EINVAL;
+    if (*text != '\0') {
+        static const char suffixes[] = "kmg";
+        const char *suffix = strchr(suffixes, tolower((unsigned char)*text));
+        if (!suffix || text[1] != '\0')
+            return -EINVAL;
+        shift = 10 * (1 + (unsigned)(suffix - suffixes));
+    }
+    if (v > (UINT64_MAX >> shift))
+        return -EINVAL;
+    *bytes = v << shift;
+    return 0;
+}
+
+/* "0.01" or "1%" -> 10000 parts per million; below 1. */
+static int parse_share(const char *text, uint32_t *ppm)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)*text) && *text != '.')
+        return -EINVAL;
+    double share = strtod(text, &end);
+    if (strcmp(end, "%") == 0)
+        share /= 100;
+    else if (*end != '\0')
+        return -EINVAL;
+    if (!(share >= 0 && share < 1))
+        return -EINVAL;
+    *ppm = (uint32_t)lround(share * 1e6);
+    return *ppm < 1000000 ? 0 : -EINVAL;
+}
+
+static bool is_in(const uint16_t *list, unsigned count, uint64_t value)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i] == value)
+            return true;
+    }
+    return false;
+}
+
+/* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
+struct list_rules {
+    uint64_t low, high;
+    unsigned most; /* numbers */
+    bool ranges;
+};
+
+static int parse_list(const char *text, const struct list_rules *rules, uint16_t *list,
+                      unsigned *count)
+{
+    uint64_t first, last;
+    unsigned n = 0;
+
+    for (;; text++) {
+        if (scan_number(&text, &first))
+            return -EINVAL;
+        last = first;
+        if (rules->ranges && *text == '-') {
+            text++;
+            if (scan_number(&text, &last))
+                return -EINVAL;
+        }
+        if (first < rules->low || last > rules->high || first > last)
+            return -EINVAL;
+        for (; first <= last; first++) {
+            if (n == rules->most || (rules->ranges && is_in(list, n, first)))
+                return -EINVAL;
+            list[n++] = (uint16_t)first;
+        }
+        if (*text != ',')
+            break;
+    }
+    if (*text != '\0')
+        return -EINVAL;
+    *count = n;
+    return 0;
+}
+
+/* "a,b,c" */
+static int parse_names(const char *text, char names[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES],
+                       unsigned *count)
+{
+    unsigned n = 0;
+
+    for (;;) {
+        size_t len = strcspn(text, ",");
+        if (n == PERF_TRANSPORTS_MAX || len == 0 || len >= PERF_NAME_BYTES)
+            return -EINVAL;
+        memcpy(names[n], text, len);
+        names[n++][len] = '\0';
+        if (text[len] == '\0')
+            break;
+        text += len + 1;
+    }
+    *count = n;
+    return 0;
+}
 
 /* "-s", or "--paths". */
 static const char *shown(const struct row *row)
@@ -52,7 +190,7 @@ static int take_number(struct perf_cli *c, const struct row *row)
     void *to = member_of(c, row);
     uint64_t v;
 
-    if (perf_parse_number(optarg, row->low, row->high, &v))
+    if (parse_number(optarg, row->low, row->high, &v))
         return perf_cli_wrong(c, "%s: '%s' is not a number within %llu..%llu", shown(row), optarg,
                               (unsigned long long)row->low, (unsigned long long)row->high);
     switch (row->bytes) {
@@ -83,7 +221,7 @@ static int take_size(struct perf_cli *c, const struct row *row)
 {
     uint64_t *bytes = member_of(c, row);
 
-    if (perf_parse_size(optarg, bytes) || *bytes > MRD_MESSAGE_BYTES_MAX)
+    if (parse_size(optarg, bytes) || *bytes > MRD_MESSAGE_BYTES_MAX)
         return perf_cli_wrong(c, "-s: '%s' is not a size within 0..1G", optarg);
     return 0;
 }
@@ -114,16 +252,16 @@ static int take_order(struct perf_cli *c, const struct row *row)
 
 static int take_share(struct perf_cli *c, const struct row *row)
 {
-    if (perf_parse_share(optarg, member_of(c, row)))
+    if (parse_share(optarg, member_of(c, row)))
         return perf_cli_wrong(c, "--drop: '%s' is not a share within 0..1, such as 0.01", optarg);
     return 0;
 }
 
 static int take_ports(struct perf_cli *c, const struct row *row)
 {
-    const struct perf_list_rules rules = {row->low, row->high, PERF_PORTS_MAX, true};
+    const struct list_rules rules = {row->low, row->high, PERF_PORTS_MAX, true};
 
-    if (perf_parse_list(optarg, &rules, member_of(c, row), &c->o->num_source_ports))
+    if (parse_list(optarg, &rules, member_of(c, row), &c->o->num_source_ports))
         return perf_cli_wrong(
             c, "--source-ports: '%s' is not FIRST-LAST or a list of up to %d distinct ports",
             optarg, PERF_PORTS_MAX);
@@ -132,16 +270,16 @@ static int take_ports(struct perf_cli *c, const struct row *row)
 
 static int take_cpus(struct perf_cli *c, const struct row *row)
 {
-    const struct perf_list_rules rules = {row->low, row->high, 2, false};
+    const struct list_rules rules = {row->low, row->high, 2, false};
 
-    if (perf_parse_list(optarg, &rules, member_of(c, row), &c->o->num_cpus))
+    if (parse_list(optarg, &rules, member_of(c, row), &c->o->num_cpus))
         return perf_cli_wrong(c, "--bind: '%s' is not CPU or CPU,CPU", optarg);
     return 0;
 }
 
 static int take_names(struct perf_cli *c, const struct row *row)
 {
-    if (perf_parse_names(optarg, member_of(c, row), &c->o->num_transports))
+    if (parse_names(optarg, member_of(c, row), &c->o->num_transports))
         return perf_cli_wrong(c, "--transports: '%s' is not a list of up to %d names", optarg,
                               PERF_TRANSPORTS_MAX);
     return 0;

@@ -50,7 +50,6 @@ static inline int perf_state_mark(struct perf_state *s)
 }
 
 int perf_state_mrd(struct perf_state *s);
-int perf_state_tcp(struct perf_state *s);
 
 /* Bytes a peer; NAN where it does not apply. */
 struct perf_state_figures {

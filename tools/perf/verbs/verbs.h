@@ -147,6 +147,4 @@ int verbs_poll(struct perf_run *run, struct ibv_cq *cq, int max, struct ibv_wc *
 void verbs_stats(const struct perf_run *run, struct json_object *report);
 void verbs_close(struct perf_run *run);
 
-int perf_state_rc(struct perf_state *s);
-
 #endif
