@@ -52,27 +52,39 @@ static void end_run(struct perf_run *run, int rc)
     perf_run_clear_live(run);
 }
 
+/* Tell the other end how this one is reached. */
+static int tell_info(struct perf_run *run, const char *type)
+{
+    struct json_object *info = perf_message(type);
+
+    run->ops->get_info(run, info);
+    return perf_run_say(run, info);
+}
+
+/* Connect with the other end by what it tells. The client opens its transport after the server. */
+static int hear_info(struct perf_run *run, const char *type)
+{
+    struct json_object *info = perf_run_expect(run, type);
+    int rc = info ? 0 : -EPROTO;
+
+    if (rc == 0 && !run->server)
+        rc = open_transport(run);
+    if (rc == 0)
+        rc = run->ops->set_peer(run, info);
+    json_object_put(info);
+    return rc;
+}
+
 static int client_connect(struct perf_run *run)
 {
     struct json_object *message = perf_message("run");
-    struct json_object *info;
 
     perf_params_to_json(&run->params, message);
     int rc = perf_run_say(run, message);
-    if (rc)
-        return rc;
-    struct json_object *ready = perf_run_expect(run, "ready");
-    if (!ready)
-        return -EPROTO;
-    rc = open_transport(run);
     if (rc == 0)
-        rc = run->ops->set_peer(run, ready);
-    json_object_put(ready);
-    if (rc)
-        return rc;
-    info = perf_message("connect");
-    run->ops->get_info(run, info);
-    rc = perf_run_say(run, info);
+        rc = hear_info(run, "ready");
+    if (rc == 0)
+        rc = tell_info(run, "connect");
     if (rc)
         return rc;
     json_object_put(message = perf_run_expect(run, "go"));
@@ -225,11 +237,11 @@ static void put_load(const struct perf_run *run, struct json_object *result)
 
     perf_cpu_machine(machine, sizeof(machine));
     perf_json_add_text(result, "machine", machine);
-    perf_json_add_double(result, "cpu_user_s", load.own_user_s);
+    perf_json_add_number(result, "cpu_user_s", load.own_user_s);
     if (load.known) {
         perf_json_add_u64(result, "cpu_busy", load.busy);
-        perf_json_add_double(result, "cpu_stolen", load.stolen);
-        perf_json_add_double(result, "cpu_others", load.others);
+        perf_json_add_number(result, "cpu_stolen", load.stolen);
+        perf_json_add_number(result, "cpu_others", load.others);
     }
 }
 
@@ -239,7 +251,7 @@ static struct json_object *make_findings(const struct perf_run *run)
 
     put_load(run, result);
     put_meter(run, result);
-    perf_json_add_double(result, "cpu_s", run->meter.cpu_s);
+    perf_json_add_number(result, "cpu_s", run->meter.cpu_s);
     if (run->verified >= 0)
         perf_json_add_bool(result, "verified", run->verified);
     perf_json_add_text(result, "verify_error", run->verify_error);
@@ -248,17 +260,10 @@ static struct json_object *make_findings(const struct perf_run *run)
 
 static int server_connect(struct perf_run *run)
 {
-    struct json_object *info = perf_message("ready");
+    int rc = tell_info(run, "ready");
 
-    run->ops->get_info(run, info);
-    int rc = perf_run_say(run, info);
-    if (rc)
-        return rc;
-    struct json_object *connect = perf_run_expect(run, "connect");
-    if (!connect)
-        return -EPROTO;
-    rc = run->ops->set_peer(run, connect);
-    json_object_put(connect);
+    if (rc == 0)
+        rc = hear_info(run, "connect");
     if (rc == 0)
         rc = perf_run_say(run, perf_message("go"));
     return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;

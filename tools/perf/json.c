@@ -77,11 +77,6 @@ void perf_json_add_bool(struct json_object *object, const char *key, bool value)
     json_object_object_add(object, key, json_object_new_boolean(value));
 }
 
-void perf_json_add_double(struct json_object *object, const char *key, double value)
-{
-    json_object_object_add(object, key, json_object_new_double(value));
-}
-
 void perf_json_add_number(struct json_object *object, const char *key, double value)
 {
     json_object_object_add(object, key, perf_json_number(value));

@@ -19,7 +19,6 @@ uint32_t perf_json_u32_at(struct json_object *array, size_t index);
 /* Add a member. A number has 6 digits; null if it is not finite. */
 void perf_json_add_u64(struct json_object *object, const char *key, uint64_t value);
 void perf_json_add_bool(struct json_object *object, const char *key, bool value);
-void perf_json_add_double(struct json_object *object, const char *key, double value);
 void perf_json_add_number(struct json_object *object, const char *key, double value);
 void perf_json_add_text(struct json_object *object, const char *key, const char *text);
 /* Add a member of paths_used[] to `paths`: what is not known of it is null. */

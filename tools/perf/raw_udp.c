@@ -31,25 +31,15 @@ struct raw_udp {
     uint64_t bytes_sent;
 };
 
-static int add_socket(struct perf_run *run, uint16_t port)
-{
-    struct raw_udp *r = run->state;
-    int fd = perf_net_bind(run, SOCK_DGRAM, port);
-
-    if (fd < 0)
-        return fd;
-    r->fds[r->num_fds++] = fd;
-    return 0;
-}
-
 static int open_server(struct perf_run *run)
 {
     struct raw_udp *r = run->state;
     int one = 1;
-    int rc = add_socket(run, run->options->local ? 0 : run->options->port);
 
-    if (rc)
-        return rc;
+    r->fds[0] = perf_net_bind(run, SOCK_DGRAM, run->options->local ? 0 : run->options->port);
+    if (r->fds[0] < 0)
+        return r->fds[0];
+    r->num_fds = 1;
     perf_net_buffer(r->fds[0], SO_RCVBUF, RECEIVE_BUFFER_BYTES);
     setsockopt(r->fds[0], SOL_UDP, UDP_GRO, &one,
                sizeof(one)); /* an old kernel gives single packets instead */
@@ -64,10 +54,11 @@ static int open_client(struct perf_run *run)
 
     if (perf_test_is_lat(run->params.test))
         paths = 1; /* one message in flight, one socket to poll */
-    for (unsigned i = 0; i < paths; i++) {
-        int rc = add_socket(run, i < o->num_source_ports ? o->source_ports[i] : 0);
-        if (rc)
-            return rc;
+    for (unsigned i = 0; i < paths; i++, r->num_fds++) {
+        r->fds[i] =
+            perf_net_bind(run, SOCK_DGRAM, i < o->num_source_ports ? o->source_ports[i] : 0);
+        if (r->fds[i] < 0)
+            return r->fds[i];
         perf_net_buffer(r->fds[i], SO_SNDBUF, SEND_BUFFER_BYTES);
     }
     return 0;
