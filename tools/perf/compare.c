@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/perf/json.h"
@@ -167,7 +166,8 @@ static void measure_state(const struct perf_options *o, struct perf_state_figure
     }
 }
 
-static struct json_object *medians_of(const struct perf_options *o, struct json_object **reports,
+static struct json_object *medians_of(const struct perf_options *o,
+                                      struct json_object *(*reports)[PERF_REPEAT_MAX],
                                       const struct perf_state_figures *figures, FILE *table)
 {
     bool lat = perf_test_is_lat(o->params.test);
@@ -176,8 +176,8 @@ static struct json_object *medians_of(const struct perf_options *o, struct json_
     fprintf(table, " %s, medians of %u\n", perf_test_name(o->params.test), o->repeat);
     perf_table_head(table, o->params.test, o->gbits);
     for (unsigned t = 0; t < o->num_transports; t++) {
-        struct json_object *median = perf_compare_median(&reports[(size_t)t * o->repeat], o->repeat,
-                                                         lat ? "lat_us/p50" : "bw_gbps");
+        struct json_object *median =
+            perf_compare_median(reports[t], o->repeat, lat ? "lat_us/p50" : "bw_gbps");
         json_object_array_add(medians, median);
         perf_state_to_json(&figures[t], median);
         perf_compare_ratio(median, json_object_array_get_idx(medians, 0));
@@ -190,25 +190,16 @@ static struct json_object *medians_of(const struct perf_options *o, struct json_
 struct json_object *perf_compare(const struct perf_options *o, struct perf_control *control,
                                  FILE *table, char *error)
 {
-    size_t count = (size_t)o->num_transports * o->repeat;
-    struct json_object **reports = calloc(count, sizeof(struct json_object *));
+    static struct json_object *reports[PERF_TRANSPORTS_MAX][PERF_REPEAT_MAX];
     struct perf_state_figures figures[PERF_TRANSPORTS_MAX];
-    struct json_object *medians = NULL;
-    bool failed = !reports;
 
     measure_state(o, figures);
-
-    for (unsigned turn = 0; turn < o->repeat && !failed; turn++) {
-        for (unsigned t = 0; t < o->num_transports && !failed; t++) {
-            struct json_object *report = run_once(o, control, t, turn, error);
-            reports[(size_t)t * o->repeat + turn] = report;
-            failed = !report;
+    for (unsigned turn = 0; turn < o->repeat; turn++) {
+        for (unsigned t = 0; t < o->num_transports; t++) {
+            reports[t][turn] = run_once(o, control, t, turn, error);
+            if (!reports[t][turn])
+                return NULL; /* the reports until now go with the process, which ends */
         }
     }
-    if (!failed)
-        medians = medians_of(o, reports, figures, table);
-    for (size_t i = 0; failed && reports && i < count; i++)
-        json_object_put(reports[i]);
-    free(reports);
-    return medians;
+    return medians_of(o, reports, figures, table);
 }

@@ -101,13 +101,6 @@ static int watch_life(struct perf_run *run, uint64_t now_ns)
     return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }
 
-static double share_done(const struct perf_run *run, double elapsed_s, uint64_t done)
-{
-    if (run->params.duration_s)
-        return elapsed_s / run->params.duration_s;
-    return (double)done / (double)run->params.iterations;
-}
-
 static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     if (run->start_ns == 0 || now_ns < run->start_ns + PERF_SEC_NS || now_ns < run->next_live_ns)
@@ -116,7 +109,8 @@ static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
     if (!isatty(STDERR_FILENO))
         return;
     double elapsed_s = (double)(now_ns - run->start_ns) / 1e9;
-    double share = share_done(run, elapsed_s, done);
+    double share = run->params.duration_s ? elapsed_s / run->params.duration_s
+                                          : (double)done / (double)run->params.iterations;
     fprintf(stderr, "\r%s %s  %.1f s  %3.0f%%  ", run->label ? run->label : run->params.transport,
             perf_test_name(run->params.test), elapsed_s, share > 1 ? 100 : 100 * share);
     if (perf_test_is_lat(run->params.test))

@@ -107,7 +107,7 @@ static int run_sizes(const struct perf_options *o, struct perf_control *c, struc
 
 static int run_all(const struct perf_options *o, struct perf_control *c)
 {
-    char error[PERF_ERROR_BYTES] = "out of memory";
+    char error[PERF_ERROR_BYTES];
     struct json_object *all =
         o->compare ? perf_compare(o, c, table_of(o), error) : json_object_new_array();
 
