@@ -15,21 +15,38 @@ enum {
     GID_INDEX_MAX = 65535,
 };
 
+_Static_assert(PERF_PORTS_MAX == 256 && PERF_TRANSPORTS_MAX == 8, "the kinds below say so");
+
 struct row {
     const char *name;
     char letter; /* 0: none */
-    int (*take)(struct perf_cli *c, const struct row *row);
+    const struct kind *kind;
     size_t offset, bytes; /* of the member of perf_options */
     uint64_t low, high;   /* of a number */
     size_t given;         /* of the member of perf_given, and 1; 0: none */
 };
 
+/* Kinds of options. */
+struct kind {
+    int (*take)(struct perf_cli *c, const struct row *row); /* 0, or -EINVAL: it is not good */
+    const char *wrong; /* what is said of an argument then; NULL: the range of the row */
+};
+
 #define IN(member)    offsetof(struct perf_options, member), sizeof(((struct perf_options *)0)->member)
 #define GIVEN(member) (offsetof(struct perf_given, member) + 1)
 
-/* Numbers as they are written. All return 0, or -EINVAL without changing numbers and counts. */
+static void *member_of(const struct perf_cli *c, const struct row *row)
+{
+    return (char *)c->o + row->offset;
+}
 
-/* strtoull() alone takes "-1", "" and " 7". */
+static int take_flag(struct perf_cli *c, const struct row *row)
+{
+    *(bool *)member_of(c, row) = true;
+    return 0;
+}
+
+/* Decimal or 0x...: strtoull() alone takes "-1", "" and " 7". */
 static int scan_number(const char **text, uint64_t *value)
 {
     char *end;
@@ -45,154 +62,14 @@ static int scan_number(const char **text, uint64_t *value)
     return 0;
 }
 
-/* Decimal or 0x..., within low..high. */
-static int parse_number(const char *text, uint64_t low, uint64_t high, uint64_t *value)
-{
-    uint64_t v;
-
-    if (scan_number(&text, &v) || *text != '\0' || v < low || v > high)
-        return -EINVAL;
-    *value = v;
-    return 0;
-}
-
-/* A number with K, M or G (powers of 1024) behind it or nothing. */
-static int parse_size(const char *text, uint64_t *bytes)
-{
-    uint64_t v;
-    unsigned shift = 0;
-
-    if (scan_number(&text, &v))
-        return -EINVAL;
-    if (*text != '\0') {
-        static const char suffixes[] = "kmg";
-        const char *suffix = strchr(suffixes, tolower((unsigned char)*text));
-        if (!suffix || text[1] != '\0')
-            return -EINVAL;
-        shift = 10 * (1 + (unsigned)(suffix - suffixes));
-    }
-    if (v > (UINT64_MAX >> shift))
-        return -EINVAL;
-    *bytes = v << shift;
-    return 0;
-}
-
-/* "0.01" or "1%" -> 10000 parts per million; below 1. */
-static int parse_share(const char *text, uint32_t *ppm)
-{
-    char *end;
-
-    if (!isdigit((unsigned char)*text) && *text != '.')
-        return -EINVAL;
-    double share = strtod(text, &end);
-    if (strcmp(end, "%") == 0)
-        share /= 100;
-    else if (*end != '\0')
-        return -EINVAL;
-    if (!(share >= 0 && share < 1))
-        return -EINVAL;
-    *ppm = (uint32_t)lround(share * 1e6);
-    return *ppm < 1000000 ? 0 : -EINVAL;
-}
-
-static bool is_in(const uint16_t *list, unsigned count, uint64_t value)
-{
-    for (unsigned i = 0; i < count; i++) {
-        if (list[i] == value)
-            return true;
-    }
-    return false;
-}
-
-/* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
-struct list_rules {
-    uint64_t low, high;
-    unsigned most; /* numbers */
-    bool ranges;
-};
-
-static int parse_list(const char *text, const struct list_rules *rules, uint16_t *list,
-                      unsigned *count)
-{
-    uint64_t first, last;
-    unsigned n = 0;
-
-    for (;; text++) {
-        if (scan_number(&text, &first))
-            return -EINVAL;
-        last = first;
-        if (rules->ranges && *text == '-') {
-            text++;
-            if (scan_number(&text, &last))
-                return -EINVAL;
-        }
-        if (first < rules->low || last > rules->high || first > last)
-            return -EINVAL;
-        for (; first <= last; first++) {
-            if (n == rules->most || (rules->ranges && is_in(list, n, first)))
-                return -EINVAL;
-            list[n++] = (uint16_t)first;
-        }
-        if (*text != ',')
-            break;
-    }
-    if (*text != '\0')
-        return -EINVAL;
-    *count = n;
-    return 0;
-}
-
-/* "a,b,c" */
-static int parse_names(const char *text, char names[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES],
-                       unsigned *count)
-{
-    unsigned n = 0;
-
-    for (;;) {
-        size_t len = strcspn(text, ",");
-        if (n == PERF_TRANSPORTS_MAX || len == 0 || len >= PERF_NAME_BYTES)
-            return -EINVAL;
-        memcpy(names[n], text, len);
-        names[n++][len] = '\0';
-        if (text[len] == '\0')
-            break;
-        text += len + 1;
-    }
-    *count = n;
-    return 0;
-}
-
-/* "-s", or "--paths". */
-static const char *shown(const struct row *row)
-{
-    static char text[32];
-
-    if (row->letter)
-        snprintf(text, sizeof(text), "-%c", row->letter);
-    else
-        snprintf(text, sizeof(text), "--%s", row->name);
-    return text;
-}
-
-static void *member_of(const struct perf_cli *c, const struct row *row)
-{
-    return (char *)c->o + row->offset;
-}
-
-static int take_flag(struct perf_cli *c, const struct row *row)
-{
-    *(bool *)member_of(c, row) = true;
-    return 0;
-}
-
 static int take_number(struct perf_cli *c, const struct row *row)
 {
     void *to = member_of(c, row);
+    const char *text = optarg;
     uint64_t v;
 
-    if (parse_number(optarg, row->low, row->high, &v))
-        return perf_cli_wrong(c, "%s: '%s' is not a number within %llu..%llu", shown(row), optarg,
-                              (unsigned long long)row->low, (unsigned long long)row->high);
+    if (scan_number(&text, &v) || *text != '\0' || v < row->low || v > row->high)
+        return -EINVAL;
     switch (row->bytes) {
     case sizeof(uint8_t):
         *(uint8_t *)to = (uint8_t)v;
@@ -209,20 +86,117 @@ static int take_number(struct perf_cli *c, const struct row *row)
     }
 }
 
+/* A number with K, M or G (powers of 1024) behind it or nothing. */
+static int take_size(struct perf_cli *c, const struct row *row)
+{
+    static const char suffixes[] = "kmg";
+    const char *text = optarg;
+    unsigned shift = 0;
+    uint64_t v;
+
+    if (scan_number(&text, &v))
+        return -EINVAL;
+    if (*text != '\0') {
+        const char *suffix = strchr(suffixes, tolower((unsigned char)*text));
+        if (!suffix || text[1] != '\0')
+            return -EINVAL;
+        shift = 10 * (1 + (unsigned)(suffix - suffixes));
+    }
+    if (v > row->high >> shift)
+        return -EINVAL;
+    *(uint64_t *)member_of(c, row) = v << shift;
+    return 0;
+}
+
+/* "0.01" or "1%" -> 10000 parts per million; below 1. */
+static int take_share(struct perf_cli *c, const struct row *row)
+{
+    char *end;
+
+    if (!isdigit((unsigned char)*optarg) && *optarg != '.')
+        return -EINVAL;
+    double share = strtod(optarg, &end);
+    if (strcmp(end, "%") == 0)
+        share /= 100;
+    else if (*end != '\0')
+        return -EINVAL;
+    if (!(share >= 0 && share < 1) || lround(share * 1e6) > (long)row->high)
+        return -EINVAL;
+    *(uint32_t *)member_of(c, row) = (uint32_t)lround(share * 1e6);
+    return 0;
+}
+
+static bool is_in(const uint16_t *list, unsigned count, uint64_t value)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (list[i] == value)
+            return true;
+    }
+    return false;
+}
+
+/* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
+static int take_list(struct perf_cli *c, const struct row *row, bool ranges, unsigned *count)
+{
+    uint16_t *list = member_of(c, row);
+    const char *text = optarg;
+    uint64_t first, last;
+
+    for (*count = 0;; text++) {
+        if (scan_number(&text, &first))
+            return -EINVAL;
+        last = first;
+        if (ranges && *text == '-') {
+            text++;
+            if (scan_number(&text, &last))
+                return -EINVAL;
+        }
+        if (first < row->low || last > row->high || first > last)
+            return -EINVAL;
+        for (; first <= last; first++) {
+            if (*count == row->bytes / sizeof(list[0]) || (ranges && is_in(list, *count, first)))
+                return -EINVAL;
+            list[(*count)++] = (uint16_t)first;
+        }
+        if (*text != ',')
+            return *text == '\0' ? 0 : -EINVAL;
+    }
+}
+
+static int take_ports(struct perf_cli *c, const struct row *row)
+{
+    return take_list(c, row, true, &c->o->num_source_ports);
+}
+
+static int take_cpus(struct perf_cli *c, const struct row *row)
+{
+    return take_list(c, row, false, &c->o->num_cpus);
+}
+
 static int take_text(struct perf_cli *c, const struct row *row)
 {
     if (optarg[0] == '\0' || strlen(optarg) >= row->bytes)
-        return perf_cli_wrong(c, "%s: '%s' is empty or too long", shown(row), optarg);
+        return -EINVAL;
     strcpy(member_of(c, row), optarg);
     return 0;
 }
 
-static int take_size(struct perf_cli *c, const struct row *row)
+/* "a,b,c" */
+static int take_names(struct perf_cli *c, const struct row *row)
 {
-    uint64_t *bytes = member_of(c, row);
+    char(*names)[PERF_NAME_BYTES] = member_of(c, row);
+    unsigned n = 0;
 
-    if (parse_size(optarg, bytes) || *bytes > MRD_MESSAGE_BYTES_MAX)
-        return perf_cli_wrong(c, "-s: '%s' is not a size within 0..1G", optarg);
+    for (const char *text = optarg;; text++) {
+        size_t len = strcspn(text, ",");
+        if (n == PERF_TRANSPORTS_MAX || len == 0 || len >= PERF_NAME_BYTES)
+            return -EINVAL;
+        snprintf(names[n++], PERF_NAME_BYTES, "%.*s", (int)len, text);
+        text += len;
+        if (*text == '\0')
+            break;
+    }
+    c->o->num_transports = n;
     return 0;
 }
 
@@ -230,103 +204,79 @@ static int take_size(struct perf_cli *c, const struct row *row)
 static int take_device(struct perf_cli *c, const struct row *row)
 {
     struct perf_options *o = c->o;
-    const char *comma = strchr(optarg, ',');
-    size_t first = comma ? (size_t)(comma - optarg) : strlen(optarg);
+    size_t first = strcspn(optarg, ",");
 
-    c->given.two_devices = comma != NULL;
+    c->given.two_devices = optarg[first] == ',';
     if (first == 0 || first >= sizeof(o->server_device))
-        return perf_cli_wrong(c, "-d: '%s' is empty or too long", optarg);
+        return -EINVAL;
     snprintf(o->server_device, sizeof(o->server_device), "%.*s", (int)first, optarg);
-    if (comma)
+    if (c->given.two_devices)
         optarg += first + 1;
     return take_text(c, row);
 }
 
 static int take_order(struct perf_cli *c, const struct row *row)
 {
-    if (strcmp(optarg, "none") != 0 && strcmp(optarg, "msg") != 0)
-        return perf_cli_wrong(c, "--order: '%s' is neither none nor msg", optarg);
-    *(bool *)member_of(c, row) = strcmp(optarg, "msg") == 0;
-    return 0;
+    bool ordered = strcmp(optarg, "msg") == 0;
+
+    *(bool *)member_of(c, row) = ordered;
+    return ordered || strcmp(optarg, "none") == 0 ? 0 : -EINVAL;
 }
 
-static int take_share(struct perf_cli *c, const struct row *row)
-{
-    if (parse_share(optarg, member_of(c, row)))
-        return perf_cli_wrong(c, "--drop: '%s' is not a share within 0..1, such as 0.01", optarg);
-    return 0;
-}
-
-static int take_ports(struct perf_cli *c, const struct row *row)
-{
-    const struct list_rules rules = {row->low, row->high, PERF_PORTS_MAX, true};
-
-    if (parse_list(optarg, &rules, member_of(c, row), &c->o->num_source_ports))
-        return perf_cli_wrong(
-            c, "--source-ports: '%s' is not FIRST-LAST or a list of up to %d distinct ports",
-            optarg, PERF_PORTS_MAX);
-    return 0;
-}
-
-static int take_cpus(struct perf_cli *c, const struct row *row)
-{
-    const struct list_rules rules = {row->low, row->high, 2, false};
-
-    if (parse_list(optarg, &rules, member_of(c, row), &c->o->num_cpus))
-        return perf_cli_wrong(c, "--bind: '%s' is not CPU or CPU,CPU", optarg);
-    return 0;
-}
-
-static int take_names(struct perf_cli *c, const struct row *row)
-{
-    if (parse_names(optarg, member_of(c, row), &c->o->num_transports))
-        return perf_cli_wrong(c, "--transports: '%s' is not a list of up to %d names", optarg,
-                              PERF_TRANSPORTS_MAX);
-    return 0;
-}
+static const struct kind flag = {take_flag, NULL};
+static const struct kind number = {take_number, NULL};
+static const struct kind size = {take_size, "not a size within 0..1G"};
+static const struct kind text = {take_text, "empty or too long"};
+static const struct kind device = {take_device, "empty or too long"};
+static const struct kind order = {take_order, "neither none nor msg"};
+static const struct kind share = {take_share, "not a share within 0..1, such as 0.01"};
+static const struct kind ports = {take_ports,
+                                  "not FIRST-LAST or a list of up to 256 distinct ports"};
+static const struct kind cpus = {take_cpus, "not CPU or CPU,CPU"};
+static const struct kind names = {take_names, "not a list of up to 8 names"};
 
 static const struct row rows[] = {
-    {"size", 's', take_size, IN(params.size_bytes), 0, 0, GIVEN(size)},
-    {"iters", 'n', take_number, IN(params.iterations), PERF_ITERATIONS_MIN, INT64_MAX, 0},
-    {"duration", 'D', take_number, IN(params.duration_s), 1, PERF_DURATION_S_MAX, 0},
-    {"tx-depth", 't', take_number, IN(params.tx_depth), 1, PERF_DEPTH_MAX, 0},
-    {"rx-depth", 'r', take_number, IN(params.rx_depth), 1, PERF_DEPTH_MAX, 0},
-    {"qp", 'q', take_number, IN(params.qps), 1, PERF_QPS_MAX, 0},
-    {"port", 'p', take_number, IN(port), 1, UINT16_MAX, 0},
-    {"ib-dev", 'd', take_device, IN(device), 0, 0, 0},
-    {"device", 'd', take_device, IN(device), 0, 0, 0},
-    {"ib-port", 'i', take_number, IN(ib_port), 1, UINT8_MAX, 0},
-    {"gid-index", 'x', take_number, IN(gid_index), 0, GID_INDEX_MAX, 0},
-    {"mtu", 'm', take_number, IN(params.mtu), 64, PERF_MTU_MAX, 0},
-    {"inline_size", 'I', take_number, IN(params.inline_bytes), 0, MRD_INLINE_BYTES_MAX, 0},
-    {"cq-mod", 'Q', take_number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
-    {"all", 'a', take_flag, IN(all_sizes), 0, 0, 0},
-    {"CPU-freq", 'F', take_flag, IN(quiet_cpufreq), 0, 0, 0},
-    {"help", 'h', take_flag, IN(help), 0, 0, 0},
-    {"version", 'V', take_flag, IN(version), 0, 0, 0},
-    {"ipv6", '6', take_flag, IN(ipv6), 0, 0, 0},
-    {"paths", 0, take_number, IN(params.paths), 1, PERF_PORTS_MAX, 0},
-    {"source-ports", 0, take_ports, IN(source_ports), 1, UINT16_MAX, 0},
-    {"spray", 0, take_text, IN(params.spray), 0, 0, 0},
-    {"cc", 0, take_text, IN(params.cc), 0, 0, 0},
-    {"entropy", 0, take_text, IN(params.entropy), 0, 0, 0},
-    {"order", 0, take_order, IN(params.ordered), 0, 0, 0},
-    {"verify", 0, take_flag, IN(params.verify), 0, 0, 0},
-    {"drop", 0, take_share, IN(params.drop_ppm), 0, 0, 0},
-    {"local", 0, take_flag, IN(local), 0, 0, 0},
-    {"bind", 0, take_cpus, IN(cpus), 0, CPU_SETSIZE - 1, 0},
-    {"bind-address", 0, take_text, IN(bind_address), 0, 0, 0},
-    {"seed", 0, take_number, IN(params.seed), 0, UINT64_MAX, 0},
-    {"interval", 0, take_number, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, 0},
-    {"wait", 0, take_text, IN(params.wait), 0, 0, 0},
-    {"transport", 0, take_text, IN(params.transport), 0, 0, GIVEN(transport)},
-    {"transports", 0, take_names, IN(transports), 0, 0, 0},
-    {"repeat", 0, take_number, IN(repeat), 1, PERF_REPEAT_MAX, GIVEN(repeat)},
-    {"peers", 0, take_number, IN(peers), PERF_PEERS_MIN, PERF_PEERS_MAX, GIVEN(peers)},
-    {"forever", 0, take_flag, IN(forever), 0, 0, 0},
-    {"report_gbits", 0, take_flag, IN(gbits), 0, 0, 0},
-    {"out_json", 0, take_flag, IN(out_json), 0, 0, 0},
-    {"out_json_file", 0, take_text, IN(out_json_file), 0, 0, 0},
+    {"size", 's', &size, IN(params.size_bytes), 0, MRD_MESSAGE_BYTES_MAX, GIVEN(size)},
+    {"iters", 'n', &number, IN(params.iterations), PERF_ITERATIONS_MIN, INT64_MAX, 0},
+    {"duration", 'D', &number, IN(params.duration_s), 1, PERF_DURATION_S_MAX, 0},
+    {"tx-depth", 't', &number, IN(params.tx_depth), 1, PERF_DEPTH_MAX, 0},
+    {"rx-depth", 'r', &number, IN(params.rx_depth), 1, PERF_DEPTH_MAX, 0},
+    {"qp", 'q', &number, IN(params.qps), 1, PERF_QPS_MAX, 0},
+    {"port", 'p', &number, IN(port), 1, UINT16_MAX, 0},
+    {"ib-dev", 'd', &device, IN(device), 0, 0, 0},
+    {"device", 'd', &device, IN(device), 0, 0, 0},
+    {"ib-port", 'i', &number, IN(ib_port), 1, UINT8_MAX, 0},
+    {"gid-index", 'x', &number, IN(gid_index), 0, GID_INDEX_MAX, 0},
+    {"mtu", 'm', &number, IN(params.mtu), 64, PERF_MTU_MAX, 0},
+    {"inline_size", 'I', &number, IN(params.inline_bytes), 0, MRD_INLINE_BYTES_MAX, 0},
+    {"cq-mod", 'Q', &number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
+    {"all", 'a', &flag, IN(all_sizes), 0, 0, 0},
+    {"CPU-freq", 'F', &flag, IN(quiet_cpufreq), 0, 0, 0},
+    {"help", 'h', &flag, IN(help), 0, 0, 0},
+    {"version", 'V', &flag, IN(version), 0, 0, 0},
+    {"ipv6", '6', &flag, IN(ipv6), 0, 0, 0},
+    {"paths", 0, &number, IN(params.paths), 1, PERF_PORTS_MAX, 0},
+    {"source-ports", 0, &ports, IN(source_ports), 1, UINT16_MAX, 0},
+    {"spray", 0, &text, IN(params.spray), 0, 0, 0},
+    {"cc", 0, &text, IN(params.cc), 0, 0, 0},
+    {"entropy", 0, &text, IN(params.entropy), 0, 0, 0},
+    {"order", 0, &order, IN(params.ordered), 0, 0, 0},
+    {"verify", 0, &flag, IN(params.verify), 0, 0, 0},
+    {"drop", 0, &share, IN(params.drop_ppm), 0, 999999, 0},
+    {"local", 0, &flag, IN(local), 0, 0, 0},
+    {"bind", 0, &cpus, IN(cpus), 0, CPU_SETSIZE - 1, 0},
+    {"bind-address", 0, &text, IN(bind_address), 0, 0, 0},
+    {"seed", 0, &number, IN(params.seed), 0, UINT64_MAX, 0},
+    {"interval", 0, &number, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, 0},
+    {"wait", 0, &text, IN(params.wait), 0, 0, 0},
+    {"transport", 0, &text, IN(params.transport), 0, 0, GIVEN(transport)},
+    {"transports", 0, &names, IN(transports), 0, 0, 0},
+    {"repeat", 0, &number, IN(repeat), 1, PERF_REPEAT_MAX, GIVEN(repeat)},
+    {"peers", 0, &number, IN(peers), PERF_PEERS_MIN, PERF_PEERS_MAX, GIVEN(peers)},
+    {"forever", 0, &flag, IN(forever), 0, 0, 0},
+    {"report_gbits", 0, &flag, IN(gbits), 0, 0, 0},
+    {"out_json", 0, &flag, IN(out_json), 0, 0, 0},
+    {"out_json_file", 0, &text, IN(out_json_file), 0, 0, 0},
 };
 enum { NUM_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -347,7 +297,7 @@ static void build_view(struct options_view *v)
     for (; count < NUM_ROWS; count++)
         v->all[count] = (struct perf_unsupported){.name = rows[count].name,
                                                   .letter = rows[count].letter,
-                                                  .has_arg = rows[count].take != take_flag};
+                                                  .has_arg = rows[count].kind != &flag};
     for (; u->name && count < MAX_OPTIONS - 1; u++)
         v->all[count++] = *u;
     *letter++ = ':'; /* tells a missing argument */
@@ -435,6 +385,22 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
     return 0;
 }
 
+static int take_argument(struct perf_cli *c, const struct row *row)
+{
+    char range[64], shown[32];
+
+    if (row->kind->take(c, row) == 0)
+        return 0;
+    if (row->letter)
+        snprintf(shown, sizeof(shown), "-%c", row->letter);
+    else
+        snprintf(shown, sizeof(shown), "--%s", row->name);
+    snprintf(range, sizeof(range), "not a number within %llu..%llu", (unsigned long long)row->low,
+             (unsigned long long)row->high);
+    return perf_cli_wrong(c, "%s: '%s' is %s", shown, optarg,
+                          row->kind->wrong ? row->kind->wrong : range);
+}
+
 static int take_option(struct perf_cli *c, const struct options_view *v, int opt, const char *word)
 {
     bool bad = opt == '?' || opt == ':';
@@ -446,7 +412,7 @@ static int take_option(struct perf_cli *c, const struct options_view *v, int opt
         return say_bad_option(c, opt, word);
     if (rows[i].given)
         ((bool *)&c->given)[rows[i].given - 1] = true;
-    return rows[i].take(c, &rows[i]);
+    return take_argument(c, &rows[i]);
 }
 
 int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error)
