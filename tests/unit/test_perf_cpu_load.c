@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tools/perf/cpu_load.h"
+#include "tools/perf/measure.h"
 
 enum { TICK_HZ = 100 };
 

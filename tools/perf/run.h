@@ -9,7 +9,6 @@
 #define MRD_PERF_RUN_H
 
 #include "tools/perf/control.h"
-#include "tools/perf/cpu_load.h"
 #include "tools/perf/endpoint.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"

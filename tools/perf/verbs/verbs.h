@@ -4,8 +4,7 @@
  *
  * rc.c: reliable connections, which perftest measures by default. They deliver in order, over one
  * path. raw_ud.c: what unreliable datagrams give with the same sizes and no protocol at all, which
- * is the ceiling for mrd-ibv. ibv_qp.c creates and connects queue pairs; verbs.c has what rc and
- * raw-ud share.
+ * is the ceiling for mrd-ibv. verbs.c has what rc and raw-ud share.
  */
 #ifndef MRD_PERF_VERBS_VERBS_H
 #define MRD_PERF_VERBS_VERBS_H
@@ -120,7 +119,7 @@ struct verbs_run {
     uint64_t packets, bytes_sent;
 };
 
-/* ibv_qp.c: 0 or -errno with a sentence. */
+/* Queue pairs: 0 or -errno with a sentence. */
 /* The attributes are adapted: less inline data if the device has less. `qp` is in INIT. */
 struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr, char *error);
 /* From INIT to RTS: a datagram queue pair... */
@@ -130,7 +129,7 @@ int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_e
                      const struct verbs_end *there, const struct perf_ibv_place *place,
                      uint32_t mtu, char *error);
 
-/* verbs.c: 0 or a count, or -errno with run->error. */
+/* 0 or a count, or -errno with run->error. */
 /* A verb failed with the positive errno that it returned. */
 int verbs_failed(struct perf_run *run, int error, const char *what);
 /* Register the endpoint's memory. */
