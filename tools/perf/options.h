@@ -56,8 +56,8 @@ enum perf_parse {
 
 /* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
 int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error);
-/* options_check.c: what must hold between the options, once all are known. */
-/* A command line that is being read. */
+
+/* A command line that is being read; options_check.c judges it once all options are known. */
 struct perf_cli {
     struct perf_options *o;
     /* What is given, beyond the values: for conflicts that defaults would hide. */
@@ -76,9 +76,9 @@ void perf_options_default(struct perf_cli *c);
 /* 0, or -EINVAL with a sentence. */
 int perf_options_check(const struct perf_cli *c);
 
-/* help.c */
 /* The text of --help. */
 void perf_options_help(FILE *out);
+
 /* An option of perftest that has no place here, with what to use instead. */
 struct perf_unsupported {
     char letter;         /* 0: none */

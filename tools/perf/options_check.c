@@ -21,14 +21,14 @@ int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
 /* Compare transports for the same device; for state, those that keep anything for a peer. */
 static void default_transports(struct perf_options *o)
 {
+    static const char *const compared[2][3] = {
+        {"mrd-udp", "raw-udp", "tcp"}, /* the ceiling comes before the others */
+        {"mrd-ibv", "rc", "raw-ud"},
+    };
+    static const char *const kept[2][2] = {{"mrd-udp", "tcp"}, {"mrd-ibv", "rc"}};
     bool rdma = perf_options_rdma_device(o->device);
-    const char *names[] = {rdma ? "mrd-ibv" : "mrd-udp", rdma ? "rc" : "tcp",
-                           rdma ? "raw-ud" : "raw-udp"};
+    const char *const *names = o->compare ? compared[rdma] : kept[rdma];
 
-    if (o->compare && !rdma) { /* the ceiling comes before the others */
-        names[1] = "raw-udp";
-        names[2] = "tcp";
-    }
     for (unsigned i = 0; i < (o->compare ? 3 : 2); i++)
         strcpy(o->transports[o->num_transports++], names[i]);
 }

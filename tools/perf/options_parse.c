@@ -181,23 +181,29 @@ static int take_text(struct perf_cli *c, const struct row *row)
     return 0;
 }
 
+/* False: there is no room for it. */
+static bool add_transport(struct perf_options *o, const char *name, size_t len)
+{
+    if (o->num_transports == PERF_TRANSPORTS_MAX || len == 0 || len >= PERF_NAME_BYTES)
+        return false;
+    snprintf(o->transports[o->num_transports++], PERF_NAME_BYTES, "%.*s", (int)len, name);
+    return true;
+}
+
 /* "a,b,c" */
 static int take_names(struct perf_cli *c, const struct row *row)
 {
-    char(*names)[PERF_NAME_BYTES] = member_of(c, row);
-    unsigned n = 0;
+    size_t len = 0;
 
-    for (const char *text = optarg;; text++) {
-        size_t len = strcspn(text, ",");
-        if (n == PERF_TRANSPORTS_MAX || len == 0 || len >= PERF_NAME_BYTES)
+    (void)row;
+    c->o->num_transports = 0;
+    for (const char *name = optarg;; name += len + 1) {
+        len = strcspn(name, ",");
+        if (!add_transport(c->o, name, len))
             return -EINVAL;
-        snprintf(names[n++], PERF_NAME_BYTES, "%.*s", (int)len, text);
-        text += len;
-        if (*text == '\0')
-            break;
+        if (name[len] == '\0')
+            return 0;
     }
-    c->o->num_transports = n;
-    return 0;
 }
 
 /* A device, or with --local the server's and the client's. */
@@ -344,15 +350,12 @@ static int say_bad_option(const struct perf_cli *c, int opt, const char *word)
 
 static int take_transports(struct perf_cli *c, int count, char **words)
 {
-    struct perf_options *o = c->o;
-
-    o->state = true;
+    c->o->state = true;
     if (count > PERF_TRANSPORTS_MAX)
         return perf_cli_wrong(c, "state: at most %d transports", PERF_TRANSPORTS_MAX);
     for (int i = 0; i < count; i++) {
-        if (words[i][0] == '\0' || strlen(words[i]) >= PERF_NAME_BYTES)
+        if (!add_transport(c->o, words[i], strlen(words[i])))
             return perf_cli_wrong(c, "state: '%s' is not the name of a transport", words[i]);
-        strcpy(o->transports[o->num_transports++], words[i]);
     }
     return 0;
 }

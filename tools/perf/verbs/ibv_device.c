@@ -31,9 +31,9 @@ static uint32_t mtu_bytes(enum ibv_mtu mtu)
     return 128u << mtu; /* IBV_MTU_256 is 1 */
 }
 
-/* The port to use of a device: true, or false with why not. */
+/* The port to use of a device: true, or false with a sentence. */
 static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv_port *port,
-                      char *why)
+                      char *error)
 {
     const char *name = ibv_get_device_name(device);
     struct ibv_context *ctx = ibv_open_device(device);
@@ -42,7 +42,7 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
 
     if (!ctx || ibv_query_device(ctx, &limits)) {
         snprintf(
-            why, PERF_ERROR_BYTES,
+            error, PERF_ERROR_BYTES,
             "cannot open the RDMA device %s: %s; /dev/infiniband must be readable and writable",
             name, strerror(errno));
         if (ctx)
@@ -51,11 +51,11 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
     }
     bool found = false;
     uint8_t first = wanted ? wanted : 1, last = wanted ? wanted : limits.phys_port_cnt;
-    snprintf(why, PERF_ERROR_BYTES, "-i %u: %s has %u port%s", wanted, name, limits.phys_port_cnt,
+    snprintf(error, PERF_ERROR_BYTES, "-i %u: %s has %u port%s", wanted, name, limits.phys_port_cnt,
              limits.phys_port_cnt == 1 ? "" : "s");
     for (unsigned i = first; i <= last && i <= limits.phys_port_cnt && !found; i++) {
         if (ibv_query_port(ctx, (uint8_t)i, &attr)) {
-            snprintf(why, PERF_ERROR_BYTES, "cannot query port %u of %s: %s", i, name,
+            snprintf(error, PERF_ERROR_BYTES, "cannot query port %u of %s: %s", i, name,
                      strerror(errno));
             continue;
         }
@@ -63,7 +63,7 @@ static bool take_port(struct ibv_device *device, uint8_t wanted, struct perf_ibv
         if (found)
             *port = (struct perf_ibv_port){.number = (uint8_t)i, .mtu = mtu_bytes(attr.active_mtu)};
         else
-            snprintf(why, PERF_ERROR_BYTES,
+            snprintf(error, PERF_ERROR_BYTES,
                      "port %u of %s is down (%s): set its interface up and check the cable", i,
                      name, ibv_port_state_str(attr.state));
     }
@@ -76,20 +76,18 @@ int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port 
 {
     bool any = !perf_options_rdma_device(options->device), found = false, seen = false;
     struct ibv_device **list = ibv_get_device_list(NULL);
-    char known[256], why[PERF_ERROR_BYTES];
+    char known[256];
 
     for (struct ibv_device **d = list; d && *d && !found; d++) {
         if (!any && strcmp(options->device, ibv_get_device_name(*d)) != 0)
             continue;
         seen = true;
-        found = take_port(*d, options->ib_port, port, why);
+        found = take_port(*d, options->ib_port, port, error);
     }
     if (list)
         ibv_free_device_list(list);
-    if (found)
-        return 0;
     if (seen)
-        return perf_fail(error, -ENETDOWN, "%s", why);
+        return found ? 0 : -ENETDOWN;
     if (any)
         return perf_fail(error, -ENODEV,
                          "there is no RDMA device: 'rdma link' shows those of this machine");

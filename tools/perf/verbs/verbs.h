@@ -56,9 +56,9 @@ enum ibv_mtu perf_ibv_mtu_value(uint32_t bytes);
  */
 int perf_ibv_failed(int rc, const char *what, char *error);
 /*
- * Returns the entry of a port's GID table that packets come from: the `wanted` one, if it is not -1,
- * else a RoCEv2 one of an IPv4 address, else any RoCEv2 one, else on InfiniBand the first. NULL with
- * a sentence.
+ * Returns the entry of a port's GID table that packets come from: the `wanted` one, if it is not
+ * -1, else a RoCEv2 one of an IPv4 address, else any RoCEv2 one, else on InfiniBand the first. NULL
+ * with a sentence.
  */
 const struct ibv_gid_entry *perf_ibv_gid_pick(const struct ibv_gid_entry *entries, size_t count,
                                               const struct perf_ibv_port *port, bool ethernet,
