@@ -147,6 +147,7 @@ static void perf_options_parse__bad_values(void **state)
     bad("write_bw --cc reno", "nscc");
     bad("write_bw --order all", "neither none nor msg");
     bad("write_bw --bind 1,2,3 --local", "--bind");
+    bad("write_bw --bind 0-1 --local", "CPU,CPU");
     bad("write_bw --interval 0", "--interval");
     bad("write_bw --wait forever", "auto, spin, sleep");
     bad("write_bw --transport pigeon", "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp");

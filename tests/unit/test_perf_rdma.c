@@ -137,6 +137,7 @@ static void perf_options_parse__state(void **state)
     rdma_bad("state raw-ud -d rxe0", "keeps nothing");
     bad("state pigeon", "pigeon");
     bad("state tcp tcp", "twice");
+    bad("state --transports a,b,c,d,e,f,g,h i", "'i' is not the name of a transport");
     bad("state --local", "this end alone");
     bad("state --peers 9", "--peers");
     bad("state tcp -d rxe0", "the list has none");
