@@ -36,7 +36,7 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 {
     uint64_t wire = (uint64_t)(packets + hops - 1) *
                         model_flows_wire_bytes(f->model, (uint64_t)packets * PAYLOAD, 0) +
-                    (uint64_t)hops * model_flows_ack_bytes(f->model);
+                    (uint64_t)hops * f->model->wire_control[MODEL_ACK];
 
     return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
@@ -51,7 +51,7 @@ static void irn_wire_bytes__ethernet(void **state)
 
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
-    assert_int_equal(model_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    assert_int_equal(f->model->wire_control[MODEL_ACK], 66 + 12 + 4 + 4);
     flows_destroy(f);
 }
 
@@ -175,14 +175,14 @@ static void irn_rto__follows_fabric(void **state)
 {
     struct mrd_sim_attr attr = pair;
     struct flows *f = irn_create(&attr, NULL);
-    uint64_t rtt_ns = model_flows_base_rtt_ns(f->model);
+    uint64_t rtt_ns = f->model->base_rtt_ns;
     (void)state;
 
-    assert_in_range(model_flows_rto_ns(f->model), rtt_ns + 83886, rtt_ns + 83887);
+    assert_in_range(f->model->rto_ns, rtt_ns + 83886, rtt_ns + 83887);
     flows_destroy(f);
     attr.link.queue_bytes = 0;
     f = irn_create(&attr, NULL);
-    assert_int_equal(model_flows_rto_ns(f->model), 320000);
+    assert_int_equal(f->model->rto_ns, 320000);
     flows_destroy(f);
 }
 
@@ -196,7 +196,7 @@ static void irn_loss__twice(void **state)
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    second = model_flows_window(f->model) + 2; /* sent again after about a window */
+    second = f->model->window_packets + 2; /* sent again after about a window */
     flows_destroy(f);
 
     /* All of a stretch in which it must be, but for what tells of it. */
@@ -207,8 +207,8 @@ static void irn_loss__twice(void **state)
     flows_finish(f, 1, 10 * MSEC_NS);
     assert_in_range(stats_of(f).timeouts, 1, 2);
     assert_in_range(stats_of(f).retransmitted, 5, 8);
-    assert_in_range(f->done_ns[0], model_flows_rto_ns(f->model),
-                    2 * model_flows_rto_ns(f->model) + lone_ns(f, 500, 1, LINK_NS));
+    assert_in_range(f->done_ns[0], f->model->rto_ns,
+                    2 * f->model->rto_ns + lone_ns(f, 500, 1, LINK_NS));
     flows_destroy(f);
 }
 

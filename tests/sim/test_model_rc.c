@@ -43,7 +43,7 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
     uint64_t bytes = (uint64_t)packets * PAYLOAD;
     uint64_t wire = (uint64_t)hops * model_flows_wire_bytes(f->model, bytes, 0) +
                     (uint64_t)(packets - 1) * model_flows_wire_bytes(f->model, bytes, 1) +
-                    (uint64_t)hops * model_flows_ack_bytes(f->model);
+                    (uint64_t)hops * f->model->wire_control[MODEL_ACK];
 
     return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
@@ -62,14 +62,14 @@ static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 2), 10000 - 8192 + 66 + 12 + 4);
-    assert_int_equal(model_flows_ack_bytes(f->model), 66 + 12 + 4 + 4);
+    assert_int_equal(f->model->wire_control[MODEL_ACK], 66 + 12 + 4 + 4);
     flows_destroy(f);
 
     htsim.wire_overhead = MRD_SIM_WIRE_HTSIM;
     f = flows_create(&htsim, NULL);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 64);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 64);
-    assert_int_equal(model_flows_ack_bytes(f->model), 88);
+    assert_int_equal(f->model->wire_control[MODEL_ACK], 88);
     flows_destroy(f);
 }
 
@@ -112,7 +112,7 @@ static void model_flows_base_rtt_ns__measured(void **state)
 
     flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
     flows_finish(f, 1, MSEC_NS);
-    rtt_ns = model_flows_base_rtt_ns(f->model);
+    rtt_ns = f->model->base_rtt_ns;
     assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
     flows_destroy(f);
 }
@@ -143,10 +143,10 @@ static void rc_window__limits(void **state)
 
     assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
     f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
-    assert_int_equal(model_flows_window(f->model), 8);
+    assert_int_equal(f->model->window_packets, 8);
     flows_start(f, 0, 0, 1, 800 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    rtt_ns = model_flows_base_rtt_ns(f->model);
+    rtt_ns = f->model->base_rtt_ns;
     /* Acks come for four packets, so a round trip begins when the fourth has left. */
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
     flows_destroy(f);
@@ -307,8 +307,7 @@ static void rc_loss__one_nak_a_gap(void **state)
     assert_int_equal(stats.timeouts, 0);
     assert_int_equal(stats.spurious, 0);
     assert_int_equal(stats.retransmitted, stats.out_of_order + 1);
-    assert_in_range(stats.retransmitted, model_flows_window(f->model) - 5,
-                    model_flows_window(f->model));
+    assert_in_range(stats.retransmitted, f->model->window_packets - 5, f->model->window_packets);
     assert_in_range(f->done_ns[0], lone + 10 * USEC_NS, lone + 13 * USEC_NS); /* a round trip */
     flows_destroy(f);
 }
@@ -349,7 +348,7 @@ static void rc_loss__last_packet(void **state)
 
     for (int direction = 0; direction < 2; direction++) {
         struct flows *f = flows_create(&pair, NULL);
-        uint64_t rto_ns = model_flows_rto_ns(f->model);
+        uint64_t rto_ns = f->model->rto_ns;
 
         assert_int_equal(rto_ns, 524288);
         assert_int_equal(

@@ -7,7 +7,7 @@
 #ifndef MRD_TESTS_SUPPORT_FLOWS_H
 #define MRD_TESTS_SUPPORT_FLOWS_H
 
-#include "tools/sim/models/flows.h"
+#include "tools/sim/models/qp.h"
 
 enum { FLOWS_MAX = 1024 };
 

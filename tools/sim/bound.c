@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "core/wire.h"
+#include "tools/sim/models/qp.h"
 #include "transport/sim/sim_fabric.h"
 #include "transport/sim/sim_tree.h"
-
-/* A header of RoCEv2 and its check sequence; irn has the address in each packet. */
-enum { BTH_BYTES = 12, RETH_BYTES = 16, AETH_BYTES = 4, ICRC_BYTES = 4 };
 
 /* Bytes on the wire besides the payload, of the transport. */
 struct headers {
@@ -22,8 +20,8 @@ struct headers {
 
 static struct headers headers_of(const struct simx_net *net, const struct simx_config *config)
 {
-    bool is_irn = strcmp(config->transport, "irn") == 0;
-    uint32_t model = MRD_SIM_WIRE_OVERHEAD_BYTES + BTH_BYTES + ICRC_BYTES;
+    const struct model_qp_ops *model = strcmp(config->transport, "irn") ? &model_rc : &model_irn;
+    uint32_t full = MRD_SIM_WIRE_OVERHEAD_BYTES + model->data_bytes;
     uint32_t shared = MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES;
 
     if (strcmp(config->transport, "mrd") == 0)
@@ -32,9 +30,8 @@ static struct headers headers_of(const struct simx_net *net, const struct simx_c
                                 net->ack_bytes};
     if (config->htsim_overhead)
         return (struct headers){net->data_bytes, net->single_bytes, 0, net->ack_bytes};
-    return (struct headers){.full = model + (is_irn ? RETH_BYTES : 0),
-                            .single = model + RETH_BYTES,
-                            .ack = model + AETH_BYTES};
+    return (struct headers){full, full + model->first_bytes, 0,
+                            MRD_SIM_WIRE_OVERHEAD_BYTES + model->control_bytes[MODEL_ACK]};
 }
 
 /* -------------------------------------------------------------------------------------- one way */

@@ -8,7 +8,7 @@
 
 #include "core/packet.h"
 #include "core/rng.h"
-#include "tools/sim/models/nic.h"
+#include "tools/sim/models/qp.h"
 #include "transport/backend.h"
 
 enum {
@@ -21,12 +21,10 @@ enum {
 
 static struct model_qp *alloc_qp(struct model_flows *flows)
 {
-    struct model_qp *qp = flows->free;
+    struct mrd_node *free_node = mrd_list_pop(&flows->free);
 
-    if (qp) {
-        flows->free = qp->next;
-        return qp;
-    }
+    if (free_node)
+        return mrd_container_of(free_node, struct model_qp, node);
     if (flows->num_qps == flows->cap_qps) {
         uint32_t cap = flows->cap_qps ? 2 * flows->cap_qps : QPS_FIRST;
         struct model_qp **qps = realloc(flows->qps, cap * sizeof(*qps));
@@ -38,8 +36,8 @@ static struct model_qp *alloc_qp(struct model_flows *flows)
     }
 
     size_t words = flows->ops->has_bits ? 2 * (flows->range_mask / 64 + 1) : 0;
+    struct model_qp *qp = malloc(sizeof(*qp) + words * sizeof(qp->bits[0]));
 
-    qp = malloc(sizeof(*qp) + words * sizeof(qp->bits[0]));
     if (!qp)
         return NULL;
     qp->index = flows->num_qps;
@@ -50,8 +48,7 @@ static struct model_qp *alloc_qp(struct model_flows *flows)
 
 void model_qp_free(struct model_qp *qp)
 {
-    qp->next = qp->flows->free;
-    qp->flows->free = qp;
+    mrd_list_prepend(&qp->flows->free, &qp->node);
 }
 
 /* Ports depend on the seed and the flow's number alone: they are the same for each transport. */
@@ -71,9 +68,9 @@ static void init_qp(struct model_qp *qp)
     uint64_t payload = flows->config.payload_bytes;
     uint32_t words = flows->range_mask / 64 + 1;
 
-    qp->timer_ns = MRD_SIM_NEVER;
+    mrd_timer_init(&qp->timer);
+    mrd_list_init(&qp->node);
     qp->is_open = true;
-    qp->is_ready = false;
     qp->requester = (struct model_requester){
         .num_packets = qp->bytes ? (uint32_t)((qp->bytes + payload - 1) / payload) : 1,
         .rto_from_ns = MRD_SIM_NEVER,
@@ -316,7 +313,7 @@ static void detach_hosts(struct model_flows *flows, uint32_t num)
 {
     for (uint32_t i = 0; i < num; i++) {
         mrd_sim_stack_detach(flows->sim, i);
-        model_nic_fini(&flows->nics[i]);
+        free(flows->nics[i].timers.timer);
     }
 }
 
@@ -325,8 +322,11 @@ static int attach_hosts(struct model_flows *flows)
     static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = expire};
 
     for (uint32_t i = 0; i < flows->num_hosts; i++) {
-        model_nic_init(&flows->nics[i], flows, i);
-        if (mrd_sim_stack_attach(flows->sim, i, &ops, &flows->nics[i]) != 0) {
+        struct model_nic *nic = &flows->nics[i];
+
+        *nic = (struct model_nic){.flows = flows, .host = i};
+        mrd_list_init(&nic->ready);
+        if (mrd_sim_stack_attach(flows->sim, i, &ops, nic) != 0) {
             detach_hosts(flows, i);
             mrd_error_set("model of a transport: a host is in use");
             return -EINVAL;
@@ -343,6 +343,7 @@ struct model_flows *model_flows_create(struct mrd_sim *sim, const struct model_f
     if (!flows)
         goto fail;
     flows->sim = sim;
+    mrd_list_init(&flows->free);
     flows->num_hosts = mrd_sim_stack_attr(sim)->hosts;
     ret = model_flows_configure(flows, config);
     if (ret != 0)
@@ -382,24 +383,4 @@ void model_flows_destroy(struct model_flows *flows)
 struct model_flows_stats model_flows_get_stats(const struct model_flows *flows)
 {
     return flows->stats;
-}
-
-uint32_t model_flows_window(const struct model_flows *flows)
-{
-    return flows->window_packets;
-}
-
-uint64_t model_flows_base_rtt_ns(const struct model_flows *flows)
-{
-    return flows->base_rtt_ns;
-}
-
-uint64_t model_flows_rto_ns(const struct model_flows *flows)
-{
-    return flows->rto_ns;
-}
-
-uint32_t model_flows_ack_bytes(const struct model_flows *flows)
-{
-    return flows->wire_control[MODEL_ACK];
 }

@@ -44,23 +44,16 @@ struct model_flows_config {
     void *arg;
 };
 
-/* X(name, what it counts): sums over all flows. */
-#define MODEL_FLOWS_STATS(X)                                                                       \
-    X(packets, "data packets sent, repeated ones included")                                        \
-    X(retransmitted, "data packets sent that had been sent before")                                \
-    X(spurious, "data packets that came to a receiver that had them")                              \
-    X(out_of_order, "data packets that came before an earlier one; rc drops them")                 \
-    X(broken, "packets dropped because they were corrupted")                                       \
-    X(timeouts, "local ack timeouts")                                                              \
-    X(retries_exceeded, "more timeouts in a row than a connection outlives; the flow goes on")     \
-    X(acks, "acks sent")                                                                           \
-    X(naks, "NAKs sent")                                                                           \
-    X(cnps, "CNPs sent")
-
+/* Sums over all flows. */
 struct model_flows_stats {
-#define X(name, help) uint64_t name;
-    MODEL_FLOWS_STATS(X)
-#undef X
+    uint64_t packets;          /* data packets sent, repeated ones included */
+    uint64_t retransmitted;    /* data packets sent that had been sent before */
+    uint64_t spurious;         /* data packets that came to a receiver that had them */
+    uint64_t out_of_order;     /* data packets that came before an earlier one; rc drops them */
+    uint64_t broken;           /* packets dropped because they were corrupted */
+    uint64_t timeouts;         /* local ack timeouts */
+    uint64_t retries_exceeded; /* timeouts in a row beyond `rc.retries`; the flow goes on */
+    uint64_t acks, naks, cnps; /* sent */
 };
 
 struct model_flows;
@@ -77,17 +70,7 @@ void model_flows_destroy(struct model_flows *flows);
 int model_flows_start(struct model_flows *flows, uint32_t flow, uint32_t src, uint32_t dst,
                       uint64_t bytes);
 struct model_flows_stats model_flows_get_stats(const struct model_flows *flows);
-/*
- * The window: how many packets a flow may have in flight. What limits a flow on an idle fabric is
- * the lesser of it and the packets that fit in model_flows_base_rtt_ns() at line rate.
- */
-uint32_t model_flows_window(const struct model_flows *flows);
-/* The RTT of a full packet between the hosts furthest apart, with all queues empty. */
-uint64_t model_flows_base_rtt_ns(const struct model_flows *flows);
-/* The retransmission timeout; of irn the longer one. */
-uint64_t model_flows_rto_ns(const struct model_flows *flows);
-/* Bytes on the wire of packet `psn` of a flow of `bytes` bytes, and of an ack. */
+/* Bytes on the wire of packet `psn` of a flow of `bytes` bytes. */
 uint32_t model_flows_wire_bytes(const struct model_flows *flows, uint64_t bytes, uint32_t psn);
-uint32_t model_flows_ack_bytes(const struct model_flows *flows);
 
 #endif

@@ -20,14 +20,7 @@
 #include "core/bitmap.h"
 #include "tools/sim/models/qp.h"
 
-enum {
-    BTH_BYTES = 12,
-    RETH_BYTES = 16, /* in each packet, as it may come out of order */
-    AETH_BYTES = 4,
-    SACK_BYTES = 4, /* a PSN, padded */
-    ICRC_BYTES = 4,
-    CNP_BYTES = 16,
-};
+enum { SACK_BYTES = 4 /* a PSN, padded */ };
 
 /* Move requester.resend to the next lost packet to be retransmitted. False: there is none. */
 static bool find_lost(struct model_qp *qp)
@@ -129,12 +122,13 @@ static uint64_t rto_ns(const struct model_qp *qp)
 const struct model_qp_ops model_irn = {
     .name = "irn",
     .has_bits = true,
-    .data_bytes = BTH_BYTES + RETH_BYTES + ICRC_BYTES,
+    /* Each packet has the address, as it may come out of order. */
+    .data_bytes = MODEL_BTH_BYTES + MODEL_RETH_BYTES + MODEL_ICRC_BYTES,
     .control_bytes =
         {
-            [MODEL_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MODEL_NAK] = BTH_BYTES + AETH_BYTES + SACK_BYTES + ICRC_BYTES,
-            [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
+            [MODEL_ACK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
+            [MODEL_NAK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + SACK_BYTES + MODEL_ICRC_BYTES,
+            [MODEL_CNP] = MODEL_BTH_BYTES + MODEL_CNP_BYTES + MODEL_ICRC_BYTES,
         },
     .find_packet = find_packet,
     .take_packet = take_packet,

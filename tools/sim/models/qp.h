@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A queue pair of a model, which holds both ends of a flow, and the ops that make a transport.
+ * A queue pair of a model, which holds both ends of a flow, the ops that make a transport, and the
+ * adapter of a host.
  *
  * flows.c opens a queue pair and hands received packets to take_data() and take_response(). nic.c
  * calls find_packet() and take_packet() when the flow's turn has come, and time_out(). The two ends
  * know of each other only by packets. A PSN is the number of a packet in its flow, from 0.
+ *
+ * model_nic_add() for a new queue pair; model_nic_update() after each change of it, then
+ * model_nic_run(); model_nic_remove() when its flow is over.
  */
 #ifndef MODELS_QP_H
 #define MODELS_QP_H
 
+#include "core/heap.h"
+#include "core/list.h"
 #include "tools/sim/models/dcqcn.h"
 #include "tools/sim/models/flows.h"
 #include "transport/sim/sim_stack.h"
 
 struct model_nic;
 struct model_qp;
+
+/* Headers of RoCEv2, and its check sequence. */
+enum {
+    MODEL_BTH_BYTES = 12,
+    MODEL_RETH_BYTES = 16,
+    MODEL_AETH_BYTES = 4,
+    MODEL_ICRC_BYTES = 4,
+    MODEL_CNP_BYTES = 16, /* annex 17.9.3: reserved */
+};
 
 enum model_packet_kind { MODEL_DATA, MODEL_ACK, MODEL_NAK, MODEL_CNP, MODEL_KINDS };
 
@@ -59,17 +74,15 @@ struct model_responder {
 struct model_qp {
     struct model_flows *flows;
     struct model_nic *nic; /* of the sender */
-    struct model_qp *next; /* in the list of those that may send, or that are free */
+    struct mrd_node node;  /* in the list of those that may send, or that are free */
     uint32_t index;        /* in flows->qps */
     uint32_t generation;   /* number of flows that used it and are over */
     uint32_t flow;         /* the caller's number */
     uint32_t src, dst;
     uint16_t path, ack_path; /* source ports, as path numbers */
     bool is_open;            /* it has a flow */
-    bool is_ready;           /* it is in the NIC's list of those that may send */
     uint64_t bytes;
-    uint64_t timer_ns;    /* in the NIC's heap: nothing is due before; NEVER: it is not there */
-    uint32_t timer_place; /* index in the heap */
+    struct mrd_timer timer; /* in the NIC's heap: nothing is due before */
     struct model_requester requester;
     struct model_responder responder;
     uint64_t bits[]; /* irn: two bitmaps, sacked and received */
@@ -96,6 +109,21 @@ struct model_qp_ops {
     uint64_t (*rto_ns)(const struct model_qp *qp);
 };
 
+/*
+ * The adapter of a host. Queue pairs that may send take turns in a list. Those that wait for a
+ * time, which is a timeout or that of the next paced packet, are in a heap by that time. A queue
+ * pair whose time moves later stays where it is in the heap, and is looked at again when the old
+ * time has come.
+ */
+struct model_nic {
+    struct model_flows *flows;
+    uint32_t host;          /* number of the host */
+    struct mrd_node ready;  /* list of those that may send */
+    struct mrd_heap timers; /* the array is owned */
+    uint32_t num_qps, cap_timers;
+    uint64_t link_idle_ns; /* when the first link of the last data packet will have sent it */
+};
+
 /* All flows of a model. */
 struct model_flows {
     struct mrd_sim *sim; /* borrowed */
@@ -106,7 +134,7 @@ struct model_flows {
     struct model_nic *nics; /* by host; owned */
     struct model_qp **qps;  /* by index; both the array and the queue pairs are owned */
     uint32_t num_qps, cap_qps;
-    struct model_qp *free; /* list of queue pairs without a flow */
+    struct mrd_node free; /* list of queue pairs without a flow */
 
     /* What follows from the constants and the fabric. */
     uint32_t window_packets;
@@ -132,6 +160,17 @@ void model_qp_respond(struct model_qp *qp, enum model_packet_kind kind, uint32_t
 void model_qp_deliver(struct model_qp *qp, uint32_t packets);
 /* The flow is over: let another use the queue pair. */
 void model_qp_free(struct model_qp *qp);
+
+/* Make room for one more queue pair. 0 or -ENOMEM. */
+int model_nic_add(struct model_nic *nic);
+/* Put the queue pair among those that may send, if it may, and set its timer. */
+void model_nic_update(struct model_nic *nic, struct model_qp *qp);
+/* Forget the queue pair. model_qp_free() is called now, or when its turn comes. */
+void model_nic_remove(struct model_nic *nic, struct model_qp *qp);
+/* Send what can be sent now, and set the timer of the host for what cannot. */
+void model_nic_run(struct model_nic *nic);
+/* The timer of the host has come: do what is due. */
+void model_nic_expire(struct model_nic *nic);
 
 /* Packets sent and neither acked nor sacked. */
 static inline uint32_t model_qp_inflight(const struct model_qp *qp)

@@ -11,14 +11,6 @@
  */
 #include "tools/sim/models/qp.h"
 
-enum {
-    BTH_BYTES = 12,
-    RETH_BYTES = 16,
-    AETH_BYTES = 4,
-    ICRC_BYTES = 4,
-    CNP_BYTES = 16, /* annex 17.9.3: reserved */
-};
-
 static bool find_packet(struct model_qp *qp)
 {
     return qp->requester.next < qp->requester.num_packets &&
@@ -89,13 +81,13 @@ static uint64_t rto_ns(const struct model_qp *qp)
 
 const struct model_qp_ops model_rc = {
     .name = "rc",
-    .data_bytes = BTH_BYTES + ICRC_BYTES,
-    .first_bytes = RETH_BYTES,
+    .data_bytes = MODEL_BTH_BYTES + MODEL_ICRC_BYTES,
+    .first_bytes = MODEL_RETH_BYTES,
     .control_bytes =
         {
-            [MODEL_ACK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MODEL_NAK] = BTH_BYTES + AETH_BYTES + ICRC_BYTES,
-            [MODEL_CNP] = BTH_BYTES + CNP_BYTES + ICRC_BYTES,
+            [MODEL_ACK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
+            [MODEL_NAK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
+            [MODEL_CNP] = MODEL_BTH_BYTES + MODEL_CNP_BYTES + MODEL_ICRC_BYTES,
         },
     .find_packet = find_packet,
     .take_packet = take_packet,
