@@ -31,7 +31,6 @@ static inline const struct simx_experiment *exp_parse(struct simx_config *config
 {
     char text[EXP_LINE_BYTES], *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
     const struct simx_experiment *experiment;
-    char error[SIMX_ERROR_BYTES] = "";
     int argc = 1;
 
     assert_true(strlen(line) < sizeof(text));
@@ -40,8 +39,8 @@ static inline const struct simx_experiment *exp_parse(struct simx_config *config
         assert_true(argc < EXP_WORDS_MAX);
         argv[argc++] = word;
     }
-    if (simx_options_parse(config, &experiment, argc, argv, error, sizeof(error)) != SIMX_PARSE_RUN)
-        fail_msg("%s: %s", line, error);
+    if (simx_options_parse(config, &experiment, argc, argv) != SIMX_PARSE_RUN)
+        fail_msg("%s: %s", line, mrd_last_error());
     return experiment;
 }
 
@@ -81,7 +80,7 @@ static inline struct json_object *exp_measure(const char *line, unsigned index)
     struct json_object *result = simx_measure(experiment, &config, &progress);
 
     if (!result)
-        fail_msg("%s: %s", line, progress.error);
+        fail_msg("%s: %s", line, mrd_last_error());
     return result;
 }
 
@@ -105,26 +104,24 @@ static inline struct json_object *exp_measure_only(const char *line)
 /* The sentence with which a run fails. */
 static inline const char *exp_refusal(const char *line)
 {
-    static struct simx_progress progress;
+    struct simx_progress progress = {0};
     const struct simx_experiment *experiment;
     struct simx_config config;
 
     exp_configure(line, 0, &experiment, &config);
-    progress.error[0] = '\0';
     assert_null(simx_measure(experiment, &config, &progress));
-    return progress.error;
+    return mrd_last_error();
 }
 
 /* The experiment refuses the line before any run, with a sentence that has `words` in it. */
 static inline void exp_assert_refused(const char *line, const char *words)
 {
     struct simx_config config;
-    char error[SIMX_ERROR_BYTES] = "";
     const struct simx_experiment *experiment = exp_parse(&config, line);
 
-    assert_true(simx_check(experiment, &config, error, sizeof(error)) < 0);
-    if (!strstr(error, words))
-        fail_msg("%s: '%s' does not say '%s'", line, error, words);
+    assert_true(simx_check(experiment, &config) < 0);
+    if (!strstr(mrd_last_error(), words))
+        fail_msg("%s: '%s' does not say '%s'", line, mrd_last_error(), words);
 }
 
 /* Two runs of the same seed differ only by what the machine does. */

@@ -3,7 +3,7 @@
  * A file that a test writes, and what its reader says of it.
  *
  * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In
- * between exp_file_put(), the reader with exp_error for its sentence, and
+ * between exp_file_put(), the reader with mrd_last_error() for its sentence, and
  * exp_file_assert_refused().
  */
 #ifndef EXP_FILE_H
@@ -21,8 +21,9 @@
 
 #include <cmocka.h>
 
+#include "mrd/mrd.h"
+
 static char exp_path[] = "/tmp/mrd_test_exp_XXXXXX";
-static char exp_error[512];
 
 /* A text, the line at which it is refused, and the sentence after "expected". */
 struct exp_file_refusal {
@@ -54,11 +55,9 @@ static inline FILE *exp_file_open(void)
     return out;
 }
 
-/* The sentence of an earlier reader is forgotten. */
 static inline void exp_file_close(FILE *out)
 {
     assert_int_equal(fclose(out), 0);
-    exp_error[0] = '\0';
 }
 
 static inline void exp_file_put(const void *text, size_t len)
@@ -73,13 +72,13 @@ static inline void exp_file_put(const void *text, size_t len)
 static inline void exp_file_assert_refused(int rc, const char *text, unsigned line,
                                            const char *sentence)
 {
-    char expected[sizeof(exp_error)];
+    char expected[512];
 
     if (rc == 0)
         fail_msg("taken: %s", text);
     assert_int_equal(rc, -EINVAL);
     snprintf(expected, sizeof(expected), "%s:%u: expected %s", exp_path, line, sentence);
-    assert_string_equal(exp_error, expected);
+    assert_string_equal(mrd_last_error(), expected);
 }
 
 #endif

@@ -22,10 +22,9 @@ static void expect_near(double value, double expected)
 static void make_net(const char *line)
 {
     const struct simx_experiment *experiment = exp_parse(&config, line);
-    char error[SIMX_ERROR_BYTES];
 
     (void)experiment;
-    assert_int_equal(simx_net_init(&net, &config, error, sizeof(error)), 0);
+    assert_int_equal(simx_net_init(&net, &config), 0);
 }
 
 /* There and back over so many links each way, the payload in one packet. */

@@ -10,14 +10,14 @@ static struct simx_cm cm;
 
 static int read_back(void)
 {
-    return simx_cm_read(&cm, exp_path, exp_error, sizeof(exp_error));
+    return simx_cm_read(&cm, exp_path);
 }
 
 static void good(const char *text)
 {
     exp_file_put(text, strlen(text));
     if (read_back())
-        fail_msg("%s", exp_error);
+        fail_msg("%s", mrd_last_error());
 }
 
 /* Refused at the line, with exactly this sentence, and nothing is left in `cm`. */
@@ -246,10 +246,10 @@ static void simx_cm_read__not_text(void **state)
     bad_bytes(
         line, sizeof(line), 1,
         "a line below 1024 characters, found 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...'");
-    assert_int_equal(simx_cm_read(&cm, "/nonexistent/file", exp_error, sizeof(exp_error)), -ENOENT);
-    assert_string_equal(exp_error, "/nonexistent/file: No such file or directory");
-    assert_int_equal(simx_cm_read(&cm, "/tmp", exp_error, sizeof(exp_error)), -EISDIR);
-    assert_string_equal(exp_error, "/tmp: Is a directory");
+    assert_int_equal(simx_cm_read(&cm, "/nonexistent/file"), -ENOENT);
+    assert_string_equal(mrd_last_error(), "/nonexistent/file: No such file or directory");
+    assert_int_equal(simx_cm_read(&cm, "/tmp"), -EISDIR);
+    assert_string_equal(mrd_last_error(), "/tmp: Is a directory");
 }
 
 static void simx_cm_permutation__one_circle(void **state)

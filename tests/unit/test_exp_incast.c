@@ -20,9 +20,8 @@ static void simx_exp_incast__points(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct simx_experiment *incast = exp_parse(&config, cases[i].line);
-        char error[SIMX_ERROR_BYTES];
 
-        assert_int_equal(simx_check(incast, &config, error, sizeof(error)), 0);
+        assert_int_equal(simx_check(incast, &config), 0);
         assert_int_equal(incast->points(&config), cases[i].points);
         incast->point(&config, cases[i].points - 1);
         assert_int_equal(config.senders, cases[i].last);

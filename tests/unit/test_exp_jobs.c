@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/sim/fail.h"
 #include "tools/sim/jobs.h"
 #include "tools/sim/report.h"
 
@@ -34,14 +35,12 @@ struct shared {
 
 static struct shared *shared;
 static struct json_object *results[JOBS_MAX];
-static char error[SIMX_ERROR_BYTES];
 
 static int setup(void **state)
 {
     (void)state;
     memset(shared, 0, sizeof(*shared));
     memset(results, 0, sizeof(results));
-    strcpy(error, "as it was");
     return 0;
 }
 
@@ -95,7 +94,7 @@ static void simx_jobs_run__order(void **state)
 
     (void)state;
     for (jobs.parallel = 0; jobs.parallel <= count + 1; jobs.parallel += 3) {
-        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+        assert_int_equal(simx_jobs_run(&jobs, results), 0);
         for (unsigned i = 0; i < count; i++) {
             assert_true(simx_json_get_number(results[i], "index") == i);
             json_object_put(results[i]);
@@ -125,8 +124,8 @@ static void simx_jobs_run__at_most_three(void **state)
     struct simx_jobs jobs = {.job = job_counted, .count = 9, .parallel = 3};
 
     (void)state;
-    if (simx_jobs_run(&jobs, results, error, sizeof(error)))
-        fail_msg("%s", error);
+    if (simx_jobs_run(&jobs, results))
+        fail_msg("%s", mrd_last_error());
     assert_int_equal(shared->begun, 9);
     assert_int_equal(shared->running_max, 3);
 }
@@ -145,16 +144,16 @@ static void simx_jobs_run__where(void **state)
     struct simx_jobs jobs = {.job = job_pid, .count = 1};
 
     (void)state;
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_equal(simx_jobs_run(&jobs, results), 0);
     assert_int_equal(shared->pids[0], getpid());
     json_object_put(results[0]);
     jobs.count = 2;
     jobs.parallel = 1;
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_equal(simx_jobs_run(&jobs, results), 0);
     assert_int_not_equal(shared->pids[0], getpid());
     assert_int_not_equal(shared->pids[0], shared->pids[1]);
     jobs.count = 0;
-    assert_int_equal(simx_jobs_run(&jobs, NULL, error, sizeof(error)), 0);
+    assert_int_equal(simx_jobs_run(&jobs, NULL), 0);
 }
 
 static struct json_object *job_large(void *arg, unsigned index, struct simx_progress *progress)
@@ -176,7 +175,7 @@ static void simx_jobs_run__large_results(void **state)
     struct simx_jobs jobs = {.job = job_large, .count = 3, .parallel = 3};
 
     (void)state;
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_equal(simx_jobs_run(&jobs, results), 0);
     for (unsigned i = 0; i < jobs.count; i++) {
         char all[2] = {(char)('a' + i), '\0'};
         struct json_object *text = simx_json_get(results[i], "text");
@@ -241,10 +240,11 @@ static void simx_jobs_run__failures(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char how = cases[i].how;
         struct simx_jobs jobs = {.job = job_fails, .arg = &how, .count = 4, .parallel = 3};
-        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
+        assert_int_equal(simx_jobs_run(&jobs, results), -ECHILD);
         if (how == 'r')
-            error[strlen(cases[i].error)] = '\0';
-        assert_string_equal(error, cases[i].error);
+            assert_memory_equal(mrd_last_error(), cases[i].error, strlen(cases[i].error));
+        else
+            assert_string_equal(mrd_last_error(), cases[i].error);
         assert_null(results[0]);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* the others are gone, too */
     }
@@ -262,11 +262,11 @@ static void simx_jobs_run__only_job_fails(void **state)
     struct simx_jobs jobs = {.job = job_sentence, .arg = "no such spray", .count = 1};
 
     (void)state;
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
-    assert_string_equal(error, "no such spray");
+    assert_int_equal(simx_jobs_run(&jobs, results), -ECHILD);
+    assert_string_equal(mrd_last_error(), "no such spray");
     jobs.arg = "";
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -ECHILD);
-    assert_string_equal(error, "run 1 of 1 failed");
+    assert_int_equal(simx_jobs_run(&jobs, results), -ECHILD);
+    assert_string_equal(mrd_last_error(), "run 1 of 1 failed");
     assert_null(results[0]);
 }
 
@@ -291,8 +291,8 @@ static void simx_jobs_run__signals(void **state)
         int number = numbers[i];
         struct sigaction after;
         struct simx_jobs jobs = {.job = job_signals, .arg = &number, .count = 3, .parallel = 2};
-        assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), -EINTR);
-        assert_string_equal(error, errors[i]);
+        assert_int_equal(simx_jobs_run(&jobs, results), -EINTR);
+        assert_string_equal(mrd_last_error(), errors[i]);
         assert_int_equal(simx_jobs_stopped_by(), number);
         sigaction(number, NULL, &after);
         assert_true(after.sa_handler == SIG_DFL);
@@ -321,7 +321,7 @@ static void simx_jobs_run__caller_killed(void **state)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t caller = fork();
     if (caller == 0)
-        _exit(simx_jobs_run(&jobs, results, error, sizeof(error)));
+        _exit(simx_jobs_run(&jobs, results));
     for (uint64_t end = now_ms() + PATIENCE_MS; shared->begun < 2 && now_ms() < end;)
         usleep(1000);
     kill(caller, SIGKILL);
@@ -376,8 +376,8 @@ static void simx_jobs_run__progress(void **state)
         .job = job_halves, .count = 4, .parallel = 4, .show = show, .show_arg = &shown};
 
     (void)state;
-    if (simx_jobs_run(&jobs, results, error, sizeof(error)))
-        fail_msg("%s", error);
+    if (simx_jobs_run(&jobs, results))
+        fail_msg("%s", mrd_last_error());
     assert_true(shared->shown_half);
     assert_false(shown.backwards);
     assert_true(shown.last == 1);
@@ -404,7 +404,7 @@ static void simx_progress_set__only_job(void **state)
         .job = job_shares, .arg = &shown, .count = 1, .show = show, .show_arg = &shown};
 
     (void)state;
-    assert_int_equal(simx_jobs_run(&jobs, results, error, sizeof(error)), 0);
+    assert_int_equal(simx_jobs_run(&jobs, results), 0);
     assert_string_equal(shown.text, "12 packets");
 }
 

@@ -16,7 +16,6 @@
 
 static struct simx_config config;
 static const struct simx_experiment *experiment;
-static char error[SIMX_ERROR_BYTES];
 
 static enum simx_parsed parse(const char *line)
 {
@@ -29,14 +28,13 @@ static enum simx_parsed parse(const char *line)
     while (argc < EXP_WORDS_MAX && (argv[argc] = strtok_r(rest, " ", &rest)))
         argc++;
     argv[argc] = NULL;
-    error[0] = '\0';
-    return simx_options_parse(&config, &experiment, argc, argv, error, sizeof(error));
+    return simx_options_parse(&config, &experiment, argc, argv);
 }
 
 static void good(const char *line)
 {
     if (parse(line) != SIMX_PARSE_RUN)
-        fail_msg("'%s': %s", line, error);
+        fail_msg("'%s': %s", line, mrd_last_error());
 }
 
 /* Refused by exactly this sentence. */
@@ -44,8 +42,8 @@ static void bad(const char *line, const char *sentence)
 {
     if (parse(line) != SIMX_PARSE_ERROR)
         fail_msg("'%s' was taken", line);
-    if (strcmp(error, sentence) != 0)
-        fail_msg("'%s': '%s', not '%s'", line, error, sentence);
+    if (strcmp(mrd_last_error(), sentence) != 0)
+        fail_msg("'%s': '%s', not '%s'", line, mrd_last_error(), sentence);
 }
 
 /* --------------------------------------------------------------------------------------- values */
@@ -411,11 +409,9 @@ static void simx_options_parse__bad_sets(void **state)
         argv[argc++] = (char *)"--set";
         argv[argc++] = text;
     }
-    assert_int_equal(simx_options_parse(&config, &experiment, argc, argv, error, sizeof(error)),
-                     SIMX_PARSE_ERROR);
-    assert_string_equal(error, "--set: more than 64 of them");
-    assert_int_equal(simx_options_parse(&config, &experiment, argc - 2, argv, error, sizeof(error)),
-                     SIMX_PARSE_RUN);
+    assert_int_equal(simx_options_parse(&config, &experiment, argc, argv), SIMX_PARSE_ERROR);
+    assert_string_equal(mrd_last_error(), "--set: more than 64 of them");
+    assert_int_equal(simx_options_parse(&config, &experiment, argc - 2, argv), SIMX_PARSE_RUN);
 }
 
 /* ----------------------------------------------------------------------------------------- help */

@@ -12,13 +12,13 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "tools/sim/fail.h"
 #include "tools/sim/plot.h"
 
 enum { RUNS_MAX = 4, SCRIPT_BYTES = 8192 };
 
 static char directory[] = "/tmp/mrd_test_exp_plot.XXXXXX";
 static char svg_path[sizeof(directory) + 32];
-static char error[256];
 
 static struct simx_picture lines(void)
 {
@@ -133,7 +133,7 @@ static void simx_plot_script__arrays(void **state)
 static int write_picture(const struct simx_picture *picture, const char *text, const char *path)
 {
     struct json_object *run = json_tokener_parse(text);
-    int ret = simx_plot_write(picture, &run, 1, path, error, sizeof(error));
+    int ret = simx_plot_write(picture, &run, 1, path);
 
     json_object_put(run);
     return ret;
@@ -150,7 +150,7 @@ static void simx_plot_write__no_gnuplot(void **state)
     setenv("PATH", path, 1);
     free(path);
     assert_int_equal(ret, -EINVAL);
-    assert_string_equal(error, "gnuplot is not installed: apt-get install gnuplot-nox");
+    assert_string_equal(mrd_last_error(), "gnuplot is not installed: apt-get install gnuplot-nox");
     assert_int_equal(access(svg_path, F_OK), -1);
 }
 
@@ -160,9 +160,9 @@ static void simx_plot_write__fails(void **state)
 
     (void)state;
     assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":null}", svg_path), -EINVAL);
-    expect_in(error, "there is nothing to draw");
+    expect_in(mrd_last_error(), "there is nothing to draw");
     assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1}", "/nonexistent/a.svg"), -EINVAL);
-    assert_string_equal(error, "gnuplot cannot draw /nonexistent/a.svg");
+    assert_string_equal(mrd_last_error(), "gnuplot cannot draw /nonexistent/a.svg");
 }
 
 /* Texts appear as they are, and the same results make the same bytes. */

@@ -281,10 +281,10 @@ static int parse(struct parser *p)
     return rc ? rc : simx_cm_settle(&p->cm, &p->lines);
 }
 
-int simx_cm_read(struct simx_cm *cm, const char *path, char *error, size_t len)
+int simx_cm_read(struct simx_cm *cm, const char *path)
 {
     struct parser parser = {0};
-    int rc = simx_lines_open(&parser.lines, path, error, len);
+    int rc = simx_lines_open(&parser.lines, path);
 
     if (rc)
         return rc;

@@ -65,10 +65,10 @@ struct simx_cm {
 };
 
 /*
- * 0; -EINVAL with FILE:LINE: expected WHAT, found 'TEXT' in `error`; -errno: the file cannot be
- * read, or no memory.
+ * 0; -EINVAL with FILE:LINE: expected WHAT, found 'TEXT'; -errno: the file cannot be read, or
+ * no memory.
  */
-int simx_cm_read(struct simx_cm *cm, const char *path, char *error, size_t len);
+int simx_cm_read(struct simx_cm *cm, const char *path);
 void simx_cm_fini(struct simx_cm *cm);
 
 /* Which flows wait for which trigger: flows[first[t]] .. flows[first[t + 1] - 1] for trigger t. */

@@ -12,7 +12,7 @@
 
 /*
  * Trigger ids in the flows (trigger, send_done, recv_done) become indices, and the counts of
- * barriers without one are filled in. 0; -EINVAL with a sentence in the lines' error: an id twice,
+ * barriers without one are filled in. 0; -EINVAL with a sentence: an id twice,
  * a trigger that is undefined or cannot fire; -ENOMEM.
  */
 int simx_cm_settle(struct simx_cm *cm, const struct simx_lines *lines);

@@ -54,7 +54,7 @@ struct simx_drive;
 struct simx_drive_ops {
     const char *transport;
     /* NULL with a sentence. */
-    struct simx_drive *(*open)(const struct simx_drive_env *env, char *error, size_t len);
+    struct simx_drive *(*open)(const struct simx_drive_env *env);
     /* Starts the flow now. Returns 0 or -errno. */
     int (*start)(struct simx_drive *drive, uint32_t flow);
     void (*totals)(struct simx_drive *drive, struct simx_totals *totals);

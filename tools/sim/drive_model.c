@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Flows by a model of another transport: rc or irn, each with DCQCN or without. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/sim/drive.h"
+#include "tools/sim/fail.h"
 #include "tools/sim/models/flows.h"
 
 struct simx_drive {
@@ -43,7 +45,7 @@ static void model_close(struct simx_drive *d)
     free(d);
 }
 
-static struct simx_drive *model_open(const struct simx_drive_env *env, char *error, size_t len)
+static struct simx_drive *model_open(const struct simx_drive_env *env)
 {
     const struct simx_config *config = env->config;
     struct simx_drive *d = calloc(1, sizeof(*d));
@@ -67,12 +69,11 @@ static struct simx_drive *model_open(const struct simx_drive_env *env, char *err
                                             });
     if (d->flows)
         return d;
-    snprintf(error, len, "%s", mrd_last_error());
     model_close(d);
     return NULL;
 
 no_memory:
-    snprintf(error, len, "no memory for %u flows", env->cm->num_flows);
+    simx_fail(-ENOMEM, "no memory for %u flows", env->cm->num_flows);
     if (d)
         model_close(d);
     return NULL;

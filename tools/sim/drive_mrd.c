@@ -14,6 +14,7 @@
 #include "core/engine/state.h"
 #include "tools/sim/alias.h"
 #include "tools/sim/drive.h"
+#include "tools/sim/fail.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
@@ -294,7 +295,7 @@ static void turned(void *arg, uint32_t number)
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error, size_t len)
+static struct simx_drive *mrd_open(const struct simx_drive_env *env)
 {
     struct simx_drive *d = calloc(1, sizeof(*d));
 
@@ -314,7 +315,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error
     for (uint32_t i = 0; i < env->cm->nodes; i++) {
         if (open_host(d, i) == 0)
             continue;
-        snprintf(error, len, "host %u: %s", i, mrd_last_error());
+        simx_fail(-EINVAL, "host %u: %s", i, mrd_last_error());
         mrd_close(d);
         return NULL;
     }
@@ -322,7 +323,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env, char *error
     return d;
 
 no_memory:
-    snprintf(error, len, "no memory for %u hosts and %u flows", env->cm->nodes, env->cm->num_flows);
+    simx_fail(-ENOMEM, "no memory for %u hosts and %u flows", env->cm->nodes, env->cm->num_flows);
     if (d)
         mrd_close(d);
     return NULL;

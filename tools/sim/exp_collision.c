@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 
 /* Spray policies of mrd, and rc, which has one path a connection. */
 static const char *const policies[] = {"single", "rr", "random", "reps", "adaptive", "rc"};
@@ -28,14 +29,12 @@ static bool is_mrd(const struct simx_config *config)
     return strcmp(config->transport, "mrd") == 0;
 }
 
-static int check(const struct simx_config *config, const struct simx_net *net, char *error,
-                 size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net)
 {
     (void)net;
     if (strcmp(config->spray, "adaptive") == 0)
         return 0;
-    snprintf(error, len, "collision compares all policies: leave out --spray");
-    return -EINVAL;
+    return simx_fail(-EINVAL, "collision compares all policies: leave out --spray");
 }
 
 /* The models have no spray policies: one point. */

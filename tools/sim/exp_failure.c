@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 #include "tools/sim/goodput.h"
 #include "transport/sim/sim_world.h"
 
@@ -166,7 +167,7 @@ static void choose_links(const struct simx_run *run, struct watch *w)
     w->possible_gbps = fmin(w->before_gbps, (w->num_uplinks - 1) * one_gbps * payload);
 }
 
-static int strike(struct simx_run *run, struct watch *w, char *error, size_t len)
+static int strike(struct simx_run *run, struct watch *w)
 {
     double rtt_us = run->net.base_rtt_ns / 1e3;
     int ret;
@@ -178,9 +179,7 @@ static int strike(struct simx_run *run, struct watch *w, char *error, size_t len
     look_at_ways(run, w, w->goodput.num - 1); /* with the link that was chosen */
     ret = mrd_sim_schedule(run->sim, mrd_sim_now(run->sim), w->links, w->kind->action,
                            w->kind->value);
-    if (ret != 0)
-        snprintf(error, len, "failure: %s", mrd_last_error());
-    return ret;
+    return ret ? simx_fail(ret, "failure: %s", mrd_last_error()) : 0;
 }
 
 static const struct kind *kind_of(const char *name)
@@ -192,7 +191,7 @@ static const struct kind *kind_of(const char *name)
     return &kinds[i];
 }
 
-static int go(struct simx_run *run, void *memo, char *error, size_t len)
+static int go(struct simx_run *run, void *memo)
 {
     uint64_t at_ns = (uint64_t)llround(run->config->at_us * 1e3);
     uint64_t limit_ns = (uint64_t)(run->config->limit_s * 1e9);
@@ -204,16 +203,15 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
     find_uplinks(run, w);
     if (look(run, w) || watch_until(run, w, at_ns)) {
         if (run->error != 0)
-            return simx_run_all(run, error, len);
-        snprintf(error, len, "failure: a transfer ended before --at %g: --size may be greater",
-                 run->config->at_us);
-        return -EINVAL;
+            return simx_run_all(run);
+        return simx_fail(-EINVAL, "failure: a transfer ended before --at %g: --size may be greater",
+                         run->config->at_us);
     }
-    int ret = strike(run, w, error, len);
+    int ret = strike(run, w);
     if (ret != 0)
         return ret;
     watch_until(run, w, limit_ns);
-    return simx_run_all(run, error, len);
+    return simx_run_all(run);
 }
 
 /* -------------------------------------------------------------------------------------- results */

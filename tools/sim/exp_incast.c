@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 
 enum { TARGET = 0, BESIDE_TARGET = 1 };
 
@@ -19,27 +20,24 @@ enum { TARGET = 0, BESIDE_TARGET = 1 };
 static uint32_t most_senders(const struct simx_config *config)
 {
     struct simx_net net;
-    char error[SIMX_ERROR_BYTES];
 
-    if (simx_net_init(&net, config, error, sizeof(error)) != 0)
+    if (simx_net_init(&net, config) != 0)
         return 0;
     return net.topology.hosts - 1 - config->victim;
 }
 
-static int check(const struct simx_config *config, const struct simx_net *net, char *error,
-                 size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net)
 {
     uint32_t hosts = net->topology.hosts, leaf_hosts = net->topology.tier[0].radix_down;
 
-    if (config->victim && (leaf_hosts < 2 || hosts <= leaf_hosts)) {
-        snprintf(error, len, "--victim: expected two leaves, and a second host below the target's");
-        return -EINVAL;
-    }
+    if (config->victim && (leaf_hosts < 2 || hosts <= leaf_hosts))
+        return simx_fail(-EINVAL,
+                         "--victim: expected two leaves, and a second host below the target's");
     if (config->senders <= most_senders(config))
         return 0;
-    snprintf(error, len, "--senders: expected at most %u of %u hosts%s, found %u",
-             most_senders(config), hosts, config->victim ? " with --victim" : "", config->senders);
-    return -EINVAL;
+    return simx_fail(-EINVAL, "--senders: expected at most %u of %u hosts%s, found %u",
+                     most_senders(config), hosts, config->victim ? " with --victim" : "",
+                     config->senders);
 }
 
 /* Powers of 2 below the largest number, then that number. */

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 
 enum { MESSAGES = 4096, LOOKS = 4 };
 
@@ -49,15 +50,13 @@ static uint64_t state_now(const struct simx_run *run)
 }
 
 /* Runs to the end. Samples the state while all peers are busy and keeps the largest value. */
-static int go(struct simx_run *run, void *memo, char *error, size_t len)
+static int go(struct simx_run *run, void *memo)
 {
     uint64_t *state_bytes = memo;
     struct simx_bounds bounds;
 
-    if (!simx_bounds_init(&bounds, run)) {
-        snprintf(error, len, "scale: no memory");
-        return -ENOMEM;
-    }
+    if (!simx_bounds_init(&bounds, run))
+        return simx_fail(-ENOMEM, "scale: no memory");
     for (unsigned i = 1; i <= LOOKS; i++) {
         bool is_over = simx_run_until(run, (uint64_t)(bounds.fct_us * 1e3 * i / (LOOKS + 1)));
         uint64_t bytes = state_now(run);
@@ -66,7 +65,7 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
         if (is_over)
             break;
     }
-    return simx_run_all(run, error, len);
+    return simx_run_all(run);
 }
 
 /* Adds null where the transport does not count the figure. */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 
 static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
 
@@ -29,15 +30,13 @@ struct looks {
     uint64_t window_bytes, window_min_bytes, falls;
 };
 
-static int check(const struct simx_config *config, const struct simx_net *net, char *error,
-                 size_t len)
+static int check(const struct simx_config *config, const struct simx_net *net)
 {
     (void)config;
     if (net->topology.tier[0].radix_up >= 2)
         return 0;
-    snprintf(error, len, "skew needs leaves with at least two uplinks, not %u",
-             net->topology.tier[0].radix_up);
-    return -EINVAL;
+    return simx_fail(-EINVAL, "skew needs leaves with at least two uplinks, not %u",
+                     net->topology.tier[0].radix_up);
 }
 
 static unsigned points(const struct simx_config *config)
@@ -60,7 +59,7 @@ static int traffic(const struct simx_config *config, const struct simx_net *net,
 }
 
 /* 0 or -errno with a sentence. */
-static int lengthen(struct simx_run *run, char *error, size_t len)
+static int lengthen(struct simx_run *run)
 {
     double most_ns = run->config->spread * run->net.base_rtt_ns;
     uint32_t uplinks = run->net.topology.tier[0].radix_up, k = 0;
@@ -78,10 +77,8 @@ static int lengthen(struct simx_run *run, char *error, size_t len)
 
         int ret = mrd_sim_schedule(run->sim, 0, name, "delay", value);
 
-        if (ret != 0) {
-            snprintf(error, len, "%s: %s", name, mrd_last_error());
-            return ret;
-        }
+        if (ret != 0)
+            return simx_fail(ret, "%s: %s", name, mrd_last_error());
     }
     mrd_sim_run_until(run->sim, 0); /* before the flow starts */
     return 0;
@@ -139,11 +136,11 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", c->bytes);
 }
 
-static int go(struct simx_run *run, void *memo, char *error, size_t len)
+static int go(struct simx_run *run, void *memo)
 {
     double longest_rtt_ns = run->net.base_rtt_ns * (1 + run->config->spread);
     struct looks *looks = memo;
-    int ret = lengthen(run, error, len);
+    int ret = lengthen(run);
 
     if (ret != 0)
         return ret;
@@ -151,7 +148,7 @@ static int go(struct simx_run *run, void *memo, char *error, size_t len)
     run->ops->totals(run->drive, &looks->learned);
     if (looks->is_long && run->ops->window)
         watch(run, looks);
-    return simx_run_all(run, error, len);
+    return simx_run_all(run);
 }
 
 /* ---------------------------------------------------------------------------------------- print */

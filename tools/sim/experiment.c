@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/sim/fail.h"
+
 /* clang-format off */
 static const struct simx_experiment *const experiments[] = {
     &simx_exp_run,
@@ -38,33 +40,27 @@ const struct simx_experiment *simx_experiment_find(const char *name)
 }
 
 /* Refuses a fabric with one leaf if the experiment needs two. */
-static int check_leaves(const struct simx_experiment *experiment, const struct simx_net *net,
-                        char *error, size_t len)
+static int check_leaves(const struct simx_experiment *experiment, const struct simx_net *net)
 {
     if (!experiment->needs_two_leaves || net->topology.hosts > net->topology.tier[0].radix_down)
         return 0;
-    snprintf(error, len, "%s needs hosts below two leaves, and one leaf has all %u",
-             experiment->name, net->topology.hosts);
-    return -EINVAL;
+    return simx_fail(-EINVAL, "%s needs hosts below two leaves, and one leaf has all %u",
+                     experiment->name, net->topology.hosts);
 }
 
-static int check_matrix(const struct simx_experiment *experiment, const struct simx_config *config,
-                        char *error, size_t len)
+static int check_matrix(const struct simx_experiment *experiment, const struct simx_config *config)
 {
     if (config->tm[0] && !experiment->takes_matrix)
-        snprintf(error, len, "%s makes its own traffic: it takes no -tm", experiment->name);
-    else if (!config->tm[0] && !experiment->traffic)
-        snprintf(error, len, "%s needs the traffic: -tm FILE", experiment->name);
-    else
-        return 0;
-    return -EINVAL;
+        return simx_fail(-EINVAL, "%s makes its own traffic: it takes no -tm", experiment->name);
+    if (!config->tm[0] && !experiment->traffic)
+        return simx_fail(-EINVAL, "%s needs the traffic: -tm FILE", experiment->name);
+    return 0;
 }
 
-int simx_check(const struct simx_experiment *experiment, const struct simx_config *asked,
-               char *error, size_t len)
+int simx_check(const struct simx_experiment *experiment, const struct simx_config *asked)
 {
     unsigned num = experiment->points ? experiment->points(asked) : 1;
-    int ret = check_matrix(experiment, asked, error, len);
+    int ret = check_matrix(experiment, asked);
 
     for (unsigned i = 0; ret == 0 && i < num; i++) {
         struct simx_config config = *asked;
@@ -72,47 +68,45 @@ int simx_check(const struct simx_experiment *experiment, const struct simx_confi
 
         if (experiment->point)
             experiment->point(&config, i);
-        ret = simx_net_init(&net, &config, error, len);
+        ret = simx_net_init(&net, &config);
         if (ret == 0)
-            ret = check_leaves(experiment, &net, error, len);
+            ret = check_leaves(experiment, &net);
         if (ret == 0 && i == 0 && experiment->check)
-            ret = experiment->check(asked, &net, error, len);
+            ret = experiment->check(asked, &net);
     }
     return ret;
 }
 
 static int make_traffic(const struct simx_experiment *experiment, const struct simx_config *config,
-                        struct simx_cm *cm, char *error, size_t len)
+                        struct simx_cm *cm)
 {
     struct simx_net net;
 
     if (config->tm[0])
-        return simx_cm_read(cm, config->tm, error, len);
+        return simx_cm_read(cm, config->tm);
 
-    int ret = simx_net_init(&net, config, error, len);
+    int ret = simx_net_init(&net, config);
 
     if (ret != 0)
         return ret;
     ret = experiment->traffic(config, &net, cm);
     if (ret == -ENOMEM)
-        snprintf(error, len, "%s: no memory for the traffic", experiment->name);
-    else if (ret != 0)
-        snprintf(error, len, "%s: expected %s", experiment->name, experiment->traffic_expected);
-    return ret;
+        return simx_fail(ret, "%s: no memory for the traffic", experiment->name);
+    return ret ? simx_fail(ret, "%s: expected %s", experiment->name, experiment->traffic_expected)
+               : 0;
 }
 
 static struct json_object *measure_run(const struct simx_experiment *experiment,
-                                       struct simx_run *run, char *error, size_t len)
+                                       struct simx_run *run)
 {
     struct json_object *result = NULL;
     void *memo = calloc(1, experiment->memo_bytes + 1);
     int ret = -ENOMEM;
 
     if (!memo)
-        snprintf(error, len, "%s: no memory", experiment->name);
+        simx_fail(-ENOMEM, "%s: no memory", experiment->name);
     else
-        ret =
-            experiment->go ? experiment->go(run, memo, error, len) : simx_run_all(run, error, len);
+        ret = experiment->go ? experiment->go(run, memo) : simx_run_all(run);
     if (ret == 0) {
         result = simx_result(run);
         if (experiment->figures)
@@ -125,16 +119,15 @@ static struct json_object *measure_run(const struct simx_experiment *experiment,
 struct json_object *simx_measure(const struct simx_experiment *experiment,
                                  const struct simx_config *config, struct simx_progress *progress)
 {
-    const size_t len = sizeof(progress->error);
     struct json_object *result = NULL;
     struct simx_run run;
     struct simx_cm cm;
 
-    if (make_traffic(experiment, config, &cm, progress->error, len) != 0)
+    if (make_traffic(experiment, config, &cm) != 0)
         return NULL;
-    if (simx_run_create(&run, config, &cm, progress->error, len) == 0) {
+    if (simx_run_create(&run, config, &cm) == 0) {
         run.progress = progress;
-        result = measure_run(experiment, &run, progress->error, len);
+        result = measure_run(experiment, &run);
         simx_run_destroy(&run);
     }
     simx_cm_fini(&cm);

@@ -45,8 +45,7 @@ struct simx_experiment {
      * What is wrong with what was asked for, on the fabric of the first point: 0, or -EINVAL with a
      * sentence. NULL: nothing can be.
      */
-    int (*check)(const struct simx_config *config, const struct simx_net *net, char *error,
-                 size_t len);
+    int (*check)(const struct simx_config *config, const struct simx_net *net);
 
     /* Its traffic. 0 or -errno; -EINVAL: it is not `traffic_expected`. NULL: that of -tm. */
     int (*traffic)(const struct simx_config *config, const struct simx_net *net,
@@ -55,7 +54,7 @@ struct simx_experiment {
     /* What a run is to remember for `figures`: so many bytes, zero at first. */
     size_t memo_bytes;
     /* Run to the end, and look on the way. 0, or -errno with a sentence. NULL: simx_run_all(). */
-    int (*go)(struct simx_run *run, void *memo, char *error, size_t len);
+    int (*go)(struct simx_run *run, void *memo);
     /* Add to the keys that every run has. */
     void (*figures)(const struct simx_run *run, struct json_object *result, void *memo);
 
@@ -101,9 +100,8 @@ const struct simx_experiment *simx_experiment_at(unsigned index);
 /* ------------------------------------------------------------------------------ what they share */
 
 /* 0, or -EINVAL with a sentence: the options and the fabrics of all points. */
-int simx_check(const struct simx_experiment *experiment, const struct simx_config *config,
-               char *error, size_t len);
-/* One run of a point, to its end. NULL with a sentence in progress->error. */
+int simx_check(const struct simx_experiment *experiment, const struct simx_config *config);
+/* One run of a point, to its end. NULL with a sentence. */
 struct json_object *simx_measure(const struct simx_experiment *experiment,
                                  const struct simx_config *config, struct simx_progress *progress);
 /* The keys that every run has, of a run that is over. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/sim/fail.h"
 #include "tools/sim/lines.h"
 
 enum { TIME, LINKS, ACTION, VALUE, WORDS };
@@ -29,16 +30,16 @@ static int schedule(struct mrd_sim *sim, const struct simx_lines *lines)
         return ret;
     ret = mrd_sim_schedule(sim, (uint64_t)llround(us * 1e3), lines->word[LINKS],
                            lines->word[ACTION], lines->word[VALUE]);
-    if (ret != 0)
-        snprintf(lines->error, lines->error_len, "%s:%u: %s", lines->path, lines->line,
-                 ret == -ENOMEM ? "no memory" : mrd_last_error());
-    return ret == -ENOENT ? -EINVAL : ret;
+    if (ret == 0)
+        return 0;
+    return simx_fail(ret == -ENOENT ? -EINVAL : ret, "%s:%u: %s", lines->path, lines->line,
+                     ret == -ENOMEM ? "no memory" : mrd_last_error());
 }
 
-int simx_faults_read(struct mrd_sim *sim, const char *path, char *error, size_t len)
+int simx_faults_read(struct mrd_sim *sim, const char *path)
 {
     struct simx_lines lines;
-    int ret = simx_lines_open(&lines, path, error, len);
+    int ret = simx_lines_open(&lines, path);
 
     if (ret != 0)
         return ret;

@@ -14,6 +14,6 @@
  * Schedule all of them. 0; -EINVAL with FILE:LINE and what is wrong; -errno: the file cannot be
  * read.
  */
-int simx_faults_read(struct mrd_sim *sim, const char *path, char *error, size_t len);
+int simx_faults_read(struct mrd_sim *sim, const char *path);
 
 #endif

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/sim/fail.h"
+
 enum { LOOK_INTERVAL_US = 2000, LOOKS_A_SHOW = 50, MILLION = 1000000 };
 
 static const int stop_signals[] = {SIGINT, SIGTERM};
@@ -36,8 +38,6 @@ struct crowd {
     unsigned places;
     unsigned started, done;
     struct sigaction before[NUM_STOP_SIGNALS]; /* what was to be done at each */
-    char *error;
-    size_t error_len;
 };
 
 void simx_progress_set(struct simx_progress *progress, double share, const char *text)
@@ -64,8 +64,8 @@ __attribute__((format(printf, 3, 4))) static void blame(struct crowd *crowd, uns
     va_end(args);
     progress->error[sizeof(progress->error) - 1] =
         '\0'; /* a crash may have left it without an end */
-    snprintf(crowd->error, crowd->error_len, "run %u of %u %s%s%s", index + 1, crowd->jobs->count,
-             cause, progress->error[0] ? ": " : "", progress->error);
+    simx_fail(-ECHILD, "run %u of %u %s%s%s", index + 1, crowd->jobs->count, cause,
+              progress->error[0] ? ": " : "", progress->error);
 }
 
 static void on_stop_signal(int number)
@@ -216,9 +216,8 @@ static int crowd_run(struct crowd *crowd)
         if (looks % LOOKS_A_SHOW == 0 || crowd->done == crowd->jobs->count)
             crowd_show(crowd);
         if (stopped_by) { /* which may be why a child failed */
-            snprintf(crowd->error, crowd->error_len, "stopped by signal %d (%s)", (int)stopped_by,
-                     strsignal(stopped_by));
-            rc = -EINTR;
+            rc = simx_fail(-EINTR, "stopped by signal %d (%s)", (int)stopped_by,
+                           strsignal(stopped_by));
         }
         if (rc == 0 && crowd->done < crowd->jobs->count)
             usleep(LOOK_INTERVAL_US);
@@ -244,7 +243,7 @@ static int run_here(struct crowd *crowd)
     if (crowd->results[0])
         return 0;
     if (crowd->progress[0].error[0])
-        snprintf(crowd->error, crowd->error_len, "%s", crowd->progress[0].error);
+        simx_fail(-ECHILD, "%s", crowd->progress[0].error);
     else
         blame(crowd, 0, "failed");
     return -ECHILD;
@@ -258,17 +257,15 @@ static unsigned places_for(const struct simx_jobs *jobs)
     return places < jobs->count ? places : jobs->count;
 }
 
-int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results, char *error,
-                  size_t len)
+int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results)
 {
-    struct crowd crowd = {
-        .jobs = jobs, .places = places_for(jobs), .error = error, .error_len = len};
+    struct crowd crowd = {.jobs = jobs, .places = places_for(jobs)};
     size_t count = jobs->count, shared_bytes = count * sizeof(*crowd.progress);
     int rc = -ENOMEM;
 
     if (count == 0)
         return 0;
-    snprintf(error, len, "%s", strerror(ENOMEM));
+    simx_fail(-ENOMEM, "%s", strerror(ENOMEM));
     crowd.results = calloc(count, sizeof(struct json_object *));
     crowd.children = calloc(crowd.places, sizeof(*crowd.children));
     crowd.progress =

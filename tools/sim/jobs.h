@@ -49,16 +49,15 @@ struct simx_jobs {
 };
 
 /*
- * Run all jobs; results[i] is that of job i, the caller's to put. 0, or -errno with a sentence in
- * `error` that names the job (counted from 1) and the cause, no child left and `results` as they
- * were: -EINTR when SIGINT or SIGTERM came, -ECHILD when a job failed (the sentence of an only job
+ * Run all jobs; results[i] is that of job i, the caller's to put. 0, or -errno with a sentence
+ * that names the job (counted from 1) and the cause, no child left and `results` as they were: -EINTR when SIGINT or SIGTERM came, -ECHILD when a job failed (the sentence of an only job
  * stands alone), otherwise what kept them from starting.
  *
  * While children run, SIGINT and SIGTERM end them instead of the caller; should the caller die, the
  * kernel ends them.
  */
-int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results, char *error,
-                  size_t len) __attribute__((warn_unused_result));
+int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results)
+    __attribute__((warn_unused_result));
 /* The signal that ended the last simx_jobs_run(), or 0. */
 int simx_jobs_stopped_by(void);
 

@@ -6,17 +6,18 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "tools/sim/fail.h"
+
 enum { FOUND_BYTES = 48 }; /* of a word, in a message */
 
 int simx_lines_failed(const struct simx_lines *lines, int rc)
 {
-    snprintf(lines->error, lines->error_len, "%s: %s", lines->path, strerror(-rc));
-    return rc;
+    return simx_fail(rc, "%s: %s", lines->path, strerror(-rc));
 }
 
-int simx_lines_open(struct simx_lines *lines, const char *path, char *error, size_t len)
+int simx_lines_open(struct simx_lines *lines, const char *path)
 {
-    *lines = (struct simx_lines){.path = path, .error = error, .error_len = len};
+    *lines = (struct simx_lines){.path = path};
     lines->file = fopen(path, "re");
     return lines->file ? 0 : simx_lines_failed(lines, -errno);
 }
@@ -55,9 +56,7 @@ int simx_lines_expected(const struct simx_lines *lines, unsigned line, const cha
     vsnprintf(expected, sizeof(expected), what, args);
     va_end(args);
     printable(text, found);
-    snprintf(lines->error, lines->error_len, "%s:%u: expected %s, found '%s'", lines->path, line,
-             expected, text);
-    return -EINVAL;
+    return simx_fail(-EINVAL, "%s:%u: expected %s, found '%s'", lines->path, line, expected, text);
 }
 
 /* 1: a line, perhaps empty; 0: end of file. */

@@ -4,6 +4,7 @@
  *
  * simx_lines_open(); simx_lines_next() until it returns 0; simx_lines_close(). In between, the
  * words of the current line are in word[], and simx_lines_expected() says what is wrong with one.
+ * Every function that fails sets the sentence of mrd_last_error().
  * Blank lines are skipped, and a word that begins with # ends its line.
  */
 #ifndef MRD_SIM_LINES_H
@@ -25,12 +26,10 @@ struct simx_lines {
     char text[SIMX_LINE_BYTES]; /* the line, cut into words */
     char *word[SIMX_WORDS_MAX];
     unsigned num_words;
-    char *error; /* the caller's; every function that fails leaves a sentence here */
-    size_t error_len;
 };
 
-/* 0 or -errno. `path` and `error` must live until simx_lines_close(). */
-int simx_lines_open(struct simx_lines *lines, const char *path, char *error, size_t len);
+/* 0 or -errno. `path` must live until simx_lines_close(). */
+int simx_lines_open(struct simx_lines *lines, const char *path);
 void simx_lines_close(struct simx_lines *lines);
 
 /*

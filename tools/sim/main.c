@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/sim/bar.h"
+#include "tools/sim/fail.h"
 #include "tools/sim/options.h"
 #include "tools/sim/seeds.h"
 
@@ -31,7 +32,12 @@ static struct json_object *run_job(void *arg, unsigned index, struct simx_progre
     if (s->experiment->point)
         s->experiment->point(&config, index / config.seeds);
     config.seed += index % config.seeds;
-    return simx_measure(s->experiment, &config, progress);
+
+    struct json_object *result = simx_measure(s->experiment, &config, progress);
+
+    if (!result)
+        snprintf(progress->error, sizeof(progress->error), "%s", mrd_last_error());
+    return result;
 }
 
 static void show(void *arg, double share, const char *text)
@@ -85,9 +91,10 @@ static int print(const struct session *s, struct json_object *const *runs)
     return ret;
 }
 
-static int fail(int status, const char *error)
+/* Says why it failed. */
+static int fail(int status)
 {
-    fprintf(stderr, "mrd_sim: %s\n", error);
+    fprintf(stderr, "mrd_sim: %s\n", mrd_last_error());
     return status;
 }
 
@@ -103,17 +110,15 @@ static bool is_all_done(const struct session *s, struct json_object *const *runs
 /* Prints the results and returns the exit code. */
 static int conclude(struct session *s, struct json_object *const *runs)
 {
-    char error[SIMX_ERROR_BYTES];
     int ret = print(s, runs);
 
     if (ret != 0)
-        return fail(EXIT_FAILURE, strerror(-ret));
-    if (s->config.plot[0] && simx_plot_write(s->experiment->picture, runs, s->num_points,
-                                             s->config.plot, error, sizeof(error)) != 0)
-        return fail(EXIT_FAILURE, error);
-    if (!is_all_done(s, runs))
-        return fail(EXIT_FAILURE, "not all flows ended: see `unfinished` and `failure`");
-    return 0;
+        simx_fail(ret, "%s", strerror(-ret));
+    else if (s->config.plot[0])
+        ret = simx_plot_write(s->experiment->picture, runs, s->num_points, s->config.plot);
+    if (ret == 0 && !is_all_done(s, runs))
+        ret = simx_fail(-EINVAL, "not all flows ended: see `unfinished` and `failure`");
+    return ret ? fail(EXIT_FAILURE) : 0;
 }
 
 /*
@@ -138,19 +143,16 @@ static int run(struct session *s)
                              .show = s->config.quiet ? NULL : show,
                              .show_arg = s};
     struct json_object **runs = calloc(jobs.count, sizeof(struct json_object *));
-    char error[SIMX_ERROR_BYTES] = "no memory";
     int status = EXIT_USAGE;
 
     simx_bar_init(&s->bar, s->experiment->name, simx_wall_ns());
 
-    int ret = runs ? simx_jobs_run(&jobs, runs, error, sizeof(error)) : -1;
+    int ret = runs ? simx_jobs_run(&jobs, runs) : simx_fail(-ENOMEM, "no memory");
 
     simx_bar_clear(&s->bar);
-    if (ret == -EINTR) {
-        fail(status, error);
-        status = end_by_signal();
-    } else if (ret != 0) {
-        fail(status, error);
+    if (ret != 0) {
+        fail(status);
+        status = ret == -EINTR ? end_by_signal() : status;
     } else {
         summarise(s, runs);
         status = conclude(s, runs);
@@ -164,10 +166,9 @@ static int run(struct session *s)
 int main(int argc, char **argv)
 {
     static struct session s;
-    char error[SIMX_ERROR_BYTES];
 
     simx_wall_start();
-    switch (simx_options_parse(&s.config, &s.experiment, argc, argv, error, sizeof(error))) {
+    switch (simx_options_parse(&s.config, &s.experiment, argc, argv)) {
     case SIMX_PARSE_RUN:
         break;
     case SIMX_PARSE_HELP:
@@ -180,12 +181,12 @@ int main(int argc, char **argv)
         simx_options_constants(stdout);
         return 0;
     case SIMX_PARSE_ERROR:
-        fail(EXIT_USAGE, error);
+        fail(EXIT_USAGE);
         fputs("Try 'mrd_sim --help'.\n", stderr);
         return EXIT_USAGE;
     }
     s.num_points = s.experiment->points ? s.experiment->points(&s.config) : 1;
-    if (simx_check(s.experiment, &s.config, error, sizeof(error)) != 0)
-        return fail(EXIT_USAGE, error);
+    if (simx_check(s.experiment, &s.config) != 0)
+        return fail(EXIT_USAGE);
     return run(&s);
 }

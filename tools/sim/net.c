@@ -42,21 +42,20 @@ bool simx_net_is_uplink(const char *link)
 
 /* ----------------------------------------------------------------------------------- the fabric */
 
-static int make_topology(struct simx_net *net, const struct simx_config *config, char *error,
-                         size_t len)
+static int make_topology(struct simx_net *net, const struct simx_config *config)
 {
     if (config->topo[0])
-        return simx_topo_read(&net->topology, config->topo, error, len);
+        return simx_topo_read(&net->topology, config->topo);
     return simx_topo_make(&net->topology, config->hosts, config->tiers, config->leaf_hosts,
                           config->oversubscription, config->gbps,
-                          (uint64_t)llround(config->delay_us * 1e3), error, len);
+                          (uint64_t)llround(config->delay_us * 1e3));
 }
 
-int simx_net_init(struct simx_net *net, const struct simx_config *config, char *error, size_t len)
+int simx_net_init(struct simx_net *net, const struct simx_config *config)
 {
     *net = (struct simx_net){0};
 
-    int ret = make_topology(net, config, error, len);
+    int ret = make_topology(net, config);
 
     if (ret != 0)
         return ret;
@@ -81,7 +80,7 @@ int simx_net_init(struct simx_net *net, const struct simx_config *config, char *
 }
 
 struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_config *config,
-                                uint64_t seed, char *error, size_t len)
+                                uint64_t seed)
 {
     struct mrd_sim_attr attr = {
         .seed = seed,
@@ -97,10 +96,9 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
     struct mrd_sim *sim = mrd_sim_create(&attr);
 
     if (!sim) {
-        snprintf(error, len, "%s", mrd_last_error());
         return NULL;
     }
-    if (config->faults[0] && simx_faults_read(sim, config->faults, error, len) != 0) {
+    if (config->faults[0] && simx_faults_read(sim, config->faults) != 0) {
         mrd_sim_destroy(sim);
         return NULL;
     }

@@ -26,10 +26,10 @@ struct simx_net {
 };
 
 /* 0; -EINVAL with a sentence. */
-int simx_net_init(struct simx_net *net, const struct simx_config *config, char *error, size_t len);
+int simx_net_init(struct simx_net *net, const struct simx_config *config);
 /* NULL with a sentence. The faults of the configuration are scheduled. */
 struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_config *config,
-                                uint64_t seed, char *error, size_t len);
+                                uint64_t seed);
 /*
  * Payload that a host's link carries in messages of `bytes`, their packets back to back. Messages
  * that share a packet, as small ones of mrd do, can beat it.

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/cc.h"
 #include "core/spray.h"
+#include "tools/sim/fail.h"
 
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
@@ -115,19 +115,6 @@ bool simx_option_is_of(const struct simx_option *option, const struct simx_exper
     return false;
 }
 
-static int fail(char *error, size_t len, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static int fail(char *error, size_t len, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(error, len, format, args);
-    va_end(args);
-    return -EINVAL;
-}
-
 /* --------------------------------------------------------------------------------------- values */
 
 static bool read_number(const char *text, double min, double max, const char **rest, double *value)
@@ -161,8 +148,7 @@ static void store_count(const struct simx_option *row, struct simx_config *confi
         *(uint32_t *)(void *)at = (uint32_t)value;
 }
 
-static int read_count(const struct simx_option *row, const char *text, struct simx_config *config,
-                      char *error, size_t len)
+static int read_count(const struct simx_option *row, const char *text, struct simx_config *config)
 {
     const char *rest;
     double value;
@@ -171,14 +157,14 @@ static int read_count(const struct simx_option *row, const char *text, struct si
     if (ok && row->kind == SIMX_BYTES)
         value *= unit(&rest);
     if (!ok || *rest || value != floor(value) || value < row->min || value > row->max)
-        return fail(error, len, "--%s: expected a whole number from %.0f to %.0f, found '%s'",
-                    row->name, row->min, row->max, text);
+        return simx_fail(-EINVAL, "--%s: expected a whole number from %.0f to %.0f, found '%s'",
+                         row->name, row->min, row->max, text);
     store_count(row, config, value);
     return 0;
 }
 
 static int read_reals(const struct simx_option *row, const char *text, unsigned num,
-                      struct simx_config *config, char *error, size_t len)
+                      struct simx_config *config)
 {
     double *at = (double *)(void *)((char *)config + row->at);
     double value[2] = {0};
@@ -187,61 +173,60 @@ static int read_reals(const struct simx_option *row, const char *text, unsigned 
     for (unsigned i = 0; i < num; i++) {
         if (!read_number(rest, row->min, row->max, &rest, &value[i]) ||
             *rest != (i + 1 < num ? ',' : '\0'))
-            return fail(error, len, "--%s: expected %s from %g to %.9g, found '%s'", row->name,
-                        row->argument, row->min, row->max, text);
+            return simx_fail(-EINVAL, "--%s: expected %s from %g to %.9g, found '%s'", row->name,
+                             row->argument, row->min, row->max, text);
         rest++;
     }
     if (num == 2 && value[0] > value[1])
-        return fail(error, len, "--%s: expected the smaller first, found '%s'", row->name, text);
+        return simx_fail(-EINVAL, "--%s: expected the smaller first, found '%s'", row->name, text);
     memcpy(at, value, num * sizeof(value[0]));
     return 0;
 }
 
-static int read_set(const char *text, struct simx_config *config, char *error, size_t len)
+static int read_set(const char *text, struct simx_config *config)
 {
     const char *equals = strchr(text, '='), *rest;
     struct simx_set *set = &config->set[config->num_sets];
 
     if (config->num_sets == SIMX_SETS_MAX)
-        return fail(error, len, "--set: more than %d of them", SIMX_SETS_MAX);
+        return simx_fail(-EINVAL, "--set: more than %d of them", SIMX_SETS_MAX);
     if (!equals || (size_t)(equals - text) >= sizeof(set->name) ||
         !read_number(equals + 1, 0, 1e18, &rest, &set->value) || *rest)
-        return fail(error, len, "--set: expected NAME=VALUE, a number of at least 0, found '%s'",
-                    text);
+        return simx_fail(-EINVAL, "--set: expected NAME=VALUE, a number of at least 0, found '%s'",
+                         text);
     snprintf(set->name, sizeof(set->name), "%.*s", (int)(equals - text), text);
     config->num_sets++;
     return 0;
 }
 
-static int read_value(const struct simx_option *row, const char *text, struct simx_config *config,
-                      char *error, size_t len)
+static int read_value(const struct simx_option *row, const char *text, struct simx_config *config)
 {
     char *at = (char *)config + row->at;
 
     switch (row->kind) {
     case SIMX_TEXT:
         if (!*text || strlen(text) >= row->bytes)
-            return fail(error, len, "--%s: expected %s of at most %zu bytes, found '%s'", row->name,
-                        row->argument, row->bytes - 1, text);
+            return simx_fail(-EINVAL, "--%s: expected %s of at most %zu bytes, found '%s'",
+                             row->name, row->argument, row->bytes - 1, text);
         snprintf(at, row->bytes, "%s", text);
         return 0;
     case SIMX_COUNT:
     case SIMX_BYTES:
-        return read_count(row, text, config, error, len);
+        return read_count(row, text, config);
     case SIMX_REAL:
-        return read_reals(row, text, 1, config, error, len);
+        return read_reals(row, text, 1, config);
     case SIMX_PAIR:
-        return read_reals(row, text, 2, config, error, len);
+        return read_reals(row, text, 2, config);
     case SIMX_FLAG:
         *(bool *)at = true;
         return 0;
     case SIMX_SET:
-        return read_set(text, config, error, len);
+        return read_set(text, config);
     case SIMX_OVERHEAD:
         config->htsim_overhead = strcmp(text, "htsim") == 0;
         if (!config->htsim_overhead && strcmp(text, "ethernet") != 0)
-            return fail(error, len, "--wire-overhead: expected ethernet or htsim, found '%s'",
-                        text);
+            return simx_fail(-EINVAL, "--wire-overhead: expected ethernet or htsim, found '%s'",
+                             text);
         return 0;
     }
     return 0;
@@ -259,7 +244,6 @@ const struct simx_default *simx_default_find(const struct simx_experiment *exper
 
 void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment)
 {
-    char error[SIMX_ERROR_BYTES];
 
     *config = (struct simx_config){0};
     if (experiment)
@@ -270,7 +254,7 @@ void simx_options_defaults(struct simx_config *config, const struct simx_experim
         const char *value = own ? own->value : row->value;
 
         if (value)
-            (void)read_value(row, value, config, error, sizeof(error));
+            (void)read_value(row, value, config);
         else if (row->kind == SIMX_REAL)
             *(double *)(void *)((char *)config + row->at) = SIMX_UNSET;
     }
@@ -287,20 +271,20 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-static int apply_sets(struct simx_config *c, char *error, size_t len)
+static int apply_sets(struct simx_config *c)
 {
     c->tune = mrd_tune_default;
     c->model_tune = model_tune_default;
     for (unsigned i = 0; i < c->num_sets; i++) {
         if (mrd_tune_set(&c->tune, c->set[i].name, c->set[i].value) != 0 &&
             model_tune_set(&c->model_tune, c->set[i].name, c->set[i].value) != 0)
-            return fail(error, len, "--set: there is no constant '%s' (--set list names all)",
-                        c->set[i].name);
+            return simx_fail(-EINVAL, "--set: there is no constant '%s' (--set list names all)",
+                             c->set[i].name);
     }
     return 0;
 }
 
-static int check(struct simx_config *c, char *error, size_t len)
+static int check(struct simx_config *c)
 {
     static const char *const transports[] = {"mrd", "rc", "irn", NULL};
     static const char *const model_ccs[] = {"none", "dcqcn", NULL};
@@ -308,24 +292,27 @@ static int check(struct simx_config *c, char *error, size_t len)
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
 
     if (!is_one_of(c->transport, transports))
-        return fail(error, len, "--transport: expected mrd, rc or irn, found '%s'", c->transport);
+        return simx_fail(-EINVAL, "--transport: expected mrd, rc or irn, found '%s'", c->transport);
     if (!c->cc[0])
         snprintf(c->cc, sizeof(c->cc), "%s", is_mrd ? "nscc" : "none");
     if (is_mrd && !mrd_cc_find(c->cc))
-        return fail(error, len, "--cc: mrd has nscc, dctcp, swift and none, not '%s'", c->cc);
+        return simx_fail(-EINVAL, "--cc: mrd has nscc, dctcp, swift and none, not '%s'", c->cc);
     if (!is_mrd && !is_one_of(c->cc, model_ccs))
-        return fail(error, len, "--cc: %s has none and dcqcn, not '%s'", c->transport, c->cc);
+        return simx_fail(-EINVAL, "--cc: %s has none and dcqcn, not '%s'", c->transport, c->cc);
     if (!mrd_spray_find(c->spray))
-        return fail(error, len,
-                    "--spray: expected single, rr, random, reps or adaptive, found '%s'", c->spray);
+        return simx_fail(-EINVAL,
+                         "--spray: expected single, rr, random, reps or adaptive, found '%s'",
+                         c->spray);
     if (c->failure[0] && !is_one_of(c->failure, failures))
-        return fail(error, len, "--failure: expected blackhole, down, flap or degrade, found '%s'",
-                    c->failure);
+        return simx_fail(-EINVAL,
+                         "--failure: expected blackhole, down, flap or degrade, found '%s'",
+                         c->failure);
     if (c->payload_bytes % 64 != 0)
-        return fail(error, len, "--payload: expected a multiple of 64, found %u", c->payload_bytes);
+        return simx_fail(-EINVAL, "--payload: expected a multiple of 64, found %u",
+                         c->payload_bytes);
     if (c->json && c->csv)
-        return fail(error, len, "--json and --csv both want stdout");
-    return apply_sets(c, error, len);
+        return simx_fail(-EINVAL, "--json and --csv both want stdout");
+    return apply_sets(c);
 }
 
 static void make_long_options(struct option *options)
@@ -361,7 +348,7 @@ static unsigned edits(const char *a, const char *b)
     return row[len];
 }
 
-static void fail_unknown(const char *word, char *error, size_t len)
+static void fail_unknown(const char *word)
 {
     const char *nearest = NULL;
     unsigned least = EDITS_MAX + 1;
@@ -377,42 +364,42 @@ static void fail_unknown(const char *word, char *error, size_t len)
             nearest = rows[i].name;
         }
     }
-    fail(error, len, "there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
-         nearest ? nearest : "", nearest ? "?" : "");
+    simx_fail(-EINVAL, "there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
+              nearest ? nearest : "", nearest ? "?" : "");
 }
 
 /*
  * What getopt_long_only() does not take: '?' or ':'. optopt: 0, or the number of an option that is
  * known.
  */
-static enum simx_parsed refuse(int option, char **argv, char *error, size_t len)
+static enum simx_parsed refuse(int option, char **argv)
 {
     const char *word = argv[optind > 1 ? optind - 1 : 1];
 
     if (option == ':')
-        fail(error, len, "%s needs a value", word);
+        simx_fail(-EINVAL, "%s needs a value", word);
     else if (strchr(word, '=') && optopt > 0)
-        fail(error, len, "%.*s takes no value", (int)strcspn(word, "="), word);
+        simx_fail(-EINVAL, "%.*s takes no value", (int)strcspn(word, "="), word);
     else
-        fail_unknown(word, error, len);
+        fail_unknown(word);
     return SIMX_PARSE_ERROR;
 }
 
 /* Explains a superfluous word, or NULL: a missing experiment. */
-static enum simx_parsed refuse_word(const char *word, char *error, size_t len)
+static enum simx_parsed refuse_word(const char *word)
 {
     if (!word)
-        fail(error, len, "which experiment?");
+        simx_fail(-EINVAL, "which experiment?");
     else if (simx_experiment_find(word))
-        fail(error, len, "the experiment comes first, and once: mrd_sim %s [OPTION...]", word);
+        simx_fail(-EINVAL, "the experiment comes first, and once: mrd_sim %s [OPTION...]", word);
     else
-        fail(error, len, "there is no experiment '%s'", word);
+        simx_fail(-EINVAL, "there is no experiment '%s'", word);
     return SIMX_PARSE_ERROR;
 }
 
 enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,
-                                    char **argv, char *error, size_t len)
+                                    char **argv)
 {
     struct option options[NUM_ROWS + 3];
     int option;
@@ -432,13 +419,13 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
         if (option == OPT_VERSION)
             return SIMX_PARSE_VERSION;
         if (option == '?' || option == ':')
-            return refuse(option, argv, error, len);
+            return refuse(option, argv);
         if (rows[option].kind == SIMX_SET && strcmp(optarg, "list") == 0)
             return SIMX_PARSE_LIST;
-        if (read_value(&rows[option], optarg, config, error, len) != 0)
+        if (read_value(&rows[option], optarg, config) != 0)
             return SIMX_PARSE_ERROR;
     }
     if (optind < argc || !*experiment)
-        return refuse_word(optind < argc ? argv[optind] : NULL, error, len);
-    return check(config, error, len) == 0 ? SIMX_PARSE_RUN : SIMX_PARSE_ERROR;
+        return refuse_word(optind < argc ? argv[optind] : NULL);
+    return check(config) == 0 ? SIMX_PARSE_RUN : SIMX_PARSE_ERROR;
 }

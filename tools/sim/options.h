@@ -27,7 +27,7 @@ enum simx_parsed {
  */
 enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,
-                                    char **argv, char *error, size_t len);
+                                    char **argv);
 /* Of all experiments (NULL), or of one: what it does, and the options that it has. */
 void simx_options_help(FILE *out, const struct simx_experiment *experiment);
 /* All that --set knows, with its default. */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "tools/sim/experiment.h"
+#include "tools/sim/fail.h"
 
 enum { LINES_MAX = 16, NAME_BYTES = 32, EXIT_NO_COMMAND = 127 };
 
@@ -224,7 +225,7 @@ unsigned simx_plot_script(const struct simx_picture *p, struct json_object *cons
 }
 
 int simx_plot_write(const struct simx_picture *p, struct json_object *const *runs, size_t num_runs,
-                    const char *svg_path, char *error, size_t len)
+                    const char *svg_path)
 {
     void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* a gnuplot that ends early is an error */
     FILE *out = popen("gnuplot -d", "w");
@@ -235,10 +236,8 @@ int simx_plot_write(const struct simx_picture *p, struct json_object *const *run
     if (drawn > 0 && status == 0)
         return 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_COMMAND)
-        snprintf(error, len, "gnuplot is not installed: apt-get install gnuplot-nox");
-    else if (out && drawn == 0)
-        snprintf(error, len, "there is nothing to draw in %s", svg_path);
-    else
-        snprintf(error, len, "gnuplot cannot draw %s", svg_path);
-    return -EINVAL;
+        return simx_fail(-EINVAL, "gnuplot is not installed: apt-get install gnuplot-nox");
+    if (out && drawn == 0)
+        return simx_fail(-EINVAL, "there is nothing to draw in %s", svg_path);
+    return simx_fail(-EINVAL, "gnuplot cannot draw %s", svg_path);
 }

@@ -41,11 +41,10 @@ struct simx_picture {
 
 /*
  * Draw from runs, or summaries of seeds: these have error bars, and the arrays of their first seed.
- * 0; -EINVAL: no point has a value, or gnuplot is missing or fails; a sentence is in `error`.
+ * 0; -EINVAL with a sentence: no point has a value, or gnuplot is missing or fails.
  */
 int simx_plot_write(const struct simx_picture *picture, struct json_object *const *runs,
-                    size_t num_runs, const char *svg_path, char *error, size_t len)
-    __attribute__((warn_unused_result));
+                    size_t num_runs, const char *svg_path) __attribute__((warn_unused_result));
 /* The commands for gnuplot, which writes to `svg_path`; the number of lines that have points. */
 unsigned simx_plot_script(const struct simx_picture *picture, struct json_object *const *runs,
                           size_t num_runs, const char *svg_path, FILE *out);

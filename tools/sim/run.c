@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tools/sim/fail.h"
+
 /* SETTLE_NS: packets in flight when the last flow ends still arrive and are counted. */
 enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };
 
@@ -106,34 +108,32 @@ static uint64_t start_ns(const struct simx_run *run)
 /* -------------------------------------------------------------------------------------- the run */
 
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
-                    const struct simx_cm *cm, char *error, size_t len)
+                    const struct simx_cm *cm)
 {
     *run = (struct simx_run){.config = config, .cm = cm};
 
-    int ret = simx_net_init(&run->net, config, error, len);
+    int ret = simx_net_init(&run->net, config);
 
     if (ret != 0)
         return ret;
-    if (cm->nodes > run->net.topology.hosts) {
-        snprintf(error, len, "the traffic has %u hosts, the topology %u", cm->nodes,
-                 run->net.topology.hosts);
-        return -EINVAL;
-    }
+    if (cm->nodes > run->net.topology.hosts)
+        return simx_fail(-EINVAL, "the traffic has %u hosts, the topology %u", cm->nodes,
+                         run->net.topology.hosts);
     run->ops = simx_drive_find(config->transport);
     run->flows = calloc(cm->num_flows, sizeof(run->flows[0]));
     run->by_start = calloc(cm->num_flows, sizeof(run->by_start[0]));
     run->fired = calloc(cm->num_triggers + 1, sizeof(run->fired[0]));
     if (!simx_waiting_init(&run->waiting, cm) || !run->flows || !run->by_start || !run->fired) {
-        snprintf(error, len, "no memory for %u flows", cm->num_flows);
+        simx_fail(-ENOMEM, "no memory for %u flows", cm->num_flows);
         simx_run_destroy(run);
         return -ENOMEM;
     }
     order_starts(run);
-    run->sim = simx_net_create(&run->net, config, config->seed, error, len);
+    run->sim = simx_net_create(&run->net, config, config->seed);
     if (run->sim) {
         struct simx_drive_env env = {config, &run->net, cm, run->sim, flow_event, run};
 
-        run->drive = run->ops->open(&env, error, len);
+        run->drive = run->ops->open(&env);
     }
     if (!run->drive) {
         simx_run_destroy(run);
@@ -188,15 +188,13 @@ bool simx_run_until(struct simx_run *run, uint64_t ns)
     }
 }
 
-int simx_run_all(struct simx_run *run, char *error, size_t len)
+int simx_run_all(struct simx_run *run)
 {
     simx_run_until(run, (uint64_t)(run->config->limit_s * NS_PER_S));
     if (run->wall_ns == 0)
         run->wall_ns = simx_wall_ns();
-    if (run->error != 0) {
-        snprintf(error, len, "a flow could not be started: %s", mrd_last_error());
-        return run->error;
-    }
+    if (run->error != 0)
+        return simx_fail(run->error, "a flow could not be started: %s", mrd_last_error());
     if (is_over(run))
         mrd_sim_run_until(run->sim, mrd_sim_now(run->sim) + SETTLE_NS);
     return 0;

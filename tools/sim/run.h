@@ -41,11 +41,11 @@ struct simx_run {
  * fit.
  */
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
-                    const struct simx_cm *cm, char *error, size_t len);
+                    const struct simx_cm *cm);
 /* Runs until virtual time `ns` or until all flows are done. True: all are done. */
 bool simx_run_until(struct simx_run *run, uint64_t ns);
 /* Runs until all flows are done or to the limit of virtual time. 0, or -errno with a sentence. */
-int simx_run_all(struct simx_run *run, char *error, size_t len);
+int simx_run_all(struct simx_run *run);
 void simx_run_destroy(struct simx_run *run);
 /* Starts the machine's clock, at the begin of the process or of the run. */
 void simx_wall_start(void);

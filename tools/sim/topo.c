@@ -289,11 +289,11 @@ static int parse(struct parser *p, struct mrd_sim_topology *topo)
     return rc;
 }
 
-int simx_topo_read(struct mrd_sim_topology *topo, const char *path, char *error, size_t len)
+int simx_topo_read(struct mrd_sim_topology *topo, const char *path)
 {
     struct parser parser = {0};
     struct mrd_sim_topology read;
-    int rc = simx_lines_open(&parser.lines, path, error, len);
+    int rc = simx_lines_open(&parser.lines, path);
 
     if (rc)
         return rc;

@@ -32,24 +32,23 @@ enum {
 };
 
 /*
- * Everything below that takes `error` leaves a sentence there when it fails: expected WHAT, found
- * 'TEXT'. `topo` is set on success only.
+ * What fails sets a sentence: expected WHAT, found 'TEXT'. `topo` is set on success only.
  */
 
 /* 0; -EINVAL, FILE:LINE before the sentence; -errno: the file cannot be read. */
-int simx_topo_read(struct mrd_sim_topology *topo, const char *path, char *error, size_t len);
+int simx_topo_read(struct mrd_sim_topology *topo, const char *path);
 
 /* 0, or -EINVAL: the tiers do not fit together, or no tree of this shape has so many hosts. */
-int simx_topo_check(const struct mrd_sim_topology *topo, char *error, size_t len);
+int simx_topo_check(const struct mrd_sim_topology *topo);
 
 /*
- * Leaves of `leaf_radix_down` hosts each; above them all links have the same rate and delay.
+ * Of numbers within the bounds of their options. Leaves of `leaf_radix_down` hosts each; above them all links have the same rate and delay.
  * `oversubscription` is that of the leaves, 1 for none; the tiers above add none. Three tiers: a
  * pod has as many leaves as divide their number, at most leaf_radix_down and, if there is more than
  * one leaf, not all. -EINVAL: no such tree.
  */
 int simx_topo_make(struct mrd_sim_topology *topo, uint32_t hosts, uint32_t tiers,
                    uint32_t leaf_radix_down, double oversubscription, double gbps,
-                   uint64_t delay_ns, char *error, size_t len);
+                   uint64_t delay_ns);
 
 #endif

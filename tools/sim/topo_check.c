@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "tools/sim/fail.h"
 #include "tools/sim/topo.h"
 
 static int fault_at(struct simx_topo_fault *fault, uint32_t tier, enum simx_topo_field field,
@@ -138,12 +139,10 @@ int simx_topo_find_fault(const struct mrd_sim_topology *topo, struct simx_topo_f
     return topo->tiers == 2 ? check_leaf_spine(topo, fault) : check_fat_tree(topo, fault);
 }
 
-int simx_topo_check(const struct mrd_sim_topology *topo, char *error, size_t len)
+int simx_topo_check(const struct mrd_sim_topology *topo)
 {
     struct simx_topo_fault fault;
     int rc = simx_topo_find_fault(topo, &fault);
 
-    if (rc)
-        snprintf(error, len, "expected %s, found '%s'", fault.expected, fault.found);
-    return rc;
+    return rc ? simx_fail(rc, "expected %s, found '%s'", fault.expected, fault.found) : 0;
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Why something failed: a sentence, which mrd_last_error() returns as it does after a call of the
+ * library that failed.
+ */
+#ifndef SIMX_FAIL_H
+#define SIMX_FAIL_H
+
+#include "mrd/mrd.h"
+
+/* Sets the sentence; mrd_last_error(), the one before, may be an argument. Returns `error`. */
+int simx_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
