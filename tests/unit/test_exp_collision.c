@@ -13,7 +13,7 @@ static void simx_exp_collision__points(void **state)
     const struct simx_experiment *collision = exp_parse(&asked, "collision");
 
     (void)state;
-    assert_int_equal(collision->points(&asked), NUM_SPRAYS + (simx_drive_find("rc") != NULL));
+    assert_int_equal(collision->points(&asked), NUM_SPRAYS + 1);
     for (unsigned i = 0; i < NUM_SPRAYS; i++) {
         config = asked;
         collision->point(&config, i);

@@ -13,7 +13,6 @@
 #include <math.h>
 
 #include "tools/sim/report.h"
-#include "tools/sim/seeds.h"
 
 enum { RUNS_MAX = 8 };
 

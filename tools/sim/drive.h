@@ -52,7 +52,6 @@ struct simx_totals {
 struct simx_drive;
 
 struct simx_drive_ops {
-    const char *transport;
     /* NULL with a sentence. */
     struct simx_drive *(*open)(const struct simx_drive_env *env);
     /* Starts the flow now. Returns 0 or -errno. */
@@ -65,9 +64,7 @@ struct simx_drive_ops {
     void (*close)(struct simx_drive *drive);
 };
 
+/* The model: rc and irn. */
 extern const struct simx_drive_ops simx_drive_mrd, simx_drive_model;
-
-/* By the configuration's transport; NULL: there is no such. */
-const struct simx_drive_ops *simx_drive_find(const char *transport);
 
 #endif

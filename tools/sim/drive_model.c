@@ -106,7 +106,6 @@ static uint64_t model_received(struct simx_drive *d, uint32_t host)
 }
 
 const struct simx_drive_ops simx_drive_model = {
-    .transport = "rc, irn",
     .open = model_open,
     .start = model_start,
     .totals = model_totals,

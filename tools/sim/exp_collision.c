@@ -40,9 +40,7 @@ static int check(const struct simx_config *config, const struct simx_net *net)
 /* The models have no spray policies: one point. */
 static unsigned points(const struct simx_config *config)
 {
-    if (!is_mrd(config))
-        return 1;
-    return simx_drive_find("rc") ? NUM_POLICIES : POLICY_RC;
+    return is_mrd(config) ? NUM_POLICIES : 1;
 }
 
 static void point(struct simx_config *config, unsigned index)

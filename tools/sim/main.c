@@ -10,7 +10,6 @@
 #include "tools/sim/bar.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/options.h"
-#include "tools/sim/seeds.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/wire.h"
-#include "tools/sim/faults.h"
+#include "tools/sim/fail.h"
+#include "tools/sim/lines.h"
 #include "tools/sim/topo.h"
 #include "transport/sim/sim_fabric.h"
 #include "transport/sim/sim_tree.h"
@@ -38,6 +39,54 @@ bool simx_net_is_uplink(const char *link)
     const char *to = strchr(link, '>');
 
     return to && tier_of(link) > 0 && tier_of(to + 1) > tier_of(link);
+}
+
+/* --------------------------------------------------------------------------------------- faults */
+
+enum { TIME, LINKS, ACTION, VALUE, WORDS };
+
+/* The virtual time, at most a day: beyond it nothing runs. */
+#define TIME_US_MAX 86400e6
+
+/* A line `TIME_US LINKS ACTION VALUE`, as mrd_sim_schedule() has them. */
+static int schedule(struct mrd_sim *sim, const struct simx_lines *lines)
+{
+    char *end;
+
+    if (lines->num_words < WORDS)
+        return simx_lines_expected(lines, lines->line, simx_lines_word(lines, WORDS),
+                                   "TIME_US LINKS ACTION VALUE");
+
+    double us = strtod(lines->word[TIME], &end);
+    int ret = simx_lines_end(lines, WORDS);
+
+    if (ret == 0 && (end == lines->word[TIME] || *end || !(us >= 0 && us <= TIME_US_MAX)))
+        ret = simx_lines_expected(lines, lines->line, lines->word[TIME], "a time in microseconds");
+    if (ret != 0)
+        return ret;
+    ret = mrd_sim_schedule(sim, (uint64_t)llround(us * 1e3), lines->word[LINKS],
+                           lines->word[ACTION], lines->word[VALUE]);
+    if (ret == 0)
+        return 0;
+    return simx_fail(ret == -ENOENT ? -EINVAL : ret, "%s:%u: %s", lines->path, lines->line,
+                     ret == -ENOMEM ? "no memory" : mrd_last_error());
+}
+
+/* Schedules all faults of a file. 0 or -errno with a sentence. */
+static int read_faults(struct mrd_sim *sim, const char *path)
+{
+    struct simx_lines lines;
+    int ret = simx_lines_open(&lines, path);
+
+    if (ret != 0)
+        return ret;
+    while ((ret = simx_lines_next(&lines)) > 0) {
+        ret = schedule(sim, &lines);
+        if (ret != 0)
+            break;
+    }
+    simx_lines_close(&lines);
+    return ret;
 }
 
 /* ----------------------------------------------------------------------------------- the fabric */
@@ -98,7 +147,7 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
     if (!sim) {
         return NULL;
     }
-    if (config->faults[0] && simx_faults_read(sim, config->faults) != 0) {
+    if (config->faults[0] && read_faults(sim, config->faults) != 0) {
         mrd_sim_destroy(sim);
         return NULL;
     }

@@ -69,4 +69,20 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
 int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
                       struct json_object *const *runs, size_t num_runs);
 
+/* ---------------------------------------------------------------------------- of several seeds */
+
+/*
+ * One result for n > 0 runs: a copy of the first without "seed", and added to it "seeds" (how
+ * many), "mean" and "ci95", which have the numbers of a run, nested as there, but for "seed" and
+ * "config". ci95 is half the width of the mean's 95 % confidence interval, t(0.975, n - 1) s /
+ * sqrt(n); null if n is 1. A run in which a number is null or missing is left out of that number's
+ * mean and n.
+ *
+ * Source: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2, Confidence Limits for the Mean.
+ */
+struct json_object *simx_seeds_summary(struct json_object *const *runs, size_t n);
+
+/* The 0.975 quantile of Student's t distribution with so many degrees of freedom; NAN for 0. */
+double simx_student_t975(size_t degrees);
+
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "tools/sim/fail.h"
@@ -119,7 +120,7 @@ int simx_run_create(struct simx_run *run, const struct simx_config *config,
     if (cm->nodes > run->net.topology.hosts)
         return simx_fail(-EINVAL, "the traffic has %u hosts, the topology %u", cm->nodes,
                          run->net.topology.hosts);
-    run->ops = simx_drive_find(config->transport);
+    run->ops = strcmp(config->transport, "mrd") == 0 ? &simx_drive_mrd : &simx_drive_model;
     run->flows = calloc(cm->num_flows, sizeof(run->flows[0]));
     run->by_start = calloc(cm->num_flows, sizeof(run->by_start[0]));
     run->fired = calloc(cm->num_triggers + 1, sizeof(run->fired[0]));

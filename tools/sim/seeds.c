@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/sim/seeds.h"
-
+/* Mean and confidence interval of runs with several seeds. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
