@@ -138,9 +138,8 @@ struct all {
     const struct simx_run *run;
     struct flow *flows;
     struct link *links; /* out and in of each host */
-    uint32_t *order;    /* flows, by what triggers what and then by start */
-    uint32_t *left;     /* events that a trigger lacks */
-    double *fires_us;   /* when it has them */
+    uint32_t *order;    /* flows by start */
+    double *fires_us;   /* when each trigger has its events */
 };
 
 /* Least bytes on the wire: small messages of mrd to one host may share a packet. */
@@ -173,48 +172,23 @@ static struct flow make_flow(const struct simx_run *run, const struct headers *h
     return flow;
 }
 
-/*
- * An event that can happen at `us` fires a trigger, or is one of those that do: its flows are next
- * in the order.
- */
-static uint32_t fire(struct all *all, int32_t trigger, double us, uint32_t num)
+static void find_starts(struct all *all)
 {
     const struct simx_waiting *w = &all->run->waiting;
 
-    if (trigger < 0)
-        return num;
-    all->fires_us[trigger] = fmax(all->fires_us[trigger], us);
-    if (--all->left[trigger] > 0)
-        return num;
-    for (uint32_t i = w->first[trigger]; i < w->first[trigger + 1]; i++) {
-        all->flows[w->flows[i]].start_us = all->fires_us[trigger];
-        all->order[num++] = w->flows[i];
-    }
-    return num;
-}
+    for (uint32_t i = 0; i < w->num_order; i++) {
+        const struct simx_flow *what = &all->run->cm->flows[w->order[i]];
+        struct flow *flow = &all->flows[w->order[i]];
 
-static void find_starts(struct all *all)
-{
-    const struct simx_cm *cm = all->run->cm;
-    uint32_t num = 0;
+        flow->start_us =
+            what->triggered ? all->fires_us[what->trigger] : (double)(what->start_ps / 1000) / 1e3;
 
-    for (uint32_t i = 0; i < cm->num_triggers; i++)
-        all->left[i] = cm->triggers[i].count;
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
-        uint64_t start_ns = cm->flows[i].start_ps / 1000;
+        double there_us = flow->start_us + flow->way_us, back_us = there_us + flow->back_us;
 
-        if (cm->flows[i].triggered)
-            continue;
-        all->flows[i].start_us = (double)start_ns / 1e3;
-        all->order[num++] = i;
-    }
-    for (uint32_t i = 0; i < num; i++) {
-        const struct simx_flow *what = &cm->flows[all->order[i]];
-        struct flow flow = all->flows[all->order[i]];
-        double there_us = flow.start_us + flow.way_us;
-
-        num = fire(all, what->send_done, there_us + flow.back_us, num);
-        num = fire(all, what->recv_done, there_us, num);
+        if (what->send_done >= 0)
+            all->fires_us[what->send_done] = fmax(all->fires_us[what->send_done], back_us);
+        if (what->recv_done >= 0)
+            all->fires_us[what->recv_done] = fmax(all->fires_us[what->recv_done], there_us);
     }
 }
 
@@ -261,6 +235,7 @@ static void compute(struct all *all, struct simx_bounds *b)
         }
     }
     find_starts(all);
+    memcpy(all->order, all->run->waiting.order, cm->num_flows * sizeof(*all->order));
     qsort_r(all->order, cm->num_flows, sizeof(*all->order), compare_starts, all->flows);
     for (uint32_t i = 0; i < cm->num_flows; i++) {
         uint32_t number = all->order[i];
@@ -282,10 +257,9 @@ bool simx_bounds_init(struct simx_bounds *bounds, const struct simx_run *run)
         .flows = calloc(flows, sizeof(*all.flows)),
         .links = calloc(2 * (size_t)run->cm->nodes, sizeof(*all.links)),
         .order = calloc(flows, sizeof(*all.order)),
-        .left = calloc(triggers + 1, sizeof(*all.left)),
         .fires_us = calloc(triggers + 1, sizeof(*all.fires_us)),
     };
-    bool ok = all.flows && all.links && all.order && all.left && all.fires_us;
+    bool ok = all.flows && all.links && all.order && all.fires_us;
 
     *bounds = (struct simx_bounds){ok ? 0 : NAN, ok ? 0 : NAN};
     if (ok)
@@ -293,7 +267,6 @@ bool simx_bounds_init(struct simx_bounds *bounds, const struct simx_run *run)
     free(all.flows);
     free(all.links);
     free(all.order);
-    free(all.left);
     free(all.fires_us);
     return ok;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/sim/cm_settle.h"
 #include "tools/sim/lines.h"
 
 enum header { NODES, CONNECTIONS, TRIGGERS, HEADERS };
@@ -54,8 +53,7 @@ static int read_field(struct parser *p, unsigned at, const struct field *field, 
                       uint64_t *values, unsigned *seen)
 {
     if (*seen & 1u << index)
-        return simx_lines_expected(&p->lines, p->lines.line, field->name, "%s only once",
-                                   field->name);
+        return simx_lines_expected(&p->lines, field->name, "%s only once", field->name);
     *seen |= 1u << index;
     return simx_lines_u64(&p->lines, at + 1, field->name, field->low, field->high, &values[index]);
 }
@@ -71,10 +69,7 @@ static int find_field(const struct field *fields, int count, const char *name)
 
 static int parse_header(struct parser *p, int index)
 {
-    unsigned seen = 0;
-
-    for (unsigned i = 0; i < HEADERS; i++)
-        seen |= p->header_line[i] ? 1u << i : 0;
+    unsigned seen = p->header_line[index] ? 1u << index : 0;
     int rc = read_field(p, 0, &headers[index], (unsigned)index, p->header, &seen);
     if (rc)
         return rc;
@@ -91,10 +86,10 @@ static int parse_hosts(struct parser *p, struct simx_flow *flow)
     if (!simx_parse_u64(word, arrow, &src) ||
         !simx_parse_u64(arrow + 2, word + strlen(word), &dst) || src >= p->header[NODES] ||
         dst >= p->header[NODES])
-        return simx_lines_expected(&p->lines, p->lines.line, word,
-                                   "SRC->DST with hosts of 0 .. %" PRIu64, p->header[NODES] - 1);
+        return simx_lines_expected(&p->lines, word, "SRC->DST with hosts of 0 .. %" PRIu64,
+                                   p->header[NODES] - 1);
     if (src == dst)
-        return simx_lines_expected(&p->lines, p->lines.line, word, "two different hosts");
+        return simx_lines_expected(&p->lines, word, "two different hosts");
     flow->src = (uint32_t)src;
     flow->dst = (uint32_t)dst;
     return 0;
@@ -105,12 +100,11 @@ static int check_attributes(struct parser *p, unsigned seen)
     const char *const nothing = simx_lines_word(&p->lines, SIMX_WORDS_MAX);
 
     if (!(seen & 1u << SIZE))
-        return simx_lines_expected(&p->lines, p->lines.line, nothing, "size");
+        return simx_lines_expected(&p->lines, nothing, "size");
     if (!(seen & (1u << START | 1u << TRIGGER)))
-        return simx_lines_expected(&p->lines, p->lines.line, nothing, "start or trigger");
+        return simx_lines_expected(&p->lines, nothing, "start or trigger");
     if ((seen & 1u << START) && (seen & 1u << TRIGGER))
-        return simx_lines_expected(&p->lines, p->lines.line, "trigger",
-                                   "either start or trigger, not both");
+        return simx_lines_expected(&p->lines, "trigger", "either start or trigger, not both");
     return 0;
 }
 
@@ -121,15 +115,14 @@ static int parse_flow(struct parser *p)
     unsigned seen = 0;
 
     if (p->cm.num_flows == p->header[CONNECTIONS])
-        return simx_lines_expected(&p->lines, p->lines.line, p->lines.word[0],
-                                   "%u connections, as line %u says", p->cm.num_flows,
-                                   p->header_line[CONNECTIONS]);
+        return simx_lines_expected(&p->lines, p->lines.word[0], "%u connections, as line %u says",
+                                   p->cm.num_flows, p->header_line[CONNECTIONS]);
     int rc = parse_hosts(p, &flow);
     for (unsigned i = 1; rc == 0 && i < p->lines.num_words; i += 2) {
         int index = find_field(attributes, ATTRIBUTES, p->lines.word[i]);
 
         if (index < 0)
-            return simx_lines_expected(&p->lines, p->lines.line, p->lines.word[i],
+            return simx_lines_expected(&p->lines, p->lines.word[i],
                                        "id, start, trigger, size, send_done_trigger or "
                                        "recv_done_trigger");
         rc = read_field(p, i, &attributes[index], (unsigned)index, values, &seen);
@@ -148,8 +141,8 @@ static int parse_flow(struct parser *p)
     flow.triggered = seen & 1u << TRIGGER;
     flow.start_ps = values[START];
     flow.bytes = values[SIZE];
-    /* Trigger ids; simx_cm_settle() makes indices of them. */
-    flow.trigger = (uint32_t)values[TRIGGER];
+    /* Trigger ids; settle() makes indices of them. */
+    flow.trigger = (int32_t)values[TRIGGER];
     flow.send_done = seen & 1u << SEND_DONE ? (int32_t)values[SEND_DONE] : -1;
     flow.recv_done = seen & 1u << RECV_DONE ? (int32_t)values[RECV_DONE] : -1;
     p->cm.flows[p->cm.num_flows++] = flow;
@@ -172,8 +165,7 @@ static int parse_trigger_words(struct parser *p, struct simx_trigger *trigger)
         int index = find_field(fields, FIELDS, lines->word[i]);
 
         if (index < 0)
-            return simx_lines_expected(lines, lines->line, lines->word[i],
-                                       "id, oneshot, barrier or count");
+            return simx_lines_expected(lines, lines->word[i], "id, oneshot, barrier or count");
         if (index >= FIELD_ONESHOT) {
             seen |= 1u << index;
             continue;
@@ -184,14 +176,12 @@ static int parse_trigger_words(struct parser *p, struct simx_trigger *trigger)
     }
     bool oneshot = seen & 1u << FIELD_ONESHOT, barrier = seen & 1u << FIELD_BARRIER;
     if (!(seen & 1u << FIELD_ID))
-        return simx_lines_expected(lines, lines->line, simx_lines_word(lines, SIMX_WORDS_MAX),
-                                   "id");
+        return simx_lines_expected(lines, simx_lines_word(lines, SIMX_WORDS_MAX), "id");
     if (oneshot == barrier)
-        return simx_lines_expected(lines, lines->line,
-                                   oneshot ? "both" : simx_lines_word(lines, SIMX_WORDS_MAX),
+        return simx_lines_expected(lines, oneshot ? "both" : simx_lines_word(lines, SIMX_WORDS_MAX),
                                    "oneshot or barrier");
     if (oneshot && seen & 1u << FIELD_COUNT)
-        return simx_lines_expected(lines, lines->line, "count", "no count of a oneshot");
+        return simx_lines_expected(lines, "count", "no count of a oneshot");
     trigger->id = (uint32_t)values[FIELD_ID];
     trigger->kind = barrier ? SIMX_BARRIER : SIMX_ONESHOT;
     trigger->count = barrier ? (uint32_t)values[FIELD_COUNT] : 1;
@@ -206,11 +196,10 @@ static int parse_trigger(struct parser *p)
     if (p->header_line[TRIGGERS])
         most = (uint32_t)p->header[TRIGGERS];
     if (p->cm.num_triggers == most && p->header_line[TRIGGERS])
-        return simx_lines_expected(&p->lines, p->lines.line, "trigger",
-                                   "%u triggers, as line %u says", most, p->header_line[TRIGGERS]);
+        return simx_lines_expected(&p->lines, "trigger", "%u triggers, as line %u says", most,
+                                   p->header_line[TRIGGERS]);
     if (p->cm.num_triggers == most)
-        return simx_lines_expected(&p->lines, p->lines.line, "trigger", "at most %u triggers",
-                                   most);
+        return simx_lines_expected(&p->lines, "trigger", "at most %u triggers", most);
     int rc = parse_trigger_words(p, &trigger);
     if (rc)
         return rc;
@@ -227,15 +216,16 @@ static int check_header(struct parser *p, const char *found)
 {
     for (unsigned i = NODES; i <= CONNECTIONS; i++) {
         if (!p->header_line[i])
-            return simx_lines_expected(&p->lines, p->lines.line, found,
-                                       "%s before the first connection", headers[i].name);
+            return simx_lines_expected(&p->lines, found, "%s before the first connection",
+                                       headers[i].name);
     }
     return 0;
 }
 
-static int parse_line(struct parser *p)
+static int parse_line(struct simx_lines *lines, void *arg)
 {
-    const char *word = p->lines.word[0];
+    struct parser *p = arg;
+    const char *word = lines->word[0];
     bool is_flow = strstr(word, "->"), is_trigger = strcmp(word, "trigger") == 0;
     bool in_body = p->cm.num_flows > 0 || p->cm.num_triggers > 0;
 
@@ -248,7 +238,7 @@ static int parse_line(struct parser *p)
     int index = find_field(headers, HEADERS, word);
     if (index >= 0 && !in_body)
         return parse_header(p, index);
-    return simx_lines_expected(&p->lines, p->lines.line, word, "%sSRC->DST or trigger",
+    return simx_lines_expected(&p->lines, word, "%sSRC->DST or trigger",
                                in_body ? "" : "Nodes, Connections, Triggers, ");
 }
 
@@ -259,43 +249,171 @@ static int check_count(struct parser *p, enum header header, uint32_t count)
     if (!p->header_line[header] || p->header[header] == count)
         return 0;
     snprintf(text, sizeof(text), "%" PRIu64, p->header[header]);
-    return simx_lines_expected(&p->lines, p->header_line[header], text, "%s %u, as many as follow",
-                               headers[header].name, count);
+    return simx_lines_expected_at(&p->lines, p->header_line[header], text,
+                                  "%s %u, as many as follow", headers[header].name, count);
 }
 
-static int parse(struct parser *p)
-{
-    int rc;
+/* ------------------------------------------------------------------------------ several lines */
 
-    while ((rc = simx_lines_next(&p->lines)) > 0) {
-        rc = parse_line(p);
-        if (rc)
-            return rc;
+struct key {
+    uint64_t id;
+    uint32_t index;
+    unsigned line;
+};
+
+static int expected_number(const struct parser *p, unsigned line, const char *what, uint64_t found)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, found);
+    return simx_lines_expected_at(&p->lines, line, text, "%s", what);
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Those with the same id in the order of the file. */
+static int compare_keys(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    int order = compare_ids(a, b);
+
+    return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static int sort_unique(const struct parser *p, struct key *keys, uint32_t count, const char *what)
+{
+    char sentence[64];
+
+    qsort(keys, count, sizeof(*keys), compare_keys);
+    for (uint32_t i = 1; i < count; i++) {
+        if (keys[i].id != keys[i - 1].id)
+            continue;
+        snprintf(sentence, sizeof(sentence), "another %s id than that of line %u", what,
+                 keys[i - 1].line);
+        return expected_number(p, keys[i].line, sentence, keys[i].id);
     }
-    if (rc == 0)
-        rc = check_header(p, SIMX_END_OF_FILE);
-    if (rc == 0)
-        rc = check_count(p, CONNECTIONS, p->cm.num_flows);
-    if (rc == 0)
-        rc = check_count(p, TRIGGERS, p->cm.num_triggers);
-    return rc ? rc : simx_cm_settle(&p->cm, &p->lines);
+    return 0;
+}
+
+/* Leaves the keys of the triggers, by id. */
+static int check_ids(const struct parser *p, struct key *keys)
+{
+    const struct simx_cm *cm = &p->cm;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (cm->flows[i].has_id)
+            keys[count++] = (struct key){cm->flows[i].id, i, cm->flows[i].line};
+    }
+    int rc = sort_unique(p, keys, count, "connection");
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < cm->num_triggers; i++)
+        keys[i] = (struct key){cm->triggers[i].id, i, cm->triggers[i].line};
+    return sort_unique(p, keys, cm->num_triggers, "trigger");
+}
+
+/* Replaces the ids of triggers in a flow by their indices, and counts its events. */
+static int resolve(const struct parser *p, const struct key *keys, struct simx_flow *flow,
+                   uint32_t *fired)
+{
+    int32_t *const triggers[] = {&flow->trigger, &flow->send_done, &flow->recv_done};
+
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 0 ? !flow->triggered : *triggers[i] < 0)
+            continue;
+        struct key wanted = {.id = (uint64_t)*triggers[i]};
+        const struct key *found =
+            bsearch(&wanted, keys, p->cm.num_triggers, sizeof(*keys), compare_ids);
+        if (!found)
+            return expected_number(p, flow->line, "a trigger that is defined", wanted.id);
+        *triggers[i] = (int32_t)found->index;
+        fired[found->index] += i > 0;
+    }
+    return 0;
+}
+
+/* htsim aborts if a trigger has too many events; with too few its flows wait forever. */
+static int check_count_of(const struct parser *p, struct simx_trigger *trigger, uint32_t fired)
+{
+    char sentence[96];
+
+    if (fired == 0)
+        return expected_number(p, trigger->line, "a trigger that a connection fires", trigger->id);
+    if (trigger->count == 0)
+        trigger->count = fired;
+    if (trigger->count == fired)
+        return 0;
+    snprintf(sentence, sizeof(sentence), "count %u, as often as trigger %u is fired", fired,
+             trigger->id);
+    if (trigger->kind == SIMX_ONESHOT)
+        return simx_lines_expected_at(&p->lines, trigger->line, "oneshot", "barrier with %s",
+                                      sentence);
+    return expected_number(p, trigger->line, sentence, trigger->count);
+}
+
+/* A flow that never starts is an error. */
+static int check_all_start(const struct parser *p)
+{
+    const struct simx_cm *cm = &p->cm;
+    struct simx_waiting w;
+    int rc = 0;
+
+    if (!simx_waiting_init(&w, cm))
+        return simx_lines_failed(&p->lines, -ENOMEM);
+    for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++) {
+        const struct simx_flow *flow = &cm->flows[i];
+
+        if (flow->triggered && w.lacks[flow->trigger] > 0)
+            rc = expected_number(p, flow->line,
+                                 "a trigger that fires before what waits for it has started",
+                                 cm->triggers[flow->trigger].id);
+    }
+    simx_waiting_fini(&w);
+    return rc;
+}
+
+/* Makes indices of trigger ids and fills in the counts of barriers that have none. */
+static int settle(struct parser *p)
+{
+    struct simx_cm *cm = &p->cm;
+    struct key *keys = calloc((size_t)cm->num_flows + cm->num_triggers + 1, sizeof(*keys));
+    uint32_t *fired = calloc((size_t)cm->num_triggers + 1, sizeof(*fired));
+    int rc = keys && fired ? check_ids(p, keys) : simx_lines_failed(&p->lines, -ENOMEM);
+
+    for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++)
+        rc = resolve(p, keys, &cm->flows[i], fired);
+    for (uint32_t i = 0; rc == 0 && i < cm->num_triggers; i++)
+        rc = check_count_of(p, &cm->triggers[i], fired[i]);
+    free(keys);
+    free(fired);
+    return rc ? rc : check_all_start(p);
 }
 
 int simx_cm_read(struct simx_cm *cm, const char *path)
 {
-    struct parser parser = {0};
-    int rc = simx_lines_open(&parser.lines, path);
+    struct parser p = {0};
+    int rc = simx_lines_read(&p.lines, path, parse_line, &p);
 
-    if (rc)
-        return rc;
-    rc = parse(&parser);
-    simx_lines_close(&parser.lines);
+    if (rc == 0)
+        rc = check_header(&p, SIMX_END_OF_FILE);
+    if (rc == 0)
+        rc = check_count(&p, CONNECTIONS, p.cm.num_flows);
+    if (rc == 0)
+        rc = check_count(&p, TRIGGERS, p.cm.num_triggers);
+    if (rc == 0)
+        rc = settle(&p);
     if (rc) {
-        simx_cm_fini(&parser.cm);
+        simx_cm_fini(&p.cm);
         return rc;
     }
-    parser.cm.nodes = (uint32_t)parser.header[NODES];
-    *cm = parser.cm;
+    p.cm.nodes = (uint32_t)p.header[NODES];
+    *cm = p.cm;
     return 0;
 }
 
@@ -306,11 +424,39 @@ void simx_cm_fini(struct simx_cm *cm)
     *cm = (struct simx_cm){0};
 }
 
+/* ------------------------------------------------------------------------------------- waiting */
+
+/* Simulates flows that end as soon as they start. */
+static void order_starts(struct simx_waiting *w, const struct simx_cm *cm)
+{
+    for (uint32_t t = 0; t < cm->num_triggers; t++)
+        w->lacks[t] = cm->triggers[t].count;
+    for (uint32_t i = 0; i < cm->num_flows; i++) {
+        if (!cm->flows[i].triggered)
+            w->order[w->num_order++] = i;
+    }
+    for (uint32_t i = 0; i < w->num_order; i++) {
+        const struct simx_flow *flow = &cm->flows[w->order[i]];
+        const int32_t events[] = {flow->send_done, flow->recv_done};
+
+        for (unsigned j = 0; j < 2; j++) {
+            if (events[j] < 0 || --w->lacks[events[j]] > 0)
+                continue;
+            for (uint32_t k = w->first[events[j]]; k < w->first[events[j] + 1]; k++)
+                w->order[w->num_order++] = w->flows[k];
+        }
+    }
+}
+
 bool simx_waiting_init(struct simx_waiting *w, const struct simx_cm *cm)
 {
-    *w = (struct simx_waiting){calloc(cm->num_flows + 1, sizeof(*w->flows)),
-                               calloc(cm->num_triggers + 2, sizeof(*w->first))};
-    if (!w->flows || !w->first) {
+    size_t flows = (size_t)cm->num_flows + 1, triggers = (size_t)cm->num_triggers + 2;
+
+    *w = (struct simx_waiting){.flows = calloc(flows, sizeof(*w->flows)),
+                               .first = calloc(triggers, sizeof(*w->first)),
+                               .order = calloc(flows, sizeof(*w->order)),
+                               .lacks = calloc(triggers, sizeof(*w->lacks))};
+    if (!w->flows || !w->first || !w->order || !w->lacks) {
         simx_waiting_fini(w);
         return false;
     }
@@ -325,6 +471,7 @@ bool simx_waiting_init(struct simx_waiting *w, const struct simx_cm *cm)
         if (cm->flows[i].triggered)
             w->flows[w->first[cm->flows[i].trigger + 1]++] = i;
     }
+    order_starts(w, cm);
     return true;
 }
 
@@ -332,5 +479,7 @@ void simx_waiting_fini(struct simx_waiting *w)
 {
     free(w->flows);
     free(w->first);
+    free(w->order);
+    free(w->lacks);
     *w = (struct simx_waiting){0};
 }

@@ -49,7 +49,7 @@ struct simx_flow {
     bool has_id;
     bool triggered;    /* starts when `trigger` fires, otherwise at start_ps */
     uint64_t start_ps; /* picoseconds from the begin of the run */
-    uint32_t trigger;  /* index into triggers */
+    int32_t trigger;   /* index into triggers */
     int32_t send_done; /* index of the trigger of the sender's completion, or -1 */
     int32_t recv_done; /* index of the trigger of the arrival of the last byte, or -1 */
     uint64_t bytes;    /* at least 1 */
@@ -73,7 +73,10 @@ void simx_cm_fini(struct simx_cm *cm);
 
 /* Which flows wait for which trigger: flows[first[t]] .. flows[first[t + 1] - 1] for trigger t. */
 struct simx_waiting {
-    uint32_t *flows, *first; /* owned */
+    uint32_t *flows, *first; /* owned, as the others */
+    /* Flows in an order in which they can start: each behind all that fire its trigger. */
+    uint32_t *order, num_order;
+    uint32_t *lacks; /* events that a trigger can never get; 0: it fires */
 };
 
 /* Also of a matrix that can never run. False: no memory. */

@@ -35,7 +35,7 @@ static int make(struct simx_cm *cm, uint32_t hosts, uint64_t flows, uint64_t tri
 static void await(struct simx_flow *flow, uint32_t trigger)
 {
     flow->triggered = true;
-    flow->trigger = trigger;
+    flow->trigger = (int32_t)trigger;
 }
 
 int simx_cm_permutation(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, uint64_t seed)

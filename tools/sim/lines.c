@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/sim/fail.h"
@@ -13,20 +15,6 @@ enum { FOUND_BYTES = 48 }; /* of a word, in a message */
 int simx_lines_failed(const struct simx_lines *lines, int rc)
 {
     return simx_fail(rc, "%s: %s", lines->path, strerror(-rc));
-}
-
-int simx_lines_open(struct simx_lines *lines, const char *path)
-{
-    *lines = (struct simx_lines){.path = path};
-    lines->file = fopen(path, "re");
-    return lines->file ? 0 : simx_lines_failed(lines, -errno);
-}
-
-void simx_lines_close(struct simx_lines *lines)
-{
-    if (lines->file)
-        fclose(lines->file);
-    lines->file = NULL;
 }
 
 /*
@@ -45,8 +33,8 @@ static void printable(char *out, const char *text)
     strcpy(out + len, cut ? "..." : "");
 }
 
-int simx_lines_expected(const struct simx_lines *lines, unsigned line, const char *found,
-                        const char *what, ...)
+int simx_lines_expected_at(const struct simx_lines *lines, unsigned line, const char *found,
+                           const char *what, ...)
 {
     char expected[256];
     char text[FOUND_BYTES];
@@ -59,62 +47,54 @@ int simx_lines_expected(const struct simx_lines *lines, unsigned line, const cha
     return simx_fail(-EINVAL, "%s:%u: expected %s, found '%s'", lines->path, line, expected, text);
 }
 
-/* 1: a line, perhaps empty; 0: end of file. */
-static int read_line(struct simx_lines *lines)
+/* Cuts the line into words. */
+static int split(struct simx_lines *lines, char *text, size_t len)
 {
-    size_t len = 0;
-    int c;
-
-    lines->line++;
-    errno = 0;
-    while ((c = getc(lines->file)) != EOF && c != '\n') {
-        lines->text[len] = '\0';
-        if (c == '\0')
-            return simx_lines_expected(lines, lines->line, lines->text, "text without zero bytes");
-        if (len + 1 == sizeof(lines->text))
-            return simx_lines_expected(lines, lines->line, lines->text,
-                                       "a line below %d characters", SIMX_LINE_BYTES);
-        lines->text[len++] = (char)c;
-    }
-    lines->text[len] = '\0';
-    if (ferror(lines->file))
-        return simx_lines_failed(lines, errno ? -errno : -EIO);
-    return c != EOF || len > 0;
-}
-
-static int split(struct simx_lines *lines)
-{
-    char *at = lines->text;
+    static const char blanks[] = " \t\v\f\r";
 
     lines->num_words = 0;
-    for (;;) {
-        while (isspace((unsigned char)*at))
-            at++;
-        if (*at == '\0' || *at == '#')
-            return 0;
+    if (strlen(text) >= SIMX_LINE_BYTES)
+        return simx_lines_expected(lines, text, "a line below %d characters", SIMX_LINE_BYTES);
+    if (strlen(text) < len)
+        return simx_lines_expected(lines, text, "text without zero bytes");
+    while (text && text[strspn(text, blanks)] && text[strspn(text, blanks)] != '#') {
+        text += strspn(text, blanks);
         if (lines->num_words == SIMX_WORDS_MAX)
-            return simx_lines_expected(lines, lines->line, at, "at most %d words", SIMX_WORDS_MAX);
-        lines->word[lines->num_words++] = at;
-        while (*at && !isspace((unsigned char)*at))
-            at++;
-        if (*at)
-            *at++ = '\0';
+            return simx_lines_expected(lines, text, "at most %d words", SIMX_WORDS_MAX);
+        lines->word[lines->num_words++] = strsep(&text, blanks);
     }
+    return 0;
 }
 
-int simx_lines_next(struct simx_lines *lines)
+int simx_lines_read(struct simx_lines *lines, const char *path,
+                    int (*line)(struct simx_lines *lines, void *arg), void *arg)
 {
-    int rc;
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t room = 0;
+    int rc = 0;
 
-    do {
-        rc = read_line(lines);
-        if (rc <= 0)
-            return rc;
-        rc = split(lines);
-        if (rc)
-            return rc;
-    } while (lines->num_words == 0);
-    return 1;
+    *lines = (struct simx_lines){.path = path};
+    if (!file)
+        return simx_lines_failed(lines, -errno);
+    while (rc == 0) {
+        ssize_t len = getline(&text, &room, file);
+
+        lines->line++;
+        if (len < 0)
+            break;
+        if (text[len - 1] == '\n')
+            text[--len] = '\0';
+        rc = split(lines, text, (size_t)len);
+        if (rc == 0 && lines->num_words > 0)
+            rc = line(lines, arg);
+    }
+    if (rc == 0 && !feof(file))
+        rc = simx_lines_failed(lines, -errno);
+    lines->num_words = 0;
+    free(text);
+    fclose(file);
+    return rc;
 }
 
 const char *simx_lines_word(const struct simx_lines *lines, unsigned word)
@@ -146,8 +126,8 @@ int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *wh
     uint64_t number;
 
     if (!simx_parse_u64(text, text + strlen(text), &number) || number < low || number > high)
-        return simx_lines_expected(lines, lines->line, text, "%s of %llu .. %llu", what,
-                                   (unsigned long long)low, (unsigned long long)high);
+        return simx_lines_expected(lines, text, "%s of %llu .. %llu", what, (unsigned long long)low,
+                                   (unsigned long long)high);
     *value = number;
     return 0;
 }
@@ -155,6 +135,6 @@ int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *wh
 int simx_lines_end(const struct simx_lines *lines, unsigned count)
 {
     if (lines->num_words > count)
-        return simx_lines_expected(lines, lines->line, lines->word[count], "the end of the line");
+        return simx_lines_expected(lines, lines->word[count], "the end of the line");
     return 0;
 }

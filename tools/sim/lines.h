@@ -2,10 +2,9 @@
 /*
  * Text files of one record a line: words, numbers, and errors that name file and line.
  *
- * simx_lines_open(); simx_lines_next() until it returns 0; simx_lines_close(). In between, the
- * words of the current line are in word[], and simx_lines_expected() says what is wrong with one.
- * Every function that fails sets the sentence of mrd_last_error().
- * Blank lines are skipped, and a word that begins with # ends its line.
+ * simx_lines_read() calls a function for each line. Its words are in word[] then, and
+ * simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that begins
+ * with # ends its line. Every function that fails sets the sentence of mrd_last_error().
  */
 #ifndef MRD_SIM_LINES_H
 #define MRD_SIM_LINES_H
@@ -13,30 +12,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum { SIMX_LINE_BYTES = 1024, SIMX_WORDS_MAX = 16 };
 
 #define SIMX_END_OF_FILE "end of file"
 
 struct simx_lines {
-    FILE *file;
     const char *path; /* the caller's, for messages */
     unsigned line;    /* number of the current line, from 1; past the end: one more than the last */
-    char text[SIMX_LINE_BYTES]; /* the line, cut into words */
     char *word[SIMX_WORDS_MAX];
     unsigned num_words;
 };
 
-/* 0 or -errno. `path` must live until simx_lines_close(). */
-int simx_lines_open(struct simx_lines *lines, const char *path);
-void simx_lines_close(struct simx_lines *lines);
-
 /*
- * 1: a line with words; 0: end of file; -EINVAL: not text, or too long; -errno: the file cannot be
- * read.
+ * Calls line() for each line with words, until it returns other than 0. Returns what it did, or 0;
+ * -EINVAL: not text, or too long; -errno: the file cannot be read. After that `lines` still serves
+ * for messages.
  */
-int simx_lines_next(struct simx_lines *lines);
+int simx_lines_read(struct simx_lines *lines, const char *path,
+                    int (*line)(struct simx_lines *lines, void *arg), void *arg);
 
 /* The word, or the words "end of line" past the last one. */
 const char *simx_lines_word(const struct simx_lines *lines, unsigned word);
@@ -51,8 +45,10 @@ int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *wh
 int simx_lines_end(const struct simx_lines *lines, unsigned count);
 
 /* FILE:LINE: expected WHAT, found 'TEXT'. Returns -EINVAL. */
-int simx_lines_expected(const struct simx_lines *lines, unsigned line, const char *found,
-                        const char *what, ...) __attribute__((format(printf, 4, 5)));
+int simx_lines_expected_at(const struct simx_lines *lines, unsigned line, const char *found,
+                           const char *what, ...) __attribute__((format(printf, 4, 5)));
+/* The same of the current line. */
+#define simx_lines_expected(lines, ...) simx_lines_expected_at(lines, (lines)->line, __VA_ARGS__)
 /* FILE: the sentence of -rc. Returns rc. */
 int simx_lines_failed(const struct simx_lines *lines, int rc);
 

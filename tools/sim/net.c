@@ -49,19 +49,20 @@ enum { TIME, LINKS, ACTION, VALUE, WORDS };
 #define TIME_US_MAX 86400e6
 
 /* A line `TIME_US LINKS ACTION VALUE`, as mrd_sim_schedule() has them. */
-static int schedule(struct mrd_sim *sim, const struct simx_lines *lines)
+static int schedule(struct simx_lines *lines, void *arg)
 {
+    struct mrd_sim *sim = arg;
     char *end;
 
     if (lines->num_words < WORDS)
-        return simx_lines_expected(lines, lines->line, simx_lines_word(lines, WORDS),
+        return simx_lines_expected(lines, simx_lines_word(lines, WORDS),
                                    "TIME_US LINKS ACTION VALUE");
 
     double us = strtod(lines->word[TIME], &end);
     int ret = simx_lines_end(lines, WORDS);
 
     if (ret == 0 && (end == lines->word[TIME] || *end || !(us >= 0 && us <= TIME_US_MAX)))
-        ret = simx_lines_expected(lines, lines->line, lines->word[TIME], "a time in microseconds");
+        ret = simx_lines_expected(lines, lines->word[TIME], "a time in microseconds");
     if (ret != 0)
         return ret;
     ret = mrd_sim_schedule(sim, (uint64_t)llround(us * 1e3), lines->word[LINKS],
@@ -70,23 +71,6 @@ static int schedule(struct mrd_sim *sim, const struct simx_lines *lines)
         return 0;
     return simx_fail(ret == -ENOENT ? -EINVAL : ret, "%s:%u: %s", lines->path, lines->line,
                      ret == -ENOMEM ? "no memory" : mrd_last_error());
-}
-
-/* Schedules all faults of a file. 0 or -errno with a sentence. */
-static int read_faults(struct mrd_sim *sim, const char *path)
-{
-    struct simx_lines lines;
-    int ret = simx_lines_open(&lines, path);
-
-    if (ret != 0)
-        return ret;
-    while ((ret = simx_lines_next(&lines)) > 0) {
-        ret = schedule(sim, &lines);
-        if (ret != 0)
-            break;
-    }
-    simx_lines_close(&lines);
-    return ret;
 }
 
 /* ----------------------------------------------------------------------------------- the fabric */
@@ -143,11 +127,11 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
         .payload_by_reference = 1,
     };
     struct mrd_sim *sim = mrd_sim_create(&attr);
+    struct simx_lines lines;
 
-    if (!sim) {
+    if (!sim)
         return NULL;
-    }
-    if (config->faults[0] && read_faults(sim, config->faults) != 0) {
+    if (config->faults[0] && simx_lines_read(&lines, config->faults, schedule, sim) != 0) {
         mrd_sim_destroy(sim);
         return NULL;
     }

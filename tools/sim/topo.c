@@ -91,15 +91,15 @@ static int parse_field(struct parser *p, struct block *block, int index)
     uint64_t *value = &block->value[index];
 
     if (block->field_line[index])
-        return simx_lines_expected(&p->lines, p->lines.line, p->lines.word[0],
-                                   "%s only once, as on line %u", name, block->field_line[index]);
+        return simx_lines_expected(&p->lines, p->lines.word[0], "%s only once, as on line %u", name,
+                                   block->field_line[index]);
     block->field_line[index] = p->lines.line;
     if (!fields[index].decimal) {
         int rc = simx_lines_u64(&p->lines, 1, name, low, high, value);
         return rc ? rc : simx_lines_end(&p->lines, 2);
     }
     if (!parse_decimal(word, value) || *value < low || *value > high)
-        return simx_lines_expected(&p->lines, p->lines.line, word,
+        return simx_lines_expected(&p->lines, word,
                                    "%s above 0, at most %llu and of at most %d decimals", name,
                                    (unsigned long long)(high / BILLION), FRACTION_DIGITS);
     return simx_lines_end(&p->lines, 2);
@@ -113,8 +113,7 @@ static int check_header(struct parser *p, const char *found)
             continue;
         if (i == SIMX_TOPO_PODSIZE && p->header.value[SIMX_TOPO_TIERS] == 2)
             continue;
-        return simx_lines_expected(&p->lines, p->lines.line, found, "%s before the first Tier",
-                                   fields[i].name);
+        return simx_lines_expected(&p->lines, found, "%s before the first Tier", fields[i].name);
     }
     return 0;
 }
@@ -131,16 +130,17 @@ static int parse_tier(struct parser *p)
     if (rc)
         return rc;
     if (p->tier[tier].line)
-        return simx_lines_expected(&p->lines, p->lines.line, p->lines.word[1],
-                                   "a Tier other than that of line %u", p->tier[tier].line);
+        return simx_lines_expected(&p->lines, p->lines.word[1], "a Tier other than that of line %u",
+                                   p->tier[tier].line);
     p->current = &p->tier[tier];
     p->current->line = p->lines.line;
     return 0;
 }
 
-static int parse_line(struct parser *p)
+static int parse_line(struct simx_lines *lines, void *arg)
 {
-    const char *word = p->lines.word[0];
+    struct parser *p = arg;
+    const char *word = lines->word[0];
     int first = p->current ? SIMX_TOPO_HEADERS : 0;
     int end = p->current ? SIMX_TOPO_FIELDS : SIMX_TOPO_HEADERS;
 
@@ -151,10 +151,10 @@ static int parse_line(struct parser *p)
             return parse_field(p, p->current ? p->current : &p->header, i);
     }
     if (p->current)
-        return simx_lines_expected(&p->lines, p->lines.line, word,
+        return simx_lines_expected(&p->lines, word,
                                    "Tier, or Downlink_speed_Gbps, Radix_Down or another word of a "
                                    "tier");
-    return simx_lines_expected(&p->lines, p->lines.line, word, "Nodes, Tiers, Podsize or Tier");
+    return simx_lines_expected(&p->lines, word, "Nodes, Tiers, Podsize or Tier");
 }
 
 static int check_required(struct parser *p, unsigned index)
@@ -162,11 +162,11 @@ static int check_required(struct parser *p, unsigned index)
     const struct block *tier = &p->tier[index];
 
     if (!tier->line)
-        return simx_lines_expected(&p->lines, p->lines.line, SIMX_END_OF_FILE, "Tier %u", index);
+        return simx_lines_expected(&p->lines, SIMX_END_OF_FILE, "Tier %u", index);
     for (int i = SIMX_TOPO_HEADERS; i < SIMX_TOPO_FIELDS; i++) {
         if (fields[i].required && !tier->field_line[i])
-            return simx_lines_expected(&p->lines, tier->line, "nothing", "%s in tier %u",
-                                       fields[i].name, index);
+            return simx_lines_expected_at(&p->lines, tier->line, "nothing", "%s in tier %u",
+                                          fields[i].name, index);
     }
     return 0;
 }
@@ -181,8 +181,8 @@ static int settle_links_up(struct parser *p, unsigned index)
     char found[DECIMAL_BYTES], right[DECIMAL_BYTES], down[DECIMAL_BYTES], up[DECIMAL_BYTES];
 
     if (!oversubscribed_line && !tier->field_line[SIMX_TOPO_RADIX_UP])
-        return simx_lines_expected(&p->lines, tier->line, "nothing",
-                                   "Radix_Up or Oversubscribed in tier %u", index);
+        return simx_lines_expected_at(&p->lines, tier->line, "nothing",
+                                      "Radix_Up or Oversubscribed in tier %u", index);
     if (!oversubscribed_line)
         return 0;
     double capacity = (double)value[SIMX_TOPO_RADIX_DOWN] * (double)value[SIMX_TOPO_SPEED];
@@ -194,10 +194,10 @@ static int settle_links_up(struct parser *p, unsigned index)
     if (!tier->field_line[SIMX_TOPO_RADIX_UP]) {
         if (fabs(links - round(links)) > LINKS_TOLERANCE || links < 0.5 ||
             links > SIMX_TOPO_RADIX_MAX)
-            return simx_lines_expected(&p->lines, oversubscribed_line, found,
-                                       "an Oversubscribed in tier %u that leaves whole links up "
-                                       "of Radix_Down %" PRIu64 " at %s Gb/s",
-                                       index, value[SIMX_TOPO_RADIX_DOWN], down);
+            return simx_lines_expected_at(&p->lines, oversubscribed_line, found,
+                                          "an Oversubscribed in tier %u that leaves whole links up "
+                                          "of Radix_Down %" PRIu64 " at %s Gb/s",
+                                          index, value[SIMX_TOPO_RADIX_DOWN], down);
         value[SIMX_TOPO_RADIX_UP] = (uint64_t)llround(links);
         return 0;
     }
@@ -206,12 +206,12 @@ static int settle_links_up(struct parser *p, unsigned index)
         return 0;
     double ratio = capacity / links_up / (double)above[SIMX_TOPO_SPEED];
     snprintf(right, sizeof(right), "%.6g", ratio);
-    return simx_lines_expected(&p->lines, oversubscribed_line, found,
-                               "Oversubscribed %s in tier %u, as Radix_Down %" PRIu64
-                               " at %s Gb/s is to Radix_Up %" PRIu64 " at %s Gb/s",
-                               right, index, value[SIMX_TOPO_RADIX_DOWN], down,
-                               value[SIMX_TOPO_RADIX_UP],
-                               format_decimal(up, above[SIMX_TOPO_SPEED]));
+    return simx_lines_expected_at(&p->lines, oversubscribed_line, found,
+                                  "Oversubscribed %s in tier %u, as Radix_Down %" PRIu64
+                                  " at %s Gb/s is to Radix_Up %" PRIu64 " at %s Gb/s",
+                                  right, index, value[SIMX_TOPO_RADIX_DOWN], down,
+                                  value[SIMX_TOPO_RADIX_UP],
+                                  format_decimal(up, above[SIMX_TOPO_SPEED]));
 }
 
 /* The top tier has no links up: only an Oversubscribed that says nothing is let pass. */
@@ -223,9 +223,9 @@ static int check_top(struct parser *p, unsigned index)
     if (!tier->field_line[SIMX_TOPO_OVERSUBSCRIBED] ||
         tier->value[SIMX_TOPO_OVERSUBSCRIBED] == BILLION)
         return 0;
-    return simx_lines_expected(&p->lines, tier->field_line[SIMX_TOPO_OVERSUBSCRIBED],
-                               format_decimal(found, tier->value[SIMX_TOPO_OVERSUBSCRIBED]),
-                               "no Oversubscribed in the top tier, %u", index);
+    return simx_lines_expected_at(&p->lines, tier->field_line[SIMX_TOPO_OVERSUBSCRIBED],
+                                  format_decimal(found, tier->value[SIMX_TOPO_OVERSUBSCRIBED]),
+                                  "no Oversubscribed in the top tier, %u", index);
 }
 
 static void fill(const struct parser *p, struct mrd_sim_topology *topo)
@@ -262,16 +262,11 @@ static unsigned fault_line(const struct parser *p, const struct simx_topo_fault 
     return tier->field_line[fault->field] ? tier->field_line[fault->field] : tier->line;
 }
 
-static int parse(struct parser *p, struct mrd_sim_topology *topo)
+static int parse(struct parser *p, const char *path, struct mrd_sim_topology *topo)
 {
     struct simx_topo_fault fault;
-    int rc;
+    int rc = simx_lines_read(&p->lines, path, parse_line, p);
 
-    while ((rc = simx_lines_next(&p->lines)) > 0) {
-        rc = parse_line(p);
-        if (rc)
-            return rc;
-    }
     if (rc == 0)
         rc = check_header(p, SIMX_END_OF_FILE);
     unsigned tiers = (unsigned)p->header.value[SIMX_TOPO_TIERS];
@@ -284,8 +279,8 @@ static int parse(struct parser *p, struct mrd_sim_topology *topo)
     fill(p, topo);
     rc = simx_topo_find_fault(topo, &fault);
     if (rc)
-        rc = simx_lines_expected(&p->lines, fault_line(p, &fault), fault.found, "%s",
-                                 fault.expected);
+        rc = simx_lines_expected_at(&p->lines, fault_line(p, &fault), fault.found, "%s",
+                                    fault.expected);
     return rc;
 }
 
@@ -293,12 +288,8 @@ int simx_topo_read(struct mrd_sim_topology *topo, const char *path)
 {
     struct parser parser = {0};
     struct mrd_sim_topology read;
-    int rc = simx_lines_open(&parser.lines, path);
+    int rc = parse(&parser, path, &read);
 
-    if (rc)
-        return rc;
-    rc = parse(&parser, &read);
-    simx_lines_close(&parser.lines);
     if (rc == 0)
         *topo = read;
     return rc;
