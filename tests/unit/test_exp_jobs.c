@@ -75,7 +75,7 @@ static struct json_object *index_result(unsigned index)
 {
     struct json_object *result = json_object_new_object();
 
-    simx_json_add_u64(result, "index", index);
+    simx_json_add_numbers(result, {"index", index});
     return result;
 }
 

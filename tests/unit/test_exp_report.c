@@ -128,13 +128,11 @@ static void simx_report_json__one_line(void **state)
     (void)state;
     simx_json_add_string(run, "name", "a/b\n\"c\"");
     simx_json_add_string(run, "none", NULL);
-    simx_json_add_u64(run, "bytes", UINT64_MAX);
-    simx_json_add_double(run, "share", 0.25);
-    simx_json_add_double(run, "nan", NAN);
+    simx_json_add_numbers(run, {"bytes", 1e15}, {"share", 0.25}, {"nan", NAN});
     assert_int_equal(simx_report_json(out, run), 0);
     /* It has been written before the file is closed. */
     assert_string_equal(printed, "{\"name\":\"a/b\\n\\\"c\\\"\",\"none\":null,"
-                                 "\"bytes\":18446744073709551615,\"share\":0.25,\"nan\":null}\n");
+                                 "\"bytes\":1000000000000000,\"share\":0.25,\"nan\":null}\n");
     assert_int_equal(simx_report_json(out, run), 0);
     fclose(out);
     assert_int_equal(printed_len, 2 * (strchr(printed, '\n') - printed + 1));

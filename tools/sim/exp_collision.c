@@ -98,14 +98,15 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         struct json_object *link = json_object_new_object();
 
         simx_json_add_string(link, "name", name);
-        simx_json_add_double(link, "share", shares[num++]);
+        simx_json_add_numbers(link, {"share", shares[num++]});
         json_object_array_add(links, link);
     }
     simx_json_add_string(result, "policy",
                          is_mrd(run->config) ? run->config->spray : run->config->transport);
     add_util(result, shares, num);
     json_object_object_add(result, "links", links);
-    simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", run->config->bytes);
+    simx_json_add_numbers(simx_json_get(result, "config"),
+                          {"size_bytes", (double)run->config->bytes});
     free(shares);
 }
 

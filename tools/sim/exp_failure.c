@@ -225,15 +225,15 @@ static struct json_object *samples(const struct watch *w)
         const struct ways *now = &w->ways[i], *before = &w->ways[i - 1];
         struct json_object *sample = json_object_new_object();
 
-        simx_json_add_double(sample, "t_us", g->t_us[i]);
-        simx_json_add_double(sample, "gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i]));
+        simx_json_add_numbers(sample, {"t_us", g->t_us[i]},
+                              {"gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i])});
         json_object_array_add(array, sample);
         if (g->t_us[i] <= w->at_us)
             continue;
-        simx_json_add_u64(sample, "packets", now->packets - before->packets);
-        simx_json_add_u64(sample, "failing_packets",
-                          now->failing_packets - before->failing_packets);
-        simx_json_add_u64(sample, "queue_bytes", now->queue_bytes);
+        simx_json_add_numbers(
+            sample, {"packets", (double)(now->packets - before->packets)},
+            {"failing_packets", (double)(now->failing_packets - before->failing_packets)},
+            {"queue_bytes", (double)now->queue_bytes});
     }
     return array;
 }
@@ -244,22 +244,20 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     const struct simx_goodput *g = &w->goodput;
     double rtt_us = run->net.base_rtt_ns / 1e3;
     double blackout_us = simx_goodput_blackout_us(g, w->at_us, DARK_SHARE * w->before_gbps);
+    double well_gbps = WELL_SHARE * w->possible_gbps;
     struct simx_totals totals;
 
     run->ops->totals(run->drive, &totals);
     simx_json_add_string(result, "failure_kind", w->kind->name);
     simx_json_add_string(result, "failure_value", w->kind->value);
     simx_json_add_string(result, "failure_links", w->links);
-    simx_json_add_numbers(result, {"failure_at_us", w->at_us}, {"base_rtt_us", rtt_us},
-                          {"before_gbps", w->before_gbps}, {"possible_gbps", w->possible_gbps},
-                          {"blackout_us", blackout_us}, {"blackout_rtts", blackout_us / rtt_us},
-                          {"lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us)});
-    simx_json_add_double(
-        result, "first_90_us",
-        simx_goodput_first_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps));
     simx_json_add_numbers(
-        result,
-        {"to_90_us", simx_goodput_back_us(g, w->at_us, rtt_us, WELL_SHARE * w->possible_gbps)},
+        result, {"failure_at_us", w->at_us}, {"base_rtt_us", rtt_us},
+        {"before_gbps", w->before_gbps}, {"possible_gbps", w->possible_gbps},
+        {"blackout_us", blackout_us}, {"blackout_rtts", blackout_us / rtt_us},
+        {"lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us)},
+        {"first_90_us", simx_goodput_first_back_us(g, w->at_us, rtt_us, well_gbps)},
+        {"to_90_us", simx_goodput_back_us(g, w->at_us, rtt_us, well_gbps)},
         {"paths_suspended", (double)totals.paths_suspended},
         {"paths_replaced", (double)totals.paths_replaced}, {"share_before", w->share_before});
     json_object_object_add(result, "samples", samples(w));

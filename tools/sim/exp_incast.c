@@ -159,8 +159,7 @@ static void add_victim_keys(const struct simx_run *run, struct json_object *resu
     double lone_us =
         simx_bound_flow_us(&run->net, run->config, victim->src, victim->dst, victim->bytes);
 
-    simx_json_add_double(result, "victim_fct_us", us);
-    simx_json_add_double(result, "victim_over_lone", us / lone_us);
+    simx_json_add_numbers(result, {"victim_fct_us", us}, {"victim_over_lone", us / lone_us});
 }
 
 /*
@@ -183,8 +182,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         {"goodput_gbps", is_all ? c->senders * (double)c->bytes * 8 / 1e3 / longest_us : NAN});
     if (c->victim)
         add_victim_keys(run, result);
-    simx_json_add_u64(config, "size_bytes", c->bytes);
-    simx_json_add_u64(config, "victim", c->victim);
+    simx_json_add_numbers(config, {"size_bytes", (double)c->bytes}, {"victim", c->victim});
 }
 
 static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)

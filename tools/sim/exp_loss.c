@@ -101,7 +101,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         {"efficiency", simx_json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss))},
         {"ideal_us", ideal_us},
         {"max_over_ideal", simx_json_get_number(result, "fct_us.max") / ideal_us});
-    simx_json_add_u64(config, "size_bytes", run->config->bytes);
+    simx_json_add_numbers(config, {"size_bytes", (double)run->config->bytes});
 }
 
 /* ---------------------------------------------------------------------------------------- print */

@@ -68,10 +68,10 @@ static int go(struct simx_run *run, void *memo)
     return simx_run_all(run);
 }
 
-/* Adds null where the transport does not count the figure. */
-static void add_counted(struct json_object *result, const char *key, double value)
+/* Null where the transport does not count the figure. */
+static double counted(double value)
 {
-    simx_json_add_double(result, key, value > 0 ? value : NAN);
+    return value > 0 ? value : NAN;
 }
 
 static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
@@ -84,14 +84,13 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
 
     run->ops->totals(run->drive, &totals);
     simx_json_add_string(result, "pattern", c->is_all_hosts ? "all_hosts" : "fan_out");
-    simx_json_add_numbers(result, {"peers", (double)(c->peers)},
-                          {"message_bytes", (double)c->bytes}, {"completion_us", us},
-                          {"messages_per_s", run->num_done / us * 1e6});
-    add_counted(result, "state_bytes", (double)state_bytes);
-    add_counted(result, "state_bytes_per_peer", (double)state_bytes / (double)relations);
-    add_counted(result, "idle_peer_bytes", (double)totals.idle_peer_bytes);
-    add_counted(result, "active_peer_bytes", (double)totals.active_peer_bytes);
-    simx_json_add_double(result, "rss_mb", rss_mb());
+    simx_json_add_numbers(
+        result, {"peers", (double)(c->peers)}, {"message_bytes", (double)c->bytes},
+        {"completion_us", us}, {"messages_per_s", run->num_done / us * 1e6},
+        {"state_bytes", counted((double)state_bytes)},
+        {"state_bytes_per_peer", counted((double)state_bytes / (double)relations)},
+        {"idle_peer_bytes", counted((double)totals.idle_peer_bytes)},
+        {"active_peer_bytes", counted((double)totals.active_peer_bytes)}, {"rss_mb", rss_mb()});
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

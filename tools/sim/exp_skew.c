@@ -132,8 +132,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
         {"window_bytes_at_16_rtt", has_window ? (double)looks->window_bytes : NAN},
         {"window_bytes_min_after_16_rtt", has_window ? (double)looks->window_min_bytes : NAN},
         {"window_falls_after_16_rtt", has_window ? (double)looks->falls : NAN});
-    simx_json_add_double(simx_json_get(result, "config"), "spread_rtts", c->spread);
-    simx_json_add_u64(simx_json_get(result, "config"), "size_bytes", c->bytes);
+    simx_json_add_numbers(simx_json_get(result, "config"), {"spread_rtts", c->spread},
+                          {"size_bytes", (double)c->bytes});
 }
 
 static int go(struct simx_run *run, void *memo)

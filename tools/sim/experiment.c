@@ -23,7 +23,7 @@ static const struct simx_experiment *const experiments[] = {
 };
 /* clang-format on */
 
-enum { NUM_EXPERIMENTS = sizeof(experiments) / sizeof(experiments[0]), PATH_BYTES = 96 };
+enum { NUM_EXPERIMENTS = sizeof(experiments) / sizeof(experiments[0]) };
 
 const struct simx_experiment *simx_experiment_at(unsigned index)
 {
@@ -132,23 +132,4 @@ struct json_object *simx_measure(const struct simx_experiment *experiment,
     }
     simx_cm_fini(&cm);
     return result;
-}
-
-static double of_summary(struct json_object *run, const char *part, const char *path)
-{
-    char whole[PATH_BYTES];
-
-    snprintf(whole, sizeof(whole), "%s.%s", part, path);
-    return simx_json_get_number(run, whole);
-}
-
-double simx_value(struct json_object *run, const char *path)
-{
-    return simx_json_get(run, "mean") ? of_summary(run, "mean", path)
-                                      : simx_json_get_number(run, path);
-}
-
-double simx_interval(struct json_object *run, const char *path)
-{
-    return simx_json_get(run, "ci95") ? of_summary(run, "ci95", path) : NAN;
 }

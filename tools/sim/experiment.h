@@ -116,10 +116,6 @@ void simx_add_completion(const struct simx_run *run, const struct simx_bounds *b
 double *simx_sorted_fct_us(const struct simx_run *run) __attribute__((malloc));
 /* The value below which that share of the times lies, by the nearest rank. */
 double simx_percentile(const double *sorted, uint64_t num, double share);
-/* A value of a run, or its mean if it is a summary of seeds. */
-double simx_value(struct json_object *run, const char *path);
-/* Half the confidence interval of a summary's value; NAN if there is none. */
-double simx_interval(struct json_object *run, const char *path);
 
 extern const struct simx_experiment simx_exp_run;
 extern const struct simx_experiment simx_exp_loss;

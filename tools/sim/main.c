@@ -60,22 +60,6 @@ static void summarise(struct session *s, struct json_object **runs)
     }
 }
 
-/* A table of summaries shows the means. */
-static int print_table(const struct session *s, FILE *out, struct json_object *const *runs)
-{
-    struct simx_column columns[SIMX_COLUMNS_MAX];
-    char keys[SIMX_COLUMNS_MAX][64];
-    unsigned num = s->experiment->num_columns;
-
-    for (unsigned i = 0; i < num; i++) {
-        columns[i] = s->experiment->columns[i];
-        snprintf(keys[i], sizeof(keys[i]), "mean.%s", columns[i].key);
-        if (s->config.seeds > 1 && simx_json_get(runs[0], keys[i]))
-            columns[i].key = keys[i];
-    }
-    return simx_report_table(out, columns, num, runs, s->num_points);
-}
-
 static int print(const struct session *s, struct json_object *const *runs)
 {
     bool is_table_only = !s->config.json && !s->config.csv;
@@ -86,7 +70,8 @@ static int print(const struct session *s, struct json_object *const *runs)
     if (s->config.csv)
         ret = simx_report_csv(stdout, runs, s->num_points);
     if (ret == 0)
-        ret = print_table(s, is_table_only ? stdout : stderr, runs);
+        ret = simx_report_table(is_table_only ? stdout : stderr, s->experiment->columns,
+                                s->experiment->num_columns, runs, s->num_points);
     return ret;
 }
 

@@ -32,10 +32,7 @@ struct simx_column {
  */
 struct json_object *simx_json_number(double value);
 
-/* Set a member of an object; a NULL string is null. */
-void simx_json_add_double(struct json_object *object, const char *key, double value);
-void simx_json_add_u64(struct json_object *object, const char *key, uint64_t value);
-/* Set several: simx_json_add_numbers(object, {"key", value}, ...). */
+/* Set members of an object: simx_json_add_numbers(object, {"key", value}, ...). */
 struct simx_number {
     const char *key;
     double value;
@@ -46,12 +43,17 @@ void(simx_json_add_numbers)(struct json_object *object, const struct simx_number
     simx_json_add_numbers(object, (const struct simx_number[]){__VA_ARGS__},                       \
                           sizeof((const struct simx_number[]){__VA_ARGS__}) /                      \
                               sizeof(struct simx_number))
+/* NULL is null. */
 void simx_json_add_string(struct json_object *object, const char *key, const char *value);
 
 /* The value at a path, borrowed; NULL if it is null or missing. */
 struct json_object *simx_json_get(struct json_object *run, const char *path);
 /* The number at a path; NAN if there is none. */
 double simx_json_get_number(struct json_object *run, const char *path);
+/* A value of a run, or its mean if it is a summary of seeds. */
+double simx_value(struct json_object *run, const char *path);
+/* Half the confidence interval of a summary's value; NAN if there is none. */
+double simx_interval(struct json_object *run, const char *path);
 
 /* One line of JSON, written at once. 0, or -errno. */
 int simx_report_json(FILE *out, struct json_object *run);
@@ -64,7 +66,8 @@ int simx_report_json(FILE *out, struct json_object *run);
 int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs);
 
 /*
- * A line of titles and a line for each run: numbers to the right, text to the left. 0, or -errno.
+ * A line of titles and a line for each run or summary: numbers to the right, text to the left. 0,
+ * or -errno.
  */
 int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
                       struct json_object *const *runs, size_t num_runs);

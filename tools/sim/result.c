@@ -13,10 +13,8 @@ static struct mrd_sim_stats link_totals(struct mrd_sim *sim)
 
     for (uint32_t i = 0; i < mrd_sim_num_links(sim); i++) {
         mrd_sim_query_link(sim, i, NULL, &stats);
-        sum.packets += stats.packets;
         sum.lost += stats.lost;
         sum.queue_drops += stats.queue_drops;
-        sum.corrupted += stats.corrupted;
         sum.blackholed += stats.blackholed;
         sum.ce += stats.ce;
     }
@@ -98,8 +96,9 @@ static struct json_object *constants_of(const struct simx_config *c)
     const char *values = is_mrd ? (const char *)&c->tune : (const char *)&c->model_tune;
 
     for (unsigned i = 0; i < num; i++)
-        simx_json_add_double(constants, entries[i].name,
-                             *(const double *)(const void *)(values + entries[i].offset));
+        simx_json_add_numbers(
+            constants,
+            {entries[i].name, *(const double *)(const void *)(values + entries[i].offset)});
     return constants;
 }
 
@@ -115,13 +114,12 @@ static void add_config(struct json_object *result, const struct simx_run *run)
         config, {"tiers", (double)(run->net.topology.tiers)},
         {"leaf_hosts", (double)(run->net.topology.tier[0].radix_down)},
         {"gbps", (double)run->net.host_bps / 1e9}, {"base_rtt_us", run->net.base_rtt_ns / 1e3},
-        {"bdp_bytes", run->net.bdp_bytes}, {"queue_packets", (double)(c->queue_packets)},
+        {"bdp_bytes", run->net.bdp_bytes}, {"queue_packets", (double)c->queue_packets},
         {"ecn_min_bdp", c->ecn_min}, {"ecn_max_bdp", c->ecn_max},
-        {"ack_priority", (double)(c->ack_priority)}, {"loss", c->loss},
-        {"paths", (double)(c->paths)}, {"payload_bytes", (double)(c->payload_bytes)});
+        {"ack_priority", (double)c->ack_priority}, {"loss", c->loss}, {"paths", (double)c->paths},
+        {"payload_bytes", (double)c->payload_bytes});
     simx_json_add_string(config, "wire_overhead", c->htsim_overhead ? "htsim" : "ethernet");
-    simx_json_add_u64(config, "clock_skew_ppm", c->skew_ppm);
-    simx_json_add_double(config, "limit_s", c->limit_s);
+    simx_json_add_numbers(config, {"clock_skew_ppm", c->skew_ppm}, {"limit_s", c->limit_s});
     json_object_object_add(config, "constants", constants_of(c));
     json_object_object_add(result, "config", config);
 }
@@ -163,13 +161,13 @@ struct json_object *simx_result(const struct simx_run *run)
     simx_json_add_string(result, "transport", c->transport);
     simx_json_add_string(result, "spray", is_mrd ? c->spray : "single");
     simx_json_add_string(result, "cc", c->cc);
-    simx_json_add_numbers(result, {"seed", (double)(c->seed)},
+    simx_json_add_numbers(result, {"seed", (double)c->seed},
                           {"hosts", (double)(run->net.topology.hosts)},
                           {"flows", (double)(run->cm->num_flows)});
     add_fct(result, run);
-    simx_json_add_double(result, "ideal_us", bounds.fct_us);
-    simx_json_add_double(result, "max_over_ideal",
-                         simx_json_get_number(result, "fct_us.max") / bounds.fct_us);
+    simx_json_add_numbers(
+        result, {"ideal_us", bounds.fct_us},
+        {"max_over_ideal", simx_json_get_number(result, "fct_us.max") / bounds.fct_us});
     if (run->cm->num_triggers > 0)
         simx_add_completion(run, &bounds, result);
     simx_json_add_numbers(
@@ -183,8 +181,8 @@ struct json_object *simx_result(const struct simx_run *run)
         {"lost", (double)(links.lost + links.blackholed + mrd_sim_lost(run->sim))},
         {"ce", (double)links.ce}, {"unfinished", (double)(run->cm->num_flows - run->num_done)});
     simx_json_add_string(result, "failure", first_failure(run));
-    simx_json_add_double(result, "wall_s", wall_s);
-    simx_json_add_double(result, "packets_per_wall_s", (double)totals.packets / wall_s);
+    simx_json_add_numbers(result, {"wall_s", wall_s},
+                          {"packets_per_wall_s", (double)totals.packets / wall_s});
     add_config(result, run);
     return result;
 }
