@@ -153,10 +153,9 @@ static inline double exp_number(struct json_object *run, const char *path)
 static inline void exp_assert_columns(const struct simx_experiment *experiment,
                                       struct json_object *run)
 {
-    assert_true(experiment->num_columns <= SIMX_COLUMNS_MAX);
-    for (unsigned i = 0; i < experiment->num_columns; i++) {
-        if (!simx_json_get(run, experiment->columns[i].key))
-            fail_msg("%s has no '%s'", experiment->name, experiment->columns[i].key);
+    for (const struct simx_column *column = experiment->columns; column->key; column++) {
+        if (!simx_json_get(run, column->key))
+            fail_msg("%s has no '%s'", experiment->name, column->key);
     }
 }
 

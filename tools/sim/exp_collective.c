@@ -42,7 +42,7 @@ static int make_alltoall(const struct simx_config *config, const struct simx_net
                            : simx_cm_alltoall_serial(cm, hosts, config->bytes / hosts);
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     const struct simx_config *config = run->config;
     bool is_ring = strcmp(config->experiment, "allreduce") == 0;
@@ -52,7 +52,6 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     double bits = 8 * (double)size;
     struct simx_bounds bounds;
 
-    (void)memo;
     simx_bounds_init(&bounds, run);
     simx_add_completion(run, &bounds, result);
 
@@ -67,34 +66,6 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
                           {"ideal_busbw_gbps", bits / bounds.completion_us / 1e3 * factor});
 }
 
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"pattern", "pattern", NULL, 0},
-    {"hosts", "hosts", NULL, 0},
-    {"size_bytes", "size", "B", 0},
-    {"completion_us", "completion", "us", 2},
-    {"ideal_completion_us", "ideal", "us", 2},
-    {"completion_over_ideal", "compl./ideal", NULL, 3},
-    {"algbw_gbps", "algbw", "Gb/s", 2},
-    {"busbw_gbps", "busbw", "Gb/s", 2},
-    {"ideal_busbw_gbps", "ideal busbw", "Gb/s", 2},
-    {"fct_us.p50", "FCT p50", "us", 2},
-    {"fct_us.p99", "p99", "us", 2},
-    {"fct_us.max", "max", "us", 2},
-    {"retransmitted", "retx", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
-    SIMX_COLUMNS_END,
-};
-
-static const struct simx_picture picture = {
-    .title = "Bus bandwidth against size",
-    .x_label = "size of a host's buffer [MiB]",
-    .y_label = "bus bandwidth [Gb/s]",
-    .x = {"size_bytes", 1.0 / (1 << 20), NULL},
-    .y = {{"busbw_gbps", 1, "measured"}, {"ideal_busbw_gbps", 1, "ideal"}},
-    .x_log = true,
-};
-
 /* clang-format off */
 #define COLLECTIVE \
     .own = {{"hosts", "32", NULL}, \
@@ -104,9 +75,32 @@ static const struct simx_picture picture = {
     .point = point, \
     .traffic_expected = "a byte or more for each host, and at most 1048576 flows", \
     .figures = add_figures, \
-    .columns = columns, \
-    .num_columns = sizeof(columns) / sizeof(columns[0]), \
-    .picture = &picture
+    .columns = { \
+        SIMX_COLUMNS_TRANSPORT, \
+        {"pattern", "pattern", NULL, 0}, \
+        {"hosts", "hosts", NULL, 0}, \
+        {"size_bytes", "size", "B", 0}, \
+        {"completion_us", "completion", "us", 2}, \
+        {"ideal_completion_us", "ideal", "us", 2}, \
+        {"completion_over_ideal", "compl./ideal", NULL, 3}, \
+        {"algbw_gbps", "algbw", "Gb/s", 2}, \
+        {"busbw_gbps", "busbw", "Gb/s", 2}, \
+        {"ideal_busbw_gbps", "ideal busbw", "Gb/s", 2}, \
+        {"fct_us.p50", "FCT p50", "us", 2}, \
+        {"fct_us.p99", "p99", "us", 2}, \
+        {"fct_us.max", "max", "us", 2}, \
+        {"retransmitted", "retx", NULL, 0}, \
+        {"spurious", "spurious", NULL, 0}, \
+        SIMX_COLUMNS_END, \
+    }, \
+    .picture = { \
+        .title = "Bus bandwidth against size", \
+        .x_label = "size of a host's buffer [MiB]", \
+        .y_label = "bus bandwidth [Gb/s]", \
+        .x = {"size_bytes", 1.0 / (1 << 20), NULL}, \
+        .y = {{"busbw_gbps", 1, "measured"}, {"ideal_busbw_gbps", 1, "ideal"}}, \
+        .x_log = true, \
+    }
 /* clang-format on */
 
 const struct simx_experiment simx_exp_allreduce = {

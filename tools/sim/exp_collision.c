@@ -75,13 +75,12 @@ static void add_util(struct json_object *result, const double *shares, uint32_t 
     json_object_object_add(result, "util", util);
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     struct json_object *links = json_object_new_array();
     uint32_t num_links = mrd_sim_num_links(run->sim), num = 0;
     double *shares = malloc((num_links + 1) * sizeof(*shares));
 
-    (void)memo;
     if (!shares)
         num_links = 0;
     for (uint32_t i = 0; i < num_links; i++) {
@@ -115,32 +114,7 @@ static int traffic(const struct simx_config *config, const struct simx_net *net,
     return simx_cm_permutation(cm, net->topology.hosts, config->bytes, config->seed);
 }
 
-/* ---------------------------------------------------------------------------------------- print */
-
-static const struct simx_column columns[] = {
-    {"policy", "policy", NULL, 0},
-    {"cc", "cc", NULL, 0},
-    {"flows", "flows", NULL, 0},
-    SIMX_COLUMNS_FCT,
-    {"goodput_gbps", "goodput", "Gb/s", 0},
-    {"util.min", "uplinks min", NULL, 3},
-    {"util.mean", "mean", NULL, 3},
-    {"util.max", "max", NULL, 3},
-    {"util.stddev", "stddev", NULL, 3},
-    SIMX_COLUMNS_PACKETS,
-    {"timeouts", "timeouts", NULL, 0},
-    SIMX_COLUMNS_END,
-};
-
-static const struct simx_picture picture = {
-    .title = "Utilisation of the links between switches under a permutation",
-    .x_label = "uplinks, from the least to the most used",
-    .y_label = "share of the link's rate until the last completion",
-    .array = "links",
-    .group = "policy",
-    .x = {NULL, 1, NULL},
-    .y = {{"share", 1, NULL}},
-};
+/* ------------------------------------------------------------------------------- the experiment */
 
 const struct simx_experiment simx_exp_collision = {
     .name = "collision",
@@ -155,7 +129,29 @@ const struct simx_experiment simx_exp_collision = {
     .check = check,
     .traffic = traffic,
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            {"policy", "policy", NULL, 0},
+            {"cc", "cc", NULL, 0},
+            {"flows", "flows", NULL, 0},
+            SIMX_COLUMNS_FCT,
+            {"goodput_gbps", "goodput", "Gb/s", 0},
+            {"util.min", "uplinks min", NULL, 3},
+            {"util.mean", "mean", NULL, 3},
+            {"util.max", "max", NULL, 3},
+            {"util.stddev", "stddev", NULL, 3},
+            SIMX_COLUMNS_PACKETS,
+            {"timeouts", "timeouts", NULL, 0},
+            SIMX_COLUMNS_END,
+        },
+    .picture =
+        {
+            .title = "Utilisation of the links between switches under a permutation",
+            .x_label = "uplinks, from the least to the most used",
+            .y_label = "share of the link's rate until the last completion",
+            .array = "links",
+            .group = "policy",
+            .x = {NULL, 1, NULL},
+            .y = {{"share", 1, NULL}},
+        },
 };

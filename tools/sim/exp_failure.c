@@ -191,11 +191,11 @@ static const struct kind *kind_of(const char *name)
     return &kinds[i];
 }
 
-static int go(struct simx_run *run, void *memo)
+static int go(struct simx_run *run)
 {
     uint64_t at_ns = (uint64_t)llround(run->config->at_us * 1e3);
     uint64_t limit_ns = (uint64_t)(run->config->limit_s * 1e9);
-    struct watch *w = memo;
+    struct watch *w = run->memo;
 
     w->kind = kind_of(run->config->failure);
     for (uint32_t i = 0; i < run->cm->num_flows; i++)
@@ -238,9 +238,9 @@ static struct json_object *samples(const struct watch *w)
     return array;
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
-    const struct watch *w = memo;
+    const struct watch *w = run->memo;
     const struct simx_goodput *g = &w->goodput;
     double rtt_us = run->net.base_rtt_ns / 1e3;
     double blackout_us = simx_goodput_blackout_us(g, w->at_us, DARK_SHARE * w->before_gbps);
@@ -276,39 +276,6 @@ static void point(struct simx_config *config, unsigned index)
         snprintf(config->failure, sizeof(config->failure), "%s", kinds[index].name);
 }
 
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"failure_kind", "failure", NULL, 0},
-    {"failure_links", "of", NULL, 0},
-    {"before_gbps", "before", "Gb/s", 2},
-    {"possible_gbps", "possible", "Gb/s", 2},
-    {"lowest_gbps", "lowest", "Gb/s", 2},
-    {"blackout_us", "blackout", "us", 2},
-    {"blackout_rtts", "blackout", "RTT", 2},
-    {"first_90_us", "first 90 %", "us", 2},
-    {"to_90_us", "for good", "us", 2},
-    {"fct_us.max", "FCT max", "us", 2},
-    {"retransmitted", "retx", NULL, 0},
-    {"timeouts", "timeouts", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
-    {"paths_suspended", "suspended", NULL, 0},
-    {"paths_replaced", "replaced", NULL, 0},
-    {"wall_s", "wall", "s", 3},
-};
-
-/* Averages over one base RTT: with samples of a quarter each single packet would show. */
-static const struct simx_picture picture = {
-    .title = "Failure of one way",
-    .x_label = "time [us]",
-    .y_label = "goodput over one RTT [Gb/s]",
-    .array = "samples",
-    .group = "failure_kind",
-    .x = {"t_us", 1, NULL},
-    .y = {{"gbps", 1, NULL}},
-    .mean_of = STEPS_AN_RTT,
-    .x_mark = "failure_at_us",
-};
-
 const struct simx_experiment simx_exp_failure = {
     .name = "failure",
     .summary = "goodput while a link fails: blackout and time to recover",
@@ -326,7 +293,37 @@ const struct simx_experiment simx_exp_failure = {
     .memo_bytes = sizeof(struct watch),
     .go = go,
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            SIMX_COLUMNS_TRANSPORT,
+            {"failure_kind", "failure", NULL, 0},
+            {"failure_links", "of", NULL, 0},
+            {"before_gbps", "before", "Gb/s", 2},
+            {"possible_gbps", "possible", "Gb/s", 2},
+            {"lowest_gbps", "lowest", "Gb/s", 2},
+            {"blackout_us", "blackout", "us", 2},
+            {"blackout_rtts", "blackout", "RTT", 2},
+            {"first_90_us", "first 90 %", "us", 2},
+            {"to_90_us", "for good", "us", 2},
+            {"fct_us.max", "FCT max", "us", 2},
+            {"retransmitted", "retx", NULL, 0},
+            {"timeouts", "timeouts", NULL, 0},
+            {"spurious", "spurious", NULL, 0},
+            {"paths_suspended", "suspended", NULL, 0},
+            {"paths_replaced", "replaced", NULL, 0},
+            {"wall_s", "wall", "s", 3},
+        },
+    /* Averages over one base RTT: with samples of a quarter each single packet would show. */
+    .picture =
+        {
+            .title = "Failure of one way",
+            .x_label = "time [us]",
+            .y_label = "goodput over one RTT [Gb/s]",
+            .array = "samples",
+            .group = "failure_kind",
+            .x = {"t_us", 1, NULL},
+            .y = {{"gbps", 1, NULL}},
+            .mean_of = STEPS_AN_RTT,
+            .x_mark = "failure_at_us",
+        },
 };

@@ -166,14 +166,13 @@ static void add_victim_keys(const struct simx_run *run, struct json_object *resu
  * The victim is the last flow. The keys of all runs have it among the others, but the goodput is
  * the target's.
  */
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     const struct simx_config *c = run->config;
     struct json_object *config = simx_json_get(result, "config");
     bool is_all = run->num_done == run->cm->num_flows;
     double longest_us = 0;
 
-    (void)memo;
     for (uint32_t i = 0; i < c->senders; i++)
         longest_us = fmax(longest_us, fct_us(&run->flows[i]));
     simx_json_add_numbers(
@@ -195,35 +194,7 @@ static int traffic(const struct simx_config *config, const struct simx_net *net,
     return ret;
 }
 
-/* ---------------------------------------------------------------------------------------- print */
-
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"senders", "senders", NULL, 0},
-    {"fct_us.min", "FCT min", "us", 2},
-    {"fct_us.p50", "p50", "us", 2},
-    {"fct_us.p99", "p99", "us", 2},
-    {"fct_us.max", "max", "us", 2},
-    {"ideal_us", "ideal", "us", 2},
-    {"max_over_ideal", "max/ideal", NULL, 3},
-    {"goodput_gbps", "goodput", "Gb/s", 2},
-    {"jain", "Jain", NULL, 4},
-    {"victim_fct_us", "victim", "us", 2},
-    {"victim_over_lone", "victim/lone", NULL, 3},
-    SIMX_COLUMNS_PACKETS,
-    {"timeouts", "timeouts", NULL, 0},
-    SIMX_COLUMNS_END,
-};
-
-static const struct simx_picture picture = {
-    .title = "Incast: completion times against the number of senders",
-    .x_label = "senders to one host",
-    .y_label = "completion time over the least possible",
-    .x = {"senders", 1, NULL},
-    .y = {{"max_over_ideal", 1, "slowest over the ideal"},
-          {"victim_over_lone", 1, "victim over a lone flow"}},
-    .x_log = true,
-};
+/* ------------------------------------------------------------------------------- the experiment */
 
 const struct simx_experiment simx_exp_incast = {
     .name = "incast",
@@ -237,7 +208,32 @@ const struct simx_experiment simx_exp_incast = {
     .traffic = traffic,
     .traffic_expected = "fewer senders than hosts",
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            SIMX_COLUMNS_TRANSPORT,
+            {"senders", "senders", NULL, 0},
+            {"fct_us.min", "FCT min", "us", 2},
+            {"fct_us.p50", "p50", "us", 2},
+            {"fct_us.p99", "p99", "us", 2},
+            {"fct_us.max", "max", "us", 2},
+            {"ideal_us", "ideal", "us", 2},
+            {"max_over_ideal", "max/ideal", NULL, 3},
+            {"goodput_gbps", "goodput", "Gb/s", 2},
+            {"jain", "Jain", NULL, 4},
+            {"victim_fct_us", "victim", "us", 2},
+            {"victim_over_lone", "victim/lone", NULL, 3},
+            SIMX_COLUMNS_PACKETS,
+            {"timeouts", "timeouts", NULL, 0},
+            SIMX_COLUMNS_END,
+        },
+    .picture =
+        {
+            .title = "Incast: completion times against the number of senders",
+            .x_label = "senders to one host",
+            .y_label = "completion time over the least possible",
+            .x = {"senders", 1, NULL},
+            .y = {{"max_over_ideal", 1, "slowest over the ideal"},
+                  {"victim_over_lone", 1, "victim over a lone flow"}},
+            .x_log = true,
+        },
 };

@@ -80,7 +80,7 @@ static int traffic(const struct simx_config *config, const struct simx_net *net,
     return simx_cm_loop(cm, net->topology.hosts, plan.messages, plan.outstanding, config->bytes);
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     struct plan plan = make_plan(&run->net, run->config->bytes);
     struct json_object *config = simx_json_get(result, "config");
@@ -94,7 +94,6 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     double ideal_us = fmax(simx_json_get_number(result, "ideal_us"),
                            simx_json_get_number(result, "ideal_completion_us") / chain);
 
-    (void)memo;
     simx_json_add_numbers(
         result, {"loss", loss}, {"size_bytes", (double)run->config->bytes},
         {"outstanding", (double)plan.outstanding}, {"full_gbps", full_gbps},
@@ -104,39 +103,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
     simx_json_add_numbers(config, {"size_bytes", (double)run->config->bytes});
 }
 
-/* ---------------------------------------------------------------------------------------- print */
-
-static const struct simx_column columns[] = {
-    {"transport", "transport", NULL, 0},
-    {"size_bytes", "size", "B", 0},
-    {"loss", "loss", NULL, 6},
-    {"flows", "messages", NULL, 0},
-    {"outstanding", "at once", NULL, 0},
-    {"goodput_gbps", "goodput", "Gb/s", 3},
-    {"efficiency", "efficiency", NULL, 4},
-    {"ideal_us", "ideal", "us", 2},
-    {"fct_us.p50", "FCT p50", "us", 2},
-    {"fct_us.p99", "p99", "us", 2},
-    {"fct_us.p999", "p99.9", "us", 2},
-    {"fct_us.max", "max", "us", 2},
-    {"packets", "packets", NULL, 0},
-    {"lost", "lost", NULL, 0},
-    {"retransmitted", "retx", NULL, 0},
-    {"spurious", "spurious", NULL, 0},
-    {"timeouts", "timeouts", NULL, 0},
-    {"wall_s", "wall", "s", 3},
-};
-
-static const struct simx_picture picture = {
-    .title = "Goodput against packet loss, by message size in bytes",
-    .x_label = "loss of data packets and acks, end to end [%] (leftmost: none)",
-    .y_label = "goodput [Gb/s]",
-    .group = "size_bytes",
-    .x = {"loss", 100, NULL},
-    .y = {{"goodput_gbps", 1, NULL}},
-    .x_log = true,
-    .x_zero = 0.0015,
-};
+/* ------------------------------------------------------------------------------- the experiment */
 
 const struct simx_experiment simx_exp_loss = {
     .name = "loss",
@@ -152,7 +119,36 @@ const struct simx_experiment simx_exp_loss = {
     .point = point,
     .traffic = traffic,
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            {"transport", "transport", NULL, 0},
+            {"size_bytes", "size", "B", 0},
+            {"loss", "loss", NULL, 6},
+            {"flows", "messages", NULL, 0},
+            {"outstanding", "at once", NULL, 0},
+            {"goodput_gbps", "goodput", "Gb/s", 3},
+            {"efficiency", "efficiency", NULL, 4},
+            {"ideal_us", "ideal", "us", 2},
+            {"fct_us.p50", "FCT p50", "us", 2},
+            {"fct_us.p99", "p99", "us", 2},
+            {"fct_us.p999", "p99.9", "us", 2},
+            {"fct_us.max", "max", "us", 2},
+            {"packets", "packets", NULL, 0},
+            {"lost", "lost", NULL, 0},
+            {"retransmitted", "retx", NULL, 0},
+            {"spurious", "spurious", NULL, 0},
+            {"timeouts", "timeouts", NULL, 0},
+            {"wall_s", "wall", "s", 3},
+        },
+    .picture =
+        {
+            .title = "Goodput against packet loss, by message size in bytes",
+            .x_label = "loss of data packets and acks, end to end [%] (leftmost: none)",
+            .y_label = "goodput [Gb/s]",
+            .group = "size_bytes",
+            .x = {"loss", 100, NULL},
+            .y = {{"goodput_gbps", 1, NULL}},
+            .x_log = true,
+            .x_zero = 0.0015,
+        },
 };

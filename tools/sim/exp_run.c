@@ -10,37 +10,17 @@ enum { PERCENT = 100 };
  * The distribution of completion times by its percentiles 0 .. 100 of nearest rank: a picture needs
  * no more, however many flows there are. Null: so many did not end.
  */
-static void add_percentiles(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_percentiles(const struct simx_run *run, struct json_object *result)
 {
     double *us = simx_sorted_fct_us(run);
     struct json_object *percentiles = json_object_new_array();
 
-    (void)memo;
     for (unsigned p = 0; us && p <= PERCENT; p++)
         json_object_array_add(percentiles, simx_json_number(simx_percentile(us, run->cm->num_flows,
                                                                             p / (double)PERCENT)));
     json_object_object_add(result, "fct_us_percentiles", percentiles);
     free(us);
 }
-
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"flows", "flows", NULL, 0},
-    SIMX_COLUMNS_FCT,
-    {"completion_us", "last end", "us", 2},
-    {"completion_over_ideal", "end/ideal", NULL, 3},
-    SIMX_COLUMNS_PACKETS,
-    SIMX_COLUMNS_END,
-};
-
-static const struct simx_picture picture = {
-    .title = "Flow completion times",
-    .x_label = "flow completion time [us]",
-    .y_label = "flows that have ended [%]",
-    .array = "fct_us_percentiles",
-    .x = {"", 1, NULL},
-    .y = {{NULL, 1, "flows"}},
-};
 
 const struct simx_experiment simx_exp_run = {
     .name = "run",
@@ -49,7 +29,23 @@ const struct simx_experiment simx_exp_run = {
              "last completion.",
     .takes_matrix = true,
     .figures = add_percentiles,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            SIMX_COLUMNS_TRANSPORT,
+            {"flows", "flows", NULL, 0},
+            SIMX_COLUMNS_FCT,
+            {"completion_us", "last end", "us", 2},
+            {"completion_over_ideal", "end/ideal", NULL, 3},
+            SIMX_COLUMNS_PACKETS,
+            SIMX_COLUMNS_END,
+        },
+    .picture =
+        {
+            .title = "Flow completion times",
+            .x_label = "flow completion time [us]",
+            .y_label = "flows that have ended [%]",
+            .array = "fct_us_percentiles",
+            .x = {"", 1, NULL},
+            .y = {{NULL, 1, "flows"}},
+        },
 };

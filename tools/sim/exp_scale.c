@@ -50,9 +50,9 @@ static uint64_t state_now(const struct simx_run *run)
 }
 
 /* Runs to the end. Samples the state while all peers are busy and keeps the largest value. */
-static int go(struct simx_run *run, void *memo)
+static int go(struct simx_run *run)
 {
-    uint64_t *state_bytes = memo;
+    uint64_t *state_bytes = run->memo;
     struct simx_bounds bounds;
 
     if (!simx_bounds_init(&bounds, run))
@@ -74,9 +74,9 @@ static double counted(double value)
     return value > 0 ? value : NAN;
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
-    uint64_t state_bytes = *(const uint64_t *)memo;
+    uint64_t state_bytes = *(const uint64_t *)run->memo;
     const struct simx_config *c = run->config;
     uint64_t relations = (uint64_t)c->peers * (c->is_all_hosts ? run->cm->nodes : 1);
     double us = (double)run->last_done_ns / 1e3;
@@ -114,34 +114,6 @@ static void point(struct simx_config *config, unsigned index)
     config->hosts = (leaves < 2 ? 2 : leaves) * config->leaf_hosts;
 }
 
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"pattern", "pattern", NULL, 0},
-    {"hosts", "hosts", NULL, 0},
-    {"peers", "peers", NULL, 0},
-    {"flows", "messages", NULL, 0},
-    {"message_bytes", "size", "B", 0},
-    {"goodput_gbps", "goodput", "Gb/s", 2},
-    {"messages_per_s", "rate", "1/s", 0},
-    {"state_bytes", "state", "B", 0},
-    {"state_bytes_per_peer", "a peer", "B", 0},
-    {"idle_peer_bytes", "idle", "B", 0},
-    {"active_peer_bytes", "active", "B", 0},
-    {"retransmitted", "retx", NULL, 0},
-    {"rss_mb", "RSS", "MB", 1},
-    {"wall_s", "wall", "s", 3},
-    {"packets_per_wall_s", "packets", "1/s of wall", 0},
-};
-
-static const struct simx_picture picture = {
-    .title = "State of a peer, at both ends",
-    .x_label = "peers",
-    .y_label = "state of a peer [B]",
-    .x = {"peers", 1, NULL},
-    .y = {{"state_bytes_per_peer", 1, "active"}, {"idle_peer_bytes", 2, "idle"}},
-    .x_log = true,
-};
-
 const struct simx_experiment simx_exp_scale = {
     .name = "scale",
     .summary = "state and rate against the number of peers; with --hosts: of hosts",
@@ -157,7 +129,32 @@ const struct simx_experiment simx_exp_scale = {
     .memo_bytes = sizeof(uint64_t),
     .go = go,
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            SIMX_COLUMNS_TRANSPORT,
+            {"pattern", "pattern", NULL, 0},
+            {"hosts", "hosts", NULL, 0},
+            {"peers", "peers", NULL, 0},
+            {"flows", "messages", NULL, 0},
+            {"message_bytes", "size", "B", 0},
+            {"goodput_gbps", "goodput", "Gb/s", 2},
+            {"messages_per_s", "rate", "1/s", 0},
+            {"state_bytes", "state", "B", 0},
+            {"state_bytes_per_peer", "a peer", "B", 0},
+            {"idle_peer_bytes", "idle", "B", 0},
+            {"active_peer_bytes", "active", "B", 0},
+            {"retransmitted", "retx", NULL, 0},
+            {"rss_mb", "RSS", "MB", 1},
+            {"wall_s", "wall", "s", 3},
+            {"packets_per_wall_s", "packets", "1/s of wall", 0},
+        },
+    .picture =
+        {
+            .title = "State of a peer, at both ends",
+            .x_label = "peers",
+            .y_label = "state of a peer [B]",
+            .x = {"peers", 1, NULL},
+            .y = {{"state_bytes_per_peer", 1, "active"}, {"idle_peer_bytes", 2, "idle"}},
+            .x_log = true,
+        },
 };

@@ -106,9 +106,9 @@ static void watch(struct simx_run *run, struct looks *looks)
     }
 }
 
-static void add_figures(const struct simx_run *run, struct json_object *result, void *memo)
+static void add_figures(const struct simx_run *run, struct json_object *result)
 {
-    const struct looks *looks = memo;
+    const struct looks *looks = run->memo;
     const struct simx_config *c = run->config;
     bool has_window = looks->is_long && run->ops->window;
     double goodput = simx_json_get_number(result, "goodput_gbps");
@@ -136,10 +136,10 @@ static void add_figures(const struct simx_run *run, struct json_object *result, 
                           {"size_bytes", (double)c->bytes});
 }
 
-static int go(struct simx_run *run, void *memo)
+static int go(struct simx_run *run)
 {
     double longest_rtt_ns = run->net.base_rtt_ns * (1 + run->config->spread);
-    struct looks *looks = memo;
+    struct looks *looks = run->memo;
     int ret = lengthen(run);
 
     if (ret != 0)
@@ -151,35 +151,7 @@ static int go(struct simx_run *run, void *memo)
     return simx_run_all(run);
 }
 
-/* ---------------------------------------------------------------------------------------- print */
-
-static const struct simx_column columns[] = {
-    SIMX_COLUMNS_TRANSPORT,
-    {"spread_rtts", "spread", "RTT", 2},
-    {"spread_us", "spread", "us", 2},
-    {"fct_us.max", "FCT", "us", 2},
-    {"goodput_gbps", "goodput", "Gb/s", 3},
-    {"efficiency", "efficiency", NULL, 4},
-    SIMX_COLUMNS_PACKETS,
-    {"spurious_share", "share", NULL, 6},
-    {"retransmitted_after_16_rtt", "retx after 16 RTT", NULL, 0},
-    {"spurious_share_after_16_rtt", "spurious share after", NULL, 6},
-    {"cuts", "cuts", NULL, 0},
-    {"window_bytes_at_16_rtt", "window", "B", 0},
-    {"window_bytes_min_after_16_rtt", "least after", "B", 0},
-    {"window_falls_after_16_rtt", "falls after", NULL, 0},
-    {"timeouts", "timeouts", NULL, 0},
-    {"wall_s", "wall", "s", 3},
-};
-
-static const struct simx_picture picture = {
-    .title = "Retransmissions of packets that were only late",
-    .x_label = "delay of the slowest path above the fastest one's [base RTT]",
-    .y_label = "spurious retransmissions [% of packets]",
-    .x = {"spread_rtts", 1, NULL},
-    .y = {{"spurious_share", 100, "of the whole flow"},
-          {"spurious_share_after_16_rtt", 100, "after 16 round trips"}},
-};
+/* ------------------------------------------------------------------------------- the experiment */
 
 const struct simx_experiment simx_exp_skew = {
     .name = "skew",
@@ -198,7 +170,32 @@ const struct simx_experiment simx_exp_skew = {
     .memo_bytes = sizeof(struct looks),
     .go = go,
     .figures = add_figures,
-    .columns = columns,
-    .num_columns = sizeof(columns) / sizeof(columns[0]),
-    .picture = &picture,
+    .columns =
+        {
+            SIMX_COLUMNS_TRANSPORT,
+            {"spread_rtts", "spread", "RTT", 2},
+            {"spread_us", "spread", "us", 2},
+            {"fct_us.max", "FCT", "us", 2},
+            {"goodput_gbps", "goodput", "Gb/s", 3},
+            {"efficiency", "efficiency", NULL, 4},
+            SIMX_COLUMNS_PACKETS,
+            {"spurious_share", "share", NULL, 6},
+            {"retransmitted_after_16_rtt", "retx after 16 RTT", NULL, 0},
+            {"spurious_share_after_16_rtt", "spurious share after", NULL, 6},
+            {"cuts", "cuts", NULL, 0},
+            {"window_bytes_at_16_rtt", "window", "B", 0},
+            {"window_bytes_min_after_16_rtt", "least after", "B", 0},
+            {"window_falls_after_16_rtt", "falls after", NULL, 0},
+            {"timeouts", "timeouts", NULL, 0},
+            {"wall_s", "wall", "s", 3},
+        },
+    .picture =
+        {
+            .title = "Retransmissions of packets that were only late",
+            .x_label = "delay of the slowest path above the fastest one's [base RTT]",
+            .y_label = "spurious retransmissions [% of packets]",
+            .x = {"spread_rtts", 1, NULL},
+            .y = {{"spurious_share", 100, "of the whole flow"},
+                  {"spurious_share_after_16_rtt", 100, "after 16 round trips"}},
+        },
 };

@@ -99,20 +99,18 @@ static int make_traffic(const struct simx_experiment *experiment, const struct s
 static struct json_object *measure_run(const struct simx_experiment *experiment,
                                        struct simx_run *run)
 {
-    struct json_object *result = NULL;
-    void *memo = calloc(1, experiment->memo_bytes + 1);
-    int ret = -ENOMEM;
+    struct json_object *result;
 
-    if (!memo)
+    run->memo = calloc(1, experiment->memo_bytes + 1);
+    if (!run->memo) {
         simx_fail(-ENOMEM, "%s: no memory", experiment->name);
-    else
-        ret = experiment->go ? experiment->go(run, memo) : simx_run_all(run);
-    if (ret == 0) {
-        result = simx_result(run);
-        if (experiment->figures)
-            experiment->figures(run, result, memo);
+        return NULL;
     }
-    free(memo);
+    if ((experiment->go ? experiment->go(run) : simx_run_all(run)) != 0)
+        return NULL;
+    result = simx_result(run);
+    if (experiment->figures)
+        experiment->figures(run, result);
     return result;
 }
 

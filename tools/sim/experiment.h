@@ -18,7 +18,7 @@
 #include "tools/sim/report.h"
 #include "tools/sim/run.h"
 
-enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 32 };
+enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 24 };
 
 /* Replaces the common default of an option in one experiment. */
 struct simx_default {
@@ -51,16 +51,15 @@ struct simx_experiment {
     int (*traffic)(const struct simx_config *config, const struct simx_net *net,
                    struct simx_cm *cm);
     const char *traffic_expected;
-    /* What a run is to remember for `figures`: so many bytes, zero at first. */
+    /* Bytes of simx_run.memo, zero at first: what a run is to remember for `figures`. */
     size_t memo_bytes;
     /* Run to the end, and look on the way. 0, or -errno with a sentence. NULL: simx_run_all(). */
-    int (*go)(struct simx_run *run, void *memo);
+    int (*go)(struct simx_run *run);
     /* Add to the keys that every run has. */
-    void (*figures)(const struct simx_run *run, struct json_object *result, void *memo);
+    void (*figures)(const struct simx_run *run, struct json_object *result);
 
-    const struct simx_column *columns; /* of the table; keys as in one run */
-    unsigned num_columns;
-    const struct simx_picture *picture;
+    struct simx_column columns[SIMX_COLUMNS_MAX]; /* of the table; keys as in one run */
+    struct simx_picture picture;
 };
 
 /* NULL: there is no such. */

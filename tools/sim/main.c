@@ -70,8 +70,8 @@ static int print(const struct session *s, struct json_object *const *runs)
     if (s->config.csv)
         ret = simx_report_csv(stdout, runs, s->num_points);
     if (ret == 0)
-        ret = simx_report_table(is_table_only ? stdout : stderr, s->experiment->columns,
-                                s->experiment->num_columns, runs, s->num_points);
+        ret = simx_report_table(is_table_only ? stdout : stderr, s->experiment->columns, runs,
+                                s->num_points);
     return ret;
 }
 
@@ -99,7 +99,7 @@ static int conclude(struct session *s, struct json_object *const *runs)
     if (ret != 0)
         simx_fail(ret, "%s", strerror(-ret));
     else if (s->config.plot[0])
-        ret = simx_plot_write(s->experiment->picture, runs, s->num_points, s->config.plot);
+        ret = simx_plot_write(&s->experiment->picture, runs, s->num_points, s->config.plot);
     if (ret == 0 && !is_all_done(s, runs))
         ret = simx_fail(-EINVAL, "not all flows ended: see `unfinished` and `failure`");
     return ret ? fail(EXIT_FAILURE) : 0;

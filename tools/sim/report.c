@@ -228,25 +228,21 @@ static struct layout layout_of(const struct simx_column *column, struct json_obj
     return layout;
 }
 
-int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
-                      struct json_object *const *runs, size_t num_runs)
+int simx_report_table(FILE *out, const struct simx_column *columns, struct json_object *const *runs,
+                      size_t num_runs)
 {
-    struct layout *layouts = calloc(num_columns + 1, sizeof(*layouts));
     char text[CELL_BYTES];
 
-    if (!layouts)
-        return -ENOMEM;
-    for (size_t c = 0; c < num_columns; c++)
-        layouts[c] = layout_of(&columns[c], runs, num_runs);
-    for (size_t cell = 0; cell < num_columns * (num_runs + 1); cell++) {
-        size_t line = cell / num_columns, c = cell % num_columns;
-        bool is_number = format_cell(text, &columns[c], line ? runs[line - 1] : NULL);
-        bool is_left = layouts[c].left && !is_number, is_last = c + 1 == num_columns;
-        int pad = layouts[c].width - width_of(text);
+    for (size_t line = 0; line <= num_runs; line++) {
+        for (const struct simx_column *column = columns; column->key; column++) {
+            struct layout layout = layout_of(column, runs, num_runs);
+            bool is_number = format_cell(text, column, line ? runs[line - 1] : NULL);
+            bool is_left = layout.left && !is_number, is_last = !column[1].key;
+            int pad = layout.width - width_of(text);
 
-        fprintf(out, "%*s%s%*s%s", is_left ? 0 : pad, "", text, is_left && !is_last ? pad : 0, "",
-                is_last ? "\n" : "  ");
+            fprintf(out, "%*s%s%*s%s", is_left ? 0 : pad, "", text, is_left && !is_last ? pad : 0,
+                    "", is_last ? "\n" : "  ");
+        }
     }
-    free(layouts);
     return flush(out);
 }

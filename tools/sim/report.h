@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One column of a table. */
+/* One column of a table; behind the last one a key is NULL. */
 struct simx_column {
     const char *key;   /* the path of the value */
     const char *title; /* the head of the column */
@@ -69,8 +69,8 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
  * A line of titles and a line for each run or summary: numbers to the right, text to the left. 0,
  * or -errno.
  */
-int simx_report_table(FILE *out, const struct simx_column *columns, size_t num_columns,
-                      struct json_object *const *runs, size_t num_runs);
+int simx_report_table(FILE *out, const struct simx_column *columns, struct json_object *const *runs,
+                      size_t num_runs);
 
 /* ---------------------------------------------------------------------------- of several seeds */
 

@@ -151,6 +151,7 @@ void simx_run_destroy(struct simx_run *run)
     free(run->flows);
     free(run->by_start);
     free(run->fired);
+    free(run->memo);
     simx_waiting_fini(&run->waiting);
     *run = (struct simx_run){0};
 }

@@ -33,6 +33,7 @@ struct simx_run {
     uint64_t last_done_ns;
     uint64_t wall_ns; /* of the machine's clock, from simx_wall_start() to the last completion */
     int error;        /* of starting a flow */
+    void *memo;       /* what the experiment remembers of it; owned */
     struct simx_progress *progress; /* receives progress now and then; or NULL */
 };
 
