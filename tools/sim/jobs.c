@@ -12,21 +12,20 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/sim/fail.h"
 
-enum { LOOK_INTERVAL_US = 2000, LOOKS_A_SHOW = 50, MILLION = 1000000 };
+enum { SHOW_INTERVAL_NS = 100000000, MILLION = 1000000 };
 
-static const int stop_signals[] = {SIGINT, SIGTERM};
-enum { NUM_STOP_SIGNALS = sizeof(stop_signals) / sizeof(stop_signals[0]) };
-static volatile sig_atomic_t stopped_by; /* the one that came, or 0 */
+static int stopped_by; /* the signal that came, or 0 */
 
 /* A running job. */
 struct child {
     pid_t pid;      /* 0: nobody is in this place */
     unsigned index; /* of its job */
-    FILE *result;   /* a file without a name: what the job writes, as JSON */
+    int result;     /* a file without a name: what the job writes, as JSON */
 };
 
 /* A call of simx_jobs_run(). */
@@ -37,7 +36,8 @@ struct crowd {
     struct child *children;         /* `places` of them */
     unsigned places;
     unsigned started, done;
-    struct sigaction before[NUM_STOP_SIGNALS]; /* what was to be done at each */
+    sigset_t waited; /* signals that are blocked, and waited for */
+    sigset_t before; /* those that were blocked before */
 };
 
 void simx_progress_set(struct simx_progress *progress, double share, const char *text)
@@ -62,45 +62,40 @@ __attribute__((format(printf, 3, 4))) static void blame(struct crowd *crowd, uns
     va_start(args, format);
     vsnprintf(cause, sizeof(cause), format, args);
     va_end(args);
-    progress->error[sizeof(progress->error) - 1] =
-        '\0'; /* a crash may have left it without an end */
+    /* A crash may have left it without an end. */
+    progress->error[sizeof(progress->error) - 1] = '\0';
     simx_fail(-ECHILD, "run %u of %u %s%s%s", index + 1, crowd->jobs->count, cause,
               progress->error[0] ? ": " : "", progress->error);
 }
 
-static void on_stop_signal(int number)
+/* Those that stop, but for one that is ignored, and that of a child that has ended. */
+static void signals_block(struct crowd *crowd)
 {
-    stopped_by = number;
-}
-
-/* A signal that was ignored before stays ignored. */
-static void signals_catch(struct crowd *crowd)
-{
-    struct sigaction catch = {.sa_handler = on_stop_signal};
+    static const int stop_signals[] = {SIGINT, SIGTERM};
 
     stopped_by = 0;
-    for (int i = 0; i < NUM_STOP_SIGNALS; i++) {
-        sigaction(stop_signals[i], NULL, &crowd->before[i]);
-        if (crowd->before[i].sa_handler != SIG_IGN)
-            sigaction(stop_signals[i], &catch, NULL);
+    sigemptyset(&crowd->waited);
+    sigaddset(&crowd->waited, SIGCHLD);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sigaction action;
+
+        sigaction(stop_signals[i], NULL, &action);
+        if (action.sa_handler != SIG_IGN)
+            sigaddset(&crowd->waited, stop_signals[i]);
     }
+    sigprocmask(SIG_BLOCK, &crowd->waited, &crowd->before);
 }
 
-static void signals_restore(struct crowd *crowd)
+/* Takes signals that have come, and waits for one if there is none. */
+static void signals_take(struct crowd *crowd, long wait_ns)
 {
-    for (int i = 0; i < NUM_STOP_SIGNALS; i++)
-        sigaction(stop_signals[i], &crowd->before[i], NULL);
-}
+    int number;
 
-static void signals_in_child(struct crowd *crowd, pid_t parent)
-{
-    for (int i = 0; i < NUM_STOP_SIGNALS; i++) {
-        if (crowd->before[i].sa_handler != SIG_IGN)
-            signal(stop_signals[i], SIG_DFL);
+    while ((number = sigtimedwait(&crowd->waited, NULL, &(struct timespec){0, wait_ns})) > 0) {
+        if (number != SIGCHLD)
+            stopped_by = number;
+        wait_ns = 0;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent dies first */
-    if (getppid() != parent)
-        _exit(EXIT_FAILURE);
 }
 
 /* Runs the job in the child. A job that fails writes nothing: its error is in shared memory. */
@@ -110,9 +105,7 @@ static _Noreturn void child_main(struct crowd *crowd, const struct child *child)
     struct simx_progress *progress = &crowd->progress[child->index];
     struct json_object *result = jobs->job(jobs->arg, child->index, progress);
 
-    if (result)
-        fputs(json_object_to_json_string_ext(result, JSON_C_TO_STRING_PLAIN), child->result);
-    if (fflush(child->result) == 0) {
+    if (!result || json_object_to_fd(child->result, result, JSON_C_TO_STRING_PLAIN) == 0) {
         fflush(NULL);
         _exit(EXIT_SUCCESS);
     }
@@ -125,20 +118,24 @@ static int child_start(struct crowd *crowd, struct child *child)
 {
     pid_t parent = getpid();
 
-    *child = (struct child){.index = crowd->started, .result = tmpfile()};
+    *child = (struct child){.index = crowd->started,
+                            .result = memfd_create("mrd_sim result", MFD_CLOEXEC)};
     fflush(NULL); /* or the child would write the buffered output again */
-    child->pid = child->result ? fork() : -1;
+    child->pid = child->result >= 0 ? fork() : -1;
     if (child->pid < 0) {
         int rc = -errno;
 
         blame(crowd, child->index, "cannot start (%s)", strerror(-rc));
-        if (child->result)
-            fclose(child->result);
+        if (child->result >= 0)
+            close(child->result);
         child->pid = 0;
         return rc;
     }
     if (child->pid == 0) {
-        signals_in_child(crowd, parent);
+        sigprocmask(SIG_SETMASK, &crowd->before, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent dies first */
+        if (getppid() != parent)
+            _exit(EXIT_FAILURE);
         child_main(crowd, child);
     }
     crowd->started++;
@@ -148,8 +145,7 @@ static int child_start(struct crowd *crowd, struct child *child)
 /* Takes the result of a child that has ended and frees its place. */
 static int child_finish(struct crowd *crowd, struct child *child, int status)
 {
-    int fd = fileno(child->result);
-    bool is_empty = lseek(fd, 0, SEEK_END) == 0;
+    bool is_empty = lseek(child->result, 0, SEEK_END) == 0;
     struct json_object *result = NULL;
 
     if (WIFSIGNALED(status)) {
@@ -160,15 +156,15 @@ static int child_finish(struct crowd *crowd, struct child *child, int status)
     } else if (is_empty) {
         blame(crowd, child->index, "failed");
     } else {
-        lseek(fd, 0, SEEK_SET);
-        result = json_object_from_fd(fd);
+        lseek(child->result, 0, SEEK_SET);
+        result = json_object_from_fd(child->result);
         if (!json_object_is_type(result, json_type_object)) {
             blame(crowd, child->index, "sent a broken result");
             json_object_put(result);
             result = NULL;
         }
     }
-    fclose(child->result);
+    close(child->result);
     child->pid = 0;
     crowd->results[child->index] = result;
     atomic_store(&crowd->progress[child->index].millionths, MILLION);
@@ -210,26 +206,22 @@ static int crowd_run(struct crowd *crowd)
 {
     int rc = 0;
 
-    signals_catch(crowd);
-    for (unsigned looks = 0; rc == 0 && crowd->done < crowd->jobs->count; looks++) {
+    signals_block(crowd);
+    while (rc == 0 && crowd->done < crowd->jobs->count) {
         rc = crowd_look(crowd);
-        if (looks % LOOKS_A_SHOW == 0 || crowd->done == crowd->jobs->count)
-            crowd_show(crowd);
-        if (stopped_by) { /* which may be why a child failed */
-            rc = simx_fail(-EINTR, "stopped by signal %d (%s)", (int)stopped_by,
-                           strsignal(stopped_by));
-        }
-        if (rc == 0 && crowd->done < crowd->jobs->count)
-            usleep(LOOK_INTERVAL_US);
+        crowd_show(crowd);
+        signals_take(crowd, rc == 0 && crowd->done < crowd->jobs->count ? SHOW_INTERVAL_NS : 0);
+        if (stopped_by) /* which may be why a child failed */
+            rc = simx_fail(-EINTR, "stopped by signal %d (%s)", stopped_by, strsignal(stopped_by));
     }
     for (unsigned i = 0; i < crowd->places; i++) {
         if (crowd->children[i].pid == 0)
             continue;
         kill(crowd->children[i].pid, SIGKILL);
         waitpid(crowd->children[i].pid, NULL, 0);
-        fclose(crowd->children[i].result);
+        close(crowd->children[i].result);
     }
-    signals_restore(crowd);
+    sigprocmask(SIG_SETMASK, &crowd->before, NULL);
     return rc;
 }
 

@@ -54,7 +54,7 @@ struct simx_jobs {
  * stands alone), otherwise what kept them from starting.
  *
  * While children run, SIGINT and SIGTERM end them instead of the caller; should the caller die, the
- * kernel ends them.
+ * kernel ends them. SIGCHLD is taken meanwhile.
  */
 int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results)
     __attribute__((warn_unused_result));
