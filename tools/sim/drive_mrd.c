@@ -14,6 +14,7 @@
 
 #include "core/cq.h"
 #include "core/engine/state.h"
+#include "core/list.h"
 #include "tools/sim/drive.h"
 #include "tools/sim/fail.h"
 #include "transport/context.h"
@@ -37,14 +38,13 @@ struct host {
     uint32_t num_out, num_in; /* flows of the matrix */
     uint32_t num_notes;       /* of those in, whose arrival is to be told */
     uint32_t wrs_free;
-    uint32_t waiting_first, waiting_last; /* flows that wait for a work request; UINT32_MAX: none */
+    struct mrd_node waiting; /* list of flows that wait for a work request */
 };
 
 struct flow {
     struct mrd_ah *ah;
     uint64_t posted_bytes, done_bytes;
-    uint32_t next_waiting;
-    bool is_waiting;
+    struct mrd_node node; /* in the list of its host */
 };
 
 struct simx_drive {
@@ -54,8 +54,6 @@ struct simx_drive {
     uint8_t *source, *sink;
     size_t buffer_bytes, mapped_bytes; /* used of each; its whole pieces */
 };
-
-#define NO_FLOW UINT32_MAX
 
 /* -------------------------------------------------------------------------------------- buffers */
 
@@ -120,7 +118,7 @@ static int open_host(struct simx_drive *d, uint32_t number)
     uint32_t wrs = host->num_out * WRS_A_FLOW < WRS_MAX ? host->num_out * WRS_A_FLOW : WRS_MAX;
     uint32_t peers = host->num_out + host->num_in;
 
-    host->waiting_first = NO_FLOW;
+    mrd_list_init(&host->waiting);
     if (host->num_out + host->num_in == 0)
         return 0;
     host->context = mrd_open_device(
@@ -202,21 +200,6 @@ static void mrd_close(struct simx_drive *d)
 
 /* ---------------------------------------------------------------------------------------- flows */
 
-static void wait_for_wr(struct simx_drive *d, struct host *host, uint32_t number)
-{
-    struct flow *flow = &d->flows[number];
-
-    if (flow->is_waiting)
-        return;
-    flow->is_waiting = true;
-    flow->next_waiting = NO_FLOW;
-    if (host->waiting_first == NO_FLOW)
-        host->waiting_first = number;
-    else
-        d->flows[host->waiting_last].next_waiting = number;
-    host->waiting_last = number;
-}
-
 /* Post the next piece of a flow; false: it waits for a work request. */
 static int post_piece(struct simx_drive *d, uint32_t number)
 {
@@ -241,7 +224,7 @@ static int post_piece(struct simx_drive *d, uint32_t number)
     struct mrd_send_wr *bad;
 
     if (from->wrs_free == 0) {
-        wait_for_wr(d, from, number);
+        mrd_list_append(&from->waiting, &flow->node);
         return 0;
     }
 
@@ -264,8 +247,9 @@ static int mrd_start(struct simx_drive *d, uint32_t number)
     flow->ah = mrd_create_ah(d->hosts[what->src].pd, address);
     if (!flow->ah)
         return -errno;
-    for (unsigned i = 0; i < WRS_A_FLOW && flow->posted_bytes < what->bytes && !flow->is_waiting;
-         i++) {
+    mrd_list_init(&flow->node);
+    for (unsigned i = 0;
+         i < WRS_A_FLOW && flow->posted_bytes < what->bytes && mrd_list_empty(&flow->node); i++) {
         int ret = post_piece(d, number);
 
         if (ret != 0)
@@ -292,14 +276,12 @@ static void send_completed(struct simx_drive *d, struct host *host, const struct
         return;
     }
     flow->done_bytes += wc->byte_len;
-    if (flow->posted_bytes < what->bytes && !flow->is_waiting)
+    if (flow->posted_bytes < what->bytes && mrd_list_empty(&flow->node))
         ret = post_piece(d, number);
-    while (ret == 0 && host->waiting_first != NO_FLOW && host->wrs_free > 0) {
-        uint32_t next = host->waiting_first;
+    while (ret == 0 && !mrd_list_empty(&host->waiting) && host->wrs_free > 0) {
+        struct flow *next = mrd_container_of(mrd_list_pop(&host->waiting), struct flow, node);
 
-        host->waiting_first = d->flows[next].next_waiting;
-        d->flows[next].is_waiting = false;
-        ret = post_piece(d, next);
+        ret = post_piece(d, (uint32_t)(next - d->flows));
     }
     if (ret != 0)
         tell(d, number, SIMX_FAILED, mrd_last_error());
