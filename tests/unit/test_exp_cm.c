@@ -335,7 +335,7 @@ static void simx_cm_alltoall_serial__chains(void **state)
         bool seen[7][7] = {{false}};
         uint32_t starts = 0;
 
-        assert_int_equal(simx_cm_alltoall_serial(&cm, hosts, 9), 0);
+        assert_int_equal(simx_cm_alltoall(&cm, hosts, 9, true), 0);
         assert_int_equal(cm.num_flows, hosts * (hosts - 1));
         assert_int_equal(cm.num_triggers, hosts * (hosts - 2));
         for (uint32_t i = 0; i < cm.num_flows; i++) {
@@ -417,8 +417,8 @@ static void simx_cm_generators__refused(void **state)
     assert_int_equal(simx_cm_incast(&cm, 4, 4, 1, 1, 0), -EINVAL);
     assert_int_equal(simx_cm_incast(&cm, 4, 0, 4, 1, 0), -EINVAL);
     assert_int_equal(simx_cm_incast(&cm, 4, 0, 0, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_alltoall_serial(&cm, 0, 1), -EINVAL);
-    assert_int_equal(simx_cm_alltoall_serial(&cm, 1025, 1), -EINVAL);
+    assert_int_equal(simx_cm_alltoall(&cm, 0, 1, true), -EINVAL);
+    assert_int_equal(simx_cm_alltoall(&cm, 1025, 1, true), -EINVAL);
     assert_int_equal(simx_cm_ring_allreduce(&cm, 1, 100), -EINVAL);
     assert_int_equal(simx_cm_ring_allreduce(&cm, 8, 7), -EINVAL);
     assert_int_equal(simx_cm_ring_allreduce(&cm, 725, 1 << 20), -EINVAL);

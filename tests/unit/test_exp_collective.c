@@ -83,7 +83,7 @@ static void simx_run__serial_order(void **state)
     struct simx_cm cm;
 
     (void)state;
-    assert_int_equal(simx_cm_alltoall_serial(&cm, HOSTS, 8192), 0);
+    assert_int_equal(simx_cm_alltoall(&cm, HOSTS, 8192, true), 0);
     run_all(&run, &config, &cm);
     for (uint32_t i = 0; i < cm.num_flows; i++)
         assert_int_equal(run.flows[i].start_ns, i % SENDS ? run.flows[i - 1].done_ns : 0);
@@ -129,7 +129,7 @@ static void simx_cm_alltoall__pairs(void **state)
     struct simx_cm cm;
 
     (void)state;
-    assert_int_equal(simx_cm_alltoall(&cm, 5, 100), 0);
+    assert_int_equal(simx_cm_alltoall(&cm, 5, 100, false), 0);
     assert_int_equal(cm.num_flows, 20);
     assert_int_equal(cm.num_triggers, 0);
     for (uint32_t i = 0; i < 20; i++) {

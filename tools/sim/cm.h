@@ -105,10 +105,8 @@ int simx_cm_loop(struct simx_cm *cm, uint32_t hosts, uint32_t messages, uint32_t
                  uint64_t bytes);
 /* Every host sends to `peers` others, evenly spread over all, and receives from as many. */
 int simx_cm_spread(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint64_t bytes);
-/* Every host sends to all others. */
-int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
-/* Host i sends to i+1, i+2, ... i-1, each when the one before is done. */
-int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes);
+/* Host i sends to i+1, i+2, ... i-1; serial: each when the one before is done. */
+int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, bool serial);
 /*
  * The ring all-reduce of `bytes`, at least one a host: 2 (hosts - 1) steps. In step k host i sends
  * piece i - k of `hosts` pieces to i+1; it starts when step k - 1 of host i-1 has arrived.

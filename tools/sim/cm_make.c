@@ -126,38 +126,25 @@ int simx_cm_spread(struct simx_cm *cm, uint32_t hosts, uint32_t peers, uint64_t 
     return rc;
 }
 
-int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes)
-{
-    int rc = make(cm, hosts, (uint64_t)hosts * (hosts - 1), 0, bytes);
-
-    for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++) {
-        cm->flows[i].src = i / (hosts - 1);
-        cm->flows[i].dst = (i / (hosts - 1) + 1 + i % (hosts - 1)) % hosts;
-    }
-    return rc;
-}
-
-int simx_cm_alltoall_serial(struct simx_cm *cm, uint32_t hosts, uint64_t bytes)
+int simx_cm_alltoall(struct simx_cm *cm, uint32_t hosts, uint64_t bytes, bool serial)
 {
     if (hosts < 2)
         return -EINVAL;
-    uint32_t sends = hosts - 1; /* of each host, all but the last with a trigger */
-    int rc = make(cm, hosts, (uint64_t)hosts * sends, (uint64_t)hosts * (sends - 1), bytes);
-    if (rc)
-        return rc;
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
+    uint32_t sends = hosts - 1; /* of each host; if serial all but the last with a trigger */
+    uint32_t triggers = serial ? sends - 1 : 0;
+    int rc = make(cm, hosts, (uint64_t)hosts * sends, (uint64_t)hosts * triggers, bytes);
+    for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++) {
         struct simx_flow *flow = &cm->flows[i];
         uint32_t host = i / sends, nth = i % sends;
-        uint32_t trigger = host * (sends - 1) + nth;
 
         flow->src = host;
         flow->dst = (host + 1 + nth) % hosts;
-        if (nth > 0)
-            await(flow, trigger - 1);
-        if (nth + 1 < sends)
-            flow->send_done = (int32_t)trigger;
+        if (serial && nth > 0)
+            await(flow, host * triggers + nth - 1);
+        if (nth < triggers)
+            flow->send_done = (int32_t)(host * triggers + nth);
     }
-    return 0;
+    return rc;
 }
 
 int simx_cm_loop(struct simx_cm *cm, uint32_t hosts, uint32_t messages, uint32_t outstanding,

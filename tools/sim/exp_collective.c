@@ -38,8 +38,7 @@ static int make_alltoall(const struct simx_config *config, const struct simx_net
 {
     uint32_t hosts = net->topology.hosts;
 
-    return config->at_once ? simx_cm_alltoall(cm, hosts, config->bytes / hosts)
-                           : simx_cm_alltoall_serial(cm, hosts, config->bytes / hosts);
+    return simx_cm_alltoall(cm, hosts, config->bytes / hosts, !config->at_once);
 }
 
 static void add_figures(const struct simx_run *run, struct json_object *result)
