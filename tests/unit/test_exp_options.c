@@ -313,7 +313,7 @@ static void simx_options_parse__defaults_of_each(void **state)
     enum { NUM = sizeof(table) / sizeof(table[0]) };
 
     (void)state;
-    assert_null(simx_experiment_at(NUM));
+    assert_null(simx_experiments[NUM]);
     for (unsigned i = 0; i < NUM; i++) {
         good(table[i].name);
         assert_ptr_equal(experiment, simx_experiment_find(table[i].name));
@@ -463,7 +463,7 @@ static void simx_options_help__options(void **state)
             snprintf(needle, sizeof(needle), "\n  --%s ", option->name);
             assert_int_equal(strstr(text, needle) != NULL, !of || simx_option_is_of(option, of));
         }
-    } while ((of = simx_experiment_at(i++)));
+    } while ((of = simx_experiments[i++]));
     assert_non_null(strstr(help_of(simx_experiment_find("run")), "those of a leaf (128)\n"));
     assert_non_null(strstr(help_of(simx_experiment_find("loss")), "those of a leaf (32)\n"));
     assert_non_null(strstr(help_of(simx_experiment_find("loss")), "0.02 and 0.05 in turn)\n"));

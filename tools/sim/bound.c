@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/sim/bound.h"
+#include "tools/sim/run.h"
 
 #include <math.h>
 #include <stdlib.h>

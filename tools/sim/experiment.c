@@ -10,7 +10,7 @@
 #include "tools/sim/fail.h"
 
 /* clang-format off */
-static const struct simx_experiment *const experiments[] = {
+const struct simx_experiment *const simx_experiments[] = {
     &simx_exp_run,
     &simx_exp_loss,
     &simx_exp_collision,
@@ -20,23 +20,17 @@ static const struct simx_experiment *const experiments[] = {
     &simx_exp_scale,
     &simx_exp_allreduce,
     &simx_exp_alltoall,
+    NULL,
 };
 /* clang-format on */
 
-enum { NUM_EXPERIMENTS = sizeof(experiments) / sizeof(experiments[0]) };
-
-const struct simx_experiment *simx_experiment_at(unsigned index)
-{
-    return index < NUM_EXPERIMENTS ? experiments[index] : NULL;
-}
-
 const struct simx_experiment *simx_experiment_find(const char *name)
 {
-    for (unsigned i = 0; i < NUM_EXPERIMENTS; i++) {
-        if (strcmp(experiments[i]->name, name) == 0)
-            return experiments[i];
-    }
-    return NULL;
+    const struct simx_experiment *const *experiment = simx_experiments;
+
+    while (*experiment && strcmp((*experiment)->name, name) != 0)
+        experiment++;
+    return *experiment;
 }
 
 /* Refuses a fabric with one leaf if the experiment needs two. */

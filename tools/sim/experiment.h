@@ -11,14 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/sim/bound.h"
 #include "tools/sim/config.h"
 #include "tools/sim/jobs.h"
 #include "tools/sim/plot.h"
 #include "tools/sim/report.h"
 #include "tools/sim/run.h"
 
-enum { SIMX_POINTS_MAX = 256, SIMX_COLUMNS_MAX = 24 };
+enum { SIMX_COLUMNS_MAX = 24 };
 
 /* Replaces the common default of an option in one experiment. */
 struct simx_default {
@@ -64,8 +63,8 @@ struct simx_experiment {
 
 /* NULL: there is no such. */
 const struct simx_experiment *simx_experiment_find(const char *name);
-/* By number; NULL: there are no more. */
-const struct simx_experiment *simx_experiment_at(unsigned index);
+/* All; the last is NULL. */
+extern const struct simx_experiment *const simx_experiments[];
 
 /* -------------------------------------------------------------------- columns that tables share */
 

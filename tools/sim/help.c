@@ -134,16 +134,14 @@ static void print_experiment(FILE *out, const struct simx_experiment *experiment
 
 static void print_all(FILE *out)
 {
-    const struct simx_experiment *experiment;
-
     fputs("usage: mrd_sim EXPERIMENT [OPTION...]\n"
           "       mrd_sim EXPERIMENT --help\n"
           "       mrd_sim --help | --version | --set list\n"
           "\nExperiments:\n",
           out);
-    for (unsigned i = 0; (experiment = simx_experiment_at(i)); i++) {
-        fprintf(out, "  %-*s", NAME_COLUMNS, experiment->name);
-        print_words(out, NAME_COLUMNS + 2, experiment->summary);
+    for (unsigned i = 0; simx_experiments[i]; i++) {
+        fprintf(out, "  %-*s", NAME_COLUMNS, simx_experiments[i]->name);
+        print_words(out, NAME_COLUMNS + 2, simx_experiments[i]->summary);
     }
     fputs("\nOptions with their defaults, with one dash or two. Experiments have some\n"
           "defaults of their own: mrd_sim EXPERIMENT --help.\n",

@@ -2,8 +2,8 @@
 /*
  * The fabric of a run: its topology, what follows from it, and the simulation made of it.
  *
- * simx_net_init() from a configuration; simx_net_create() for each run. bound.h has the times that
- * no run can beat.
+ * simx_net_init() from a configuration; simx_net_create() for each run. run.h has the times that no
+ * run can beat.
  */
 #ifndef SIMX_NET_H
 #define SIMX_NET_H

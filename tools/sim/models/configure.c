@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all flows have in common, derived from the configuration, the constants and the fabric. */
+/*
+ * The constants, and what all flows have in common: derived from the configuration, the constants
+ * and the fabric.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -14,6 +17,41 @@ enum {
 };
 
 #define NS_PER_S 1e9
+
+/* ------------------------------------------------------------------------------------ constants */
+
+const struct model_tune model_tune_default = {
+#define X(part, member, value, text) .part.member = (value),
+    MODEL_TUNE(X)
+#undef X
+};
+
+static const struct mrd_tune_entry entries[] = {
+#define X(part, member, value, text)                                                               \
+    {.name = #part "." #member,                                                                    \
+     .help = (text),                                                                               \
+     .value_default = (value),                                                                     \
+     .offset = offsetof(struct model_tune, part.member)},
+    MODEL_TUNE(X)
+#undef X
+};
+
+enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+
+_Static_assert(sizeof(struct model_tune) == ENTRIES * sizeof(double), "each member has an entry");
+
+const struct mrd_tune_entry *model_tune_entries(unsigned *num)
+{
+    *num = ENTRIES;
+    return entries;
+}
+
+int model_tune_set(struct model_tune *tune, const char *name, double value)
+{
+    return mrd_tune_set_in(entries, ENTRIES, tune, name, value);
+}
+
+/* ------------------------------------------------------------------------------- what follows */
 
 static const struct model_qp_ops *const transports[] = {&model_rc, &model_irn};
 
