@@ -122,9 +122,9 @@ static void simx_options_parse__flags(void **state)
     good("alltoall --csv");
     assert_true(config.csv && !config.json);
     good("run --wire-overhead htsim");
-    assert_true(config.htsim_overhead);
+    assert_string_equal(config.wire_overhead, "htsim");
     good("run --wire-overhead htsim --wire-overhead ethernet");
-    assert_false(config.htsim_overhead);
+    assert_string_equal(config.wire_overhead, "ethernet");
 }
 
 /*
@@ -278,7 +278,7 @@ static void simx_options_parse__defaults_of_all(void **state)
     assert_int_equal(config.queue_packets, 200);
     assert_true(config.ecn_min == 0.2 && config.ecn_max == 0.8 && config.loss == 0);
     assert_int_equal(config.skew_ppm, 50);
-    assert_false(config.htsim_overhead);
+    assert_string_equal(config.wire_overhead, "ethernet");
     assert_int_equal(config.paths, 64);
     assert_int_equal(config.payload_bytes, 4096);
     assert_int_equal(config.seed, 1);

@@ -26,9 +26,8 @@ static struct headers headers_of(const struct simx_net *net, const struct simx_c
 
     if (strcmp(config->transport, "mrd") == 0)
         return (struct headers){net->data_bytes, net->single_bytes,
-                                config->htsim_overhead ? net->single_bytes : shared,
-                                net->ack_bytes};
-    if (config->htsim_overhead)
+                                net->is_htsim ? net->single_bytes : shared, net->ack_bytes};
+    if (net->is_htsim)
         return (struct headers){net->data_bytes, net->single_bytes, 0, net->ack_bytes};
     return (struct headers){full, full + model->first_bytes, 0,
                             MRD_SIM_WIRE_OVERHEAD_BYTES + model->control_bytes[MODEL_ACK]};

@@ -43,8 +43,8 @@ struct simx_config {
     bool ack_priority;       /* acks overtake data in every queue */
     double loss;             /* end to end; below 0: those of the experiment loss */
     char faults[SIMX_PATH_BYTES];
-    bool htsim_overhead; /* bytes on the wire as uet-htsim counts them */
-    uint32_t skew_ppm;   /* of host clocks */
+    char wire_overhead[SIMX_NAME_BYTES]; /* "ethernet", or "htsim": as uet-htsim counts bytes */
+    uint32_t skew_ppm;                   /* of host clocks */
 
     /* Transport. */
     uint32_t paths, payload_bytes;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* --help, of all or of one experiment, and --set list. */
-#include <stdarg.h>
 #include <string.h>
 
 #include "tools/sim/options.h"
@@ -44,19 +43,6 @@ static void print_words(FILE *out, int column, const char *text)
     fputc('\n', out);
 }
 
-static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Appends to a text of TEXT_BYTES. */
-static void add(char *text, const char *format, ...)
-{
-    size_t len = strlen(text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text + len, TEXT_BYTES - len, format, args);
-    va_end(args);
-}
-
 /* ------------------------------------------------------------------------------------- defaults */
 
 /* Returns the default that --help shows, or NULL. `experiment` NULL: the common default. */
@@ -86,17 +72,12 @@ static const char *default_of(const struct simx_option *option,
 static void print_option(FILE *out, const struct simx_option *option,
                          const struct simx_experiment *experiment)
 {
-    char left[TEXT_COLUMN + 1], text[TEXT_BYTES] = "";
+    char left[TEXT_COLUMN + 1], text[TEXT_BYTES];
     const char *value = default_of(option, experiment);
+    bool is_named = !experiment && option->of && option->of[0] != '!';
 
-    if (!experiment && option->of && option->of[0] != '!') {
-        for (const char *at = option->of; *at; at++)
-            add(text, "%s%c", *at == ' ' ? "," : "", *at);
-        add(text, ": ");
-    }
-    add(text, "%s", option->help);
-    if (value)
-        add(text, " (%s)", value);
+    snprintf(text, sizeof(text), "%s%s%s%s%s%s", is_named ? option->of : "", is_named ? ": " : "",
+             option->help, value ? " (" : "", value ? value : "", value ? ")" : "");
     snprintf(left, sizeof(left), "  --%s %s", option->name,
              option->argument ? option->argument : "");
     fprintf(out, "%-*s", TEXT_COLUMN, left);

@@ -98,7 +98,8 @@ int simx_net_init(struct simx_net *net, const struct simx_config *config)
     net->single_bytes =
         MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES + mrd_wire_part_bytes(MRD_OP_WRITE, 0);
     net->ack_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES + MRD_WIRE_BASE_BYTES;
-    if (config->htsim_overhead) {
+    net->is_htsim = strcmp(config->wire_overhead, "htsim") == 0;
+    if (net->is_htsim) {
         net->data_bytes = net->single_bytes = MRD_SIM_HTSIM_DATA_BYTES;
         net->ack_bytes = MRD_SIM_HTSIM_ACK_BYTES;
     }
@@ -121,7 +122,7 @@ struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_co
         .paths = config->paths,
         .clock_skew_ppm = config->skew_ppm,
         .topology = &net->topology,
-        .wire_overhead = config->htsim_overhead ? MRD_SIM_WIRE_HTSIM : MRD_SIM_WIRE_ETHERNET,
+        .wire_overhead = net->is_htsim ? MRD_SIM_WIRE_HTSIM : MRD_SIM_WIRE_ETHERNET,
         .loss_ppb = (uint32_t)llround(config->loss * 1e9),
         .ack_priority = config->ack_priority,
         .payload_by_reference = 1,

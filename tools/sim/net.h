@@ -15,6 +15,7 @@
 
 struct simx_net {
     struct mrd_sim_topology topology;
+    bool is_htsim;         /* bytes on the wire are counted as uet-htsim does */
     uint64_t host_bps;     /* of a host's link */
     uint32_t data_bytes;   /* overhead of a data packet on the wire */
     uint32_t single_bytes; /* of the only one of a message */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/cc.h"
-#include "core/spray.h"
 #include "tools/sim/fail.h"
 
 #define FIELD(field)                                                                               \
@@ -16,11 +15,11 @@
 
 static const struct simx_option rows[] = {
     {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", NULL, "connection matrix of uet-htsim",
-     "run failure"},
+     "run, failure"},
     {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES", NULL,
      "of a flow, message or buffer; K, M, G: powers of 1024", "!run"},
     {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", NULL, "to one host, or that many pairs",
-     "incast failure"},
+     "incast, failure"},
     {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, NULL, "a flow beside them", "incast"},
     {"peers", SIMX_COUNT, FIELD(peers), 1, 65535, "N", NULL, "of each sender", "scale"},
     {"at-once", SIMX_FLAG, FIELD(at_once), 0, 0, NULL, NULL,
@@ -52,7 +51,7 @@ static const struct simx_option rows[] = {
      "share of packets lost, data and acks", NULL},
     {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", NULL, "lines TIME_US LINKS ACTION VALUE",
      NULL},
-    {"wire-overhead", SIMX_OVERHEAD, FIELD(htsim_overhead), 0, 0, "HOW", "ethernet",
+    {"wire-overhead", SIMX_TEXT, FIELD(wire_overhead), 0, 0, "HOW", "ethernet",
      "ethernet, or as uet-htsim counts: htsim", NULL},
     {"clock-skew", SIMX_COUNT, FIELD(skew_ppm), 0, 100000, "PPM", "50",
      "how far clocks of hosts run off at most, either way", NULL},
@@ -99,20 +98,26 @@ const struct simx_option *simx_option_at(unsigned index)
     return index < NUM_ROWS ? &rows[index] : NULL;
 }
 
-bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment)
+/* Is the word in a list like "a, b or c"? */
+static bool has_word(const char *list, const char *word)
 {
-    size_t len = strlen(experiment->name);
+    size_t len = strlen(word);
 
-    if (!option->of)
-        return true;
-    if (option->of[0] == '!')
-        return strcmp(option->of + 1, experiment->name) != 0;
-    for (const char *at = option->of; *at; at += strspn(at, " ")) {
-        if (strcspn(at, " ") == len && strncmp(at, experiment->name, len) == 0)
-            return true;
-        at += strcspn(at, " ");
+    for (; *list; list += strspn(list, ", ")) {
+        size_t word_len = strcspn(list, ", ");
+
+        if (word_len == len && strncmp(list, word, len) == 0)
+            return strcmp(word, "or") != 0;
+        list += word_len;
     }
     return false;
+}
+
+bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment)
+{
+    if (option->of && option->of[0] == '!')
+        return strcmp(option->of + 1, experiment->name) != 0;
+    return !option->of || has_word(option->of, experiment->name);
 }
 
 /* --------------------------------------------------------------------------------------- values */
@@ -222,12 +227,6 @@ static int read_value(const struct simx_option *row, const char *text, struct si
         return 0;
     case SIMX_SET:
         return read_set(text, config);
-    case SIMX_OVERHEAD:
-        config->htsim_overhead = strcmp(text, "htsim") == 0;
-        if (!config->htsim_overhead && strcmp(text, "ethernet") != 0)
-            return simx_fail(-EINVAL, "--wire-overhead: expected ethernet or htsim, found '%s'",
-                             text);
-        return 0;
     }
     return 0;
 }
@@ -262,13 +261,23 @@ void simx_options_defaults(struct simx_config *config, const struct simx_experim
 
 /* ----------------------------------------------------------------------------------- as a whole */
 
-static bool is_one_of(const char *name, const char *const *names)
+static int check_words(const struct simx_config *c)
 {
-    for (; *names; names++) {
-        if (strcmp(name, *names) == 0)
-            return true;
+    const struct {
+        const char *option, *found, *choices;
+    } words[] = {
+        {"transport", c->transport, "mrd, rc or irn"},
+        {"wire-overhead", c->wire_overhead, "ethernet or htsim"},
+        {"spray", c->spray, "single, rr, random, reps or adaptive"},
+        {"failure", c->failure, "blackhole, down, flap or degrade"},
+    };
+
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (words[i].found[0] && !has_word(words[i].choices, words[i].found))
+            return simx_fail(-EINVAL, "--%s: expected %s, found '%s'", words[i].option,
+                             words[i].choices, words[i].found);
     }
-    return false;
+    return 0;
 }
 
 static int apply_sets(struct simx_config *c)
@@ -286,27 +295,16 @@ static int apply_sets(struct simx_config *c)
 
 static int check(struct simx_config *c)
 {
-    static const char *const transports[] = {"mrd", "rc", "irn", NULL};
-    static const char *const model_ccs[] = {"none", "dcqcn", NULL};
-    static const char *const failures[] = {"blackhole", "down", "flap", "degrade", NULL};
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
 
-    if (!is_one_of(c->transport, transports))
-        return simx_fail(-EINVAL, "--transport: expected mrd, rc or irn, found '%s'", c->transport);
+    if (check_words(c) != 0)
+        return -EINVAL;
     if (!c->cc[0])
         snprintf(c->cc, sizeof(c->cc), "%s", is_mrd ? "nscc" : "none");
     if (is_mrd && !mrd_cc_find(c->cc))
         return simx_fail(-EINVAL, "--cc: mrd has nscc, dctcp, swift and none, not '%s'", c->cc);
-    if (!is_mrd && !is_one_of(c->cc, model_ccs))
+    if (!is_mrd && !has_word("none, dcqcn", c->cc))
         return simx_fail(-EINVAL, "--cc: %s has none and dcqcn, not '%s'", c->transport, c->cc);
-    if (!mrd_spray_find(c->spray))
-        return simx_fail(-EINVAL,
-                         "--spray: expected single, rr, random, reps or adaptive, found '%s'",
-                         c->spray);
-    if (c->failure[0] && !is_one_of(c->failure, failures))
-        return simx_fail(-EINVAL,
-                         "--failure: expected blackhole, down, flap or degrade, found '%s'",
-                         c->failure);
     if (c->payload_bytes % 64 != 0)
         return simx_fail(-EINVAL, "--payload: expected a multiple of 64, found %u",
                          c->payload_bytes);

@@ -41,7 +41,6 @@ enum simx_option_kind {
     SIMX_FLAG,
     SIMX_PAIR,
     SIMX_SET,
-    SIMX_OVERHEAD,
 };
 
 /* Where its value goes and what it may be. */
@@ -53,8 +52,7 @@ struct simx_option {
     const char *argument;
     const char *value; /* default, as on a command line; NULL: none */
     const char *help;
-    const char
-        *of; /* experiments that have it, apart by blanks; "!NAME": all but that; NULL: all */
+    const char *of; /* experiments that have it, "a, b"; "!NAME": all but that; NULL: all */
 };
 
 /* By number; NULL: there are no more. */
