@@ -50,8 +50,9 @@ struct simx_jobs {
 
 /*
  * Run all jobs; results[i] is that of job i, the caller's to put. 0, or -errno with a sentence
- * that names the job (counted from 1) and the cause, no child left and `results` as they were: -EINTR when SIGINT or SIGTERM came, -ECHILD when a job failed (the sentence of an only job
- * stands alone), otherwise what kept them from starting.
+ * that names the job (counted from 1) and the cause, no child left and `results` as they were:
+ * -EINTR when SIGINT or SIGTERM came, -ECHILD when a job failed (the sentence of an only job stands
+ * alone), otherwise what kept them from starting.
  *
  * While children run, SIGINT and SIGTERM end them instead of the caller; should the caller die, the
  * kernel ends them. SIGCHLD is taken meanwhile.

@@ -3,8 +3,8 @@
  * Text files of one record a line: words, numbers, and errors that name file and line.
  *
  * simx_lines_read() calls a function for each line. Its words are in word[] then, and
- * simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that begins
- * with # ends its line. Every function that fails sets the sentence of mrd_last_error().
+ * simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that
+ * begins with # ends its line. Every function that fails sets the sentence of mrd_last_error().
  */
 #ifndef MRD_SIM_LINES_H
 #define MRD_SIM_LINES_H

@@ -55,8 +55,8 @@ uint64_t simx_wall_ns(void);
 /* --------------------------------------------------------------------------------------- bounds */
 
 /*
- * Times that no run can beat, by the links that bytes must cross and their least headers. A flow may
- * spray: parallel links between switches count together. Faults that make links faster are not
+ * Times that no run can beat, by the links that bytes must cross and their least headers. A flow
+ * may spray: parallel links between switches count together. Faults that make links faster are not
  * known.
  */
 /* How far apart two hosts are; with two tiers all leaves are of one pod. */

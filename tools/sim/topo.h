@@ -42,10 +42,10 @@ int simx_topo_read(struct mrd_sim_topology *topo, const char *path);
 int simx_topo_check(const struct mrd_sim_topology *topo);
 
 /*
- * Of numbers within the bounds of their options. Leaves of `leaf_radix_down` hosts each; above them all links have the same rate and delay.
- * `oversubscription` is that of the leaves, 1 for none; the tiers above add none. Three tiers: a
- * pod has as many leaves as divide their number, at most leaf_radix_down and, if there is more than
- * one leaf, not all. -EINVAL: no such tree.
+ * Of numbers within the bounds of their options. Leaves of `leaf_radix_down` hosts each; above them
+ * all links have the same rate and delay. `oversubscription` is that of the leaves, 1 for none; the
+ * tiers above add none. Three tiers: a pod has as many leaves as divide their number, at most
+ * leaf_radix_down and, if there is more than one leaf, not all. -EINVAL: no such tree.
  */
 int simx_topo_make(struct mrd_sim_topology *topo, uint32_t hosts, uint32_t tiers,
                    uint32_t leaf_radix_down, double oversubscription, double gbps,
