@@ -30,7 +30,7 @@ static struct headers headers_of(const struct simx_net *net, const struct simx_c
     if (net->is_htsim)
         return (struct headers){net->data_bytes, net->single_bytes, 0, net->ack_bytes};
     return (struct headers){full, full + model->first_bytes, 0,
-                            MRD_SIM_WIRE_OVERHEAD_BYTES + model->control_bytes[MODEL_ACK]};
+                            MRD_SIM_WIRE_OVERHEAD_BYTES + MODEL_ACK_BYTES};
 }
 
 /* -------------------------------------------------------------------------------------- one way */

@@ -82,8 +82,9 @@ static void set_bytes(struct model_flows *flows)
     }
     flows->wire_data = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->data_bytes;
     flows->wire_first = ops->first_bytes;
-    for (unsigned i = 0; i < MODEL_KINDS; i++)
-        flows->wire_control[i] = MRD_SIM_WIRE_OVERHEAD_BYTES + ops->control_bytes[i];
+    flows->wire_control[MODEL_ACK] = MRD_SIM_WIRE_OVERHEAD_BYTES + MODEL_ACK_BYTES;
+    flows->wire_control[MODEL_NAK] = flows->wire_control[MODEL_ACK] + ops->sack_bytes;
+    flows->wire_control[MODEL_CNP] = MRD_SIM_WIRE_OVERHEAD_BYTES + MODEL_CNP_BYTES;
 }
 
 static void set_irn_rto(struct model_flows *flows, double line_bps)

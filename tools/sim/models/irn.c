@@ -20,8 +20,6 @@
 #include "core/bitmap.h"
 #include "tools/sim/models/qp.h"
 
-enum { SACK_BYTES = 4 /* a PSN, padded */ };
-
 /* Move requester.resend to the next lost packet to be retransmitted. False: there is none. */
 static bool find_lost(struct model_qp *qp)
 {
@@ -113,27 +111,15 @@ static void time_out(struct model_qp *qp)
     recover(&qp->requester);
 }
 
-static uint64_t rto_ns(const struct model_qp *qp)
-{
-    return model_qp_inflight(qp) < qp->flows->rto_low_packets ? qp->flows->rto_low_ns
-                                                              : qp->flows->rto_ns;
-}
-
 const struct model_qp_ops model_irn = {
     .name = "irn",
     .has_bits = true,
     /* Each packet has the address, as it may come out of order. */
     .data_bytes = MODEL_BTH_BYTES + MODEL_RETH_BYTES + MODEL_ICRC_BYTES,
-    .control_bytes =
-        {
-            [MODEL_ACK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
-            [MODEL_NAK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + SACK_BYTES + MODEL_ICRC_BYTES,
-            [MODEL_CNP] = MODEL_BTH_BYTES + MODEL_CNP_BYTES + MODEL_ICRC_BYTES,
-        },
+    .sack_bytes = 4, /* a PSN, padded */
     .find_packet = find_packet,
     .take_packet = take_packet,
     .take_data = take_data,
     .take_response = take_response,
     .time_out = time_out,
-    .rto_ns = rto_ns,
 };

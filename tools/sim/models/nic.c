@@ -15,9 +15,13 @@ static uint64_t now_ns(const struct model_nic *nic)
 
 static uint64_t rto_at_ns(const struct model_qp *qp)
 {
+    const struct model_flows *flows = qp->flows;
     uint64_t from_ns = qp->requester.rto_from_ns;
 
-    return from_ns == MRD_SIM_NEVER ? MRD_SIM_NEVER : from_ns + qp->flows->ops->rto_ns(qp);
+    if (from_ns == MRD_SIM_NEVER)
+        return MRD_SIM_NEVER;
+    return from_ns +
+           (model_qp_inflight(qp) < flows->rto_low_packets ? flows->rto_low_ns : flows->rto_ns);
 }
 
 void model_nic_update(struct model_nic *nic, struct model_qp *qp)

@@ -28,7 +28,8 @@ enum {
     MODEL_RETH_BYTES = 16,
     MODEL_AETH_BYTES = 4,
     MODEL_ICRC_BYTES = 4,
-    MODEL_CNP_BYTES = 16, /* annex 17.9.3: reserved */
+    MODEL_ACK_BYTES = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
+    MODEL_CNP_BYTES = MODEL_BTH_BYTES + 16 + MODEL_ICRC_BYTES, /* annex 17.9.3: 16 reserved */
 };
 
 enum model_packet_kind { MODEL_DATA, MODEL_ACK, MODEL_NAK, MODEL_CNP, MODEL_KINDS };
@@ -92,8 +93,9 @@ struct model_qp {
 struct model_qp_ops {
     const char *name;
     bool has_bits; /* both ends need bitmaps */
-    /* Bytes after the UDP header: of each data packet, of the first one also, of other packets. */
-    uint32_t data_bytes, first_bytes, control_bytes[MODEL_KINDS];
+    /* Bytes after the UDP header: of each data packet, of the first one also. */
+    uint32_t data_bytes, first_bytes;
+    uint32_t sack_bytes; /* of a NAK, besides what an ack has */
 
     /* Is there a packet to send that the window allows? */
     bool (*find_packet)(struct model_qp *qp);
@@ -104,9 +106,8 @@ struct model_qp_ops {
     /* The sender got an ACK or NAK. `una` has moved already, from una_before, if it acks more. */
     void (*take_response)(struct model_qp *qp, const struct model_header *header,
                           uint32_t una_before);
-    /* The sender waited rto_ns() for an ack of `una`. */
+    /* The sender waited for an ack of `una` as long as the timeout is. */
     void (*time_out)(struct model_qp *qp);
-    uint64_t (*rto_ns)(const struct model_qp *qp);
 };
 
 /*
@@ -143,7 +144,9 @@ struct model_flows {
     uint32_t ack_packets, retries, rto_low_packets;
     /* Bytes on the wire, without payload. */
     uint32_t wire_data, wire_first, wire_control[MODEL_KINDS];
-    uint64_t base_rtt_ns, rto_ns, rto_low_ns;
+    uint64_t base_rtt_ns;
+    uint64_t rto_ns,
+        rto_low_ns; /* the second if less than rto_low_packets are in flight; rc: none */
     struct model_dcqcn_limits dcqcn;
     struct model_flows_stats stats;
 };

@@ -74,25 +74,13 @@ static void time_out(struct model_qp *qp)
     qp->requester.next = qp->requester.una;
 }
 
-static uint64_t rto_ns(const struct model_qp *qp)
-{
-    return qp->flows->rto_ns;
-}
-
 const struct model_qp_ops model_rc = {
     .name = "rc",
     .data_bytes = MODEL_BTH_BYTES + MODEL_ICRC_BYTES,
     .first_bytes = MODEL_RETH_BYTES,
-    .control_bytes =
-        {
-            [MODEL_ACK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
-            [MODEL_NAK] = MODEL_BTH_BYTES + MODEL_AETH_BYTES + MODEL_ICRC_BYTES,
-            [MODEL_CNP] = MODEL_BTH_BYTES + MODEL_CNP_BYTES + MODEL_ICRC_BYTES,
-        },
     .find_packet = find_packet,
     .take_packet = take_packet,
     .take_data = take_data,
     .take_response = take_response,
     .time_out = time_out,
-    .rto_ns = rto_ns,
 };
