@@ -309,28 +309,23 @@ static void expire(void *arg)
 
 /* --------------------------------------------------------------------------------------- create */
 
-static void detach_hosts(struct model_flows *flows, uint32_t num)
-{
-    for (uint32_t i = 0; i < num; i++) {
-        mrd_sim_stack_detach(flows->sim, i);
-        free(flows->nics[i].timers.timer);
-    }
-}
-
 static int attach_hosts(struct model_flows *flows)
 {
     static const struct mrd_sim_stack_ops ops = {.receive = receive, .timer = expire};
 
+    flows->nics = calloc(flows->num_hosts, sizeof(flows->nics[0]));
+    if (!flows->nics)
+        return -ENOMEM;
     for (uint32_t i = 0; i < flows->num_hosts; i++) {
         struct model_nic *nic = &flows->nics[i];
 
         *nic = (struct model_nic){.flows = flows, .host = i};
         mrd_list_init(&nic->ready);
         if (mrd_sim_stack_attach(flows->sim, i, &ops, nic) != 0) {
-            detach_hosts(flows, i);
             mrd_error_set("model of a transport: a host is in use");
             return -EINVAL;
         }
+        flows->num_attached++;
     }
     return 0;
 }
@@ -340,30 +335,19 @@ struct model_flows *model_flows_create(struct mrd_sim *sim, const struct model_f
     struct model_flows *flows = calloc(1, sizeof(*flows));
     int ret = -ENOMEM;
 
-    if (!flows)
-        goto fail;
-    flows->sim = sim;
-    mrd_list_init(&flows->free);
-    flows->num_hosts = mrd_sim_stack_attr(sim)->hosts;
-    ret = model_flows_configure(flows, config);
-    if (ret != 0)
-        goto free_flows;
-    ret = -ENOMEM;
-    flows->nics = calloc(flows->num_hosts, sizeof(flows->nics[0]));
-    if (!flows->nics)
-        goto free_flows;
-    ret = attach_hosts(flows);
-    if (ret != 0)
-        goto free_nics;
-    return flows;
-
-free_nics:
-    free(flows->nics);
-free_flows:
-    free(flows);
-fail:
+    if (flows) {
+        flows->sim = sim;
+        mrd_list_init(&flows->free);
+        flows->num_hosts = mrd_sim_stack_attr(sim)->hosts;
+        ret = model_flows_configure(flows, config);
+    }
+    if (ret == 0)
+        ret = attach_hosts(flows);
+    if (ret == 0)
+        return flows;
     if (ret == -ENOMEM)
         mrd_error_set("model of a transport: no memory");
+    model_flows_destroy(flows);
     errno = -ret;
     return NULL;
 }
@@ -372,7 +356,10 @@ void model_flows_destroy(struct model_flows *flows)
 {
     if (!flows)
         return;
-    detach_hosts(flows, flows->num_hosts);
+    for (uint32_t i = 0; i < flows->num_attached; i++) {
+        mrd_sim_stack_detach(flows->sim, i);
+        free(flows->nics[i].timers.timer);
+    }
     for (uint32_t i = 0; i < flows->num_qps; i++)
         free(flows->qps[i]);
     free(flows->qps);

@@ -128,7 +128,7 @@ struct model_nic {
 /* All flows of a model. */
 struct model_flows {
     struct mrd_sim *sim; /* borrowed */
-    uint32_t num_hosts;
+    uint32_t num_hosts, num_attached;
     struct model_flows_config config;
     struct model_tune tune;
     const struct model_qp_ops *ops;
