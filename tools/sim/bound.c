@@ -178,9 +178,9 @@ static void find_starts(struct all *all)
     for (uint32_t i = 0; i < w->num_order; i++) {
         const struct simx_flow *what = &all->run->cm->flows[w->order[i]];
         struct flow *flow = &all->flows[w->order[i]];
+        uint64_t start_ns = what->start_ps / 1000;
 
-        flow->start_us =
-            what->triggered ? all->fires_us[what->trigger] : (double)(what->start_ps / 1000) / 1e3;
+        flow->start_us = what->triggered ? all->fires_us[what->trigger] : (double)start_ns / 1e3;
 
         double there_us = flow->start_us + flow->way_us, back_us = there_us + flow->back_us;
 

@@ -384,8 +384,12 @@ static int settle(struct parser *p)
     struct simx_cm *cm = &p->cm;
     struct key *keys = calloc((size_t)cm->num_flows + cm->num_triggers + 1, sizeof(*keys));
     uint32_t *fired = calloc((size_t)cm->num_triggers + 1, sizeof(*fired));
-    int rc = keys && fired ? check_ids(p, keys) : simx_lines_failed(&p->lines, -ENOMEM);
+    int rc = -ENOMEM;
 
+    if (keys && fired)
+        rc = check_ids(p, keys);
+    else
+        simx_lines_failed(&p->lines, rc);
     for (uint32_t i = 0; rc == 0 && i < cm->num_flows; i++)
         rc = resolve(p, keys, &cm->flows[i], fired);
     for (uint32_t i = 0; rc == 0 && i < cm->num_triggers; i++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Flows by a model of another transport: rc or irn, each with DCQCN or without. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +72,7 @@ static struct simx_drive *model_open(const struct simx_drive_env *env)
     return NULL;
 
 no_memory:
-    simx_fail(-ENOMEM, "no memory for %u flows", env->cm->num_flows);
+    simx_error_set("no memory for %u flows", env->cm->num_flows);
     if (d)
         model_close(d);
     return NULL;

@@ -334,7 +334,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env)
     for (uint32_t i = 0; i < env->cm->nodes; i++) {
         if (open_host(d, i) == 0)
             continue;
-        simx_fail(-EINVAL, "host %u: %s", i, mrd_last_error());
+        simx_error_set("host %u: %s", i, mrd_last_error());
         mrd_close(d);
         return NULL;
     }
@@ -342,7 +342,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env)
     return d;
 
 no_memory:
-    simx_fail(-ENOMEM, "no memory for %u hosts and %u flows", env->cm->nodes, env->cm->num_flows);
+    simx_error_set("no memory for %u hosts and %u flows", env->cm->nodes, env->cm->num_flows);
     if (d)
         mrd_close(d);
     return NULL;

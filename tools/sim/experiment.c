@@ -97,7 +97,7 @@ static struct json_object *measure_run(const struct simx_experiment *experiment,
 
     run->memo = calloc(1, experiment->memo_bytes + 1);
     if (!run->memo) {
-        simx_fail(-ENOMEM, "%s: no memory", experiment->name);
+        simx_error_set("%s: no memory", experiment->name);
         return NULL;
     }
     if ((experiment->go ? experiment->go(run) : simx_run_all(run)) != 0)

@@ -8,7 +8,7 @@
 
 enum { SENTENCE_BYTES = 512 };
 
-int simx_fail(int error, const char *format, ...)
+void simx_error_set(const char *format, ...)
 {
     char sentence[SENTENCE_BYTES];
     va_list args;
@@ -17,5 +17,4 @@ int simx_fail(int error, const char *format, ...)
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
     mrd_error_set("%s", sentence);
-    return error;
 }

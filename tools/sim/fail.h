@@ -8,7 +8,9 @@
 
 #include "mrd/mrd.h"
 
-/* Sets the sentence; mrd_last_error(), the one before, may be an argument. Returns `error`. */
-int simx_fail(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the sentence; mrd_last_error(), the one before, may be an argument. */
+void simx_error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Does so, and is `error`, which readers of the code and analysers see. */
+#define simx_fail(error, ...) (simx_error_set(__VA_ARGS__), (error))
 
 #endif

@@ -64,8 +64,8 @@ __attribute__((format(printf, 3, 4))) static void blame(struct crowd *crowd, uns
     va_end(args);
     /* A crash may have left it without an end. */
     progress->error[sizeof(progress->error) - 1] = '\0';
-    simx_fail(-ECHILD, "run %u of %u %s%s%s", index + 1, crowd->jobs->count, cause,
-              progress->error[0] ? ": " : "", progress->error);
+    simx_error_set("run %u of %u %s%s%s", index + 1, crowd->jobs->count, cause,
+                   progress->error[0] ? ": " : "", progress->error);
 }
 
 /* Those that stop, but for one that is ignored, and that of a child that has ended. */
@@ -235,7 +235,7 @@ static int run_here(struct crowd *crowd)
     if (crowd->results[0])
         return 0;
     if (crowd->progress[0].error[0])
-        simx_fail(-ECHILD, "%s", crowd->progress[0].error);
+        simx_error_set("%s", crowd->progress[0].error);
     else
         blame(crowd, 0, "failed");
     return -ECHILD;
@@ -257,7 +257,7 @@ int simx_jobs_run(const struct simx_jobs *jobs, struct json_object **results)
 
     if (count == 0)
         return 0;
-    simx_fail(-ENOMEM, "%s", strerror(ENOMEM));
+    simx_error_set("%s", strerror(ENOMEM));
     crowd.results = calloc(count, sizeof(struct json_object *));
     crowd.children = calloc(crowd.places, sizeof(*crowd.children));
     crowd.progress =

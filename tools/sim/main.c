@@ -97,7 +97,7 @@ static int conclude(struct session *s, struct json_object *const *runs)
     int ret = print(s, runs);
 
     if (ret != 0)
-        simx_fail(ret, "%s", strerror(-ret));
+        simx_error_set("%s", strerror(-ret));
     else if (s->config.plot[0])
         ret = simx_plot_write(&s->experiment->picture, runs, s->num_points, s->config.plot);
     if (ret == 0 && !is_all_done(s, runs))

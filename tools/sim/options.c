@@ -362,8 +362,8 @@ static void fail_unknown(const char *word)
             nearest = rows[i].name;
         }
     }
-    simx_fail(-EINVAL, "there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
-              nearest ? nearest : "", nearest ? "?" : "");
+    simx_error_set("there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
+                   nearest ? nearest : "", nearest ? "?" : "");
 }
 
 /*
@@ -375,9 +375,9 @@ static enum simx_parsed refuse(int option, char **argv)
     const char *word = argv[optind > 1 ? optind - 1 : 1];
 
     if (option == ':')
-        simx_fail(-EINVAL, "%s needs a value", word);
+        simx_error_set("%s needs a value", word);
     else if (strchr(word, '=') && optopt > 0)
-        simx_fail(-EINVAL, "%.*s takes no value", (int)strcspn(word, "="), word);
+        simx_error_set("%.*s takes no value", (int)strcspn(word, "="), word);
     else
         fail_unknown(word);
     return SIMX_PARSE_ERROR;
@@ -387,11 +387,11 @@ static enum simx_parsed refuse(int option, char **argv)
 static enum simx_parsed refuse_word(const char *word)
 {
     if (!word)
-        simx_fail(-EINVAL, "which experiment?");
+        simx_error_set("which experiment?");
     else if (simx_experiment_find(word))
-        simx_fail(-EINVAL, "the experiment comes first, and once: mrd_sim %s [OPTION...]", word);
+        simx_error_set("the experiment comes first, and once: mrd_sim %s [OPTION...]", word);
     else
-        simx_fail(-EINVAL, "there is no experiment '%s'", word);
+        simx_error_set("there is no experiment '%s'", word);
     return SIMX_PARSE_ERROR;
 }
 

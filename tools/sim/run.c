@@ -125,7 +125,7 @@ int simx_run_create(struct simx_run *run, const struct simx_config *config,
     run->by_start = calloc(cm->num_flows, sizeof(run->by_start[0]));
     run->fired = calloc(cm->num_triggers + 1, sizeof(run->fired[0]));
     if (!simx_waiting_init(&run->waiting, cm) || !run->flows || !run->by_start || !run->fired) {
-        simx_fail(-ENOMEM, "no memory for %u flows", cm->num_flows);
+        simx_error_set("no memory for %u flows", cm->num_flows);
         simx_run_destroy(run);
         return -ENOMEM;
     }
