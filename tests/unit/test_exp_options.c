@@ -151,10 +151,8 @@ static void simx_options_parse__forms(void **state)
 /* Every option takes a value within its bounds, with both dashes, and none outside. */
 static void simx_options_parse__bounds(void **state)
 {
-    const struct simx_option *option;
-
     (void)state;
-    for (unsigned i = 0; (option = simx_option_at(i)); i++) {
+    for (const struct simx_option *option = simx_options; option->name; option++) {
         bool is_number =
             option->kind == SIMX_COUNT || option->kind == SIMX_BYTES || option->kind == SIMX_REAL;
 
@@ -450,14 +448,13 @@ static const char *help_of(const struct simx_experiment *of)
 static void simx_options_help__options(void **state)
 {
     const struct simx_experiment *of = NULL;
-    const struct simx_option *option;
     unsigned i = 0;
 
     (void)state;
     do {
         const char *text = help_of(of);
 
-        for (unsigned j = 0; (option = simx_option_at(j)); j++) {
+        for (const struct simx_option *option = simx_options; option->name; option++) {
             char needle[64];
 
             snprintf(needle, sizeof(needle), "\n  --%s ", option->name);

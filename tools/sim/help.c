@@ -87,10 +87,9 @@ static void print_option(FILE *out, const struct simx_option *option,
 /* Prints the options of `experiment`, or all of them. */
 static void print_options(FILE *out, const struct simx_experiment *experiment)
 {
-    const struct simx_option *option;
     const char *heading = NULL;
 
-    for (unsigned i = 0; (option = simx_option_at(i)); i++) {
+    for (const struct simx_option *option = simx_options; option->name; option++) {
         for (size_t group = 0; group < COUNT(groups); group++) {
             if (strcmp(groups[group].first, option->name) == 0)
                 heading = groups[group].heading;

@@ -13,7 +13,7 @@
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
 
-static const struct simx_option rows[] = {
+const struct simx_option simx_options[] = {
     {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", NULL, "connection matrix of uet-htsim",
      "run, failure"},
     {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES", NULL,
@@ -81,10 +81,11 @@ static const struct simx_option rows[] = {
     {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, NULL, "the same as CSV", NULL},
     {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", NULL, "a picture, by gnuplot", NULL},
     {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, NULL, "no progress bar", NULL},
+    {0},
 };
 
 enum {
-    NUM_ROWS = sizeof(rows) / sizeof(rows[0]),
+    NUM_ROWS = sizeof(simx_options) / sizeof(simx_options[0]) - 1,
     OPT_HELP = NUM_ROWS,
     OPT_VERSION,
     WORD_BYTES = 32, /* of an option; a longer one is cut before it is compared */
@@ -92,11 +93,6 @@ enum {
 };
 
 /* ------------------------------------------------------------------------------------ the table */
-
-const struct simx_option *simx_option_at(unsigned index)
-{
-    return index < NUM_ROWS ? &rows[index] : NULL;
-}
 
 /* Is the word in a list like "a, b or c"? */
 static bool has_word(const char *list, const char *word)
@@ -247,7 +243,7 @@ void simx_options_defaults(struct simx_config *config, const struct simx_experim
     *config = (struct simx_config){0};
     if (experiment)
         snprintf(config->experiment, sizeof(config->experiment), "%s", experiment->name);
-    for (const struct simx_option *row = rows; row < rows + NUM_ROWS; row++) {
+    for (const struct simx_option *row = simx_options; row->name; row++) {
         const struct simx_default *own =
             experiment ? simx_default_find(experiment, row->name) : NULL;
         const char *value = own ? own->value : row->value;
@@ -316,8 +312,9 @@ static int check(struct simx_config *c)
 static void make_long_options(struct option *options)
 {
     for (int i = 0; i < NUM_ROWS; i++)
-        options[i] = (struct option){rows[i].name,
-                                     rows[i].argument ? required_argument : no_argument, NULL, i};
+        options[i] =
+            (struct option){simx_options[i].name,
+                            simx_options[i].argument ? required_argument : no_argument, NULL, i};
     options[NUM_ROWS] = (struct option){"help", no_argument, NULL, OPT_HELP};
     options[NUM_ROWS + 1] = (struct option){"version", no_argument, NULL, OPT_VERSION};
     options[NUM_ROWS + 2] = (struct option){0};
@@ -355,11 +352,11 @@ static void fail_unknown(const char *word)
     word += strspn(word, "-");
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
     for (unsigned i = 0; i < NUM_ROWS; i++) {
-        unsigned distance = edits(name, rows[i].name);
+        unsigned distance = edits(name, simx_options[i].name);
 
-        if (distance < least && distance < strlen(rows[i].name)) {
+        if (distance < least && distance < strlen(simx_options[i].name)) {
             least = distance;
-            nearest = rows[i].name;
+            nearest = simx_options[i].name;
         }
     }
     simx_error_set("there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
@@ -418,9 +415,9 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
             return SIMX_PARSE_VERSION;
         if (option == '?' || option == ':')
             return refuse(option, argv);
-        if (rows[option].kind == SIMX_SET && strcmp(optarg, "list") == 0)
+        if (simx_options[option].kind == SIMX_SET && strcmp(optarg, "list") == 0)
             return SIMX_PARSE_LIST;
-        if (read_value(&rows[option], optarg, config) != 0)
+        if (read_value(&simx_options[option], optarg, config) != 0)
             return SIMX_PARSE_ERROR;
     }
     if (optind < argc || !*experiment)

@@ -55,8 +55,8 @@ struct simx_option {
     const char *of; /* experiments that have it, "a, b"; "!NAME": all but that; NULL: all */
 };
 
-/* By number; NULL: there are no more. */
-const struct simx_option *simx_option_at(unsigned index);
+/* All; the last has no name. */
+extern const struct simx_option simx_options[];
 bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment);
 /* What an experiment has in place of an option's default; NULL: nothing. */
 const struct simx_default *simx_default_find(const struct simx_experiment *experiment,
