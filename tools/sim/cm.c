@@ -97,12 +97,10 @@ static int parse_hosts(struct parser *p, struct simx_flow *flow)
 
 static int check_attributes(struct parser *p, unsigned seen)
 {
-    const char *const nothing = simx_lines_word(&p->lines, SIMX_WORDS_MAX);
-
     if (!(seen & 1u << SIZE))
-        return simx_lines_expected(&p->lines, nothing, "size");
+        return simx_lines_expected(&p->lines, SIMX_END_OF_LINE, "size");
     if (!(seen & (1u << START | 1u << TRIGGER)))
-        return simx_lines_expected(&p->lines, nothing, "start or trigger");
+        return simx_lines_expected(&p->lines, SIMX_END_OF_LINE, "start or trigger");
     if ((seen & 1u << START) && (seen & 1u << TRIGGER))
         return simx_lines_expected(&p->lines, "trigger", "either start or trigger, not both");
     return 0;
@@ -176,9 +174,9 @@ static int parse_trigger_words(struct parser *p, struct simx_trigger *trigger)
     }
     bool oneshot = seen & 1u << FIELD_ONESHOT, barrier = seen & 1u << FIELD_BARRIER;
     if (!(seen & 1u << FIELD_ID))
-        return simx_lines_expected(lines, simx_lines_word(lines, SIMX_WORDS_MAX), "id");
+        return simx_lines_expected(lines, SIMX_END_OF_LINE, "id");
     if (oneshot == barrier)
-        return simx_lines_expected(lines, oneshot ? "both" : simx_lines_word(lines, SIMX_WORDS_MAX),
+        return simx_lines_expected(lines, oneshot ? "both" : SIMX_END_OF_LINE,
                                    "oneshot or barrier");
     if (oneshot && seen & 1u << FIELD_COUNT)
         return simx_lines_expected(lines, "count", "no count of a oneshot");

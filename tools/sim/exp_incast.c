@@ -63,20 +63,15 @@ static void point(struct simx_config *config, unsigned index)
 
 /* -------------------------------------------------------------------------------------- traffic */
 
-static bool sends(const struct simx_cm *cm, uint32_t host)
-{
-    for (uint32_t i = 0; i < cm->num_flows; i++) {
-        if (cm->flows[i].src == host)
-            return true;
-    }
-    return false;
-}
-
 /* Returns the first host of from .. to - 1 that neither sends nor is the target, or `to`. */
 static uint32_t find_idle(const struct simx_cm *cm, uint32_t from, uint32_t to)
 {
     for (; from < to; from++) {
-        if (from != TARGET && !sends(cm, from))
+        uint32_t i = 0;
+
+        while (i < cm->num_flows && cm->flows[i].src != from)
+            i++;
+        if (from != TARGET && i == cm->num_flows)
             return from;
     }
     return to;

@@ -99,7 +99,7 @@ int simx_lines_read(struct simx_lines *lines, const char *path,
 
 const char *simx_lines_word(const struct simx_lines *lines, unsigned word)
 {
-    return word < lines->num_words ? lines->word[word] : "end of line";
+    return word < lines->num_words ? lines->word[word] : SIMX_END_OF_LINE;
 }
 
 bool simx_parse_u64(const char *text, const char *end, uint64_t *value)

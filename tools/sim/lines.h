@@ -16,6 +16,7 @@
 enum { SIMX_LINE_BYTES = 1024, SIMX_WORDS_MAX = 16 };
 
 #define SIMX_END_OF_FILE "end of file"
+#define SIMX_END_OF_LINE "end of line"
 
 struct simx_lines {
     const char *path; /* the caller's, for messages */
@@ -32,7 +33,7 @@ struct simx_lines {
 int simx_lines_read(struct simx_lines *lines, const char *path,
                     int (*line)(struct simx_lines *lines, void *arg), void *arg);
 
-/* The word, or the words "end of line" past the last one. */
+/* The word, or SIMX_END_OF_LINE past the last one. */
 const char *simx_lines_word(const struct simx_lines *lines, unsigned word);
 
 /*

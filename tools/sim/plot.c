@@ -138,12 +138,13 @@ static bool put_data(FILE *out, const struct simx_picture *p, const struct line 
 
 /* ---------------------------------------------------------------------------------------- lines */
 
-static void add_line(struct line *lines, unsigned *num, const struct simx_picture_value *value,
-                     struct json_object *const *runs, const char *name)
+static struct line make_line(const struct simx_picture_value *value,
+                             struct json_object *const *runs, size_t num_runs, const char *name)
 {
-    lines[*num] = (struct line){.value = value, .runs = runs};
-    snprintf(lines[*num].name, sizeof(lines[*num].name), "%s", name);
-    ++*num;
+    struct line line = {.value = value, .runs = runs, .num_runs = num_runs};
+
+    snprintf(line.name, sizeof(line.name), "%s", name);
+    return line;
 }
 
 static unsigned find_lines(const struct simx_picture *p, struct json_object *const *runs,
@@ -151,10 +152,8 @@ static unsigned find_lines(const struct simx_picture *p, struct json_object *con
 {
     unsigned num = 0;
 
-    for (unsigned i = 0; !p->group && i < SIMX_PICTURE_VALUES && p->y[i].title; i++) {
-        add_line(lines, &num, &p->y[i], runs, p->y[i].title);
-        lines[i].num_runs = num_runs;
-    }
+    for (; !p->group && num < SIMX_PICTURE_VALUES && p->y[num].title; num++)
+        lines[num] = make_line(&p->y[num], runs, num_runs, p->y[num].title);
     for (size_t i = 0; p->group && i < num_runs; i++) {
         const char *name = json_object_get_string(simx_json_get(runs[i], p->group));
         bool is_new = num == 0 || p->array || strcmp(name, lines[num - 1].name) != 0;
@@ -162,7 +161,7 @@ static unsigned find_lines(const struct simx_picture *p, struct json_object *con
         if (is_new && num == LINES_MAX)
             break;
         if (is_new)
-            add_line(lines, &num, &p->y[0], &runs[i], name);
+            lines[num++] = make_line(&p->y[0], &runs[i], 0, name);
         lines[num - 1].num_runs++;
     }
     return num;
