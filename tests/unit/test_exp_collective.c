@@ -34,9 +34,11 @@ static void expect_near(double value, double expected, double tolerance)
 static void run_all(struct simx_run *run, struct simx_config *config, const struct simx_cm *cm)
 {
     const struct simx_experiment *experiment;
+    struct simx_net net;
 
     exp_configure("allreduce " SMALL, 0, &experiment, config);
-    assert_int_equal(simx_run_create(run, config, cm), 0);
+    assert_int_equal(simx_net_init(&net, config), 0);
+    assert_int_equal(simx_run_create(run, config, &net, cm), 0);
     assert_int_equal(simx_run_all(run), 0);
     assert_int_equal(run->num_done, cm->num_flows);
 }

@@ -72,18 +72,13 @@ int simx_check(const struct simx_experiment *experiment, const struct simx_confi
 }
 
 static int make_traffic(const struct simx_experiment *experiment, const struct simx_config *config,
-                        struct simx_cm *cm)
+                        const struct simx_net *net, struct simx_cm *cm)
 {
-    struct simx_net net;
-
     if (config->tm[0])
         return simx_cm_read(cm, config->tm);
 
-    int ret = simx_net_init(&net, config);
+    int ret = experiment->traffic(config, net, cm);
 
-    if (ret != 0)
-        return ret;
-    ret = experiment->traffic(config, &net, cm);
     if (ret == -ENOMEM)
         return simx_fail(ret, "%s: no memory for the traffic", experiment->name);
     return ret ? simx_fail(ret, "%s: expected %s", experiment->name, experiment->traffic_expected)
@@ -112,12 +107,13 @@ struct json_object *simx_measure(const struct simx_experiment *experiment,
                                  const struct simx_config *config, struct simx_progress *progress)
 {
     struct json_object *result = NULL;
+    struct simx_net net;
     struct simx_run run;
     struct simx_cm cm;
 
-    if (make_traffic(experiment, config, &cm) != 0)
+    if (simx_net_init(&net, config) != 0 || make_traffic(experiment, config, &net, &cm) != 0)
         return NULL;
-    if (simx_run_create(&run, config, &cm) == 0) {
+    if (simx_run_create(&run, config, &net, &cm) == 0) {
         run.progress = progress;
         result = measure_run(experiment, &run);
         simx_run_destroy(&run);

@@ -109,14 +109,9 @@ static uint64_t start_ns(const struct simx_run *run)
 /* -------------------------------------------------------------------------------------- the run */
 
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
-                    const struct simx_cm *cm)
+                    const struct simx_net *net, const struct simx_cm *cm)
 {
-    *run = (struct simx_run){.config = config, .cm = cm};
-
-    int ret = simx_net_init(&run->net, config);
-
-    if (ret != 0)
-        return ret;
+    *run = (struct simx_run){.config = config, .net = *net, .cm = cm};
     if (cm->nodes > run->net.topology.hosts)
         return simx_fail(-EINVAL, "the traffic has %u hosts, the topology %u", cm->nodes,
                          run->net.topology.hosts);

@@ -38,11 +38,11 @@ struct simx_run {
 };
 
 /*
- * Borrows config and cm. 0, or -errno with a sentence; -EINVAL: the matrix and the fabric do not
+ * Borrows config and cm, copies the net. 0, or -errno with a sentence; -EINVAL: the matrix and the fabric do not
  * fit.
  */
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
-                    const struct simx_cm *cm);
+                    const struct simx_net *net, const struct simx_cm *cm);
 /* Runs until virtual time `ns` or until all flows are done. True: all are done. */
 bool simx_run_until(struct simx_run *run, uint64_t ns);
 /* Runs until all flows are done or to the limit of virtual time. 0, or -errno with a sentence. */
