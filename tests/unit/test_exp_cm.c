@@ -252,6 +252,28 @@ static void simx_cm_read__not_text(void **state)
     assert_string_equal(mrd_last_error(), "/tmp: Is a directory");
 }
 
+/* A line that never ends is refused as soon as it is too long, and not first kept as a whole. */
+static void simx_cm_read__endless_line(void **state)
+{
+    char line[2000], path[32];
+    int ends[2];
+    (void)state;
+
+    assert_int_equal(pipe(ends), 0);
+    memset(line, 'n', sizeof(line));
+    assert_int_equal(write(ends[1], line, sizeof(line)), sizeof(line));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+    alarm(20); /* as long as the other end is open, more of the line may come */
+    assert_int_equal(simx_cm_read(&cm, path), -EINVAL);
+    alarm(0);
+    assert_non_null(strstr(mrd_last_error(), ":1: expected a line below 1024 characters"));
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(simx_cm_read(&cm, "/dev/zero"), -EINVAL);
+    assert_string_equal(mrd_last_error(),
+                        "/dev/zero:1: expected text without zero bytes, found ''");
+}
+
 static void simx_cm_permutation__one_circle(void **state)
 {
     static const uint32_t sizes[] = {2, 3, 16, 1024};
@@ -445,6 +467,7 @@ int main(void)
         cmocka_unit_test(simx_cm_read__bad_flows),
         cmocka_unit_test(simx_cm_read__bad_triggers),
         cmocka_unit_test(simx_cm_read__not_text),
+        cmocka_unit_test(simx_cm_read__endless_line),
         cmocka_unit_test(simx_cm_permutation__one_circle),
         cmocka_unit_test(simx_cm_permutation__seed),
         cmocka_unit_test(simx_cm_incast__distinct_senders),

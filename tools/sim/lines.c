@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/sim/fail.h"
@@ -66,33 +65,43 @@ static int split(struct simx_lines *lines, char *text, size_t len)
     return 0;
 }
 
+/*
+ * Takes a line, without its end, into SIMX_LINE_BYTES + 1 bytes; the rest of one that is too long
+ * stays, as it may never end. Returns its length, or -1: there is none, or an error.
+ */
+static int take_line(char *text, FILE *file)
+{
+    int len = 0, c = 0;
+
+    while (len < SIMX_LINE_BYTES && (c = getc(file)) != EOF && c != '\n')
+        text[len++] = (char)c;
+    text[len] = '\0';
+    return ferror(file) || (c == EOF && len == 0) ? -1 : len;
+}
+
 int simx_lines_read(struct simx_lines *lines, const char *path,
                     int (*line)(struct simx_lines *lines, void *arg), void *arg)
 {
     FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t room = 0;
+    char text[SIMX_LINE_BYTES + 1];
     int rc = 0;
 
     *lines = (struct simx_lines){.path = path};
     if (!file)
         return simx_lines_failed(lines, -errno);
     while (rc == 0) {
-        ssize_t len = getline(&text, &room, file);
+        int len = take_line(text, file);
 
         lines->line++;
         if (len < 0)
             break;
-        if (text[len - 1] == '\n')
-            text[--len] = '\0';
         rc = split(lines, text, (size_t)len);
         if (rc == 0 && lines->num_words > 0)
             rc = line(lines, arg);
     }
-    if (rc == 0 && !feof(file))
+    if (rc == 0 && ferror(file))
         rc = simx_lines_failed(lines, -errno);
     lines->num_words = 0;
-    free(text);
     fclose(file);
     return rc;
 }
