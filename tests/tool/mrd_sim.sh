@@ -166,6 +166,16 @@ if command -v gnuplot >/dev/null; then
     grep -q '<svg' picture.svg || fail 'the picture is none'
 fi
 
+# Whoever starts it may leave SIGCHLD ignored: runs and the picture are waited for all the same.
+if env --ignore-signal=CHLD true 2>/dev/null; then
+    env --ignore-signal=CHLD timeout 60 "$sim" "${two[@]}" --seeds 3 --jobs 2 --json >out 2>err ||
+        fail "exit $?, though only SIGCHLD is ignored"
+    jq -e '.seeds == 3' out >/dev/null || fail 'three seeds are not summarised with SIGCHLD ignored'
+    if command -v gnuplot >/dev/null; then
+        env --ignore-signal=CHLD "$sim" "${two[@]}" --plot ignored.svg >out 2>err || fail "exit $?, though it is drawn"
+    fi
+fi
+
 # What can never end is told, by the exit code too, and what is known of it is printed.
 printf '0 leaf*-spine* blackhole on\n' >dark.faults
 run "${two[@]}" --faults dark.faults --limit 0.001 --json

@@ -152,6 +152,7 @@ int main(int argc, char **argv)
     static struct session s;
 
     simx_wall_start();
+    signal(SIGCHLD, SIG_DFL); /* if it is ignored, as some leave it, no end of a child is told */
     switch (simx_options_parse(&s.config, &s.experiment, argc, argv)) {
     case SIMX_PARSE_RUN:
         break;
