@@ -52,6 +52,7 @@ int main(int argc, char **argv)
     default:
         return perf_complain(PERF_EXIT_USAGE, "%s\nTry 'mrd_perf --help'.", error);
     }
+    signal(SIGCHLD, SIG_DFL); /* if it is ignored, as some leave it, no end of a child is told */
     signal(SIGPIPE, SIG_IGN); /* the other end's death is told by the call that fails */
     if (!o.quiet_cpufreq)
         warn_cpufreq();
