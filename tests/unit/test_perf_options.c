@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
@@ -442,6 +444,26 @@ static void perf_meter_update__samples(void **state)
     perf_meter_fini(&m);
 }
 
+/* What the client tells is what the server has; a number that does not fit is not cut. */
+static void perf_params_from_json__too_large(void **state)
+{
+    struct json_object *told = json_object_new_object();
+    struct perf_params heard = {.qps = 77};
+    (void)state;
+
+    good("write_bw -q 4 --order msg --seed 18446744073709551615");
+    perf_params_to_json(&options.params, told);
+    assert_int_equal(perf_params_from_json(&heard, told), 0);
+    assert_int_equal(heard.qps, 4);
+    assert_int_equal(heard.inline_bytes, -1);
+    assert_true(heard.ordered);
+    assert_true(heard.seed == UINT64_MAX);
+    json_object_object_add(told, "qps", json_object_new_uint64((1ull << 32) + 1));
+    assert_int_equal(perf_params_from_json(&heard, told), -EPROTO);
+    assert_int_equal(heard.qps, 4);
+    json_object_put(told);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +480,7 @@ int main(void)
         cmocka_unit_test(perf_params_settle__bandwidth),
         cmocka_unit_test(perf_params_settle__slots),
         cmocka_unit_test(perf_params_settle__latency),
+        cmocka_unit_test(perf_params_from_json__too_large),
         cmocka_unit_test(perf_compare_median__each_key),
         cmocka_unit_test(perf_compare_median__verified),
         cmocka_unit_test(perf_compare_median__disturbed),

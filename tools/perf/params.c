@@ -121,7 +121,8 @@ int perf_params_from_json(struct perf_params *p, struct json_object *object)
 #undef GET
 #define GET(member, ...)                                                                           \
     whole = whole && perf_json_get_u64(object, #member, &value) == 0;                              \
-    got.member = (__typeof__(got.member))value;
+    got.member = (__typeof__(got.member))value;                                                    \
+    whole = whole && (uint64_t)got.member == value; /* it fits */
     NUMBERS(GET)
 #undef GET
     if (!whole)
