@@ -31,3 +31,15 @@ if env --ignore-signal=CHLD true 2>/dev/null; then
     local_run --ignore-signal=CHLD
     ((status == 0)) || fail "exit $status, though only SIGCHLD is ignored"
 fi
+
+# A table that is lost is a failure.
+lost()
+{
+    status=0
+    timeout 60 "$perf" "$@" >/dev/full 2>err || status=$?
+    ((status == 1)) || fail "exit $status, though the table is lost: $*"
+    grep -q '^mrd_perf: cannot write the table to stdout' err || fail "that the table is lost is not said: $*"
+}
+
+lost send_lat --local -n 20 -F
+lost state --peers 100 tcp -F

@@ -191,6 +191,8 @@ int perf_report_write(const struct perf_options *options, struct json_object *re
         rc = write_text("", text, error);
     if (options->out_json_file[0] && write_text(options->out_json_file, text, error))
         rc = -EIO;
+    if (rc == 0 && (fflush(stdout) || ferror(stdout)))
+        rc = perf_fail(error, -EIO, "cannot write the table to stdout");
     return rc;
 }
 

@@ -38,7 +38,7 @@ void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_
 
 /*
  * Write an array of reports where the options want it; of a single run only its report. 0, or
- * -errno with a sentence.
+ * -errno with a sentence: also if a table that standard output was given is lost.
  */
 int perf_report_write(const struct perf_options *options, struct json_object *reports, char *error);
 
