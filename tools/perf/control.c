@@ -242,11 +242,16 @@ static int parse_more(struct perf_control *c, struct json_object **message)
     struct json_object *object = json_tokener_parse_ex(c->tokener, text, (int)n);
     bool more = json_tokener_get_error(c->tokener) == json_tokener_continue;
     size_t taken = json_tokener_get_parse_end(c->tokener);
+    /* A message is a line. Only the end of the one before may come first, if it came late. */
+    size_t begin = c->parsed_bytes == 0 && text[0] == '\n';
+    bool broken = more && memchr(text + begin, '\n', taken - begin);
     /* With its end of line: closing with anything unread would reset the connection. */
     if (object && taken < (size_t)n && text[taken] == '\n')
         taken++;
     c->parsed_bytes = more ? c->parsed_bytes + taken : 0;
     if (recv(c->fd, text, taken, 0) != (ssize_t)taken || c->parsed_bytes > MESSAGE_BYTES_MAX)
+        return -EPROTO;
+    if (broken)
         return -EPROTO;
     if (more)
         return -EINPROGRESS;

@@ -37,7 +37,7 @@ void perf_control_close(struct perf_control *c);
 int perf_control_send(struct perf_control *c, struct json_object *message);
 /*
  * Wait up to timeout_ms (-1: for ever) for the next message, which the caller puts. Returns 0,
- * -ETIMEDOUT, -ECONNRESET if the other end closed or is gone, or -EPROTO if it sent no JSON.
+ * -ETIMEDOUT, -ECONNRESET if the other end closed or is gone, or -EPROTO if a line is no object.
  */
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
 

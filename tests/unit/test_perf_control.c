@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The control connection of mrd_perf: messages in pieces, and what is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/perf/control.h"
+#include "tools/perf/json.h"
+
+enum { PATIENCE_MS = 50 }; /* for what does not come */
+
+static struct perf_control control;
+static int other_end;
+
+static int setup(void **state)
+{
+    int fds[2];
+
+    (void)state;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
+        return -1;
+    control = (struct perf_control){.fd = fds[0], .tokener = json_tokener_new()};
+    other_end = fds[1];
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    perf_control_close(&control);
+    return close(other_end);
+}
+
+static void say(const char *text)
+{
+    assert_int_equal(write(other_end, text, strlen(text)), strlen(text));
+}
+
+static void expect_message(const char *type)
+{
+    struct json_object *message;
+
+    assert_int_equal(perf_control_recv(&control, PATIENCE_MS, &message), 0);
+    assert_true(perf_message_is(message, type));
+    json_object_put(message);
+}
+
+static void expect_error(int rc)
+{
+    struct json_object *message;
+
+    assert_int_equal(perf_control_recv(&control, PATIENCE_MS, &message), rc);
+}
+
+static void perf_control_recv__pieces(void **state)
+{
+    (void)state;
+    say("{\"ty");
+    expect_error(-ETIMEDOUT);
+    say("pe\":\"go\"}");
+    expect_message("go");
+    say("\n"); /* late */
+    expect_error(-ETIMEDOUT);
+    say("{\"type\":\"met\"}\n{\"type\":\"do");
+    expect_message("met");
+    say("ne\"}\n");
+    expect_message("done");
+}
+
+/* Whoever ends a line in mid-message will not go on with it: that is said at once. */
+static void perf_control_recv__half_line(void **state)
+{
+    (void)state;
+    say("{\"type\":");
+    expect_error(-ETIMEDOUT);
+    say("\n");
+    expect_error(-EPROTO);
+}
+
+static void perf_control_recv__no_message(void **state)
+{
+    (void)state;
+    say("[[[\n");
+    expect_error(-EPROTO);
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test(perf_control_recv__pieces),
+        test(perf_control_recv__half_line),
+        test(perf_control_recv__no_message),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
