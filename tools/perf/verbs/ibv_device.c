@@ -86,6 +86,8 @@ int perf_ibv_find_port(const struct perf_options *options, struct perf_ibv_port 
     }
     if (list)
         ibv_free_device_list(list);
+    if (found)
+        error[0] = '\0'; /* what a port that is not taken left there would hide later errors */
     if (seen)
         return found ? 0 : -ENETDOWN;
     if (any)
