@@ -27,6 +27,7 @@
 
 struct mrd_peer;
 struct mrd_recv;
+struct mrd_response;
 struct mrd_qp_impl;
 
 struct mrd_flow_tx {
@@ -41,6 +42,7 @@ struct mrd_flow_tx {
      */
     bool broken;
     uint32_t broken_msn;
+    uint32_t num_held;       /* messages that have no number yet; the record stays for them */
     struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */
     struct mrd_node qp_node; /* on its queue pair's list */
     /* A flow without messages: on the send half's list `idle` or `closes`. */
@@ -66,6 +68,7 @@ struct mrd_pend {
     uint8_t state;
     bool complete; /* push `wc` when it is delivered */
     struct mrd_recv *recv;
+    struct mrd_response *response; /* of a request: what to do when it is delivered; or NULL */
     struct mrd_wc wc;
 };
 

@@ -128,6 +128,11 @@ enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd
     return mr ? covers(mr, pd, addr, len, access) : MRD_MR_NO_KEY;
 }
 
+uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey)
+{
+    return find_rkey(mrs, rkey)->pub.lkey;
+}
+
 uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey)
 {
     return mrs->by_index[lkey & (mrs->size - 1)]->mover.key;

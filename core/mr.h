@@ -47,6 +47,8 @@ enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd 
                                  uint64_t addr, uint32_t len, int access);
 enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey,
                                   uint64_t addr, uint64_t len, int access);
+/* Returns the lkey of a region that mrd_mr_remote() found valid. */
+uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey);
 /* Returns the mover's key of a region that mrd_mr_local() found valid. */
 uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey);
 /*

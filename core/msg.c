@@ -5,6 +5,22 @@
 
 #include "core/sge.h"
 
+enum mrd_wc_opcode mrd_msg_wc_opcode(uint8_t op)
+{
+    switch (op) {
+    case MRD_OP_WRITE:
+        return MRD_WC_RDMA_WRITE;
+    case MRD_OP_READ:
+        return MRD_WC_RDMA_READ;
+    case MRD_OP_CMP_SWAP:
+        return MRD_WC_COMP_SWAP;
+    case MRD_OP_FETCH_ADD:
+        return MRD_WC_FETCH_ADD;
+    default:
+        return MRD_WC_SEND;
+    }
+}
+
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to)
 {
     struct iovec iov[MRD_SGE_MAX];
@@ -33,8 +49,11 @@ void mrd_msg_part(const struct mrd_msg *msg, uint32_t offset, uint32_t len,
     part->total = msg->wr.length;
     part->offset = offset;
     part->qkey = msg->wr.qkey;
+    part->token = msg->request.token;
     part->rkey = msg->wr.rkey;
     part->addr = msg->wr.remote_addr;
+    part->compare_add = msg->wr.compare_add;
+    part->swap = msg->wr.swap;
     part->imm = msg->wr.imm;
 }
 

@@ -9,7 +9,12 @@
  *
  * A message completes when its outcome is known and the mover has stopped reading its buffers.
  *
- * Legal states: FREE -> QUEUED -> SENDING -> (DONE | RNR_WAIT -> QUEUED | CANCELLED) -> FREE.
+ * A read or atomic is a request: a message of one packet without payload. The target answers it by
+ * a RESPONSE, a message of its own that names the request by its token. The request completes when
+ * it is acked and answered.
+ *
+ * Legal states: FREE -> [HELD ->] QUEUED -> SENDING -> (DONE | RNR_WAIT -> QUEUED | CANCELLED) ->
+ * FREE; of a request also SENDING -> ANSWERING -> DONE | CANCELLED.
  */
 #ifndef MRD_CORE_MSG_H
 #define MRD_CORE_MSG_H
@@ -17,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/hash.h"
 #include "core/limits.h"
 #include "core/list.h"
 #include "core/packet.h"
@@ -27,12 +33,16 @@ struct mrd_peer;
 struct mrd_qp_impl;
 struct mrd_flow_tx;
 struct mrd_txq;
+struct mrd_slot;
 
 enum mrd_msg_state {
     MRD_MSG_FREE = 0,
+    /* Kept back by its queue pair, until earlier reads and atomics end; a RESPONSE: by its order. */
+    MRD_MSG_HELD,
     /* On its queue: not all bytes were sent in this attempt. */
     MRD_MSG_QUEUED,
-    MRD_MSG_SENDING, /* all bytes sent, not all acked */
+    MRD_MSG_SENDING,   /* all bytes sent, not all acked */
+    MRD_MSG_ANSWERING, /* a request that was acked and not answered */
     /* Refused for want of a receive: waits for the RNR delay and for the acks of its packets. */
     MRD_MSG_RNR_WAIT,
     MRD_MSG_DONE,     /* acked; in ordered mode it completes after earlier messages */
@@ -46,9 +56,10 @@ struct mrd_msg_wr {
     uint32_t length;
     uint8_t op, part_flags; /* as on the wire */
     uint8_t num_sge;
-    bool is_inline, signaled;
-    struct mrd_sge *sge;  /* num_sge entries, owned by the queue pair */
-    uint8_t *inline_data; /* likewise */
+    bool is_inline, signaled, fenced;
+    uint64_t compare_add, swap; /* atomics */
+    struct mrd_sge *sge;        /* num_sge entries, owned by the queue pair */
+    uint8_t *inline_data;       /* likewise */
 };
 
 /* Its place in the order of its flow. */
@@ -76,6 +87,15 @@ struct mrd_msg_rnr {
     bool hinted;         /* begun early, as there may be receives: a refusal costs no retry */
 };
 
+/* A request, or the response to one. */
+struct mrd_msg_request {
+    struct mrd_hash_node by_token; /* of a request that is not answered */
+    uint32_t token;
+    bool live;             /* it has a token, and its queue pair counts it */
+    bool answered;         /* the whole response is here */
+    struct mrd_slot *slot; /* the response, if it has several packets and some came; or NULL */
+};
+
 /* The ABORT that tells the target of its end. */
 struct mrd_msg_abort {
     struct mrd_msg *next; /* next message in the same ABORT's record */
@@ -84,7 +104,10 @@ struct mrd_msg_abort {
 };
 
 struct mrd_msg {
-    /* QUEUED: on its mrd_txq; RNR_WAIT: the same, when its packets are acked; FREE: on the QP. */
+    /*
+     * QUEUED: on its mrd_txq; RNR_WAIT: the same, when its packets are acked; FREE, HELD: on the
+     * QP; a HELD response: on mrd_turns.responses.
+     */
     struct mrd_node node;
     struct mrd_node peer_node; /* all live messages to a peer */
     struct mrd_qp_impl *qp;
@@ -95,6 +118,7 @@ struct mrd_msg {
     struct mrd_msg_packet packet;
     struct mrd_msg_rnr rnr;
     struct mrd_msg_abort abort;
+    struct mrd_msg_request request;
     uint32_t peer_id;
     /* Packets whose payload the mover still reads from its buffers; it completes at 0. */
     uint32_t reading;
@@ -117,6 +141,24 @@ static inline bool mrd_msg_consumes(const struct mrd_msg *msg)
     return msg->wr.op == MRD_OP_SEND || msg->wr.part_flags & MRD_PART_IMM;
 }
 
+static inline bool mrd_msg_is_request(const struct mrd_msg *msg)
+{
+    return mrd_wire_is_request(msg->wr.op);
+}
+
+static inline bool mrd_msg_is_response(const struct mrd_msg *msg)
+{
+    return msg->wr.op == MRD_OP_RESPONSE;
+}
+
+/* Payload bytes of all its packets. */
+static inline uint32_t mrd_msg_payload(const struct mrd_msg *msg)
+{
+    return mrd_msg_is_request(msg) ? 0 : msg->wr.length;
+}
+
+/* Returns the opcode of its completion. */
+enum mrd_wc_opcode mrd_msg_wc_opcode(uint8_t op);
 /* Copies bytes [offset, offset + len) of the message to `to`. */
 void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint8_t *to);
 /*

@@ -149,6 +149,9 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->closes);
     mrd_list_init(&tx->rnr.txqs);
     mrd_txq_init(&tx->rnr.common, peer, 0, 0);
+    mrd_txq_init(&tx->rnr.common_responses, peer, 0, 0);
+    tx->rnr.common_responses.responses = true;
+    tx->probes.answer_ns = MRD_SILENCE_MIN_NS;
     mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
     mrd_sent_init(&tx->sent, &peers->pages, tracker, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);

@@ -46,6 +46,7 @@ struct mrd_txq {
     struct mrd_node waiting;
     struct mrd_peer *peer;
     uint32_t qpn, remote_qpn;
+    bool responses;        /* of responses: requests that wait are not in their way */
     uint64_t rnr_at_ns;    /* when the first of `waiting` is sent again */
     uint32_t rnr_usec;     /* RNR delay of the target between attempts */
     uint8_t rnr_doublings; /* doublings of rnr_usec */
@@ -133,15 +134,17 @@ struct mrd_tx_probes {
     uint64_t last_timeout_ns; /* last RTO */
     double timeout_cwnd;      /* window before that RTO */
     uint64_t stall_seen_ns;   /* mrd_clock.absent_long_ns when `unanswered` was counted */
+    uint64_t answer_ns;       /* silence before the next probe of a peer that owes responses */
 };
 
 /* Messages that wait for receives. Owned by txq.c. */
 struct mrd_tx_rnr {
-    struct mrd_node txqs;  /* mrd_txq.rnr_node: queues with such messages */
-    uint64_t next_ns;      /* lower bound of the txqs' rnr_at_ns; MRD_NEVER: none */
-    uint32_t ready_qpn;    /* queue pair of the last READY received */
-    uint64_t ready_ns;     /* when it was received; 0: none, or it was used */
-    struct mrd_txq common; /* refused messages wait here if no mrd_txq is free */
+    struct mrd_node txqs;            /* mrd_txq.rnr_node: queues with such messages */
+    uint64_t next_ns;                /* lower bound of the txqs' rnr_at_ns; MRD_NEVER: none */
+    uint32_t ready_qpn;              /* queue pair of the last READY received */
+    uint64_t ready_ns;               /* when it was received; 0: none, or it was used */
+    struct mrd_txq common;           /* refused messages wait here if no mrd_txq is free... */
+    struct mrd_txq common_responses; /* ...and responses here */
 };
 
 struct mrd_tx_half {
@@ -198,7 +201,11 @@ struct mrd_peer_space {
 /* Records of shared pools in use for a peer. */
 struct mrd_peer_uses {
     uint32_t pends, refusals, flows;
-    uint32_t gone; /* sum of num_gone of its mrd_flow_rx */
+    uint32_t requests;  /* reads and atomics to it that are not answered */
+    uint32_t held;      /* messages to it that their queue pairs keep back */
+    uint32_t responses; /* to requests of it */
+    uint32_t turns;     /* of these: to requests that wait for their turn in the order */
+    uint32_t gone;      /* sum of num_gone of its mrd_flow_rx */
 };
 
 struct mrd_peer_count {

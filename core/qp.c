@@ -67,6 +67,8 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     mrd_list_init(&qp->posted);
     mrd_list_init(&qp->wants);
     mrd_list_init(&qp->flows);
+    mrd_list_init(&qp->held);
+    mrd_list_init(&qp->responses);
     mrd_list_init(&qp->node);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++) {
         struct mrd_msg *msg = &qp->msgs[i];
@@ -137,11 +139,15 @@ int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr)
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
                       const char **why)
 {
-    const unsigned known = MRD_SEND_SIGNALED | MRD_SEND_SOLICITED | MRD_SEND_INLINE;
+    const unsigned known =
+        MRD_SEND_FENCE | MRD_SEND_SIGNALED | MRD_SEND_SOLICITED | MRD_SEND_INLINE;
+    bool request = (unsigned)wr->opcode <= MRD_WR_ATOMIC_FETCH_AND_ADD &&
+                   mrd_wire_is_request(mrd_qp_op(wr->opcode));
+    bool atomic = request && wr->opcode != MRD_WR_RDMA_READ;
     uint64_t bytes = 0;
 
     *why = NULL;
-    if ((unsigned)wr->opcode > MRD_WR_SEND_WITH_IMM)
+    if ((unsigned)wr->opcode > MRD_WR_ATOMIC_FETCH_AND_ADD)
         *why = "unknown opcode";
     else if (wr->send_flags & ~known)
         *why = "unknown send flag";
@@ -149,6 +155,12 @@ int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr
         *why = "more gather entries than the queue pair's max_send_sge";
     else if (!wr->ud.ah)
         *why = "no address handle";
+    else if (request && wr->send_flags & MRD_SEND_INLINE)
+        *why = "MRD_SEND_INLINE is for sends and writes";
+    else if (atomic && (wr->num_sge != 1 || wr->sg_list->length != MRD_WIRE_ATOMIC_BYTES))
+        *why = "an atomic needs one gather entry of 8 bytes";
+    else if (atomic && wr->wr.atomic.remote_addr % MRD_WIRE_ATOMIC_BYTES)
+        *why = "the address of an atomic is no multiple of 8";
     if (*why)
         return -EINVAL;
     for (int i = 0; i < wr->num_sge; i++)
@@ -165,10 +177,43 @@ int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr
     return 0;
 }
 
+uint8_t mrd_qp_op(enum mrd_wr_opcode opcode)
+{
+    switch (opcode) {
+    case MRD_WR_RDMA_WRITE:
+    case MRD_WR_RDMA_WRITE_WITH_IMM:
+        return MRD_OP_WRITE;
+    case MRD_WR_RDMA_READ:
+        return MRD_OP_READ;
+    case MRD_WR_ATOMIC_CMP_AND_SWP:
+        return MRD_OP_CMP_SWAP;
+    case MRD_WR_ATOMIC_FETCH_AND_ADD:
+        return MRD_OP_FETCH_ADD;
+    case MRD_WR_SEND:
+    case MRD_WR_SEND_WITH_IMM:
+        break;
+    }
+    return MRD_OP_SEND;
+}
+
+/* The remote memory that a request names. */
+static void set_remote(struct mrd_msg_wr *to, const struct mrd_send_wr *wr)
+{
+    to->remote_addr = to->compare_add = to->swap = to->rkey = 0;
+    if (to->op == MRD_OP_WRITE || to->op == MRD_OP_READ) {
+        to->remote_addr = wr->wr.rdma.remote_addr;
+        to->rkey = wr->wr.rdma.rkey;
+    } else if (mrd_wire_is_request(to->op)) {
+        to->remote_addr = wr->wr.atomic.remote_addr;
+        to->compare_add = wr->wr.atomic.compare_add;
+        to->swap = wr->wr.atomic.swap;
+        to->rkey = wr->wr.atomic.rkey;
+    }
+}
+
 struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr,
                                  uint32_t length)
 {
-    bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
     bool imm = wr->opcode == MRD_WR_SEND_WITH_IMM || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
     struct mrd_node *n = mrd_list_pop(&qp->free_msgs);
     struct mrd_msg *msg;
@@ -179,7 +224,8 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     qp->live_msgs++;
     msg->wr.id = wr->wr_id;
     msg->wr.length = length;
-    msg->wr.op = write ? MRD_OP_WRITE : MRD_OP_SEND;
+    msg->wr.op = mrd_qp_op(wr->opcode);
+    msg->wr.fenced = wr->send_flags & MRD_SEND_FENCE;
     msg->wr.part_flags = (uint8_t)((imm ? MRD_PART_IMM : 0) |
                                    (wr->send_flags & MRD_SEND_SOLICITED ? MRD_PART_SOLICITED : 0) |
                                    (qp->pub.order == MRD_ORDER_MSG ? MRD_PART_ORDERED : 0));
@@ -187,10 +233,12 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->wr.is_inline = wr->send_flags & MRD_SEND_INLINE;
     msg->wr.dst_qpn = wr->ud.remote_qpn;
     msg->wr.qkey = wr->ud.remote_qkey;
-    msg->wr.remote_addr = write ? wr->wr.rdma.remote_addr : 0;
-    msg->wr.rkey = write ? wr->wr.rdma.rkey : 0;
+    set_remote(&msg->wr, wr);
     msg->wr.imm = wr->imm_data;
-    msg->rnr.left = (uint8_t)qp->rnr_retry;
+    /* A request waits only for room at the target: that does not depend on its application. */
+    msg->rnr.left =
+        mrd_msg_is_request(msg) ? (uint8_t)MRD_RNR_RETRY_FOREVER : (uint8_t)qp->rnr_retry;
+    msg->request = (struct mrd_msg_request){.live = false};
     msg->state = MRD_MSG_QUEUED;
     msg->status = MRD_WC_SUCCESS;
     msg->order.flow = NULL;

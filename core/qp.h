@@ -39,6 +39,10 @@ struct mrd_qp_impl {
 
     struct mrd_msg *msgs;
     struct mrd_node free_msgs;
+    uint32_t max_rd_atomic, num_requests; /* reads and atomics outstanding: at most, now */
+    struct mrd_node held;                 /* requests kept back, in the order posted */
+    uint32_t num_fenced;                  /* fenced ones on `held` */
+    struct mrd_node responses;            /* struct mrd_response.node: sent for this queue pair */
     struct mrd_recv *recvs;
     struct mrd_node free_recvs, posted;
     uint32_t num_posted;
@@ -76,6 +80,8 @@ int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
  */
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,
                       const char **why);
+/* Returns the wire's op for an opcode. */
+uint8_t mrd_qp_op(enum mrd_wr_opcode opcode);
 /*
  * Fills a free send slot from a checked request: state QUEUED, on no list. NULL: no slot is free.
  */

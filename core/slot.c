@@ -85,6 +85,7 @@ bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *pa
     return part->op == slot->op && part->flags == slot->flags && part->total == slot->total &&
            part->dst_qpn == slot->dst_qpn && part->src_qpn == slot->src_qpn &&
            (part->op != MRD_OP_WRITE || (part->rkey == slot->rkey && part->addr == slot->addr)) &&
+           (part->op != MRD_OP_RESPONSE || part->token == slot->token) &&
            part->offset <= slot->total && part->len <= slot->total - part->offset;
 }
 

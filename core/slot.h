@@ -28,6 +28,7 @@ struct mrd_qp_impl;
 struct mrd_recv;
 struct mrd_pend;
 struct mrd_flow_rx;
+struct mrd_msg;
 
 enum mrd_slot_state {
     MRD_SLOT_EMPTY = 0,
@@ -41,6 +42,7 @@ struct mrd_bound {
     struct mrd_recv *recv;    /* NULL: it consumes none */
     struct mrd_flow_rx *flow; /* ordered */
     struct mrd_pend *pend;    /* ordered: on no list before mrd_flow_rx_insert() */
+    struct mrd_msg *request;  /* RESPONSE: the request that it answers */
 };
 
 /* An open message: some of its packets arrived. */
@@ -52,7 +54,7 @@ struct mrd_slot {
     /* Every part so far had psn = psn_first + offset / unit; unit 0: no full part came. */
     uint32_t psn_first, unit;
     bool uneven; /* some part had another PSN: the message's PSNs have gaps */
-    uint32_t src_qpn, dst_qpn, rkey, imm;
+    uint32_t src_qpn, dst_qpn, rkey, token, imm;
     uint64_t addr;
     struct mrd_bound bound;
 };

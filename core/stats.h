@@ -41,6 +41,7 @@
     X(rx_straight_moved,      "packets",  "of planned packets: other than predicted")            \
     X(rx_messages,            "messages", "receives and writes with immediate completed")        \
     X(rx_refusals,            "messages", "refusals received")                                   \
+    X(rx_requests,            "messages", "reads and atomics of peers executed")                 \
     X(rx_duplicates,          "packets",  "data packets that had been received before")          \
     X(rx_resets,              "packets",  "resets acted upon")                                   \
     X(rx_challenges,          "packets",  "challenges answered")                                 \

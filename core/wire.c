@@ -80,6 +80,22 @@ static inline uint8_t *field32(uint8_t *at, uint32_t v)
     return at + 4;
 }
 
+static inline uint8_t *field64(uint8_t *at, uint64_t v)
+{
+    put64(at, v);
+    return at + 8;
+}
+
+void mrd_wire_put_u64(uint8_t *at, uint64_t v)
+{
+    put64(at, v);
+}
+
+uint64_t mrd_wire_get_u64(const uint8_t *at)
+{
+    return get64(at);
+}
+
 enum { XXH3_SHORT_BYTES = 240 }; /* up to this length XXH3 uses no vector loop */
 
 static uint32_t check(const void *data, size_t len)
@@ -153,10 +169,12 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
 
 uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags)
 {
-    return MRD_WIRE_PART_BYTES_MIN + (flags & MRD_PART_MULTI ? 12 : 0) +
-           (op == MRD_OP_SEND    ? 4
-            : op == MRD_OP_WRITE ? 12
-                                 : 0) +
+    static const uint8_t of_op[16] = {
+        [MRD_OP_SEND] = 4,      [MRD_OP_WRITE] = 12,     [MRD_OP_READ] = 20,
+        [MRD_OP_CMP_SWAP] = 32, [MRD_OP_FETCH_ADD] = 32, [MRD_OP_RESPONSE] = 4,
+    };
+
+    return MRD_WIRE_PART_BYTES_MIN + (flags & MRD_PART_MULTI ? 12 : 0) + of_op[op & 15] +
            (flags & MRD_PART_IMM ? 4 : 0) + (flags & MRD_PART_ORDERED ? 8 : 0);
 }
 
@@ -175,10 +193,17 @@ uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part)
     }
     if (part->op == MRD_OP_SEND)
         at = field32(at, part->qkey);
-    if (part->op == MRD_OP_WRITE) {
+    if (mrd_wire_is_request(part->op) || part->op == MRD_OP_RESPONSE)
+        at = field32(at, part->token);
+    if (mrd_wire_is_request(part->op) || part->op == MRD_OP_WRITE) {
         at = field32(at, part->rkey);
-        put64(at, part->addr);
-        at += 8;
+        at = field64(at, part->addr);
+    }
+    if (part->op == MRD_OP_READ)
+        at = field32(at, part->total);
+    if (part->op == MRD_OP_CMP_SWAP || part->op == MRD_OP_FETCH_ADD) {
+        at = field64(at, part->compare_add);
+        at = field64(at, part->swap);
     }
     if (part->flags & MRD_PART_IMM) {
         memcpy(at, &part->imm, 4); /* the user gave big-endian bytes */
@@ -373,8 +398,7 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
     part->flags = p[0] & 0xf0;
     if (part->op == MRD_OP_REFUSAL)
         return get_refusal(p, at, head_len, part);
-    if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE && part->op != MRD_OP_ABORT &&
-        part->op != MRD_OP_VOID && part->op != MRD_OP_READY && part->op != MRD_OP_CLOSE)
+    if (part->op < MRD_OP_SEND || part->op > MRD_OP_CLOSE)
         return false;
     if (head_len - *at < mrd_wire_part_bytes(part->op, part->flags))
         return false;
@@ -397,10 +421,24 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
         part->qkey = get32(p);
         p += 4;
     }
-    if (part->op == MRD_OP_WRITE) {
+    if (mrd_wire_is_request(part->op) || part->op == MRD_OP_RESPONSE) {
+        part->token = get32(p);
+        p += 4;
+    }
+    if (mrd_wire_is_request(part->op) || part->op == MRD_OP_WRITE) {
         part->rkey = get32(p);
         part->addr = get64(p + 4);
         p += 12;
+    }
+    if (part->op == MRD_OP_READ) {
+        part->total = get32(p);
+        p += 4;
+    }
+    if (part->op == MRD_OP_CMP_SWAP || part->op == MRD_OP_FETCH_ADD) {
+        part->total = MRD_WIRE_ATOMIC_BYTES;
+        part->compare_add = get64(p);
+        part->swap = get64(p + 8);
+        p += 16;
     }
     if (part->flags & MRD_PART_IMM) {
         memcpy(&part->imm, p, 4);

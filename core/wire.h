@@ -18,12 +18,13 @@
 #include "core/limits.h"
 
 enum {
-    MRD_WIRE_VERSION = 2,
+    MRD_WIRE_VERSION = 3,
     MRD_WIRE_BASE_BYTES = 40,
     MRD_WIRE_COOKIE_BYTES = 8,
     MRD_WIRE_ACKBLOCK_BYTES = 20,
     MRD_WIRE_PART_BYTES_MIN = 12,
-    MRD_WIRE_PART_BYTES_MAX = 48,
+    MRD_WIRE_ATOMIC_BYTES = 8, /* what an atomic works on, and answers */
+    MRD_WIRE_PART_BYTES_MAX = 52,
     MRD_WIRE_ACK_BYTES = 76, /* fixed part, base included */
     MRD_WIRE_SLICE_BITS = 256,
     MRD_WIRE_SLICE_BYTES = 36,
@@ -53,8 +54,11 @@ enum mrd_wire_flags {
 enum mrd_wire_op {
     MRD_OP_SEND = 1,
     MRD_OP_WRITE = 2,
-    /* 3..6 are reserved for read and atomic requests and responses. */
-    MRD_OP_VOID = 7, /* placeholder of a part that a retransmission leaves out */
+    MRD_OP_READ = 3, /* requests: they carry no payload... */
+    MRD_OP_CMP_SWAP = 4,
+    MRD_OP_FETCH_ADD = 5,
+    MRD_OP_RESPONSE = 6, /* ...and the message that answers one, sent by its target */
+    MRD_OP_VOID = 7,     /* placeholder of a part that a retransmission leaves out */
     MRD_OP_REFUSAL = 8,
     MRD_OP_ABORT = 9,
     MRD_OP_READY = 10, /* a queue pair that refused for want of a receive has receives */
@@ -109,11 +113,14 @@ struct mrd_wire_part {
         uint32_t receives; /* READY: receives posted at src_qpn */
     };
     uint32_t src_qpn;
-    uint32_t id, total, offset; /* without MRD_PART_MULTI: 0, len, 0 */
-    uint32_t qkey;              /* SEND */
-    uint32_t rkey;              /* WRITE */
-    uint64_t addr;              /* WRITE: address of the message's first byte */
-    uint32_t imm;               /* as posted: big-endian bytes */
+    /* Without MRD_PART_MULTI: 0, len, 0; total of a READ: bytes asked for; of an atomic: 8. */
+    uint32_t id, total, offset;
+    uint32_t qkey;  /* SEND */
+    uint32_t rkey;  /* WRITE, requests */
+    uint64_t addr;  /* WRITE, requests: address of the message's first byte */
+    uint32_t token; /* requests: the requester's name for it; RESPONSE: of its request */
+    uint64_t compare_add, swap; /* atomics */
+    uint32_t imm;               /* as posted: big-endian bytes; ABORT of a RESPONSE: its token */
     uint16_t msn, rsn;          /* ORDERED: low 16 bits */
     /* By how much the oldest message that the sender still owes is behind msn and rsn. */
     uint16_t msn_behind, rsn_behind;
@@ -128,6 +135,16 @@ static inline bool mrd_wire_consumes(const struct mrd_wire_part *part)
 {
     return part->op == MRD_OP_SEND || part->flags & MRD_PART_IMM;
 }
+
+/* Does the target answer an op by a RESPONSE? */
+static inline bool mrd_wire_is_request(uint8_t op)
+{
+    return op == MRD_OP_READ || op == MRD_OP_CMP_SWAP || op == MRD_OP_FETCH_ADD;
+}
+
+/* The payload of an atomic's response. */
+void mrd_wire_put_u64(uint8_t *at, uint64_t v);
+uint64_t mrd_wire_get_u64(const uint8_t *at);
 
 /* Converts a time to a stamp, as packets carry it. */
 static inline uint32_t mrd_wire_stamp(uint64_t ns)

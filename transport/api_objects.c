@@ -8,8 +8,10 @@
 #include "transport/progress.h"
 #include "transport/sized.h"
 
-#define ACCESS_MASK (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ)
-#define QP_MASK     ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+#define ACCESS_MASK                                                                                \
+    (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
+     MRD_ACCESS_REMOTE_ATOMIC)
+#define QP_MASK ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
 
 /*
  * Ends a constructor: releases the lock, and without an object sets errno and the
@@ -64,8 +66,10 @@ static int check_region(const void *addr, size_t length, int access)
         mrd_error_set("unknown access flags 0x%x", (unsigned)(access & ~ACCESS_MASK));
         return -EINVAL;
     }
-    if ((access & MRD_ACCESS_REMOTE_WRITE) && !(access & MRD_ACCESS_LOCAL_WRITE)) {
-        mrd_error_set("MRD_ACCESS_REMOTE_WRITE needs MRD_ACCESS_LOCAL_WRITE");
+    if (access & (MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_ATOMIC) &&
+        !(access & MRD_ACCESS_LOCAL_WRITE)) {
+        mrd_error_set("MRD_ACCESS_%s needs MRD_ACCESS_LOCAL_WRITE",
+                      access & MRD_ACCESS_REMOTE_WRITE ? "REMOTE_WRITE" : "REMOTE_ATOMIC");
         return -EINVAL;
     }
     if (length > UINTPTR_MAX - (uintptr_t)addr) {

@@ -6,6 +6,8 @@
 #include "core/engine/query.h"
 #include "core/engine/rx.h"
 
+enum { RD_ATOMIC_DEFAULT = 16 }; /* as many RDMA adapters have */
+
 static struct mrd_pd_impl *pd_impl(struct mrd_pd *pd)
 {
     return (struct mrd_pd_impl *)(void *)pd;
@@ -36,7 +38,9 @@ int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
 struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *addr, size_t length,
                                  int access, const struct mrd_mover_mr *mover, int *error)
 {
-    const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ;
+    const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
+                      MRD_ACCESS_REMOTE_ATOMIC;
+    const int writes = MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_ATOMIC;
     struct mrd_mr pub = {.context = pd->context, .pd = pd, .addr = addr, .length = length};
     struct mrd_mr_impl *mr;
 
@@ -45,8 +49,9 @@ struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *
         mrd_error_keep(e, 0, "unknown access flag");
         return NULL;
     }
-    if (access & MRD_ACCESS_REMOTE_WRITE && !(access & MRD_ACCESS_LOCAL_WRITE)) {
-        mrd_error_keep(e, 0, "MRD_ACCESS_REMOTE_WRITE needs MRD_ACCESS_LOCAL_WRITE");
+    if (access & writes && !(access & MRD_ACCESS_LOCAL_WRITE)) {
+        mrd_error_keep(e, 0,
+                       "MRD_ACCESS_REMOTE_WRITE and _REMOTE_ATOMIC need MRD_ACCESS_LOCAL_WRITE");
         return NULL;
     }
     if ((uintptr_t)addr + length < (uintptr_t)addr) {
@@ -184,6 +189,7 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
     qp->rnr_retry =
         attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr->rnr_retry : MRD_RNR_RETRY_FOREVER;
     qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
+    qp->max_rd_atomic = attr->max_rd_atomic ? attr->max_rd_atomic : RD_ATOMIC_DEFAULT;
     mrd_hash_add(&e->objects.qps, &qp->by_num, mrd_hash_mix(qp->pub.qp_num));
     mrd_list_append(&e->objects.qp_list, &qp->node);
     mrd_cq_impl(attr->send_cq)->users++;
@@ -205,6 +211,7 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
             mrd_msg_cancel(e, &qp->msgs[i], status);
+    mrd_respond_flush_qp(e, qp);
     mrd_rx_flush_qp(e, qp, status); /* gives reserved receives back */
     while ((recv = mrd_qp_recv_take(qp)))
         mrd_rx_complete(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});

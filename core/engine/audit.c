@@ -23,6 +23,7 @@ static uint32_t gone_in_flows(const struct mrd_peer *peer)
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
     uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, wants = 0;
+    uint32_t responses = 0, answers = 0;
 
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
@@ -31,6 +32,7 @@ const char *mrd_engine_audit(struct mrd_engine *e)
         pends += p->uses.pends;
         refusals += p->uses.refusals;
         flows += p->uses.flows;
+        responses += p->uses.responses;
         open += p->rx ? p->rx->slots.num_open : 0;
         wants += length(&p->wants) + length(&p->readies);
         if (p->uses.gone != gone_in_flows(p))
@@ -56,8 +58,12 @@ const char *mrd_engine_audit(struct mrd_engine *e)
     for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
 
-        if (length(&qp->free_msgs) + qp->live_msgs != qp->cap.max_send_wr)
+        answers += length(&qp->responses);
+        if (length(&qp->free_msgs) + qp->live_msgs - length(&qp->responses) != qp->cap.max_send_wr)
             return "send slots leaked";
     }
+    /* Of a peer that was given up, the mover may still read some. */
+    if (answers != e->responses.used || responses > answers)
+        return "records of responses leaked";
     return NULL;
 }

@@ -8,7 +8,9 @@ enum {
     PENDS_PER_FLOW = 4,
     PENDS_SHARED = 4096,
     REFUSALS = 8192,
-    QPS_MIN = 1024, /* buckets of queue pairs, at least */
+    RESPONSES = 4096, /* requests that are executed here at a time */
+    REQUESTS = 4096,  /* buckets of our own */
+    QPS_MIN = 1024,   /* buckets of queue pairs, at least */
 };
 
 static bool make_pools(struct mrd_engine *e)
@@ -24,7 +26,8 @@ static bool make_pools(struct mrd_engine *e)
            mrd_table_init(&e->flows_rx, a, sizeof(struct mrd_flow_rx), 3 * flows, flows) &&
            mrd_pool_init(&e->pends, a, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusals, a, sizeof(struct mrd_refusal), REFUSALS) &&
-           mrd_mrs_init(&e->objects.mrs, a) &&
+           mrd_pool_init(&e->responses, a, sizeof(struct mrd_response), RESPONSES) &&
+           mrd_hash_init(&e->requests.by_token, a, REQUESTS) && mrd_mrs_init(&e->objects.mrs, a) &&
            mrd_hash_init(&e->objects.qps, a, flows > QPS_MIN ? flows : QPS_MIN) &&
            (e->timers.heap.timer = mrd_alloc(a, c->max_peers * sizeof(*e->timers.heap.timer)));
 }
@@ -78,6 +81,7 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     mrd_share_init(&e->share, m->rx_buffer_bytes, m->payload_bytes + m->rx_packet_overhead,
                    m->tracker / 2, now_ns);
     mrd_list_init(&e->turns.suspects);
+    mrd_list_init(&e->turns.responses);
     mrd_list_init(&e->objects.qp_list);
     mrd_list_init(&e->turns.ready);
     mrd_list_init(&e->timers.touched);
@@ -104,6 +108,8 @@ void mrd_engine_destroy(struct mrd_engine *e)
     mrd_hash_fini(&e->objects.qps, &a);
     if (e->objects.mrs.allocator)
         mrd_mrs_fini(&e->objects.mrs);
+    mrd_hash_fini(&e->requests.by_token, &a);
+    mrd_pool_fini(&e->responses);
     mrd_pool_fini(&e->refusals);
     mrd_pool_fini(&e->pends);
     mrd_table_fini(&e->flows_rx, &a);

@@ -194,6 +194,7 @@ static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
 void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
 {
     struct mrd_tx_half *tx = peer->tx;
+    bool owes = peer->uses.responses > 0;
     struct mrd_node refusals, *n;
 
     mrd_list_init(&refusals);
@@ -207,6 +208,9 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
     while ((n = mrd_list_first(&tx->txqs)))
         mrd_txq_free(e, mrd_container_of(n, struct mrd_txq, peer_node));
     mrd_peer_tx_end(&e->peers, peer);
+    /* Its requests were acked, and will not be answered: the next packet of their space is reset. */
+    if (owes && peer->rx)
+        mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
     while ((n = mrd_list_pop(&refusals))) {
         struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
 
@@ -223,9 +227,12 @@ void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space
 {
     struct mrd_node *n, *next;
 
-    while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open)))
-        mrd_rx_fail_slot(e, peer, mrd_container_of(n, struct mrd_slot, node), MRD_SLOT_CLOSED,
-                         MRD_WC_REM_ABORT_ERR);
+    while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open))) {
+        struct mrd_slot *slot = mrd_container_of(n, struct mrd_slot, node);
+
+        mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED,
+                         slot->bound.request ? MRD_WC_RETRY_EXC_ERR : MRD_WC_REM_ABORT_ERR);
+    }
     mrd_list_splice(&peer->wants, &peer->readies);
     while ((n = mrd_list_first(&peer->wants)))
         mrd_want_free(e, mrd_container_of(n, struct mrd_want, peer_node));

@@ -12,10 +12,12 @@
 
 /*
  * The queue from a queue pair to one of the peer's, made if there is none; NULL: the context's
- * table is full.
+ * table is full. `responses`: the queue of its responses to that one.
  */
 struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
-                             uint32_t remote_qpn);
+                             uint32_t remote_qpn, bool responses);
+/* The queue of the message; that of those without one, if the context's table is full. */
+struct mrd_txq *mrd_txq_of(struct mrd_engine *e, const struct mrd_msg *msg);
 /* The next message to be sent; NULL: none. */
 struct mrd_msg *mrd_txq_first(struct mrd_txq *q);
 /* Nothing to send: off the peer's list; and given back, unless messages wait for receives. */
@@ -76,6 +78,16 @@ void mrd_tx_flow_close_idle(struct mrd_engine *e, struct mrd_peer *peer, uint64_
 
 /* ------------------------------------------------------------------------------------- messages */
 
+/*
+ * Begin a message that was posted: onto its queue; or it is held back, behind a fence or too many
+ * reads and atomics of its queue pair.
+ */
+void mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg);
+/* The request of that token that the peer has not answered; NULL: there is none. */
+struct mrd_msg *mrd_msg_find_request(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                     uint32_t token);
+/* The whole response is in place: the request completes when it is acked, too. */
+void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg);
 /* May its bytes be touched? Of a message whose memory was deregistered not: it is given up. */
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg);
 /* A record was acked: what it carried got there. Releases the record. */

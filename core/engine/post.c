@@ -25,31 +25,20 @@ static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
 /* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
 static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 {
-    bool write = wr->opcode == MRD_WR_RDMA_WRITE || wr->opcode == MRD_WR_RDMA_WRITE_WITH_IMM;
-
     mrd_cq_push(mrd_cq_impl(qp->pub.send_cq),
                 &(struct mrd_wc){.wr_id = wr->wr_id,
                                  .status = MRD_WC_WR_FLUSH_ERR,
-                                 .opcode = write ? MRD_WC_RDMA_WRITE : MRD_WC_SEND,
+                                 .opcode = mrd_msg_wc_opcode(mrd_qp_op(wr->opcode)),
                                  .qp_num = qp->pub.qp_num});
 }
 
-static int number_ordered(struct mrd_engine *e, struct mrd_msg *msg)
+static int open_flow(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
-
-    if (!flow) {
-        mrd_half_reclaim(e);
-        return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
-    }
-    mrd_list_remove(&flow->idle_node);
-    msg->order.flow = flow;
-    msg->order.msn = flow->msn_next++;
-    msg->order.rsn = flow->rsn_next;
-    if (mrd_msg_consumes(msg))
-        flow->rsn_next++;
-    mrd_list_append(&flow->msgs, &msg->order.node);
-    return 0;
+    msg->order.flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
+    if (msg->order.flow)
+        return 0;
+    mrd_half_reclaim(e);
+    return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
 }
 
 /* Is the request sound, and is there room for its completion? That is reserved then. */
@@ -57,15 +46,21 @@ static int check_send(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct
                       uint32_t *length)
 {
     const char *why;
-    int error = mrd_qp_check_send(qp, wr, length, &why);
+    int error = mrd_qp_check_send(qp, wr, length, &why), access = 0;
 
     if (error)
         return mrd_error_keep(e, error, why);
+    if (mrd_wire_is_request(mrd_qp_op(wr->opcode)))
+        access = MRD_ACCESS_LOCAL_WRITE;
     if (wr->ud.ah->context != qp->pub.context)
         return mrd_error_keep(e, -EINVAL, "the address handle belongs to another context");
-    if (!(wr->send_flags & MRD_SEND_INLINE) && mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list,
-                                                           (uint32_t)wr->num_sge, 0) != MRD_MR_OK)
-        return mrd_error_keep(e, -EINVAL, "an lkey does not cover its buffer");
+    if (!(wr->send_flags & MRD_SEND_INLINE) &&
+        mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list, (uint32_t)wr->num_sge, access) !=
+            MRD_MR_OK)
+        return mrd_error_keep(e, -EINVAL,
+                              access
+                                  ? "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE"
+                                  : "an lkey does not cover its buffer");
     if (!mrd_cq_reserve(mrd_cq_impl(qp->pub.send_cq)))
         return mrd_error_keep(e, -ENOMEM, "the send completion queue is full");
     return 0;
@@ -80,7 +75,7 @@ static struct mrd_txq *open_queue(struct mrd_engine *e, const struct mrd_qp_impl
 
     if (peer) {
         mrd_half_open_tx(e, peer); /* before numbering: numbers start with the space */
-        q = mrd_txq_open(e, peer, qp->pub.qp_num, wr->ud.remote_qpn);
+        q = mrd_txq_open(e, peer, qp->pub.qp_num, wr->ud.remote_qpn, false);
     }
     if (!q)
         mrd_error_keep(e, -EAGAIN,
@@ -102,12 +97,12 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
     (*msg)->peer_id = peer->id;
     (*msg)->post_seq = e->calls.msg_seq++;
     if (qp->pub.order == MRD_ORDER_MSG)
-        error = number_ordered(e, *msg);
+        error = open_flow(e, *msg);
     if (error) {
         mrd_qp_msg_free(qp, *msg);
         return error;
     }
-    (*msg)->multi = length > peer->tx->payload_bytes;
+    (*msg)->multi = mrd_msg_payload(*msg) > peer->tx->payload_bytes;
     if ((*msg)->multi)
         (*msg)->wr.part_flags |= MRD_PART_MULTI;
     mrd_list_append(&peer->msgs, &(*msg)->peer_node);
@@ -143,7 +138,8 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
             *bad_wr = wr;
             return error;
         }
-        mrd_txq_enqueue(e, q, msg);
+        msg->txq = q;
+        mrd_msg_begin(e, msg);
     }
     return 0;
 }

@@ -35,15 +35,9 @@ struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, 
 /* An ordered message ends: it completes when its turn comes. */
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
 
-/* A bound message ends: its receive completes, in ordered mode in its turn. */
-static inline void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b,
-                                      const struct mrd_wc *wc)
-{
-    if (b->flow)
-        mrd_rx_end_in_order(e, b, wc);
-    else if (b->recv)
-        mrd_rx_complete(e, b->qp, b->recv, wc);
-}
+/* A bound message ends: its receive completes, in ordered mode in its turn; or the request that it
+ * answers. */
+void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
 /*
  * A half-received message ends: its receive completes with `status`. `state`: of its slot from
  * now on.
@@ -74,9 +68,19 @@ void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_w
 
 enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusal_code */
 
+/* Returns the access that an op needs to the memory that it names. */
+static inline int mrd_rx_access(uint8_t op)
+{
+    if (op == MRD_OP_READ)
+        return MRD_ACCESS_REMOTE_READ;
+    return op == MRD_OP_WRITE ? MRD_ACCESS_REMOTE_WRITE : MRD_ACCESS_REMOTE_ATOMIC;
+}
 /* May the message reach the queue pair and, if it is a write, its memory? */
 uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
                             struct mrd_qp_impl *qp);
+/* May a RESPONSE be placed? *request: what it answers; NULL: nobody waits for it. */
+uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_part *part, struct mrd_msg **request);
 /*
  * Whom a new message is for, with a receive if it takes one. *old: it came before, and is to
  * be dropped.
@@ -90,6 +94,18 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer,
                                      struct mrd_qp_impl *qp, const struct mrd_wire_part *part,
                                      uint32_t *msn, uint32_t *rsn);
+
+/* -------------------------------------------------------------------------------------- requests */
+
+/* Reserve the response to a request that mrd_rx_bind() took: there is room. */
+struct mrd_response *mrd_respond_admit(struct mrd_engine *e, struct mrd_peer *peer,
+                                       struct mrd_qp_impl *qp, const struct mrd_wire_part *part);
+/* Execute the request, and send the response. */
+void mrd_respond_begin(struct mrd_engine *e, struct mrd_response *r);
+/* Begin those whose turn in the order came, and tell those whose turn will never come. */
+void mrd_respond_run(struct mrd_engine *e);
+/* A queue pair answers nothing any more: its requesters are told. */
+void mrd_respond_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp);
 
 /* ------------------------------------------------------------------------------------ placement */
 

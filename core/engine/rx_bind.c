@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "core/engine/contact.h"
+#include "core/engine/message.h"
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
-enum { PENDS_FOR_NEXT = 32 }; /* pending records kept for messages that are next in order */
+/* Pending records, and records of responses, kept for messages that are next in order. */
+enum { PENDS_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
 
 /* ---------------------------------------------------------------------------------------- flows */
 
@@ -90,11 +92,44 @@ uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
 {
     if (part->op == MRD_OP_SEND && part->qkey != qp->qkey)
         return MRD_REFUSE_QKEY;
-    if (part->op == MRD_OP_WRITE && part->total &&
-        mrd_mr_remote(&e->objects.mrs, qp->pub.pd, part->rkey, part->addr, part->total,
-                      MRD_ACCESS_REMOTE_WRITE) != MRD_MR_OK)
-        return MRD_REFUSE_ACCESS;
-    return MRD_RX_TAKEN;
+    if (part->op == MRD_OP_SEND || !part->total)
+        return MRD_RX_TAKEN;
+    if (part->op >= MRD_OP_CMP_SWAP && part->addr % MRD_WIRE_ATOMIC_BYTES)
+        return MRD_REFUSE_INVALID;
+    return mrd_mr_remote(&e->objects.mrs, qp->pub.pd, part->rkey, part->addr, part->total,
+                         mrd_rx_access(part->op)) == MRD_MR_OK
+               ? MRD_RX_TAKEN
+               : MRD_REFUSE_ACCESS;
+}
+
+uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
+                            const struct mrd_wire_part *part, struct mrd_msg **request)
+{
+    struct mrd_msg *msg = mrd_msg_find_request(e, peer, part->token);
+
+    *request = msg;
+    if (!msg)
+        return MRD_REFUSE_OPERATION;
+    if (msg->wr.length != part->total)
+        return MRD_REFUSE_INVALID;
+    return mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge, msg->wr.num_sge,
+                       MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK
+               ? MRD_RX_TAKEN
+               : MRD_REFUSE_ACCESS;
+}
+
+/* The request that a RESPONSE answers. If it cannot be answered, it fails. */
+static uint8_t bind_answer(struct mrd_engine *e, struct mrd_peer *peer,
+                           const struct mrd_wire_part *part, struct mrd_bound *b)
+{
+    uint8_t code = mrd_rx_check_answer(e, peer, part, &b->request);
+
+    if (b->request && code)
+        mrd_msg_cancel(e, b->request,
+                       code == MRD_REFUSE_ACCESS ? MRD_WC_LOC_PROT_ERR : MRD_WC_REM_OP_ERR);
+    else if (b->request)
+        b->qp = b->request->qp;
+    return code;
 }
 
 /*
@@ -108,6 +143,18 @@ static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *pe
     uint32_t free = mrd_pool_free(&e->pends);
 
     return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->uses.pends + num < free - num;
+}
+
+/*
+ * May a request have a record for its response? One that is executed at once may if its peer has no
+ * more under way than are free: these will be free again soon. One that waits for its turn must
+ * leave some for others, among them those that it waits for.
+ */
+static bool may_take_response(const struct mrd_engine *e, const struct mrd_peer *peer, bool waits)
+{
+    uint32_t free = mrd_pool_free(&e->responses), mine = peer->uses.responses;
+
+    return waits ? mine + RESPONSES_FOR_NEXT < free : mine - peer->uses.turns < free;
 }
 
 /*
@@ -154,7 +201,8 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_rx_skip_message(e, b->flow, msn, mrd_wire_consumes(part), rsn);
         return code;
     }
-    if (!may_take_pends(e, peer, mrd_wire_consumes(part) ? 0 : 1, next))
+    if (!may_take_pends(e, peer, mrd_wire_consumes(part) ? 0 : 1, next) ||
+        (mrd_wire_is_request(part->op) && !may_take_response(e, peer, !next)))
         return MRD_REFUSE_RESOURCES;
     if (mrd_wire_consumes(part)) {
         code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
@@ -178,6 +226,8 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 
     memset(b, 0, sizeof(*b));
     *old = false;
+    if (part->op == MRD_OP_RESPONSE)
+        return bind_answer(e, peer, part, b);
     b->qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     if (!b->qp || b->qp->pub.state != MRD_QPS_RTS)
         return MRD_REFUSE_QPN;
@@ -185,6 +235,8 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         code = bind_ordered(e, peer, part, b, old);
     } else {
         code = mrd_rx_check_target(e, part, b->qp);
+        if (!code && mrd_wire_is_request(part->op) && !may_take_response(e, peer, false))
+            code = MRD_REFUSE_RESOURCES;
         if (!code && mrd_wire_consumes(part) && !(b->recv = mrd_qp_recv_take(b->qp)))
             code = MRD_REFUSE_RNR;
     }

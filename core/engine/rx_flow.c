@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a received message; in ordered mode in its turn. */
+#include "core/engine/message.h"
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
@@ -11,6 +12,27 @@ void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const 
     if (mrd_list_empty(&b->pend->node))
         mrd_flow_rx_insert(b->flow, b->pend);
     mrd_rx_deliver(e, b->flow);
+}
+
+/* A RESPONSE ends its request: with its status, or as one that the target cannot answer. */
+static void end_request(struct mrd_engine *e, struct mrd_msg *request, const struct mrd_wc *wc)
+{
+    request->request.slot = NULL;
+    if (wc->status == MRD_WC_SUCCESS)
+        mrd_msg_end_request(e, request);
+    else
+        mrd_msg_cancel(e, request,
+                       wc->status == MRD_WC_REM_ABORT_ERR ? MRD_WC_REM_OP_ERR : wc->status);
+}
+
+void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
+{
+    if (b->request)
+        end_request(e, b->request, wc);
+    else if (b->flow)
+        mrd_rx_end_in_order(e, b, wc);
+    else if (b->recv)
+        mrd_rx_complete(e, b->qp, b->recv, wc);
 }
 
 void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
@@ -39,11 +61,22 @@ void mrd_rx_release_pend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     mrd_pool_release(&e->pends, pend);
 }
 
+/* The turn of a request came, or with `failed` it never will: respond.c does what follows. */
+static void end_wait(struct mrd_engine *e, struct mrd_response *response, bool failed)
+{
+    response->failed = failed;
+    response->pend = NULL;
+    response->msg.peer->uses.turns--;
+    mrd_list_append(&e->turns.responses, &response->msg.node);
+}
+
 void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
 {
     struct mrd_pend *pend;
 
     while ((pend = mrd_flow_rx_deliver(flow))) {
+        if (pend->response)
+            end_wait(e, pend->response, false);
         if (pend->complete)
             mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
         mrd_rx_release_pend(e, flow->peer, pend);
@@ -76,6 +109,8 @@ void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_w
                 pend->wc.status = status;
             mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
         }
+        if (pend->response)
+            end_wait(e, pend->response, true);
         mrd_rx_release_pend(e, flow->peer, pend);
     }
     /* The newest first, because each goes back to the front of its queue. */

@@ -14,6 +14,42 @@ enum {
 
 /* ------------------------------------------------------------------------------- whole messages */
 
+/* A request is executed if there is room for its response; in ordered mode in its turn. */
+static uint8_t place_request(struct mrd_engine *e, struct mrd_peer *peer,
+                             const struct mrd_wire_part *part)
+{
+    struct mrd_response *response;
+    struct mrd_bound b;
+    bool old;
+    uint8_t code = mrd_rx_bind(e, peer, part, &b, &old);
+
+    if (code || old)
+        return code;
+    response = mrd_respond_admit(e, peer, b.qp, part);
+    if (!b.flow) {
+        mrd_respond_begin(e, response);
+        return MRD_RX_TAKEN;
+    }
+    b.pend->response = response;
+    response->pend = b.pend;
+    peer->uses.turns++;
+    mrd_rx_end_message(e, &b, &(struct mrd_wc){.status = MRD_WC_SUCCESS});
+    return MRD_RX_TAKEN;
+}
+
+/* The bytes of a RESPONSE, from byte `offset` on. */
+static void place_answer(const struct mrd_msg *request, uint32_t offset, const uint8_t *payload,
+                         uint32_t len)
+{
+    uint64_t value;
+
+    if (request->wr.op != MRD_OP_READ) {
+        value = mrd_wire_get_u64(payload);
+        payload = (const uint8_t *)&value;
+    }
+    mrd_slot_scatter(request->wr.sge, request->wr.num_sge, offset, payload, len);
+}
+
 static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part, const uint8_t *payload)
 {
@@ -24,7 +60,9 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
 
     if (code || old)
         return code;
-    if (part->op == MRD_OP_SEND)
+    if (b.request)
+        place_answer(b.request, 0, payload, part->len);
+    else if (part->op == MRD_OP_SEND)
         mrd_slot_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
     else if (part->len)
         memcpy((void *)(uintptr_t)part->addr, payload, part->len);
@@ -65,8 +103,11 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     s->dst_qpn = part->dst_qpn;
     s->rkey = part->rkey;
     s->addr = part->addr;
+    s->token = part->token;
     s->imm = part->imm;
     s->bound = b;
+    if (b.request)
+        b.request->request.slot = s;
     if (b.flow) {
         b.pend->state = MRD_PEND_OPEN;
         mrd_flow_rx_insert(b.flow, b.pend);
@@ -75,12 +116,31 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     return MRD_RX_TAKEN;
 }
 
+/* Where a message goes that names no memory: into its receive, or into its request. */
+struct scatter {
+    const struct mrd_sge *sge;
+    uint32_t num_sge;
+};
+
+static struct scatter scatter_of(const struct mrd_slot *slot)
+{
+    const struct mrd_bound *b = &slot->bound;
+
+    if (b->request)
+        return (struct scatter){b->request->wr.sge, b->request->wr.num_sge};
+    if (b->recv)
+        return (struct scatter){b->recv->sge, b->recv->num_sge};
+    return (struct scatter){NULL, 0};
+}
+
 /* Keys are looked up for each packet, because the memory may be deregistered at any time. */
 static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot *slot)
 {
-    if (slot->op == MRD_OP_SEND)
-        return mrd_mr_list(&e->objects.mrs, slot->bound.qp->pub.pd, slot->bound.recv->sge,
-                           slot->bound.recv->num_sge, MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
+    struct scatter list = scatter_of(slot);
+
+    if (slot->op != MRD_OP_WRITE)
+        return mrd_mr_list(&e->objects.mrs, slot->bound.qp->pub.pd, list.sge, list.num_sge,
+                           MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
     return mrd_mr_remote(&e->objects.mrs, slot->bound.qp->pub.pd, slot->rkey, slot->addr,
                          slot->total, MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
 }
@@ -88,10 +148,12 @@ static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot 
 unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                           uint32_t len, struct iovec *iov)
 {
+    struct scatter list = scatter_of(slot);
+
     if (!slot_memory_valid(e, slot))
         return 0;
-    if (slot->op == MRD_OP_SEND)
-        return mrd_sge_pieces(slot->bound.recv->sge, slot->bound.recv->num_sge, offset, len, iov);
+    if (slot->op != MRD_OP_WRITE)
+        return mrd_sge_pieces(list.sge, list.num_sge, offset, len, iov);
     iov->iov_base = (void *)(uintptr_t)(slot->addr + offset);
     iov->iov_len = len;
     return 1;
@@ -118,15 +180,15 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         return MRD_REFUSE_INVALID;
     }
     if (!slot_memory_valid(e, slot)) {
-        code = slot->op == MRD_OP_SEND ? MRD_REFUSE_OPERATION : MRD_REFUSE_ACCESS;
+        code = slot->op == MRD_OP_WRITE ? MRD_REFUSE_ACCESS : MRD_REFUSE_OPERATION;
         mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED, MRD_WC_LOC_PROT_ERR);
         return code;
     }
-    if (payload && slot->op == MRD_OP_SEND)
-        mrd_slot_scatter(slot->bound.recv->sge, slot->bound.recv->num_sge, part->offset, payload,
-                         part->len);
-    else if (payload)
+    if (payload && slot->op == MRD_OP_WRITE)
         memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
+    else if (payload)
+        mrd_slot_scatter(scatter_of(slot).sge, scatter_of(slot).num_sge, part->offset, payload,
+                         part->len);
     mrd_slot_came(slot, part, psn);
     slot->got += part->len;
     if (slot->got == slot->total) {
@@ -156,6 +218,15 @@ static void abort_slot(struct mrd_engine *e, struct mrd_peer *peer,
     mrd_slots_shut(&peer->rx->slots, part->id);
 }
 
+/* There will be no response to the request of that token. */
+static void abort_request(struct mrd_engine *e, struct mrd_peer *peer, uint32_t token)
+{
+    struct mrd_msg *request = mrd_msg_find_request(e, peer, token);
+
+    if (request)
+        mrd_msg_cancel(e, request, MRD_WC_REM_OP_ERR);
+}
+
 /*
  * Returns MRD_RX_TAKEN, or MRD_REFUSE_QPN for an ordered message to a queue pair that is gone: its
  * sender then knows that nothing behind it is delivered. To execute an ABORT twice does no harm.
@@ -170,6 +241,8 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
 
     if (part->flags & MRD_PART_MULTI)
         abort_slot(e, peer, part);
+    if (part->flags & MRD_PART_IMM)
+        abort_request(e, peer, part->imm);
     if (!(part->flags & MRD_PART_ORDERED))
         return MRD_RX_TAKEN;
     if (!qp || qp->pub.state != MRD_QPS_RTS)
@@ -280,6 +353,7 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
 static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                      uint32_t index)
 {
+    struct mrd_msg *request;
     struct mrd_qp_impl *qp;
     struct mrd_slot *slot;
 
@@ -287,7 +361,9 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
         qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
         return qp && qp->pub.state == MRD_QPS_RTS;
     }
-    if (part->op != MRD_OP_SEND && part->op != MRD_OP_WRITE)
+    if (mrd_wire_is_request(part->op))
+        return false;
+    if (part->op > MRD_OP_RESPONSE)
         return true;
     if (part->flags & MRD_PART_MULTI) {
         switch (mrd_slots_judge(&peer->rx->slots, part->id, &slot)) {
@@ -302,6 +378,8 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
             !mrd_pool_share(peer->rx->slots.pool, peer->rx->slots.num_open))
             return false;
     }
+    if (part->op == MRD_OP_RESPONSE)
+        return mrd_rx_check_answer(e, peer, part, &request) == MRD_RX_TAKEN;
     qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     if (!qp || qp->pub.state != MRD_QPS_RTS || part->flags & MRD_PART_ORDERED ||
         mrd_rx_check_target(e, part, qp))
@@ -337,6 +415,9 @@ static bool is_well_formed(const struct mrd_rx_in *in)
         bytes += part->len;
         aborts += part->op == MRD_OP_ABORT;
         segments += part->flags & MRD_PART_MULTI && part->op != MRD_OP_ABORT;
+        /* A request has no payload and is never cut; the response of an atomic neither. */
+        if (mrd_wire_is_request(part->op) && (part->len || part->flags & MRD_PART_MULTI))
+            return false;
     }
     return bytes == in->payload_len && (!segments || in->num_parts == 1) &&
            (!aborts || aborts == in->num_parts);
@@ -379,6 +460,9 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
             code = place_abort(e, peer, part);
         } else if (part->op == MRD_OP_CLOSE) {
             place_close(e, peer, part);
+        } else if (mrd_wire_is_request(part->op)) {
+            code = place_request(e, peer, part);
+            *end = MRD_PLACE_END_SMALL;
         } else if (part->op != MRD_OP_VOID && part->flags & MRD_PART_MULTI) {
             code = place_segment(e, peer, part, in->head.psn, payload, end);
         } else if (part->op != MRD_OP_VOID) {
@@ -390,6 +474,8 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
         if (payload)
             payload += part->len;
     }
+    if (!mrd_list_empty(&e->turns.responses))
+        mrd_respond_run(e);
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 

@@ -16,7 +16,8 @@ static bool get_segment(const uint8_t *data, const struct mrd_wire_head *head,
 
     return head->type == MRD_WIRE_DATA && !head->key_id &&
            mrd_wire_get_part(data, &at, head->head_len, part) && at == head->head_len &&
-           part->op <= MRD_OP_WRITE && part->flags & MRD_PART_MULTI;
+           (part->op <= MRD_OP_WRITE || part->op == MRD_OP_RESPONSE) &&
+           part->flags & MRD_PART_MULTI;
 }
 
 static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire_head *head,

@@ -8,9 +8,12 @@
  *   timer.c post.c api.c tx_new.c rx_plan.c
  *                                       deadlines; posting; objects; new data; straight receive
  *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
- *   rx_bind.c rx_ack.c tx_emit.c        receives for messages; acks, losses; records into packets
+ *   rx_bind.c respond.c rx_ack.c tx_emit.c
+ *                                       receives for messages; responses to requests; acks, losses;
+ *                                       records into packets
  *   half.c                              the life of peers and of their halves
- *   message.c rx_flow.c                 the life of a sent message; the end of a received one
+ *   rx_flow.c                           the end of a received message
+ *   message.c                           the life of a sent message
  *   txq.c tx_flow.c want.c complete.c create.c query.c audit.c
  *                                       queues, flows, who waits for receives, completions; figures
  */
@@ -89,8 +92,9 @@ struct mrd_lives {
 struct mrd_turns {
     struct mrd_node ready;    /* peers that may have something to send; tx.c takes them off */
     struct mrd_node suspects; /* peers whose losses loop.c judges once the receive queue is empty */
-    bool says_ready;          /* some peer is to be told of receives */
-    bool wants_path;          /* some path is DEAD and needs a fresh entropy value */
+    struct mrd_node responses; /* whose turn in the order came, or never will; respond.c's */
+    bool says_ready;           /* some peer is to be told of receives */
+    bool wants_path;           /* some path is DEAD and needs a fresh entropy value */
 };
 
 /*
@@ -105,6 +109,23 @@ struct mrd_plan {
     uint8_t head_bytes[MRD_HEAD_PEEK_BYTES]; /* and what they were decoded from */
     /* A segment that was received at a place where another one was predicted. */
     uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX];
+};
+
+/* Reads and atomics of ours that are not answered. Owned by message.c. */
+struct mrd_requests {
+    struct mrd_hash by_token;
+    uint32_t token_next; /* never used again before it wraps: an old response finds nothing */
+};
+
+/* The answer to a peer's request: a message that no work request is behind. */
+struct mrd_response {
+    struct mrd_msg msg;   /* first; remote_addr, rkey, compare_add and swap are the request's */
+    struct mrd_node node; /* on mrd_qp_impl.responses */
+    struct mrd_sge sge;   /* READ: what is read */
+    uint8_t result[MRD_WIRE_ATOMIC_BYTES]; /* atomics: what was there, big-endian */
+    struct mrd_pend *pend;                 /* its turn in the order did not come yet */
+    uint8_t request_op;
+    bool failed; /* it was never its turn: its queue pair is gone */
 };
 
 struct mrd_engine {
@@ -132,6 +153,8 @@ struct mrd_engine {
     struct mrd_table flows_rx; /* of struct mrd_flow_rx; rx_flow.c */
     struct mrd_pool pends;     /* of struct mrd_pend; rx_flow.c */
     struct mrd_pool refusals;  /* of struct mrd_refusal; rx_place.c */
+    struct mrd_pool responses; /* of struct mrd_response; respond.c */
+    struct mrd_requests requests;
 };
 
 struct mrd_pd_impl {

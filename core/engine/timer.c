@@ -31,6 +31,23 @@ static bool paced(const struct mrd_tx_half *tx)
            (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
 }
 
+/* When to ask a peer that owes responses whether it is there; MRD_NEVER: it owes none. */
+static uint64_t ask_ns(const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    uint64_t heard_ns = peer->heard_ns > tx->active_ns ? peer->heard_ns : tx->active_ns;
+
+    if (!peer->uses.requests || mrd_sent_oldest(&tx->sent))
+        return MRD_NEVER;
+    return heard_ns + tx->probes.answer_ns;
+}
+
+/* Do messages wait that nothing is sent for: for receives, or for others of their queue pairs? */
+static bool waits_silently(const struct mrd_peer *peer)
+{
+    return peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs || peer->uses.held;
+}
+
 /* Is there something to send, but nothing in flight whose ack would wake us? */
 static bool starved(const struct mrd_peer *peer)
 {
@@ -64,7 +81,8 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         EARLIER(tx->loss.rack_ns);
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr.next_ns);
-        if (tx->rnr.txqs.next != &tx->rnr.txqs)
+        EARLIER(ask_ns(peer));
+        if (waits_silently(peer))
             EARLIER(tx->active_ns + MRD_WAITING_NS);
         if (tx->idle.next != &tx->idle)
             EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
@@ -159,6 +177,26 @@ static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_tx_ready(e, peer);
 }
 
+/* Interval until the next question to a silent peer. */
+static uint64_t longer(uint64_t interval_ns, uint64_t srtt_ns)
+{
+    uint64_t ns = 2 * interval_ns > 8 * srtt_ns ? 2 * interval_ns : 8 * srtt_ns;
+
+    return ns < MRD_SILENCE_MAX_NS ? ns : MRD_SILENCE_MAX_NS;
+}
+
+/* The peer acked a request, and owes the response. */
+static void ask_for_answer(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = peer->tx;
+
+    tx->probes.answer_ns = longer(tx->probes.answer_ns, tx->loss.srtt_ns);
+    tx->probes.silence_due = true;
+    tx->active_ns =
+        e->clock.now_ns; /* the next question is an interval away, also if this one waits */
+    mrd_tx_ready(e, peer);
+}
+
 /* The peer's timer fired: do what is due. */
 static void fire(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -182,8 +220,10 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
         mrd_txq_retry(e, peer);
+    if (peer->tx && ask_ns(peer) <= e->clock.now_ns)
+        ask_for_answer(e, peer);
     /* Nothing is sent while messages wait for receives: is the peer there, and does it know us? */
-    if (peer->tx && peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs &&
+    if (peer->tx && waits_silently(peer) &&
         e->clock.now_ns - peer->tx->active_ns >= MRD_WAITING_NS) {
         peer->tx->active_ns = e->clock.now_ns;
         peer->tx->probes.silence_due = true;

@@ -184,10 +184,12 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
             at = mrd_wire_put_part(at, &part);
         index++;
         if (msg->state == MRD_MSG_SENDING) {
-            mrd_msg_part(msg, 0, msg->wr.length, &part);
+            uint32_t len = mrd_msg_payload(msg);
+
+            mrd_msg_part(msg, 0, len, &part);
             put_numbers(msg, &part);
-            mrd_msg_copy(msg, 0, msg->wr.length, payload);
-            payload += msg->wr.length;
+            mrd_msg_copy(msg, 0, len, payload);
+            payload += len;
         }
         at = mrd_wire_put_part(at, &part);
     }
@@ -243,12 +245,15 @@ static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
 {
     for (const struct mrd_msg *msg = rec->u.small; msg; msg = msg->abort.next) {
         struct mrd_wire_part part = {.op = MRD_OP_ABORT,
-                                     .flags = (uint8_t)((msg->has_id ? MRD_PART_MULTI : 0) |
-                                                        (msg->order.flow ? MRD_PART_ORDERED : 0)),
+                                     .flags =
+                                         (uint8_t)((msg->has_id ? MRD_PART_MULTI : 0) |
+                                                   (mrd_msg_is_response(msg) ? MRD_PART_IMM : 0) |
+                                                   (msg->order.flow ? MRD_PART_ORDERED : 0)),
                                      .attempt = mrd_msg_consumes(msg),
                                      .dst_qpn = msg->wr.dst_qpn,
                                      .id = msg->id,
-                                     .total = msg->wr.length};
+                                     .total = msg->wr.length,
+                                     .imm = msg->request.token};
 
         put_numbers(msg, &part);
         at = mrd_wire_put_part(at, &part);

@@ -55,10 +55,10 @@ void mrd_tx_flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow)
 void mrd_tx_flow_close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
     flow->closing = false;
-    if (mrd_list_empty(&flow->msgs) && flow->msn_next == flow->close_msn)
-        release(e, flow);
-    else
+    if (!mrd_list_empty(&flow->msgs) || flow->msn_next != flow->close_msn)
         mrd_tx_flow_rest(e, flow);
+    else if (!flow->num_held)
+        release(e, flow);
 }
 
 void mrd_tx_flow_close_idle(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns)

@@ -3,7 +3,12 @@
 #include "core/engine/message.h"
 #include "core/engine/tx.h"
 
-enum { MISSES_MAX = 64 }; /* queues without a message that fits, after which a packet is closed */
+enum {
+    MISSES_MAX = 64, /* queues without a message that fits, after which a packet is closed */
+    /* For the parts of a packet. */
+    HEAD_ROOM = MRD_WIRE_HEAD_BYTES_MAX - MRD_WIRE_BASE_BYTES - MRD_WIRE_COOKIE_BYTES -
+                MRD_WIRE_ACKBLOCK_BYTES,
+};
 
 /* Ordered: is the message within MRD_MSN_WINDOW of the oldest one that is not complete? */
 static bool flow_open(const struct mrd_msg *msg)
@@ -39,7 +44,7 @@ static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
     while ((msg = mrd_txq_first(q))) {
         if (!mrd_msg_check_memory(e, msg))
             continue;
-        if (!msg->multi && mrd_tx_part_bytes(msg) + msg->wr.length > small_room(tx)) {
+        if (!msg->multi && mrd_tx_part_bytes(msg) + mrd_msg_payload(msg) > small_room(tx)) {
             msg->multi = true; /* the path's MTU shrank since it was posted */
             msg->wr.part_flags |= MRD_PART_MULTI;
         }
@@ -74,7 +79,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
     struct mrd_tx_half *tx = peer->tx;
-    uint32_t room = small_room(tx);
+    uint32_t room = small_room(tx), head_room = HEAD_ROOM;
     struct mrd_msg **tail = &rec->u.small;
     struct mrd_node *n, *next;
     uint8_t num = 0;
@@ -87,14 +92,16 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 
         next = n->next;
         while (num < MRD_PARTS_MAX && (msg = next_of_queue(e, q))) {
-            uint32_t bytes = mrd_tx_part_bytes(msg) + msg->wr.length;
+            uint32_t head_bytes = mrd_tx_part_bytes(msg);
+            uint32_t bytes = head_bytes + mrd_msg_payload(msg);
 
-            if (msg->multi || bytes > room || !flow_open(msg)) {
+            if (msg->multi || bytes > room || head_bytes > head_room || !flow_open(msg)) {
                 misses++;
                 break;
             }
             mrd_txq_dequeue(e, msg);
             room -= bytes;
+            head_room -= head_bytes;
             msg->started = true;
             msg->packet.chained = true;
             msg->packet.index = num++;

@@ -26,30 +26,56 @@ enum {
 
 /* --------------------------------------------------------------------------------------- queues */
 
-/* The queue of those without one: messages of many queue pairs take turns there. */
+/* A queue of those without one: messages of many queue pairs take turns there. */
 static bool is_common(const struct mrd_txq *q)
 {
-    return q == &q->peer->tx->rnr.common;
+    const struct mrd_tx_rnr *rnr = &q->peer->tx->rnr;
+
+    return q == &rnr->common || q == &rnr->common_responses;
+}
+
+static uint64_t txq_hash(const struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn,
+                         bool responses)
+{
+    return mrd_flow_hash(peer->id, responses ? ~qpn : qpn, remote_qpn);
 }
 
 static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
-                                uint32_t qpn, uint32_t remote_qpn)
+                                uint32_t qpn, uint32_t remote_qpn, bool responses)
 {
-    uint64_t hash = mrd_flow_hash(peer->id, qpn, remote_qpn);
+    uint64_t hash = txq_hash(peer, qpn, remote_qpn, responses);
 
     for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs.by_key, hash); n; n = n->next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, by_key);
 
-        if (q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn)
+        if (q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn &&
+            q->responses == responses)
             return q;
     }
     return NULL;
 }
 
-struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
-                             uint32_t remote_qpn)
+/* The queue of a message; NULL: there is none. */
+static struct mrd_txq *find_queue(const struct mrd_engine *e, const struct mrd_msg *msg)
 {
-    struct mrd_txq *q = txq_find(e, peer, qpn, remote_qpn);
+    return txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn, mrd_msg_is_response(msg));
+}
+
+struct mrd_txq *mrd_txq_of(struct mrd_engine *e, const struct mrd_msg *msg)
+{
+    struct mrd_txq *q =
+        mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn, mrd_msg_is_response(msg));
+
+    if (q)
+        return q;
+    return mrd_msg_is_response(msg) ? &msg->peer->tx->rnr.common_responses
+                                    : &msg->peer->tx->rnr.common;
+}
+
+struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
+                             uint32_t remote_qpn, bool responses)
+{
+    struct mrd_txq *q = txq_find(e, peer, qpn, remote_qpn, responses);
 
     if (q)
         return q;
@@ -57,9 +83,10 @@ struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32
     if (!q)
         return NULL;
     mrd_txq_init(q, peer, qpn, remote_qpn);
+    q->responses = responses;
     /* Also while it is empty: the next turn drops it then. */
     mrd_list_append(&peer->tx->txqs, &q->peer_node);
-    mrd_hash_add(&e->txqs.by_key, &q->by_key, mrd_flow_hash(peer->id, qpn, remote_qpn));
+    mrd_hash_add(&e->txqs.by_key, &q->by_key, txq_hash(peer, qpn, remote_qpn, responses));
     return q;
 }
 
@@ -128,7 +155,7 @@ static void queue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_node *list
     insert(list, msg);
     if (mrd_list_empty(&q->peer_node))
         mrd_list_append(&q->peer->tx->txqs, &q->peer_node);
-    q->peer->tx->queued_bytes += msg->wr.length + QUEUED_OVERHEAD_BYTES;
+    q->peer->tx->queued_bytes += mrd_msg_payload(msg) + QUEUED_OVERHEAD_BYTES;
     mrd_tx_ready(e, q->peer);
 }
 
@@ -138,7 +165,7 @@ void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_list_remove(&msg->node);
     msg->txq = NULL;
     mrd_tx_ready(e, msg->peer); /* its queue may be empty now: the next turn drops it */
-    msg->peer->tx->queued_bytes -= msg->wr.length + QUEUED_OVERHEAD_BYTES;
+    msg->peer->tx->queued_bytes -= mrd_msg_payload(msg) + QUEUED_OVERHEAD_BYTES;
     msg->state = MRD_MSG_SENDING;
 }
 
@@ -260,10 +287,8 @@ static bool check_waiting(struct mrd_engine *e, struct mrd_txq *q)
 
 void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    struct mrd_txq *q = mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
+    struct mrd_txq *q = mrd_txq_of(e, msg);
 
-    if (!q)
-        q = &msg->peer->tx->rnr.common;
     if (mrd_list_empty(&q->rnr_node)) {
         q->rnr_doublings = msg->rnr.doublings;
         q->rnr_usec = msg->rnr.usec;
@@ -323,7 +348,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
 
 void mrd_txq_end_wait(struct mrd_engine *e, const struct mrd_msg *msg)
 {
-    struct mrd_txq *q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
+    struct mrd_txq *q = find_queue(e, msg);
 
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
@@ -343,7 +368,7 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
 
     if (mrd_list_empty(&msg->peer->tx->rnr.txqs) || !mrd_msg_consumes(msg))
         return;
-    q = txq_find(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn);
+    q = find_queue(e, msg);
     if (!q || mrd_list_empty(&q->rnr_node))
         return;
     release(e, q, 0, FOLLOWERS, 0, true);

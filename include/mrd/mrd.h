@@ -168,9 +168,10 @@ struct mrd_pd {
 };
 
 enum mrd_access_flags {
-    MRD_ACCESS_LOCAL_WRITE = 1 << 0,  /* may be a receive buffer */
-    MRD_ACCESS_REMOTE_WRITE = 1 << 1, /* peers may write to it; needs LOCAL_WRITE */
-    MRD_ACCESS_REMOTE_READ = 1 << 2,  /* accepted without effect: there are no reads yet */
+    MRD_ACCESS_LOCAL_WRITE = 1 << 0,   /* may be a receive buffer */
+    MRD_ACCESS_REMOTE_WRITE = 1 << 1,  /* peers may write to it; needs LOCAL_WRITE */
+    MRD_ACCESS_REMOTE_READ = 1 << 2,   /* peers may read it */
+    MRD_ACCESS_REMOTE_ATOMIC = 1 << 3, /* peers may run atomics on it; needs LOCAL_WRITE */
 };
 
 struct mrd_mr {
@@ -205,7 +206,7 @@ enum mrd_wc_status {
     MRD_WC_WR_FLUSH_ERR,      /* the QP went to the error state */
     MRD_WC_REM_INV_REQ_ERR,   /* the target has no such QP, another qkey, or too short a receive */
     MRD_WC_REM_ACCESS_ERR,    /* the target refused rkey, range or permission */
-    MRD_WC_REM_OP_ERR,        /* the target deregistered the memory of its receive */
+    MRD_WC_REM_OP_ERR,        /* the target deregistered the memory of its receive, or of a read */
     MRD_WC_REM_ABORT_ERR,     /* receive: the sender gave up half-way, restarted or went away */
     MRD_WC_RETRY_EXC_ERR,     /* the peer is unreachable, or lost its state about this context */
     MRD_WC_RNR_RETRY_EXC_ERR, /* the target had no receive, or no memory, rnr_retry times */
@@ -215,6 +216,9 @@ enum mrd_wc_status {
 enum mrd_wc_opcode {
     MRD_WC_SEND = 0,
     MRD_WC_RDMA_WRITE,
+    MRD_WC_RDMA_READ,
+    MRD_WC_COMP_SWAP,
+    MRD_WC_FETCH_ADD,
     MRD_WC_RECV = 128,
     MRD_WC_RECV_RDMA_WITH_IMM,
 };
@@ -286,6 +290,8 @@ struct mrd_qp_init_attr {
     uint32_t qkey;         /* SENDs to this QP must name it; 0 is a key like any other */
     uint32_t rnr_retry;    /* retries while the target has no receive: 0 to 6, or 7 for ever */
     uint64_t rnr_timer_ns; /* senders to this QP wait so long before they retry; default: 100 us */
+    /* Reads and atomics outstanding, to all peers; the others wait; default: 16. */
+    uint32_t max_rd_atomic;
 };
 
 /* A send queue and a receive queue with a number. Without a connection: it talks to any peer. */
@@ -363,9 +369,14 @@ enum mrd_wr_opcode {
     MRD_WR_RDMA_WRITE_WITH_IMM,
     MRD_WR_SEND,
     MRD_WR_SEND_WITH_IMM,
+    MRD_WR_RDMA_READ,
+    MRD_WR_ATOMIC_CMP_AND_SWP,
+    MRD_WR_ATOMIC_FETCH_AND_ADD,
 };
 
 enum mrd_send_flags {
+    /* Starts when the queue pair's earlier reads and atomics are complete; so do later requests. */
+    MRD_SEND_FENCE = 1 << 0,
     MRD_SEND_SIGNALED = 1 << 1,  /* a success gives a completion too */
     MRD_SEND_SOLICITED = 1 << 2, /* transmitted, without effect */
     MRD_SEND_INLINE = 1 << 3,    /* the call copies the bytes, and ignores lkeys */
@@ -389,6 +400,17 @@ struct mrd_send_wr {
             uint64_t remote_addr;
             uint32_t rkey;
         } rdma;
+        /*
+         * Of 8 bytes at an address that is a multiple of 8. CMP_AND_SWP writes `swap` if they equal
+         * `compare_add`; FETCH_AND_ADD adds `compare_add`. Before, they are copied to sg_list, one
+         * entry of 8 bytes. All values are in the byte order of their host.
+         */
+        struct {
+            uint64_t remote_addr;
+            uint64_t compare_add;
+            uint64_t swap;
+            uint32_t rkey;
+        } atomic;
         uint64_t reserved[4];
     } wr;
 };

@@ -18,9 +18,10 @@ trap 'rm -rf "$scratch"' EXIT
 # From the ground up.
 cat >"$scratch/floors" <<'FLOORS'
 txq.c tx_flow.c want.c complete.c create.c query.c audit.c
-message.c rx_flow.c
+message.c
+rx_flow.c
 half.c
-rx_bind.c rx_ack.c tx_emit.c
+rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c
 timer.c post.c api.c tx_new.c rx_plan.c
 loop.c rx.c tx.c
@@ -37,7 +38,7 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
 # A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=3 [tx]=4 [timer]=6)
+declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=4 [tx]=5 [timer]=7)
 floor=0
 while read -r -a names; do
     ((++floor))

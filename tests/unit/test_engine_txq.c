@@ -9,7 +9,7 @@ static struct pair pair; /* large, and begun anew by each test */
 static struct mrd_txq *queue_to(struct pair *p, uint32_t remote_qpn)
 {
     return mrd_txq_open(p->end[AT].e, mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr),
-                        p->end[AT].qp->qp_num, remote_qpn);
+                        p->end[AT].qp->qp_num, remote_qpn, false);
 }
 
 /* A message to that queue pair, the `i`th that is posted. */
@@ -67,13 +67,13 @@ static void mrd_txq_open__by_both_queue_pairs(void **state)
     pair_open(p);
     e = p->end[AT].e;
     peer = hand_tx_peer(p, AT);
-    q = mrd_txq_open(e, peer, 1, 2);
-    assert_ptr_equal(mrd_txq_open(e, peer, 1, 2), q);
-    assert_ptr_not_equal(mrd_txq_open(e, peer, 2, 1), q);
-    assert_ptr_not_equal(mrd_txq_open(e, peer, 1, 3), q);
-    assert_null(mrd_txq_open(e, peer, 1, 4));
+    q = mrd_txq_open(e, peer, 1, 2, false);
+    assert_ptr_equal(mrd_txq_open(e, peer, 1, 2, false), q);
+    assert_ptr_not_equal(mrd_txq_open(e, peer, 2, 1, false), q);
+    assert_ptr_not_equal(mrd_txq_open(e, peer, 1, 3, false), q);
+    assert_null(mrd_txq_open(e, peer, 1, 4, false));
     mrd_txq_rest(e, q);
-    assert_non_null(mrd_txq_open(e, peer, 1, 4));
+    assert_non_null(mrd_txq_open(e, peer, 1, 4, false));
     pair_end(p);
 }
 

@@ -250,13 +250,13 @@ static void mrd_qp_check_send__says_what_is_wrong(void **state)
 
     (void)state;
     begin(&f);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 12; i++) {
         struct mrd_send_wr wr = send_wr(&f, 3);
         uint32_t length = 99;
         const char *why;
 
         if (i == 0)
-            wr.opcode = (enum mrd_wr_opcode)4;
+            wr.opcode = (enum mrd_wr_opcode)7;
         if (i == 1)
             wr.opcode = (enum mrd_wr_opcode) - 1;
         if (i == 2)
@@ -273,6 +273,23 @@ static void mrd_qp_check_send__says_what_is_wrong(void **state)
         }
         if (i == 7)
             f.sge[0].length = MRD_MESSAGE_BYTES_MAX - 15;
+        if (i > 7) {
+            f.sge[0].length = 8;
+            wr.num_sge = 1;
+            wr.opcode = MRD_WR_ATOMIC_FETCH_AND_ADD;
+        }
+        if (i == 8)
+            wr.wr.atomic.remote_addr = 4;
+        if (i == 9)
+            f.sge[0].length = 4;
+        if (i == 10) {
+            wr.opcode = MRD_WR_RDMA_READ;
+            wr.send_flags = MRD_SEND_INLINE;
+        }
+        if (i == 11) {
+            wr.opcode = MRD_WR_ATOMIC_CMP_AND_SWP;
+            wr.num_sge = 0;
+        }
         assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), i == 7 ? -EMSGSIZE : -EINVAL);
         assert_non_null(why);
         assert_int_equal(length, 99); /* set on success only */

@@ -13,7 +13,7 @@
 static void mrd_wire_put_head__lays_bytes_out(void **state)
 {
     static const uint8_t expected[MRD_WIRE_BASE_BYTES] = {
-        0x21, 0x02, 0,    40,   0x11, 0x11, 0x11, 0x12, 0x22, 0x22, 0x22, 0x23, 0x33, 0x33,
+        0x31, 0x02, 0,    40,   0x11, 0x11, 0x11, 0x12, 0x22, 0x22, 0x22, 0x23, 0x33, 0x33,
         0x33, 0x34, 0xff, 0xff, 0xff, 0xfe, 0x44, 0x44, 0x44, 0x45, 0x55, 0x56, 0x29, 0xc4,
         0,    0x77, 0x88, 0x99, 0,    0,    0,    0,    0x12, 0x34, 0x56, 0x78};
     struct mrd_wire_head head = data_head;
@@ -104,10 +104,12 @@ static void mrd_wire_put_head__reset_and_challenge_do_not_amplify(void **state)
 
 static void mrd_wire_put_part__round_trip_of_each_form(void **state)
 {
-    static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_VOID, MRD_OP_ABORT};
+    static const uint8_t ops[] = {MRD_OP_SEND,      MRD_OP_WRITE,    MRD_OP_READ, MRD_OP_CMP_SWAP,
+                                  MRD_OP_FETCH_ADD, MRD_OP_RESPONSE, MRD_OP_VOID, MRD_OP_ABORT};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {
+        bool request = mrd_wire_is_request(ops[i / 16]);
         struct mrd_wire_part part = segment_part, got = {0};
         uint32_t at = MRD_WIRE_BASE_BYTES;
         struct frame f;
@@ -115,6 +117,9 @@ static void mrd_wire_put_part__round_trip_of_each_form(void **state)
         part.op = ops[i / 16];
         part.flags = (uint8_t)((i % 16) << 4);
         part.qkey = 0x99887766;
+        part.token = 0x10203040;
+        part.compare_add = 0x1122334455667788;
+        part.swap = 0x99aabbccddeeff00;
         build_data(&f, 0, &part);
         assert_int_equal(f.head_len,
                          MRD_WIRE_BASE_BYTES + mrd_wire_part_bytes(part.op, part.flags));
@@ -127,13 +132,23 @@ static void mrd_wire_put_part__round_trip_of_each_form(void **state)
         assert_int_equal(got.dst_qpn, part.dst_qpn);
         assert_int_equal(got.src_qpn, part.src_qpn);
         assert_int_equal(got.id, part.flags & MRD_PART_MULTI ? part.id : 0);
-        assert_int_equal(got.total, part.flags & MRD_PART_MULTI ? part.total : part.len);
+        if (part.op == MRD_OP_CMP_SWAP || part.op == MRD_OP_FETCH_ADD)
+            assert_int_equal(got.total, MRD_WIRE_ATOMIC_BYTES);
+        else
+            assert_int_equal(got.total,
+                             request || part.flags & MRD_PART_MULTI ? part.total : part.len);
         assert_int_equal(got.offset, part.flags & MRD_PART_MULTI ? part.offset : 0);
         if (part.op == MRD_OP_SEND)
             assert_int_equal(got.qkey, part.qkey);
-        if (part.op == MRD_OP_WRITE) {
+        if (part.op == MRD_OP_WRITE || request) {
             assert_int_equal(got.rkey, part.rkey);
             assert_true(got.addr == part.addr);
+        }
+        if (part.op == MRD_OP_RESPONSE || request)
+            assert_int_equal(got.token, part.token);
+        if (part.op == MRD_OP_CMP_SWAP || part.op == MRD_OP_FETCH_ADD) {
+            assert_true(got.compare_add == part.compare_add);
+            assert_true(got.swap == part.swap);
         }
         if (part.flags & MRD_PART_IMM)
             assert_int_equal(got.imm, part.imm);
@@ -314,7 +329,11 @@ static void mrd_wire_part_bytes__table(void **state)
         {MRD_OP_SEND, MRD_PART_ORDERED, 24},
         {MRD_OP_SEND, MRD_PART_SOLICITED, 16},
         {MRD_OP_SEND, MRD_PART_MULTI, 28},
-        {MRD_OP_WRITE, MRD_PART_MULTI | MRD_PART_IMM | MRD_PART_ORDERED, MRD_WIRE_PART_BYTES_MAX},
+        {MRD_OP_WRITE, MRD_PART_MULTI | MRD_PART_IMM | MRD_PART_ORDERED, 48},
+        {MRD_OP_READ, 0, 32},
+        {MRD_OP_RESPONSE, MRD_PART_MULTI, 28},
+        {MRD_OP_CMP_SWAP, MRD_PART_ORDERED, MRD_WIRE_PART_BYTES_MAX},
+        {MRD_OP_FETCH_ADD, MRD_PART_ORDERED, MRD_WIRE_PART_BYTES_MAX},
         {MRD_OP_ABORT, MRD_PART_MULTI | MRD_PART_ORDERED, 32},
     };
 

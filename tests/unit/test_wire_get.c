@@ -79,27 +79,27 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
         uint32_t head_len;
         enum mrd_wire_error error;
     } table[] = {
-        {0x21, 0, 40, MRD_WIRE_OK},
+        {0x31, 0, 40, MRD_WIRE_OK},
         {0x01, 0, 40, MRD_WIRE_BAD_VERSION},
         {0x11, 0, 40, MRD_WIRE_BAD_VERSION},
-        {0x31, 0, 40, MRD_WIRE_BAD_VERSION},
-        {0x20, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x25, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x2f, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x21, 0, 39, MRD_WIRE_BAD_LENGTH},
-        {0x21, MRD_WIRE_COOKIE, 47, MRD_WIRE_BAD_LENGTH},
-        {0x21, MRD_WIRE_COOKIE, 48, MRD_WIRE_OK},
-        {0x21, MRD_WIRE_ACKBLOCK, 59, MRD_WIRE_BAD_LENGTH},
-        {0x21, MRD_WIRE_ACKBLOCK, 60, MRD_WIRE_OK},
-        {0x21, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 67, MRD_WIRE_BAD_LENGTH},
-        {0x21, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 68, MRD_WIRE_OK},
-        {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX, MRD_WIRE_OK},
-        {0x21, 0, MRD_WIRE_HEAD_BYTES_MAX + 1, MRD_WIRE_BAD_LENGTH},
-        {0x22, 0, 75, MRD_WIRE_BAD_LENGTH},
-        {0x22, 0, 76, MRD_WIRE_OK},
-        {0x22, MRD_WIRE_ACK_REQUEST, 76, MRD_WIRE_BAD_LENGTH},
-        {0x23, MRD_WIRE_FIRST_CONTACT, 40, MRD_WIRE_BAD_LENGTH},
-        {0x24, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
+        {0x21, 0, 40, MRD_WIRE_BAD_VERSION},
+        {0x30, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x35, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x3f, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x31, 0, 39, MRD_WIRE_BAD_LENGTH},
+        {0x31, MRD_WIRE_COOKIE, 47, MRD_WIRE_BAD_LENGTH},
+        {0x31, MRD_WIRE_COOKIE, 48, MRD_WIRE_OK},
+        {0x31, MRD_WIRE_ACKBLOCK, 59, MRD_WIRE_BAD_LENGTH},
+        {0x31, MRD_WIRE_ACKBLOCK, 60, MRD_WIRE_OK},
+        {0x31, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 67, MRD_WIRE_BAD_LENGTH},
+        {0x31, MRD_WIRE_ACKBLOCK | MRD_WIRE_COOKIE, 68, MRD_WIRE_OK},
+        {0x31, 0, MRD_WIRE_HEAD_BYTES_MAX, MRD_WIRE_OK},
+        {0x31, 0, MRD_WIRE_HEAD_BYTES_MAX + 1, MRD_WIRE_BAD_LENGTH},
+        {0x32, 0, 75, MRD_WIRE_BAD_LENGTH},
+        {0x32, 0, 76, MRD_WIRE_OK},
+        {0x32, MRD_WIRE_ACK_REQUEST, 76, MRD_WIRE_BAD_LENGTH},
+        {0x33, MRD_WIRE_FIRST_CONTACT, 40, MRD_WIRE_BAD_LENGTH},
+        {0x34, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
     };
 
     (void)state;
@@ -126,16 +126,15 @@ static void mrd_wire_get_part__rejects_unknown_operations(void **state)
         memset(&f, 0, sizeof(f));
         build_data(&f, 0, &part);
         assert_int_equal(mrd_wire_get_part(f.buf, &at, f.head_len + 8, &got),
-                         op == MRD_OP_SEND || op == MRD_OP_WRITE || op == MRD_OP_VOID ||
-                             op == MRD_OP_REFUSAL || op == MRD_OP_ABORT || op == MRD_OP_READY ||
-                             op == MRD_OP_CLOSE);
+                         op >= MRD_OP_SEND && op <= MRD_OP_CLOSE);
     }
 }
 
 static void mrd_wire_get_part__rejects_truncation_at_each_length(void **state)
 {
-    static const uint8_t ops[] = {MRD_OP_SEND,  MRD_OP_WRITE, MRD_OP_VOID,
-                                  MRD_OP_ABORT, MRD_OP_READY, MRD_OP_CLOSE};
+    static const uint8_t ops[] = {MRD_OP_SEND,     MRD_OP_WRITE,    MRD_OP_READ,
+                                  MRD_OP_CMP_SWAP, MRD_OP_RESPONSE, MRD_OP_VOID,
+                                  MRD_OP_ABORT,    MRD_OP_READY,    MRD_OP_CLOSE};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {

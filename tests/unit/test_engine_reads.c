@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and atomics between two engines: what they do, when they wait, and how they fail. */
+#include "tests/unit/engine_pair.h"
+
+enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD, LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
+
+#define ALL_ACCESS                                                                                 \
+    (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
+     MRD_ACCESS_REMOTE_ATOMIC)
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static void register_again(struct pair *p, unsigned at, int access)
+{
+    struct pair_end *end = &p->end[at];
+    int error;
+
+    if (end->mr)
+        mrd_engine_dereg_mr(end->e, end->mr, p->now);
+    end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
+                                &(struct mrd_mover_mr){0}, &error);
+    assert_non_null(end->mr);
+}
+
+static struct pair *begin(void)
+{
+    struct pair *p = &pair;
+
+    pair_begin(p);
+    for (unsigned at = 0; at < 2; at++)
+        register_again(p, at, ALL_ACCESS);
+    for (unsigned i = 0; i < PAIR_MEMORY; i++)
+        p->end[TARGET].memory[i] = (uint8_t)(i * 7 + i / 256);
+    return p;
+}
+
+static uint64_t *word(struct pair *p, unsigned at, uint32_t offset)
+{
+    return (uint64_t *)(void *)(p->end[at].memory + offset);
+}
+
+/* A request for the target's memory at `from`, into the asker's at HERE + `from`. */
+static int try_ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t from, uint32_t len,
+                   uint64_t compare_add, uint64_t swap, unsigned flags)
+{
+    struct pair_end *a = &p->end[ASKER], *b = &p->end[TARGET];
+    struct mrd_sge sge = {
+        .addr = (uint64_t)(uintptr_t)(a->memory + HERE + from), .length = len, .lkey = a->mr->lkey};
+    struct mrd_send_wr wr = {
+        .wr_id = 500 + from,
+        .sg_list = &sge,
+        .num_sge = len ? 1 : 0,
+        .opcode = opcode,
+        .send_flags = MRD_SEND_SIGNALED | flags,
+        .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY}};
+    struct mrd_send_wr *bad;
+
+    if (opcode == MRD_WR_RDMA_READ || opcode == MRD_WR_RDMA_WRITE) {
+        wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)(b->memory + from);
+        wr.wr.rdma.rkey = b->mr->rkey;
+    } else {
+        wr.wr.atomic.remote_addr = (uint64_t)(uintptr_t)(b->memory + from);
+        wr.wr.atomic.rkey = b->mr->rkey;
+        wr.wr.atomic.compare_add = compare_add;
+        wr.wr.atomic.swap = swap;
+    }
+    mrd_engine_begin(a->e, p->now);
+    return mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now);
+}
+
+static void ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t from, uint32_t len,
+                uint64_t compare_add, uint64_t swap)
+{
+    assert_int_equal(try_ask(p, opcode, from, len, compare_add, swap, 0), 0);
+}
+
+static void read_at(struct pair *p, uint32_t from, uint32_t len)
+{
+    ask(p, MRD_WR_RDMA_READ, from, len, 0, 0);
+}
+
+static void settle(struct pair *p)
+{
+    pair_settle(p, p->now + 20 * MRD_SEC);
+}
+
+static struct mrd_wc take(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, ASKER, &wc), 1);
+    return wc;
+}
+
+static void assert_read(struct pair *p, uint32_t from, uint32_t len)
+{
+    struct mrd_wc wc = take(p);
+
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_int_equal(wc.opcode, MRD_WC_RDMA_READ);
+    assert_int_equal(wc.byte_len, len);
+    assert_int_equal(wc.wr_id, 500 + from);
+    assert_memory_equal(p->end[ASKER].memory + HERE + from, p->end[TARGET].memory + from, len);
+}
+
+static void reads__short_and_long(void **state)
+{
+    static const uint32_t lengths[] = {0, 1, 64, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, LONG_BYTES};
+    struct pair *p = begin();
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        read_at(p, 3 * i, lengths[i]);
+        settle(p);
+        assert_read(p, 3 * i, lengths[i]);
+    }
+    assert_int_equal(p->end[TARGET].e->stats.rx_requests, 6);
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    pair_end(p);
+}
+
+static void reads__atomics_answer_what_was_there(void **state)
+{
+    struct pair *p = begin();
+    const uint64_t first = 0x1122334455667788;
+
+    (void)state;
+    *word(p, TARGET, 64) = first;
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 3, 0);
+    settle(p);
+    assert_int_equal(take(p).opcode, MRD_WC_FETCH_ADD);
+    assert_int_equal(*word(p, ASKER, HERE + 64), first);
+    assert_int_equal(*word(p, TARGET, 64), first + 3);
+
+    ask(p, MRD_WR_ATOMIC_CMP_AND_SWP, 64, 8, first, 1); /* differs: nothing is written */
+    settle(p);
+    assert_int_equal(take(p).opcode, MRD_WC_COMP_SWAP);
+    assert_int_equal(*word(p, ASKER, HERE + 64), first + 3);
+    assert_int_equal(*word(p, TARGET, 64), first + 3);
+
+    ask(p, MRD_WR_ATOMIC_CMP_AND_SWP, 64, 8, first + 3, 1);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_equal(*word(p, ASKER, HERE + 64), first + 3);
+    assert_int_equal(*word(p, TARGET, 64), 1);
+    pair_end(p);
+}
+
+/* All packets of the first try are lost, each way; then each comes twice. */
+static void reads__once_under_loss_and_copies(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    *word(p, TARGET, 64) = 0;
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 1, 0);
+    read_at(p, 128, LONG_BYTES);
+    for (unsigned i = 0; i < 40; i++) {
+        for (unsigned at = 0; at < 2; at++) {
+            struct pair_end *end = &p->end[at];
+
+            if (i % 3 == 0)
+                end->num_inbox = 0;
+            for (unsigned k = 0; i % 3 == 1 && k < end->num_inbox; k++)
+                pair_rx_one(p, at, &end->inbox[k]);
+            pair_turn(p, at);
+            p->now += 50 * MRD_USEC;
+        }
+    }
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_equal(*word(p, TARGET, 64), 1);
+    assert_int_equal(*word(p, ASKER, HERE + 64), 0);
+    assert_memory_equal(p->end[ASKER].memory + HERE + 128, p->end[TARGET].memory + 128, LONG_BYTES);
+    pair_end(p);
+}
+
+static void reads__access_is_checked(void **state)
+{
+    static const struct {
+        enum mrd_wr_opcode opcode;
+        int access;
+    } table[] = {{MRD_WR_RDMA_READ, MRD_ACCESS_REMOTE_ATOMIC},
+                 {MRD_WR_ATOMIC_FETCH_AND_ADD, MRD_ACCESS_REMOTE_READ | MRD_ACCESS_REMOTE_WRITE},
+                 {MRD_WR_ATOMIC_CMP_AND_SWP, MRD_ACCESS_REMOTE_READ}};
+    struct pair *p = begin();
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        register_again(p, TARGET, MRD_ACCESS_LOCAL_WRITE | table[i].access);
+        *word(p, TARGET, 64) = 5;
+        ask(p, table[i].opcode, 64, 8, 5, 6);
+        settle(p);
+        assert_int_equal(take(p).status, MRD_WC_REM_ACCESS_ERR);
+        assert_int_equal(*word(p, TARGET, 64), 5);
+    }
+    register_again(p, TARGET, ALL_ACCESS);
+    p->end[TARGET].mr->length = 71;
+    read_at(p, 64, 8); /* one byte beyond the region */
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_REM_ACCESS_ERR);
+    read_at(p, 64, 7);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+/* The memory goes while the response is on its way: the asker is told. */
+static void reads__memory_that_goes_half_way(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->end[ASKER].num_inbox = 1; /* the others are lost, and cannot be sent again */
+    register_again(p, TARGET, ALL_ACCESS);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    pair_end(p);
+}
+
+/* Where the answer goes was deregistered: nothing is written there. */
+static void reads__own_memory_that_goes(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    memset(p->end[ASKER].memory + HERE, 0xee, LONG_BYTES);
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    register_again(p, ASKER, ALL_ACCESS);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_LOC_PROT_ERR);
+    for (unsigned i = 0; i < LONG_BYTES; i++)
+        assert_int_equal(p->end[ASKER].memory[HERE + i], 0xee);
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    pair_end(p);
+}
+
+/* A queue pair in error gives its requests back; what comes for them later is refused. */
+static void reads__flushed(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 8192 - 8, 8, 1, 0);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    pair_rx_one(p, ASKER, &p->end[ASKER].inbox[0]);
+    assert_int_equal(
+        mrd_engine_modify_qp(p->end[ASKER].e, p->end[ASKER].qp, &attr, MRD_QP_STATE, p->now), 0);
+    settle(p);
+    for (unsigned i = 0; i < 2; i++) {
+        struct mrd_wc wc = take(p);
+
+        /* One was answered before, perhaps. */
+        assert_true(wc.status == MRD_WC_WR_FLUSH_ERR || wc.status == MRD_WC_SUCCESS);
+    }
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    pair_end(p);
+}
+
+/* The target's queue pair goes with responses under way. */
+static void reads__target_in_error(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->end[ASKER].num_inbox = 1;
+    assert_int_equal(
+        mrd_engine_modify_qp(p->end[TARGET].e, p->end[TARGET].qp, &attr, MRD_QP_STATE, p->now), 0);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
+    pair_end(p);
+}
+
+/* The target is gone after it acked the request: probes find that out. */
+static void reads__dead_target(void **state)
+{
+    struct pair *p = begin();
+    uint64_t began;
+    struct mrd_wc wc;
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->now += 100 * MRD_USEC;
+    pair_turn(p, TARGET);
+    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
+        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
+            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
+    p->end[ASKER].num_inbox = 0;
+    began = p->now;
+    for (unsigned i = 0; i < 1000 && !pair_poll(p, ASKER, &wc); i++) {
+        uint64_t at = mrd_engine_deadline(p->end[ASKER].e);
+
+        assert_true(at != MRD_NEVER); /* or it would wait for ever */
+        p->now = at > p->now ? at : p->now;
+        pair_turn(p, ASKER);
+        p->end[TARGET].num_inbox = 0;
+    }
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    assert_in_range(p->now - began, MRD_SEC, 12 * MRD_SEC);
+    p->end[TARGET].num_inbox = p->end[ASKER].num_inbox = 0;
+    settle(p);
+    pair_end(p);
+}
+
+/* The target gives the asker up with responses in hand: its next packet is reset. */
+static void reads__target_that_forgot(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
+        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
+            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
+    p->end[ASKER].num_inbox = 0;
+    for (unsigned i = 0; i < 1000 && p->end[TARGET].e->responses.used; i++) {
+        uint64_t at = mrd_engine_deadline(p->end[TARGET].e);
+
+        p->now = at > p->now ? at : p->now;
+        pair_turn(p, TARGET);
+        p->end[ASKER].num_inbox = 0;
+    }
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
+/* At most max_rd_atomic are outstanding; the others follow. */
+static void reads__bounded(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    mrd_qp_impl(p->end[ASKER].qp)->max_rd_atomic = 3;
+    for (unsigned i = 0; i < 10; i++)
+        read_at(p, 64 * i, 64);
+    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->num_requests, 3);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    assert_int_equal(p->end[TARGET].e->stats.rx_requests, 3);
+    settle(p);
+    for (unsigned i = 0; i < 10; i++)
+        assert_read(p, 64 * i, 64);
+    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->num_requests, 0);
+    pair_end(p);
+}
+
+/* A fenced write, and all behind it, starts after the read before it. */
+static void reads__fence(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    p->end[ASKER].memory[HERE] = 0x55;
+    read_at(p, 100, 1);
+    assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 0, 1, 0, 0, MRD_SEND_FENCE), 0);
+    assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 1, 1, 0, 0, 0), 0);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    assert_int_not_equal(p->end[TARGET].memory[0], 0x55);
+    settle(p);
+    assert_int_equal(p->end[TARGET].memory[0], 0x55);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
+/* Without a record for the response a request is refused, and tried again. */
+static void reads__too_many_for_the_target(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_pool *pool = &p->end[TARGET].e->responses;
+    uint32_t num = pool->num;
+
+    (void)state;
+    *word(p, TARGET, 0) = 0;
+    pool->num = 0;
+    for (unsigned i = 0; i < 4; i++)
+        ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 1, 0);
+    pair_settle(p, p->now + 2 * MRD_MSEC);
+    assert_int_equal(p->end[TARGET].e->stats.rx_requests, 0);
+    assert_true(p->end[TARGET].e->stats.rx_refuse_resources >= 4);
+    pool->num = 2; /* one at a time */
+    settle(p);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_equal(*word(p, TARGET, 0), 4);
+    pool->num = num;
+    pair_end(p);
+}
+
+/* In ordered mode a read sees the write before it, which is repeated, and completes behind it. */
+static void reads__in_order(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_wc wc;
+
+    (void)state;
+    for (unsigned at = 0; at < 2; at++)
+        p->end[at].qp->order = MRD_ORDER_MSG;
+    p->end[ASKER].memory[HERE + 16] = 0x77;
+    pair_turn(p, ASKER);
+    assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 16, 1, 0, 0, 0), 0);
+    pair_turn(p, ASKER);
+    p->end[TARGET].num_inbox = 0; /* the write is lost, and sent again later */
+    read_at(p, 16, 1);
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8, 1, 0);
+    pair_turn(p, ASKER);
+    p->end[ASKER].memory[HERE + 16] = 0x77;
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    assert_int_equal(p->end[TARGET].e->stats.rx_requests, 2);
+    assert_int_equal(p->end[TARGET].e->peers.all.next == &p->end[TARGET].e->peers.all, 0);
+    assert_int_equal(p->end[ASKER].num_inbox > 0 &&
+                         pair_head(&p->end[ASKER].inbox[0]).type == MRD_WIRE_DATA,
+                     0); /* nothing is answered yet */
+    settle(p);
+    wc = take(p);
+    assert_int_equal(wc.opcode, MRD_WC_RDMA_WRITE);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_read(p, 16, 1);
+    assert_int_equal(p->end[ASKER].memory[HERE + 16], 0x77);
+    assert_int_equal(take(p).opcode, MRD_WC_FETCH_ADD);
+    pair_end(p);
+}
+
+/* The target's queue pair goes while ordered requests wait for their turn. */
+static void reads__turn_that_never_comes(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    (void)state;
+    for (unsigned at = 0; at < 2; at++)
+        p->end[at].qp->order = MRD_ORDER_MSG;
+    *word(p, TARGET, 24) = 9;
+    assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 16, 1, 0, 0, 0), 0);
+    pair_turn(p, ASKER);
+    p->end[TARGET].num_inbox = 0;
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8, 1, 0);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    assert_int_equal(
+        mrd_engine_modify_qp(p->end[TARGET].e, p->end[TARGET].qp, &attr, MRD_QP_STATE, p->now), 0);
+    settle(p);
+    assert_int_not_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_not_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_int_equal(*word(p, TARGET, 24), 9);
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads__short_and_long),
+        cmocka_unit_test(reads__atomics_answer_what_was_there),
+        cmocka_unit_test(reads__once_under_loss_and_copies),
+        cmocka_unit_test(reads__access_is_checked),
+        cmocka_unit_test(reads__memory_that_goes_half_way),
+        cmocka_unit_test(reads__own_memory_that_goes),
+        cmocka_unit_test(reads__flushed),
+        cmocka_unit_test(reads__target_in_error),
+        cmocka_unit_test(reads__dead_target),
+        cmocka_unit_test(reads__target_that_forgot),
+        cmocka_unit_test(reads__bounded),
+        cmocka_unit_test(reads__fence),
+        cmocka_unit_test(reads__too_many_for_the_target),
+        cmocka_unit_test(reads__in_order),
+        cmocka_unit_test(reads__turn_that_never_comes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
