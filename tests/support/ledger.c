@@ -69,6 +69,12 @@ static bool opcode_fits(const struct ledger_wr *wr, enum mrd_wc_opcode opcode)
         return opcode == MRD_WC_RECV || opcode == MRD_WC_RECV_RDMA_WITH_IMM;
     if (wr->opcode == MRD_WR_SEND || wr->opcode == MRD_WR_SEND_WITH_IMM)
         return opcode == MRD_WC_SEND;
+    if (wr->opcode == MRD_WR_RDMA_READ)
+        return opcode == MRD_WC_RDMA_READ;
+    if (wr->opcode == MRD_WR_ATOMIC_CMP_AND_SWP)
+        return opcode == MRD_WC_COMP_SWAP;
+    if (wr->opcode == MRD_WR_ATOMIC_FETCH_AND_ADD)
+        return opcode == MRD_WC_FETCH_ADD;
     return opcode == MRD_WC_RDMA_WRITE;
 }
 

@@ -13,6 +13,7 @@
  * swarm_config.c    draws the world; swarm_profile.c adjusts it to the seed's profile
  * swarm_world.c     opens and destroys contexts and queue pairs
  * swarm_traffic.c   posts messages and receives
+ * swarm_requests.c  draws and judges reads and atomics
  * swarm_chaos.c     makes and ends faults
  * swarm_packets.c   checks every packet
  * swarm_excuse.c    knows which errors the faults explain, and how long things may take
@@ -39,6 +40,8 @@ enum {
     SWARM_WINDOWS = 3,    /* memory regions of each host that others write to */
     SWARM_MESSAGES_MAX = 16384,
     SWARM_RECEIVES_MAX = 16384,
+    SWARM_WORDS = 4,               /* of each host, for atomics */
+    SWARM_STORE_BYTES = 128 << 10, /* of each host, for reads */
     SWARM_NO_QP = -1,
     SWARM_ANY = -1, /* as host or link: all of them */
 };
@@ -73,6 +76,7 @@ enum swarm_pool {
     SWARM_POOL_SLOTS, /* open messages */
     SWARM_POOL_PENDS, /* ordered messages held back until earlier ones arrive */
     SWARM_POOL_PAGES, /* pages of records of sent packets, beyond the one that each peer may have */
+    SWARM_POOL_RESPONSES,
     SWARM_POOLS
 };
 
@@ -109,6 +113,9 @@ struct swarm_config {
     uint32_t messages;         /* at most */
     uint32_t burst;            /* at most, in each action */
     uint32_t sends;            /* per thousand of the messages: sends, not writes */
+    uint32_t requests;         /* per thousand of the messages: reads and atomics */
+    uint32_t fences;           /* per thousand of the messages: fenced */
+    uint32_t max_rd_atomic;    /* 0: the default */
     uint32_t len_min, len_max; /* 0, 0: all sizes */
     uint32_t own;              /* per thousand of the messages: to the sender's own host */
     bool one_sided;            /* only the first host sends */
@@ -160,6 +167,9 @@ struct swarm_host {
     size_t source_used, recv_used;
     struct swarm_window window[SWARM_WINDOWS];
     int qp[SWARM_SLOTS_MAX + 1]; /* index of the QP in each slot, or SWARM_NO_QP */
+    struct mrd_mr *words_mr, *store_mr;
+    uint8_t *store; /* words, then what is read */
+    uint32_t words_rkey, store_rkey;
     uint32_t life;
     uint64_t resume_ns, reopen_ns;   /* when a stop or a closure ends; 0: neither */
     uint64_t stopped_ns, resumed_ns; /* of the last stop */
@@ -229,6 +239,8 @@ struct swarm_message {
     bool lost_mr;      /* `mr` was deregistered while the message was in flight */
     uint8_t *target;   /* of a write */
     uint32_t window;   /* of a write */
+    uint32_t offset;   /* of a read or atomic: in the target's store or words */
+    uint64_t answer;   /* of an atomic */
     uint64_t wr_id, posted_ns;
     uint64_t look_ns; /* of an unsignaled write: when to check next whether it is in place */
     bool signaled, is_inline;
@@ -330,6 +342,17 @@ void swarm_post_message(struct swarm *s, uint32_t host);
 int swarm_post_drawn(struct swarm *s, uint32_t from_qp, uint32_t to_qp);
 /* The same with a small message with immediate data. */
 int swarm_post_small(struct swarm *s, uint32_t from_qp, uint32_t to_qp);
+bool swarm_is_request(const struct swarm_message *m);
+void swarm_fill_store(struct swarm *s, uint32_t host);
+void swarm_open_store(struct swarm *s, struct swarm_host *h);
+void swarm_close_store(struct swarm_host *h);
+/* Turns a drawn message into a read or atomic, and what its work request says of memory. */
+void swarm_draw_request(struct swarm *s, struct swarm_message *m);
+void swarm_aim_request(const struct swarm *s, const struct swarm_message *m,
+                       struct mrd_send_wr *wr);
+/* Judges one that completed; all words, at the end. */
+void swarm_judge_request(struct swarm *s, struct swarm_message *m);
+void swarm_judge_words(struct swarm *s);
 void swarm_post_receives(struct swarm *s, uint32_t host);
 void swarm_post_receive(struct swarm *s, uint32_t qp);
 

@@ -107,6 +107,9 @@ static void draw_chaos(struct swarm *s)
     c->messages = 512;
     c->burst = 2;
     c->sends = 500;
+    c->requests = swarm_chance(s, 500) ? SWARM_PICK(s, 100, 300, 900) : 0;
+    c->fences = swarm_chance(s, 300) ? 50 : 0;
+    c->max_rd_atomic = SWARM_PICK(s, 0, 0, 1, 3);
     c->pace_ns = SWARM_PICK(s, 500, 5000, 30000, 300000);
     c->bytes_left = SWARM_PICK(s, 64, 1024, 6 * 1024) * KIB;
     c->bad_requests = swarm_chance(s, 300);

@@ -37,7 +37,8 @@ static bool take_double(struct swarm *s, struct swarm_message *m)
 
 bool swarm_match_arrived(struct swarm *s, struct swarm_message *m)
 {
-    return m->opcode == MRD_WR_RDMA_WRITE || m->received || take_double(s, m);
+    return m->opcode == MRD_WR_RDMA_WRITE || swarm_is_request(m) || m->received ||
+           take_double(s, m);
 }
 
 void swarm_check_arrived(struct swarm *s, uint32_t to_qp)
@@ -199,6 +200,7 @@ void swarm_judge_end(struct swarm *s)
         swarm_check_arrived(s, i);
     for (uint32_t i = 0; i < s->num_messages; i++)
         judge_memory(s, &s->message[i]);
+    swarm_judge_words(s);
     for (uint32_t i = 0; i < s->num_receives; i++) {
         const struct swarm_receive *r = &s->receive[i];
 

@@ -364,7 +364,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
                         enum swarm_pool what)
 {
     static const char *const name[] = {"refusals", "open messages", "held back messages",
-                                       "pages of records"};
+                                       "pages of records", "responses"};
     const struct mrd_pool *pool = swarm_pool(s, host, what);
     /* One page for each peer is kept for refusals, and some peers use theirs. */
     uint32_t kept = what == SWARM_POOL_PAGES ? e->peers.max : 0, taken = 0;

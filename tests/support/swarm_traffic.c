@@ -107,6 +107,8 @@ static void draw_message(struct swarm *s, struct swarm_message *m)
         m->opcode = MRD_WR_SEND_WITH_IMM;
     if (m->flaw == SWARM_TOO_LONG)
         m->is_inline = m->is_inline && m->len <= INLINE_BYTES;
+    if (s->config.requests && swarm_chance(s, s->config.requests))
+        swarm_draw_request(s, m);
 }
 
 static void make_source(struct swarm *s, struct swarm_message *m, uint64_t number)
@@ -117,7 +119,8 @@ static void make_source(struct swarm *s, struct swarm_message *m, uint64_t numbe
         m->source = malloc(m->len ? m->len : 1);
         assert_non_null(m->source);
         if (!m->is_inline && m->len > 0) {
-            m->mr = mrd_reg_mr(h->pd, m->source, m->len, 0);
+            m->mr = mrd_reg_mr(h->pd, m->source, m->len,
+                               swarm_is_request(m) ? MRD_ACCESS_LOCAL_WRITE : 0);
             swarm_check(s, m->mr, "reg_mr: %s", mrd_last_error());
         }
     } else {
@@ -130,7 +133,8 @@ static void make_source(struct swarm *s, struct swarm_message *m, uint64_t numbe
 static uint32_t cut_source(struct swarm *s, const struct swarm_message *m, struct mrd_sge *sges)
 {
     uint32_t lkey = m->mr ? m->mr->lkey : s->host[s->qp[m->from_qp].host].source_mr->lkey;
-    uint32_t pieces = 1 + swarm_below(s, SEND_PIECES_MAX), at = 0;
+    uint32_t most = m->opcode > MRD_WR_RDMA_READ ? 1 : SEND_PIECES_MAX;
+    uint32_t pieces = 1 + swarm_below(s, most), at = 0;
 
     for (uint32_t i = 0; i < pieces; i++) {
         uint32_t len = i + 1 == pieces ? m->len - at : swarm_below(s, m->len - at + 1);
@@ -148,6 +152,8 @@ static void aim(struct swarm *s, struct swarm_message *m, struct mrd_send_wr *wr
     wr->ud.ah = s->host[s->qp[m->from_qp].host].ah[to->host];
     wr->ud.remote_qpn = to->num + (m->flaw == SWARM_BAD_QPN ? 100000 : 0);
     wr->ud.remote_qkey = to->qkey ^ (m->flaw == SWARM_BAD_QKEY ? WRONG_QKEY : 0);
+    if (swarm_is_request(m))
+        swarm_aim_request(s, m, wr);
     if (!is_write(m->opcode))
         return;
 
@@ -220,9 +226,11 @@ static int post(struct swarm *s, struct swarm_message *m)
     wr.num_sge = (int)cut_source(s, m, sges);
     wr.opcode = m->opcode;
     wr.imm_data = htonl(s->num_messages);
-    wr.send_flags = (m->signaled ? (unsigned)MRD_SEND_SIGNALED : 0u) |
-                    (m->is_inline ? (unsigned)MRD_SEND_INLINE : 0u) |
-                    (swarm_chance(s, 100) ? (unsigned)MRD_SEND_SOLICITED : 0u);
+    wr.send_flags =
+        (m->signaled ? (unsigned)MRD_SEND_SIGNALED : 0u) |
+        (m->is_inline ? (unsigned)MRD_SEND_INLINE : 0u) |
+        (s->config.fences && swarm_chance(s, s->config.fences) ? (unsigned)MRD_SEND_FENCE : 0u) |
+        (swarm_chance(s, 100) ? (unsigned)MRD_SEND_SOLICITED : 0u);
     wr.wr_id = m->wr_id = ledger_post(&s->ledger, &(struct ledger_wr){.host = from->host,
                                                                       .life = from->life,
                                                                       .qp_num = from->num,

@@ -57,6 +57,7 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
         .rnr_retry = c->rnr_limited ? swarm_below(s, 6) : 0,
     };
 
+    attr.max_rd_atomic = s->config.max_rd_atomic;
     *qp = (struct swarm_qp){.host = host,
                             .life = h->life,
                             .slot = slot,
@@ -168,10 +169,9 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
 {
     struct mrd_engine *e = mrd_context_engine(s->host[host].context);
     struct mrd_pool *pools[SWARM_POOLS] = {
-        [SWARM_POOL_REFUSALS] = &e->refusals,
-        [SWARM_POOL_SLOTS] = &e->peers.slots,
-        [SWARM_POOL_PENDS] = &e->pends,
-        [SWARM_POOL_PAGES] = &e->peers.pages,
+        [SWARM_POOL_REFUSALS] = &e->refusals,   [SWARM_POOL_SLOTS] = &e->peers.slots,
+        [SWARM_POOL_PENDS] = &e->pends,         [SWARM_POOL_PAGES] = &e->peers.pages,
+        [SWARM_POOL_RESPONSES] = &e->responses,
     };
 
     return pools[which];
@@ -240,11 +240,12 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     /* Room for all QPs, so that the receives of one never keep those of another out. */
     h->recv_cq =
         mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX + AFTER_DEPTH), NULL);
-    h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, 0);
+    h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
     h->recv_mr = mrd_reg_mr(h->pd, h->recv, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
     swarm_check(s, h->pd && h->send_cq && h->recv_cq && h->source_mr && h->recv_mr, "open: %s",
                 mrd_last_error());
     open_windows(s, h);
+    swarm_open_store(s, h);
     for (uint32_t to = 0; to < c->sim.hosts; to++) {
         char address[MRD_ADDRESS_MAX];
 
@@ -278,6 +279,7 @@ static void close_context(struct swarm *s, uint32_t host)
             assert_int_equal(mrd_dereg_mr(h->window[i].mr), 0);
         h->window[i].mr = NULL;
     }
+    swarm_close_store(h);
     assert_int_equal(mrd_dereg_mr(h->source_mr), 0);
     assert_int_equal(mrd_dereg_mr(h->recv_mr), 0);
     assert_int_equal(mrd_destroy_cq(h->send_cq), 0);
@@ -331,6 +333,8 @@ void swarm_open_world(struct swarm *s)
         h->recv = map();
         for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
             h->window[i].memory = map();
+        h->store = map();
+        swarm_fill_store(s, host);
         swarm_open_host(s, host);
     }
 }
@@ -360,6 +364,7 @@ void swarm_close_world(struct swarm *s)
         free(s->host[host].unposted);
         munmap(s->host[host].source, ARENA_BYTES);
         munmap(s->host[host].recv, ARENA_BYTES);
+        munmap(s->host[host].store, ARENA_BYTES);
         for (uint32_t i = 0; i < SWARM_WINDOWS; i++)
             munmap(s->host[host].window[i].memory, ARENA_BYTES);
     }
