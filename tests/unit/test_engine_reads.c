@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics between two engines: what they do, when they wait, and how they fail. */
+#include "core/engine/contact.h"
 #include "tests/unit/engine_pair.h"
 
 enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD, LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
@@ -348,6 +349,28 @@ static void reads__target_that_forgot(void **state)
     pair_end(p);
 }
 
+/* The target's send half ends with the response in it, and it still holds the asker's space. */
+static void reads__send_half_that_ends(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    read_at(p, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->now += 100 * MRD_USEC;
+    pair_turn(p, TARGET);
+    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
+        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
+            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
+    p->end[ASKER].num_inbox = 0;
+    mrd_half_end_tx(p->end[TARGET].e, pair_peer(p, TARGET), MRD_WC_RETRY_EXC_ERR);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
 /* At most max_rd_atomic are outstanding; the others follow. */
 static void reads__bounded(void **state)
 {
@@ -489,6 +512,7 @@ int main(void)
         cmocka_unit_test(reads__target_in_error),
         cmocka_unit_test(reads__dead_target),
         cmocka_unit_test(reads__target_that_forgot),
+        cmocka_unit_test(reads__send_half_that_ends),
         cmocka_unit_test(reads__bounded),
         cmocka_unit_test(reads__fence),
         cmocka_unit_test(reads__too_many_for_the_target),
