@@ -415,8 +415,9 @@ static bool is_well_formed(const struct mrd_rx_in *in)
         bytes += part->len;
         aborts += part->op == MRD_OP_ABORT;
         segments += part->flags & MRD_PART_MULTI && part->op != MRD_OP_ABORT;
-        /* A request has no payload and is never cut; the response of an atomic neither. */
-        if (mrd_wire_is_request(part->op) && (part->len || part->flags & MRD_PART_MULTI))
+        /* A request has no payload, is never cut, and takes no receive. */
+        if (mrd_wire_is_request(part->op) &&
+            (part->len || part->flags & (MRD_PART_MULTI | MRD_PART_IMM)))
             return false;
     }
     return bytes == in->payload_len && (!segments || in->num_parts == 1) &&
