@@ -110,7 +110,9 @@ uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
     *request = msg;
     if (!msg)
         return MRD_REFUSE_OPERATION;
-    if (msg->wr.length != part->total)
+    /* An answer is on its way already, or the number that answers an atomic comes in pieces. */
+    if (msg->wr.length != part->total || msg->request.slot ||
+        (msg->wr.op != MRD_OP_READ && part->flags & MRD_PART_MULTI))
         return MRD_REFUSE_INVALID;
     return mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge, msg->wr.num_sge,
                        MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK

@@ -38,6 +38,66 @@ static struct pair *begin(void)
     return begin_in(MRD_ORDER_NONE);
 }
 
+/* Of `len` bytes at `at` of the target's memory and at HERE + `at` of the asker's. */
+static void ask_by(struct pair *p, struct mrd_ah *ah, enum mrd_wr_opcode opcode, uint32_t at,
+                   uint32_t len, unsigned flags)
+{
+    struct pair_end *a = &p->end[ASKER], *b = &p->end[TARGET];
+    struct hand_wr w;
+
+    hand_wr(p, ASKER, opcode, len, &w);
+    w.sge.addr = (uint64_t)(uintptr_t)(a->memory + HERE + at);
+    w.wr.wr_id = at;
+    w.wr.send_flags |= flags;
+    w.wr.ud.ah = ah;
+    if (opcode == MRD_WR_ATOMIC_FETCH_AND_ADD) {
+        w.wr.wr.atomic.remote_addr = (uint64_t)(uintptr_t)(b->memory + at);
+        w.wr.wr.atomic.rkey = b->mr->rkey;
+        w.wr.wr.atomic.compare_add = 1;
+    } else {
+        w.wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)(b->memory + at);
+    }
+    assert_int_equal(hand_post(p, ASKER, &w.wr), 0);
+}
+
+static void ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t at, uint32_t len)
+{
+    ask_by(p, p->end[ASKER].ah, opcode, at, len, 0);
+}
+
+static void settle(struct pair *p)
+{
+    pair_settle(p, p->now + 30 * MRD_SEC);
+}
+
+static struct mrd_wc take(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, ASKER, &wc), 1);
+    return wc;
+}
+
+/* The target, as the asker knows it, with a receive half as if it had sent something. */
+static struct mrd_peer *answerer(struct pair *p)
+{
+    struct mrd_peer *peer = hand_rx_peer(p, ASKER);
+
+    peer->heard_ns = p->now;
+    return peer;
+}
+
+/* The answer to the request posted last. */
+static struct mrd_wire_part answer(const struct pair *p, uint16_t len)
+{
+    return (struct mrd_wire_part){.op = MRD_OP_RESPONSE,
+                                  .len = len,
+                                  .total = len,
+                                  .dst_qpn = p->end[ASKER].qp->qp_num,
+                                  .src_qpn = p->end[TARGET].qp->qp_num,
+                                  .token = p->end[ASKER].e->requests.token_next - 1};
+}
+
 /* A request takes no receive, so it has no immediate data. */
 static void reads_bad__request_with_immediate(void **state)
 {
@@ -59,10 +119,69 @@ static void reads_bad__request_with_immediate(void **state)
     pair_end(p);
 }
 
+/* One request has one answer: a second one fails it, and nothing of the first is placed later. */
+static void reads_bad__two_answers(void **state)
+{
+    (void)state;
+    for (unsigned small = 0; small < 2; small++) {
+        struct pair *p = begin();
+        struct mrd_peer *peer;
+        struct mrd_wire_part part;
+        struct hand_placed got;
+
+        ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+        peer = answerer(p);
+        part = answer(p, LONG_BYTES);
+        memset(p->end[TARGET].memory, 0x11, LONG_BYTES);
+        struct mrd_wire_part first = hand_piece(part, 1, 0, PAIR_PAYLOAD, LONG_BYTES);
+        struct mrd_wire_part second =
+            small ? part : hand_piece(part, 2, PAIR_PAYLOAD, PAIR_PAYLOAD, LONG_BYTES);
+
+        assert_int_equal(hand_place(p, ASKER, peer, 0, &first, 1).verdict, MRD_PLACED);
+        got = hand_place(p, ASKER, peer, 1, &second, 1);
+        assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
+        assert_int_equal(got.code, MRD_REFUSE_INVALID);
+        assert_int_equal(peer->rx->slots.num_open, 0);
+        memset(p->end[ASKER].memory + HERE, 0xee, LONG_BYTES);
+        first.offset = 2 * PAIR_PAYLOAD;
+        hand_place(p, ASKER, peer, 2, &first, 1);
+        assert_int_equal(p->end[ASKER].memory[HERE + 2 * PAIR_PAYLOAD], 0xee);
+        mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
+        settle(p);
+        assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
+        pair_end(p);
+    }
+}
+
+/* The answer to an atomic is a number, which cannot come in pieces. */
+static void reads_bad__atomic_answered_in_pieces(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_peer *peer;
+    struct mrd_wire_part part;
+    struct hand_placed got;
+
+    (void)state;
+    memset(p->end[ASKER].memory + HERE, 0xee, 8);
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
+    peer = answerer(p);
+    part = hand_piece(answer(p, 8), 1, 0, 8, 8);
+    got = hand_place(p, ASKER, peer, 0, &part, 1);
+    assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
+    assert_int_equal(got.code, MRD_REFUSE_INVALID);
+    assert_int_equal(p->end[ASKER].memory[HERE], 0xee);
+    mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_bad__request_with_immediate),
+        cmocka_unit_test(reads_bad__two_answers),
+        cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
