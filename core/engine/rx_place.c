@@ -424,13 +424,25 @@ static bool is_well_formed(const struct mrd_rx_in *in)
            (!aborts || aborts == in->num_parts);
 }
 
+/* Does an earlier part of the packet answer the same request? */
+static bool answers_again(const struct mrd_rx_in *in, unsigned index)
+{
+    if (in->part[index].op != MRD_OP_RESPONSE)
+        return false;
+    for (unsigned i = 0; i < index; i++) {
+        if (in->part[i].op == MRD_OP_RESPONSE && in->part[i].token == in->part[index].token)
+            return true;
+    }
+    return false;
+}
+
 /* Can a refusal be kept, or is none needed? Else the packet is dropped before anything is done. */
 static bool has_room(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
     if (mrd_pool_share(&e->refusals, peer->uses.refusals))
         return true;
     for (unsigned i = 0; i < in->num_parts; i++) {
-        if (!is_taken(e, peer, &in->part[i], i))
+        if (answers_again(in, i) || !is_taken(e, peer, &in->part[i], i))
             return false;
     }
     return true;

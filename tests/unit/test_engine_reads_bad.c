@@ -176,12 +176,35 @@ static void reads_bad__atomic_answered_in_pieces(void **state)
     pair_end(p);
 }
 
+/* Without room for a refusal, a packet that would answer a request twice is not taken. */
+static void reads_bad__answered_twice_in_a_packet(void **state)
+{
+    static void *taken[REFUSALS_MAX + 1];
+    struct pair *p = begin();
+    struct mrd_peer *peer;
+    struct mrd_wire_part part[2];
+
+    (void)state;
+    ask(p, MRD_WR_RDMA_READ, 0, 64);
+    peer = answerer(p);
+    part[0] = part[1] = answer(p, 64);
+    hand_exhaust(&p->end[ASKER].e->refusals, taken);
+    assert_int_equal(hand_place(p, ASKER, peer, 0, part, 2).verdict, MRD_PLACE_NO_ROOM);
+    assert_int_equal(hand_place(p, ASKER, peer, 0, part, 1).verdict, MRD_PLACED);
+    hand_refill(&p->end[ASKER].e->refusals, taken);
+    mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_bad__request_with_immediate),
         cmocka_unit_test(reads_bad__two_answers),
         cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
+        cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
