@@ -42,7 +42,9 @@ static void begin(struct mrd_engine *e, struct mrd_msg *msg)
     if (msg->order.flow)
         number(msg->order.flow, msg);
     if (mrd_msg_is_request(msg)) {
-        r->token = e->requests.token_next++;
+        do /* the counter may have come round to one that is still waited for */
+            r->token = e->requests.token_next++;
+        while (mrd_msg_find_request(e, msg->peer, r->token));
         r->live = true;
         mrd_hash_add(&e->requests.by_token, &r->by_token, mrd_hash_mix(r->token));
         msg->qp->num_requests++;

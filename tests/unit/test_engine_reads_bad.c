@@ -198,6 +198,27 @@ static void reads_bad__answered_twice_in_a_packet(void **state)
     pair_end(p);
 }
 
+/* The counter of tokens came round, and an old request is not answered yet. */
+static void reads_bad__token_in_use(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[ASKER].e;
+
+    (void)state;
+    e->requests.token_next = UINT32_MAX;
+    memset(p->end[TARGET].memory, 0x11, 64);
+    memset(p->end[TARGET].memory + 64, 0x22, 64);
+    ask(p, MRD_WR_RDMA_READ, 0, 64);
+    e->requests.token_next = UINT32_MAX;
+    ask(p, MRD_WR_RDMA_READ, 64, 64);
+    assert_int_equal(e->requests.token_next, 1);
+    settle(p);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    assert_memory_equal(p->end[ASKER].memory + HERE, p->end[TARGET].memory, 128);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +226,7 @@ int main(void)
         cmocka_unit_test(reads_bad__two_answers),
         cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
         cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
+        cmocka_unit_test(reads_bad__token_in_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
