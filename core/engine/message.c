@@ -53,8 +53,11 @@ static void begin(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_txq_enqueue(e, msg->txq ? msg->txq : mrd_txq_of(e, msg), msg);
 }
 
-/* What is held back holds nothing that others could wait for: no number, token or queue. */
-static void hold(struct mrd_msg *msg)
+/*
+ * What is held back holds nothing that others could wait for: no number, token or queue. The peer's
+ * turn gives the queue back, and sets the timer to ask the peer.
+ */
+static void hold(struct mrd_engine *e, struct mrd_msg *msg)
 {
     if (msg->order.flow)
         msg->order.flow->num_held++;
@@ -64,6 +67,7 @@ static void hold(struct mrd_msg *msg)
     mrd_list_append(&msg->qp->held, &msg->node);
     msg->qp->num_fenced += msg->wr.fenced;
     msg->peer->uses.held++;
+    mrd_tx_ready(e, msg->peer);
 }
 
 /* The turn of a response comes, or is no longer waited for. */
@@ -118,7 +122,7 @@ void mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg)
      */
     if (!may_begin(qp, msg) || qp->num_fenced ||
         (behind && (mrd_msg_is_request(msg) || msg->order.flow)))
-        hold(msg);
+        hold(e, msg);
     else
         begin(e, msg);
 }

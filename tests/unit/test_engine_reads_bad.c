@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics: peers that break the rules, and what waits when others end. */
+#include "core/engine/timer.h"
 #include "tests/unit/engine_hand.h"
 
 enum {
@@ -78,6 +79,14 @@ static struct mrd_wc take(struct pair *p)
     return wc;
 }
 
+static void flush(struct pair *p, unsigned at)
+{
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    assert_int_equal(mrd_engine_modify_qp(p->end[at].e, p->end[at].qp, &attr, MRD_QP_STATE, p->now),
+                     0);
+}
+
 /* The target, as the asker knows it, with a receive half as if it had sent something. */
 static struct mrd_peer *answerer(struct pair *p)
 {
@@ -85,6 +94,31 @@ static struct mrd_peer *answerer(struct pair *p)
 
     peer->heard_ns = p->now;
     return peer;
+}
+
+static struct mrd_ah *stranger_ah(struct pair *p)
+{
+    struct mrd_addr addr = {.port = STRANGER_PORT};
+    struct mrd_ah *ah;
+    int error;
+
+    ah = mrd_engine_create_ah(p->end[ASKER].e, p->end[ASKER].pd, &addr, 0, &error);
+    assert_non_null(ah);
+    return ah;
+}
+
+static struct mrd_peer *stranger(struct pair *p)
+{
+    struct mrd_addr addr = {.port = STRANGER_PORT};
+
+    return mrd_peer_find(&p->end[ASKER].e->peers, &addr);
+}
+
+static void forget_stranger(struct pair *p, struct mrd_ah *ah)
+{
+    if (stranger(p)->tx)
+        mrd_half_end_tx(p->end[ASKER].e, stranger(p), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(mrd_engine_destroy_ah(p->end[ASKER].e, ah), 0);
 }
 
 /* The answer to the request posted last. */
@@ -219,6 +253,29 @@ static void reads_bad__token_in_use(void **state)
     pair_end(p);
 }
 
+/* What is held back holds no queue, and its peer is asked now and then. */
+static void reads_bad__held_holds_nothing(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[ASKER].e;
+    struct mrd_ah *ah = stranger_ah(p);
+
+    (void)state;
+    hand_qp(p, ASKER)->max_rd_atomic = 1;
+    ask(p, MRD_WR_RDMA_READ, 0, 64);
+    ask_by(p, ah, MRD_WR_RDMA_READ, 64, 64, 0);
+    pair_turn(p, ASKER);
+    assert_int_equal(e->txqs.pool.used, 0);
+    mrd_timer_next_ns(e); /* sets the timers */
+    assert_in_range(stranger(p)->timer.at_ns, p->now, p->now + MRD_WAITING_NS);
+    flush(p, ASKER);
+    settle(p);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(take(p).status, MRD_WC_WR_FLUSH_ERR);
+    forget_stranger(p, ah);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +284,7 @@ int main(void)
         cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
         cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
         cmocka_unit_test(reads_bad__token_in_use),
+        cmocka_unit_test(reads_bad__held_holds_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
