@@ -101,15 +101,6 @@ static struct mrd_flow_tx *unhold(struct mrd_engine *e, struct mrd_msg *msg)
     return flow;
 }
 
-/* It ends without having begun. */
-static void end_held(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_flow_tx *flow = unhold(e, msg);
-
-    if (flow)
-        mrd_tx_flow_rest(e, flow);
-}
-
 void mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg)
 {
     struct mrd_qp_impl *qp = msg->qp;
@@ -136,6 +127,16 @@ static void begin_held(struct mrd_engine *e, struct mrd_qp_impl *qp)
         msg->order.flow = unhold(e, msg);
         begin(e, msg);
     }
+}
+
+/* It ends without having begun. What waited behind it may begin. */
+static void end_held(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    struct mrd_flow_tx *flow = unhold(e, msg);
+
+    if (flow)
+        mrd_tx_flow_rest(e, flow);
+    begin_held(e, msg->qp);
 }
 
 struct mrd_msg *mrd_msg_find_request(const struct mrd_engine *e, const struct mrd_peer *peer,

@@ -276,6 +276,27 @@ static void reads_bad__held_holds_nothing(void **state)
     pair_end(p);
 }
 
+/* A fenced message ends with its peer: those behind it go, though the read goes on. */
+static void reads_bad__fence_that_ends(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_ah *ah = stranger_ah(p);
+
+    (void)state;
+    ask(p, MRD_WR_RDMA_READ, 0, 64);
+    ask_by(p, ah, MRD_WR_RDMA_WRITE, 64, 64, MRD_SEND_FENCE);
+    ask(p, MRD_WR_RDMA_WRITE, 128, 64);
+    assert_int_equal(hand_length(&hand_qp(p, ASKER)->held), 2);
+    forget_stranger(p, ah);
+    assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(hand_qp(p, ASKER)->num_requests, 1);
+    assert_true(mrd_list_empty(&hand_qp(p, ASKER)->held));
+    settle(p);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +306,7 @@ int main(void)
         cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
         cmocka_unit_test(reads_bad__token_in_use),
         cmocka_unit_test(reads_bad__held_holds_nothing),
+        cmocka_unit_test(reads_bad__fence_that_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
