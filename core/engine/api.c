@@ -208,6 +208,9 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
 
     while ((n = mrd_list_first(&qp->wants)))
         mrd_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
+    /* In the order posted, in which they complete behind the others of their flows. */
+    while ((n = mrd_list_first(&qp->held)))
+        mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), status);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
             mrd_msg_cancel(e, &qp->msgs[i], status);

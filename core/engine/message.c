@@ -129,13 +129,21 @@ static void begin_held(struct mrd_engine *e, struct mrd_qp_impl *qp)
     }
 }
 
-/* It ends without having begun. What waited behind it may begin. */
+/*
+ * It ends without having begun: in ordered mode behind all that have numbers, and without one of
+ * its own. What waited behind it may begin.
+ */
 static void end_held(struct mrd_engine *e, struct mrd_msg *msg)
 {
     struct mrd_flow_tx *flow = unhold(e, msg);
 
-    if (flow)
-        mrd_tx_flow_rest(e, flow);
+    if (flow) {
+        mrd_list_remove(&flow->idle_node);
+        msg->order.flow = flow;
+        msg->order.msn = flow->msn_next;
+        msg->order.rsn = flow->rsn_next;
+        mrd_list_append(&flow->msgs, &msg->order.node);
+    }
     begin_held(e, msg->qp);
 }
 
@@ -403,18 +411,21 @@ static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
 
 void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
+    bool held = msg->state == MRD_MSG_HELD;
+
     if (msg->state == MRD_MSG_DONE || msg->state == MRD_MSG_CANCELLED)
         return;
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
-    if (msg->state == MRD_MSG_HELD)
+    if (held)
         end_held(e, msg);
     mrd_list_remove(&msg->node);
     /*
      * The target may have received a part of it, may wait for its place in the order, or for the
      * response.
      */
-    cancel_with(e, msg, status, msg->has_id || msg->order.flow || mrd_msg_is_response(msg));
+    cancel_with(e, msg, status,
+                msg->has_id || (msg->order.flow && !held) || mrd_msg_is_response(msg));
 }
 
 /* ---------------------------------------------------------------------------- acked and refused */

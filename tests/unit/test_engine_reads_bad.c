@@ -297,6 +297,48 @@ static void reads_bad__fence_that_ends(void **state)
     pair_end(p);
 }
 
+/* Ordered: what is held back completes behind what was posted before it, also in error. */
+static void reads_bad__flushed_in_order(void **state)
+{
+    struct pair *p = begin_in(MRD_ORDER_MSG);
+
+    (void)state;
+    for (unsigned i = 0; i < 14; i++) /* what follows goes round the end of the send slots */
+        ask(p, MRD_WR_RDMA_WRITE, 32, 8);
+    settle(p);
+    for (unsigned i = 0; i < 14; i++)
+        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    ask(p, MRD_WR_RDMA_WRITE, 0, 8);
+    ask(p, MRD_WR_RDMA_READ, 8, 8);
+    ask_by(p, p->end[ASKER].ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
+    ask(p, MRD_WR_RDMA_READ, 24, 8);
+    ask(p, MRD_WR_RDMA_WRITE, 32, 8);
+    pair_turn(p, ASKER);
+    flush(p, ASKER);
+    settle(p);
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(take(p).wr_id, 8 * i);
+    pair_end(p);
+}
+
+/* The same when the peer is given up, while a read from another one goes on. */
+static void reads_bad__given_up_in_order(void **state)
+{
+    struct pair *p = begin_in(MRD_ORDER_MSG);
+    struct mrd_ah *ah = stranger_ah(p);
+
+    (void)state;
+    ask_by(p, ah, MRD_WR_RDMA_WRITE, 0, 8, 0);
+    ask(p, MRD_WR_RDMA_READ, 8, 8);
+    ask_by(p, ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
+    forget_stranger(p, ah);
+    assert_int_equal(take(p).wr_id, 0);
+    assert_int_equal(take(p).wr_id, 16);
+    settle(p);
+    assert_int_equal(take(p).wr_id, 8);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +349,8 @@ int main(void)
         cmocka_unit_test(reads_bad__token_in_use),
         cmocka_unit_test(reads_bad__held_holds_nothing),
         cmocka_unit_test(reads_bad__fence_that_ends),
+        cmocka_unit_test(reads_bad__flushed_in_order),
+        cmocka_unit_test(reads_bad__given_up_in_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
