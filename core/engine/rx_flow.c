@@ -68,6 +68,7 @@ static void end_wait(struct mrd_engine *e, struct mrd_response *response, bool f
     response->pend = NULL;
     response->msg.peer->uses.turns--;
     mrd_list_append(&e->turns.responses, &response->msg.node);
+    mrd_tx_ready(e, response->msg.peer);
 }
 
 void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)

@@ -3,6 +3,7 @@
 #include "core/engine/tx.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
+#include "core/engine/rx.h"
 #include "core/engine/timer.h"
 #include "core/seq.h"
 
@@ -351,6 +352,8 @@ unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsi
 
     mrd_clock_set(&e->clock, now_ns);
     e->turns.says_ready = false;
+    if (!mrd_list_empty(&e->turns.responses)) /* flows ended, and no packet was placed since */
+        mrd_respond_run(e);
     mrd_tx_put_answers(e, &o);
     mrd_list_init(&turn);
     mrd_list_splice(&turn, &e->turns.ready);

@@ -87,6 +87,12 @@ static void flush(struct pair *p, unsigned at)
                      0);
 }
 
+/* The peer that asks, as the target knows it. */
+static struct mrd_peer *asker(struct pair *p)
+{
+    return mrd_peer_find(&p->end[TARGET].e->peers, &p->end[ASKER].addr);
+}
+
 /* The target, as the asker knows it, with a receive half as if it had sent something. */
 static struct mrd_peer *answerer(struct pair *p)
 {
@@ -339,6 +345,29 @@ static void reads_bad__given_up_in_order(void **state)
     pair_end(p);
 }
 
+/* The asker gave its space up: ordered requests whose turn never comes leave no record. */
+static void reads_bad__turn_in_a_space_that_ended(void **state)
+{
+    struct pair *p = begin_in(MRD_ORDER_MSG);
+    struct mrd_engine *e = p->end[TARGET].e;
+
+    (void)state;
+    ask(p, MRD_WR_RDMA_WRITE, 0, 8);
+    pair_turn(p, ASKER);
+    p->end[TARGET].num_inbox = 0;
+    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    assert_int_equal(e->responses.used, 1);
+    mrd_half_end_rx(e, asker(p), MRD_SPACE_TOMB);
+    settle(p);
+    assert_int_equal(e->responses.used, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_not_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +380,7 @@ int main(void)
         cmocka_unit_test(reads_bad__fence_that_ends),
         cmocka_unit_test(reads_bad__flushed_in_order),
         cmocka_unit_test(reads_bad__given_up_in_order),
+        cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
