@@ -31,15 +31,17 @@ static bool paced(const struct mrd_tx_half *tx)
            (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
 }
 
-/* When to ask a peer that owes responses whether it is there; MRD_NEVER: it owes none. */
+/*
+ * When to ask a peer that owes responses whether it still holds our space; MRD_NEVER: it owes none.
+ * What comes of its own does not tell: it may have forgotten us, and go on to write.
+ */
 static uint64_t ask_ns(const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint64_t heard_ns = peer->heard_ns > tx->active_ns ? peer->heard_ns : tx->active_ns;
 
     if (!peer->uses.requests || mrd_sent_oldest(&tx->sent))
         return MRD_NEVER;
-    return heard_ns + tx->probes.answer_ns;
+    return tx->active_ns + tx->probes.answer_ns;
 }
 
 /* Do messages wait that nothing is sent for: for receives, or for others of their queue pairs? */

@@ -368,6 +368,52 @@ static void reads_bad__turn_in_a_space_that_ended(void **state)
     pair_end(p);
 }
 
+/*
+ * The target gave the asker up while that one was stopped, and goes on to write to it: what it
+ * writes is no sign that it still owes the answer.
+ */
+static void reads_bad__target_forgot_and_writes_on(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_wc wc;
+    bool done = false;
+
+    (void)state;
+    ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->now += 100 * MRD_USEC;
+    pair_turn(p, TARGET);
+    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
+        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
+            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
+    p->end[ASKER].num_inbox = 0;
+    for (unsigned i = 0; i < 1000 && p->end[TARGET].e->responses.used; i++) {
+        uint64_t at = mrd_engine_deadline(p->end[TARGET].e);
+
+        p->now = at > p->now ? at : p->now;
+        pair_turn(p, TARGET);
+        p->end[ASKER].num_inbox = 0;
+    }
+    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    for (unsigned i = 0; i < 4000 && !done; i++) {
+        pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, 64);
+        for (unsigned k = 0; k < 5; k++) {
+            pair_turn(p, TARGET);
+            p->now += MRD_MSEC / 2;
+            pair_turn(p, ASKER);
+            p->now += MRD_MSEC / 2;
+        }
+        done = pair_poll(p, ASKER, &wc);
+        while (pair_poll(p, TARGET, &wc))
+            ;
+    }
+    assert_true(done);
+    settle(p);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +427,7 @@ int main(void)
         cmocka_unit_test(reads_bad__flushed_in_order),
         cmocka_unit_test(reads_bad__given_up_in_order),
         cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
+        cmocka_unit_test(reads_bad__target_forgot_and_writes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
