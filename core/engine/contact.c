@@ -6,6 +6,7 @@
  * each closes.
  */
 #include "core/engine/contact.h"
+#include "core/engine/message.h"
 
 #include <assert.h>
 #include <string.h>
@@ -79,9 +80,24 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
 }
 
+/* The space that asked is over. During `hello` nothing was sent of the responses. */
+static void drop_responses(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_node *n, *next;
+
+    for (n = peer->msgs.next; n != &peer->msgs; n = next) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, peer_node);
+
+        next = n->next;
+        if (mrd_msg_is_response(msg))
+            mrd_msg_abandon(e, msg, MRD_WC_RETRY_EXC_ERR);
+    }
+}
+
 /*
- * End an epoch in which only empty packets were sent: all work goes on in the next one. Returns
- * false if it was another epoch, or after MRD_RENEWALS_MAX of them.
+ * End an epoch in which only empty packets were sent: all work goes on in the next one, but for
+ * responses to a space that is over, which another life could take for its own. Returns false if it
+ * was another epoch, or after MRD_RENEWALS_MAX of them.
  */
 static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
@@ -90,6 +106,10 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
 
     if (!tx->contact.hello || tx->contact.renewals++ == MRD_RENEWALS_MAX)
         return false;
+    if (peer->space.state == MRD_SPACE_KNOWN)
+        inc = peer->space.inc;
+    else
+        drop_responses(e, peer);
     for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
 

@@ -345,6 +345,38 @@ static void reads_bad__given_up_in_order(void **state)
     pair_end(p);
 }
 
+/*
+ * The asker's life ended while we wait for a first answer: what it asked for is not sent to the
+ * next life, which may use the same tokens. If the life goes on, its answers do.
+ */
+static void reads_bad__answers_to_a_dead_life(void **state)
+{
+    (void)state;
+    for (unsigned alive = 0; alive < 2; alive++) {
+        struct pair *p = begin();
+        struct mrd_engine *e = p->end[TARGET].e;
+        struct mrd_peer *peer = hand_tx_peer(p, TARGET);
+        struct mrd_wire_part part = hand_write(p, TARGET, 0);
+        struct mrd_wire_head reset = hand_head(p, TARGET, MRD_WIRE_RESET);
+
+        pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, 8);
+        hand_rx_peer(p, TARGET);
+        peer->tx->contact.hello = true;
+        peer->tx->contact.inc = hand_inc(ASKER);
+        part.op = MRD_OP_READ;
+        part.total = 64;
+        assert_int_equal(hand_place(p, TARGET, peer, 0, &part, 1).verdict, MRD_PLACED);
+        reset.epoch = peer->tx->contact.epoch;
+        reset.live_epoch = alive ? HAND_EPOCH : UINT32_MAX;
+        mrd_contact_reset(e, &reset, &p->end[ASKER].addr);
+        assert_int_equal(e->responses.used, alive);
+        assert_int_equal(peer->tx->contact.inc, alive ? hand_inc(ASKER) : 0);
+        assert_int_equal(hand_length(&peer->msgs), 1 + alive); /* our own work goes on */
+        mrd_half_peer_unreachable(e, peer);
+        pair_end(p);
+    }
+}
+
 /* The asker gave its space up: ordered requests whose turn never comes leave no record. */
 static void reads_bad__turn_in_a_space_that_ended(void **state)
 {
@@ -426,6 +458,7 @@ int main(void)
         cmocka_unit_test(reads_bad__fence_that_ends),
         cmocka_unit_test(reads_bad__flushed_in_order),
         cmocka_unit_test(reads_bad__given_up_in_order),
+        cmocka_unit_test(reads_bad__answers_to_a_dead_life),
         cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
         cmocka_unit_test(reads_bad__target_forgot_and_writes_on),
     };
