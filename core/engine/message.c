@@ -599,7 +599,9 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
         wait_for_receiver(e, msg, rnr_usec);
         return;
     }
-    mrd_txq_end_wait(e, msg);
+    /* Other reasons, a key for one, say nothing of the receives that others wait for. */
+    if (retry || entry->code == MRD_REFUSE_QPN)
+        mrd_txq_end_wait(e, msg);
     /*
      * By refusing for good the target gave up the message's place in the order. Otherwise tell it.
      */

@@ -446,6 +446,31 @@ static void reads_bad__target_forgot_and_writes_on(void **state)
     pair_end(p);
 }
 
+/* A read that is refused for its key says nothing about receives: a send keeps its retries. */
+static void reads_bad__refused_beside_a_send(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[TARGET].e;
+
+    (void)state;
+    mrd_qp_impl(p->end[ASKER].qp)->rnr_retry = 3;
+    ask(p, MRD_WR_SEND, 0, 8);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, ASKER);
+    assert_int_equal(e->stats.rx_refuse_rnr, 1);
+    p->end[TARGET].mr->rkey++; /* the asker names a key that does not exist */
+    ask(p, MRD_WR_RDMA_READ, 8, 8);
+    p->end[TARGET].mr->rkey--;
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(take(p).status, MRD_WC_RNR_RETRY_EXC_ERR);
+    assert_int_equal(e->stats.rx_refuse_rnr, 1 + 3);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +486,7 @@ int main(void)
         cmocka_unit_test(reads_bad__answers_to_a_dead_life),
         cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
         cmocka_unit_test(reads_bad__target_forgot_and_writes_on),
+        cmocka_unit_test(reads_bad__refused_beside_a_send),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
