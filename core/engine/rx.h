@@ -35,8 +35,10 @@ struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, 
 /* An ordered message ends: it completes when its turn comes. */
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
 
-/* A bound message ends: its receive completes, in ordered mode in its turn; or the request that it
- * answers. */
+/*
+ * A bound message ends: its receive completes, in ordered mode in its turn; or the request that it
+ * answers.
+ */
 void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
 /*
  * A half-received message ends: its receive completes with `status`. `state`: of its slot from

@@ -94,7 +94,8 @@ uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
         return MRD_REFUSE_QKEY;
     if (part->op == MRD_OP_SEND || !part->total)
         return MRD_RX_TAKEN;
-    if (part->op >= MRD_OP_CMP_SWAP && part->addr % MRD_WIRE_ATOMIC_BYTES)
+    if ((part->op == MRD_OP_READ && part->total > MRD_MESSAGE_BYTES_MAX) ||
+        (part->op >= MRD_OP_CMP_SWAP && part->addr % MRD_WIRE_ATOMIC_BYTES))
         return MRD_REFUSE_INVALID;
     return mrd_mr_remote(&e->objects.mrs, qp->pub.pd, part->rkey, part->addr, part->total,
                          mrd_rx_access(part->op)) == MRD_MR_OK

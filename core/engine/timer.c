@@ -194,8 +194,8 @@ static void ask_for_answer(struct mrd_engine *e, struct mrd_peer *peer)
 
     tx->probes.answer_ns = longer(tx->probes.answer_ns, tx->loss.srtt_ns);
     tx->probes.silence_due = true;
-    tx->active_ns =
-        e->clock.now_ns; /* the next question is an interval away, also if this one waits */
+    /* The next question is an interval away, also if this one waits to be sent. */
+    tx->active_ns = e->clock.now_ns;
     mrd_tx_ready(e, peer);
 }
 

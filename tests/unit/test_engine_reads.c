@@ -398,7 +398,7 @@ static void reads__fence(void **state)
     struct pair *p = begin();
 
     (void)state;
-    p->end[ASKER].memory[HERE] = 0x55;
+    p->end[ASKER].memory[HERE] = p->end[ASKER].memory[HERE + 1] = 0x55;
     read_at(p, 100, 1);
     assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 0, 1, 0, 0, MRD_SEND_FENCE), 0);
     assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 1, 1, 0, 0, 0), 0);
@@ -406,6 +406,7 @@ static void reads__fence(void **state)
     p->now += PAIR_HOP_NS;
     pair_turn(p, TARGET);
     assert_int_not_equal(p->end[TARGET].memory[0], 0x55);
+    assert_int_not_equal(p->end[TARGET].memory[1], 0x55);
     settle(p);
     assert_int_equal(p->end[TARGET].memory[0], 0x55);
     for (unsigned i = 0; i < 3; i++)

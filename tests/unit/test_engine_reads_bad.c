@@ -159,6 +159,28 @@ static void reads_bad__request_with_immediate(void **state)
     pair_end(p);
 }
 
+/* What no requester of ours sends: more than 1 GiB, and an atomic between two words. */
+static void reads_bad__out_of_bounds(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_qp_impl *qp = hand_qp(p, TARGET);
+    struct mrd_wire_part part = hand_write(p, TARGET, 0);
+
+    (void)state;
+    p->end[TARGET].mr->length = UINT32_MAX;
+    part.op = MRD_OP_READ;
+    part.total = MRD_MESSAGE_BYTES_MAX;
+    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_RX_TAKEN);
+    part.total++;
+    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
+    part.op = MRD_OP_FETCH_ADD;
+    part.total = MRD_WIRE_ATOMIC_BYTES;
+    part.addr += 4;
+    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
+    p->end[TARGET].mr->length = PAIR_MEMORY;
+    pair_end(p);
+}
+
 /* One request has one answer: a second one fails it, and nothing of the first is placed later. */
 static void reads_bad__two_answers(void **state)
 {
@@ -475,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_bad__request_with_immediate),
+        cmocka_unit_test(reads_bad__out_of_bounds),
         cmocka_unit_test(reads_bad__two_answers),
         cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
         cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
