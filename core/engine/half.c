@@ -191,10 +191,24 @@ static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
     }
 }
 
+/* One that the peer acked, and that only the mover still reads, is not owed. */
+static bool owes_response(const struct mrd_peer *peer)
+{
+    const struct mrd_node *n = peer->uses.responses ? peer->msgs.next : &peer->msgs;
+
+    for (; n != &peer->msgs; n = n->next) {
+        const struct mrd_msg *msg = mrd_container_of(n, const struct mrd_msg, peer_node);
+
+        if (mrd_msg_is_response(msg) && msg->state != MRD_MSG_DONE)
+            return true;
+    }
+    return false;
+}
+
 void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
 {
     struct mrd_tx_half *tx = peer->tx;
-    bool owes = peer->uses.responses > 0;
+    bool owes = owes_response(peer);
     struct mrd_node refusals, *n;
 
     mrd_list_init(&refusals);
