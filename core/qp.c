@@ -67,7 +67,7 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     mrd_list_init(&qp->posted);
     mrd_list_init(&qp->wants);
     mrd_list_init(&qp->flows);
-    mrd_list_init(&qp->held);
+    mrd_list_init(&qp->requests.held);
     mrd_list_init(&qp->responses);
     mrd_list_init(&qp->node);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++) {

@@ -26,6 +26,13 @@ struct mrd_recv {
     struct mrd_sge *sge;
 };
 
+/* Reads and atomics that were posted, and fences. Owned by request.c. */
+struct mrd_qp_requests {
+    uint32_t max_rd_atomic, num; /* outstanding: at most, now */
+    struct mrd_node held;        /* work requests kept back, in the order posted */
+    uint32_t num_fenced;         /* fenced ones on `held` */
+};
+
 struct mrd_qp_impl {
     struct mrd_qp pub;
     struct mrd_hash_node by_num;
@@ -39,10 +46,8 @@ struct mrd_qp_impl {
 
     struct mrd_msg *msgs;
     struct mrd_node free_msgs;
-    uint32_t max_rd_atomic, num_requests; /* reads and atomics outstanding: at most, now */
-    struct mrd_node held;                 /* requests kept back, in the order posted */
-    uint32_t num_fenced;                  /* fenced ones on `held` */
-    struct mrd_node responses;            /* struct mrd_response.node: sent for this queue pair */
+    struct mrd_qp_requests requests;
+    struct mrd_node responses; /* struct mrd_response.node: sent for this queue pair */
     struct mrd_recv *recvs;
     struct mrd_node free_recvs, posted;
     uint32_t num_posted;

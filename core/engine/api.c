@@ -189,7 +189,7 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
     qp->rnr_retry =
         attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr->rnr_retry : MRD_RNR_RETRY_FOREVER;
     qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
-    qp->max_rd_atomic = attr->max_rd_atomic ? attr->max_rd_atomic : RD_ATOMIC_DEFAULT;
+    qp->requests.max_rd_atomic = attr->max_rd_atomic ? attr->max_rd_atomic : RD_ATOMIC_DEFAULT;
     mrd_hash_add(&e->objects.qps, &qp->by_num, mrd_hash_mix(qp->pub.qp_num));
     mrd_list_append(&e->objects.qp_list, &qp->node);
     mrd_cq_impl(attr->send_cq)->users++;
@@ -209,7 +209,7 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
     while ((n = mrd_list_first(&qp->wants)))
         mrd_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
     /* In the order posted, in which they complete behind the others of their flows. */
-    while ((n = mrd_list_first(&qp->held)))
+    while ((n = mrd_list_first(&qp->requests.held)))
         mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), status);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)

@@ -6,178 +6,6 @@
 
 #include "core/seq.h"
 
-/* ------------------------------------------------------------------------- requests, and fences */
-
-static struct mrd_msg *first_held(struct mrd_qp_impl *qp)
-{
-    struct mrd_node *n = mrd_list_first(&qp->held);
-
-    return n ? mrd_container_of(n, struct mrd_msg, node) : NULL;
-}
-
-static bool may_begin(const struct mrd_qp_impl *qp, const struct mrd_msg *msg)
-{
-    if (msg->wr.fenced && qp->num_requests)
-        return false;
-    return !mrd_msg_is_request(msg) || qp->num_requests < qp->max_rd_atomic;
-}
-
-/* The message gets its place in the order. */
-static void number(struct mrd_flow_tx *flow, struct mrd_msg *msg)
-{
-    mrd_list_remove(&flow->idle_node);
-    msg->order.flow = flow;
-    msg->order.msn = flow->msn_next++;
-    msg->order.rsn = flow->rsn_next;
-    if (mrd_msg_consumes(msg))
-        flow->rsn_next++;
-    mrd_list_append(&flow->msgs, &msg->order.node);
-}
-
-/* It gets a number, and a token if it is a request, and is queued. */
-static void begin(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_msg_request *r = &msg->request;
-
-    if (msg->order.flow)
-        number(msg->order.flow, msg);
-    if (mrd_msg_is_request(msg)) {
-        do /* the counter may have come round to one that is still waited for */
-            r->token = e->requests.token_next++;
-        while (mrd_msg_find_request(e, msg->peer, r->token));
-        r->live = true;
-        mrd_hash_add(&e->requests.by_token, &r->by_token, mrd_hash_mix(r->token));
-        msg->qp->num_requests++;
-        msg->peer->uses.requests++;
-    }
-    mrd_txq_enqueue(e, msg->txq ? msg->txq : mrd_txq_of(e, msg), msg);
-}
-
-/*
- * What is held back holds nothing that others could wait for: no number, token or queue. The peer's
- * turn gives the queue back, and sets the timer to ask the peer.
- */
-static void hold(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    if (msg->order.flow)
-        msg->order.flow->num_held++;
-    msg->order.flow = NULL;
-    msg->state = MRD_MSG_HELD;
-    msg->txq = NULL; /* it may be given back meanwhile */
-    mrd_list_append(&msg->qp->held, &msg->node);
-    msg->qp->num_fenced += msg->wr.fenced;
-    msg->peer->uses.held++;
-    mrd_tx_ready(e, msg->peer);
-}
-
-/* The turn of a response comes, or is no longer waited for. */
-static void unhold_response(struct mrd_msg *msg)
-{
-    struct mrd_response *r = mrd_container_of(msg, struct mrd_response, msg);
-
-    if (!r->pend)
-        return;
-    r->pend->response = NULL;
-    r->pend = NULL;
-    msg->peer->uses.turns--;
-}
-
-/* Returns the flow of a message that was held back; NULL: it has none. */
-static struct mrd_flow_tx *unhold(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_flow_tx *flow;
-
-    mrd_list_remove(&msg->node);
-    if (mrd_msg_is_response(msg)) {
-        unhold_response(msg);
-        return NULL;
-    }
-    msg->qp->num_fenced -= msg->wr.fenced;
-    msg->peer->uses.held--;
-    if (!(msg->wr.part_flags & MRD_PART_ORDERED))
-        return NULL;
-    flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
-    flow->num_held--;
-    return flow;
-}
-
-void mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_qp_impl *qp = msg->qp;
-
-    bool behind = !mrd_list_empty(&qp->held);
-
-    /*
-     * What is behind a fence waits with it, a read also for reads that wait already. In ordered
-     * mode all waits: it could take the receives that those need for which the first one waits.
-     */
-    if (!may_begin(qp, msg) || qp->num_fenced ||
-        (behind && (mrd_msg_is_request(msg) || msg->order.flow)))
-        hold(e, msg);
-    else
-        begin(e, msg);
-}
-
-/* Begin what was held back, as far as it may go now. */
-static void begin_held(struct mrd_engine *e, struct mrd_qp_impl *qp)
-{
-    struct mrd_msg *msg;
-
-    while (qp->pub.state == MRD_QPS_RTS && (msg = first_held(qp)) && may_begin(qp, msg)) {
-        msg->order.flow = unhold(e, msg);
-        begin(e, msg);
-    }
-}
-
-/*
- * It ends without having begun: in ordered mode behind all that have numbers, and without one of
- * its own. What waited behind it may begin.
- */
-static void end_held(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_flow_tx *flow = unhold(e, msg);
-
-    if (flow) {
-        mrd_list_remove(&flow->idle_node);
-        msg->order.flow = flow;
-        msg->order.msn = flow->msn_next;
-        msg->order.rsn = flow->rsn_next;
-        mrd_list_append(&flow->msgs, &msg->order.node);
-    }
-    begin_held(e, msg->qp);
-}
-
-struct mrd_msg *mrd_msg_find_request(const struct mrd_engine *e, const struct mrd_peer *peer,
-                                     uint32_t token)
-{
-    struct mrd_hash_node *n = mrd_hash_first(&e->requests.by_token, mrd_hash_mix(token));
-
-    for (; n; n = n->next) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, request.by_token);
-
-        if (msg->request.token == token && msg->peer == peer)
-            return msg;
-    }
-    return NULL;
-}
-
-/* Nothing that answers the request is placed from now on. Others may begin in its place. */
-static void forget_request(struct mrd_engine *e, struct mrd_msg *msg)
-{
-    struct mrd_msg_request *r = &msg->request;
-
-    if (!r->live)
-        return;
-    r->live = false;
-    mrd_hash_del(&e->requests.by_token, &r->by_token);
-    if (r->slot)
-        mrd_slots_end(&msg->peer->rx->slots, r->slot, MRD_SLOT_CLOSED);
-    r->slot = NULL;
-    msg->peer->uses.requests--;
-    msg->qp->num_requests--;
-    begin_held(e, msg->qp);
-}
-
 /* The record of a response goes. */
 static void release_response(struct mrd_engine *e, struct mrd_msg *msg)
 {
@@ -313,7 +141,7 @@ static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
 void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg)
 {
     msg->request.answered = true;
-    forget_request(e, msg);
+    mrd_msg_forget_request(e, msg);
     if (msg->state == MRD_MSG_ANSWERING)
         end_message(e, msg, MRD_WC_SUCCESS);
 }
@@ -324,11 +152,11 @@ void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_stat
     bool undelivered = msg->state == MRD_MSG_DONE && msg->order.flow && !msg->order.settled &&
                        msg->status == MRD_WC_SUCCESS;
 
-    forget_request(e, msg);
+    mrd_msg_forget_request(e, msg);
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
     if (msg->state == MRD_MSG_HELD)
-        end_held(e, msg);
+        mrd_msg_end_held(e, msg);
     /* Acked, but behind a message that was not: whether it was delivered nobody will tell now. */
     if (undelivered || (msg->state != MRD_MSG_DONE && msg->state != MRD_MSG_CANCELLED))
         msg->status = (uint8_t)status;
@@ -398,7 +226,7 @@ static void end_cancelled(struct mrd_engine *e, struct mrd_msg *msg)
 static void cancel_with(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status,
                         bool tell)
 {
-    forget_request(e, msg);
+    mrd_msg_forget_request(e, msg);
     msg->state = MRD_MSG_CANCELLED;
     msg->status = (uint8_t)status;
     if (tell) {
@@ -418,7 +246,7 @@ void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_statu
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
     if (held)
-        end_held(e, msg);
+        mrd_msg_end_held(e, msg);
     mrd_list_remove(&msg->node);
     /*
      * The target may have received a part of it, may wait for its place in the order, or for the

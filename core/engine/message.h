@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages at their sender: queues (txq.c), ordered flows (tx_flow.c), their life (message.c); and
- * the peers that wait for receives of ours (want.c).
+ * Messages at their sender: queues (txq.c), ordered flows (tx_flow.c), requests and fences
+ * (request.c), their life (message.c); and the peers that wait for receives of ours (want.c).
  */
 #ifndef MRD_CORE_ENGINE_MESSAGE_H
 #define MRD_CORE_ENGINE_MESSAGE_H
@@ -76,16 +76,29 @@ void mrd_tx_flow_close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The peer's flows that were idle for so long are to be closed. */
 void mrd_tx_flow_close_idle(struct mrd_engine *e, struct mrd_peer *peer, uint64_t idle_ns);
 
-/* ------------------------------------------------------------------------------------- messages */
+/* ------------------------------------------------------------------------- requests, and fences */
 
 /*
- * Begin a message that was posted: onto its queue; or it is held back, behind a fence or too many
- * reads and atomics of its queue pair.
+ * Begin a message that was posted: it gets its number and token. False: it is held back, behind a
+ * fence or too many reads and atomics of its queue pair, and goes onto its queue later.
  */
-void mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg);
+bool mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg);
+/*
+ * It ends without having begun: in ordered mode behind all that have numbers, and without one of
+ * its own. What waited behind it may begin.
+ */
+void mrd_msg_end_held(struct mrd_engine *e, struct mrd_msg *msg);
 /* The request of that token that the peer has not answered; NULL: there is none. */
 struct mrd_msg *mrd_msg_find_request(const struct mrd_engine *e, const struct mrd_peer *peer,
                                      uint32_t token);
+/*
+ * Nothing that answers the request is placed from now on. Others may begin in its place. Of a
+ * message that is no request, or was forgotten: nothing.
+ */
+void mrd_msg_forget_request(struct mrd_engine *e, struct mrd_msg *msg);
+
+/* ------------------------------------------------------------------------------------- messages */
+
 /* The whole response is in place: the request completes when it is acked, too. */
 void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg);
 /* May its bytes be touched? Of a message whose memory was deregistered not: it is given up. */

@@ -139,7 +139,8 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
             return error;
         }
         msg->txq = q;
-        mrd_msg_begin(e, msg);
+        if (mrd_msg_begin(e, msg))
+            mrd_txq_enqueue(e, q, msg);
     }
     return 0;
 }

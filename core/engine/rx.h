@@ -35,11 +35,22 @@ struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, 
 /* An ordered message ends: it completes when its turn comes. */
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
 
+/* A RESPONSE ends its request: with its status, or as one that the target cannot answer. */
+void mrd_rx_end_answer(struct mrd_engine *e, struct mrd_msg *request, const struct mrd_wc *wc);
 /*
  * A bound message ends: its receive completes, in ordered mode in its turn; or the request that it
  * answers.
  */
-void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc);
+static inline void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b,
+                                      const struct mrd_wc *wc)
+{
+    if (b->request)
+        mrd_rx_end_answer(e, b->request, wc);
+    else if (b->flow)
+        mrd_rx_end_in_order(e, b, wc);
+    else if (b->recv)
+        mrd_rx_complete(e, b->qp, b->recv, wc);
+}
 /*
  * A half-received message ends: its receive completes with `status`. `state`: of its slot from
  * now on.

@@ -14,8 +14,7 @@ void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const 
     mrd_rx_deliver(e, b->flow);
 }
 
-/* A RESPONSE ends its request: with its status, or as one that the target cannot answer. */
-static void end_request(struct mrd_engine *e, struct mrd_msg *request, const struct mrd_wc *wc)
+void mrd_rx_end_answer(struct mrd_engine *e, struct mrd_msg *request, const struct mrd_wc *wc)
 {
     request->request.slot = NULL;
     if (wc->status == MRD_WC_SUCCESS)
@@ -23,16 +22,6 @@ static void end_request(struct mrd_engine *e, struct mrd_msg *request, const str
     else
         mrd_msg_cancel(e, request,
                        wc->status == MRD_WC_REM_ABORT_ERR ? MRD_WC_REM_OP_ERR : wc->status);
-}
-
-void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
-{
-    if (b->request)
-        end_request(e, b->request, wc);
-    else if (b->flow)
-        mrd_rx_end_in_order(e, b, wc);
-    else if (b->recv)
-        mrd_rx_complete(e, b->qp, b->recv, wc);
 }
 
 void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,

@@ -14,6 +14,7 @@
  *   half.c                              the life of peers and of their halves
  *   rx_flow.c                           the end of a received message
  *   message.c                           the life of a sent message
+ *   request.c                           reads and atomics at their requester; fences
  *   txq.c tx_flow.c want.c complete.c create.c query.c audit.c
  *                                       queues, flows, who waits for receives, completions; figures
  */
@@ -111,7 +112,7 @@ struct mrd_plan {
     uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX];
 };
 
-/* Reads and atomics of ours that are not answered. Owned by message.c. */
+/* Reads and atomics of ours that are not answered. Owned by request.c. */
 struct mrd_requests {
     struct mrd_hash by_token;
     uint32_t token_next; /* never used again before it wraps: an old response finds nothing */

@@ -145,7 +145,7 @@ static void reads_with_full_pools(enum mrd_order order)
 
     for (uint32_t host = 0; host < 2; host++) {
         shrink(w, host, 4);
-        mrd_qp_impl(w->node[host].qp[0])->max_rd_atomic = READS;
+        mrd_qp_impl(w->node[host].qp[0])->requests.max_rd_atomic = READS;
     }
     for (uint32_t i = 0; i < READS; i++) {
         for (uint32_t host = 0; host < 2; host++) {

@@ -18,6 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 # From the ground up.
 cat >"$scratch/floors" <<'FLOORS'
 txq.c tx_flow.c want.c complete.c create.c query.c audit.c
+request.c
 message.c
 rx_flow.c
 half.c
@@ -38,7 +39,7 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
 # A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=4 [tx]=5 [timer]=7)
+declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=5 [tx]=6 [timer]=8)
 floor=0
 while read -r -a names; do
     ((++floor))

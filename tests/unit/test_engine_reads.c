@@ -377,10 +377,10 @@ static void reads__bounded(void **state)
     struct pair *p = begin();
 
     (void)state;
-    mrd_qp_impl(p->end[ASKER].qp)->max_rd_atomic = 3;
+    mrd_qp_impl(p->end[ASKER].qp)->requests.max_rd_atomic = 3;
     for (unsigned i = 0; i < 10; i++)
         read_at(p, 64 * i, 64);
-    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->num_requests, 3);
+    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->requests.num, 3);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
     pair_turn(p, TARGET);
@@ -388,7 +388,7 @@ static void reads__bounded(void **state)
     settle(p);
     for (unsigned i = 0; i < 10; i++)
         assert_read(p, 64 * i, 64);
-    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->num_requests, 0);
+    assert_int_equal(mrd_qp_impl(p->end[ASKER].qp)->requests.num, 0);
     pair_end(p);
 }
 

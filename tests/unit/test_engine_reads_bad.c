@@ -289,7 +289,7 @@ static void reads_bad__held_holds_nothing(void **state)
     struct mrd_ah *ah = stranger_ah(p);
 
     (void)state;
-    hand_qp(p, ASKER)->max_rd_atomic = 1;
+    hand_qp(p, ASKER)->requests.max_rd_atomic = 1;
     ask(p, MRD_WR_RDMA_READ, 0, 64);
     ask_by(p, ah, MRD_WR_RDMA_READ, 64, 64, 0);
     pair_turn(p, ASKER);
@@ -314,11 +314,11 @@ static void reads_bad__fence_that_ends(void **state)
     ask(p, MRD_WR_RDMA_READ, 0, 64);
     ask_by(p, ah, MRD_WR_RDMA_WRITE, 64, 64, MRD_SEND_FENCE);
     ask(p, MRD_WR_RDMA_WRITE, 128, 64);
-    assert_int_equal(hand_length(&hand_qp(p, ASKER)->held), 2);
+    assert_int_equal(hand_length(&hand_qp(p, ASKER)->requests.held), 2);
     forget_stranger(p, ah);
     assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(hand_qp(p, ASKER)->num_requests, 1);
-    assert_true(mrd_list_empty(&hand_qp(p, ASKER)->held));
+    assert_int_equal(hand_qp(p, ASKER)->requests.num, 1);
+    assert_true(mrd_list_empty(&hand_qp(p, ASKER)->requests.held));
     settle(p);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(take(p).status, MRD_WC_SUCCESS);
