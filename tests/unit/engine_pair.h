@@ -204,6 +204,17 @@ static inline void pair_rx_one(struct pair *p, unsigned at, const struct pair_fr
     mrd_engine_rx(p->end[at].e, &packet, 1, p->now);
 }
 
+/* Of what lies in the inbox only the acks arrive. */
+static inline void pair_rx_acks(struct pair *p, unsigned at)
+{
+    struct pair_end *end = &p->end[at];
+
+    for (unsigned i = 0; i < end->num_inbox; i++)
+        if (pair_head(&end->inbox[i]).type == MRD_WIRE_ACK)
+            pair_rx_one(p, at, &end->inbox[i]);
+    end->num_inbox = 0;
+}
+
 /* All that it has to send now goes into the other's inbox; how many. */
 static inline unsigned pair_tx(struct pair *p, unsigned at)
 {

@@ -302,10 +302,7 @@ static void reads__dead_target(void **state)
     pair_turn(p, TARGET);
     p->now += 100 * MRD_USEC;
     pair_turn(p, TARGET);
-    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
-        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
-            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
-    p->end[ASKER].num_inbox = 0;
+    pair_rx_acks(p, ASKER);
     began = p->now;
     for (unsigned i = 0; i < 1000 && !pair_poll(p, ASKER, &wc); i++) {
         uint64_t at = mrd_engine_deadline(p->end[ASKER].e);
@@ -332,10 +329,7 @@ static void reads__target_that_forgot(void **state)
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
     pair_turn(p, TARGET);
-    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
-        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
-            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
-    p->end[ASKER].num_inbox = 0;
+    pair_rx_acks(p, ASKER);
     for (unsigned i = 0; i < 1000 && p->end[TARGET].e->responses.used; i++) {
         uint64_t at = mrd_engine_deadline(p->end[TARGET].e);
 
@@ -361,10 +355,7 @@ static void reads__send_half_that_ends(void **state)
     pair_turn(p, TARGET);
     p->now += 100 * MRD_USEC;
     pair_turn(p, TARGET);
-    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
-        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
-            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
-    p->end[ASKER].num_inbox = 0;
+    pair_rx_acks(p, ASKER);
     mrd_half_end_tx(p->end[TARGET].e, pair_peer(p, TARGET), MRD_WC_RETRY_EXC_ERR);
     settle(p);
     assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);

@@ -439,10 +439,7 @@ static void reads_bad__target_forgot_and_writes_on(void **state)
     pair_turn(p, TARGET);
     p->now += 100 * MRD_USEC;
     pair_turn(p, TARGET);
-    for (unsigned i = 0; i < p->end[ASKER].num_inbox; i++)
-        if (pair_head(&p->end[ASKER].inbox[i]).type == MRD_WIRE_ACK)
-            pair_rx_one(p, ASKER, &p->end[ASKER].inbox[i]);
-    p->end[ASKER].num_inbox = 0;
+    pair_rx_acks(p, ASKER);
     for (unsigned i = 0; i < 1000 && p->end[TARGET].e->responses.used; i++) {
         uint64_t at = mrd_engine_deadline(p->end[TARGET].e);
 
