@@ -50,6 +50,12 @@ for share in 0 0.1% 1% 5%; do
         # shellcheck disable=SC2086
         netem loss $share $way
         run_case "loss $share ${way:-in order}: ordered sends" lossy $share send_bw 4096 1000 --order=msg
+        # shellcheck disable=SC2086
+        netem loss $share $way
+        run_case "loss $share ${way:-in order}: reads" lossy $share read_bw 65536 100
+        # shellcheck disable=SC2086
+        netem loss $share $way
+        run_case "loss $share ${way:-in order}: atomics" lossy $share atomic_bw 8 3000
     done
 done
 finish

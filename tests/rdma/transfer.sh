@@ -23,6 +23,11 @@ several()
     done
 }
 
+transfer_rc()
+{
+    transfer "$perf" "$@" --transport rc
+}
+
 several send_bw none 64:2000 4096:1000 1048576:8
 several write_bw none 64:2000 4096:1000 1048576:8
 several send_lat none 64:100 4096:100 1048576:5
@@ -31,6 +36,15 @@ several send_bw msg 64:2000 4096:1000 1048576:8
 several write_bw msg 4096:1000
 several send_lat msg 64:100
 several write_lat msg 1048576:5
+several read_bw none 64:2000 4096:1000 1048576:8
+several read_bw msg 4096:1000
+several read_lat none 64:100 1048576:5
+several atomic_bw none 8:2000
+several atomic_lat msg 8:100
+run_case 'reads of rc' transfer_rc read_bw 4096 1000
+run_case 'atomics of rc' transfer_rc atomic_bw 8 1000
+run_case 'latency of reads of rc' transfer_rc read_lat 64 100
+run_case 'latency of atomics of rc' transfer_rc atomic_lat 8 100
 for entropy in qp ah qpair; do
     run_case "entropy $entropy" transfer "$perf" write_bw 65536 100 --entropy $entropy
 done

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# mrd_perf.sh MRD_PERF: how the binary ends, over the loopback interface. What it measures is not asserted.
+# mrd_perf.sh MRD_PERF: how the binary ends, and that what it verifies is right, over the loopback interface. What it
+# measures is not asserted.
 
 set -euo pipefail
 
@@ -31,6 +32,21 @@ if env --ignore-signal=CHLD true 2>/dev/null; then
     local_run --ignore-signal=CHLD
     ((status == 0)) || fail "exit $status, though only SIGCHLD is ignored"
 fi
+
+# verified WORD...: such a run ends, and what it moved was checked.
+verified()
+{
+    status=0
+    timeout 120 "$perf" "$@" --local --verify -F --out_json >out 2>err || status=$?
+    ((status == 0)) || fail "exit $status: $*"
+    grep -q '"verified": true' out || fail "not verified: $*"
+}
+
+verified read_bw -s 100000 -n 300 --drop 0.02
+verified read_bw -s 4096 -n 3000 -q 4 --order msg --drop 0.02
+verified read_lat -s 64 -n 200 --drop 0.05
+verified atomic_bw -n 3000 -q 3 --drop 0.05
+verified atomic_lat -n 200 --drop 0.05
 
 # A table that is lost is a failure.
 lost()

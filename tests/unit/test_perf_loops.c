@@ -15,9 +15,12 @@
 enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000 };
 
 struct made_up {
-    uint32_t acks; /* of sends, that wait for a poll */
-    bool flush;    /* its completion waits for a poll, too */
-    uint32_t most; /* messages outstanding */
+    uint32_t acks;                       /* of sends, that wait for a poll */
+    bool flush;                          /* its completion waits for a poll, too */
+    enum { WELL, STALE, TWICE } answers; /* how it answers reads and atomics */
+    uint64_t word;                       /* that atomics add to */
+    struct perf_wc answered[DEPTH];      /* `acks` of them wait for a poll */
+    uint32_t most;                       /* messages outstanding */
     unsigned polls, posts;
 };
 
@@ -181,6 +184,111 @@ static void perf_lat_client__begins_a_lost_exchange_again(void **state)
     end();
 }
 
+/* Answers a batch in reverse. */
+static int post_requests(struct perf_run *r, uint32_t qp, uint64_t n, uint32_t count)
+{
+    struct made_up *m = r->state;
+
+    m->posts += count;
+    for (uint64_t at = n + count; at-- > n;) {
+        uint8_t *to = r->e.tx_buf + perf_endpoint_place(&r->e, qp, at);
+
+        if (perf_test_is_atomic(r->params.test))
+            memcpy(to, &m->word, sizeof(m->word));
+        else if (m->answers != STALE || at < r->params.slots)
+            perf_verify_fill(r->params.seed, at % r->params.slots, to, r->params.size_bytes);
+        if (m->answers != TWICE || at != DEPTH)
+            m->word++;
+        perf_endpoint_count_signal(&r->e, &r->e.qps[qp]);
+        m->answered[m->acks++] =
+            (struct perf_wc){PERF_WC_SENT, qp, (uint32_t)at, 0, r->params.size_bytes};
+    }
+    return (int)count;
+}
+
+/* One at a time, the last one first. */
+static int poll_answered(struct perf_run *r, struct perf_wc *wcs, int max)
+{
+    struct made_up *m = r->state;
+
+    (void)max;
+    if (!m->acks)
+        return 0;
+    wcs[0] = m->answered[--m->acks];
+    return 1;
+}
+
+/* The client of a verified test: its verdict. */
+static int ask(enum perf_test test, int answers)
+{
+    static const struct perf_transport_ops ops = {
+        .requests = true, .post_send = post_requests, .poll_cq = poll_answered};
+    bool lat = perf_test_is_lat(test);
+    int verdict;
+
+    begin(&ops, test, false);
+    perf_endpoint_close(&run);
+    memset(&run.e, 0, sizeof(run.e));
+    run.params.verify = true;
+    run.params.size_bytes = perf_test_is_atomic(test) ? PERF_ATOMIC_BYTES : SIZE;
+    assert_int_equal(perf_endpoint_open(&run), 0);
+    run.e.takes_recvs = false;
+    made_up.answers = answers;
+    if (lat)
+        assert_int_equal(perf_latency_init(&run.latency, run.params.iterations), 0);
+    assert_int_equal(lat ? perf_lat_client(&run) : perf_bw_client(&run), 0);
+    assert_int_equal(run.sent, 300);
+    assert_int_equal(made_up.posts, run.params.warmup + 300);
+    assert_int_equal(run.e.acked, run.params.warmup + 300);
+    verdict = run.verified;
+    if (verdict == 0)
+        assert_true(run.verify_error[0] != '\0');
+    perf_latency_fini(&run.latency);
+    end();
+    return verdict;
+}
+
+/* What comes back is verified, in whatever order, and each answer must be a new one. */
+static void perf_requests__client_verifies(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(PERF_READ_BW, WELL), 1);
+    assert_int_equal(ask(PERF_READ_LAT, WELL), 1);
+    assert_int_equal(ask(PERF_ATOMIC_BW, WELL), 1);
+    assert_int_equal(ask(PERF_ATOMIC_LAT, WELL), 1);
+    assert_int_equal(ask(PERF_READ_BW, STALE), 0);
+    assert_int_equal(ask(PERF_READ_LAT, STALE), 0);
+    assert_int_equal(ask(PERF_ATOMIC_BW, TWICE), 0);
+    assert_int_equal(ask(PERF_ATOMIC_LAT, TWICE), 0);
+}
+
+/* What a server offers for reading, and what its word says of adds. */
+static void perf_requests__server_verifies(void **state)
+{
+    static const struct perf_transport_ops ops = {.requests = true};
+    uint64_t adds = 300;
+
+    (void)state;
+    begin(&ops, PERF_READ_BW, true);
+    perf_endpoint_close(&run);
+    memset(&run.e, 0, sizeof(run.e));
+    run.params.verify = true;
+    assert_int_equal(perf_endpoint_open(&run), 0);
+    assert_int_equal(run.e.rx.slots, DEPTH);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        assert_int_equal(
+            perf_verify_diff(run.params.seed, i, run.e.rx_buf + i * run.e.rx.slot_bytes, SIZE),
+            SIZE);
+    run.params.test = PERF_ATOMIC_BW;
+    memcpy(run.e.rx_buf, &adds, sizeof(adds));
+    perf_endpoint_conclude_server(&run, 300);
+    assert_int_equal(run.verified, 1);
+    perf_endpoint_conclude_server(&run, 301);
+    assert_int_equal(run.verified, 0);
+    assert_string_equal(run.verify_error, "301 adds of 1 succeeded, but they make 300");
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +296,8 @@ int main(void)
         cmocka_unit_test(perf_bw_client__keeps_to_its_depth),
         cmocka_unit_test(perf_bw_server__lossy_ends_after_silence_only),
         cmocka_unit_test(perf_lat_client__begins_a_lost_exchange_again),
+        cmocka_unit_test(perf_requests__client_verifies),
+        cmocka_unit_test(perf_requests__server_verifies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,12 @@ static void perf_options_parse__defaults(void **state)
     good("send_lat host.example");
     assert_int_equal(options.params.size_bytes, 2);
     assert_string_equal(options.host, "host.example");
+    good("read_bw -o 7");
+    assert_int_equal(options.params.size_bytes, 65536);
+    assert_int_equal(options.params.outs, 7);
+    good("atomic_bw");
+    assert_int_equal(options.params.size_bytes, 8);
+    good("atomic_lat -s 8");
 }
 
 static void perf_options_parse__perftest(void **state)
@@ -114,7 +120,7 @@ static void perf_options_parse__bad_words(void **state)
     (void)state;
     bad("", "which test");
     bad("compare", "which test");
-    bad("read_bw", "read_bw");
+    bad("push_bw", "read_bw");
     bad("write_bw a b", "'b' is one word too many");
     bad("write_bw --frobnicate", "--frobnicate");
     bad("write_bw -%", "-%");
@@ -176,6 +182,13 @@ static void perf_options_parse__conflicts(void **state)
     bad("write_bw --transport tcp -d udp", "-d");
     bad("write_bw --transport tcp -s 0", "0 bytes");
     good("write_bw -s 0");
+    bad("read_bw --transport tcp", "tcp has no reads and atomics");
+    bad("compare atomic_lat --local --transports mrd-udp,raw-udp", "raw-udp has no reads");
+    bad("atomic_bw -s 16", "atomics are of 8 bytes");
+    bad("atomic_bw -a", "-a");
+    bad("read_bw -Q 4", "-Q");
+    bad("write_bw -o 4", "-o is of reads");
+    bad("read_lat -q 2", "one QP");
 }
 
 /* An option of perftest that is not here is refused by its name, short and long. */
@@ -205,7 +218,7 @@ static void perf_unsupported__no_letter_twice(void **state)
     (void)state;
     for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         if (u->letter)
-            assert_null(strchr("sntrqpdixmIQaFhVD6", u->letter));
+            assert_null(strchr("sntrqopdixmIQaFhVD6", u->letter));
         for (const struct perf_unsupported *v = u + 1; v->name; v++) {
             assert_true(u->letter == 0 || u->letter != v->letter);
             assert_string_not_equal(u->name, v->name);
@@ -396,10 +409,10 @@ static void perf_latency_summary__percentiles(void **state)
 
     (void)state;
     assert_int_equal(perf_latency_init(&l, 10), 0);
-    assert_false(perf_latency_summary(&l, &s));
+    assert_false(perf_latency_summary(&l, true, &s));
     for (uint64_t i = 0; i < 1000; i++)
         perf_latency_add(&l, 2000 * ((i * 7) % 1000 + 1));
-    assert_true(perf_latency_summary(&l, &s));
+    assert_true(perf_latency_summary(&l, true, &s));
     assert_true(s.min_us == 1 && s.max_us == 1000);
     assert_true(s.p50_us == 501 && s.p99_us == 991 && s.p999_us == 1000);
     perf_latency_fini(&l);

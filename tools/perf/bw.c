@@ -2,7 +2,8 @@
 /*
  * The receiver learns of messages by completions, or of mrd's plain writes by a counter. Plain
  * writes of rc it does not see at all: as in perftest, what was acknowledged is taken for what
- * arrived, and the client's meter counts.
+ * arrived, and the client's meter counts. So it does for reads and atomics, whose server only keeps
+ * its packets going.
  *
  * Verified messages have slots. The server tells by credits which ones the client may use again.
  */
@@ -19,10 +20,11 @@ enum {
     WATCH_EVERY_US = 500,
 };
 
-/* Are messages written without the receiving host noticing? */
+/* Does the server's host not notice the messages? */
 static bool is_blind(const struct perf_run *run)
 {
-    return !run->e.takes_recvs && !run->ops->count_received_bytes;
+    return perf_test_is_request(run->params.test) ||
+           (!run->e.takes_recvs && !run->ops->count_received_bytes);
 }
 
 /* ------------------------------------------------------------------------------- the client */
@@ -89,6 +91,8 @@ static int poll_client(struct perf_run *run)
             rc = take_credit(run, &wcs[i]);
         else
             perf_endpoint_take_sent(&run->e, &wcs[i]);
+        if (perf_test_is_request(run->params.test))
+            perf_endpoint_take_answer(run, &wcs[i]);
     }
     return rc ? rc : n;
 }
@@ -102,11 +106,22 @@ static int turn_client(struct perf_run *run, uint64_t *now_ns)
     *now_ns = perf_now_ns();
     if (perf_sampler_due(&run->resent, *now_ns))
         perf_sampler_add(&run->resent, *now_ns, run->ops->count_retransmissions(run));
-    if (is_blind(run))
+    if (is_blind(run) && !perf_test_is_lat(run->params.test))
         perf_meter_update(&run->meter, *now_ns, run->e.acked * run->params.size_bytes);
     if (rc == 0 && run->ops->wait)
         rc = run->ops->wait(run, *now_ns, n > 0);
     return rc ? rc : perf_run_tick(run, *now_ns, run->sent);
+}
+
+/* All answers are here when all is acknowledged. */
+static int await_answers(struct perf_run *run, uint64_t *now_ns)
+{
+    int rc = 0;
+
+    while (rc == 0 && run->e.acked < run->sent)
+        rc = turn_client(run, now_ns);
+    perf_endpoint_conclude(run, run->sent);
+    return rc;
 }
 
 /* All that was posted has arrived when it is acknowledged. */
@@ -128,7 +143,7 @@ int perf_bw_client(struct perf_run *run)
     uint64_t now_ns = perf_now_ns();
     int rc = 0;
 
-    if (run->ops->count_retransmissions)
+    if (run->ops->count_retransmissions && !perf_test_is_request(run->params.test))
         perf_sampler_start(&run->resent, run->params.interval_ms, now_ns,
                            run->ops->count_retransmissions(run));
     while (rc == 0 && !perf_run_over(run, run->sent, now_ns)) {
@@ -138,7 +153,9 @@ int perf_bw_client(struct perf_run *run)
         if (rc >= 0)
             rc = turn_client(run, &now_ns);
     }
-    if (rc == 0 && run->ops->post_flush)
+    if (rc == 0 && perf_test_is_request(run->params.test))
+        rc = await_answers(run, &now_ns);
+    else if (rc == 0 && run->ops->post_flush)
         rc = flush_client(run, &now_ns);
     if (is_blind(run))
         run->received = run->e.acked;
@@ -263,19 +280,33 @@ static int receive_all(struct perf_run *run)
     return rc < 0 ? rc : 0;
 }
 
-/* The device receives alone: wait until the client is done. */
+/* One look: at its packets, if only this keeps them going. */
+static int turn_watch(struct perf_run *run)
+{
+    struct perf_wc wcs[PERF_POLL];
+    uint64_t now_ns;
+    int n = run->ops->manual_progress ? run->ops->poll_cq(run, wcs, PERF_POLL) : 0;
+
+    if (n < 0)
+        return n;
+    now_ns = perf_now_ns();
+    int rc = run->ops->manual_progress ? run->ops->wait(run, now_ns, n > 0) : 0;
+    if (!run->ops->manual_progress)
+        usleep(WATCH_EVERY_US);
+    return rc ? rc : perf_run_tick(run, now_ns, 0);
+}
+
+/* The device, or the library, receives alone: wait until the client is done. */
 static int watch_client(struct perf_run *run)
 {
     double cpu_start_s = perf_cpu_s();
+    int rc = 0;
 
-    while (!run->peer_done) {
-        int rc = perf_run_tick(run, perf_now_ns(), 0);
-        if (rc)
-            return rc;
-        usleep(WATCH_EVERY_US);
-    }
+    while (rc == 0 && !run->peer_done)
+        rc = turn_watch(run);
     run->meter.cpu_s = perf_cpu_s() - cpu_start_s;
-    return 0;
+    perf_endpoint_conclude_server(run, run->peer_sent + run->params.warmup);
+    return rc;
 }
 
 int perf_bw_server(struct perf_run *run)

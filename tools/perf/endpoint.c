@@ -10,7 +10,8 @@ enum {
     LINE_BYTES = 64,
     PAGE_BYTES = 4096,
     FILL_BYTE = 0x5a,
-    REPLY_SEED = 1, /* answers are other bytes than questions */
+    POISON_BYTE = 0xa5, /* of a place whose message was checked: the next one must come by itself */
+    REPLY_SEED = 1,     /* answers are other bytes than questions */
 };
 
 static size_t round_up(size_t value, size_t to)
@@ -76,6 +77,8 @@ static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
 {
     const struct perf_params *p = &run->params;
 
+    if (perf_test_is_request(p->test))
+        return 0;
     if (!run->server && !perf_test_is_lat(p->test))
         return p->verify && qp == 0 ? PERF_CREDITS : 0;
     return server_recvs(p);
@@ -84,29 +87,51 @@ static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
 static int open_verifier(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
-    uint64_t seed = p->seed + (perf_test_is_lat(p->test) && !run->server ? REPLY_SEED : 0);
+    bool request = perf_test_is_request(p->test), lat = perf_test_is_lat(p->test) && !request;
+    uint64_t seed = p->seed + (lat && !run->server ? REPLY_SEED : 0);
     bool ordered = p->ordered || run->ops->ordered;
 
     if (!p->verify)
         return 0;
     if (perf_verifier_init(&run->e.verifier, seed, p->size_bytes, p->slots, ordered ? p->qps : 0))
         return perf_run_fail(run, -ENOMEM, "out of memory");
+    /* What a read finds is its place's, whichever read it is. */
+    if (request)
+        run->e.verifier.period = p->slots;
+    /* An add may overtake those that were posted while it was under way, and be overtaken so. */
+    if (perf_test_is_atomic(p->test) &&
+        perf_verifier_init(&run->e.values, seed, p->size_bytes, 2 * p->slots, ordered ? p->qps : 0))
+        return perf_run_fail(run, -ENOMEM, "out of memory");
+    run->e.values.noun = "old value";
     return 0;
+}
+
+/* What the client reads, or adds to. */
+static void fill_source(struct perf_run *run)
+{
+    const struct perf_params *p = &run->params;
+
+    if (perf_test_is_atomic(p->test))
+        memset(run->e.rx_buf, 0, PERF_ATOMIC_BYTES);
+    else
+        for (uint32_t i = 0; p->verify && i < run->e.rx.slots; i++)
+            perf_verify_fill(p->seed, i, run->e.rx_buf + i * run->e.rx.slot_bytes, p->size_bytes);
 }
 
 int perf_endpoint_open(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
-    bool lat = perf_test_is_lat(p->test);
-    /* In bandwidth tests one direction carries at most credits. */
+    bool request = perf_test_is_request(p->test), lat = perf_test_is_lat(p->test) && !request;
+    /* In bandwidth tests one direction carries at most credits; of reads and atomics nothing. */
     const struct perf_layout credits = {PERF_CREDITS, PERF_CREDIT_BYTES, 0, PAGE_BYTES};
     /* A target of writes has the sender's layout; of sends, a slot for each receive. */
-    uint32_t rx_slots = perf_test_is_write(p->test) ? p->slots : server_recvs(p) * p->qps;
+    bool alike = perf_test_is_write(p->test) || request;
+    uint32_t rx_slots = alike ? p->slots : server_recvs(p) * p->qps;
 
     run->e.tx = !lat && run->server ? credits : lay_out(p, p->verify ? p->slots : 0);
     run->e.rx = !lat && !run->server ? credits : lay_out(p, p->verify ? rx_slots : 0);
     run->e.batch = PERF_BATCH;
-    run->e.signal_every = lat ? 0 : p->cq_mod;
+    run->e.signal_every = lat ? 0 : p->cq_mod; /* of reads and atomics 1 */
     /* Writes carry their own address: the receive behind an immediate is empty. */
     run->e.recv_bytes = perf_test_is_write(p->test) ? 0 : (uint32_t)p->size_bytes;
     if (!lat && !run->server)
@@ -118,6 +143,8 @@ int perf_endpoint_open(struct perf_run *run)
         run->e.qps[qp].num_recvs = recvs_of(run, qp);
     if (lat)
         memset(run->e.rx_buf, 0, run->e.rx_bytes); /* what a polled last byte starts from */
+    if (request && run->server)
+        fill_source(run);
     return open_verifier(run);
 }
 
@@ -129,6 +156,7 @@ void perf_endpoint_close(struct perf_run *run)
         munmap(run->e.rx_buf, run->e.rx_bytes);
     free(run->e.qps);
     perf_verifier_fini(&run->e.verifier);
+    perf_verifier_fini(&run->e.values);
 }
 
 struct perf_place perf_endpoint_recv(const struct perf_run *run, uint32_t qp, uint32_t index)
@@ -183,7 +211,7 @@ void perf_endpoint_fill(struct perf_run *run, uint32_t qp, uint64_t n)
 {
     const struct perf_params *p = &run->params;
 
-    if (p->verify)
+    if (p->verify && !perf_test_is_request(p->test))
         perf_verify_fill(p->seed + (run->server ? REPLY_SEED : 0), n,
                          run->e.tx_buf + perf_endpoint_place(&run->e, qp, n), p->size_bytes);
 }
@@ -198,10 +226,49 @@ void perf_endpoint_check(struct perf_run *run, const struct perf_wc *wc)
     perf_verifier_check(&run->e.verifier, n, wc->qp, message, wc->bytes);
 }
 
+void perf_endpoint_take_answer(struct perf_run *run, const struct perf_wc *wc)
+{
+    struct perf_verifier *v = &run->e.verifier;
+    uint64_t n = perf_verifier_number(v, wc->index);
+    uint8_t *at = run->e.tx_buf + perf_endpoint_place(&run->e, wc->qp, n);
+    uint64_t value;
+
+    if (!run->params.verify)
+        return;
+    if (perf_test_is_atomic(run->params.test)) {
+        memcpy(&value, at, sizeof(value)); /* of adds of 1 each finds another */
+        perf_verifier_count(&run->e.values, value, wc->qp);
+        perf_verifier_count(v, n, wc->qp);
+    } else {
+        perf_verifier_check(v, n, wc->qp, at, wc->bytes);
+    }
+    memset(at, POISON_BYTE, run->params.size_bytes);
+    run->e.credit = v->credit;
+}
+
+void perf_endpoint_conclude_server(struct perf_run *run, uint64_t sent)
+{
+    uint64_t sum;
+
+    if (!run->params.verify || !perf_test_is_atomic(run->params.test))
+        return;
+    memcpy(&sum, run->e.rx_buf, sizeof(sum));
+    run->verified = sum == sent;
+    if (!run->verified)
+        snprintf(run->verify_error, sizeof(run->verify_error),
+                 "%llu adds of 1 succeeded, but they make %llu", (unsigned long long)sent,
+                 (unsigned long long)sum);
+}
+
 void perf_endpoint_conclude(struct perf_run *run, uint64_t sent)
 {
     if (!run->params.verify)
         return;
-    run->verified = perf_verifier_ok(&run->e.verifier, sent);
-    snprintf(run->verify_error, sizeof(run->verify_error), "%s", run->e.verifier.error);
+    struct perf_verifier *v = &run->e.verifier;
+    run->verified = perf_verifier_ok(v, sent);
+    if (run->verified && perf_test_is_atomic(run->params.test)) {
+        v = &run->e.values;
+        run->verified = perf_verifier_ok(v, sent);
+    }
+    snprintf(run->verify_error, sizeof(run->verify_error), "%s", v->error);
 }

@@ -8,7 +8,9 @@
  *
  * Message n of a queue pair lies at base + qp * region_bytes + (n % slots) * slot_bytes, at both
  * ends. Small messages go round within a page. Large ones share one slot, as in perftest. Of
- * verified messages each in flight has its own slot, and the queue pairs share the slots.
+ * verified messages each in flight has its own slot, and the queue pairs share the slots. Reads come
+ * from the server's rx_buf into the client's tx_buf; atomics are all of the first word of that
+ * rx_buf, and its old values go into tx_buf.
  */
 #ifndef MRD_PERF_ENDPOINT_H
 #define MRD_PERF_ENDPOINT_H
@@ -50,7 +52,7 @@ enum perf_wc_kind {
 struct perf_wc {
     enum perf_wc_kind kind;
     uint32_t qp;
-    uint32_t index; /* of the receive */
+    uint32_t index; /* of the receive; of a read or atomic its number, the lower 32 bits */
     uint32_t imm;
     uint64_t bytes;
 };
@@ -70,9 +72,10 @@ struct perf_endpoint {
     bool with_imm;         /* each write ends with an immediate, so that the receiver sees it */
     bool takes_recvs;      /* messages consume receives at the receiver */
 
-    uint64_t acked;         /* messages, by the completions of sends */
-    uint64_t arrived_bytes; /* by the completions of receives */
-    struct perf_verifier verifier;
+    uint64_t acked;                /* messages, by the completions of sends */
+    uint64_t arrived_bytes;        /* by the completions of receives */
+    struct perf_verifier verifier; /* of messages */
+    struct perf_verifier values;   /* of what atomics found */
     uint64_t credit; /* the client: messages below were checked; the server: told so far */
 };
 
@@ -99,7 +102,7 @@ static inline bool perf_endpoint_count_signal(const struct perf_endpoint *e, str
     return true;
 }
 
-/* Take a completion of sends. */
+/* Take a completion of sends, or of reads and atomics. */
 static inline void perf_endpoint_take_sent(struct perf_endpoint *e, const struct perf_wc *wc)
 {
     struct perf_qp *q = &e->qps[wc->qp];
@@ -126,7 +129,11 @@ int perf_endpoint_repost_rest(struct perf_run *run, uint32_t qp);
 void perf_endpoint_fill(struct perf_run *run, uint32_t qp, uint64_t n);
 /* Verify the message that a completion is of. */
 void perf_endpoint_check(struct perf_run *run, const struct perf_wc *wc);
+/* Verify what a completed read or atomic brought. */
+void perf_endpoint_take_answer(struct perf_run *run, const struct perf_wc *wc);
 /* The verdict, once `sent` messages should have arrived. */
 void perf_endpoint_conclude(struct perf_run *run, uint64_t sent);
+/* That of the server on reads and atomics: the word that was added to tells. */
+void perf_endpoint_conclude_server(struct perf_run *run, uint64_t sent);
 
 #endif

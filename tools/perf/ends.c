@@ -255,6 +255,11 @@ static struct json_object *make_findings(const struct perf_run *run)
     if (run->verified >= 0)
         perf_json_add_bool(result, "verified", run->verified);
     perf_json_add_text(result, "verify_error", run->verify_error);
+    if (perf_test_is_request(run->params.test)) {
+        struct json_object *stats = json_object_new_object();
+        run->ops->stats(run, stats);
+        json_object_object_add(result, "stats", stats);
+    }
     return result;
 }
 
@@ -286,8 +291,9 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
         rc = open_transport(run);
     if (rc == 0)
         rc = server_connect(run);
+    bool answers = perf_test_is_lat(run->params.test) && !perf_test_is_request(run->params.test);
     if (rc == 0)
-        rc = perf_test_is_lat(run->params.test) ? perf_lat_server(run) : perf_bw_server(run);
+        rc = answers ? perf_lat_server(run) : perf_bw_server(run);
     if (rc == 0) {
         perf_meter_stop(&run->meter);
         rc = perf_run_say(run, make_findings(run));

@@ -14,8 +14,8 @@ static const char help_text[] =
     "Usage: mrd_perf TEST [options] [HOST]\n"
     "       mrd_perf compare TEST [options] [--transports A,B,...] [--repeat N] HOST | --local\n"
     "       mrd_perf state [options] [--peers N] [TRANSPORT ...]\n"
-    "TEST: send_bw, send_lat, write_bw, write_lat. Without HOST: the server, which serves one "
-    "client.\n"
+    "TEST: send_bw, send_lat, write_bw, write_lat, read_bw, read_lat, atomic_bw, atomic_lat.\n"
+    "Without HOST: the server, which serves one client.\n"
     "\n"
     "As in perftest:\n"
     "  -s, --size SIZE          bytes a message, with K, M or G (bw: 65536, lat: 2)\n"
@@ -24,6 +24,7 @@ static const char help_text[] =
     "  -D, --duration S         run for S seconds instead\n"
     "  -t, --tx-depth N         messages outstanding a QP (128; fewer from 64 KiB on)\n"
     "  -r, --rx-depth N         receives posted a QP (512)\n"
+    "  -o, --outs N             reads and atomics outstanding a QP (as -t; rc: the device's most)\n"
     "  -q, --qp N               queue pairs (1; bandwidth only)\n"
     "  -p, --port PORT          of the server: TCP for control, and its UDP receive port (4793)\n"
     "  -d, --ib-dev DEVICE      RDMA device: its transports, mrd-ibv by default; or udp\n"
@@ -77,7 +78,7 @@ static const struct {
     const char *options;
     const char *instead;
 } rows[] = {
-    {"A:atomic_type=", "use write_bw or write_lat, there is no atomic test"},
+    {"A:atomic_type=", "atomics are fetch-and-adds of 1"},
     {"b:bidirectional", "run a second mrd_perf the other way, with another -p"},
     {"c:connection=", "use --transport: rc, raw-ud, or one of mrd's"},
     {"C:report-cycles", "times are microseconds; use --out_json for more digits"},
@@ -91,7 +92,6 @@ static const struct {
      "work requests are always posted in lists; -t and -r set how many are outstanding"},
     {"L:hop_limit=", "set the system's, for example sysctl net.ipv4.ip_default_ttl"},
     {"N:noPeak", "the peak is only in the table; read bw_gbps of --out_json"},
-    {"o:outs=", "use -t, there is no read or atomic test"},
     {"O:dualport", "use --paths, which sprays one transfer over many paths"},
     {"report-per-port", "use --out_json: paths_used has a line for each port"},
     {"R:rdma_cm z:comm_rdma_cm retry_count= dont_xchg_versions",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ping-pong. A message is noticed by its completion. Plain writes have none: their last byte is
- * polled, which rc places last, and mrd as well if the message is one packet.
+ * polled, which rc places last, and mrd as well if the message is one packet. Of reads and atomics
+ * the client waits for its own completion.
  *
  * Lossy transports: a tag in each packet names the exchange, so that a late packet of a lost
  * exchange is not taken for an answer. A lost exchange is begun again; its time does not count.
@@ -37,7 +38,9 @@ static uint8_t mark_of(uint64_t n)
 /* The byte that a plain write ends with, in `buf`; NULL: messages have completions. */
 static uint8_t *polled_byte(const struct perf_run *run, uint8_t *buf)
 {
-    return run->e.takes_recvs ? NULL : buf + run->params.size_bytes - 1;
+    return run->e.takes_recvs || perf_test_is_request(run->params.test)
+               ? NULL
+               : buf + run->params.size_bytes - 1;
 }
 
 /* Take a completion of a receive: is the message whole? */
@@ -64,10 +67,10 @@ static int poll_once(struct perf_run *run, struct pingpong *pp)
 
     if (n <= 0)
         return n;
-    if (wc.kind != PERF_WC_RECV) {
+    if (wc.kind != PERF_WC_RECV)
         perf_endpoint_take_sent(&run->e, &wc);
+    if (wc.kind != PERF_WC_RECV && !perf_test_is_request(run->params.test))
         return 0;
-    }
     pp->wc = wc;
     pp->arrived = is_whole(run, pp);
     /* The parts of a raw message are never looked at again. */
@@ -149,6 +152,8 @@ static int digest(struct perf_run *run, struct pingpong *pp)
     int rc = 0;
 
     run->received++;
+    if (perf_test_is_request(run->params.test))
+        perf_endpoint_take_answer(run, &pp->wc);
     if (!run->ops->raw && run->e.takes_recvs) {
         if (run->params.verify)
             perf_endpoint_check(run, &pp->wc);

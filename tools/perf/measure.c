@@ -153,24 +153,26 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* Nearest rank. */
-static double half_us(const struct perf_latency *l, double share)
+static double at_share(const struct perf_latency *l, double share)
 {
     size_t rank = (size_t)(share * (double)l->count);
 
-    return l->rtt_ns[rank < l->count ? rank : l->count - 1] / 2e3;
+    return l->rtt_ns[rank < l->count ? rank : l->count - 1];
 }
 
-bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *summary)
+bool perf_latency_summary(struct perf_latency *l, bool half, struct perf_latency_summary *summary)
 {
+    double scale = half ? 0.5e-3 : 1e-3;
+
     if (l->count == 0)
         return false;
     qsort(l->rtt_ns, l->count, sizeof(l->rtt_ns[0]), compare_u32);
     *summary = (struct perf_latency_summary){
-        .min_us = (double)l->min_ns / 2e3,
-        .p50_us = half_us(l, 0.5),
-        .p99_us = half_us(l, 0.99),
-        .p999_us = half_us(l, 0.999),
-        .max_us = (double)l->max_ns / 2e3,
+        .min_us = scale * (double)l->min_ns,
+        .p50_us = scale * at_share(l, 0.5),
+        .p99_us = scale * at_share(l, 0.99),
+        .p999_us = scale * at_share(l, 0.999),
+        .max_us = scale * (double)l->max_ns,
     };
     return true;
 }

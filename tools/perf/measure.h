@@ -65,15 +65,15 @@ struct perf_latency {
 enum { PERF_LATENCY_SAMPLES = 16 << 20 };
 
 struct perf_latency_summary {
-    double min_us, p50_us, p99_us, p999_us, max_us; /* half round trips */
+    double min_us, p50_us, p99_us, p999_us, max_us;
 };
 
 /* Room for `expected` samples at once, so that the test does not wait for memory. 0 or -ENOMEM. */
 int perf_latency_init(struct perf_latency *l, uint64_t expected);
 void perf_latency_fini(struct perf_latency *l);
 void perf_latency_add(struct perf_latency *l, uint64_t rtt_ns);
-/* Sorts. False if there is no sample. */
-bool perf_latency_summary(struct perf_latency *l, struct perf_latency_summary *summary);
+/* Of round trips, or with `half` of half ones. Sorts. False if there is no sample. */
+bool perf_latency_summary(struct perf_latency *l, bool half, struct perf_latency_summary *summary);
 
 /*
  * Was the machine too busy during a run for the figures to count? perf_cpu_read() before and after,

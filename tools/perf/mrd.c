@@ -124,9 +124,12 @@ static int register_memory(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
 
-    m->tx_mr = mrd_reg_mr(m->pd, run->e.tx_buf, run->e.tx_bytes, 0);
-    m->rx_mr = mrd_reg_mr(m->pd, run->e.rx_buf, run->e.rx_bytes,
-                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    int rx_access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
+                    MRD_ACCESS_REMOTE_ATOMIC;
+
+    m->tx_mr = mrd_reg_mr(m->pd, run->e.tx_buf, run->e.tx_bytes,
+                          perf_test_is_request(run->params.test) ? MRD_ACCESS_LOCAL_WRITE : 0);
+    m->rx_mr = mrd_reg_mr(m->pd, run->e.rx_buf, run->e.rx_bytes, rx_access);
     return m->tx_mr && m->rx_mr ? 0 : mrd_call_failed(run, -errno, "mrd_reg_mr");
 }
 
@@ -152,6 +155,7 @@ static int open_qp(struct perf_run *run, uint32_t i)
                     (uint32_t)(p->inline_bytes > PERF_CREDIT_BYTES ? p->inline_bytes
                                                                    : PERF_CREDIT_BYTES),
             },
+        .max_rd_atomic = p->outs ? p->outs : p->tx_depth,
         .order = p->ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE,
         .qkey = MRD_RUN_QKEY,
     };
@@ -269,7 +273,8 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     /* A message of no byte has no last byte to poll and no byte to count. */
     run->e.with_imm = perf_test_is_write(p->test) &&
                       (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
-    run->e.takes_recvs = run->e.with_imm || !perf_test_is_write(p->test);
+    run->e.takes_recvs =
+        run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
     mrd_prepare_sends(run);
     return perf_endpoint_post_recvs(run);
 }
@@ -346,10 +351,10 @@ static void run_mrd_close(struct perf_run *run)
 
 /* What both share; the device makes the difference. */
 #define RUN_MRD_OPS                                                                                \
-    .manual_progress = true, .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open,          \
-    .get_info = run_mrd_get_info, .set_peer = run_mrd_set_peer, .meet = mrd_run_meet,              \
-    .post_send = mrd_run_post_send, .post_recv = mrd_run_post_recv, .poll_cq = mrd_run_poll_cq,    \
-    .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,                                      \
+    .manual_progress = true, .requests = true, .state_bytes = sizeof(struct mrd_run),              \
+    .open = run_mrd_open, .get_info = run_mrd_get_info, .set_peer = run_mrd_set_peer,              \
+    .meet = mrd_run_meet, .post_send = mrd_run_post_send, .post_recv = mrd_run_post_recv,          \
+    .poll_cq = mrd_run_poll_cq, .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,          \
     .count_received_bytes = count_received_bytes, .count_retransmissions = count_retransmissions,  \
     .stats = run_mrd_stats, .close = run_mrd_close, .peer_state = perf_state_mrd
 

@@ -72,6 +72,10 @@ int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_
 
 static enum mrd_wr_opcode opcode_of(const struct perf_run *run)
 {
+    if (perf_test_is_atomic(run->params.test))
+        return MRD_WR_ATOMIC_FETCH_AND_ADD;
+    if (perf_test_is_request(run->params.test))
+        return MRD_WR_RDMA_READ;
     if (perf_test_is_write(run->params.test))
         return run->e.with_imm ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_RDMA_WRITE;
     return run->params.verify ? MRD_WR_SEND_WITH_IMM : MRD_WR_SEND;
@@ -81,7 +85,7 @@ void mrd_prepare_sends(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
     const struct perf_params *p = &run->params;
-    bool is_inline = p->size_bytes <= (uint64_t)p->inline_bytes;
+    bool is_inline = !perf_test_is_request(p->test) && p->size_bytes <= (uint64_t)p->inline_bytes;
 
     for (unsigned i = 0; i < PERF_BATCH; i++) {
         m->sges[i] = (struct mrd_sge){.length = (uint32_t)p->size_bytes, .lkey = m->tx_mr->lkey};
@@ -93,6 +97,11 @@ void mrd_prepare_sends(struct perf_run *run)
             .ud = {.ah = m->ah, .remote_qkey = MRD_RUN_QKEY},
             .wr.rdma.rkey = run->e.remote_rkey,
         };
+        if (perf_test_is_atomic(p->test)) {
+            m->wrs[i].wr.atomic.remote_addr = run->e.remote_addr;
+            m->wrs[i].wr.atomic.compare_add = 1;
+            m->wrs[i].wr.atomic.rkey = run->e.remote_rkey;
+        }
     }
 }
 
@@ -103,10 +112,11 @@ static void set_wr(struct perf_run *run, unsigned i, uint32_t qp, uint64_t n)
     size_t place = perf_endpoint_place(&run->e, qp, n);
 
     m->sges[i].addr = (uintptr_t)run->e.tx_buf + place;
-    wr->wr_id = (uint64_t)qp << 32;
+    wr->wr_id = (uint64_t)qp << 32 | (uint32_t)n;
     wr->ud.remote_qpn = m->qps[qp].remote_qpn;
     wr->imm_data = htonl((uint32_t)n);
-    wr->wr.rdma.remote_addr = run->e.remote_addr + place;
+    if (!perf_test_is_atomic(run->params.test))
+        wr->wr.rdma.remote_addr = run->e.remote_addr + place;
     wr->send_flags &= (unsigned)~MRD_SEND_SIGNALED;
     if (perf_endpoint_count_signal(&run->e, &run->e.qps[qp]))
         wr->send_flags |= MRD_SEND_SIGNALED;

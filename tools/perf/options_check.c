@@ -18,7 +18,7 @@ int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
     return -EINVAL;
 }
 
-/* Compare transports for the same device; for state, those that keep anything for a peer. */
+/* Compare transports that can, for the same device; for state, those that keep anything for a peer. */
 static void default_transports(struct perf_options *o)
 {
     static const char *const compared[2][3] = {
@@ -29,8 +29,19 @@ static void default_transports(struct perf_options *o)
     bool rdma = perf_options_rdma_device(o->device);
     const char *const *names = o->compare ? compared[rdma] : kept[rdma];
 
-    for (unsigned i = 0; i < (o->compare ? 3 : 2); i++)
-        strcpy(o->transports[o->num_transports++], names[i]);
+    for (unsigned i = 0; i < (o->compare ? 3 : 2); i++) {
+        if (o->state || !perf_test_is_request(o->params.test) ||
+            perf_transport_find(names[i])->requests)
+            strcpy(o->transports[o->num_transports++], names[i]);
+    }
+}
+
+/* Those of perftest. */
+static uint64_t default_size(enum perf_test test)
+{
+    if (perf_test_is_atomic(test))
+        return PERF_ATOMIC_BYTES;
+    return perf_test_is_lat(test) ? 2 : 65536;
 }
 
 void perf_options_default(struct perf_cli *c)
@@ -38,7 +49,7 @@ void perf_options_default(struct perf_cli *c)
     struct perf_options *o = c->o;
 
     if (!c->given.size)
-        o->params.size_bytes = perf_test_is_lat(o->params.test) ? 2 : 65536;
+        o->params.size_bytes = default_size(o->params.test);
     if (!c->given.transport && !o->compare && perf_options_rdma_device(o->device))
         strcpy(o->params.transport, "mrd-ibv");
     if ((o->compare || o->state) && o->num_transports == 0)
@@ -71,6 +82,9 @@ static int check_roles(const struct perf_cli *c)
         return perf_cli_wrong(c, "--peers belongs to 'mrd_perf state'");
     if (c->given.size && o->all_sizes)
         return perf_cli_wrong(c, "-a runs all sizes: leave out -s");
+    if (o->all_sizes && perf_test_is_atomic(o->params.test))
+        return perf_cli_wrong(c, "-a runs all sizes, and atomics have one: %d bytes",
+                              PERF_ATOMIC_BYTES);
     return 0;
 }
 

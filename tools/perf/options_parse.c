@@ -256,6 +256,7 @@ static const struct row rows[] = {
     {"mtu", 'm', &number, IN(params.mtu), 64, PERF_MTU_MAX, 0},
     {"inline_size", 'I', &number, IN(params.inline_bytes), 0, MRD_INLINE_BYTES_MAX, 0},
     {"cq-mod", 'Q', &number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
+    {"outs", 'o', &number, IN(params.outs), 1, PERF_DEPTH_MAX, 0},
     {"all", 'a', &flag, IN(all_sizes), 0, 0, 0},
     {"CPU-freq", 'F', &flag, IN(quiet_cpufreq), 0, 0, 0},
     {"help", 'h', &flag, IN(help), 0, 0, 0},
@@ -372,10 +373,9 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
         i++;
     }
     if (i == argc)
-        return perf_cli_wrong(c, "which test? One of send_bw, send_lat, write_bw, write_lat");
+        return perf_cli_wrong(c, "which test? One of %s", perf_test_names());
     if (perf_test_find(argv[i], &o->params.test))
-        return perf_cli_wrong(
-            c, "test '%s' is not known; there is send_bw, send_lat, write_bw, write_lat", argv[i]);
+        return perf_cli_wrong(c, "test '%s' is not known; there is %s", argv[i], perf_test_names());
     i++;
     if (i < argc) {
         if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))

@@ -21,6 +21,7 @@
     X(mtu, "MTU", 0, 0, PERF_MTU_MAX)                                                              \
     X(inline_bytes, "inline size", -1, 0, MRD_INLINE_BYTES_MAX)                                    \
     X(cq_mod, "CQ moderation", 0, 0, PERF_DEPTH_MAX)                                               \
+    X(outs, "number of outstanding reads and atomics", 0, 0, PERF_DEPTH_MAX)                       \
     X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
     X(ordered, "order", false, 0, 1)                                                               \
     X(verify, "verification", false, 0, 1)                                                         \
@@ -60,11 +61,20 @@ enum {
     LAT_SLOTS = 4,
 };
 
-static const char *const test_names[PERF_TESTS] = {"send_bw", "send_lat", "write_bw", "write_lat"};
+static const char *const test_names[PERF_TESTS] = {
+    [PERF_SEND_BW] = "send_bw",     [PERF_SEND_LAT] = "send_lat",     [PERF_WRITE_BW] = "write_bw",
+    [PERF_WRITE_LAT] = "write_lat", [PERF_READ_BW] = "read_bw",       [PERF_READ_LAT] = "read_lat",
+    [PERF_ATOMIC_BW] = "atomic_bw", [PERF_ATOMIC_LAT] = "atomic_lat",
+};
 
 const char *perf_test_name(enum perf_test test)
 {
     return test_names[test];
+}
+
+const char *perf_test_names(void)
+{
+    return "send_bw, send_lat, write_bw, write_lat, read_bw, read_lat, atomic_bw, atomic_lat";
 }
 
 int perf_test_find(const char *name, enum perf_test *test)
@@ -80,12 +90,23 @@ int perf_test_find(const char *name, enum perf_test *test)
 
 bool perf_test_is_lat(enum perf_test test)
 {
-    return test == PERF_SEND_LAT || test == PERF_WRITE_LAT;
+    return test == PERF_SEND_LAT || test == PERF_WRITE_LAT || test == PERF_READ_LAT ||
+           test == PERF_ATOMIC_LAT;
 }
 
 bool perf_test_is_write(enum perf_test test)
 {
     return test == PERF_WRITE_BW || test == PERF_WRITE_LAT;
+}
+
+bool perf_test_is_atomic(enum perf_test test)
+{
+    return test == PERF_ATOMIC_BW || test == PERF_ATOMIC_LAT;
+}
+
+bool perf_test_is_request(enum perf_test test)
+{
+    return test == PERF_READ_BW || test == PERF_READ_LAT || perf_test_is_atomic(test);
 }
 
 void perf_params_init(struct perf_params *params)
@@ -152,8 +173,17 @@ static int check_together(const struct perf_params *p, char *error)
         return perf_fail(error, -EINVAL, "transport '%s' is not offered: %s", p->transport,
                          perf_ibv_missing());
     if (perf_test_is_lat(p->test) && p->qps != 1)
-        return perf_fail(error, -EINVAL,
-                         "latency tests use one QP: -q is for send_bw and write_bw");
+        return perf_fail(error, -EINVAL, "latency tests use one QP: -q is for bandwidth tests");
+    if (perf_test_is_request(p->test) && !ops->requests)
+        return perf_fail(error, -EINVAL, "%s has no reads and atomics: use send and write tests",
+                         p->transport);
+    if (perf_test_is_atomic(p->test) && p->size_bytes != PERF_ATOMIC_BYTES)
+        return perf_fail(error, -EINVAL, "atomics are of %d bytes: leave out -s",
+                         PERF_ATOMIC_BYTES);
+    if (perf_test_is_request(p->test) && p->cq_mod > 1)
+        return perf_fail(error, -EINVAL, "reads and atomics have a completion each: leave out -Q");
+    if (p->outs && !perf_test_is_request(p->test))
+        return perf_fail(error, -EINVAL, "-o is of reads and atomics: use -t");
     if (ops->raw && p->size_bytes == 0)
         return perf_fail(error, -EINVAL, "%s cannot send messages of 0 bytes: use -s 1 or more",
                          p->transport);
@@ -215,6 +245,13 @@ static uint64_t default_iterations(enum perf_test test, uint64_t size)
     return clamp_u64(BW_BYTES_MAX / size, BW_ITERATIONS_MIN, BW_ITERATIONS);
 }
 
+/* Completions of reads and atomics tell which message they are of: each has one. */
+static void settle_requests(struct perf_params *p)
+{
+    p->inline_bytes = 0;
+    p->cq_mod = 1;
+}
+
 static void settle_lat(struct perf_params *p)
 {
     p->tx_depth = p->tx_depth ? p->tx_depth : 1;
@@ -254,6 +291,8 @@ void perf_params_settle(struct perf_params *p)
         p->iterations = default_iterations(p->test, p->size_bytes);
     if (p->rx_depth == 0)
         p->rx_depth = RX_DEPTH;
+    if (perf_test_is_request(p->test))
+        settle_requests(p);
     if (perf_test_is_lat(p->test))
         settle_lat(p);
     else

@@ -42,6 +42,7 @@ enum {
     PERF_SWEEP_LAST_BIT = 23,
     PERF_PATHS_DEFAULT = 32, /* of the raw transports; mrd has its own */
     PERF_PAYLOAD_DEFAULT = 4096,
+    PERF_ATOMIC_BYTES = 8,
     PERF_VERIFY_MEMORY_BYTES = 256 << 20, /* most that the slots of a verified run take */
 };
 
@@ -53,6 +54,10 @@ enum perf_test {
     PERF_SEND_LAT,
     PERF_WRITE_BW,
     PERF_WRITE_LAT,
+    PERF_READ_BW,
+    PERF_READ_LAT,
+    PERF_ATOMIC_BW,
+    PERF_ATOMIC_LAT,
     PERF_TESTS,
 };
 
@@ -69,9 +74,10 @@ struct perf_params {
     uint32_t rx_depth;   /* 0: default; settled: receives posted a QP */
     uint32_t qps;
     uint32_t mtu; /* payload bytes a packet; with an RDMA device its path MTU; 0: what fits */
-    int32_t inline_bytes;          /* -1: default */
-    uint32_t cq_mod;               /* 0: default; settled: every cq_mod-th message is signaled */
-    uint32_t paths;                /* 0: the mover's */
+    int32_t inline_bytes; /* -1: default */
+    uint32_t cq_mod;      /* 0: default; settled: every cq_mod-th message is signaled */
+    uint32_t outs;  /* reads and atomics outstanding a QP; 0: tx_depth, or the device's most */
+    uint32_t paths; /* 0: the mover's */
     char spray[PERF_NAME_BYTES];   /* empty: the library's default */
     char cc[PERF_NAME_BYTES];      /* likewise */
     char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
@@ -88,8 +94,14 @@ struct perf_params {
 const char *perf_test_name(enum perf_test test);
 /* 0, or -ENOENT. */
 int perf_test_find(const char *name, enum perf_test *test);
+/* "send_bw, send_lat, ..." */
+const char *perf_test_names(void);
 bool perf_test_is_lat(enum perf_test test);
 bool perf_test_is_write(enum perf_test test);
+/* Fetch-and-adds of 1 to one word of the server's memory. */
+bool perf_test_is_atomic(enum perf_test test);
+/* Reads and atomics: the server's memory answers, and the client alone has completions. */
+bool perf_test_is_request(enum perf_test test);
 
 void perf_params_init(struct perf_params *params);
 /* Give every parameter that was left open its value for the size in `params`. */

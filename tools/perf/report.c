@@ -45,7 +45,7 @@ static void add_latency(const struct perf_run *run, struct json_object *report)
     struct perf_latency_summary s;
 
     perf_json_add_number(report, "seconds", (double)(run->end_ns - run->start_ns) / 1e9);
-    if (!perf_latency_summary(&latency, &s))
+    if (!perf_latency_summary(&latency, !perf_test_is_request(run->params.test), &s))
         return;
     struct json_object *lat = json_object_new_object();
     perf_json_add_number(lat, "min", s.min_us);
@@ -94,6 +94,18 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
     }
 }
 
+/* Of reads and atomics the packets that count are the responses, which the server sends. */
+static void take_server_stats(const struct perf_run *run, struct json_object *report)
+{
+    static const char *const keys[] = {"packets_sent", "packets_retransmitted", "packets_spurious",
+                                       "bytes_sent", "paths_used"};
+    struct json_object *stats = json_object_object_get(run->findings, "stats");
+
+    for (size_t i = 0; stats && i < sizeof(keys) / sizeof(keys[0]); i++)
+        json_object_object_add(report, keys[i],
+                               json_object_get(json_object_object_get(stats, keys[i])));
+}
+
 struct json_object *perf_report_make(const struct perf_run *run)
 {
     static const char *const keys[] = {"seconds",
@@ -132,17 +144,18 @@ struct json_object *perf_report_make(const struct perf_run *run)
         add_rates(run, report);
         add_samples(run, report);
     }
-    /* In latency tests the client receives, too, and both verdicts count. */
-    struct json_object *verified = json_object_object_get(run->findings, "verified");
-    if (verified)
+    /* An end that checks nothing has no verdict; where both have one, both count. */
+    struct json_object *theirs = json_object_object_get(run->findings, "verified");
+    if (theirs || run->verified >= 0)
         perf_json_add_bool(report, "verified",
-                           json_object_get_boolean(verified) && run->verified != 0);
+                           run->verified != 0 && (!theirs || json_object_get_boolean(theirs)));
     if (run->load.known) {
         perf_json_add_bool(report, "disturbed", run->load.busy);
         perf_json_add_number(report, "cpu_others", run->load.others);
         perf_json_add_number(report, "cpu_stolen", run->load.stolen);
     }
     run->ops->stats(run, report);
+    take_server_stats(run, report);
     return report;
 }
 

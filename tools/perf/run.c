@@ -114,8 +114,8 @@ static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
     fprintf(stderr, "\r%s %s  %.1f s  %3.0f%%  ", run->label ? run->label : run->params.transport,
             perf_test_name(run->params.test), elapsed_s, share > 1 ? 100 : 100 * share);
     if (perf_test_is_lat(run->params.test))
-        fprintf(stderr, "%llu exchanges, %.2f us half round trip\033[K", (unsigned long long)done,
-                done ? 1e6 * elapsed_s / (double)done / 2 : 0);
+        fprintf(stderr, "%llu exchanges, %.2f us a round trip\033[K", (unsigned long long)done,
+                done ? 1e6 * elapsed_s / (double)done : 0);
     else
         fprintf(stderr, "%.2f Gb/s sent, %.3f M msg/s\033[K",
                 8e-9 * (double)done * (double)run->params.size_bytes / elapsed_s,

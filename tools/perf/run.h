@@ -99,10 +99,13 @@ int perf_run_server(struct perf_run *run, struct json_object *request);
 int perf_bw_client(struct perf_run *run);
 /* Poll once while the server may still need retransmissions. */
 int perf_bw_progress(struct perf_run *run);
-/* Take messages until all have arrived. */
+/* Take messages until all have arrived; of reads and atomics, wait until the client is done. */
 int perf_bw_server(struct perf_run *run);
 
-/* lat.c: client and server send each other one message in turn. 0 or -errno with run->error. */
+/*
+ * lat.c: client and server send each other one message in turn; or the client reads, again and
+ * again. 0 or -errno with run->error.
+ */
 int perf_lat_client(struct perf_run *run);
 int perf_lat_server(struct perf_run *run);
 

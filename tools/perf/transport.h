@@ -23,6 +23,7 @@ struct perf_transport_ops {
     bool rdma;            /* over the RDMA device of -d; -m is a path MTU */
     bool ordered;         /* messages arrive in order, whatever --order says */
     bool manual_progress; /* only polling keeps its packets going */
+    bool requests;        /* it has reads and atomics */
     size_t state_bytes;   /* zeroed memory for run->state */
 
     int (*open)(struct perf_run *run);

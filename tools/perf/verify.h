@@ -21,12 +21,14 @@ size_t perf_verify_diff(uint64_t seed, uint64_t n, const void *buf, size_t len);
 
 struct perf_verifier {
     uint64_t seed;
+    const char *noun;  /* what is counted, for sentences: "message" */
     size_t size_bytes; /* of each message */
     uint32_t window;   /* messages that may be in flight: [credit, credit + window) */
     uint64_t credit;   /* all messages below were checked */
     uint64_t received;
     uint64_t checked; /* arrived the first time and whole */
     uint8_t *seen;    /* per message in the window: it was checked; indexed by n mod window */
+    uint32_t period;  /* message n has the bytes of message n mod period; 0: its own */
     uint32_t streams; /* ordered streams, 0: no order to check */
     uint64_t *next;   /* per stream: least number that may come next */
     char error[200];  /* the first thing that was wrong, or empty */
@@ -44,6 +46,8 @@ uint64_t perf_verifier_number(const struct perf_verifier *v, uint32_t low_bits);
 /* Message n arrived at `buf`, `len` bytes long, on `stream`. */
 void perf_verifier_check(struct perf_verifier *v, uint64_t n, uint32_t stream, const void *buf,
                          size_t len);
+/* The same of a message that says nothing but its number. */
+void perf_verifier_count(struct perf_verifier *v, uint64_t n, uint32_t stream);
 /*
  * Returns true if exactly messages 0 .. sent - 1 arrived, all right. Otherwise v->error says why
  * not.

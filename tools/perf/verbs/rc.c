@@ -48,6 +48,28 @@ static int open_queues(struct perf_run *run)
     return rc;
 }
 
+/* Not every device has all of it: only what the test needs. */
+static int access_of(const struct perf_params *p)
+{
+    if (perf_test_is_atomic(p->test))
+        return IBV_ACCESS_REMOTE_ATOMIC;
+    return perf_test_is_request(p->test) ? IBV_ACCESS_REMOTE_READ : 0;
+}
+
+static int check_requests(struct perf_run *run)
+{
+    const struct verbs_run *m = run->state;
+    int most = m->v.limits.max_qp_rd_atom;
+
+    if (perf_test_is_atomic(run->params.test) && m->v.limits.atomic_cap == IBV_ATOMIC_NONE)
+        return perf_run_fail(run, -EOPNOTSUPP, "%s has no atomics", m->v.port.device);
+    if (run->params.outs > (uint32_t)most)
+        return perf_run_fail(run, -EINVAL,
+                             "-o %u: %s has at most %d reads and atomics outstanding a queue pair",
+                             run->params.outs, m->v.port.device, most);
+    return 0;
+}
+
 static int rc_open(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
@@ -60,15 +82,21 @@ static int rc_open(struct perf_run *run)
         rc = perf_endpoint_open(run);
     if (rc == 0)
         rc = check_depths(run);
-    if (perf_test_is_lat(p->test))
+    if (rc == 0)
+        rc = check_requests(run);
+    if (perf_test_is_lat(p->test) && !perf_test_is_request(p->test))
         run->e.signal_every = LAT_SIGNAL_EVERY;
     if (rc == 0)
-        rc = verbs_reg_mr(run, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        rc = verbs_reg_mr(run, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | access_of(p));
     return rc ? rc : open_queues(run);
 }
 
 static enum ibv_wr_opcode opcode_of(const struct perf_run *run)
 {
+    if (perf_test_is_atomic(run->params.test))
+        return IBV_WR_ATOMIC_FETCH_AND_ADD;
+    if (perf_test_is_request(run->params.test))
+        return IBV_WR_RDMA_READ;
     if (perf_test_is_write(run->params.test))
         return run->e.with_imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
     return run->params.verify ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
@@ -79,6 +107,7 @@ static void prepare_sends(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     const struct perf_params *p = &run->params;
+    bool is_inline = !perf_test_is_request(p->test) && p->size_bytes <= m->inline_bytes;
 
     for (unsigned i = 0; i < PERF_BATCH; i++) {
         m->sges[i] = (struct ibv_sge){.length = (uint32_t)p->size_bytes, .lkey = m->tx_mr->lkey};
@@ -86,9 +115,14 @@ static void prepare_sends(struct perf_run *run)
             .sg_list = &m->sges[i],
             .num_sge = p->size_bytes ? 1 : 0,
             .opcode = opcode_of(run),
-            .send_flags = p->size_bytes <= m->inline_bytes ? IBV_SEND_INLINE : 0,
+            .send_flags = is_inline ? IBV_SEND_INLINE : 0,
             .wr.rdma.rkey = run->e.remote_rkey,
         };
+        if (perf_test_is_atomic(p->test)) {
+            m->wrs[i].wr.atomic.remote_addr = run->e.remote_addr;
+            m->wrs[i].wr.atomic.compare_add = 1;
+            m->wrs[i].wr.atomic.rkey = run->e.remote_rkey;
+        }
     }
 }
 
@@ -102,13 +136,15 @@ static int rc_set_peer(struct perf_run *run, struct json_object *info)
         return rc;
     /* A message of no byte has no last byte to poll and no byte to count. */
     run->e.with_imm = perf_test_is_write(p->test) && (p->verify || p->size_bytes == 0);
-    run->e.takes_recvs = run->e.with_imm || !perf_test_is_write(p->test);
+    run->e.takes_recvs =
+        run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
     prepare_sends(run);
     /* Before the QPs can receive, so that no message finds them without receives. */
     rc = perf_endpoint_post_recvs(run);
     for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++) {
         struct verbs_qp *q = &m->qps[i];
-        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, run->error);
+        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, p->outs,
+                              run->error);
     }
     return rc;
 }
@@ -122,9 +158,10 @@ static int rc_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t 
         struct ibv_send_wr *wr = &m->wrs[i];
         size_t place = perf_endpoint_place(&run->e, qp, n + i);
         m->sges[i].addr = (uintptr_t)run->e.tx_buf + place;
-        wr->wr_id = verbs_wr_id(VERBS_MESSAGE, qp, 0);
+        wr->wr_id = verbs_wr_id(VERBS_MESSAGE, qp, (uint32_t)(n + i));
         wr->imm_data = htonl((uint32_t)(n + i));
-        wr->wr.rdma.remote_addr = run->e.remote_addr + place;
+        if (!perf_test_is_atomic(run->params.test))
+            wr->wr.rdma.remote_addr = run->e.remote_addr + place;
         wr->send_flags &= (unsigned)~IBV_SEND_SIGNALED;
         if (perf_endpoint_count_signal(&run->e, &run->e.qps[qp]))
             wr->send_flags |= IBV_SEND_SIGNALED;
@@ -262,7 +299,7 @@ static int make_peers(struct perf_state *s)
         const struct verbs_end here = {.qpn = qp->qp_num};
         if (i == 0)
             there = here;
-        rc = verbs_qp_connect(&v, qp, &here, &there, &v.here, p->mtu ? p->mtu : v.port.mtu,
+        rc = verbs_qp_connect(&v, qp, &here, &there, &v.here, p->mtu ? p->mtu : v.port.mtu, 1,
                               s->error);
     }
     return rc;
@@ -272,6 +309,7 @@ const struct perf_transport_ops perf_rc_ops = {
     .name = "rc",
     .rdma = true,
     .ordered = true,
+    .requests = true,
     .state_bytes = sizeof(struct verbs_run),
     .open = rc_open,
     .get_info = verbs_get_info,

@@ -21,7 +21,8 @@ static int to_init(struct perf_ibv *v, struct ibv_qp *qp, bool connected)
         .qp_state = IBV_QPS_INIT,
         .port_num = v->port.number,
         .qkey = VERBS_QKEY,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                           (v->limits.atomic_cap == IBV_ATOMIC_NONE ? 0 : IBV_ACCESS_REMOTE_ATOMIC),
     };
 
     return -ibv_modify_qp(qp, &attr,
@@ -77,16 +78,22 @@ int verbs_qp_start(struct ibv_qp *qp, char *error)
     return rc ? perf_ibv_failed(-rc, "cannot bring a queue pair to RTS", error) : 0;
 }
 
+static int cap_byte(int value)
+{
+    return value < UINT8_MAX ? value : UINT8_MAX;
+}
+
 int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
                      const struct verbs_end *there, const struct perf_ibv_place *place,
-                     uint32_t mtu, char *error)
+                     uint32_t mtu, uint32_t outs, char *error)
 {
+    int initiated = outs ? (int)outs : v->limits.max_qp_init_rd_atom;
     struct ibv_qp_attr rtr = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = perf_ibv_mtu_value(mtu),
         .dest_qp_num = there->qpn,
         .rq_psn = there->psn,
-        .max_dest_rd_atomic = 1,
+        .max_dest_rd_atomic = (uint8_t)cap_byte(v->limits.max_qp_rd_atom),
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = perf_ibv_ah(v, place),
     };
@@ -96,7 +103,7 @@ int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_e
         .timeout = TIMEOUT,
         .retry_cnt = RETRY_COUNT,
         .rnr_retry = RNR_RETRY_FOREVER,
-        .max_rd_atomic = 1,
+        .max_rd_atomic = (uint8_t)cap_byte(initiated),
     };
     char what[128], name[64];
 
