@@ -155,7 +155,10 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
     if (n < 0)
         return mrd_context_fail(c, n);
     if (!n || !postpone_step(c)) {
-        step(c, n ? NULL : cq);
+        /* Who polls a queue that was armed looks once more before sleeping: no call follows. */
+        bool last = mrd_engine_cq_armed(cq);
+
+        step(c, n || last ? NULL : cq);
         if (n < num_entries) {
             int more = mrd_engine_poll_cq(c->engine, cq, num_entries - n, wc + n);
 
@@ -163,6 +166,8 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
         }
         if (n)
             note_handed_out(c);
+        else if (last)
+            mrd_progress_flush(c, c->last_step_ns);
     }
     mrd_context_leave(c);
     return n;
@@ -190,6 +195,11 @@ int mrd_context_fd(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
 
+    if (c->thread.started) {
+        mrd_error_set("the progress thread takes the packets, so the descriptor would not tell of "
+                      "them: wait on a completion channel, or open with MRD_PROGRESS_MANUAL");
+        return -EOPNOTSUPP;
+    }
     return c->ops->fd(c->backend);
 }
 

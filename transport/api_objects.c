@@ -131,17 +131,50 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     return error;
 }
 
-struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context)
+static int check_cq(const struct mrd_context *context, const struct mrd_cq_init_attr *attr)
+{
+    if (attr->comp_mask) {
+        mrd_error_set("unknown bits 0x%llx in comp_mask", (unsigned long long)attr->comp_mask);
+        return -EINVAL;
+    }
+    if (attr->channel && attr->channel->context != context) {
+        mrd_error_set("the completion channel belongs to another context");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+struct mrd_cq *mrd_create_cq_ex_sized(struct mrd_context *context,
+                                      const struct mrd_cq_init_attr *attr, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    struct mrd_cq_init_attr asked;
+    int error = mrd_sized_read(&mrd_sized_cq_init_attr, &asked, attr, size);
 
+    if (!error)
+        error = check_cq(context, &asked);
+    if (!error)
+        error = mrd_context_enter(c);
     if (error)
         return fail_create(error);
 
-    struct mrd_cq *cq = mrd_engine_create_cq(c->engine, context, cqe, cq_context, &error);
+    struct mrd_cq *cq =
+        mrd_engine_create_cq(c->engine, context, asked.cqe, asked.cq_context, &error);
 
+    if (cq && asked.channel)
+        mrd_engine_set_channel(cq, (struct mrd_channel_impl *)(void *)asked.channel);
     return finish_create(c, cq, error);
+}
+
+struct mrd_cq *(mrd_create_cq_ex)(struct mrd_context *context, const struct mrd_cq_init_attr *attr)
+{
+    return mrd_create_cq_ex_sized(context, attr, mrd_sized_cq_init_attr.first_bytes);
+}
+
+struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context)
+{
+    return mrd_create_cq_ex(context,
+                            &(struct mrd_cq_init_attr){.cqe = cqe, .cq_context = cq_context});
 }
 
 int mrd_destroy_cq(struct mrd_cq *cq)

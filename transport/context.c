@@ -245,6 +245,7 @@ static int start_progress(struct mrd_context_impl *c, const struct mrd_context_a
 static void context_destroy(struct mrd_context_impl *c)
 {
     mrd_thread_stop(c);
+    mrd_channels_fini(c);
     if (c->engine)
         mrd_engine_destroy(c->engine);
     mrd_progress_fini(c);
@@ -266,7 +267,7 @@ static struct mrd_context_impl *context_alloc(int *error)
     if (!c)
         goto fail;
     c->context.async_fd = -1;
-    c->thread.wake_fd = -1;
+    c->thread.wake_fd = c->channels.alarm_fd = -1;
     c->alive = map_alive_page();
     if (!c->alive)
         goto fail_free;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "transport/backend.h"
+#include "transport/channel.h"
 #include "transport/thread.h"
 
 enum {
@@ -73,6 +74,7 @@ struct mrd_context_impl {
     struct mrd_outbox outbox;
     struct mrd_event_ring events;
     struct mrd_progress_thread thread;
+    struct mrd_channels channels;
     struct mrd_rx_packet rx_packets[MRD_RX_BATCH_MAX];
 };
 
@@ -107,9 +109,14 @@ static inline int mrd_context_enter(struct mrd_context_impl *c)
     return 0;
 }
 
-/* Wakes the progress thread if it would sleep beyond the new deadline, and releases the lock. */
+/*
+ * Tells completion channels of new events, wakes the progress thread if it would sleep beyond the
+ * new deadline, and releases the lock.
+ */
 static inline void mrd_context_leave(struct mrd_context_impl *c)
 {
+    if (c->channels.num)
+        mrd_channels_check(c);
     if (c->thread.asleep)
         mrd_thread_check(c);
     if (c->locks)

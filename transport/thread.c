@@ -67,6 +67,8 @@ static void step_and_sleep(struct mrd_context_impl *c)
     mrd_context_lock_slow(c);
     mrd_progress_step(c, mrd_context_now(c));
     mrd_progress_flush(c, c->last_step_ns);
+    if (c->channels.num)
+        mrd_channels_check(c);
 
     uint64_t deadline_ns = mrd_progress_deadline(c);
     uint64_t now_ns = mrd_context_now(c);
@@ -86,6 +88,10 @@ static void step_and_sleep(struct mrd_context_impl *c)
 
     mrd_context_lock_slow(c);
     t->asleep = false;
+    if (t->app_came && c->channels.alarm_fd >= 0 && mrd_engine_is_awaited(c->engine)) {
+        mrd_progress_lease(c, mrd_context_now(c));
+        t->app_came = false;
+    }
     if (t->kicked) {
         uint64_t count;
         ssize_t bytes = read(t->wake_fd, &count, sizeof(count));

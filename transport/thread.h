@@ -5,7 +5,9 @@
  * Each poll of the application leases the loop for MRD_LEASE_NS. While the lease is fresh, the
  * thread only checks it now and then. When it has ended, the thread makes a turn, then sleeps until
  * the mover's descriptors or the engine's deadline wake it. Without packets, deadlines and calls it
- * never wakes up.
+ * never wakes up. What wakes it wakes an application that sleeps on a completion channel, too: that
+ * has the lease then, and the thread makes its turn if it does not come; and all further ones until
+ * it comes.
  *
  * Call mrd_thread_start() once the context works, mrd_thread_stop() before any part of it
  * is destroyed.
@@ -36,6 +38,7 @@ struct mrd_progress_thread {
     bool asleep;
     bool kicked;              /* under the lock: wake_fd was made readable and not yet read */
     uint64_t asleep_until_ns; /* with `asleep`: the deadline at which wait() returns by itself */
+    bool app_came;            /* under the lock: since the thread left it something to do */
 };
 
 /* Starts the thread of a context. 0, or -errno with mrd_error_set(). */

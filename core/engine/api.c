@@ -120,6 +120,9 @@ int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq_pub)
 
     if (cq->users)
         return mrd_error_keep(e, -EBUSY, "the completion queue is still used by a queue pair");
+    if (cq->notify.taken)
+        return mrd_error_keep(e, -EBUSY, "events of the completion queue were not acked");
+    mrd_cq_leave_channel(cq);
     mrd_free(&e->allocator, cq->ring, (cq->mask + 1) * sizeof(*cq->ring));
     mrd_free(&e->allocator, cq, sizeof(*cq));
     e->objects.num_cqs--;

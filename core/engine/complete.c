@@ -28,5 +28,6 @@ struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, 
                            .imm_data = imm,
                            .src_qp = src_qpn,
                            .peer_id = peer->id,
-                           .wc_flags = flags & MRD_PART_IMM ? MRD_WC_WITH_IMM : 0};
+                           .wc_flags = (flags & MRD_PART_IMM ? MRD_WC_WITH_IMM : 0u) |
+                                       (flags & MRD_PART_SOLICITED ? MRD_WC_SOLICITED : 0u)};
 }

@@ -82,6 +82,7 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
                    m->tracker / 2, now_ns);
     mrd_list_init(&e->turns.suspects);
     mrd_list_init(&e->turns.responses);
+    mrd_list_init(&e->turns.news.channels);
     mrd_list_init(&e->objects.qp_list);
     mrd_list_init(&e->turns.ready);
     mrd_list_init(&e->timers.touched);

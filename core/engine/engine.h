@@ -26,6 +26,7 @@
 
 struct mrd_engine;
 struct mrd_tune;
+struct mrd_channel_impl;
 
 /* What the mover tells the engine about itself. */
 struct mrd_mover {
@@ -119,6 +120,25 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
 int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq);
 int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc);
 bool mrd_engine_cq_waits(const struct mrd_cq *cq);
+/*
+ * Completion channels (core/cq.h), in memory of the caller's. Events of a queue that was armed go
+ * to its channel. mrd_engine_take_news() returns each channel that has new events, once; NULL: none.
+ */
+void mrd_engine_open_channel(struct mrd_engine *e, struct mrd_channel_impl *channel);
+/* 0, or -EBUSY: completion queues use it. */
+int mrd_engine_close_channel(struct mrd_engine *e, struct mrd_channel_impl *channel);
+/* Of a new completion queue, before any queue pair uses it. */
+void mrd_engine_set_channel(struct mrd_cq *cq, struct mrd_channel_impl *channel);
+/* 0, or -EINVAL: it has no channel. */
+int mrd_engine_arm_cq(struct mrd_engine *e, struct mrd_cq *cq, bool solicited_only);
+bool mrd_engine_cq_armed(const struct mrd_cq *cq);
+/* Some queue is armed: a thread of the application may sleep. */
+bool mrd_engine_is_awaited(const struct mrd_engine *e);
+struct mrd_channel_impl *mrd_engine_take_news(struct mrd_engine *e);
+/* The queue of the channel's oldest event; NULL: none. */
+struct mrd_cq *mrd_engine_take_cq_event(struct mrd_channel_impl *channel);
+/* 0, or -EINVAL: so many were not taken. */
+int mrd_engine_ack_cq_events(struct mrd_engine *e, struct mrd_cq *cq, unsigned n);
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_qp_init_attr *attr, int *error);
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr,

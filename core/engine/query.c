@@ -125,5 +125,5 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 {
     const struct mrd_objects *o = &e->objects;
 
-    return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs;
+    return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs + o->num_channels;
 }

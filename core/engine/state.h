@@ -5,8 +5,9 @@
  * Floors, from the top; a file calls only what is on floors below (tests/unit/check_core.sh):
  *
  *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is
- *   timer.c post.c api.c tx_new.c rx_plan.c
- *                                       deadlines; posting; objects; new data; straight receive
+ *   timer.c post.c api.c channel.c tx_new.c rx_plan.c
+ *                                       deadlines; posting; objects; completion channels; new data;
+ *                                       straight receive
  *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
  *   rx_bind.c respond.c rx_ack.c tx_emit.c
  *                                       receives for messages; responses to requests; acks, losses;
@@ -59,7 +60,7 @@ struct mrd_objects {
     struct mrd_node qp_list; /* live queue pairs, and destroyed ones that wait for their messages */
     struct mrd_mrs mrs;
     uint32_t qpn_next;
-    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs;
+    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs, num_channels;
     char error[160]; /* a sentence about the last call that failed */
 };
 
@@ -93,9 +94,10 @@ struct mrd_lives {
 struct mrd_turns {
     struct mrd_node ready;    /* peers that may have something to send; tx.c takes them off */
     struct mrd_node suspects; /* peers whose losses loop.c judges once the receive queue is empty */
-    struct mrd_node responses; /* whose turn in the order came, or never will; respond.c's */
-    bool says_ready;           /* some peer is to be told of receives */
-    bool wants_path;           /* some path is DEAD and needs a fresh entropy value */
+    struct mrd_node responses;    /* whose turn in the order came, or never will; respond.c's */
+    struct mrd_channel_news news; /* of completion channels; channel.c takes them off */
+    bool says_ready;              /* some peer is to be told of receives */
+    bool wants_path;              /* some path is DEAD and needs a fresh entropy value */
 };
 
 /*

@@ -224,7 +224,8 @@ enum mrd_wc_opcode {
 };
 
 enum mrd_wc_flags {
-    MRD_WC_WITH_IMM = 1 << 0, /* imm_data is valid */
+    MRD_WC_WITH_IMM = 1 << 0,  /* imm_data is valid */
+    MRD_WC_SOLICITED = 1 << 1, /* receive: the sender set MRD_SEND_SOLICITED */
 };
 
 /* A completion. wr_id to vendor_err and qp_num are always valid, the other fields on success. */
@@ -250,13 +251,59 @@ struct mrd_cq {
 
 /* For `cqe` completions, at most 2^24. NULL with errno EINVAL or ENOMEM. */
 MRD_EXPORT struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context);
-MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq); /* -EBUSY while a QP uses it */
+/* -EBUSY while a QP uses it, or events of it were not acked. */
+MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq);
 /*
  * Takes up to `num_entries` completions and returns their number, or -errno. Makes progress if none
  * wait, and from time to time if some do. Never blocks.
  */
 MRD_EXPORT int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc);
 MRD_EXPORT const char *mrd_wc_status_str(enum mrd_wc_status status);
+
+/* -------------------------------------------------------------------------- completion channels */
+
+/*
+ * Tells of completions to threads that sleep. `fd` polls readable while mrd_get_cq_event() has
+ * something to do; the channel owns it. -1 for simulated contexts.
+ */
+struct mrd_comp_channel {
+    struct mrd_context *context;
+    int fd;
+};
+
+/* NULL with errno: ENOMEM, EMFILE, or EOPNOTSUPP: no thread, and a device without descriptor. */
+MRD_EXPORT struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context);
+/* -EBUSY while a completion queue uses it. */
+MRD_EXPORT int mrd_destroy_comp_channel(struct mrd_comp_channel *channel);
+
+struct mrd_cq_init_attr {
+    uint64_t comp_mask; /* 0 */
+    void *cq_context;
+    int cqe; /* capacity: at most 2^24 */
+    uint32_t reserved;
+    struct mrd_comp_channel *channel; /* of the same context; NULL: the queue has no events */
+};
+/* As mrd_create_cq(), with a channel. */
+MRD_EXPORT struct mrd_cq *mrd_create_cq_ex(struct mrd_context *context,
+                                           const struct mrd_cq_init_attr *attr);
+MRD_EXPORT struct mrd_cq *mrd_create_cq_ex_sized(struct mrd_context *context,
+                                                 const struct mrd_cq_init_attr *attr, size_t size);
+#define mrd_create_cq_ex(...) mrd_create_cq_ex_sized(__VA_ARGS__, sizeof(struct mrd_cq_init_attr))
+
+/*
+ * Asks for one event: when the next completion is added to the queue; with `solicited_only` the
+ * next that failed, or is of a receive whose sender set MRD_SEND_SOLICITED. Completions that are in
+ * the queue already raise none: poll once more after this call. 0, or -EINVAL: it has no channel.
+ */
+MRD_EXPORT int mrd_req_notify_cq(struct mrd_cq *cq, int solicited_only);
+/*
+ * Takes the oldest event of the channel: *cq is the queue that raised it. Waits for one, unless
+ * O_NONBLOCK is set on the channel's fd: then -EAGAIN. -EINTR: a signal came.
+ */
+MRD_EXPORT int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq,
+                                void **cq_context);
+/* Gives back events that were taken; mrd_destroy_cq() refuses until then. */
+MRD_EXPORT void mrd_ack_cq_events(struct mrd_cq *cq, unsigned nevents);
 
 /* ---------------------------------------------------------------------------------- queue pairs */
 
@@ -378,7 +425,7 @@ enum mrd_send_flags {
     /* Starts when the queue pair's earlier reads and atomics are complete; so do later requests. */
     MRD_SEND_FENCE = 1 << 0,
     MRD_SEND_SIGNALED = 1 << 1,  /* a success gives a completion too */
-    MRD_SEND_SOLICITED = 1 << 2, /* transmitted, without effect */
+    MRD_SEND_SOLICITED = 1 << 2, /* raises an event at the receiver: mrd_req_notify_cq() */
     MRD_SEND_INLINE = 1 << 3,    /* the call copies the bytes, and ignores lkeys */
 };
 
@@ -442,7 +489,10 @@ MRD_EXPORT int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr,
 
 /* Handles packets and timers that are due, with any progress mode. Packets handled, or -errno. */
 MRD_EXPORT int mrd_progress(struct mrd_context *context);
-/* Polls readable while packets wait; the context owns it. -1 for simulated contexts. */
+/*
+ * Polls readable while packets wait; the context owns it. -1 for simulated contexts; -EOPNOTSUPP
+ * for those with a progress thread, which takes the packets: use a completion channel.
+ */
 MRD_EXPORT int mrd_context_fd(struct mrd_context *context);
 /* Until mrd_progress() must be called even without a packet. 0: now; UINT64_MAX: never. */
 MRD_EXPORT uint64_t mrd_next_timeout_ns(struct mrd_context *context);

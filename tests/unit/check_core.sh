@@ -24,7 +24,7 @@ rx_flow.c
 half.c
 rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c
-timer.c post.c api.c tx_new.c rx_plan.c
+timer.c post.c api.c channel.c tx_new.c rx_plan.c
 loop.c rx.c tx.c
 FLOORS
 

@@ -130,6 +130,115 @@ static void mrd_cq_take__across_the_wrap_of_indices(void **state)
     }
 }
 
+/* ------------------------------------------------------------------------------------- channels */
+
+struct channel_fixture {
+    struct cq_fixture a, b;
+    struct mrd_channel_impl channel;
+    struct mrd_channel_news news;
+};
+
+static void begin_channel(struct channel_fixture *f)
+{
+    begin(&f->a);
+    begin(&f->b);
+    memset(&f->channel, 0, sizeof(f->channel));
+    mrd_list_init(&f->news.channels);
+    f->news.num_armed = 0;
+    mrd_list_init(&f->channel.cqs);
+    mrd_list_init(&f->channel.news_node);
+    f->channel.news = &f->news;
+    mrd_cq_set_channel(&f->a.cq, &f->channel);
+    mrd_cq_set_channel(&f->b.cq, &f->channel);
+}
+
+static void complete(struct cq_fixture *f, const struct mrd_wc *wc)
+{
+    assert_true(mrd_cq_reserve(&f->cq));
+    mrd_cq_push(&f->cq, wc);
+}
+
+/* One event a request, at the next completion; the queue is told of once. */
+static void mrd_cq_arm__one_event(void **state)
+{
+    struct channel_fixture f;
+
+    (void)state;
+    begin_channel(&f);
+    complete(&f.a, &(struct mrd_wc){0});
+    assert_null(mrd_channel_take(&f.channel));
+    mrd_cq_arm(&f.a.cq, false);
+    mrd_cq_arm(&f.a.cq, false);
+    assert_true(mrd_list_empty(&f.news.channels));
+    complete(&f.a, &(struct mrd_wc){0});
+    assert_ptr_equal(mrd_list_pop(&f.news.channels), &f.channel.news_node);
+    complete(&f.a, &(struct mrd_wc){0});
+    assert_true(mrd_list_empty(&f.news.channels));
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+    assert_null(mrd_channel_take(&f.channel));
+    assert_int_equal(f.a.cq.notify.taken, 1);
+}
+
+static void mrd_cq_arm__solicited(void **state)
+{
+    struct channel_fixture f;
+
+    (void)state;
+    begin_channel(&f);
+    mrd_cq_arm(&f.a.cq, true);
+    complete(&f.a, &(struct mrd_wc){.wc_flags = MRD_WC_WITH_IMM});
+    assert_null(mrd_channel_take(&f.channel));
+    complete(&f.a, &(struct mrd_wc){.wc_flags = MRD_WC_SOLICITED});
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+    mrd_cq_arm(&f.a.cq, true);
+    complete(&f.a, &(struct mrd_wc){.status = MRD_WC_WR_FLUSH_ERR});
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+    /* Who asked for any completion is not put off. */
+    mrd_cq_arm(&f.a.cq, false);
+    mrd_cq_arm(&f.a.cq, true);
+    complete(&f.a, &(struct mrd_wc){0});
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+}
+
+/* Queues take turns; each event is taken as often as it was raised. */
+static void mrd_channel_take__in_turn(void **state)
+{
+    struct channel_fixture f;
+
+    (void)state;
+    begin_channel(&f);
+    for (unsigned i = 0; i < 2; i++) {
+        mrd_cq_arm(&f.a.cq, false);
+        complete(&f.a, &(struct mrd_wc){0});
+    }
+    mrd_cq_arm(&f.b.cq, false);
+    complete(&f.b, &(struct mrd_wc){0});
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.b.cq);
+    assert_ptr_equal(mrd_channel_take(&f.channel), &f.a.cq);
+    assert_null(mrd_channel_take(&f.channel));
+    assert_int_equal(f.a.cq.notify.taken, 2);
+}
+
+static void mrd_cq_leave_channel__takes_events_along(void **state)
+{
+    struct channel_fixture f;
+
+    (void)state;
+    begin_channel(&f);
+    mrd_cq_arm(&f.a.cq, false);
+    complete(&f.a, &(struct mrd_wc){0});
+    mrd_cq_arm(&f.a.cq, false);
+    mrd_cq_arm(&f.b.cq, true);
+    assert_int_equal(f.news.num_armed, 2);
+    mrd_cq_leave_channel(&f.a.cq);
+    assert_int_equal(f.news.num_armed, 1);
+    assert_null(mrd_channel_take(&f.channel));
+    assert_int_equal(f.channel.users, 1);
+    mrd_cq_leave_channel(&f.b.cq);
+    assert_int_equal(f.channel.users, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +248,10 @@ int main(void)
         cmocka_unit_test(mrd_cq_push__uses_up_its_reservation),
         cmocka_unit_test(mrd_cq_take__in_order_and_no_more_than_asked),
         cmocka_unit_test(mrd_cq_take__across_the_wrap_of_indices),
+        cmocka_unit_test(mrd_cq_arm__one_event),
+        cmocka_unit_test(mrd_cq_arm__solicited),
+        cmocka_unit_test(mrd_channel_take__in_turn),
+        cmocka_unit_test(mrd_cq_leave_channel__takes_events_along),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "core/cq.h"
+#include "transport/context.h"
+#include "transport/error.h"
+#include "transport/progress.h"
+
+struct mrd_channel {
+    struct mrd_channel_impl impl; /* first: the user's and the engine's pointer */
+    int event_fd;                 /* -1 in virtual time */
+};
+
+static struct mrd_channel *channel_of(struct mrd_comp_channel *channel)
+{
+    return (struct mrd_channel *)(void *)channel;
+}
+
+int mrd_channel_event_fd(struct mrd_comp_channel *channel)
+{
+    return channel_of(channel)->event_fd;
+}
+
+/* ------------------------------------------------------------------------------------ the alarm */
+
+static void set_alarm(struct mrd_context_impl *c, uint64_t deadline_ns)
+{
+    uint64_t now_ns = mrd_context_now(c), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 1;
+    struct itimerspec at = {0};
+
+    c->channels.alarm_ns = deadline_ns;
+    if (deadline_ns != UINT64_MAX) {
+        at.it_value.tv_sec = (time_t)(left_ns / 1000000000u);
+        at.it_value.tv_nsec = (long)(left_ns % 1000000000u);
+    }
+    timerfd_settime(c->channels.alarm_fd, 0, &at, NULL);
+}
+
+static int open_alarm(struct mrd_context_impl *c)
+{
+    if (c->channels.alarm_fd >= 0)
+        return 0;
+    c->channels.alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    c->channels.alarm_ns = UINT64_MAX;
+    return c->channels.alarm_fd < 0 ? -errno : 0;
+}
+
+void mrd_channels_check(struct mrd_context_impl *c)
+{
+    struct mrd_channel_impl *news;
+    uint64_t one = 1;
+
+    while ((news = mrd_engine_take_news(c->engine))) {
+        int fd = channel_of(&news->pub)->event_fd;
+        /* Fails only at 2^64 events that nobody took. */
+        ssize_t written = fd < 0 ? 0 : write(fd, &one, sizeof(one));
+
+        (void)written;
+    }
+    if (c->channels.alarm_fd >= 0) {
+        uint64_t deadline_ns = mrd_progress_deadline(c);
+
+        if (deadline_ns < c->channels.alarm_ns)
+            set_alarm(c, deadline_ns);
+    }
+}
+
+void mrd_channels_fini(struct mrd_context_impl *c)
+{
+    if (c->channels.alarm_fd >= 0)
+        close(c->channels.alarm_fd);
+}
+
+/* ------------------------------------------------------------------------------ create, destroy */
+
+static int add_to_set(int set, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* A packet or the alarm wakes one of many sleepers, who does the work of all. */
+static int add_work_to_set(struct mrd_context_impl *c, int set, int packets_fd)
+{
+    int error = open_alarm(c);
+
+    if (!error)
+        error = add_to_set(set, packets_fd);
+    return error ? error : add_to_set(set, c->channels.alarm_fd);
+}
+
+static void close_descriptors(struct mrd_channel *ch)
+{
+    if (ch->impl.pub.fd >= 0)
+        close(ch->impl.pub.fd);
+    if (ch->event_fd >= 0)
+        close(ch->event_fd);
+}
+
+/* 0, or -errno with mrd_error_set(). */
+static int open_descriptors(struct mrd_context_impl *c, struct mrd_channel *ch)
+{
+    int packets_fd, error = 0;
+
+    if (!c->backend->threaded)
+        return 0;
+    packets_fd = c->ops->fd(c->backend);
+    if (!c->thread.started && packets_fd < 0) {
+        mrd_error_set("%s has no descriptor to wait on: use a progress thread",
+                      c->context.device->name);
+        return -EOPNOTSUPP;
+    }
+    ch->impl.pub.fd = epoll_create1(EPOLL_CLOEXEC);
+    ch->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (ch->impl.pub.fd < 0 || ch->event_fd < 0)
+        error = -errno;
+    if (!error)
+        error = add_to_set(ch->impl.pub.fd, ch->event_fd);
+    if (!error && packets_fd >= 0)
+        error = add_work_to_set(c, ch->impl.pub.fd, packets_fd);
+    if (error)
+        mrd_error_set("no descriptor for a completion channel: %s", strerror(-error));
+    return error;
+}
+
+struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    struct mrd_channel *ch = calloc(1, sizeof(*ch));
+    int error = ch ? mrd_context_enter(c) : -ENOMEM;
+
+    if (!ch)
+        mrd_error_set("no memory for a completion channel");
+    if (error)
+        goto fail;
+    ch->impl.pub.context = context;
+    ch->impl.pub.fd = ch->event_fd = -1;
+    error = open_descriptors(c, ch);
+    if (!error) {
+        mrd_engine_open_channel(c->engine, &ch->impl);
+        c->channels.num++;
+    }
+    mrd_context_leave(c);
+    if (!error)
+        return &ch->impl.pub;
+    close_descriptors(ch);
+fail:
+    free(ch);
+    errno = -error;
+    return NULL;
+}
+
+int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
+{
+    struct mrd_context_impl *c = mrd_context_impl(channel->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_engine_close_channel(c->engine, &channel_of(channel)->impl);
+    if (error)
+        return mrd_context_fail(c, error);
+    c->channels.num--;
+    mrd_context_leave(c);
+    close_descriptors(channel_of(channel));
+    free(channel_of(channel));
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------- events */
+
+int mrd_req_notify_cq(struct mrd_cq *cq, int solicited_only)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_engine_arm_cq(c->engine, cq, solicited_only != 0);
+    if (error)
+        return mrd_context_fail(c, error);
+    mrd_context_leave(c);
+    return 0;
+}
+
+/* Makes a turn, and takes an event; NULL: there is none. */
+static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel *ch)
+{
+    struct mrd_cq *cq;
+    uint64_t count;
+
+    /* Before the event is taken: perhaps none of the others that sleep was woken for the packet. */
+    if (c->channels.alarm_fd >= 0) {
+        uint64_t now_ns = mrd_context_now(c);
+
+        mrd_progress_step(c, now_ns);
+        mrd_progress_lease(c, now_ns);
+    }
+    cq = mrd_engine_take_cq_event(&ch->impl);
+    if (!cq && c->channels.alarm_fd >= 0) {
+        mrd_progress_flush(c,
+                           c->last_step_ns); /* no answer of ours follows that acks could ride on */
+        set_alarm(c, mrd_progress_deadline(c));
+    }
+    mrd_channels_check(c);
+    if (ch->event_fd >= 0 && mrd_list_empty(&ch->impl.cqs)) {
+        ssize_t bytes = read(ch->event_fd, &count, sizeof(count));
+
+        (void)bytes; /* fails if it was not readable */
+    }
+    return cq;
+}
+
+/* 0: the descriptor is readable; -EAGAIN: the caller does not want to wait; -EINTR. */
+static int wait_for_event(const struct mrd_comp_channel *channel)
+{
+    struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+    int flags = channel->fd < 0 ? -1 : fcntl(channel->fd, F_GETFL);
+
+    if (flags < 0 || flags & O_NONBLOCK) {
+        mrd_error_set("no event");
+        return -EAGAIN;
+    }
+    if (poll(&fd, 1, -1) >= 0)
+        return 0;
+    mrd_error_set("interrupted by a signal");
+    return -errno;
+}
+
+int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void **cq_context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(channel->context);
+
+    for (;;) {
+        int error = mrd_context_enter(c);
+
+        if (error)
+            return error;
+
+        struct mrd_cq *found = take_event(c, channel_of(channel));
+
+        mrd_context_leave(c);
+        if (found) {
+            *cq = found;
+            *cq_context = found->cq_context;
+            return 0;
+        }
+        error = wait_for_event(channel);
+        if (error)
+            return error;
+    }
+}
+
+void mrd_ack_cq_events(struct mrd_cq *cq, unsigned n)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+
+    if (mrd_context_enter(c))
+        return;
+    if (mrd_engine_ack_cq_events(c->engine, cq, n))
+        mrd_log(MRD_LOG_ERROR, "ack of %u events: %s", n, mrd_engine_error(c->engine));
+    mrd_context_leave(c);
+}

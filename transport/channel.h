@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels: descriptors that tell of completions.
+ *
+ * A channel's descriptor is an epoll set. It holds an eventfd, which is readable while the engine
+ * has events of the channel; the mover's descriptor; and an alarm for the engine's deadline. So
+ * whoever sleeps on the channel wakes up when there is work, and mrd_get_cq_event() does it, without
+ * a detour over the progress thread. That steps in if nobody comes (thread.h).
+ */
+#ifndef MRD_TRANSPORT_CHANNEL_H
+#define MRD_TRANSPORT_CHANNEL_H
+
+#include <stdint.h>
+
+struct mrd_comp_channel;
+struct mrd_context_impl;
+
+/* What the channels of a context share; under its lock. */
+struct mrd_channels {
+    unsigned num;
+    int alarm_fd;      /* timerfd; -1: a progress thread, or virtual time, needs none */
+    uint64_t alarm_ns; /* when it goes off, or went off; UINT64_MAX: never */
+};
+
+/*
+ * After calls of the engine: makes the descriptors of channels with new events readable, and sets
+ * the alarm if work is due before it would go off.
+ */
+void mrd_channels_check(struct mrd_context_impl *c);
+/* For tests: what tells of events alone. */
+int mrd_channel_event_fd(struct mrd_comp_channel *channel);
+/* The context closes. */
+void mrd_channels_fini(struct mrd_context_impl *c);
+
+#endif
