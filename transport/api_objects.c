@@ -5,6 +5,7 @@
 
 #include "transport/context.h"
 #include "transport/error.h"
+#include "transport/memory.h"
 #include "transport/progress.h"
 #include "transport/sized.h"
 
@@ -89,6 +90,9 @@ struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int acce
     int error = check_region(addr, length, access);
     struct mrd_mover_mr mover = {0};
 
+    /* A simulation registers memory for each of many messages. */
+    if (!error && c->backend->threaded)
+        error = mrd_memory_check(addr, length, access & MRD_ACCESS_LOCAL_WRITE);
     /* Pinning memory is slow: do it without the lock, so that the context goes on meanwhile. */
     if (!error && *c->alive && c->ops->reg_mr)
         error = c->ops->reg_mr(c->backend, addr, length, access, &mover);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory of all kinds, registered and written to by a peer, or refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mrd/mrd.h"
+#include "transport/memory.h"
+
+#define GIB (1ull << 30)
+
+enum { BYTES = 100 * 1000 };
+
+struct side {
+    struct mrd_context *context;
+    struct mrd_pd *pd;
+    struct mrd_cq *cq;
+    struct mrd_qp *qp;
+    struct mrd_ah *peer;
+};
+
+struct fixture {
+    struct side a, b;
+    size_t page;
+};
+
+static void open_side(struct side *s)
+{
+    s->context = mrd_open_device(NULL, &(struct mrd_context_attr){.address = "127.0.0.1",
+                                                                  .paths = 4,
+                                                                  .progress = MRD_PROGRESS_MANUAL});
+    assert_non_null(s->context);
+    s->pd = mrd_alloc_pd(s->context);
+    s->cq = mrd_create_cq(s->context, 8, NULL);
+    s->qp = mrd_create_qp(s->pd,
+                          &(struct mrd_qp_init_attr){.send_cq = s->cq,
+                                                     .recv_cq = s->cq,
+                                                     .cap = {.max_send_wr = 4, .max_recv_wr = 4}});
+    assert_non_null(s->qp);
+}
+
+static void meet(struct side *s, const struct side *other)
+{
+    char address[MRD_ADDRESS_MAX];
+
+    assert_int_equal(mrd_query_address(other->context, address, sizeof(address)), 0);
+    s->peer = mrd_create_ah(s->pd, address);
+    assert_non_null(s->peer);
+}
+
+static void close_side(struct side *s)
+{
+    assert_int_equal(mrd_destroy_ah(s->peer), 0);
+    assert_int_equal(mrd_destroy_qp(s->qp), 0);
+    assert_int_equal(mrd_destroy_cq(s->cq), 0);
+    assert_int_equal(mrd_dealloc_pd(s->pd), 0);
+    assert_int_equal(mrd_close_device(s->context), 0);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    open_side(&f->a);
+    open_side(&f->b);
+    meet(&f->a, &f->b);
+    meet(&f->b, &f->a);
+    f->page = (size_t)sysconf(_SC_PAGESIZE);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    close_side(&f->a);
+    close_side(&f->b);
+    free(f);
+    return 0;
+}
+
+/* One request from a, which completes well. */
+static void run(struct fixture *f, struct mrd_send_wr *wr)
+{
+    struct mrd_send_wr *bad;
+    struct mrd_wc wc;
+
+    wr->num_sge = 1;
+    wr->send_flags = MRD_SEND_SIGNALED;
+    wr->ud.ah = f->a.peer;
+    wr->ud.remote_qpn = f->b.qp->qp_num;
+    assert_int_equal(mrd_post_send(f->a.qp, wr, &bad), 0);
+    while (mrd_poll_cq(f->a.cq, 1, &wc) == 0)
+        assert_true(mrd_progress(f->b.context) >= 0);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+}
+
+/*
+ * A peer's write into memory at `to`, from memory at `from`, and its read back: [offset, offset +
+ * bytes) of regions of `length`.
+ */
+static void transfer(struct fixture *f, uint8_t *from, uint8_t *to, size_t length, size_t offset,
+                     uint32_t bytes)
+{
+    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, length, MRD_ACCESS_LOCAL_WRITE);
+    struct mrd_mr *target =
+        mrd_reg_mr(f->b.pd, to, length,
+                   MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
+    struct mrd_sge sge = {(uintptr_t)from + offset, bytes, source ? source->lkey : 0};
+    struct mrd_send_wr wr = {.sg_list = &sge, .opcode = MRD_WR_RDMA_WRITE};
+
+    assert_non_null(source);
+    assert_non_null(target);
+    wr.wr.rdma.remote_addr = (uintptr_t)to + offset;
+    wr.wr.rdma.rkey = target->rkey;
+    for (size_t i = 0; i < bytes; i++)
+        from[offset + i] = (uint8_t)(i * 7 + (i >> 8));
+    run(f, &wr);
+    assert_memory_equal(to + offset, from + offset, bytes);
+    memset(from + offset, 0, bytes);
+    wr.opcode = MRD_WR_RDMA_READ;
+    run(f, &wr);
+    assert_memory_equal(to + offset, from + offset, bytes);
+    assert_int_equal(mrd_dereg_mr(source), 0);
+    assert_int_equal(mrd_dereg_mr(target), 0);
+}
+
+static uint8_t *map_memory(size_t bytes, int protection, int flags, int fd)
+{
+    return mmap(NULL, bytes, protection, flags | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+}
+
+static void refused(struct fixture *f, void *at, size_t bytes, int access, const char *why)
+{
+    errno = 0;
+    assert_null(mrd_reg_mr(f->a.pd, at, bytes, access));
+    assert_int_equal(errno, EFAULT);
+    if (!strstr(mrd_last_error(), why))
+        fail_msg("\"%s\" does not say: %s", mrd_last_error(), why);
+}
+
+/* ---------------------------------------------------------------------------------- what is good */
+
+static void mrd_reg_mr__kinds_of_memory(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t fixed[BYTES];
+    uint8_t stack[2000], *heap = malloc(BYTES);
+    uint8_t *shared = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, -1);
+    FILE *file = tmpfile();
+    uint8_t *mapped;
+
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), BYTES), 0);
+    mapped = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    assert_true(mapped != MAP_FAILED);
+    transfer(f, fixed, heap, BYTES, 0, BYTES);
+    transfer(f, stack, heap, sizeof(stack), 1, sizeof(stack) - 1);
+    transfer(f, heap, shared, BYTES, 0, BYTES);
+    transfer(f, shared, mapped, BYTES, 3, BYTES - 3);
+    assert_int_equal(pread(fileno(file), heap, BYTES, 0), BYTES);
+    assert_memory_equal(heap, mapped, BYTES);
+    munmap(shared, BYTES);
+    munmap(mapped, BYTES);
+    fclose(file);
+    free(heap);
+}
+
+static void mrd_reg_mr__huge_pages(void **state)
+{
+    struct fixture *f = *state;
+    size_t bytes = 4 << 20;
+    uint8_t *huge = map_memory(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_HUGETLB, -1);
+    uint8_t *plain;
+
+    bool reserved = huge != MAP_FAILED;
+
+    if (!reserved) { /* none are set aside: transparent ones, then */
+        huge = aligned_alloc(2 << 20, bytes);
+        assert_non_null(huge);
+        (void)madvise(huge, bytes, MADV_HUGEPAGE);
+    }
+    plain = calloc(1, bytes);
+    assert_non_null(plain);
+    transfer(f, plain, huge, bytes, 0, (uint32_t)bytes);
+    free(plain);
+    if (reserved)
+        munmap(huge, bytes);
+    else
+        free(huge);
+}
+
+/* Registered at once, whatever the size; and each byte has its place. */
+static void mrd_reg_mr__beyond_4_gib(void **state)
+{
+    struct fixture *f = *state;
+    size_t bytes = 6 * GIB;
+    int flags = MAP_PRIVATE | MAP_NORESERVE;
+    uint8_t *from = map_memory(bytes, PROT_READ | PROT_WRITE, flags, -1);
+    uint8_t *to = map_memory(bytes, PROT_READ | PROT_WRITE, flags, -1);
+
+    if (from == MAP_FAILED || to == MAP_FAILED)
+        skip();
+    transfer(f, from, to, bytes, 0, BYTES);
+    transfer(f, from, to, bytes, 4 * GIB - BYTES / 2, BYTES);
+    transfer(f, from, to, bytes, bytes - BYTES, BYTES);
+    munmap(from, bytes);
+    munmap(to, bytes);
+}
+
+/* Neighbours in memory need not be one mapping; memory that is only sent from may be read-only. */
+static void mrd_memory_check__neighbours(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *at = map_memory(4 * f->page, PROT_READ, MAP_PRIVATE, -1);
+
+    assert_int_equal(mprotect(at + f->page, 2 * f->page, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(mrd_memory_check(at, 4 * f->page, false), 0);
+    assert_int_equal(mrd_memory_check(at + f->page, 2 * f->page, true), 0);
+    assert_int_equal(mrd_memory_check(at + f->page, 2 * f->page + 1, true), -EFAULT);
+    assert_int_equal(mrd_memory_check(at + f->page - 1, 2, true), -EFAULT);
+    assert_int_equal(mrd_memory_check(NULL, 0, true), 0);
+    munmap(at, 4 * f->page);
+}
+
+/* ------------------------------------------------------------------------------ what is refused */
+
+static void mrd_reg_mr__inaccessible(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
+
+    assert_int_equal(mprotect(at + f->page, f->page, PROT_NONE), 0);
+    refused(f, at, 3 * f->page, 0, "cannot be read");
+    refused(f, at + f->page, 1, MRD_ACCESS_REMOTE_READ, "cannot be read");
+    assert_int_equal(mprotect(at + f->page, f->page, PROT_READ), 0);
+    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "cannot be written");
+    assert_int_equal(munmap(at + f->page, f->page), 0);
+    refused(f, at, 3 * f->page, 0, "is not mapped");
+    refused(f, at, f->page + 1, 0, "is not mapped");
+    refused(f, at + f->page, f->page, 0, "is not mapped");
+    refused(f, (void *)(uintptr_t)f->page, 8, 0, "is not mapped");
+    /* At the end of all mappings. */
+    refused(f, (void *)(UINTPTR_MAX - 4 * f->page), 8, 0, "is not mapped");
+    munmap(at, 3 * f->page);
+}
+
+static void mrd_reg_mr__file_that_ends(void **state)
+{
+    struct fixture *f = *state;
+    FILE *file = tmpfile();
+    uint8_t *at;
+
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), (off_t)f->page), 0);
+    at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "end of its file");
+    assert_int_equal(mrd_memory_check(at, f->page, true), 0);
+    munmap(at, 3 * f->page);
+    fclose(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__kinds_of_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__huge_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__beyond_4_gib, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_memory_check__neighbours, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__file_that_ends, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
