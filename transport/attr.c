@@ -31,25 +31,69 @@ static const char *environment(const char *name)
     return value && value[0] ? value : NULL;
 }
 
+/* A number from 1 on; its end in *rest. false: there is none. */
+static bool scan_number(const char *text, char **rest, unsigned long *value)
+{
+    errno = 0;
+    *value = strtoul(text, rest, 10);
+    return !errno && text[0] >= '0' && text[0] <= '9' && *value;
+}
+
+/* Sets *value if it is 0 and the variable is set. 0, or -EINVAL with mrd_error_set(). */
+static int apply_number(const char *name, unsigned long most, uint32_t *value)
+{
+    const char *text = environment(name);
+    unsigned long number;
+    char *rest;
+
+    if (*value || !text)
+        return 0;
+    if (!scan_number(text, &rest, &number) || *rest || number > most)
+        return INVALID("%s=%s: expected a number from 1 to %lu", name, text, most);
+    *value = (uint32_t)number;
+    return 0;
+}
+
 static int apply_paths(struct mrd_context_attr *a)
 {
     if (!a->paths)
         a->paths = a->num_source_ports;
+    return apply_number("MRD_PATHS", MRD_PATHS_MAX, &a->paths);
+}
 
-    const char *text = environment("MRD_PATHS");
+/* MRD_SOURCE_PORTS=FIRST-LAST */
+static int apply_source_ports(struct mrd_context_attr *a, uint16_t *ports)
+{
+    const char *text = environment("MRD_SOURCE_PORTS");
+    unsigned long first, last = 0;
+    char *rest;
 
-    if (a->paths || !text)
+    if (a->num_source_ports || a->source_ports || !text)
         return 0;
-
-    char *end;
-
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (errno || *end || text[0] < '0' || text[0] > '9' || !value || value > MRD_PATHS_MAX)
-        return INVALID("MRD_PATHS=%s: expected a number from 1 to %d", text, MRD_PATHS_MAX);
-    a->paths = (uint32_t)value;
+    if (!scan_number(text, &rest, &first) || *rest != '-' || !scan_number(rest + 1, &rest, &last) ||
+        *rest || last < first || last > UINT16_MAX || last - first >= MRD_PATHS_MAX)
+        return INVALID("MRD_SOURCE_PORTS=%s: expected FIRST-LAST, at most %d ports", text,
+                       MRD_PATHS_MAX);
+    for (unsigned long port = first; port <= last; port++)
+        ports[port - first] = (uint16_t)port;
+    a->source_ports = ports;
+    a->num_source_ports = (uint32_t)(last - first + 1);
     return 0;
+}
+
+/* Where a context is. A simulated one is in the simulation. */
+static int apply_place(struct mrd_context_attr *a, uint16_t *ports)
+{
+    uint32_t port = a->port;
+    int error;
+
+    if (!a->address)
+        a->address = environment("MRD_ADDRESS");
+    if ((error = apply_number("MRD_PORT", UINT16_MAX, &port)) ||
+        (error = apply_number("MRD_MTU", MRD_PAYLOAD_BYTES_MAX, &a->mtu)))
+        return error;
+    a->port = (uint16_t)port;
+    return apply_source_ports(a, ports);
 }
 
 static int apply_policies(struct mrd_context_attr *a)
@@ -146,7 +190,8 @@ static int check_rest(const struct mrd_context_attr *a)
     return 0;
 }
 
-int mrd_attr_resolve(const struct mrd_context_attr *attr, struct mrd_context_attr *resolved)
+int mrd_attr_resolve(const struct mrd_context_attr *attr, bool simulated,
+                     struct mrd_attr_resolved *resolved)
 {
     struct mrd_context_attr a = {0};
     int error;
@@ -156,12 +201,14 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, struct mrd_context_att
     if (a.comp_mask & ~ATTR_MASK)
         return INVALID("unknown bits 0x%llx in comp_mask",
                        (unsigned long long)(a.comp_mask & ~ATTR_MASK));
-    if ((error = apply_log()) || (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
+    if ((error = apply_log()) ||
+        (!simulated && (error = apply_place(&a, resolved->source_ports))) ||
+        (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
         (error = apply_policies(&a)))
         return error;
     apply_defaults(&a);
     if ((error = check_sizes(&a)) || (error = check_rest(&a)))
         return error;
-    *resolved = a;
+    resolved->attr = a;
     return 0;
 }

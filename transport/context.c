@@ -315,26 +315,53 @@ fail:
     return NULL;
 }
 
+/*
+ * Finds the device that is opened where the caller names none: that of MRD_DEVICE, else the first.
+ * 0, or -ENODEV with mrd_error_set().
+ */
+static int choose_device(struct mrd_device *device)
+{
+    const char *name = getenv("MRD_DEVICE");
+    struct mrd_device **list;
+    int error = -ENODEV;
+
+    if (!name || !name[0]) {
+        if (mrd_udp_devices(device, 1))
+            return 0;
+        mrd_error_set("no device");
+        return -ENODEV;
+    }
+    list = mrd_get_device_list(NULL);
+    if (!list)
+        return -errno;
+    mrd_error_set("MRD_DEVICE=%s: no such device", name);
+    for (unsigned i = 0; list[i] && error; i++) {
+        if (strcmp(list[i]->name, name))
+            continue;
+        *device = *list[i];
+        error = 0;
+    }
+    mrd_free_device_list(list);
+    return error;
+}
+
 struct mrd_context *mrd_open_device_sized(const struct mrd_device *device,
                                           const struct mrd_context_attr *attr, size_t size)
 {
-    struct mrd_context_attr asked = {0}, resolved;
-    struct mrd_device first;
+    struct mrd_context_attr asked = {0};
+    struct mrd_attr_resolved resolved;
+    struct mrd_device chosen;
     struct mrd_context_impl *c = NULL;
     int error = attr ? mrd_sized_read(&mrd_sized_context_attr, &asked, attr, size) : 0;
 
+    if (!error && !device) {
+        error = choose_device(&chosen);
+        device = &chosen;
+    }
     if (!error)
-        error = mrd_attr_resolve(&asked, &resolved);
+        error = mrd_attr_resolve(&asked, is_simulated(device), &resolved);
     if (error)
         goto out;
-    if (!device) {
-        error = -ENODEV;
-        if (!mrd_udp_devices(&first, 1)) {
-            mrd_error_set("no device");
-            goto out;
-        }
-        device = &first;
-    }
 
     const struct mrd_backend_ops *ops = mrd_backend_find(device);
 
@@ -344,9 +371,9 @@ struct mrd_context *mrd_open_device_sized(const struct mrd_device *device,
         goto out;
     }
     if (!is_simulated(device))
-        error = choose_seed(&resolved);
+        error = choose_seed(&resolved.attr);
     if (!error)
-        c = context_open(device, ops, &resolved, &error);
+        c = context_open(device, ops, &resolved.attr, &error);
 out:
     if (!c) {
         mrd_log(MRD_LOG_ERROR, "open: %s", mrd_last_error());

@@ -140,8 +140,9 @@ MRD_EXPORT void mrd_free_device_list(struct mrd_device **list);
 MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
 
 /*
- * Opens a context on `device` (NULL: "udp"). `attr` may be NULL. Where it leaves the default, these
- * environment variables apply: MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
+ * Opens a context on `device` (NULL: that of MRD_DEVICE, else "udp"). `attr` may be NULL. Where it
+ * leaves the default, these environment variables apply: MRD_ADDRESS, MRD_PORT, MRD_MTU,
+ * MRD_SOURCE_PORTS (FIRST-LAST), MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
  * NULL with errno: EINVAL (an attribute), EADDRINUSE (a port), EADDRNOTAVAIL (address), EMFILE
  * (each UDP path takes a descriptor), ENOMEM; mrd_open_device(3) has those of RDMA devices.
  */
@@ -156,8 +157,8 @@ MRD_EXPORT int mrd_close_device(struct mrd_context *context);
 
 /*
  * Writes the address that others give to mrd_create_ah(), for example "192.0.2.7:4793". A context
- * that is bound to no address tells the machine's first one that is neither loopback nor
- * link-local, else 127.0.0.1. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices.
+ * that is bound to no address tells that of the default route, else the machine's first one that is
+ * neither loopback nor link-local, else 127.0.0.1. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices.
  */
 MRD_EXPORT int mrd_query_address(struct mrd_context *context, char *buf, size_t len);
 

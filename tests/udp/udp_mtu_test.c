@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -93,6 +94,29 @@ static void mrd_udp_self_address__loopback_only(void **state)
     assert_memory_equal(&self, &f->to_a, sizeof(self));
 }
 
+/* Bridges that are listed first, and an interface that the default route leads over. */
+static void mrd_udp_self_address__of_the_default_route(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr self, expected;
+
+    if (system("ip link add mrd_d0 type veth peer name mrd_p0 2>/dev/null") ||
+        system(
+            "ip addr add 172.17.0.1/16 dev mrd_d0 && ip link set mrd_d0 up &&"
+            "ip link add mrd_d1 type veth peer name mrd_p1 && ip addr add 10.9.8.7/24 dev mrd_d1 &&"
+            "ip link set mrd_d1 up"))
+        skip();
+    /* Without a route the first of them. */
+    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
+    expected = fixture_addr("172.17.0.1", f->a);
+    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(system("ip route add default via 10.9.8.1"), 0);
+    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
+    expected = fixture_addr("10.9.8.7", f->a);
+    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(system("ip link del mrd_d0 && ip link del mrd_d1"), 0);
+}
+
 /* Superpackets of small segments pass an MTU of 1,500 as they are. */
 static void mrd_udp_tx_burst__small_mtu(void **state)
 {
@@ -165,8 +189,11 @@ static void mrd_udp_tx_burst__mtu_shrinks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_udp_payload_bytes__mtu),  MTU_TEST(mrd_udp_payload_bytes__no_route),
-        MTU_TEST(mrd_udp_self_address__loopback_only), MTU_TEST(mrd_udp_tx_burst__small_mtu),
+        cmocka_unit_test(mrd_udp_payload_bytes__mtu),
+        MTU_TEST(mrd_udp_payload_bytes__no_route),
+        MTU_TEST(mrd_udp_self_address__loopback_only),
+        MTU_TEST(mrd_udp_self_address__of_the_default_route),
+        MTU_TEST(mrd_udp_tx_burst__small_mtu),
         MTU_TEST(mrd_udp_tx_burst__mtu_shrinks),
     };
 

@@ -161,14 +161,82 @@ static void mrd_open_device__environment_where_attr_is_default(void **state)
     unsetenv("MRD_CC");
 }
 
+/* Where the program leaves it open, the environment says where the context is. */
+static void mrd_open_device__place_by_environment(void **state)
+{
+    struct mrd_context *context;
+    char address[MRD_ADDRESS_MAX];
+    uint16_t port;
+
+    (void)state;
+    setenv("MRD_ADDRESS", "127.0.0.3", 1);
+    setenv("MRD_MTU", "1024", 1);
+    setenv("MRD_DEVICE", "udp", 1);
+    context = mrd_open_device(NULL, NULL);
+    assert_non_null(context);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    assert_int_equal(strncmp(address, "127.0.0.3:", 10), 0);
+    assert_int_equal(context_info(context).mtu, 1024);
+    port = context_info(context).port;
+    assert_int_equal(mrd_close_device(context), 0);
+
+    /* The port is free again. What the program asks for counts. */
+    snprintf(address, sizeof(address), "%u", port);
+    setenv("MRD_PORT", address, 1);
+    context = open_local(&(struct mrd_context_attr){.mtu = 512});
+    assert_non_null(context);
+    assert_int_equal(context_info(context).port, port);
+    assert_int_equal(context_info(context).mtu, 512);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    assert_int_equal(strncmp(address, "127.0.0.1:", 10), 0);
+    unsetenv("MRD_PORT");
+    assert_int_equal(mrd_close_device(context), 0);
+
+    setenv("MRD_SOURCE_PORTS", "41003-41009", 1);
+    context = open_local(NULL);
+    assert_non_null(context);
+    assert_int_equal(context_info(context).paths, 7);
+    assert_int_equal(mrd_close_device(context), 0);
+    context = open_local(
+        &(struct mrd_context_attr){.source_ports = (uint16_t[]){41020}, .num_source_ports = 1});
+    assert_non_null(context);
+    assert_int_equal(context_info(context).paths, 1);
+    assert_int_equal(mrd_close_device(context), 0);
+
+    setenv("MRD_DEVICE", "pigeon0", 1);
+    errno = 0;
+    assert_null(mrd_open_device(NULL, NULL));
+    assert_int_equal(errno, ENODEV);
+    assert_non_null(strstr(mrd_last_error(), "MRD_DEVICE=pigeon0"));
+    unsetenv("MRD_ADDRESS");
+    unsetenv("MRD_MTU");
+    unsetenv("MRD_DEVICE");
+    unsetenv("MRD_SOURCE_PORTS");
+}
+
 static void mrd_open_device__bad_environment(void **state)
 {
     static const struct {
         const char *name, *value;
     } cases[] = {
-        {"MRD_PATHS", "0"},        {"MRD_PATHS", "257"}, {"MRD_PATHS", "8x"},
-        {"MRD_PATHS", "-1"},       {"MRD_PATHS", " 8"},  {"MRD_PATHS", "99999999999999999999"},
-        {"MRD_SPRAY", "ADAPTIVE"}, {"MRD_CC", "nscc "},  {"MRD_LOG", "loud"},
+        {"MRD_PATHS", "0"},
+        {"MRD_PATHS", "257"},
+        {"MRD_PATHS", "8x"},
+        {"MRD_PATHS", "-1"},
+        {"MRD_PATHS", " 8"},
+        {"MRD_PATHS", "99999999999999999999"},
+        {"MRD_SPRAY", "ADAPTIVE"},
+        {"MRD_CC", "nscc "},
+        {"MRD_LOG", "loud"},
+        {"MRD_PORT", "0"},
+        {"MRD_PORT", "65536"},
+        {"MRD_MTU", "8193"},
+        {"MRD_SOURCE_PORTS", "9"},
+        {"MRD_SOURCE_PORTS", "9-8"},
+        {"MRD_SOURCE_PORTS", "1-65536"},
+        {"MRD_SOURCE_PORTS", "1-257"},
+        {"MRD_SOURCE_PORTS", "0-8"},
+        {"MRD_SOURCE_PORTS", "1-8,"},
     };
 
     (void)state;
@@ -496,6 +564,7 @@ int main(void)
         cmocka_unit_test(mrd_open_device__bad_attributes),
         cmocka_unit_test(mrd_open_device_sized__other_sizes),
         cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
+        cmocka_unit_test(mrd_open_device__place_by_environment),
         cmocka_unit_test(mrd_open_device__bad_environment),
         cmocka_unit_test(mrd_set_log__levels),
         cmocka_unit_test(mrd_close_device__busy_until_objects_are_gone),

@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const uint8_t v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -264,25 +265,54 @@ static bool usable_address(const struct mrd_udp *udp, const struct ifaddrs *i,
     return !mrd_udp_addr_is_link_local(addr);
 }
 
+/*
+ * Gets the address that packets to the rest of the world would come from. Connecting a socket sends
+ * nothing. false: there is no default route.
+ */
+static bool route_address(int family, const char *world, struct mrd_addr *addr)
+{
+    struct mrd_addr there;
+    union mrd_udp_sockaddr to, from;
+    socklen_t len, from_len = sizeof(from);
+    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool found = false;
+
+    if (fd < 0 || mrd_udp_parse_ip(world, &there))
+        return false;
+    there.port = MRD_DEFAULT_PORT;
+    len = mrd_udp_to_sockaddr(family, &there, &to);
+    if (!connect(fd, &to.sa, len) && !getsockname(fd, &from.sa, &from_len)) {
+        mrd_udp_from_sockaddr(&from, addr);
+        found = !mrd_udp_addr_is_any(addr) && !mrd_udp_addr_is_link_local(addr);
+    }
+    close(fd);
+    return found;
+}
+
+/* The first interface's address that other hosts can use. */
+static bool interface_address(const struct mrd_udp *udp, struct mrd_addr *addr)
+{
+    struct ifaddrs *list = NULL;
+    bool found = false;
+
+    if (getifaddrs(&list))
+        return false;
+    for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
+        found = usable_address(udp, i, addr);
+    freeifaddrs(list);
+    return found;
+}
+
 int mrd_udp_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 {
     struct mrd_udp *udp = mrd_udp_of(b);
     struct mrd_addr self = udp->bound;
-    struct ifaddrs *list = NULL;
 
-    if (mrd_udp_addr_is_any(&self)) {
-        struct mrd_addr candidate = {.scope = 0};
-        bool found = false;
-
-        if (getifaddrs(&list) == 0) {
-            for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
-                found = usable_address(udp, i, &candidate);
-            freeifaddrs(list);
-        }
-        if (!found)
-            mrd_udp_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)}, &candidate);
-        self = candidate;
-    }
+    /* A bridge of containers may be listed first: the default route tells what others reach. */
+    if (mrd_udp_addr_is_any(&self) && !route_address(AF_INET, "203.0.113.1", &self) &&
+        !(udp->family == AF_INET6 && route_address(AF_INET6, "2001:db8::1", &self)) &&
+        !interface_address(udp, &self))
+        mrd_udp_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)}, &self);
     self.port = udp->rx.port;
     *addr = self;
     return 0;
