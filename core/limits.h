@@ -11,6 +11,10 @@ enum {
     MRD_PEERS_MAX = 1 << 20, /* of a context */
     MRD_FLOWS_MAX = 1 << 24, /* of a context, ordered flows and send queues with work */
     MRD_PATHS_MAX = 256,
+    MRD_WR_MAX = 1 << 20,  /* of a queue of a queue pair */
+    MRD_MRS_MAX = 1 << 20, /* of a context */
+    MRD_CQE_MAX = 1 << 24, /* of a completion queue */
+    MRD_RESPONSES = 4096,  /* reads and atomics of peers that are executed at a time */
     MRD_TRACKER_MIN = 256,
     MRD_TRACKER_MAX = 4096,
     MRD_PARTS_MAX = 64,   /* parts of a packet; a refusal names them by index */

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/limits.h"
 
 enum {
     INDEX_BITS = 20, /* the rest of an lkey is the generation */
     TABLE_MIN = 64,
 };
+_Static_assert(1 << INDEX_BITS == MRD_MRS_MAX, "an lkey names each");
 
 bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator)
 {
@@ -31,7 +33,7 @@ static bool grow(struct mrd_mrs *mrs)
     struct mrd_mrs wide = *mrs;
 
     wide.size *= 2;
-    if (wide.size > 1u << INDEX_BITS)
+    if (wide.size > MRD_MRS_MAX)
         return false;
     wide.by_index = mrd_alloc(mrs->allocator, wide.size * sizeof(*wide.by_index));
     wide.rkeys.bucket = NULL;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_WR = 1 << 20 };
+#include "core/limits.h"
 
 static uint32_t at_least_1(uint32_t n)
 {
@@ -30,8 +30,9 @@ struct mrd_qp_impl *mrd_qp_find(const struct mrd_hash *qps, uint32_t qpn)
 
 size_t mrd_qp_bytes(const struct mrd_qp_cap *cap)
 {
-    if (cap->max_send_wr > MAX_WR || cap->max_recv_wr > MAX_WR || cap->max_send_sge > MRD_SGE_MAX ||
-        cap->max_recv_sge > MRD_SGE_MAX || cap->max_inline_data > MRD_INLINE_BYTES_MAX)
+    if (cap->max_send_wr > MRD_WR_MAX || cap->max_recv_wr > MRD_WR_MAX ||
+        cap->max_send_sge > MRD_SGE_MAX || cap->max_recv_sge > MRD_SGE_MAX ||
+        cap->max_inline_data > MRD_INLINE_BYTES_MAX)
         return 0;
     return round16(sizeof(struct mrd_qp_impl)) +
            round16(cap->max_send_wr * sizeof(struct mrd_msg)) +

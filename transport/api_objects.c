@@ -222,12 +222,32 @@ struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *a
 
     struct mrd_qp *qp = mrd_engine_create_qp(c->engine, pd, &asked, &error);
 
+    if (qp) {
+        mrd_engine_query_qp(qp, &asked);
+        attr->cap = asked.cap;
+    }
     return finish_create(c, qp, error);
 }
 
 struct mrd_qp *(mrd_create_qp)(struct mrd_pd *pd, struct mrd_qp_init_attr *attr)
 {
     return mrd_create_qp_sized(pd, attr, mrd_sized_qp_init_attr.first_bytes);
+}
+
+int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(qp->context);
+    int error = mrd_sized_check(&mrd_sized_qp_init_attr, size);
+    struct mrd_qp_init_attr found;
+
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
+        return error;
+    mrd_engine_query_qp(qp, &found);
+    mrd_context_leave(c);
+    mrd_sized_write(&mrd_sized_qp_init_attr, attr, size, &found);
+    return 0;
 }
 
 int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "core/stats.h"
 #include "transport/context.h"
 #include "transport/error.h"
@@ -174,6 +175,37 @@ int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr
     found.port = c->ops->path_port(c->backend, found.port);
     mrd_context_leave(c);
     mrd_sized_write(&mrd_sized_path_attr, attr, size, &found);
+    return 0;
+}
+
+int mrd_query_device(struct mrd_context *context, struct mrd_device_attr *attr, size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_sized_check(&mrd_sized_device_attr, size);
+
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
+        return error;
+
+    const struct mrd_engine_config *config = mrd_engine_config(c->engine);
+    const struct mrd_device_attr found = {
+        .max_message_bytes = MRD_MESSAGE_BYTES_MAX,
+        .max_mr_bytes = SIZE_MAX,
+        .max_mr = MRD_MRS_MAX,
+        .max_qp_wr = MRD_WR_MAX,
+        .max_sge = MRD_SGE_MAX,
+        .max_inline_data = MRD_INLINE_BYTES_MAX,
+        .max_cqe = MRD_CQE_MAX,
+        .max_rd_atomic = UINT32_MAX,
+        .max_res_rd_atomic = MRD_RESPONSES,
+        .max_peers = config->max_peers,
+        .max_flows = config->max_flows,
+        .max_paths = c->backend->mover.paths,
+    };
+
+    mrd_context_leave(c);
+    mrd_sized_write(&mrd_sized_device_attr, attr, size, &found);
     return 0;
 }
 

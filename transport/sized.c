@@ -32,6 +32,7 @@ enum { BYTES_MAX = 4096 };
 SIZED(context_attr, entropy);
 SIZED(qp_init_attr, rnr_timer_ns);
 SIZED(cq_init_attr, channel);
+SIZED(device_attr, max_paths);
 SIZED(counter, value);
 SIZED(peer_attr, address);
 SIZED(path_attr, min_rtt_ns);

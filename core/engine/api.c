@@ -92,7 +92,7 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
     uint32_t size = 1;
 
     *error = -EINVAL;
-    if (cqe < 1 || cqe > 1 << 24) {
+    if (cqe < 1 || cqe > MRD_CQE_MAX) {
         mrd_error_keep(e, 0, "a completion queue holds 1 to 16777216 entries");
         return NULL;
     }
@@ -221,6 +221,23 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
     mrd_rx_flush_qp(e, qp, status); /* gives reserved receives back */
     while ((recv = mrd_qp_recv_take(qp)))
         mrd_rx_complete(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
+}
+
+void mrd_engine_query_qp(const struct mrd_qp *qp_pub, struct mrd_qp_init_attr *attr)
+{
+    const struct mrd_qp_impl *qp = (const struct mrd_qp_impl *)(const void *)qp_pub;
+
+    *attr = (struct mrd_qp_init_attr){.comp_mask = MRD_QP_INIT_ATTR_RNR_RETRY,
+                                      .qp_context = qp->pub.qp_context,
+                                      .send_cq = qp->pub.send_cq,
+                                      .recv_cq = qp->pub.recv_cq,
+                                      .cap = qp->cap,
+                                      .sq_sig_all = qp->sig_all,
+                                      .order = qp->pub.order,
+                                      .qkey = qp->qkey,
+                                      .rnr_retry = qp->rnr_retry,
+                                      .rnr_timer_ns = qp->rnr_timer_ns,
+                                      .max_rd_atomic = qp->requests.max_rd_atomic};
 }
 
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,

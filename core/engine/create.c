@@ -8,9 +8,8 @@ enum {
     PENDS_PER_FLOW = 4,
     PENDS_SHARED = 4096,
     REFUSALS = 8192,
-    RESPONSES = 4096, /* requests that are executed here at a time */
-    REQUESTS = 4096,  /* buckets of our own */
-    QPS_MIN = 1024,   /* buckets of queue pairs, at least */
+    REQUESTS = 4096, /* buckets of our own */
+    QPS_MIN = 1024,  /* buckets of queue pairs, at least */
 };
 
 static bool make_pools(struct mrd_engine *e)
@@ -26,7 +25,7 @@ static bool make_pools(struct mrd_engine *e)
            mrd_table_init(&e->flows_rx, a, sizeof(struct mrd_flow_rx), 3 * flows, flows) &&
            mrd_pool_init(&e->pends, a, sizeof(struct mrd_pend), pends) &&
            mrd_pool_init(&e->refusals, a, sizeof(struct mrd_refusal), REFUSALS) &&
-           mrd_pool_init(&e->responses, a, sizeof(struct mrd_response), RESPONSES) &&
+           mrd_pool_init(&e->responses, a, sizeof(struct mrd_response), MRD_RESPONSES) &&
            mrd_hash_init(&e->requests.by_token, a, REQUESTS) && mrd_mrs_init(&e->objects.mrs, a) &&
            mrd_hash_init(&e->objects.qps, a, flows > QPS_MIN ? flows : QPS_MIN) &&
            (e->timers.heap.timer = mrd_alloc(a, c->max_peers * sizeof(*e->timers.heap.timer)));

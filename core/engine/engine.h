@@ -66,6 +66,8 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
                                      const struct mrd_allocator *allocator, uint64_t now_ns,
                                      int *error);
 void mrd_engine_destroy(struct mrd_engine *e);
+/* What it was created with. */
+const struct mrd_engine_config *mrd_engine_config(const struct mrd_engine *e);
 
 /* ----------------------------------------------------------------------------- packets and time */
 
@@ -141,6 +143,8 @@ struct mrd_cq *mrd_engine_take_cq_event(struct mrd_channel_impl *channel);
 int mrd_engine_ack_cq_events(struct mrd_engine *e, struct mrd_cq *cq, unsigned n);
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_qp_init_attr *attr, int *error);
+/* What is in force: attributes that would make such a queue pair. */
+void mrd_engine_query_qp(const struct mrd_qp *qp, struct mrd_qp_init_attr *attr);
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr,
                          int mask, uint64_t now_ns);
 int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp, uint64_t now_ns);

@@ -95,6 +95,11 @@ int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr
     return 0;
 }
 
+const struct mrd_engine_config *mrd_engine_config(const struct mrd_engine *e)
+{
+    return &e->config;
+}
+
 const char *mrd_engine_spray_name(const struct mrd_engine *e)
 {
     return e->spray->name;

@@ -229,7 +229,11 @@ enum mrd_wc_flags {
     MRD_WC_SOLICITED = 1 << 1, /* receive: the sender set MRD_SEND_SOLICITED */
 };
 
-/* A completion. wr_id to vendor_err and qp_num are always valid, the other fields on success. */
+/*
+ * A completion. wr_id to vendor_err and qp_num are always valid, the other fields on success;
+ * byte_len, src_qp and peer_id of failed sends, too, unless the queue pair was in error already:
+ * then peer_id is 0.
+ */
 struct mrd_wc {
     uint64_t wr_id;
     enum mrd_wc_status status;
@@ -368,11 +372,16 @@ struct mrd_qp_attr {
     uint64_t rnr_timer_ns;
 };
 
-/* NULL with errno EINVAL (an attribute), ENOSPC (no QP number is left), ENOMEM. */
+/*
+ * NULL with errno EINVAL (an attribute), ENOSPC (no QP number is left), ENOMEM. Writes the caps in
+ * force to attr->cap.
+ */
 MRD_EXPORT struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_attr *attr);
 MRD_EXPORT struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *attr,
                                               size_t size);
 #define mrd_create_qp(...) mrd_create_qp_sized(__VA_ARGS__, sizeof(struct mrd_qp_init_attr))
+/* Fills attributes that would make such a queue pair as this one is now. `size` is sizeof(*attr). */
+MRD_EXPORT int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, size_t size);
 /*
  * Changes what attr_mask names and reads no other field. In the error state, outstanding and later
  * work completes with MRD_WC_WR_FLUSH_ERR.
@@ -578,6 +587,25 @@ MRD_EXPORT int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id,
                                  struct mrd_peer_attr *attr, size_t size);
 MRD_EXPORT int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr,
                               size_t size);
+
+/* What a context can do. */
+struct mrd_device_attr {
+    uint64_t max_message_bytes;
+    uint64_t max_mr_bytes;
+    uint32_t max_mr;
+    uint32_t max_qp_wr; /* of the send queue, and of the receive queue */
+    uint32_t max_sge;   /* of a work request */
+    uint32_t max_inline_data;
+    uint32_t max_cqe;
+    uint32_t max_rd_atomic;     /* of a queue pair: mrd_qp_init_attr.max_rd_atomic */
+    uint32_t max_res_rd_atomic; /* of peers, executed here at a time; the others try again */
+    uint32_t max_peers;         /* as opened */
+    uint32_t max_flows;
+    uint32_t max_paths;
+};
+/* `size` is sizeof(*attr). Queue pairs, queues, domains and handles are bound by memory only. */
+MRD_EXPORT int mrd_query_device(struct mrd_context *context, struct mrd_device_attr *attr,
+                                size_t size);
 
 /* What is in force in a context. */
 struct mrd_context_info {

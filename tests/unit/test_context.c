@@ -556,6 +556,87 @@ static void mrd_version__agrees_with_the_header(void **state)
     assert_string_equal(mrd_version(), expected);
 }
 
+/* Limits are those that calls check. */
+static void mrd_query_device__limits(void **state)
+{
+    struct mrd_context *context =
+        open_local(&(struct mrd_context_attr){.max_peers = 77, .max_flows = 88});
+    struct mrd_device_attr attr;
+    struct {
+        struct mrd_device_attr attr;
+        uint8_t tail[8];
+    } later = {.tail = {1}};
+    struct mrd_cq *cq;
+
+    (void)state;
+    assert_non_null(context);
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(attr.max_peers, 77);
+    assert_int_equal(attr.max_flows, 88);
+    assert_int_equal(attr.max_message_bytes, MRD_MESSAGE_BYTES_MAX);
+    assert_int_equal(attr.max_inline_data, MRD_INLINE_BYTES_MAX);
+    assert_int_equal(attr.max_sge, MRD_SGE_MAX);
+    assert_int_equal(attr.max_qp_wr, 1 << 20);
+    assert_true(attr.max_paths >= 32 && attr.max_mr && attr.max_mr_bytes > 1ull << 40);
+    assert_true(attr.max_rd_atomic && attr.max_res_rd_atomic);
+    cq = mrd_create_cq(context, (int)attr.max_cqe + 1, NULL);
+    assert_null(cq);
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr) - 1), -EINVAL);
+    assert_int_equal(mrd_query_device(context, &later.attr, sizeof(later)), 0);
+    assert_int_equal(later.tail[0], 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* What a queue pair was made with, with the defaults filled in, and changed to. */
+static void mrd_query_qp__what_is_in_force(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 8, NULL);
+    struct mrd_qp_init_attr found, asked = {
+                                       .qp_context = pd,
+                                       .send_cq = cq,
+                                       .recv_cq = cq,
+                                       .cap = {.max_send_wr = 3, .max_recv_wr = 5},
+                                       .sq_sig_all = 1,
+                                       .order = MRD_ORDER_MSG,
+                                       .qkey = 9,
+                                   };
+    struct mrd_qp *qp = mrd_create_qp(pd, &asked);
+
+    (void)state;
+    assert_non_null(qp);
+    assert_int_equal(asked.cap.max_send_sge, 1);
+    assert_int_equal(asked.cap.max_recv_sge, 1);
+    assert_int_equal(asked.cap.max_send_wr, 3);
+    assert_int_equal(mrd_modify_qp(qp, &(struct mrd_qp_attr){.qkey = 10, .rnr_retry = 2},
+                                   MRD_QP_QKEY | MRD_QP_RNR_RETRY),
+                     0);
+    assert_int_equal(mrd_query_qp(qp, &found, sizeof(found)), 0);
+    assert_ptr_equal(found.qp_context, pd);
+    assert_ptr_equal(found.send_cq, cq);
+    assert_ptr_equal(found.recv_cq, cq);
+    assert_memory_equal(&found.cap, &asked.cap, sizeof(found.cap));
+    assert_int_equal(found.sq_sig_all, 1);
+    assert_int_equal(found.order, MRD_ORDER_MSG);
+    assert_int_equal(found.qkey, 10);
+    assert_int_equal(found.rnr_retry, 2);
+    assert_int_equal(found.rnr_timer_ns, 100 * 1000);
+    assert_int_equal(found.max_rd_atomic, 16);
+    assert_int_equal(mrd_query_qp(qp, &found, 8), -EINVAL);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+
+    /* They make the same again. */
+    assert_int_equal(mrd_query_qp(qp = mrd_create_qp(pd, &found), &asked, sizeof(asked)), 0);
+    assert_memory_equal(&asked.cap, &found.cap, sizeof(asked.cap));
+    assert_int_equal(asked.qkey, 10);
+    assert_int_equal(asked.rnr_retry, 2);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +646,8 @@ int main(void)
         cmocka_unit_test(mrd_open_device_sized__other_sizes),
         cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
         cmocka_unit_test(mrd_open_device__place_by_environment),
+        cmocka_unit_test(mrd_query_device__limits),
+        cmocka_unit_test(mrd_query_qp__what_is_in_force),
         cmocka_unit_test(mrd_open_device__bad_environment),
         cmocka_unit_test(mrd_set_log__levels),
         cmocka_unit_test(mrd_close_device__busy_until_objects_are_gone),

@@ -123,6 +123,7 @@ static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
 static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
 {
     struct pair *p = &pair;
+    struct mrd_addr addr;
     struct mrd_wc wc;
 
     (void)state;
@@ -142,6 +143,10 @@ static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
     }
     assert_int_equal(pair_poll(p, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    /* The failed completion leads to who did not answer. */
+    assert_int_equal(mrd_engine_peer_addr(p->end[0].e, wc.peer_id, &addr), 0);
+    assert_memory_equal(&addr, &p->end[1].addr, sizeof(addr));
+    assert_int_equal(wc.byte_len, BYTES);
     p->end[1].num_inbox = 0;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_turn(p, 0);
