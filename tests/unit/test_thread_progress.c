@@ -558,6 +558,81 @@ static void mrd_close_device__while_the_thread_works(void **state)
     }
 }
 
+/* ------------------------------------------------------------------ atomics, and the host's own */
+
+struct adder {
+    uint64_t *word;
+    unsigned count;
+    atomic_bool over;
+};
+
+/* By turns a plain add and a loop of compare-and-swap, as programs do them. */
+static void *add_here(void *arg)
+{
+    struct adder *a = arg;
+
+    for (; !atomic_load(&a->over); a->count++) {
+        uint64_t old = __atomic_load_n(a->word, __ATOMIC_RELAXED);
+
+        if (a->count % 2)
+            __atomic_fetch_add(a->word, 1, __ATOMIC_SEQ_CST);
+        else
+            while (!__atomic_compare_exchange_n(a->word, &old, old + 1, false, __ATOMIC_SEQ_CST,
+                                                __ATOMIC_SEQ_CST))
+                ;
+    }
+    return NULL;
+}
+
+/* One fetch-and-add, or one try to replace `old` by `old` + 1. Returns what was there. */
+static uint64_t add_there(struct fixture *f, struct mrd_mr *target, bool swap, uint64_t old)
+{
+    struct mrd_sge sge = {(uintptr_t)f->a.memory, sizeof(old), f->a.mr->lkey};
+    struct mrd_send_wr *bad,
+        wr = {
+            .sg_list = &sge,
+            .num_sge = 1,
+            .opcode = swap ? MRD_WR_ATOMIC_CMP_AND_SWP : MRD_WR_ATOMIC_FETCH_AND_ADD,
+            .send_flags = MRD_SEND_SIGNALED,
+            .ud = {.ah = f->a.peer, .remote_qpn = f->b.qp->qp_num},
+        };
+
+    wr.wr.atomic.remote_addr = (uintptr_t)f->b.memory;
+    wr.wr.atomic.rkey = target->rkey;
+    wr.wr.atomic.compare_add = swap ? old : 1;
+    wr.wr.atomic.swap = old + 1;
+    assert_int_equal(mrd_post_send(f->a.qp, &wr, &bad), 0);
+    assert_int_equal(take(&f->a, 1), 1);
+    memcpy(&old, f->a.memory, sizeof(old));
+    return old;
+}
+
+/* A peer and a thread of this host count in one word, and no count is lost. */
+static void atomics__with_the_host(void **state)
+{
+    struct fixture *f = *state;
+    struct adder adder = {.word = (uint64_t *)(void *)f->b.memory};
+    struct mrd_mr *target = mrd_reg_mr(f->b.pd, f->b.memory, sizeof(uint64_t),
+                                       MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_ATOMIC);
+    unsigned count = 0;
+    uint64_t seen = 0;
+    pthread_t thread;
+
+    assert_non_null(target);
+    assert_int_equal(pthread_create(&thread, NULL, add_here, &adder), 0);
+    for (unsigned i = 0; i < POSTS; i++) {
+        uint64_t old = add_there(f, target, i % 2, seen);
+
+        count += !(i % 2) || old == seen;
+        seen = old + (i % 2 ? 0 : 1);
+    }
+    atomic_store(&adder.over, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(*adder.word, adder.count + count);
+    assert_true(count >= POSTS / 2);
+    assert_int_equal(mrd_dereg_mr(target), 0);
+}
+
 int main(void)
 {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -570,6 +645,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(progress_thread__event_for_a_blocked_application,
                                         setup_impatient, teardown),
         WITH_FIXTURE(mrd_post_send__from_many_threads),
+        WITH_FIXTURE(atomics__with_the_host),
         cmocka_unit_test(mrd_close_device__while_the_thread_works),
     };
 
