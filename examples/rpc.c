@@ -4,7 +4,8 @@
  * and its answer the square of that.
  *
  *     $ ./rpc                                     the server; it prints what clients need
- *     $ ./rpc --clients 32 192.0.2.7:40001/1      32 clients: address and queue pair of the server
+ *     $ ./rpc --clients 32 192.0.2.7:40001/1      32 clients: address and queue pair of the server;
+ *                                                 its host may be a name
  *
  * Both ends wait in the same way: take the event of the channel, ask for the next one, poll until
  * the queue is empty, sleep. Polling after asking finds what came in between. The channel's
@@ -304,11 +305,14 @@ static void call(const struct options *o)
     }
     *slash = '\0';
     check(clients, "no memory");
+    char address[MRD_ADDRESS_MAX];
     /* Without a thread each: one thread drives all clients. */
     for (unsigned i = 0; i < o->clients; i++) {
         end_open(&clients[i].end, o, true, 2);
         watch(set, &clients[i].end);
-        clients[i].server = mrd_create_ah(clients[i].end.pd, o->server);
+        check(mrd_resolve(clients[i].end.context, o->server, address, sizeof(address)) == 0,
+              "the server's name");
+        clients[i].server = mrd_create_ah(clients[i].end.pd, address);
         check(clients[i].server, "address of the server");
         clients[i].number = i;
         ask(&clients[i], qpn);

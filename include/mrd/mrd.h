@@ -401,10 +401,17 @@ struct mrd_ah {
 };
 
 /*
+ * Looks a host up, "host:port" or "host" (MRD_DEFAULT_PORT), and writes its first address that the
+ * context can send to, as mrd_create_ah() takes it; a numeric address stays what it is. Waits for
+ * the answer, perhaps for seconds. -EINVAL: malformed; -ENOENT: not known; -EAGAIN: not known now;
+ * -EHOSTUNREACH: no route; -ENOSPC: `len` is too small.
+ */
+MRD_EXPORT int mrd_resolve(struct mrd_context *context, const char *name, char *buf, size_t len);
+/*
  * Makes a handle for the remote context at `address`: "192.0.2.7:4793", "[2001:db8::7]:4793",
- * "sim:1" or what mrd_query_address() told there. Host names are not resolved; a missing port is
- * MRD_DEFAULT_PORT. Sends nothing. NULL with errno EINVAL (not an address), EAFNOSUPPORT,
- * EHOSTUNREACH, ENOMEM.
+ * "sim:1" or what mrd_query_address() told there. mrd_resolve() looks host names up, this does not;
+ * a missing port is MRD_DEFAULT_PORT. Sends nothing. NULL with errno EINVAL (not an address),
+ * EAFNOSUPPORT, EHOSTUNREACH, ENOMEM.
  */
 MRD_EXPORT struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address);
 /* For the sender of the receive completion `wc`. NULL with ENOENT if the peer is forgotten. */

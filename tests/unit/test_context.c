@@ -556,6 +556,41 @@ static void mrd_version__agrees_with_the_header(void **state)
     assert_string_equal(mrd_version(), expected);
 }
 
+static void resolves(struct mrd_context *context, const char *name, const char *expected)
+{
+    char address[MRD_ADDRESS_MAX];
+
+    if (mrd_resolve(context, name, address, sizeof(address)))
+        fail_msg("%s: %s", name, mrd_last_error());
+    assert_string_equal(address, expected);
+}
+
+/* To an address that the context can send to; what is one already stays. */
+static void mrd_resolve__names(void **state)
+{
+    static const char *const malformed[] = {
+        "",       ":7",           "localhost:",      "localhost:0", "a:b:c",
+        "host:x", "localhost:7x", "localhost:65536", "localhost:+7"};
+    struct mrd_context *context = open_local(NULL);
+    char address[MRD_ADDRESS_MAX];
+    int error;
+
+    (void)state;
+    assert_non_null(context);
+    resolves(context, "localhost:5", "127.0.0.1:5");
+    resolves(context, "localhost", "127.0.0.1:4793");
+    resolves(context, "192.0.2.7:80", "192.0.2.7:80");
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
+        assert_int_equal(mrd_resolve(context, malformed[i], address, sizeof(address)), -EINVAL);
+        assert_non_null(strstr(mrd_last_error(), "HOST:PORT"));
+    }
+    assert_int_equal(mrd_resolve(context, "localhost:5", address, 11), -ENOSPC);
+    error = mrd_resolve(context, "no-such-host.invalid:5", address, sizeof(address));
+    assert_true(error == -ENOENT || error == -EAGAIN);
+    assert_non_null(strstr(mrd_last_error(), "no-such-host.invalid"));
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 /* Limits are those that calls check. */
 static void mrd_query_device__limits(void **state)
 {
@@ -646,6 +681,7 @@ int main(void)
         cmocka_unit_test(mrd_open_device_sized__other_sizes),
         cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
         cmocka_unit_test(mrd_open_device__place_by_environment),
+        cmocka_unit_test(mrd_resolve__names),
         cmocka_unit_test(mrd_query_device__limits),
         cmocka_unit_test(mrd_query_qp__what_is_in_force),
         cmocka_unit_test(mrd_open_device__bad_environment),
