@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion channels: which completions raise events, and what an event keeps in being. */
+#include <errno.h>
+
+#include "tests/unit/engine_pair.h"
+
+enum { FROM, TO, SHORT = 64, LONG = 5 * PAIR_PAYLOAD };
+
+static struct pair pair;
+static struct mrd_channel_impl channel;
+
+static struct pair *begin(void)
+{
+    struct pair *p = &pair;
+
+    pair_begin(p);
+    mrd_engine_open_channel(p->end[TO].e, &channel);
+    mrd_engine_set_channel(p->end[TO].cq, &channel);
+    return p;
+}
+
+/* Objects keep the channel, and the channel the context. */
+static void end(struct pair *p)
+{
+    struct mrd_engine *e = p->end[TO].e;
+    unsigned objects = mrd_engine_objects(e);
+    int error;
+
+    assert_int_equal(mrd_engine_close_channel(e, &channel), -EBUSY);
+    assert_int_equal(mrd_engine_destroy_qp(e, p->end[TO].qp, p->now), 0);
+    assert_int_equal(mrd_engine_destroy_cq(e, p->end[TO].cq), 0);
+    assert_int_equal(mrd_engine_close_channel(e, &channel), 0);
+    assert_int_equal(mrd_engine_objects(e), objects - 3);
+    /* What pair_end() expects. */
+    p->end[TO].cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
+    p->end[TO].qp = mrd_engine_create_qp(
+        e, p->end[TO].pd,
+        &(struct mrd_qp_init_attr){.send_cq = p->end[TO].cq, .recv_cq = p->end[TO].cq}, &error);
+    pair_end(p);
+}
+
+static void send(struct pair *p, uint32_t bytes, unsigned flags)
+{
+    struct pair_end *a = &p->end[FROM];
+    struct mrd_sge sge = {(uintptr_t)a->memory, bytes, a->mr->lkey};
+    struct mrd_send_wr *bad, wr = {.sg_list = &sge,
+                                   .num_sge = 1,
+                                   .opcode = MRD_WR_SEND,
+                                   .send_flags = flags,
+                                   .ud = {a->ah, p->end[TO].qp->qp_num, PAIR_QKEY}};
+
+    pair_post_recv(p, TO, 0, LONG);
+    mrd_engine_begin(a->e, p->now);
+    assert_int_equal(mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now), 0);
+    pair_settle(p, p->now + 100 * MRD_MSEC);
+}
+
+/* The next completion, which is of a solicited send or not. */
+static void expect(struct pair *p, unsigned solicited)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, TO, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_int_equal(wc.wc_flags & MRD_WC_SOLICITED, solicited);
+}
+
+static void mrd_engine_arm_cq__without_channel(void **state)
+{
+    struct pair *p = begin();
+
+    (void)state;
+    assert_int_equal(mrd_engine_arm_cq(p->end[FROM].e, p->end[FROM].cq, false), -EINVAL);
+    assert_string_equal(mrd_engine_error(p->end[FROM].e),
+                        "the completion queue has no completion channel");
+    end(p);
+}
+
+/* Of a message of one packet and of several. */
+static void mrd_engine_arm_cq__solicited(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[TO].e;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t bytes = i ? LONG : SHORT;
+
+        assert_int_equal(mrd_engine_arm_cq(e, p->end[TO].cq, true), 0);
+        assert_true(mrd_engine_is_awaited(e));
+        send(p, bytes, 0);
+        expect(p, 0);
+        assert_null(mrd_engine_take_news(e));
+        send(p, bytes, MRD_SEND_SOLICITED);
+        expect(p, MRD_WC_SOLICITED);
+        assert_false(mrd_engine_is_awaited(e));
+        assert_ptr_equal(mrd_engine_take_news(e), &channel);
+        assert_null(mrd_engine_take_news(e));
+        assert_ptr_equal(mrd_engine_take_cq_event(&channel), p->end[TO].cq);
+        assert_null(mrd_engine_take_cq_event(&channel));
+        assert_int_equal(mrd_engine_ack_cq_events(e, p->end[TO].cq, 1), 0);
+    }
+    end(p);
+}
+
+/* An event that is out holds its queue. */
+static void mrd_engine_destroy_cq__with_an_event_out(void **state)
+{
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[TO].e;
+    int error;
+    struct mrd_cq *cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
+    struct mrd_qp *qp;
+    struct mrd_recv_wr wr = {0}, *bad;
+
+    (void)state;
+    mrd_engine_set_channel(cq, &channel);
+    qp = mrd_engine_create_qp(
+        e, p->end[TO].pd,
+        &(struct mrd_qp_init_attr){
+            .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}},
+        &error);
+    assert_non_null(qp);
+    assert_int_equal(mrd_engine_arm_cq(e, cq, false), 0);
+    assert_int_equal(mrd_engine_post_recv(e, qp, &wr, &bad), 0);
+    assert_int_equal(mrd_engine_modify_qp(e, qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
+                                          MRD_QP_STATE, p->now),
+                     0);
+    assert_ptr_equal(mrd_engine_take_cq_event(&channel), cq);
+    assert_int_equal(mrd_engine_destroy_qp(e, qp, p->now), 0);
+    assert_int_equal(mrd_engine_destroy_cq(e, cq), -EBUSY);
+    assert_int_equal(mrd_engine_ack_cq_events(e, cq, 2), -EINVAL);
+    assert_int_equal(mrd_engine_ack_cq_events(e, cq, 1), 0);
+    assert_int_equal(mrd_engine_destroy_cq(e, cq), 0);
+    assert_ptr_equal(mrd_engine_take_news(e), &channel);
+    end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_arm_cq__without_channel),
+        cmocka_unit_test(mrd_engine_arm_cq__solicited),
+        cmocka_unit_test(mrd_engine_destroy_cq__with_an_event_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
