@@ -34,14 +34,17 @@ static bool parse(const char *line, struct mapping *m)
     return true;
 }
 
-/* Is there something behind a byte of a mapping? Beyond the end of its file there is not. */
+/*
+ * Is there something behind a byte of a mapping? Beyond the end of its file there is not. The byte
+ * is on the local side of the copy: on the remote one the kernel refuses memory of devices.
+ */
 static bool is_backed(uintptr_t at)
 {
     uint8_t byte;
-    struct iovec here = {.iov_base = &byte, .iov_len = 1};
-    struct iovec there = {.iov_base = (void *)at, .iov_len = 1};
+    struct iovec from = {.iov_base = (void *)at, .iov_len = 1};
+    struct iovec to = {.iov_base = &byte, .iov_len = 1};
 
-    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+    return process_vm_writev(getpid(), &from, 1, &to, 1, 0) == 1 || errno != EFAULT;
 }
 
 static int fail(uintptr_t at, const char *why)

@@ -10,10 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mrd/mrd.h"
@@ -237,6 +239,26 @@ static void mrd_memory_check__neighbours(void **state)
     munmap(at, 4 * f->page);
 }
 
+/* Memory of a device or of the kernel has no pages that others may pin. */
+static void mrd_memory_check__device_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = sizeof(attr),
+                                   .config = PERF_COUNT_SW_DUMMY,
+                                   .exclude_kernel = 1,
+                                   .exclude_hv = 1};
+    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    uint8_t *at;
+
+    if (fd < 0)
+        skip(); /* not everybody may */
+    at = map_memory(2 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+    assert_int_equal(mrd_memory_check(at, 2 * f->page, true), 0);
+    munmap(at, 2 * f->page);
+    close(fd);
+}
+
 /* ------------------------------------------------------------------------------ what is refused */
 
 static void mrd_reg_mr__inaccessible(void **state)
@@ -281,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_reg_mr__huge_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__beyond_4_gib, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_memory_check__neighbours, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_memory_check__device_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__file_that_ends, setup, teardown),
     };
