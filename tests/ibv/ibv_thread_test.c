@@ -5,6 +5,8 @@
  */
 #include "tests/ibv/ibv_fixture.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -116,6 +118,69 @@ static void mrd_ibv_thread__events(void **state)
     fixture_end(f);
 }
 
+/* ---------------------------------------------------------------------------- completion channels */
+
+/* A channel of that end's context; mrd_get_cq_event() does not wait for its events. */
+static struct mrd_comp_channel *open_channel(struct fixture_end *end)
+{
+    struct mrd_comp_channel *channel = mrd_create_comp_channel(end->context);
+
+    assert_non_null(channel);
+    assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+    return channel;
+}
+
+static void no_event(struct mrd_comp_channel *channel)
+{
+    struct mrd_cq *cq;
+    void *context;
+
+    assert_int_equal(mrd_get_cq_event(channel, &cq, &context), -EAGAIN);
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd at = {.fd = fd, .events = POLLIN};
+
+    return poll(&at, 1, 0) == 1;
+}
+
+/*
+ * Who asked sleeps until the answer comes. It wakes for the ack, which completes nothing, and for
+ * the answer after it.
+ */
+static void mrd_ibv_channel__packet_after_packet(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
+    struct mrd_comp_channel *channel = open_channel(&f->a);
+    int fd = mrd_context_fd(f->a.context);
+
+    (void)state;
+    fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
+    fixture_transfer(f, MRD_WR_RDMA_WRITE, 500, 20);
+    fixture_pass(f, 10000000);
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned received = fake_ibv_num_received();
+
+        assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, 0, 500, 0), 0);
+        while (fake_ibv_num_received() == received)
+            fixture_turn_one(&f->a);
+        while (is_readable(fd))
+            no_event(channel);
+        while (!is_readable(fd))
+            fixture_turn_one(&f->b);
+        no_event(channel);
+        received = fake_ibv_num_received();
+        assert_int_equal(fixture_post(&f->b, &f->a, MRD_WR_RDMA_WRITE, i, 0, 500, 0), 0);
+        while (fake_ibv_num_received() == received)
+            fixture_turn_one(&f->b);
+        assert_true(is_readable(fd));
+        fixture_pass(f, 1000000);
+    }
+    assert_int_equal(mrd_destroy_comp_channel(channel), 0);
+    fixture_end(f);
+}
+
 struct registrar {
     struct fixture *f;
     atomic_bool stop;
@@ -160,6 +225,7 @@ int main(void)
         cmocka_unit_test(mrd_ibv_thread__transfers),
         cmocka_unit_test(mrd_ibv_thread__events),
         cmocka_unit_test(mrd_ibv_thread__registers_meanwhile),
+        cmocka_unit_test(mrd_ibv_channel__packet_after_packet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

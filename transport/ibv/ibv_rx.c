@@ -237,6 +237,10 @@ unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, 
         (atomic_load_explicit(&ibv->fd_used, memory_order_relaxed) ||
          atomic_load_explicit(&ibv->want_armed, memory_order_relaxed)))
         n = arm(ibv, packets, max, more);
+    /* The descriptor will not tell of what comes next, nor of what waits for tx_reap(). */
+    if (atomic_load_explicit(&ibv->fd_used, memory_order_relaxed) &&
+        (n || atomic_load_explicit(&ibv->done_waits, memory_order_relaxed)))
+        *more = true;
     if (!n)
         mrd_ibv_rx_post(ibv);
     return n;
