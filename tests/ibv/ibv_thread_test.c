@@ -181,6 +181,31 @@ static void mrd_ibv_channel__packet_after_packet(void **state)
     fixture_end(f);
 }
 
+/* Who sleeps when the device is gone goes on sleeping. */
+static void mrd_ibv_channel__device_gone(void **state)
+{
+    (void)state;
+    for (unsigned threaded = 0; threaded < 2; threaded++) {
+        struct fixture *f =
+            threaded ? open_threaded(FAKE_IBV_MLX5) : fixture_begin(FAKE_IBV_MLX5, NULL);
+        struct mrd_comp_channel *channel = open_channel(&f->a);
+        struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+        unsigned wakeups = 0;
+
+        fixture_transfer(f, MRD_WR_SEND, 500, 20);
+        fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+        no_event(channel);
+        fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 1); /* nobody asks for it any more */
+        for (unsigned i = 0; i < 50; i++) {
+            wakeups += poll(&fd, 1, 10) == 1;
+            no_event(channel);
+        }
+        assert_true(wakeups < 25);
+        assert_int_equal(mrd_destroy_comp_channel(channel), 0);
+        fixture_end(f);
+    }
+}
+
 struct registrar {
     struct fixture *f;
     atomic_bool stop;
@@ -226,6 +251,7 @@ int main(void)
         cmocka_unit_test(mrd_ibv_thread__events),
         cmocka_unit_test(mrd_ibv_thread__registers_meanwhile),
         cmocka_unit_test(mrd_ibv_channel__packet_after_packet),
+        cmocka_unit_test(mrd_ibv_channel__device_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

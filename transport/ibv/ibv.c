@@ -190,8 +190,6 @@ static void ibv_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
         atomic_store_explicit(&ibv->want_armed, true, memory_order_relaxed);
         return;
     }
-    if (gone)
-        fds[0].fd = -1; /* a device that is gone stays readable for ever */
     ppoll(fds, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
     if (fds[0].revents)
         atomic_store_explicit(&ibv->woken, true, memory_order_relaxed);
@@ -205,9 +203,15 @@ static int ibv_fd(struct mrd_backend *b)
     return ibv->epoll_fd;
 }
 
-/* The device is gone: it reads buffers no more, and no completions will come. */
-static void forget_sends(struct mrd_ibv *ibv)
+/*
+ * The device is gone: it reads buffers no more, and no completions will come. Its descriptors may
+ * stay readable for ever, so nobody waits for them any more.
+ */
+static void device_gone(struct mrd_ibv *ibv)
 {
+    atomic_store_explicit(&ibv->gone, true, memory_order_relaxed);
+    epoll_ctl(ibv->epoll_fd, EPOLL_CTL_DEL, ibv->channel->fd, NULL);
+    epoll_ctl(ibv->epoll_fd, EPOLL_CTL_DEL, ibv->verbs->async_fd, NULL);
     for (uint32_t i = 0; i < ibv->num_qps; i++)
         mrd_ibv_tx_forget(ibv, &ibv->qps[i]);
 }
@@ -237,8 +241,7 @@ static bool translate(struct mrd_ibv *ibv, const struct ibv_async_event *event,
             event->event_type == IBV_EVENT_PORT_ERR ? MRD_EVENT_PORT_ERR : MRD_EVENT_PORT_ACTIVE;
         return event->element.port_num == ibv->port.num;
     case IBV_EVENT_DEVICE_FATAL:
-        atomic_store_explicit(&ibv->gone, true, memory_order_relaxed);
-        forget_sends(ibv);
+        device_gone(ibv);
         *type = MRD_EVENT_DEVICE_FATAL;
         return true;
     case IBV_EVENT_QP_FATAL:
