@@ -117,6 +117,22 @@ static void mrd_udp_self_address__of_the_default_route(void **state)
     assert_int_equal(system("ip link del mrd_d0 && ip link del mrd_d1"), 0);
 }
 
+/* IPv4 is routed, but no interface has an IPv4 address. */
+static void mrd_udp_self_address__route_without_address(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr self, expected;
+
+    if (system("ip link add mrd_d0 type veth peer name mrd_p0 2>/dev/null") ||
+        system("ip link set mrd_d0 up && ip -6 addr add 2001:db8:5::7/64 dev mrd_d0 nodad && "
+               "ip route add default dev mrd_d0"))
+        skip();
+    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
+    expected = fixture_addr("2001:db8:5::7", f->a);
+    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(system("ip link del mrd_d0"), 0);
+}
+
 /* Superpackets of small segments pass an MTU of 1,500 as they are. */
 static void mrd_udp_tx_burst__small_mtu(void **state)
 {
@@ -193,6 +209,7 @@ int main(void)
         MTU_TEST(mrd_udp_payload_bytes__no_route),
         MTU_TEST(mrd_udp_self_address__loopback_only),
         MTU_TEST(mrd_udp_self_address__of_the_default_route),
+        MTU_TEST(mrd_udp_self_address__route_without_address),
         MTU_TEST(mrd_udp_tx_burst__small_mtu),
         MTU_TEST(mrd_udp_tx_burst__mtu_shrinks),
     };

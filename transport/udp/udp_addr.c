@@ -267,7 +267,7 @@ static bool usable_address(const struct mrd_udp *udp, const struct ifaddrs *i,
 
 /*
  * Gets the address that packets to the rest of the world would come from. Connecting a socket sends
- * nothing. false: there is no default route.
+ * nothing. false: there is no default route, or no address for it.
  */
 static bool route_address(int family, const char *world, struct mrd_addr *addr)
 {
@@ -283,7 +283,7 @@ static bool route_address(int family, const char *world, struct mrd_addr *addr)
     len = mrd_udp_to_sockaddr(family, &there, &to);
     if (!connect(fd, &to.sa, len) && !getsockname(fd, &from.sa, &from_len)) {
         mrd_udp_from_sockaddr(&from, addr);
-        found = !mrd_udp_addr_is_any(addr) && !mrd_udp_addr_is_link_local(addr);
+        found = is_unicast(addr) && !mrd_udp_addr_is_link_local(addr);
     }
     close(fd);
     return found;
