@@ -81,19 +81,22 @@ static int apply_source_ports(struct mrd_context_attr *a, uint16_t *ports)
     return 0;
 }
 
-/* Where a context is. A simulated one is in the simulation. */
-static int apply_place(struct mrd_context_attr *a, uint16_t *ports)
+/* Where a context is. A simulated one is in the simulation; only sockets have ports. */
+static int apply_place(struct mrd_context_attr *a, const char *transport, uint16_t *ports)
 {
     uint32_t port = a->port;
     int error;
 
+    if (!strcmp(transport, "sim"))
+        return 0;
     if (!a->address)
         a->address = environment("MRD_ADDRESS");
-    if ((error = apply_number("MRD_PORT", UINT16_MAX, &port)) ||
-        (error = apply_number("MRD_MTU", MRD_PAYLOAD_BYTES_MAX, &a->mtu)))
+    error = apply_number("MRD_MTU", MRD_PAYLOAD_BYTES_MAX, &a->mtu);
+    if (error || strcmp(transport, "udp"))
         return error;
+    error = apply_number("MRD_PORT", UINT16_MAX, &port);
     a->port = (uint16_t)port;
-    return apply_source_ports(a, ports);
+    return error ? error : apply_source_ports(a, ports);
 }
 
 static int apply_policies(struct mrd_context_attr *a)
@@ -190,7 +193,7 @@ static int check_rest(const struct mrd_context_attr *a)
     return 0;
 }
 
-int mrd_attr_resolve(const struct mrd_context_attr *attr, bool simulated,
+int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
                      struct mrd_attr_resolved *resolved)
 {
     struct mrd_context_attr a = {0};
@@ -201,8 +204,7 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, bool simulated,
     if (a.comp_mask & ~ATTR_MASK)
         return INVALID("unknown bits 0x%llx in comp_mask",
                        (unsigned long long)(a.comp_mask & ~ATTR_MASK));
-    if ((error = apply_log()) ||
-        (!simulated && (error = apply_place(&a, resolved->source_ports))) ||
+    if ((error = apply_log()) || (error = apply_place(&a, transport, resolved->source_ports)) ||
         (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
         (error = apply_policies(&a)))
         return error;

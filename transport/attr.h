@@ -8,8 +8,6 @@
 #ifndef MRD_TRANSPORT_ATTR_H
 #define MRD_TRANSPORT_ATTR_H
 
-#include <stdbool.h>
-
 #include "core/limits.h"
 #include "transport/backend.h"
 
@@ -26,9 +24,9 @@ struct mrd_attr_resolved {
  * Copies `attr` (NULL: all zero) to `resolved` and replaces zeros by the environment's values, then
  * by defaults. Zeros that stay are for the mover to choose: address, port, source ports, paths,
  * mtu, link_bps; also seed and gid_index, unless comp_mask says that zero is their value. Returns
- * 0, or -EINVAL with mrd_error_set(). A simulated device takes no place from the environment.
+ * 0, or -EINVAL with mrd_error_set(). `transport`: the device's, which decides what of the environment is for it.
  */
-int mrd_attr_resolve(const struct mrd_context_attr *attr, bool simulated,
+int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
                      struct mrd_attr_resolved *resolved);
 
 #endif

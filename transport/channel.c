@@ -90,7 +90,7 @@ static int add_to_set(int set, int fd)
     return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* A packet or the alarm wakes one of many sleepers, who does the work of all. */
+/* A packet or the alarm wakes all who sleep: whoever comes first does the work of all. */
 static int add_work_to_set(struct mrd_context_impl *c, int set, int packets_fd)
 {
     int error = open_alarm(c);
@@ -200,7 +200,7 @@ static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel 
     struct mrd_cq *cq;
     uint64_t count;
 
-    /* Before the event is taken: perhaps none of the others that sleep was woken for the packet. */
+    /* Before the event is taken: others sleep that wait for what lies there. */
     if (c->channels.alarm_fd >= 0) {
         uint64_t now_ns = mrd_context_now(c);
 

@@ -359,7 +359,7 @@ struct mrd_context *mrd_open_device_sized(const struct mrd_device *device,
         device = &chosen;
     }
     if (!error)
-        error = mrd_attr_resolve(&asked, is_simulated(device), &resolved);
+        error = mrd_attr_resolve(&asked, device->transport, &resolved);
     if (error)
         goto out;
 
