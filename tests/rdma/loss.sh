@@ -55,7 +55,7 @@ for share in 0 0.1% 1% 5%; do
         run_case "loss $share ${way:-in order}: reads" lossy $share read_bw 65536 100
         # shellcheck disable=SC2086
         netem loss $share $way
-        run_case "loss $share ${way:-in order}: atomics" lossy $share atomic_bw 8 3000
+        run_case "loss $share ${way:-in order}: atomics" lossy $share atomic_lat 8 1000
     done
 done
 finish
