@@ -284,15 +284,16 @@ static int receive_all(struct perf_run *run)
 static int turn_watch(struct perf_run *run)
 {
     struct perf_wc wcs[PERF_POLL];
-    uint64_t now_ns;
-    int n = run->ops->manual_progress ? run->ops->poll_cq(run, wcs, PERF_POLL) : 0;
 
+    if (!run->ops->manual_progress) {
+        usleep(WATCH_EVERY_US);
+        return perf_run_tick(run, perf_now_ns(), 0);
+    }
+    int n = run->ops->poll_cq(run, wcs, PERF_POLL);
     if (n < 0)
         return n;
-    now_ns = perf_now_ns();
-    int rc = run->ops->manual_progress ? run->ops->wait(run, now_ns, n > 0) : 0;
-    if (!run->ops->manual_progress)
-        usleep(WATCH_EVERY_US);
+    uint64_t now_ns = perf_now_ns();
+    int rc = run->ops->wait(run, now_ns, n > 0);
     return rc ? rc : perf_run_tick(run, now_ns, 0);
 }
 

@@ -56,16 +56,33 @@ static int access_of(const struct perf_params *p)
     return perf_test_is_request(p->test) ? IBV_ACCESS_REMOTE_READ : 0;
 }
 
+/* The most reads and atomics that a queue pair may have outstanding, in both roles. */
+static uint32_t most_requests(const struct verbs_run *m)
+{
+    int asked = m->v.limits.max_qp_init_rd_atom, answered = m->v.limits.max_qp_rd_atom;
+    int most = asked < answered ? asked : answered;
+
+    return (uint32_t)(most < UINT8_MAX ? most : UINT8_MAX);
+}
+
+/* As many as the test needs: queue pairs without reads and atomics are not to cost more. */
+static uint8_t requests_of(const struct perf_run *run)
+{
+    if (!perf_test_is_request(run->params.test))
+        return 1;
+    return (uint8_t)(run->params.outs ? run->params.outs : most_requests(run->state));
+}
+
 static int check_requests(struct perf_run *run)
 {
     const struct verbs_run *m = run->state;
-    int most = m->v.limits.max_qp_rd_atom;
+    uint32_t most = most_requests(m);
 
     if (perf_test_is_atomic(run->params.test) && m->v.limits.atomic_cap == IBV_ATOMIC_NONE)
         return perf_run_fail(run, -EOPNOTSUPP, "%s has no atomics", m->v.port.device);
-    if (run->params.outs > (uint32_t)most)
+    if (run->params.outs > most)
         return perf_run_fail(run, -EINVAL,
-                             "-o %u: %s has at most %d reads and atomics outstanding a queue pair",
+                             "-o %u: %s has at most %u reads and atomics outstanding a queue pair",
                              run->params.outs, m->v.port.device, most);
     return 0;
 }
@@ -143,8 +160,8 @@ static int rc_set_peer(struct perf_run *run, struct json_object *info)
     rc = perf_endpoint_post_recvs(run);
     for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++) {
         struct verbs_qp *q = &m->qps[i];
-        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu, p->outs,
-                              run->error);
+        rc = verbs_qp_connect(&m->v, q->qp, &q->here, &q->there, &m->v.there, m->v.mtu,
+                              requests_of(run), run->error);
     }
     return rc;
 }

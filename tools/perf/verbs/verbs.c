@@ -78,22 +78,16 @@ int verbs_qp_start(struct ibv_qp *qp, char *error)
     return rc ? perf_ibv_failed(-rc, "cannot bring a queue pair to RTS", error) : 0;
 }
 
-static int cap_byte(int value)
-{
-    return value < UINT8_MAX ? value : UINT8_MAX;
-}
-
 int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
                      const struct verbs_end *there, const struct perf_ibv_place *place,
-                     uint32_t mtu, uint32_t outs, char *error)
+                     uint32_t mtu, uint8_t outs, char *error)
 {
-    int initiated = outs ? (int)outs : v->limits.max_qp_init_rd_atom;
     struct ibv_qp_attr rtr = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = perf_ibv_mtu_value(mtu),
         .dest_qp_num = there->qpn,
         .rq_psn = there->psn,
-        .max_dest_rd_atomic = (uint8_t)cap_byte(v->limits.max_qp_rd_atom),
+        .max_dest_rd_atomic = outs,
         .min_rnr_timer = RNR_TIMER,
         .ah_attr = perf_ibv_ah(v, place),
     };
@@ -103,7 +97,7 @@ int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_e
         .timeout = TIMEOUT,
         .retry_cnt = RETRY_COUNT,
         .rnr_retry = RNR_RETRY_FOREVER,
-        .max_rd_atomic = (uint8_t)cap_byte(initiated),
+        .max_rd_atomic = outs,
     };
     char what[128], name[64];
 

@@ -125,12 +125,12 @@ struct ibv_qp *verbs_qp_create(struct perf_ibv *v, struct ibv_qp_init_attr *attr
 /* From INIT to RTS: a datagram queue pair... */
 int verbs_qp_start(struct ibv_qp *qp, char *error);
 /*
- * ...or one that is connected to QP `there` of `place`, with `outs` reads and atomics outstanding
- * at most; 0: as many as the device can.
+ * ...or one that is connected to QP `there` of `place`. `outs`: reads and atomics that either end
+ * may have outstanding; a device keeps memory for each.
  */
 int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_end *here,
                      const struct verbs_end *there, const struct perf_ibv_place *place,
-                     uint32_t mtu, uint32_t outs, char *error);
+                     uint32_t mtu, uint8_t outs, char *error);
 
 /* 0 or a count, or -errno with run->error. */
 /* A verb failed with the positive errno that it returned. */
