@@ -23,8 +23,7 @@ enum {
     ((uint64_t)(MRD_CONTEXT_ATTR_CHALLENGE | MRD_CONTEXT_ATTR_SEED | MRD_CONTEXT_ATTR_GID_INDEX))
 #define INVALID(...) (mrd_error_set(__VA_ARGS__), -EINVAL)
 
-/* The value of an environment variable; NULL if it is unset or empty. */
-static const char *environment(const char *name)
+const char *mrd_attr_environment(const char *name)
 {
     const char *value = getenv(name);
 
@@ -42,7 +41,7 @@ static bool scan_number(const char *text, char **rest, unsigned long *value)
 /* Sets *value if it is 0 and the variable is set. 0, or -EINVAL with mrd_error_set(). */
 static int apply_number(const char *name, unsigned long most, uint32_t *value)
 {
-    const char *text = environment(name);
+    const char *text = mrd_attr_environment(name);
     unsigned long number;
     char *rest;
 
@@ -64,7 +63,7 @@ static int apply_paths(struct mrd_context_attr *a)
 /* MRD_SOURCE_PORTS=FIRST-LAST */
 static int apply_source_ports(struct mrd_context_attr *a, uint16_t *ports)
 {
-    const char *text = environment("MRD_SOURCE_PORTS");
+    const char *text = mrd_attr_environment("MRD_SOURCE_PORTS");
     unsigned long first, last = 0;
     char *rest;
 
@@ -90,7 +89,7 @@ static int apply_place(struct mrd_context_attr *a, const char *transport, uint16
     if (!strcmp(transport, "sim"))
         return 0;
     if (!a->address)
-        a->address = environment("MRD_ADDRESS");
+        a->address = mrd_attr_environment("MRD_ADDRESS");
     error = apply_number("MRD_MTU", MRD_PAYLOAD_BYTES_MAX, &a->mtu);
     if (error || strcmp(transport, "udp"))
         return error;
@@ -105,11 +104,11 @@ static int apply_policies(struct mrd_context_attr *a)
     const char *cc_from = a->cc ? "" : "MRD_CC: ";
 
     if (!a->spray)
-        a->spray = environment("MRD_SPRAY");
+        a->spray = mrd_attr_environment("MRD_SPRAY");
     if (!mrd_spray_find(a->spray))
         return INVALID("%sunknown spray policy \"%s\"", spray_from, a->spray);
     if (!a->cc)
-        a->cc = environment("MRD_CC");
+        a->cc = mrd_attr_environment("MRD_CC");
     if (!mrd_cc_find(a->cc))
         return INVALID("%sunknown congestion control \"%s\"", cc_from, a->cc);
     return 0;
@@ -117,7 +116,7 @@ static int apply_policies(struct mrd_context_attr *a)
 
 static int apply_log(void)
 {
-    const char *text = environment("MRD_LOG");
+    const char *text = mrd_attr_environment("MRD_LOG");
     enum mrd_log_level level;
 
     if (!text)

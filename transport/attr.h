@@ -15,6 +15,9 @@ enum {
     MRD_MTU_MIN = 256,
 };
 
+/* The value of an environment variable; NULL if it is unset or empty. */
+const char *mrd_attr_environment(const char *name);
+
 struct mrd_attr_resolved {
     struct mrd_context_attr attr;
     uint16_t source_ports[MRD_PATHS_MAX]; /* where the environment names them */

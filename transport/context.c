@@ -321,11 +321,11 @@ fail:
  */
 static int choose_device(struct mrd_device *device)
 {
-    const char *name = getenv("MRD_DEVICE");
+    const char *name = mrd_attr_environment("MRD_DEVICE");
     struct mrd_device **list;
     int error = -ENODEV;
 
-    if (!name || !name[0]) {
+    if (!name) {
         if (mrd_udp_devices(device, 1))
             return 0;
         mrd_error_set("no device");

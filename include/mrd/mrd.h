@@ -189,7 +189,7 @@ MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QP
 
 /*
  * Registers [addr, addr + length) without a copy; RDMA devices pin it. NULL with errno EINVAL
- * (flags, NULL, wrap-around) or ENOMEM.
+ * (flags, NULL, wrap-around), EFAULT (not mapped, or not accessible as `access` needs) or ENOMEM.
  */
 MRD_EXPORT struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access);
 /*
