@@ -444,6 +444,40 @@ static void channel__a_million_events(void **state)
     pthread_join(thread, NULL);
 }
 
+static void *take_its_share(void *arg)
+{
+    struct fixture *f = arg;
+    struct mrd_wc wc[DEPTH];
+
+    for (unsigned i = 0; i < ECHOES; i++) {
+        await_event(&f->b, 0);
+        assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
+        while (mrd_poll_cq(f->b.q[0].cq, DEPTH, wc) > 0)
+            ;
+    }
+    return NULL;
+}
+
+/* Any number of threads may wait for the events of one channel: each event is one's. */
+static void channel__several_threads(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t threads[3], poster;
+
+    assert_int_equal(
+        mrd_modify_qp(f->b.q[0].qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE),
+        0);
+    assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_its_share, f), 0);
+    assert_int_equal(pthread_create(&poster, NULL, complete_all_the_time, f), 0);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    atomic_store(&f->over, true);
+    pthread_join(poster, NULL);
+    /* A queue with an event that was not acked would not go: close_end(). */
+}
+
 /* ------------------------------------------------------------------------------ several sleepers */
 
 struct sleeper {
@@ -568,6 +602,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_context_fd__not_with_a_thread, setup, teardown),
         cmocka_unit_test_setup_teardown(channel__thread_for_who_does_not_come, setup, teardown),
         cmocka_unit_test_setup_teardown(channel__a_million_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(channel__several_threads, setup, teardown),
+        {"channel__several_threads, manual progress", channel__several_threads, setup_manual,
+         teardown, NULL},
         cmocka_unit_test_setup_teardown(channel__several_queues_and_threads, setup, teardown),
         {"channel__several_queues_and_threads, manual progress",
          channel__several_queues_and_threads, setup_manual, teardown, NULL},
