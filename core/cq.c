@@ -5,7 +5,7 @@
 
 bool mrd_cq_reserve(struct mrd_cq_impl *cq)
 {
-    if (cq->reserved + (cq->tail - cq->head) >= (uint32_t)cq->pub.cqe)
+    if (!mrd_cq_room(cq))
         return false;
     cq->reserved++;
     return true;

@@ -50,16 +50,23 @@ struct mrd_cq_notify {
 struct mrd_cq_impl {
     struct mrd_cq pub; /* first: the user's pointer */
     struct mrd_wc *ring;
-    uint32_t mask;       /* ring size - 1; the size is at least pub.cqe */
-    uint32_t head, tail; /* free-running; head: next to poll */
-    uint32_t reserved;   /* places reserved for posted work */
-    uint32_t users;      /* queue pairs that use it */
+    uint32_t mask;         /* ring size - 1; the size is at least pub.cqe */
+    uint32_t head, tail;   /* free-running; head: next to poll */
+    uint32_t reserved;     /* places reserved for posted work */
+    uint32_t users;        /* queue pairs that use it */
+    struct mrd_node wants; /* mrd_want.queue_node: peers refused for want of room */
     struct mrd_cq_notify notify;
 };
 
 static inline struct mrd_cq_impl *mrd_cq_impl(struct mrd_cq *cq)
 {
     return (struct mrd_cq_impl *)(void *)cq;
+}
+
+/* Returns how many places can be reserved. */
+static inline uint32_t mrd_cq_room(const struct mrd_cq_impl *cq)
+{
+    return (uint32_t)cq->pub.cqe - cq->reserved - (cq->tail - cq->head);
 }
 
 /* Reserves a place. false: the queue is full. */

@@ -58,7 +58,8 @@ struct mrd_txq {
  */
 struct mrd_want {
     struct mrd_hash_node by_key;
-    struct mrd_node qp_node;   /* on mrd_qp_impl.wants; those that are `due` at its end */
+    struct mrd_node
+        queue_node; /* on `wants` of what it waits for; those that are `due` at its end */
     struct mrd_node peer_node; /* on mrd_peer.wants, or with `due` on mrd_peer.readies */
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;

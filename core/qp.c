@@ -36,14 +36,14 @@ size_t mrd_qp_bytes(const struct mrd_qp_cap *cap)
         return 0;
     return round16(sizeof(struct mrd_qp_impl)) +
            round16(cap->max_send_wr * sizeof(struct mrd_msg)) +
-           round16(cap->max_recv_wr * sizeof(struct mrd_recv)) +
-           round16(((size_t)cap->max_send_wr * at_least_1(cap->max_send_sge) +
-                    (size_t)cap->max_recv_wr * at_least_1(cap->max_recv_sge)) *
+           round16((size_t)cap->max_send_wr * at_least_1(cap->max_send_sge) *
                    sizeof(struct mrd_sge)) +
+           mrd_recvq_bytes(cap->max_recv_wr, cap->max_recv_sge) +
            (size_t)cap->max_send_wr * cap->max_inline_data;
 }
 
-void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes)
+void mrd_qp_init(struct mrd_qp_impl *qp, struct mrd_pd *pd, const struct mrd_qp_init_attr *attr,
+                 size_t bytes)
 {
     char *at = (char *)qp + round16(sizeof(*qp));
 
@@ -53,20 +53,17 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
     qp->cap.max_recv_sge = at_least_1(attr->cap.max_recv_sge);
     qp->msgs = (struct mrd_msg *)(void *)at;
     at += round16(qp->cap.max_send_wr * sizeof(struct mrd_msg));
-    qp->recvs = (struct mrd_recv *)(void *)at;
-    at += round16(qp->cap.max_recv_wr * sizeof(struct mrd_recv));
     qp->sges = (struct mrd_sge *)(void *)at;
-    at += round16(((size_t)qp->cap.max_send_wr * qp->cap.max_send_sge +
-                   (size_t)qp->cap.max_recv_wr * qp->cap.max_recv_sge) *
-                  sizeof(struct mrd_sge));
+    at += round16((size_t)qp->cap.max_send_wr * qp->cap.max_send_sge * sizeof(struct mrd_sge));
+    mrd_recvq_init(&qp->own, at, qp->cap.max_recv_wr, qp->cap.max_recv_sge, pd);
+    at += mrd_recvq_bytes(qp->cap.max_recv_wr, qp->cap.max_recv_sge);
     qp->inline_data = (uint8_t *)at;
 
+    qp->srq = attr->srq ? mrd_srq_impl(attr->srq) : NULL;
+    qp->recvq = qp->srq ? &qp->srq->recvq : &qp->own;
     qp->sig_all = attr->sq_sig_all;
     qp->qkey = attr->qkey;
     mrd_list_init(&qp->free_msgs);
-    mrd_list_init(&qp->free_recvs);
-    mrd_list_init(&qp->posted);
-    mrd_list_init(&qp->wants);
     mrd_list_init(&qp->flows);
     mrd_list_init(&qp->requests.held);
     mrd_list_init(&qp->responses);
@@ -81,60 +78,16 @@ void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, si
         mrd_list_init(&msg->peer_node);
         mrd_list_append(&qp->free_msgs, &msg->node);
     }
-    for (uint32_t i = 0; i < qp->cap.max_recv_wr; i++) {
-        struct mrd_recv *recv = &qp->recvs[i];
-
-        recv->sge =
-            &qp->sges[qp->cap.max_send_wr * qp->cap.max_send_sge + i * qp->cap.max_recv_sge];
-        mrd_list_append(&qp->free_recvs, &recv->node);
-    }
 }
 
-struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp)
+uint32_t mrd_qp_receives(const struct mrd_qp_impl *qp)
 {
-    struct mrd_node *n = mrd_list_pop(&qp->posted);
+    uint32_t room;
 
-    if (!n)
-        return NULL;
-    qp->num_posted--;
-    return mrd_container_of(n, struct mrd_recv, node);
-}
-
-void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv)
-{
-    mrd_list_prepend(&qp->posted, &recv->node);
-    qp->num_posted++;
-}
-
-void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv)
-{
-    mrd_list_prepend(&qp->free_recvs, &recv->node);
-}
-
-int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr)
-{
-    struct mrd_recv *recv;
-    uint64_t length = 0;
-    struct mrd_node *n;
-
-    if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
-        return -EINVAL;
-    for (int i = 0; i < wr->num_sge; i++)
-        length += wr->sg_list[i].length;
-    if (length > UINT32_MAX)
-        return -EINVAL;
-    n = mrd_list_pop(&qp->free_recvs);
-    if (!n)
-        return -ENOMEM;
-    recv = mrd_container_of(n, struct mrd_recv, node);
-    recv->wr_id = wr->wr_id;
-    recv->num_sge = (uint32_t)wr->num_sge;
-    recv->length = (uint32_t)length;
-    if (wr->num_sge)
-        memcpy(recv->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*recv->sge));
-    mrd_list_append(&qp->posted, &recv->node);
-    qp->num_posted++;
-    return 0;
+    if (!qp->srq)
+        return qp->recvq->num_posted;
+    room = mrd_cq_room(mrd_cq_impl(qp->pub.recv_cq));
+    return qp->recvq->num_posted < room ? qp->recvq->num_posted : room;
 }
 
 int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr, uint32_t *length,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: slots of work requests, receive queue, number; validation of work requests.
+ * Queue pairs: slots of send requests, receive queue, number; validation of send requests.
  *
- * A queue pair has no connection. Its slots for sends (struct mrd_msg) and receives (struct
- * mrd_recv) are allocated at create. Free lists keep them, because work to different peers ends in
- * any order.
+ * A queue pair has no connection. Its slots for sends (struct mrd_msg) are allocated at create. A
+ * free list keeps them, because work to different peers ends in any order.
  */
 #ifndef MRD_CORE_QP_H
 #define MRD_CORE_QP_H
@@ -17,14 +16,7 @@
 #include "core/list.h"
 #include "core/mr.h"
 #include "core/msg.h"
-
-struct mrd_recv {
-    struct mrd_node node; /* on `posted` or `free_recvs`; on no list while bound to a message */
-    uint64_t wr_id;
-    uint32_t length;
-    uint32_t num_sge;
-    struct mrd_sge *sge;
-};
+#include "core/recvq.h"
 
 /* Reads and atomics that were posted, and fences. Owned by request.c. */
 struct mrd_qp_requests {
@@ -42,18 +34,18 @@ struct mrd_qp_impl {
     struct mrd_qp_cap cap;
     bool sig_all;
     bool destroyed;     /* the user destroyed it: it waits for its messages to end */
+    uint32_t events;    /* taken, and not given back */
     uint32_t live_msgs; /* messages that are not FREE */
 
     struct mrd_msg *msgs;
     struct mrd_node free_msgs;
     struct mrd_qp_requests requests;
     struct mrd_node responses; /* struct mrd_response.node: sent for this queue pair */
-    struct mrd_recv *recvs;
-    struct mrd_node free_recvs, posted;
-    uint32_t num_posted;
+    struct mrd_recvq own;      /* has no slots if it shares another */
+    struct mrd_recvq *recvq;   /* where it takes receives: `own`, or that of `srq` */
+    struct mrd_srq_impl *srq;
     struct mrd_node flows; /* mrd_flow_tx.qp_node */
-    struct mrd_node wants; /* mrd_want.qp_node: peers refused for want of a receive */
-    struct mrd_sge *sges;  /* of all messages and receives */
+    struct mrd_sge *sges;  /* of all messages */
     uint8_t *inline_data;
     size_t bytes; /* size of the one allocation that holds all of the above */
 };
@@ -69,15 +61,14 @@ struct mrd_qp_impl *mrd_qp_find(const struct mrd_hash *qps, uint32_t qpn);
 /* Returns the size of a queue pair with these caps; 0: a cap is out of range. */
 size_t mrd_qp_bytes(const struct mrd_qp_cap *cap);
 /* Initializes a queue pair in zeroed memory of mrd_qp_bytes(). */
-void mrd_qp_init(struct mrd_qp_impl *qp, const struct mrd_qp_init_attr *attr, size_t bytes);
+void mrd_qp_init(struct mrd_qp_impl *qp, struct mrd_pd *pd, const struct mrd_qp_init_attr *attr,
+                 size_t bytes);
 
-/* Takes the oldest posted receive; NULL: none. The caller frees or returns it. */
-struct mrd_recv *mrd_qp_recv_take(struct mrd_qp_impl *qp);
-/* Puts an unused receive back to the front of the queue. */
-void mrd_qp_recv_return(struct mrd_qp_impl *qp, struct mrd_recv *recv);
-void mrd_qp_recv_free(struct mrd_qp_impl *qp, struct mrd_recv *recv);
-/* Fills a free receive slot and posts it. Returns 0, -EINVAL, or -ENOMEM if no slot is free. */
-int mrd_qp_recv_post(struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr);
+/*
+ * Returns how many receives the queue pair can take now. Of its own receives all can complete; the
+ * receive completion queue may have no room for those of a shared queue.
+ */
+uint32_t mrd_qp_receives(const struct mrd_qp_impl *qp);
 
 /*
  * Checks a send request, except its memory keys. Returns 0 and sets *length, or -EINVAL or

@@ -73,6 +73,28 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
     return error;
 }
 
+/* Peers that were refused for want of a receive are told at once that there are some. */
+static void tell_ready(struct mrd_context_impl *c)
+{
+    uint64_t now_ns;
+
+    if (!mrd_engine_says_ready(c->engine))
+        return;
+    now_ns = mrd_context_now(c);
+    mrd_engine_begin(c->engine, now_ns);
+    mrd_progress_send(c, now_ns);
+}
+
+/* Ends a call that posted receives: those before the bad one are posted. */
+static int finish_recv(struct mrd_context_impl *c, int error)
+{
+    if (error)
+        mrd_error_copy(mrd_engine_error(c->engine), error);
+    tell_ready(c);
+    mrd_context_leave(c);
+    return error;
+}
+
 int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr **bad_wr)
 {
     struct mrd_context_impl *c = mrd_context_impl(qp->context);
@@ -82,18 +104,19 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
         *bad_wr = wr;
         return error;
     }
-    error = mrd_engine_post_recv(c->engine, qp, wr, bad_wr);
-    if (error)
-        mrd_error_copy(mrd_engine_error(c->engine), error);
-    /* Requests before the bad one are posted. */
-    if (mrd_engine_says_ready(c->engine)) {
-        uint64_t now_ns = mrd_context_now(c);
+    return finish_recv(c, mrd_engine_post_recv(c->engine, qp, wr, bad_wr));
+}
 
-        mrd_engine_begin(c->engine, now_ns);
-        mrd_progress_send(c, now_ns);
+int mrd_post_srq_recv(struct mrd_srq *srq, struct mrd_recv_wr *wr, struct mrd_recv_wr **bad_wr)
+{
+    struct mrd_context_impl *c = mrd_context_impl(srq->context);
+    int error = mrd_context_enter(c);
+
+    if (error) {
+        *bad_wr = wr;
+        return error;
     }
-    mrd_context_leave(c);
-    return error;
+    return finish_recv(c, mrd_engine_post_srq_recv(c->engine, srq, wr, bad_wr));
 }
 
 /*
@@ -169,6 +192,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
         else if (last)
             mrd_progress_flush(c, c->last_step_ns);
     }
+    tell_ready(c); /* receives of a shared queue may have waited for room in this one */
     mrd_context_leave(c);
     return n;
 }

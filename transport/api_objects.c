@@ -135,12 +135,20 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     return error;
 }
 
+static int check_mask(uint64_t asked, uint64_t known)
+{
+    if (!(asked & ~known))
+        return 0;
+    mrd_error_set("unknown bits 0x%llx in comp_mask", (unsigned long long)(asked & ~known));
+    return -EINVAL;
+}
+
 static int check_cq(const struct mrd_context *context, const struct mrd_cq_init_attr *attr)
 {
-    if (attr->comp_mask) {
-        mrd_error_set("unknown bits 0x%llx in comp_mask", (unsigned long long)attr->comp_mask);
-        return -EINVAL;
-    }
+    int error = check_mask(attr->comp_mask, 0);
+
+    if (error)
+        return error;
     if (attr->channel && attr->channel->context != context) {
         mrd_error_set("the completion channel belongs to another context");
         return -EINVAL;
@@ -189,19 +197,87 @@ int mrd_destroy_cq(struct mrd_cq *cq)
     return error ? error : finish_call(c, mrd_engine_destroy_cq(c->engine, cq));
 }
 
+/* --------------------------------------------------------------------- shared receive queues */
+
+struct mrd_srq *mrd_create_srq_sized(struct mrd_pd *pd, const struct mrd_srq_init_attr *attr,
+                                     size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    struct mrd_srq_init_attr asked;
+    int error = mrd_sized_read(&mrd_sized_srq_init_attr, &asked, attr, size);
+
+    if (!error)
+        error = check_mask(asked.comp_mask, 0);
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
+        return fail_create(error);
+
+    struct mrd_srq *srq = mrd_engine_create_srq(c->engine, pd, &asked, &error);
+
+    return finish_create(c, srq, error);
+}
+
+struct mrd_srq *(mrd_create_srq)(struct mrd_pd *pd, const struct mrd_srq_init_attr *attr)
+{
+    return mrd_create_srq_sized(pd, attr, mrd_sized_srq_init_attr.first_bytes);
+}
+
+int mrd_query_srq(struct mrd_srq *srq, struct mrd_srq_attr *attr)
+{
+    struct mrd_context_impl *c = mrd_context_impl(srq->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    mrd_engine_query_srq(srq, attr);
+    mrd_context_leave(c);
+    return 0;
+}
+
+int mrd_modify_srq(struct mrd_srq *srq, const struct mrd_srq_attr *attr, int attr_mask)
+{
+    struct mrd_context_impl *c = mrd_context_impl(srq->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_engine_modify_srq(c->engine, srq, attr, attr_mask);
+    mrd_progress_collect_events(c); /* there may be fewer receives already */
+    return finish_call(c, error);
+}
+
+int mrd_destroy_srq(struct mrd_srq *srq)
+{
+    struct mrd_context_impl *c = mrd_context_impl(srq->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_engine_destroy_srq(c->engine, srq);
+    if (!error)
+        mrd_progress_forget_events(c, srq);
+    return finish_call(c, error);
+}
+
+/* --------------------------------------------------------------------------------- queue pairs */
+
 static int check_qp(const struct mrd_pd *pd, const struct mrd_qp_init_attr *attr)
 {
-    if (attr->comp_mask & ~QP_MASK) {
-        mrd_error_set("unknown bits 0x%llx in comp_mask",
-                      (unsigned long long)(attr->comp_mask & ~QP_MASK));
-        return -EINVAL;
-    }
+    int error = check_mask(attr->comp_mask, QP_MASK);
+
+    if (error)
+        return error;
     if (!attr->send_cq || !attr->recv_cq) {
         mrd_error_set("a queue pair needs a send_cq and a recv_cq");
         return -EINVAL;
     }
     if (attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context) {
         mrd_error_set("the completion queues belong to another context than the protection domain");
+        return -EINVAL;
+    }
+    if (attr->srq && attr->srq->context != pd->context) {
+        mrd_error_set("the shared receive queue belongs to another context");
         return -EINVAL;
     }
     return 0;
@@ -287,6 +363,8 @@ int mrd_destroy_qp(struct mrd_qp *qp)
 
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_destroy_qp(c->engine, qp, now_ns);
+    if (!error)
+        mrd_progress_forget_events(c, qp);
     mrd_progress_send(c, now_ns);
     return finish_call(c, error);
 }

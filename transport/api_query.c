@@ -51,6 +51,14 @@ int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len)
 
 /* --------------------------------------------------------------------------------------- events */
 
+static void set_element(struct mrd_async_event *event, const struct mrd_engine_event *found)
+{
+    if (found->type == MRD_EVENT_QP_FATAL)
+        event->element.qp = found->object;
+    else if (found->type == MRD_EVENT_SRQ_LIMIT_REACHED)
+        event->element.srq = found->object;
+}
+
 int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
@@ -62,20 +70,32 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
     error = mrd_progress_take_event(c, &found);
     if (!error) {
         *event = (struct mrd_async_event){.event_type = found.type, .peer_id = found.peer_id};
-        /* Cannot fail: address[] holds MRD_ADDRESS_MAX bytes, which always suffice. */
-        error = format(c, &found.addr, event->address, sizeof(event->address));
+        set_element(event, &found);
+        mrd_engine_hand_event(&found);
+        /*
+         * Formatting cannot fail: address[] holds MRD_ADDRESS_MAX bytes, which always suffice. Not
+         * to know one's own address is no reason to keep an event back.
+         */
+        if (!found.object || !c->ops->self_address(c->backend, &found.addr))
+            (void)format(c, &found.addr, event->address, sizeof(event->address));
     }
     mrd_context_leave(c);
     return error;
 }
 
-/*
- * Taking an event holds nothing, so there is nothing to release. The call is part of the contract
- * for event types that will hold something.
- */
 void mrd_ack_async_event(struct mrd_async_event *event)
 {
-    (void)event;
+    bool of_qp = event->event_type == MRD_EVENT_QP_FATAL;
+    struct mrd_context_impl *c;
+
+    if (!of_qp && event->event_type != MRD_EVENT_SRQ_LIMIT_REACHED)
+        return; /* to take it held nothing */
+    c = mrd_context_impl(of_qp ? event->element.qp->context : event->element.srq->context);
+    if (mrd_context_enter(c))
+        return;
+    mrd_engine_ack_event(event->event_type,
+                         of_qp ? (void *)event->element.qp : (void *)event->element.srq);
+    mrd_context_leave(c);
 }
 
 /* -------------------------------------------------------------------------------------- figures */

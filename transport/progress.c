@@ -207,14 +207,15 @@ static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
 /* Takes an event of the device, if there is one; it carries our own address. */
 static bool take_device_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
 {
+    *event = (struct mrd_engine_event){0};
     if (!c->ops->take_event || !c->ops->take_event(c->backend, &event->type))
         return false;
-    event->peer_id = 0;
+    if (event->type == MRD_EVENT_DEVICE_FATAL)
+        mrd_engine_fail_qps(c->engine, mrd_context_now(c));
     return c->ops->self_address(c->backend, &event->addr) == 0;
 }
 
-/* Moves events of the device and the engine to the ring, and counts each in async_fd. */
-static void collect_events(struct mrd_context_impl *c)
+void mrd_progress_collect_events(struct mrd_context_impl *c)
 {
     struct mrd_event_ring *ring = &c->events;
 
@@ -240,17 +241,27 @@ int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event 
 {
     struct mrd_event_ring *ring = &c->events;
 
-    collect_events(c);
-    if (ring->head == ring->tail)
-        return -EAGAIN;
-    *event = ring->events[ring->head++ % MRD_EVENT_RING];
-    if (c->context.async_fd >= 0) {
-        uint64_t one;
-        ssize_t bytes = read(c->context.async_fd, &one, sizeof(one));
+    mrd_progress_collect_events(c);
+    while (ring->head != ring->tail) {
+        *event = ring->events[ring->head++ % MRD_EVENT_RING];
+        if (c->context.async_fd >= 0) {
+            uint64_t one;
+            ssize_t bytes = read(c->context.async_fd, &one, sizeof(one));
 
-        (void)bytes; /* fails only if the application has read the descriptor itself */
+            (void)bytes; /* fails only if the application has read the descriptor itself */
+        }
+        if (!event->forgotten)
+            return 0;
     }
-    return 0;
+    return -EAGAIN;
+}
+
+void mrd_progress_forget_events(struct mrd_context_impl *c, const void *object)
+{
+    struct mrd_event_ring *ring = &c->events;
+
+    for (uint32_t i = ring->head; i != ring->tail; i++)
+        mrd_engine_forget_event(&ring->events[i % MRD_EVENT_RING], object);
 }
 
 /*
@@ -285,7 +296,7 @@ static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
         renew_paths(c, now_ns);
         sent = mrd_progress_send(c, now_ns);
     }
-    collect_events(c);
+    mrd_progress_collect_events(c);
     end_turn(c, now_ns, true);
     return sent;
 }

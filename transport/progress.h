@@ -51,6 +51,10 @@ uint64_t mrd_progress_deadline(const struct mrd_context_impl *c);
  */
 int mrd_progress_quiesce(struct mrd_context_impl *c);
 
+/* Moves events of the device and the engine to the ring, and counts each in async_fd. */
+void mrd_progress_collect_events(struct mrd_context_impl *c);
+/* The object was destroyed: nobody is told of it. */
+void mrd_progress_forget_events(struct mrd_context_impl *c, const void *object);
 /* Takes the oldest event of the ring. 0; -EAGAIN: there is none. */
 int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event *event);
 

@@ -47,6 +47,10 @@ const char *mrd_event_type_str(enum mrd_event_type type)
         return "port down";
     case MRD_EVENT_PORT_ACTIVE:
         return "port up";
+    case MRD_EVENT_QP_FATAL:
+        return "queue pair fatal";
+    case MRD_EVENT_SRQ_LIMIT_REACHED:
+        return "shared receive queue limit reached";
     }
     return "unknown event";
 }

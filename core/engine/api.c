@@ -2,6 +2,7 @@
 /* Objects: protection domains, memory regions, completion queues, queue pairs, address handles. */
 #include <errno.h>
 
+#include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 #include "core/engine/rx.h"
@@ -108,6 +109,7 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
         return NULL;
     }
     cq->mask = size - 1;
+    mrd_list_init(&cq->wants);
     cq->pub = (struct mrd_cq){.context = context, .cq_context = cq_context, .cqe = cqe};
     e->objects.num_cqs++;
     *error = 0;
@@ -131,8 +133,11 @@ int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq_pub)
 
 int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc)
 {
-    (void)e;
-    return mrd_cq_take(mrd_cq_impl(cq), n, wc);
+    int taken = mrd_cq_take(mrd_cq_impl(cq), n, wc);
+
+    if (taken)
+        mrd_want_meet(e, &mrd_cq_impl(cq)->wants);
+    return taken;
 }
 
 bool mrd_engine_cq_waits(const struct mrd_cq *cq)
@@ -159,44 +164,51 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
 }
 
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
-                                    const struct mrd_qp_init_attr *attr, int *error)
+                                    const struct mrd_qp_init_attr *asked, int *error)
 {
-    const char *why = check_qp_attr(attr);
+    const char *why = check_qp_attr(asked);
+    struct mrd_qp_init_attr attr = *asked;
     struct mrd_qp_impl *qp;
+    size_t bytes;
 
     *error = -EINVAL;
     if (why) {
         mrd_error_keep(e, 0, why);
         return NULL;
     }
+    if (attr.srq)
+        attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
     *error = -ENOSPC;
     if (e->objects.qpn_next == UINT32_MAX) { /* a number is never used twice in a context's life */
         mrd_error_keep(e, 0, "the context's queue pair numbers are used up");
         return NULL;
     }
     *error = -ENOMEM;
-    qp = mrd_alloc(&e->allocator, mrd_qp_bytes(&attr->cap));
+    bytes = mrd_qp_bytes(&attr.cap);
+    qp = mrd_alloc(&e->allocator, bytes);
     if (!qp) {
         mrd_error_keep(e, 0, "no memory for the queue pair");
         return NULL;
     }
-    mrd_qp_init(qp, attr, mrd_qp_bytes(&attr->cap));
+    mrd_qp_init(qp, pd, &attr, bytes);
     qp->pub = (struct mrd_qp){.context = pd->context,
-                              .qp_context = attr->qp_context,
+                              .qp_context = attr.qp_context,
                               .pd = pd,
-                              .send_cq = attr->send_cq,
-                              .recv_cq = attr->recv_cq,
+                              .send_cq = attr.send_cq,
+                              .recv_cq = attr.recv_cq,
                               .qp_num = e->objects.qpn_next++,
                               .state = MRD_QPS_RTS,
-                              .order = attr->order};
+                              .order = attr.order};
     qp->rnr_retry =
-        attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr->rnr_retry : MRD_RNR_RETRY_FOREVER;
-    qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
-    qp->requests.max_rd_atomic = attr->max_rd_atomic ? attr->max_rd_atomic : RD_ATOMIC_DEFAULT;
+        attr.comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr.rnr_retry : MRD_RNR_RETRY_FOREVER;
+    qp->rnr_timer_ns = attr.rnr_timer_ns ? attr.rnr_timer_ns : 100 * MRD_USEC;
+    qp->requests.max_rd_atomic = attr.max_rd_atomic ? attr.max_rd_atomic : RD_ATOMIC_DEFAULT;
     mrd_hash_add(&e->objects.qps, &qp->by_num, mrd_hash_mix(qp->pub.qp_num));
     mrd_list_append(&e->objects.qp_list, &qp->node);
-    mrd_cq_impl(attr->send_cq)->users++;
-    mrd_cq_impl(attr->recv_cq)->users++;
+    mrd_cq_impl(attr.send_cq)->users++;
+    mrd_cq_impl(attr.recv_cq)->users++;
+    if (qp->srq)
+        qp->srq->users++;
     pd_impl(pd)->users++;
     e->objects.num_qps++;
     *error = 0;
@@ -209,8 +221,7 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
     struct mrd_recv *recv;
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(&qp->wants)))
-        mrd_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
+    mrd_want_forget_qp(e, qp);
     /* In the order posted, in which they complete behind the others of their flows. */
     while ((n = mrd_list_first(&qp->requests.held)))
         mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), status);
@@ -219,7 +230,7 @@ static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
             mrd_msg_cancel(e, &qp->msgs[i], status);
     mrd_respond_flush_qp(e, qp);
     mrd_rx_flush_qp(e, qp, status); /* gives reserved receives back */
-    while ((recv = mrd_qp_recv_take(qp)))
+    while ((recv = mrd_recvq_take(&qp->own)))
         mrd_rx_complete(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
 }
 
@@ -231,6 +242,7 @@ void mrd_engine_query_qp(const struct mrd_qp *qp_pub, struct mrd_qp_init_attr *a
                                       .qp_context = qp->pub.qp_context,
                                       .send_cq = qp->pub.send_cq,
                                       .recv_cq = qp->pub.recv_cq,
+                                      .srq = qp->srq ? &qp->srq->pub : NULL,
                                       .cap = qp->cap,
                                       .sq_sig_all = qp->sig_all,
                                       .order = qp->pub.order,
@@ -266,10 +278,34 @@ int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
     return 0;
 }
 
+void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
+{
+    mrd_clock_set(&e->clock, now_ns);
+    for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
+        struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
+
+        if (qp->pub.state == MRD_QPS_ERR)
+            continue;
+        qp->pub.state = MRD_QPS_ERR;
+        mrd_event_add_qp(e, qp);
+        flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    }
+    /* Those that were under way wait for an answer, which will not come. */
+    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        if (peer->tx)
+            mrd_half_end_tx(e, peer, MRD_WC_WR_FLUSH_ERR);
+    }
+}
+
 int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t now_ns)
 {
     struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
 
+    if (qp->events)
+        return mrd_error_keep(e, -EBUSY, "events of the queue pair were not acked");
+    mrd_event_forget(e, qp_pub);
     mrd_clock_set(&e->clock, now_ns);
     qp->destroyed = true; /* from here on its completions are not told */
     qp->pub.state = MRD_QPS_ERR;
@@ -281,10 +317,14 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
      */
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
-            mrd_cq_unreserve(mrd_cq_impl(qp->pub.send_cq));
+            mrd_want_unreserve(e, mrd_cq_impl(qp->pub.send_cq));
     mrd_cq_impl(qp->pub.send_cq)->users--;
     mrd_cq_impl(qp->pub.recv_cq)->users--;
     pd_impl(qp->pub.pd)->users--;
+    if (qp->srq)
+        qp->srq->users--;
+    qp->srq = NULL;
+    qp->recvq = &qp->own;
     qp->pub.send_cq = qp->pub.recv_cq = NULL;
     e->objects.num_qps--;
     mrd_msg_reap_qp(e, qp);

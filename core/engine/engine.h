@@ -141,6 +141,12 @@ struct mrd_channel_impl *mrd_engine_take_news(struct mrd_engine *e);
 struct mrd_cq *mrd_engine_take_cq_event(struct mrd_channel_impl *channel);
 /* 0, or -EINVAL: so many were not taken. */
 int mrd_engine_ack_cq_events(struct mrd_engine *e, struct mrd_cq *cq, unsigned n);
+struct mrd_srq *mrd_engine_create_srq(struct mrd_engine *e, struct mrd_pd *pd,
+                                      const struct mrd_srq_init_attr *attr, int *error);
+void mrd_engine_query_srq(const struct mrd_srq *srq, struct mrd_srq_attr *attr);
+int mrd_engine_modify_srq(struct mrd_engine *e, struct mrd_srq *srq,
+                          const struct mrd_srq_attr *attr, int mask);
+int mrd_engine_destroy_srq(struct mrd_engine *e, struct mrd_srq *srq);
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_qp_init_attr *attr, int *error);
 /* What is in force: attributes that would make such a queue pair. */
@@ -148,6 +154,8 @@ void mrd_engine_query_qp(const struct mrd_qp *qp, struct mrd_qp_init_attr *attr)
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp, const struct mrd_qp_attr *attr,
                          int mask, uint64_t now_ns);
 int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp, uint64_t now_ns);
+/* The device is gone: all queue pairs go to the error state, with an event each. */
+void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns);
 /* payload_bytes: what a packet to there may carry, 0: the mover's. */
 struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_addr *to, uint32_t payload_bytes, int *error);
@@ -159,7 +167,12 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_sen
                          struct mrd_send_wr **bad_wr, uint64_t now_ns);
 int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_recv_wr *wr,
                          struct mrd_recv_wr **bad_wr);
-/* Receives were posted that a peer waits for: it should be told soon, by mrd_engine_tx(). */
+int mrd_engine_post_srq_recv(struct mrd_engine *e, struct mrd_srq *srq, struct mrd_recv_wr *wr,
+                             struct mrd_recv_wr **bad_wr);
+/*
+ * There are receives, or room for them to complete, that a peer waits for: it should be told soon,
+ * by mrd_engine_tx().
+ */
 bool mrd_engine_says_ready(const struct mrd_engine *e);
 /*
  * The context closes: its peers are told what was received, and that nothing more comes of it. The
@@ -177,9 +190,20 @@ struct mrd_engine_event {
     enum mrd_event_type type;
     uint32_t peer_id;
     struct mrd_addr addr;
+    void *object;   /* the queue pair or shared receive queue that it is about; or NULL */
+    bool forgotten; /* that was destroyed: nobody is to be told */
 };
 /* 0, or -EAGAIN. */
 int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event);
+/* The user gets the event, and gives it back: an object is not destroyed in between. */
+void mrd_engine_hand_event(const struct mrd_engine_event *event);
+void mrd_engine_ack_event(enum mrd_event_type type, void *object);
+/* The object was destroyed: an event that a caller holds is told to nobody. */
+static inline void mrd_engine_forget_event(struct mrd_engine_event *event, const void *object)
+{
+    if (event->object == object)
+        event->forgotten = true;
+}
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max);
 /*

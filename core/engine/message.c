@@ -67,7 +67,7 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
                             .peer_id = msg->peer_id,
                         });
     else if (cq)
-        mrd_cq_unreserve(cq);
+        mrd_want_unreserve(e, cq);
     mrd_qp_msg_free(qp, msg);
 }
 

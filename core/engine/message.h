@@ -52,10 +52,14 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg);
  */
 void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp);
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want);
-/* Receives were posted: all who were refused are to be told. */
-void mrd_want_meet(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* The queue pair takes no receives any more. */
+void mrd_want_forget_qp(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* There are receives, or room for completions: all that wait on this list are to be told. */
+void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants);
 /* They were used up before the peer was told. */
 void mrd_want_postpone(struct mrd_want *want);
+/* Gives back a place that was reserved for a completion: there is room for others. */
+void mrd_want_unreserve(struct mrd_engine *e, struct mrd_cq_impl *cq);
 
 /* ---------------------------------------------------------------------------------------- flows */
 

@@ -145,15 +145,38 @@ int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp_pub, struct mrd
     return 0;
 }
 
+static int check_recv(struct mrd_engine *e, const struct mrd_recvq *q, const struct mrd_recv_wr *wr)
+{
+    if (wr->num_sge > 0 && mrd_mr_list(&e->objects.mrs, q->pd, wr->sg_list, (uint32_t)wr->num_sge,
+                                       MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+        return mrd_error_keep(e, -EINVAL,
+                              "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+    return 0;
+}
+
+static int add_recv(struct mrd_engine *e, struct mrd_recvq *q, const struct mrd_recv_wr *wr)
+{
+    int error = mrd_recvq_post(q, wr);
+
+    if (error)
+        return mrd_error_keep(e, error,
+                              error == -ENOMEM ? "the receive queue is full"
+                                               : "a receive that the receive queue cannot hold");
+    mrd_want_meet(e, &q->wants);
+    return 0;
+}
+
 static int post_one_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct mrd_recv_wr *wr)
 {
     struct mrd_cq_impl *cq = mrd_cq_impl(qp->pub.recv_cq);
     int error;
 
-    if (wr->num_sge > 0 && mrd_mr_list(&e->objects.mrs, qp->pub.pd, wr->sg_list,
-                                       (uint32_t)wr->num_sge, MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+    if (qp->srq)
         return mrd_error_keep(e, -EINVAL,
-                              "an lkey does not cover its buffer with MRD_ACCESS_LOCAL_WRITE");
+                              "the queue pair takes receives of its shared receive queue only");
+    error = check_recv(e, &qp->own, wr);
+    if (error)
+        return error;
     if (!mrd_cq_reserve(cq))
         return mrd_error_keep(e, -ENOMEM, "the receive completion queue is full");
     if (qp->pub.state == MRD_QPS_ERR) {
@@ -163,15 +186,10 @@ static int post_one_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, const str
                                          .qp_num = qp->pub.qp_num});
         return 0;
     }
-    error = mrd_qp_recv_post(qp, wr);
-    if (error) {
+    error = add_recv(e, &qp->own, wr);
+    if (error)
         mrd_cq_unreserve(cq);
-        return mrd_error_keep(e, error,
-                              error == -ENOMEM ? "the receive queue is full"
-                                               : "a receive that the queue pair cannot hold");
-    }
-    mrd_want_meet(e, qp);
-    return 0;
+    return error;
 }
 
 int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_recv_wr *wr,
@@ -180,6 +198,24 @@ int mrd_engine_post_recv(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_rec
     for (; wr; wr = wr->next) {
         int error = post_one_recv(e, mrd_qp_impl(qp), wr);
 
+        if (error) {
+            *bad_wr = wr;
+            return error;
+        }
+    }
+    return 0;
+}
+
+int mrd_engine_post_srq_recv(struct mrd_engine *e, struct mrd_srq *srq, struct mrd_recv_wr *wr,
+                             struct mrd_recv_wr **bad_wr)
+{
+    struct mrd_recvq *q = &mrd_srq_impl(srq)->recvq;
+
+    for (; wr; wr = wr->next) {
+        int error = check_recv(e, q, wr);
+
+        if (!error)
+            error = add_recv(e, q, wr);
         if (error) {
             *bad_wr = wr;
             return error;

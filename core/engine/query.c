@@ -5,22 +5,71 @@
 #include <errno.h>
 #include <string.h>
 
+/* false: the ring is full. */
+static bool push(struct mrd_events *events, const struct mrd_engine_event *event)
+{
+    if (events->tail - events->head == MRD_EVENTS_MAX)
+        return false;
+    events->ring[events->tail++ % MRD_EVENTS_MAX] = *event;
+    return true;
+}
+
 void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
 {
-    if (e->events.tail - e->events.head == MRD_EVENTS_MAX) {
-        e->stats.events_lost++;
-        return;
-    }
-    e->events.ring[e->events.tail++ % MRD_EVENTS_MAX] =
-        (struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr};
+    e->stats.events_lost +=
+        !push(&e->events,
+              &(struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr});
+}
+
+void mrd_event_add_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    e->stats.events_lost +=
+        !push(&e->events, &(struct mrd_engine_event){.type = MRD_EVENT_QP_FATAL, .object = qp});
+}
+
+/* Where there is no room for the event, the next receive that is taken raises it. */
+void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq)
+{
+    if (srq->recvq.num_posted < srq->limit &&
+        push(&e->events,
+             &(struct mrd_engine_event){.type = MRD_EVENT_SRQ_LIMIT_REACHED, .object = srq}))
+        srq->limit = 0;
+}
+
+void mrd_event_forget(struct mrd_engine *e, const void *object)
+{
+    for (uint32_t i = e->events.head; i != e->events.tail; i++)
+        mrd_engine_forget_event(&e->events.ring[i % MRD_EVENTS_MAX], object);
+}
+
+/* Events of the object that were taken, and not given back. */
+static uint32_t *taken_events(enum mrd_event_type type, void *object)
+{
+    return type == MRD_EVENT_SRQ_LIMIT_REACHED ? &((struct mrd_srq_impl *)object)->events
+                                               : &((struct mrd_qp_impl *)object)->events;
+}
+
+void mrd_engine_hand_event(const struct mrd_engine_event *event)
+{
+    if (event->object)
+        ++*taken_events(event->type, event->object);
+}
+
+void mrd_engine_ack_event(enum mrd_event_type type, void *object)
+{
+    uint32_t *taken = taken_events(type, object);
+
+    *taken -= *taken > 0;
 }
 
 int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event)
 {
-    if (e->events.head == e->events.tail)
-        return -EAGAIN;
-    *event = e->events.ring[e->events.head++ % MRD_EVENTS_MAX];
-    return 0;
+    while (e->events.head != e->events.tail) {
+        *event = e->events.ring[e->events.head++ % MRD_EVENTS_MAX];
+        if (!event->forgotten)
+            return 0;
+    }
+    return -EAGAIN;
 }
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max)
@@ -130,5 +179,6 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 {
     const struct mrd_objects *o = &e->objects;
 
-    return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs + o->num_channels;
+    return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs + o->num_channels +
+           o->num_srqs;
 }

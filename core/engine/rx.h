@@ -21,8 +21,12 @@ struct mrd_rx_in {
     struct mrd_rx_packet whole; /* mrd_rx_check_plan() */
 };
 
-/* ---------------------------------------------------------------------------------- completions */
+/* ------------------------------------------------------------------------------------- receives */
 
+/* Takes a receive for a message to the queue pair: mrd_qp_receives() found one. */
+struct mrd_recv *mrd_rx_take_recv(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* The message never came: the receive is the next to be taken. */
+void mrd_rx_return_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv);
 /* A receive completes; `wc` without wr_id and qp_num, which are filled in. */
 void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
                      const struct mrd_wc *wc);

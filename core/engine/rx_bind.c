@@ -63,7 +63,7 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
     while ((n = mrd_list_pop(&done))) {
         struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
 
-        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_return_recv(e, flow->qp, pend->recv);
         mrd_rx_release_pend(e, flow->peer, pend);
     }
 }
@@ -169,12 +169,12 @@ static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint3
 {
     uint32_t need = mrd_flow_rx_needs(flow, rsn);
 
-    if (need > flow->qp->num_posted)
+    if (need > mrd_qp_receives(flow->qp))
         return MRD_REFUSE_RNR;
     if (!may_take_pends(e, flow->peer, need, next))
         return MRD_REFUSE_RESOURCES;
     while (!mrd_seq_before(rsn, flow->rsn_next))
-        mrd_flow_rx_reserve(flow, mrd_rx_take_pend(e, flow->peer), mrd_qp_recv_take(flow->qp));
+        mrd_flow_rx_reserve(flow, mrd_rx_take_pend(e, flow->peer), mrd_rx_take_recv(e, flow->qp));
     *pend = mrd_flow_rx_claim(flow, rsn);
     return *pend ? MRD_RX_TAKEN : MRD_REFUSE_INVALID;
 }
@@ -240,13 +240,15 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
         code = mrd_rx_check_target(e, part, b->qp);
         if (!code && mrd_wire_is_request(part->op) && !may_take_response(e, peer, false))
             code = MRD_REFUSE_RESOURCES;
-        if (!code && mrd_wire_consumes(part) && !(b->recv = mrd_qp_recv_take(b->qp)))
+        if (!code && mrd_wire_consumes(part) && !mrd_qp_receives(b->qp))
             code = MRD_REFUSE_RNR;
+        if (!code && mrd_wire_consumes(part))
+            b->recv = mrd_rx_take_recv(e, b->qp);
     }
     if (code || *old || part->op != MRD_OP_SEND)
         return code;
     if (b->recv->length < part->total ||
-        mrd_mr_list(&e->objects.mrs, b->qp->pub.pd, b->recv->sge, b->recv->num_sge,
+        mrd_mr_list(&e->objects.mrs, b->qp->recvq->pd, b->recv->sge, b->recv->num_sge,
                     MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK) {
         bool short_recv = b->recv->length < part->total;
         struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);

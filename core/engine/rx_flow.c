@@ -108,7 +108,7 @@ void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_w
         struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
 
         mrd_list_remove(&pend->node);
-        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_return_recv(e, flow->qp, pend->recv);
         mrd_rx_release_pend(e, flow->peer, pend);
     }
     flow->peer->uses.gone -= flow->num_gone;
@@ -134,7 +134,7 @@ void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_
         has_rsn && mrd_seq_before(rsn, flow->rsn_next) ? mrd_flow_rx_claim(flow, rsn) : NULL;
 
     if (pend) {
-        mrd_qp_recv_return(flow->qp, pend->recv);
+        mrd_rx_return_recv(e, flow->qp, pend->recv);
         mrd_rx_release_pend(e, flow->peer, pend);
     }
     mrd_flow_rx_gone(flow, msn, has_rsn, rsn);

@@ -120,6 +120,7 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
 struct scatter {
     const struct mrd_sge *sge;
     uint32_t num_sge;
+    const struct mrd_pd *pd; /* whose keys cover it */
 };
 
 static struct scatter scatter_of(const struct mrd_slot *slot)
@@ -127,10 +128,10 @@ static struct scatter scatter_of(const struct mrd_slot *slot)
     const struct mrd_bound *b = &slot->bound;
 
     if (b->request)
-        return (struct scatter){b->request->wr.sge, b->request->wr.num_sge};
+        return (struct scatter){b->request->wr.sge, b->request->wr.num_sge, b->qp->pub.pd};
     if (b->recv)
-        return (struct scatter){b->recv->sge, b->recv->num_sge};
-    return (struct scatter){NULL, 0};
+        return (struct scatter){b->recv->sge, b->recv->num_sge, b->qp->recvq->pd};
+    return (struct scatter){NULL, 0, NULL};
 }
 
 /* Keys are looked up for each packet, because the memory may be deregistered at any time. */
@@ -139,7 +140,7 @@ static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot 
     struct scatter list = scatter_of(slot);
 
     if (slot->op != MRD_OP_WRITE)
-        return mrd_mr_list(&e->objects.mrs, slot->bound.qp->pub.pd, list.sge, list.num_sge,
+        return mrd_mr_list(&e->objects.mrs, list.pd, list.sge, list.num_sge,
                            MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
     return mrd_mr_remote(&e->objects.mrs, slot->bound.qp->pub.pd, slot->rkey, slot->addr,
                          slot->total, MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
@@ -331,15 +332,15 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
 static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uint32_t num,
                          uint32_t length)
 {
-    struct mrd_node *n = qp->posted.next;
+    struct mrd_node *n = qp->recvq->posted.next;
 
-    if (qp->num_posted < num)
+    if (mrd_qp_receives(qp) < num)
         return false;
     for (; num--; n = n->next) {
         const struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
 
         if (recv->length < length ||
-            mrd_mr_list(&e->objects.mrs, qp->pub.pd, recv->sge, recv->num_sge,
+            mrd_mr_list(&e->objects.mrs, qp->recvq->pd, recv->sge, recv->num_sge,
                         MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
             return false;
     }

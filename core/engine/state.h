@@ -5,7 +5,7 @@
  * Floors, from the top; a file calls only what is on floors below (tests/unit/check_core.sh):
  *
  *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is
- *   timer.c post.c api.c channel.c tx_new.c rx_plan.c
+ *   timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
  *                                       deadlines; posting; objects; completion channels; new data;
  *                                       straight receive
  *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
@@ -15,9 +15,9 @@
  *   half.c                              the life of peers and of their halves
  *   rx_flow.c                           the end of a received message
  *   message.c                           the life of a sent message
- *   request.c                           reads and atomics at their requester; fences
- *   txq.c tx_flow.c want.c complete.c create.c query.c audit.c
- *                                       queues, flows, who waits for receives, completions; figures
+ *   request.c complete.c                reads and atomics at their requester, fences; receives
+ *   txq.c tx_flow.c want.c create.c query.c audit.c
+ *                                       queues, flows, who waits for receives; figures
  */
 #ifndef MRD_CORE_ENGINE_STATE_H
 #define MRD_CORE_ENGINE_STATE_H
@@ -60,7 +60,7 @@ struct mrd_objects {
     struct mrd_node qp_list; /* live queue pairs, and destroyed ones that wait for their messages */
     struct mrd_mrs mrs;
     uint32_t qpn_next;
-    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_ahs, num_channels;
+    uint32_t num_pds, num_mrs, num_cqs, num_qps, num_srqs, num_ahs, num_channels;
     char error[160]; /* a sentence about the last call that failed */
 };
 

@@ -69,7 +69,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     while ((n = mrd_list_first(&peer->readies))) {
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
 
-        if (!want->qp->num_posted) { /* used up already */
+        if (!mrd_qp_receives(want->qp)) { /* used up already */
             mrd_want_postpone(want);
             continue;
         }

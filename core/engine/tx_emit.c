@@ -265,7 +265,7 @@ static uint8_t *put_ready(const struct mrd_engine *e, const struct mrd_sent *rec
 {
     const struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, rec->id);
     struct mrd_wire_part part = {
-        .op = MRD_OP_READY, .src_qpn = rec->id, .receives = qp ? qp->num_posted : 0};
+        .op = MRD_OP_READY, .src_qpn = rec->id, .receives = qp ? mrd_qp_receives(qp) : 0};
 
     return mrd_wire_put_part(at, &part);
 }

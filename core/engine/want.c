@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Peers that were refused for want of a receive: they are told when receives are posted. */
+/*
+ * Peers that were refused for want of a receive: they are told when receives are posted; or when
+ * the receive completion queue has room again, if a shared receive queue has receives.
+ */
 #include "core/engine/message.h"
 
 static uint64_t want_hash(const struct mrd_peer *peer, const struct mrd_qp_impl *qp)
 {
     return mrd_flow_hash(peer->id, qp->pub.qp_num, 0);
+}
+
+/* The list of those who wait for what the queue pair lacks. */
+static struct mrd_node *list_of(const struct mrd_qp_impl *qp)
+{
+    return mrd_qp_receives(qp) < qp->recvq->num_posted ? &mrd_cq_impl(qp->pub.recv_cq)->wants
+                                                       : &qp->recvq->wants;
 }
 
 void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp)
@@ -23,16 +33,33 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
     want->peer = peer;
     want->qp = qp;
     want->due = false;
-    mrd_list_prepend(&qp->wants, &want->qp_node);
+    mrd_list_prepend(list_of(qp), &want->queue_node);
     mrd_list_append(&peer->wants, &want->peer_node);
     mrd_hash_add(&e->wants.by_key, &want->by_key, want_hash(peer, qp));
 }
 
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want)
 {
-    mrd_list_remove(&want->qp_node);
+    mrd_list_remove(&want->queue_node);
     mrd_list_remove(&want->peer_node);
     mrd_table_release(&e->wants, &want->by_key, want);
+}
+
+static void forget_qp(struct mrd_engine *e, const struct mrd_qp_impl *qp, struct mrd_node *wants)
+{
+    for (struct mrd_node *n = wants->next, *next; n != wants; n = next) {
+        struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
+
+        next = n->next;
+        if (want->qp == qp)
+            mrd_want_free(e, want);
+    }
+}
+
+void mrd_want_forget_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    forget_qp(e, qp, &qp->recvq->wants);
+    forget_qp(e, qp, &mrd_cq_impl(qp->pub.recv_cq)->wants);
 }
 
 bool mrd_engine_says_ready(const struct mrd_engine *e)
@@ -40,19 +67,19 @@ bool mrd_engine_says_ready(const struct mrd_engine *e)
     return e->turns.says_ready;
 }
 
-void mrd_want_meet(struct mrd_engine *e, struct mrd_qp_impl *qp)
+void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants)
 {
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(&qp->wants))) {
-        struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
+    while ((n = mrd_list_first(wants))) {
+        struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
         struct mrd_peer *peer = want->peer;
 
         if (want->due)
             return;
         want->due = true;
         mrd_list_remove(n);
-        mrd_list_append(&qp->wants, n);
+        mrd_list_append(wants, n);
         mrd_list_remove(&want->peer_node);
         mrd_list_append(&peer->readies, &want->peer_node);
         mrd_tx_ready(e, peer);
@@ -63,8 +90,14 @@ void mrd_want_meet(struct mrd_engine *e, struct mrd_qp_impl *qp)
 void mrd_want_postpone(struct mrd_want *want)
 {
     want->due = false;
-    mrd_list_remove(&want->qp_node);
-    mrd_list_prepend(&want->qp->wants, &want->qp_node);
+    mrd_list_remove(&want->queue_node);
+    mrd_list_prepend(list_of(want->qp), &want->queue_node);
     mrd_list_remove(&want->peer_node);
     mrd_list_append(&want->peer->wants, &want->peer_node);
+}
+
+void mrd_want_unreserve(struct mrd_engine *e, struct mrd_cq_impl *cq)
+{
+    mrd_cq_unreserve(cq);
+    mrd_want_meet(e, &cq->wants);
 }

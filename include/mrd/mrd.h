@@ -310,6 +310,51 @@ MRD_EXPORT int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq 
 /* Gives back events that were taken; mrd_destroy_cq() refuses until then. */
 MRD_EXPORT void mrd_ack_cq_events(struct mrd_cq *cq, unsigned nevents);
 
+/* ------------------------------------------------------------------------ shared receive queues */
+
+/* Receives for several queue pairs: each message takes the oldest. */
+struct mrd_srq {
+    struct mrd_context *context;
+    void *srq_context;
+    struct mrd_pd *pd; /* whose keys cover the buffers */
+};
+
+struct mrd_srq_attr {
+    uint32_t max_wr;  /* 1 to 2^20 */
+    uint32_t max_sge; /* 0: 1; at most MRD_SGE_MAX */
+    /* Fewer posted receives raise MRD_EVENT_SRQ_LIMIT_REACHED; that makes it 0. 0: never. */
+    uint32_t srq_limit;
+    uint32_t reserved;
+};
+
+struct mrd_srq_init_attr {
+    uint64_t comp_mask; /* 0 */
+    void *srq_context;
+    struct mrd_srq_attr attr;
+};
+
+enum mrd_srq_attr_mask {
+    MRD_SRQ_LIMIT = 1 << 0,
+};
+
+/*
+ * NULL with errno EINVAL (an attribute) or ENOMEM. A completion is in the receive completion queue
+ * of the queue pair that got the message. While that is full, messages are refused as if there were
+ * no receive.
+ */
+MRD_EXPORT struct mrd_srq *mrd_create_srq(struct mrd_pd *pd, const struct mrd_srq_init_attr *attr);
+MRD_EXPORT struct mrd_srq *mrd_create_srq_sized(struct mrd_pd *pd,
+                                                const struct mrd_srq_init_attr *attr, size_t size);
+#define mrd_create_srq(...) mrd_create_srq_sized(__VA_ARGS__, sizeof(struct mrd_srq_init_attr))
+/* Changes what attr_mask names and reads no other field. */
+MRD_EXPORT int mrd_modify_srq(struct mrd_srq *srq, const struct mrd_srq_attr *attr, int attr_mask);
+MRD_EXPORT int mrd_query_srq(struct mrd_srq *srq, struct mrd_srq_attr *attr);
+/*
+ * The posted receives end without completions. -EBUSY while a QP uses it, or events of it were not
+ * acked.
+ */
+MRD_EXPORT int mrd_destroy_srq(struct mrd_srq *srq);
+
 /* ---------------------------------------------------------------------------------- queue pairs */
 
 enum mrd_qp_state { MRD_QPS_RTS = 0, MRD_QPS_ERR };
@@ -344,6 +389,9 @@ struct mrd_qp_init_attr {
     uint64_t rnr_timer_ns; /* senders to this QP wait so long before they retry; default: 100 us */
     /* Reads and atomics outstanding, to all peers; the others wait; default: 16. */
     uint32_t max_rd_atomic;
+    uint32_t reserved;
+    /* Receives are taken from there, and none can be posted to the QP; NULL: it has its own. */
+    struct mrd_srq *srq;
 };
 
 /* A send queue and a receive queue with a number. Without a connection: it talks to any peer. */
@@ -389,7 +437,8 @@ MRD_EXPORT int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, si
 MRD_EXPORT int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask);
 /*
  * Ends outstanding work without completions, and tells its targets. When this returns, the buffers
- * are the caller's again. Completions that are already in a queue stay there.
+ * are the caller's again; receives of a shared queue that were in use go back to it. Completions
+ * that are already in a queue stay there. -EBUSY: events of it were not acked.
  */
 MRD_EXPORT int mrd_destroy_qp(struct mrd_qp *qp);
 
@@ -501,6 +550,8 @@ MRD_EXPORT int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr,
                              struct mrd_send_wr **bad_wr) MRD_MUST_CHECK;
 MRD_EXPORT int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr,
                              struct mrd_recv_wr **bad_wr) MRD_MUST_CHECK;
+MRD_EXPORT int mrd_post_srq_recv(struct mrd_srq *srq, struct mrd_recv_wr *wr,
+                                 struct mrd_recv_wr **bad_wr) MRD_MUST_CHECK;
 
 /* ------------------------------------------------------------------------------------- progress */
 
@@ -516,23 +567,33 @@ MRD_EXPORT uint64_t mrd_next_timeout_ns(struct mrd_context *context);
 
 /* ------------------------------------------------------------------------------ events, figures */
 
-/* `address` is the peer's; of a port it is the context's own. */
+/* `address` is the peer's; with other events it is the context's own. */
 enum mrd_event_type {
     MRD_EVENT_PEER_UNREACHABLE = 0, /* no answer; work to it failed: MRD_WC_RETRY_EXC_ERR */
     MRD_EVENT_PEER_RESTARTED,       /* the peer lost its state; work to it failed likewise */
     MRD_EVENT_DEVICE_FATAL,         /* the device is gone, nothing is sent or received any more */
     MRD_EVENT_PORT_ERR,             /* the device's port went down */
     MRD_EVENT_PORT_ACTIVE,          /* it is up again */
+    MRD_EVENT_QP_FATAL,             /* element.qp is in the error state: its device is gone */
+    MRD_EVENT_SRQ_LIMIT_REACHED,    /* element.srq has fewer receives than its srq_limit */
 };
 
 struct mrd_async_event {
     enum mrd_event_type event_type;
     uint32_t peer_id;
     char address[MRD_ADDRESS_MAX];
-    uint64_t reserved[4];
+    union {
+        struct mrd_qp *qp;
+        struct mrd_srq *srq;
+        uint64_t reserved;
+    } element;
+    uint64_t reserved[3];
 };
 
-/* Takes the oldest event; -EAGAIN if there is none. Give it back with mrd_ack_async_event(). */
+/*
+ * Takes the oldest event; -EAGAIN if there is none. mrd_ack_async_event() gives it back, once:
+ * until then its element cannot be destroyed.
+ */
 MRD_EXPORT int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event);
 MRD_EXPORT void mrd_ack_async_event(struct mrd_async_event *event);
 MRD_EXPORT const char *mrd_event_type_str(enum mrd_event_type type);
@@ -600,7 +661,7 @@ struct mrd_device_attr {
     uint64_t max_message_bytes;
     uint64_t max_mr_bytes;
     uint32_t max_mr;
-    uint32_t max_qp_wr; /* of the send queue, and of the receive queue */
+    uint32_t max_qp_wr; /* of a send queue, and of a receive queue, shared or not */
     uint32_t max_sge;   /* of a work request */
     uint32_t max_inline_data;
     uint32_t max_cqe;

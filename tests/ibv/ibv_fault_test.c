@@ -193,11 +193,17 @@ static void mrd_get_async_event__device_fatal(void **state)
     fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
     assert_true(next_event(f, &event));
     assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
-    assert_true(fixture_run(f, 4, 0));
+    assert_int_equal(mrd_get_async_event(f->a.context, &event), 0);
+    assert_int_equal(event.event_type, MRD_EVENT_QP_FATAL);
+    assert_ptr_equal(event.element.qp, f->a.qp);
+    assert_int_equal(f->a.qp->state, MRD_QPS_ERR);
+    assert_int_equal(mrd_destroy_qp(f->a.qp), -EBUSY);
+    mrd_ack_async_event(&event);
+    fixture_turn_one(&f->a);
+    assert_int_equal(f->a.num_wc, 4); /* at once */
     for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(f->a.wc[i].status, MRD_WC_RETRY_EXC_ERR);
-    while (next_event(f, &event))
-        assert_int_equal(event.event_type, MRD_EVENT_PEER_UNREACHABLE);
+        assert_int_equal(f->a.wc[i].status, MRD_WC_WR_FLUSH_ERR);
+    assert_false(next_event(f, &event));
     fixture_end(f);
 }
 

@@ -88,7 +88,8 @@ const struct ledger_wr *ledger_complete(struct ledger *ledger, uint32_t host, ui
 
     uint64_t number = wc->wr_id - tag;
 
-    test_check(seed, wr->host == host && wr->life == life && wr->qp_num == wc->qp_num,
+    test_check(seed,
+               wr->host == host && wr->life == life && (wr->shared || wr->qp_num == wc->qp_num),
                "request %" PRIu64 " of host %u life %u qp %u completed at host %u life %u qp %u",
                number, wr->host, wr->life, wr->qp_num, host, life, wc->qp_num);
     test_check(seed, wr->state == LEDGER_OPEN,
@@ -115,7 +116,7 @@ void ledger_abandon(struct ledger *ledger, uint32_t host, uint32_t life, uint32_
         struct ledger_wr *wr = &ledger->wrs[i];
 
         if (wr->state == LEDGER_OPEN && wr->host == host && wr->life == life &&
-            (qp_num == 0 || wr->qp_num == qp_num))
+            (qp_num == 0 || (!wr->shared && wr->qp_num == qp_num)))
             leave_open(ledger, wr, LEDGER_ABANDONED);
     }
 }

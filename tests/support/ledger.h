@@ -30,6 +30,7 @@ struct ledger_wr {
     enum mrd_wc_status status; /* once DONE */
     enum mrd_wr_opcode opcode; /* of a send */
     bool signaled;
+    bool shared; /* of a shared receive queue: any QP of the context may complete it */
 };
 
 struct ledger {

@@ -98,8 +98,10 @@ struct swarm_config {
     struct swarm_host_config host[SWARM_HOSTS_MAX];
     uint32_t slots; /* QPs a host */
     uint32_t mtu;
-    uint32_t recv_bytes;      /* room of each receive */
-    uint32_t recv_depth;      /* receives a QP */
+    uint32_t recv_bytes; /* room of each receive */
+    uint32_t recv_depth; /* receives a QP */
+    bool shared;         /* the QPs of a host share them */
+    uint32_t recv_cqe;
     uint32_t tracker;         /* PSNs in flight to a peer; 0: the mover's */
     uint32_t rx_buffer_bytes; /* receive buffer shared by senders; 0: more than they can fill */
     uint32_t send_cqe, send_depth;
@@ -147,6 +149,7 @@ struct swarm_qp {
     bool starved;      /* has no receives while faults are on */
     uint32_t receives; /* posted and not complete */
     uint32_t depth;    /* receives posted at most */
+    bool shared;       /* its `receives` are the host's, counted here until somebody takes them */
     uint32_t owed;     /* receives used by other messages while its receives were being drained */
 };
 
@@ -161,6 +164,10 @@ struct swarm_host {
     struct mrd_context *context; /* NULL: closed */
     struct mrd_pd *pd;
     struct mrd_cq *send_cq, *recv_cq;
+    struct mrd_srq *srq;     /* NULL: each QP has its own receives */
+    uint32_t shared_posted;  /* receives of srq */
+    bool shared_memory_gone; /* an MR of receives of srq was deregistered */
+    bool shared_returned; /* some of them may have come back from a destroyed QP, and hold bytes */
     struct mrd_ah *ah[SWARM_HOSTS_MAX];
     struct mrd_mr *source_mr, *recv_mr;
     uint8_t *source, *recv; /* arenas */

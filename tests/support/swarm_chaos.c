@@ -133,7 +133,9 @@ static void dereg_receives(struct swarm *s, uint32_t host)
 
     for (uint32_t i = 0; i < s->num_qps; i++)
         s->qp[i].memory_gone |=
-            s->qp[i].host == host && s->qp[i].life == h->life && s->qp[i].receives > 0;
+            s->qp[i].host == host && s->qp[i].life == h->life &&
+            (s->qp[i].receives > 0 || (s->qp[i].shared && h->shared_posted > 0));
+    h->shared_memory_gone |= h->shared_posted > 0;
     swarm_check(s, mrd_dereg_mr(h->recv_mr) == 0, "dereg_mr: %s", mrd_last_error());
     /* Judges complete ones by their bytes, before these are overwritten. */
     swarm_poll_host(s, host);

@@ -202,11 +202,13 @@ void swarm_describe(const struct swarm *s)
                 (double)l->delay_ns / 1e3, c->unequal_delays, (double)l->jitter_ns / 1e3,
                 (unsigned)(l->queue_bytes / KIB), (unsigned)l->ecn_min_bytes, l->loss_ppm,
                 l->duplicate_ppm, l->corrupt_ppm);
-    print_error("  skew %u ppm tx_done %u ns burst %u straight %d own buffers %d recv %u x %u B sq "
+    print_error("  skew %u ppm tx_done %u ns burst %u straight %d own buffers %d recv %u x %u B, "
+                "shared %d, cqe %u sq "
                 "%u cqe %u ordered %u rnr limited %d late %u ms\n",
                 c->sim.clock_skew_ppm, (unsigned)c->sim.tx_done_delay_ns, c->sim.tx_burst_max,
-                c->straight, c->own_buffers, c->recv_depth, c->recv_bytes, c->send_depth,
-                c->send_cqe, c->ordered, c->rnr_limited, (unsigned)(c->late_ns / MSEC_NS));
+                c->straight, c->own_buffers, c->recv_depth, c->recv_bytes, c->shared, c->recv_cqe,
+                c->send_depth, c->send_cqe, c->ordered, c->rnr_limited,
+                (unsigned)(c->late_ns / MSEC_NS));
     print_error("  flush %u destroy %u dereg %u stop %u hole %u partition %u one-way %u restart %u "
                 "late %u bad %d; %u QPs, %u messages, %u succeeded, %u failed, healing %d\n",
                 c->flush, c->destroy, c->dereg, c->stop, c->hole, c->partition, c->one_way,

@@ -374,9 +374,24 @@ static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struc
     }
     if (!m->target)
         r->used_len = m->len;
+    if (s->host[r->host].shared_returned)
+        r->used_len = s->config.recv_bytes;
     if (r->used_len < s->config.recv_bytes)
         swarm_check(s, payload_is_blank(r->buf + r->used_len, GUARD_BYTES, SWARM_BLANK),
                     "message %u: bytes behind its end were written", number_of(s, m));
+}
+
+/* The QP of that number in the host's present life, which shares its receives. */
+static uint32_t qp_of(struct swarm *s, uint32_t host, uint32_t num)
+{
+    for (uint32_t i = 0; i < s->num_qps; i++) {
+        const struct swarm_qp *qp = &s->qp[i];
+
+        if (qp->host == host && qp->life == s->host[host].life && qp->num == num && qp->shared)
+            return i;
+    }
+    swarm_check(s, false, "host %u: a shared receive completed at QP number %u", host, num);
+    return 0;
 }
 
 static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
@@ -384,13 +399,18 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
     struct swarm_receive *r = &s->receive[index];
     struct swarm_qp *qp = &s->qp[r->qp];
 
+    qp->receives--;
+    if (qp->shared) {
+        s->host[r->host].shared_posted--;
+        r->qp = qp_of(s, r->host, wc->qp_num);
+        qp = &s->qp[r->qp];
+    }
     qp->owed += wc->status != MRD_WC_SUCCESS && s->drain_first > 0;
     if (wc->status != MRD_WC_SUCCESS)
         swarm_tell(s, "a receive of QP %u: %s", r->qp, mrd_wc_status_str(wc->status));
     swarm_check(s, receive_may_be(s, qp, wc->status), "a receive of QP %u: %s", r->qp,
                 mrd_wc_status_str(wc->status));
     r->posted = false;
-    qp->receives--;
     s->host[r->host].unposted[s->host[r->host].num_unposted++] = index;
     if (r->taken && !(wc->status == MRD_WC_SUCCESS && wc->opcode == MRD_WC_RECV_RDMA_WITH_IMM)) {
         judge_taken(s, r, wc);

@@ -373,6 +373,21 @@ static void draw_quiet(struct swarm *s)
     set_all(s, SWARM_PICK(s, 300, 500, 1000, 2000) * MSEC_NS, 0, 0);
 }
 
+/*
+ * The QPs of a host share their receives, whose completions may find no room. Not where some QPs
+ * are to have none.
+ */
+static void draw_shared(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+
+    /* Room for all QPs, so that the receives of one never keep those of another out. */
+    c->recv_cqe = c->recv_depth * SWARM_SLOTS_MAX;
+    c->shared = c->profile != SWARM_STARVED && swarm_chance(s, 250);
+    if (c->shared)
+        c->recv_cqe = 1 + swarm_below(s, c->recv_cqe);
+}
+
 static const struct {
     const char *name;
     uint32_t weight; /* per thousand of the seeds */
@@ -406,4 +421,5 @@ void swarm_draw_profile(struct swarm *s)
         dice -= profiles[c->profile++].weight;
     if (profiles[c->profile].draw)
         profiles[c->profile].draw(s);
+    draw_shared(s);
 }

@@ -338,6 +338,10 @@ void swarm_post_receive(struct swarm *s, uint32_t index)
 
     if (!r)
         return;
+    if (qp->shared && h->shared_posted == s->config.recv_depth * s->config.slots) {
+        h->unposted[h->num_unposted++] = (uint32_t)(r - s->receive);
+        return;
+    }
 
     uint32_t pieces = 1 + swarm_below(s, RECV_PIECES_MAX), at = 0;
     struct mrd_sge sges[RECV_PIECES_MAX];
@@ -357,12 +361,22 @@ void swarm_post_receive(struct swarm *s, uint32_t index)
                                                            .qp_num = qp->num,
                                                            .object = (uint32_t)(r - s->receive),
                                                            .queue = LEDGER_RECV,
-                                                           .signaled = true});
+                                                           .signaled = true,
+                                                           .shared = qp->shared});
     r->posted = true;
     r->qp = index;
 
-    int ret = mrd_post_recv(qp->qp, &wr, &bad_wr);
+    int ret =
+        qp->shared ? mrd_post_srq_recv(h->srq, &wr, &bad_wr) : mrd_post_recv(qp->qp, &wr, &bad_wr);
 
+    /* Messages that took shared receives may fill the queue of completions until it is polled. */
+    if (ret == -ENOMEM && h->srq && !qp->shared) {
+        ledger_withdraw(&s->ledger, wr.wr_id);
+        r->posted = false;
+        h->unposted[h->num_unposted++] = (uint32_t)(r - s->receive);
+        return;
+    }
+    h->shared_posted += qp->shared;
     swarm_check(s, ret == 0, "post_recv %u of %u: %s (%d)", qp->receives + 1, qp->depth,
                 mrd_last_error(), ret);
     swarm_tell(s, "QP %u has %u receives", index, qp->receives + 1);

@@ -32,6 +32,27 @@ static void *map(void)
 
 /* ------------------------------------------------------------------------------------------ QPs */
 
+/* Shared receives count for a live QP of the host, if there is one. */
+static void adopt_receives(struct swarm *s, uint32_t host)
+{
+    const struct swarm_host *h = &s->host[host];
+
+    for (uint32_t i = 0; h->srq && i < s->num_receives; i++) {
+        struct swarm_receive *r = &s->receive[i];
+
+        if (!r->posted || r->host != host || !s->qp[r->qp].shared || s->qp[r->qp].qp)
+            continue;
+        for (uint32_t slot = 0; slot < SWARM_SLOTS_MAX; slot++) {
+            if (h->qp[slot] == SWARM_NO_QP)
+                continue;
+            s->qp[r->qp].receives--;
+            r->qp = (uint32_t)h->qp[slot];
+            s->qp[r->qp].receives++;
+            break;
+        }
+    }
+}
+
 void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
 {
     const struct swarm_config *c = &s->config;
@@ -58,12 +79,15 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
     };
 
     attr.max_rd_atomic = s->config.max_rd_atomic;
+    attr.srq = is_after ? NULL : h->srq;
     *qp = (struct swarm_qp){.host = host,
                             .life = h->life,
                             .slot = slot,
                             .qkey = attr.qkey,
                             .order = attr.order,
-                            .depth = attr.cap.max_recv_wr};
+                            .depth = attr.cap.max_recv_wr,
+                            .shared = attr.srq,
+                            .memory_gone = attr.srq && h->shared_memory_gone};
     qp->qp = mrd_create_qp(h->pd, &attr);
     swarm_check(s, qp->qp, "create_qp: %s", mrd_last_error());
     qp->num = qp->qp->qp_num;
@@ -73,6 +97,7 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
     swarm_tell(s, "QP %u of host %u is created%s", s->num_qps, host,
                qp->order == MRD_ORDER_MSG ? ", ordered" : "");
     h->qp[slot] = (int)s->num_qps++;
+    adopt_receives(s, host);
 }
 
 void swarm_free_source(struct swarm *s, struct swarm_message *m, bool by_completion)
@@ -109,6 +134,16 @@ static void abandon_sends(struct swarm *s, uint32_t host, int qp)
     }
 }
 
+static void take_back(struct swarm *s, uint32_t receive)
+{
+    struct swarm_receive *r = &s->receive[receive];
+
+    r->posted = r->taken = false;
+    r->used_len = s->config.recv_bytes;
+    memset(r->buf, SWARM_USED, r->used_len);
+    s->host[r->host].unposted[s->host[r->host].num_unposted++] = receive;
+}
+
 /*
  * Takes back the receive buffers of a QP that was destroyed: nothing may be written into them
  * any more.
@@ -118,12 +153,9 @@ static void abandon_receives(struct swarm *s, uint32_t qp)
     for (uint32_t i = 0; i < s->num_receives; i++) {
         struct swarm_receive *r = &s->receive[i];
 
-        if (!r->posted || r->qp != qp)
+        if (!r->posted || r->qp != qp || s->qp[qp].shared)
             continue;
-        r->posted = r->taken = false;
-        r->used_len = s->config.recv_bytes;
-        memset(r->buf, SWARM_USED, r->used_len);
-        s->host[r->host].unposted[s->host[r->host].num_unposted++] = i;
+        take_back(s, i);
     }
 }
 
@@ -139,8 +171,10 @@ void swarm_destroy_qp(struct swarm *s, uint32_t index)
     ledger_abandon(&s->ledger, qp->host, qp->life, qp->num);
     qp->qp = NULL;
     s->host[qp->host].qp[qp->slot] = SWARM_NO_QP;
+    s->host[qp->host].shared_returned |= qp->shared;
     abandon_sends(s, qp->host, (int)index);
     abandon_receives(s, index);
+    adopt_receives(s, qp->host);
 }
 
 /* ---------------------------------------------------------------------------------------- hosts */
@@ -237,13 +271,20 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     shrink_mover(s, host);
     h->pd = mrd_alloc_pd(h->context);
     h->send_cq = mrd_create_cq(h->context, (int)c->send_cqe, NULL);
-    /* Room for all QPs, so that the receives of one never keep those of another out. */
-    h->recv_cq =
-        mrd_create_cq(h->context, (int)(c->recv_depth * SWARM_SLOTS_MAX + AFTER_DEPTH), NULL);
+    h->recv_cq = mrd_create_cq(h->context, (int)(c->recv_cqe + AFTER_DEPTH), NULL);
+    h->srq = NULL;
+    h->shared_posted = 0;
+    h->shared_memory_gone = h->shared_returned = false;
+    if (c->shared)
+        h->srq = mrd_create_srq(
+            h->pd, &(struct mrd_srq_init_attr){
+                       .attr = {.max_wr = c->recv_depth * c->slots, .max_sge = MAX_RECV_SGE}});
     h->source_mr = mrd_reg_mr(h->pd, h->source, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
     h->recv_mr = mrd_reg_mr(h->pd, h->recv, ARENA_BYTES, MRD_ACCESS_LOCAL_WRITE);
-    swarm_check(s, h->pd && h->send_cq && h->recv_cq && h->source_mr && h->recv_mr, "open: %s",
-                mrd_last_error());
+    swarm_check(s,
+                h->pd && h->send_cq && h->recv_cq && h->source_mr && h->recv_mr &&
+                    (h->srq || !c->shared),
+                "open: %s", mrd_last_error());
     open_windows(s, h);
     swarm_open_store(s, h);
     for (uint32_t to = 0; to < c->sim.hosts; to++) {
@@ -267,11 +308,30 @@ static void destroy_qps(struct swarm *s, uint32_t host)
     }
 }
 
+/* The buffers are the application's again. */
+static void close_srq(struct swarm *s, uint32_t host)
+{
+    struct swarm_host *h = &s->host[host];
+
+    if (!h->srq)
+        return;
+    swarm_check(s, mrd_destroy_srq(h->srq) == 0, "destroy_srq: %s", mrd_last_error());
+    h->srq = NULL;
+    for (uint32_t i = 0; i < s->num_receives; i++) {
+        struct swarm_receive *r = &s->receive[i];
+
+        if (r->posted && r->host == host && s->qp[r->qp].shared)
+            take_back(s, i);
+    }
+    ledger_abandon(&s->ledger, host, h->life, 0);
+}
+
 static void close_context(struct swarm *s, uint32_t host)
 {
     struct swarm_host *h = &s->host[host];
 
     abandon_sends(s, host, SWARM_NO_QP);
+    close_srq(s, host);
     for (uint32_t to = 0; to < s->config.sim.hosts; to++)
         assert_int_equal(mrd_destroy_ah(h->ah[to]), 0);
     for (uint32_t i = 0; i < SWARM_WINDOWS; i++) {

@@ -17,14 +17,14 @@ trap 'rm -rf "$scratch"' EXIT
 
 # From the ground up.
 cat >"$scratch/floors" <<'FLOORS'
-txq.c tx_flow.c want.c complete.c create.c query.c audit.c
-request.c
+txq.c tx_flow.c want.c create.c query.c audit.c
+request.c complete.c
 message.c
 rx_flow.c
 half.c
 rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c
-timer.c post.c api.c channel.c tx_new.c rx_plan.c
+timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
 loop.c rx.c tx.c
 FLOORS
 
@@ -78,6 +78,8 @@ awk '
             return 1
         if (from == "wire.c")
             return to == "check.c"
+        if (from == "qp.c")
+            return to == "recvq.c" && symbol ~ /_(init|bytes)$/
         if (from == "loss.c")
             return to == "sent.c"
         if (from ~ /^spray/ && to == "path.c")

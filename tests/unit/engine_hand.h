@@ -102,7 +102,7 @@ static inline struct hand_holdings hand_holdings(const struct pair *p, unsigned 
                                   .flows = e->flows_tx.pool.used,
                                   .queues = e->txqs.pool.used,
                                   .peers = e->peers.entries.used,
-                                  .receives = qp->num_posted};
+                                  .receives = qp->recvq->num_posted};
 }
 
 /* The call failed for the reason that the sentence names, and what is held is what was. */

@@ -23,10 +23,10 @@ static void mrd_rx_complete__names_the_receive(void **state)
     struct mrd_wc wc = {.status = MRD_WC_LOC_LEN_ERR};
 
     (void)state;
-    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     assert_int_equal(p->end[AT].e->stats.rx_messages, 0);
     wc.status = MRD_WC_SUCCESS;
-    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     assert_int_equal(p->end[AT].e->stats.rx_messages, 1);
     assert_int_equal(pair_poll(p, AT, &wc), 1);
     assert_int_equal(wc.wr_id, 900);
@@ -34,7 +34,7 @@ static void mrd_rx_complete__names_the_receive(void **state)
     assert_int_equal(pair_poll(p, AT, &wc), 1);
     assert_int_equal(wc.wr_id, 900 + BYTES);
     assert_int_equal(wc.qp_num, qp->pub.qp_num);
-    assert_int_equal(hand_length(&qp->free_recvs), 16 - 2);
+    assert_int_equal(hand_length(&qp->recvq->free), 16 - 2);
     pair_end(p);
 }
 
@@ -47,7 +47,7 @@ static void mrd_rx_complete__of_a_destroyed_queue_pair(void **state)
 
     (void)state;
     qp->destroyed = true;
-    mrd_rx_complete(p->end[AT].e, qp, mrd_qp_recv_take(qp), &wc);
+    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     qp->destroyed = false;
     assert_int_equal(pair_poll(p, AT, &wc), 0);
     assert_int_equal(mrd_cq_impl(p->end[AT].cq)->reserved, MESSAGES - 1);

@@ -326,7 +326,7 @@ static void mrd_half_end_rx__ends_all_that_hangs_on_it(void **state)
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_int_equal(peer->uses.flows + peer->uses.pends + peer->uses.refusals, 0);
     assert_int_equal(e->wants.pool.used + e->refusals.used + e->flows_rx.pool.used, 0);
-    assert_true(mrd_list_empty(&hand_qp(p, AT)->wants));
+    assert_true(mrd_list_empty(&hand_qp(p, AT)->recvq->wants));
     assert_non_null(peer->tx); /* what we send it is another matter */
     pair_end(p);
 }

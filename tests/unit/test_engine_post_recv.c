@@ -103,7 +103,7 @@ static void mrd_engine_post_recv__list_up_to_the_bad_one(void **state)
     sge[1].lkey ^= 1;
     assert_int_equal(mrd_engine_post_recv(p->end[0].e, p->end[0].qp, wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr[1]);
-    assert_int_equal(hand_qp(p, 0)->num_posted, 1);
+    assert_int_equal(hand_qp(p, 0)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -127,7 +127,7 @@ static void mrd_engine_post_recv__in_error(void **state)
         assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
         assert_int_equal(wc.opcode, MRD_WC_RECV);
     }
-    assert_int_equal(hand_qp(p, 0)->num_posted, 0);
+    assert_int_equal(hand_qp(p, 0)->recvq->num_posted, 0);
     pair_end(p);
 }
 

@@ -154,7 +154,7 @@ static void reads_bad__request_with_immediate(void **state)
         part.op = ops[i];
         assert_int_equal(hand_place(p, TARGET, peer, i, &part, 1).verdict, MRD_PLACE_MALFORMED);
     }
-    assert_int_equal(hand_qp(p, TARGET)->num_posted, 1);
+    assert_int_equal(hand_qp(p, TARGET)->recvq->num_posted, 1);
     assert_int_equal(p->end[TARGET].e->responses.used, 0);
     pair_end(p);
 }

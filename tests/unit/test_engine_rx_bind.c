@@ -105,7 +105,7 @@ static void mrd_rx_open_flow__catches_up_with_its_sender(void **state)
     mrd_rx_open_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
     expect_receives(p, 1, 1);
     assert_int_equal(t.b.flow->msn_next, 2);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     assert_int_equal(t.peer->uses.pends, 0);
     pair_end(p);
 }
@@ -201,7 +201,7 @@ static void mrd_rx_bind__no_queue_pair(void **state)
     part.dst_qpn--;
     hand_qp(p, AT)->pub.state = MRD_QPS_ERR;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -237,7 +237,7 @@ static void mrd_rx_bind__wrong_key_takes_no_receive(void **state)
     post_recvs(p, 1);
     part.qkey++;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QKEY);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -251,11 +251,11 @@ static void mrd_rx_bind__receives_by_number(void **state)
     (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 2);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 2);
     pair_post_recv(p, AT, 2 * BYTES, BYTES);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_RX_TAKEN);
     late = t;
-    assert_int_equal(hand_qp(p, AT)->num_posted, 0);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 0);
     end_bound(&late);
     expect_receives(p, 0, 0);
     for (uint16_t msn = 0; msn < 2; msn++) {
@@ -282,7 +282,7 @@ static void mrd_rx_bind__order_window(void **state)
     assert_int_equal(bind(&t, ordered(&t, MRD_MSN_WINDOW + 1, 1, MRD_MSN_WINDOW)),
                      MRD_REFUSE_INVALID);
     assert_false(t.old);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -301,7 +301,7 @@ static void mrd_rx_bind__refused_for_good_frees_its_place(void **state)
     bad.qkey++;
     assert_int_equal(bind(&t, bad), MRD_REFUSE_QKEY);
     expect_receives(p, 1, 1);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     bad.qkey--;
     assert_int_equal(bind(&t, bad), MRD_RX_TAKEN); /* and does not come again */
     assert_true(t.old);

@@ -173,7 +173,7 @@ static void mrd_rx_free_flow__gives_receives_back_in_order(void **state)
     expect(&t, 2, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(t.peer->uses.flows + t.peer->uses.pends, 0);
     assert_null(mrd_rx_find_flow(p->end[AT].e, t.peer, hand_qp(p, AT), QPN));
-    assert_int_equal(hand_qp(p, AT)->num_posted, MESSAGES - 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, MESSAGES - 1);
     for (uint16_t msn = 0; msn < 3; msn++) {
         bind(&t, msn);
         end(&t, msn);
@@ -234,7 +234,7 @@ static void mrd_rx_skip_message__frees_its_receive(void **state)
     bind(&t, 2);
     end(&t, 2);
     mrd_rx_skip_message(p->end[AT].e, t.flow, 1, true, 1);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 2); /* number 1 and the one never taken */
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 2); /* number 1 and the one never taken */
     assert_int_equal(t.peer->uses.gone, 1);
     expect_nothing(&t);
     mrd_rx_skip_message(p->end[AT].e, t.flow, 0, true, 0);

@@ -68,7 +68,7 @@ static void mrd_rx_place__segment_beside_another_part(void **state)
         rx_encoded(p, part, 2);
         assert_int_equal(s->rx_drop_malformed, 1);
         assert_int_equal(s->rx_packets + s->rx_messages + s->tx_refusals, 0);
-        assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+        assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
         assert_int_equal(p->end[AT].e->peers.slots.used, 0);
         assert_true(is_untouched(p));
         rx_encoded(p, &part[last], 1); /* the same PSN: nothing of it had been taken */
@@ -328,7 +328,7 @@ static void mrd_rx_place__no_room_does_nothing(void **state)
     (void)state;
     pair_post_recv(p, AT, 0, BYTES);
     assert_int_equal(place_without_room(p, peer, part, 2).verdict, MRD_PLACE_NO_ROOM);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     assert_true(is_untouched(p));
     assert_int_equal(place_without_room(p, peer, part, 1).verdict, MRD_PLACED);
     pair_post_recv(p, AT, 0, BYTES - 1); /* too short */

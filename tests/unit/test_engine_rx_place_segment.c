@@ -218,7 +218,7 @@ static void mrd_rx_place__first_piece_refused(void **state)
     assert_int_equal(peer->rx->slots.num_open, 0);
     pair_post_recv(p, AT, 0, 3 * BYTES);
     assert_int_equal(piece(p, peer, send, ID, 1).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -249,7 +249,7 @@ static void mrd_rx_place__abort_of_an_id(void **state)
     pair_post_recv(p, AT, 0, 3 * BYTES);
     abort_id(p, peer, ID + 1);
     assert_int_equal(piece(p, peer, send, ID + 1, 0).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     pair_end(p);
 }
 
@@ -288,10 +288,10 @@ static void mrd_rx_place__abort_in_order(void **state)
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
     assert_int_equal(hand_place(p, AT, peer, 0, &late, 1).verdict, MRD_PLACED);
     expect_nothing(p);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 0); /* one is reserved for the one before */
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 0); /* one is reserved for the one before */
     assert_int_equal(hand_place(p, AT, peer, 1, &abort, 1).verdict, MRD_PLACED);
     expect_end(p, MRD_WC_SUCCESS);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1); /* and came back */
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1); /* and came back */
     abort.dst_qpn = 1;
     assert_int_equal(hand_place(p, AT, peer, 2, &abort, 1).code, MRD_REFUSE_QPN);
     pair_end(p);
@@ -382,7 +382,7 @@ static void mrd_rx_flush_qp__what_waits_for_its_turn(void **state)
     assert_int_equal(pair_poll(p, AT, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.wr_id, 900 + FAR);
-    assert_int_equal(hand_qp(p, AT)->num_posted, 1);
+    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     assert_int_equal(peer->uses.pends + peer->uses.flows, 0);
     pair_end(p);
 }

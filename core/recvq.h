@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receive queues: posted receives, oldest first. A queue pair has one of its own, or shares one.
+ *
+ * A receive is taken for a message, and then exactly one of mrd_recvq_return() and mrd_recvq_free()
+ * follows. Free lists keep the slots, because messages end in any order.
+ */
+#ifndef MRD_CORE_RECVQ_H
+#define MRD_CORE_RECVQ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/list.h"
+#include "mrd/mrd.h"
+
+struct mrd_recv {
+    struct mrd_node node; /* on `posted` or `free`; on no list while bound to a message */
+    uint64_t wr_id;
+    uint32_t length;
+    uint32_t num_sge;
+    struct mrd_sge *sge;
+};
+
+struct mrd_recvq {
+    struct mrd_pd *pd; /* whose keys cover the buffers */
+    struct mrd_node free, posted;
+    struct mrd_node wants; /* mrd_want.queue_node: peers refused for want of a receive */
+    uint32_t num_posted;
+    uint32_t max_wr, max_sge;
+};
+
+/* Returns how much memory the slots of a queue take. max_sge: 0 means 1. */
+size_t mrd_recvq_bytes(uint32_t max_wr, uint32_t max_sge);
+/* Initializes a queue, with slots in zeroed memory of mrd_recvq_bytes(), aligned to 16. */
+void mrd_recvq_init(struct mrd_recvq *q, void *slots, uint32_t max_wr, uint32_t max_sge,
+                    struct mrd_pd *pd);
+
+/* Takes the oldest posted receive; NULL: none. */
+struct mrd_recv *mrd_recvq_take(struct mrd_recvq *q);
+/* Puts an unused receive back to the front of the queue. */
+void mrd_recvq_return(struct mrd_recvq *q, struct mrd_recv *recv);
+void mrd_recvq_free(struct mrd_recvq *q, struct mrd_recv *recv);
+/* Fills a free slot and posts it. Returns 0, -EINVAL, or -ENOMEM if no slot is free. */
+int mrd_recvq_post(struct mrd_recvq *q, const struct mrd_recv_wr *wr);
+
+/* A receive queue that queue pairs share. */
+struct mrd_srq_impl {
+    struct mrd_srq pub; /* first: the user's pointer */
+    struct mrd_recvq recvq;
+    uint32_t limit;  /* an event is raised when fewer receives are posted; 0: none */
+    uint32_t users;  /* queue pairs */
+    uint32_t events; /* taken, and not given back */
+    size_t bytes;    /* size of the one allocation that holds all of the above */
+};
+
+static inline struct mrd_srq_impl *mrd_srq_impl(struct mrd_srq *srq)
+{
+    return (struct mrd_srq_impl *)(void *)srq;
+}
+
+/* Returns the size of a shared receive queue; 0: max_wr or max_sge is out of range. */
+size_t mrd_srq_bytes(uint32_t max_wr, uint32_t max_sge);
+/* Initializes a shared receive queue in zeroed memory of mrd_srq_bytes(). */
+void mrd_srq_init(struct mrd_srq_impl *srq, struct mrd_pd *pd,
+                  const struct mrd_srq_init_attr *attr);
+
+#endif

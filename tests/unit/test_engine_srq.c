@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues: who takes receives, where they complete, when they come back. */
+#include <errno.h>
+
+#include "core/engine/query.h"
+#include "tests/unit/engine_hand.h"
+
+enum { FROM, TO, SHORT = 64, LONG = 5 * PAIR_PAYLOAD, QPS = 2, RECEIVES = 8, ROOM = 4 };
+
+/* Long enough that only a READY brings a refused message back within a test's patience. */
+#define RNR_NS      (100 * MRD_MSEC)
+#define PATIENCE_NS (10 * MRD_MSEC)
+
+struct shared {
+    struct pair *p;
+    struct mrd_engine *e;
+    struct mrd_srq *srq;
+    struct mrd_cq *cq[QPS]; /* each of a queue pair, with room for ROOM completions */
+    struct mrd_qp *qp[QPS];
+    struct mrd_pd *pd; /* of the shared queue; the queue pairs have another */
+    struct mrd_mr *mr;
+};
+
+static struct pair pair;
+
+static struct mrd_qp *make_qp(struct shared *s, unsigned i)
+{
+    struct mrd_qp_init_attr attr = {.send_cq = s->p->end[TO].cq,
+                                    .recv_cq = s->cq[i],
+                                    .qkey = PAIR_QKEY,
+                                    .rnr_timer_ns = RNR_NS,
+                                    .cap = {.max_send_wr = 4, .max_recv_wr = 7},
+                                    .srq = s->srq};
+    int error;
+    struct mrd_qp *qp = mrd_engine_create_qp(s->e, s->p->end[TO].pd, &attr, &error);
+
+    assert_non_null(qp);
+    return qp;
+}
+
+static void begin(struct shared *s)
+{
+    struct mrd_srq_init_attr attr = {.attr = {.max_wr = RECEIVES, .max_sge = 2}};
+    int error;
+
+    pair_begin(&pair);
+    *s = (struct shared){.p = &pair, .e = pair.end[TO].e};
+    s->pd = mrd_engine_alloc_pd(s->e, NULL);
+    s->mr = mrd_engine_reg_mr(s->e, s->pd, pair.end[TO].memory, PAIR_MEMORY, MRD_ACCESS_LOCAL_WRITE,
+                              &(struct mrd_mover_mr){0}, &error);
+    s->srq = mrd_engine_create_srq(s->e, s->pd, &attr, &error);
+    assert_non_null(s->srq);
+    for (unsigned i = 0; i < QPS; i++) {
+        s->cq[i] = mrd_engine_create_cq(s->e, NULL, ROOM, NULL, &error);
+        s->qp[i] = make_qp(s, i);
+    }
+}
+
+static void end(struct shared *s)
+{
+    for (unsigned i = 0; i < QPS; i++) {
+        assert_int_equal(mrd_engine_destroy_srq(s->e, s->srq), -EBUSY);
+        assert_int_equal(mrd_engine_destroy_qp(s->e, s->qp[i], s->p->now), 0);
+        assert_int_equal(mrd_cq_impl(s->cq[i])->reserved, 0);
+        assert_int_equal(mrd_engine_destroy_cq(s->e, s->cq[i]), 0);
+    }
+    assert_int_equal(mrd_engine_dealloc_pd(s->e, s->pd), -EBUSY);
+    assert_int_equal(mrd_engine_destroy_srq(s->e, s->srq), 0);
+    assert_int_equal(mrd_engine_dereg_mr(s->e, s->mr, s->p->now), 0);
+    assert_int_equal(mrd_engine_dealloc_pd(s->e, s->pd), 0);
+    pair_end(s->p);
+}
+
+static uint32_t num_posted(const struct shared *s)
+{
+    return mrd_srq_impl(s->srq)->recvq.num_posted;
+}
+
+static void post_recv(struct shared *s, uint64_t wr_id)
+{
+    struct mrd_sge sge = {(uintptr_t)s->p->end[TO].memory + wr_id % RECEIVES * LONG, LONG,
+                          s->mr->lkey};
+    struct mrd_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
+
+    mrd_engine_begin(s->e, s->p->now);
+    assert_int_equal(mrd_engine_post_srq_recv(s->e, s->srq, &wr, &bad), 0);
+}
+
+static void send(struct shared *s, unsigned to, uint32_t len)
+{
+    struct hand_wr w;
+
+    hand_wr(s->p, FROM, MRD_WR_SEND, len, &w);
+    w.wr.ud.remote_qpn = s->qp[to]->qp_num;
+    assert_int_equal(hand_post(s->p, FROM, &w.wr), 0);
+}
+
+/* The next completion of queue pair i's queue. */
+static void expect(struct shared *s, unsigned i, uint64_t wr_id, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(mrd_engine_poll_cq(s->e, s->cq[i], 1, &wc), 1);
+    assert_int_equal(wc.wr_id, wr_id);
+    assert_int_equal(wc.status, status);
+    assert_int_equal(wc.qp_num, s->qp[i]->qp_num);
+}
+
+static void expect_nothing(struct shared *s)
+{
+    struct mrd_wc wc;
+
+    for (unsigned i = 0; i < QPS; i++)
+        assert_int_equal(mrd_engine_poll_cq(s->e, s->cq[i], 1, &wc), 0);
+}
+
+static void settle(struct shared *s)
+{
+    pair_settle(s->p, s->p->now + PATIENCE_NS);
+}
+
+/* Each message takes the oldest receive, whichever queue pair it is for. */
+static void srq__oldest_receive_first(void **state)
+{
+    static const unsigned order[] = {0, 1, 1, 0};
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (uint64_t id = 0; id < 4; id++)
+        post_recv(&s, id);
+    for (uint64_t id = 0; id < 4; id++) {
+        send(&s, order[id], id % 2 ? LONG : SHORT);
+        settle(&s);
+        expect(&s, order[id], id, MRD_WC_SUCCESS);
+        assert_memory_equal(s.p->end[TO].memory + id * LONG, s.p->end[FROM].memory,
+                            id % 2 ? LONG : SHORT);
+    }
+    assert_int_equal(num_posted(&s), 0);
+    end(&s);
+}
+
+/* Its own queue pairs have no receives: their caps say so, and a post to them is refused. */
+static void srq__queue_pairs_have_no_receives(void **state)
+{
+    struct mrd_recv_wr wr = {.wr_id = 1}, *bad = NULL;
+    struct mrd_qp_init_attr attr;
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    assert_int_equal(mrd_engine_post_recv(s.e, s.qp[0], &wr, &bad), -EINVAL);
+    assert_ptr_equal(bad, &wr);
+    assert_non_null(strstr(mrd_engine_error(s.e), "shared receive queue"));
+    mrd_engine_query_qp(s.qp[0], &attr);
+    assert_int_equal(attr.cap.max_recv_wr, 0);
+    assert_ptr_equal(attr.srq, s.srq);
+    end(&s);
+}
+
+static void srq__post_is_checked(void **state)
+{
+    struct mrd_sge sge[3];
+    struct mrd_recv_wr wr[2] = {{.wr_id = 1, .sg_list = sge, .num_sge = 1, .next = &wr[1]},
+                                {.wr_id = 2, .sg_list = sge, .num_sge = 3}},
+                       *bad = NULL;
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (unsigned i = 0; i < 3; i++)
+        sge[i] = (struct mrd_sge){(uintptr_t)s.p->end[TO].memory, SHORT, s.mr->lkey};
+    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -EINVAL); /* 3 entries */
+    assert_ptr_equal(bad, &wr[1]);
+    assert_int_equal(num_posted(&s), 1);
+    sge[0].lkey = s.p->end[TO].mr->lkey; /* of the queue pairs' domain */
+    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -EINVAL);
+    assert_ptr_equal(bad, &wr[0]);
+    assert_non_null(strstr(mrd_engine_error(s.e), "lkey"));
+    for (uint64_t id = 1; id < RECEIVES; id++)
+        post_recv(&s, id);
+    wr[0].num_sge = 0;
+    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -ENOMEM);
+    assert_non_null(strstr(mrd_engine_error(s.e), "receive queue is full"));
+    end(&s);
+}
+
+static void srq__attributes_are_checked(void **state)
+{
+    static const struct mrd_srq_attr bad[] = {
+        {.max_wr = 0}, {.max_wr = (1 << 20) + 1}, {.max_wr = 1, .max_sge = MRD_SGE_MAX + 1}};
+    struct mrd_srq_attr attr = {.srq_limit = 1};
+    struct shared s;
+    int error;
+
+    (void)state;
+    begin(&s);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_null(
+            mrd_engine_create_srq(s.e, s.pd, &(struct mrd_srq_init_attr){.attr = bad[i]}, &error));
+        assert_int_equal(error, -EINVAL);
+    }
+    assert_int_equal(mrd_engine_modify_srq(s.e, s.srq, &attr, 1 << 7), -EINVAL);
+    mrd_engine_query_srq(s.srq, &attr);
+    assert_int_equal(attr.max_wr, RECEIVES);
+    assert_int_equal(attr.max_sge, 2);
+    assert_int_equal(attr.srq_limit, 0);
+    end(&s);
+}
+
+/* Without a receive messages to all its queue pairs wait, and one receive brings one of them. */
+static void srq__those_refused_are_told(void **state)
+{
+    struct shared s;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(&s);
+    for (unsigned i = 0; i < QPS; i++)
+        send(&s, i, SHORT);
+    settle(&s);
+    expect_nothing(&s);
+    for (uint64_t id = 1; id <= QPS; id++) {
+        post_recv(&s, id);
+        assert_true(mrd_engine_says_ready(s.e));
+        settle(&s);
+        assert_int_equal(num_posted(&s), 0);
+    }
+    for (unsigned i = 0; i < QPS; i++) {
+        assert_int_equal(mrd_engine_poll_cq(s.e, s.cq[i], 1, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    }
+    end(&s);
+}
+
+/*
+ * A full completion queue keeps messages out, as if there were no receive, and nobody else's. They
+ * are told when it is polled.
+ */
+static void srq__waits_for_room_in_the_completion_queue(void **state)
+{
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (uint64_t id = 0; id < RECEIVES; id++)
+        post_recv(&s, id);
+    for (unsigned i = 0; i < ROOM + 2; i++) {
+        send(&s, 0, SHORT);
+        settle(&s);
+    }
+    assert_int_equal(num_posted(&s), RECEIVES - ROOM);
+    send(&s, 1, SHORT);
+    settle(&s);
+    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 1);
+    expect(&s, 1, ROOM, MRD_WC_SUCCESS);
+    for (uint64_t id = 0; id < 2; id++) {
+        expect(&s, 0, id, MRD_WC_SUCCESS);
+        assert_true(mrd_engine_says_ready(s.e));
+        settle(&s);
+        assert_int_equal(num_posted(&s), RECEIVES - ROOM - 2 - id);
+    }
+    end(&s);
+}
+
+/* Room comes back with an unsignaled send, too: the queue pair's sends complete in the same queue. */
+static void srq__room_of_unsignaled_sends(void **state)
+{
+    struct mrd_qp_init_attr attr = {.qkey = PAIR_QKEY, .cap = {.max_send_wr = ROOM}};
+    struct mrd_qp *other;
+    struct hand_wr w;
+    struct shared s;
+    struct mrd_send_wr *bad;
+    int error;
+
+    (void)state;
+    begin(&s);
+    attr.send_cq = attr.recv_cq = s.cq[0];
+    other = mrd_engine_create_qp(s.e, s.p->end[TO].pd, &attr, &error);
+    hand_wr(s.p, TO, MRD_WR_RDMA_WRITE, SHORT, &w);
+    w.wr.send_flags = 0;
+    for (unsigned i = 0; i < ROOM; i++)
+        assert_int_equal(mrd_engine_post_send(s.e, other, &w.wr, &bad, s.p->now), 0);
+    post_recv(&s, 1);
+    send(&s, 0, SHORT);
+    pair_tx(s.p, FROM);
+    pair_turn(s.p, TO); /* refuses it, and sends the writes */
+    expect_nothing(&s);
+    assert_int_equal(num_posted(&s), 1);
+    settle(&s);
+    expect(&s, 0, 1, MRD_WC_SUCCESS);
+    assert_int_equal(mrd_engine_destroy_qp(s.e, other, s.p->now), 0);
+    end(&s);
+}
+
+/* Half a message came to queue pair 0. */
+static void begin_half(struct shared *s)
+{
+    begin(s);
+    post_recv(s, 1);
+    post_recv(s, 2);
+    send(s, 1, SHORT); /* the two know each other */
+    settle(s);
+    expect(s, 1, 1, MRD_WC_SUCCESS);
+    send(s, 0, LONG);
+    pair_tx(s->p, FROM);
+    s->p->end[TO].num_inbox = 2;
+    pair_turn(s->p, TO);
+    assert_int_equal(num_posted(s), 0);
+}
+
+/* A queue pair in error tells what became of the receives that it took; others stay shared. */
+static void srq__error_ends_what_was_taken(void **state)
+{
+    struct shared s;
+
+    (void)state;
+    begin_half(&s);
+    post_recv(&s, 3);
+    assert_int_equal(mrd_engine_modify_qp(s.e, s.qp[0],
+                                          &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
+                                          MRD_QP_STATE, s.p->now),
+                     0);
+    expect(&s, 0, 2, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(&s);
+    assert_int_equal(num_posted(&s), 1);
+    settle(&s);
+    send(&s, 1, SHORT);
+    settle(&s);
+    expect(&s, 1, 3, MRD_WC_SUCCESS);
+    end(&s);
+}
+
+/* Nobody would hear of what a destroyed one took: it goes back, and who waits for it is told. */
+static void srq__destroyed_queue_pair_gives_back(void **state)
+{
+    struct shared s;
+
+    (void)state;
+    begin_half(&s);
+    send(&s, 1, SHORT);
+    pair_turn(s.p, FROM);
+    pair_turn(s.p, TO); /* the rest of the first message is lost; the second finds no receive */
+    assert_int_equal(s.e->stats.rx_refuse_rnr, 1);
+    pair_turn(s.p, FROM); /* hears of that */
+    s.p->end[TO].num_inbox = 0;
+    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[0], s.p->now), 0);
+    s.qp[0] = make_qp(&s, 0);
+    settle(&s);
+    assert_int_equal(num_posted(&s), 0);
+    expect(&s, 1, 2, MRD_WC_SUCCESS);
+    expect_nothing(&s);
+    end(&s);
+}
+
+/* Who waited for a queue pair that is gone is forgotten, and nobody else. */
+static void srq__destroyed_queue_pair_is_waited_for_no_more(void **state)
+{
+    struct shared s;
+    struct mrd_peer *peer;
+    struct mrd_want *want;
+
+    (void)state;
+    begin(&s);
+    peer = hand_rx_peer(s.p, TO);
+    mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[0]));
+    mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[1]));
+    hand_fill_cq(mrd_cq_impl(s.cq[0]));
+    post_recv(&s, 1); /* told, but there is no room: it waits for that instead */
+    want = mrd_container_of(peer->readies.next, struct mrd_want, peer_node);
+    if (want->qp != mrd_qp_impl(s.qp[0]))
+        want = mrd_container_of(peer->readies.prev, struct mrd_want, peer_node);
+    mrd_want_postpone(want);
+    assert_int_equal(hand_length(&mrd_cq_impl(s.cq[0])->wants), 1);
+    assert_int_equal(hand_length(&mrd_srq_impl(s.srq)->recvq.wants), 1);
+    hand_empty_cq(mrd_cq_impl(s.cq[0]));
+    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[0], s.p->now), 0);
+    s.qp[0] = make_qp(&s, 0);
+    assert_int_equal(s.e->wants.pool.used, 1);
+    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[1], s.p->now), 0);
+    s.qp[1] = make_qp(&s, 1);
+    assert_int_equal(s.e->wants.pool.used, 0);
+    end(&s);
+}
+
+/* --------------------------------------------------------------------------------------- events */
+
+static void set_limit(struct shared *s, uint32_t limit)
+{
+    assert_int_equal(mrd_engine_modify_srq(s->e, s->srq, &(struct mrd_srq_attr){.srq_limit = limit},
+                                           MRD_SRQ_LIMIT),
+                     0);
+}
+
+/* The event of the limit; while it is not given back, the queue stays. */
+static void expect_event(struct shared *s)
+{
+    struct mrd_engine_event event;
+    struct mrd_srq_attr attr;
+
+    assert_int_equal(mrd_engine_get_event(s->e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_SRQ_LIMIT_REACHED);
+    assert_ptr_equal(event.object, s->srq);
+    mrd_engine_query_srq(s->srq, &attr);
+    assert_int_equal(attr.srq_limit, 0);
+    mrd_engine_hand_event(&event);
+    assert_int_equal(mrd_srq_impl(s->srq)->events, 1);
+    mrd_engine_ack_event(event.type, event.object);
+    mrd_engine_ack_event(event.type, event.object); /* once too often does no harm */
+    assert_int_equal(mrd_srq_impl(s->srq)->events, 0);
+}
+
+static void expect_no_event(struct shared *s)
+{
+    struct mrd_engine_event event;
+
+    assert_int_equal(mrd_engine_get_event(s->e, &event), -EAGAIN);
+}
+
+/* Once, when there are fewer than the limit; then it is set anew. */
+static void srq_limit__raises_one_event(void **state)
+{
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (uint64_t id = 0; id < 4; id++)
+        post_recv(&s, id);
+    set_limit(&s, 3);
+    send(&s, 0, SHORT);
+    settle(&s);
+    expect_no_event(&s); /* three are left */
+    for (unsigned i = 0; i < 2; i++) {
+        send(&s, 0, SHORT);
+        settle(&s);
+    }
+    expect_event(&s);
+    expect_no_event(&s);
+    set_limit(&s, 1);
+    expect_no_event(&s);
+    set_limit(&s, 2); /* there are fewer already */
+    expect_event(&s);
+    set_limit(&s, 0);
+    expect_no_event(&s);
+    end(&s);
+}
+
+/* Without room for its event the limit stays; the next receive that is taken raises it. */
+static void srq_limit__ring_of_events_is_full(void **state)
+{
+    struct mrd_engine_event event;
+    struct mrd_peer *peer;
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (uint64_t id = 0; id < 4; id++)
+        post_recv(&s, id);
+    send(&s, 0, SHORT);
+    settle(&s);
+    peer = pair_peer(s.p, TO);
+    for (unsigned i = 0; i < MRD_EVENTS_MAX; i++)
+        mrd_event_add(s.e, peer, MRD_EVENT_PEER_RESTARTED);
+    set_limit(&s, 4);
+    send(&s, 0, SHORT);
+    settle(&s);
+    for (unsigned i = 0; i < MRD_EVENTS_MAX; i++) {
+        assert_int_equal(mrd_engine_get_event(s.e, &event), 0);
+        assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
+    }
+    expect_no_event(&s);
+    assert_int_equal(s.e->stats.events_lost, 0);
+    send(&s, 0, SHORT);
+    settle(&s);
+    expect_event(&s);
+    end(&s);
+}
+
+/* What nobody took is not told any more; what was taken keeps the queue in being. */
+static void srq_limit__destroyed_before_it_is_told(void **state)
+{
+    struct mrd_srq_init_attr attr = {.attr = {.max_wr = 1, .srq_limit = 1}};
+    struct mrd_engine_event event;
+    struct mrd_srq *srq;
+    struct shared s;
+    int error;
+
+    (void)state;
+    begin(&s);
+    for (unsigned taken = 0; taken < 2; taken++) {
+        srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
+        assert_int_equal(
+            mrd_engine_modify_srq(s.e, srq, &(struct mrd_srq_attr){.srq_limit = 1}, MRD_SRQ_LIMIT),
+            0);
+        if (taken) {
+            assert_int_equal(mrd_engine_get_event(s.e, &event), 0);
+            mrd_engine_hand_event(&event);
+            assert_int_equal(mrd_engine_destroy_srq(s.e, srq), -EBUSY);
+            assert_non_null(strstr(mrd_engine_error(s.e), "not acked"));
+            mrd_engine_ack_event(event.type, event.object);
+        }
+        assert_int_equal(mrd_engine_destroy_srq(s.e, srq), 0);
+        expect_no_event(&s);
+    }
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(srq__oldest_receive_first),
+        cmocka_unit_test(srq__queue_pairs_have_no_receives),
+        cmocka_unit_test(srq__post_is_checked),
+        cmocka_unit_test(srq__attributes_are_checked),
+        cmocka_unit_test(srq__those_refused_are_told),
+        cmocka_unit_test(srq__waits_for_room_in_the_completion_queue),
+        cmocka_unit_test(srq__room_of_unsignaled_sends),
+        cmocka_unit_test(srq__error_ends_what_was_taken),
+        cmocka_unit_test(srq__destroyed_queue_pair_gives_back),
+        cmocka_unit_test(srq__destroyed_queue_pair_is_waited_for_no_more),
+        cmocka_unit_test(srq_limit__raises_one_event),
+        cmocka_unit_test(srq_limit__ring_of_events_is_full),
+        cmocka_unit_test(srq_limit__destroyed_before_it_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

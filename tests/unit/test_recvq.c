@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/recvq.h"
+
+enum { WR = 2, SGE = 2 };
+
+struct recvq_fixture {
+    struct mrd_recvq q;
+    struct mrd_pd pd;
+    void *slots;
+    struct mrd_sge sge[4];
+    char memory[64];
+};
+
+static void begin(struct recvq_fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    /* exactly as much, so that a sanitizer sees a slot that lies outside */
+    f->slots = calloc(1, mrd_recvq_bytes(WR, SGE));
+    assert_non_null(f->slots);
+    mrd_recvq_init(&f->q, f->slots, WR, SGE, &f->pd);
+    for (unsigned i = 0; i < 4; i++)
+        f->sge[i] = (struct mrd_sge){
+            .addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
+}
+
+static void end(struct recvq_fixture *f)
+{
+    free(f->slots);
+}
+
+static void post(struct recvq_fixture *f, uint64_t wr_id)
+{
+    struct mrd_recv_wr wr = {.wr_id = wr_id, .sg_list = f->sge, .num_sge = 1};
+
+    assert_int_equal(mrd_recvq_post(&f->q, &wr), 0);
+}
+
+static void mrd_recvq_take__oldest_first(void **state)
+{
+    struct recvq_fixture f;
+
+    (void)state;
+    begin(&f);
+    assert_null(mrd_recvq_take(&f.q));
+    post(&f, 1);
+    post(&f, 2);
+    assert_int_equal(f.q.num_posted, 2);
+    assert_int_equal(mrd_recvq_take(&f.q)->wr_id, 1);
+    assert_int_equal(mrd_recvq_take(&f.q)->wr_id, 2);
+    assert_null(mrd_recvq_take(&f.q));
+    assert_int_equal(f.q.num_posted, 0);
+    end(&f);
+}
+
+static void mrd_recvq_return__is_next_again(void **state)
+{
+    struct recvq_fixture f;
+    struct mrd_recv *recv;
+
+    (void)state;
+    begin(&f);
+    post(&f, 1);
+    post(&f, 2);
+    recv = mrd_recvq_take(&f.q);
+    mrd_recvq_return(&f.q, recv);
+    assert_int_equal(f.q.num_posted, 2);
+    assert_ptr_equal(mrd_recvq_take(&f.q), recv);
+    end(&f);
+}
+
+static void mrd_recvq_free__makes_room_for_another(void **state)
+{
+    struct mrd_recv_wr wr = {.wr_id = 3};
+    struct recvq_fixture f;
+
+    (void)state;
+    begin(&f);
+    post(&f, 1);
+    post(&f, 2);
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), -ENOMEM);
+    mrd_recvq_free(&f.q, mrd_recvq_take(&f.q));
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), -ENOMEM);
+    end(&f);
+}
+
+static void mrd_recvq_post__copies_the_list(void **state)
+{
+    struct recvq_fixture f;
+    struct mrd_recv_wr wr;
+    struct mrd_recv *recv;
+
+    (void)state;
+    begin(&f);
+    wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = f.sge, .num_sge = 2};
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
+    memset(f.sge, 0, sizeof(f.sge)); /* the caller's list may go */
+    recv = mrd_recvq_take(&f.q);
+    assert_int_equal(recv->wr_id, 9);
+    assert_int_equal(recv->num_sge, 2);
+    assert_int_equal(recv->length, 16);
+    assert_int_equal(recv->sge[1].lkey, 1);
+    end(&f);
+}
+
+static void mrd_recvq_post__rejects_bad_lists(void **state)
+{
+    struct recvq_fixture f;
+    struct mrd_recv_wr wr;
+
+    (void)state;
+    begin(&f);
+    wr = (struct mrd_recv_wr){.sg_list = f.sge, .num_sge = SGE + 1};
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL);
+    wr.num_sge = -1;
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL);
+    wr.num_sge = 2;
+    f.sge[0].length = UINT32_MAX;
+    f.sge[1].length = 1;
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL); /* longer than a length can say */
+    f.sge[1].length = 0;
+    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
+    assert_int_equal(f.q.num_posted, 1);
+    end(&f);
+}
+
+static void mrd_recvq_init__a_list_has_an_entry_at_least(void **state)
+{
+    struct mrd_sge sge = {.length = 1};
+    struct mrd_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
+    void *slots = calloc(1, mrd_recvq_bytes(1, 0));
+    struct mrd_recvq q;
+    struct mrd_pd pd;
+
+    (void)state;
+    mrd_recvq_init(&q, slots, 1, 0, &pd);
+    assert_int_equal(q.max_sge, 1);
+    assert_int_equal(mrd_recvq_post(&q, &wr), 0);
+    free(slots);
+}
+
+static void mrd_srq_bytes__rejects_what_is_out_of_range(void **state)
+{
+    (void)state;
+    assert_int_equal(mrd_srq_bytes(0, 1), 0);
+    assert_int_equal(mrd_srq_bytes((1 << 20) + 1, 1), 0);
+    assert_int_equal(mrd_srq_bytes(1, MRD_SGE_MAX + 1), 0);
+    assert_true(mrd_srq_bytes(1 << 20, MRD_SGE_MAX) > mrd_srq_bytes(1, 0));
+    assert_int_equal(mrd_srq_bytes(1, 0), mrd_srq_bytes(1, 1));
+}
+
+static void mrd_srq_init__keeps_what_was_asked_for(void **state)
+{
+    struct mrd_srq_init_attr attr = {.srq_context = &attr,
+                                     .attr = {.max_wr = 3, .max_sge = 2, .srq_limit = 1}};
+    struct mrd_srq_impl *srq = calloc(1, mrd_srq_bytes(3, 2));
+    struct mrd_context context;
+    struct mrd_pd pd = {.context = &context};
+
+    (void)state;
+    mrd_srq_init(srq, &pd, &attr);
+    assert_ptr_equal(srq->pub.context, &context);
+    assert_ptr_equal(srq->pub.srq_context, &attr);
+    assert_ptr_equal(srq->pub.pd, &pd);
+    assert_ptr_equal(srq->recvq.pd, &pd);
+    assert_int_equal(srq->recvq.max_wr, 3);
+    assert_int_equal(srq->recvq.max_sge, 2);
+    assert_int_equal(srq->limit, 1);
+    assert_int_equal(srq->bytes, mrd_srq_bytes(3, 2));
+    free(srq);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_recvq_take__oldest_first),
+        cmocka_unit_test(mrd_recvq_return__is_next_again),
+        cmocka_unit_test(mrd_recvq_free__makes_room_for_another),
+        cmocka_unit_test(mrd_recvq_post__copies_the_list),
+        cmocka_unit_test(mrd_recvq_post__rejects_bad_lists),
+        cmocka_unit_test(mrd_recvq_init__a_list_has_an_entry_at_least),
+        cmocka_unit_test(mrd_srq_bytes__rejects_what_is_out_of_range),
+        cmocka_unit_test(mrd_srq_init__keeps_what_was_asked_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
