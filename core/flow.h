@@ -37,11 +37,13 @@ struct mrd_flow_tx {
     uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* numbers of the next message posted */
     /*
-     * The remote queue pair is gone or in error: it refused broken_msn first. Messages from there
-     * on were not delivered, even if they were acked.
+     * The remote queue pair is gone or in error. It refused broken_msn first: messages from there
+     * on were not delivered, even if they were acked. It refused the ABORT of doubted_msn first:
+     * whether messages from there on were delivered nobody will tell.
      */
-    bool broken;
-    uint32_t broken_msn;
+    bool broken, doubted;
+    uint32_t broken_msn, doubted_msn;
+    uint32_t proven_msn;     /* lower ones were delivered, as an answer tells, or have ended */
     uint32_t num_held;       /* messages that have no number yet; the record stays for them */
     struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */
     struct mrd_node qp_node; /* on its queue pair's list */

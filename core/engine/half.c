@@ -241,6 +241,8 @@ void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space
 {
     struct mrd_node *n, *next;
 
+    for (n = peer->flows_rx.next; n != &peer->flows_rx; n = n->next)
+        mrd_rx_spoil_flow(mrd_container_of(n, struct mrd_flow_rx, peer_node), MRD_WC_REM_ABORT_ERR);
     while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open))) {
         struct mrd_slot *slot = mrd_container_of(n, struct mrd_slot, node);
 

@@ -73,17 +73,26 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
 
 /*
  * Ordered: the target may keep an acked message back until an earlier one has come. If the earlier
- * one found no queue pair there, this one was never delivered.
+ * one found no queue pair there, this one was never delivered. If the earlier one was given up, and
+ * its ABORT found no queue pair, this one may have been delivered before that went.
  */
 static void judge_delivery(struct mrd_msg *msg)
 {
-    const struct mrd_flow_tx *flow = msg->order.flow;
+    struct mrd_flow_tx *flow = msg->order.flow;
+    uint32_t msn = msg->order.msn;
 
-    if (!flow->broken || msg->status != MRD_WC_SUCCESS ||
-        mrd_seq_before(msg->order.msn, flow->broken_msn))
-        return;
-    msg->status = MRD_WC_REM_INV_REQ_ERR;
-    msg->vendor_err = MRD_REFUSE_QPN;
+    if (msg->status == MRD_WC_SUCCESS && !mrd_seq_before(msn, flow->proven_msn)) {
+        bool broken = flow->broken && !mrd_seq_before(msn, flow->broken_msn);
+
+        if (broken)
+            msg->status = MRD_WC_REM_INV_REQ_ERR;
+        else if (flow->doubted && !mrd_seq_before(msn, flow->doubted_msn))
+            msg->status = MRD_WC_REM_OP_ERR;
+        if (msg->status != MRD_WC_SUCCESS)
+            msg->vendor_err = MRD_REFUSE_QPN;
+    }
+    if (mrd_seq_before(flow->proven_msn, msn))
+        flow->proven_msn = msn;
 }
 
 /* Ordered: settle this message and those behind it, up to the first whose outcome is not known. */
@@ -140,7 +149,12 @@ static void end_message(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_s
 
 void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg)
 {
+    struct mrd_flow_tx *flow = msg->order.flow;
+
     msg->request.answered = true;
+    /* It was executed in its turn. */
+    if (flow && mrd_seq_before(flow->proven_msn, msg->order.msn + 1))
+        flow->proven_msn = msg->order.msn + 1;
     mrd_msg_forget_request(e, msg);
     if (msg->state == MRD_MSG_ANSWERING)
         end_message(e, msg, MRD_WC_SUCCESS);
@@ -385,13 +399,19 @@ static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
     flow->broken = true;
 }
 
-/* The ABORT of a message found no queue pair. */
-static void apply_abort_refusal(struct mrd_msg *msg, unsigned index)
+/* The ABORT of a message found no queue pair. The message itself may have found it. */
+static void apply_abort_refusal(const struct mrd_msg *msg, unsigned index)
 {
+    struct mrd_flow_tx *flow;
+
     while (msg && index--)
         msg = msg->abort.next;
-    if (msg && msg->order.flow)
-        break_flow(msg->order.flow, msg->order.msn);
+    flow = msg ? msg->order.flow : NULL;
+    if (!flow)
+        return;
+    if (!flow->doubted || mrd_seq_before(msg->order.msn, flow->doubted_msn))
+        flow->doubted_msn = msg->order.msn;
+    flow->doubted = true;
 }
 
 void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,

@@ -76,6 +76,11 @@ void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_
 void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_impl *qp,
                        const struct mrd_wire_part *part);
 /*
+ * Earlier messages of the flow will never be here: those behind them that are here, and wait for
+ * their turn, will complete with `status`.
+ */
+void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status);
+/*
  * The record goes. What waits there completes with `status`; reserved receives go back to
  * their queue.
  */

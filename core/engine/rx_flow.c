@@ -87,18 +87,26 @@ struct mrd_flow_rx *mrd_rx_find_flow(const struct mrd_engine *e, const struct mr
     return NULL;
 }
 
+void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status)
+{
+    for (struct mrd_node *n = flow->pending.next; n != &flow->pending; n = n->next) {
+        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+
+        if (pend->complete && pend->wc.status == MRD_WC_SUCCESS)
+            pend->wc.status = status;
+    }
+}
+
 void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status)
 {
     struct mrd_node *n;
 
+    mrd_rx_spoil_flow(flow, status);
     while ((n = mrd_list_pop(&flow->pending))) {
         struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
 
-        if (pend->complete) { /* all of it is here, but an earlier message never will be */
-            if (pend->wc.status == MRD_WC_SUCCESS)
-                pend->wc.status = status;
+        if (pend->complete)
             mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
-        }
         if (pend->response)
             end_wait(e, pend->response, true);
         mrd_rx_release_pend(e, flow->peer, pend);

@@ -499,6 +499,12 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
         struct mrd_node *f, *next;
 
+        for (f = peer->flows_rx.next; f != &peer->flows_rx; f = f->next) {
+            struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
+
+            if (flow->qp == qp)
+                mrd_rx_spoil_flow(flow, status);
+        }
         /* EMPTY: a later packet begins the message again and is refused, which tells its sender. */
         for (f = peer->rx ? peer->rx->slots.open.next : NULL; f && f != &peer->rx->slots.open;
              f = next) {

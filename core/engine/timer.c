@@ -100,6 +100,15 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
     mrd_heap_arm(&e->timers.heap, &peer->timer, at != MRD_NEVER && at < soon ? soon : at);
 }
 
+/* Is there work of ours to the peer? A response is the peer's. */
+static bool has_own_work(const struct mrd_peer *peer)
+{
+    for (const struct mrd_node *n = peer->msgs.next; n != &peer->msgs; n = n->next)
+        if (!mrd_msg_is_response(mrd_container_of(n, const struct mrd_msg, peer_node)))
+            return true;
+    return false;
+}
+
 /*
  * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake
  * but only its own, as long as it waits for us.
@@ -108,7 +117,7 @@ static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *p
 {
     uint64_t own_ns = e->config.peer_timeout_ns;
 
-    if (!peer->rx || peer->msgs.next != &peer->msgs)
+    if (!peer->rx || has_own_work(peer))
         return own_ns;
     return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
 }

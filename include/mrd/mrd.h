@@ -207,7 +207,7 @@ enum mrd_wc_status {
     MRD_WC_WR_FLUSH_ERR,      /* the QP went to the error state */
     MRD_WC_REM_INV_REQ_ERR,   /* the target has no such QP, another qkey, or too short a receive */
     MRD_WC_REM_ACCESS_ERR,    /* the target refused rkey, range or permission */
-    MRD_WC_REM_OP_ERR,        /* the target deregistered the memory of its receive, or of a read */
+    MRD_WC_REM_OP_ERR,        /* the target's memory or QP went meanwhile; perhaps it was done */
     MRD_WC_REM_ABORT_ERR,     /* receive: the sender gave up half-way, restarted or went away */
     MRD_WC_RETRY_EXC_ERR,     /* the peer is unreachable, or lost its state about this context */
     MRD_WC_RNR_RETRY_EXC_ERR, /* the target had no receive, or no memory, rnr_retry times */

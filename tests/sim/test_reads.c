@@ -220,12 +220,49 @@ static void sim_read__target_restarts(void **state)
     sim_world_destroy(w);
 }
 
+/*
+ * The acks of a response are lost for longer than its responder waits for work of its own: it is
+ * the requester's, who waits for longer.
+ */
+static void sim_read__patience_of_the_requester(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
+    unsigned ok[2] = {0}, failed[2] = {0};
+    struct store here, there;
+    struct mrd_sim_link link;
+
+    (void)state;
+    w->options.peer_timeout_ns = 60 * SEC_NS;
+    sim_restart(w, HOST_0);
+    here = open_store(w, HOST_0, 8 * MIB);
+    there = open_store(w, HOST_1, 8 * MIB);
+    assert_int_equal(
+        post(w, HOST_0, HOST_1, MRD_WR_RDMA_READ, &here, 0, &there, 0, (uint32_t)there.bytes), 0);
+    run(w, 200 * USEC_NS, ok, failed);
+    for (int dead = 1; dead >= 0; dead--) {
+        for (int i = 0; i < (int)w->options.links; i++) {
+            assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+            link.blackhole = dead;
+            assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+        }
+        assert_int_equal(ok[0] + failed[0], 0);
+        run(w, 5 * SEC_NS, ok, failed);
+    }
+    assert_int_equal(ok[0], 1);
+    assert_memory_equal(here.at, there.at, there.bytes);
+    close_store(&here);
+    close_store(&there);
+    sim_world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_read__streams_like_a_write),
         cmocka_unit_test(sim_read__all_pools_full_at_both_ends),
         cmocka_unit_test(sim_read__target_restarts),
+        cmocka_unit_test(sim_read__patience_of_the_requester),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,8 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
             "having it",
             index, (int)m->opcode, m->len, m->to_qp);
     }
+    swarm_check(s, wc->status != MRD_WC_REM_INV_REQ_ERR || !m->received,
+                "message %u was refused, although it arrived", index);
     if (wc->status == MRD_WC_RNR_RETRY_EXC_ERR)
         s->host[s->qp[m->from_qp].host].cancelled = true;
     swarm_free_source(s, m, true);
@@ -363,6 +365,8 @@ static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struc
     struct swarm_message *m =
         wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
 
+    swarm_check(s, !m->sent || m->status != MRD_WC_REM_INV_REQ_ERR,
+                "message %u arrived, although its target refused it", number_of(s, m));
     s->qp[r->qp].owed += number_of(s, m) < s->drain_first;
     swarm_tell(s, "message %u is received", number_of(s, m));
     m->received = true;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered messages whose target's queue pair goes, or whose sender does: what is said of those that
+ * were acked, and wait behind others.
+ */
+#include "tests/unit/engine_hand.h"
+
+enum { FROM, TO, BYTES = 64, LONG = 5 * PAIR_PAYLOAD };
+
+struct ordered {
+    struct pair *p;
+    struct mrd_qp *kept; /* the sender's queue pair without order */
+};
+
+static struct pair pair;
+
+static void begin(struct ordered *o)
+{
+    const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
+                       MRD_ACCESS_REMOTE_ATOMIC;
+    struct pair *p = &pair;
+    int error;
+
+    pair_begin(p);
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair_end *end = &p->end[i];
+
+        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+        end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
+                                    &(struct mrd_mover_mr){0}, &error);
+        assert_non_null(end->mr);
+    }
+    *o = (struct ordered){.p = p, .kept = hand_swap_qp(p, FROM, MRD_ORDER_MSG)};
+    memset(p->end[TO].memory, 0, PAIR_MEMORY);
+    pair_post(p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES); /* the two know each other */
+    pair_settle(p, p->now + 10 * MRD_MSEC);
+}
+
+static void end(struct ordered *o)
+{
+    pair_settle(o->p, o->p->now + 20 * MRD_SEC);
+    hand_restore_qp(o->p, FROM, o->kept);
+    pair_end(o->p);
+}
+
+/* A read, or an add of 1, at the begin of the target's memory. */
+static void request(struct ordered *o, uint64_t id, enum mrd_wr_opcode opcode)
+{
+    struct hand_wr w;
+
+    hand_wr(o->p, FROM, opcode, opcode == MRD_WR_RDMA_READ ? BYTES : 8, &w);
+    w.wr.wr_id = id;
+    if (opcode != MRD_WR_RDMA_READ) {
+        w.wr.wr.atomic.remote_addr = (uintptr_t)o->p->end[TO].memory;
+        w.wr.wr.atomic.rkey = o->p->end[TO].mr->rkey;
+        w.wr.wr.atomic.compare_add = 1;
+    }
+    assert_int_equal(hand_post(o->p, FROM, &w.wr), 0);
+}
+
+/* What was posted arrives; what comes back is in the sender's inbox. */
+static void deliver(struct ordered *o)
+{
+    pair_turn(o->p, FROM);
+    o->p->now += 100 * MRD_USEC; /* acks are not held back for so long */
+    pair_turn(o->p, TO);
+    o->p->now += 100 * MRD_USEC;
+    pair_turn(o->p, TO);
+}
+
+/* Of what lies in the sender's inbox, the response is lost. */
+static void lose_response(struct ordered *o)
+{
+    pair_rx_acks(o->p, FROM);
+}
+
+static void target_goes(struct ordered *o)
+{
+    struct pair_end *to = &o->p->end[TO];
+
+    mrd_engine_begin(to->e, o->p->now);
+    assert_int_equal(mrd_engine_modify_qp(to->e, to->qp,
+                                          &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
+                                          MRD_QP_STATE, o->p->now),
+                     0);
+}
+
+static struct mrd_wc expect(struct ordered *o, unsigned at, uint64_t id, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(o->p, at, &wc), 1);
+    assert_int_equal(wc.wr_id, id);
+    assert_int_equal(wc.status, status);
+    return wc;
+}
+
+static void take_first(struct ordered *o)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(o->p, FROM, &wc), 1); /* of begin() */
+}
+
+/*
+ * A read was executed, and its response is lost. The add behind it was executed as well, and
+ * answered. Then the target's queue pair goes: what was answered succeeded.
+ */
+static void broken__answered_request_succeeds(void **state)
+{
+    struct ordered o;
+
+    (void)state;
+    begin(&o);
+    take_first(&o);
+    request(&o, 1, MRD_WR_RDMA_READ);
+    deliver(&o);
+    lose_response(&o);
+    request(&o, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
+    deliver(&o);
+    pair_turn(o.p, FROM);
+    target_goes(&o);
+    pair_settle(o.p, o.p->now + MRD_SEC);
+    expect(&o, FROM, 1, MRD_WC_REM_OP_ERR);
+    expect(&o, FROM, 2, MRD_WC_SUCCESS);
+    assert_int_equal(*(uint64_t *)(void *)o.p->end[TO].memory, 1);
+    end(&o);
+}
+
+/* The same with a write behind it, which nothing answers: it may have been delivered or not. */
+static void broken__acked_write_is_in_doubt(void **state)
+{
+    struct ordered o;
+    struct hand_wr w;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin(&o);
+    take_first(&o);
+    request(&o, 1, MRD_WR_RDMA_READ);
+    deliver(&o);
+    lose_response(&o);
+    hand_wr(o.p, FROM, MRD_WR_RDMA_WRITE, BYTES, &w);
+    w.wr.wr_id = 2;
+    assert_int_equal(hand_post(o.p, FROM, &w.wr), 0);
+    deliver(&o);
+    lose_response(&o);
+    target_goes(&o);
+    /* This one finds no queue pair: it was not delivered for sure, nor are those behind it. */
+    w.wr.wr_id = 3;
+    assert_int_equal(hand_post(o.p, FROM, &w.wr), 0);
+    pair_settle(o.p, o.p->now + MRD_SEC);
+    expect(&o, FROM, 1, MRD_WC_REM_OP_ERR);
+    wc = expect(&o, FROM, 2, MRD_WC_REM_OP_ERR);
+    assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
+    wc = expect(&o, FROM, 3, MRD_WC_REM_INV_REQ_ERR);
+    assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
+    end(&o);
+}
+
+/*
+ * A long message is here by half, and a short one behind it is whole. The queue pair, or the
+ * sender, goes: that the first one ends must not give the turn to the second.
+ */
+static void whole_behind_half(bool sender_goes)
+{
+    enum mrd_wc_status status = sender_goes ? MRD_WC_REM_ABORT_ERR : MRD_WC_WR_FLUSH_ERR;
+    struct ordered o;
+    struct mrd_wc wc;
+
+    begin(&o);
+    take_first(&o);
+    pair_post_recv(o.p, TO, 0, LONG);
+    pair_post_recv(o.p, TO, LONG, BYTES);
+    pair_post(o.p, FROM, MRD_WR_SEND, 0, LONG);
+    pair_tx(o.p, FROM);
+    assert_true(o.p->end[TO].num_inbox > 2);
+    o.p->end[TO].num_inbox = 2; /* the others are lost */
+    pair_turn(o.p, TO);
+    pair_post(o.p, FROM, MRD_WR_SEND, LONG, BYTES);
+    pair_turn(o.p, FROM);
+    pair_turn(o.p, TO);
+    assert_int_equal(pair_poll(o.p, TO, &wc), 0);
+    assert_int_equal(pair_peer(o.p, TO)->uses.pends, 2);
+    if (sender_goes)
+        mrd_half_end_rx(o.p->end[TO].e, pair_peer(o.p, TO), MRD_SPACE_TOMB);
+    else
+        target_goes(&o);
+    expect(&o, TO, 900, status);
+    expect(&o, TO, 900 + LONG, status);
+    end(&o);
+}
+
+static void broken__half_a_message_and_its_queue_pair_goes(void **state)
+{
+    (void)state;
+    whole_behind_half(false);
+}
+
+static void broken__half_a_message_and_its_sender_goes(void **state)
+{
+    (void)state;
+    whole_behind_half(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(broken__answered_request_succeeds),
+        cmocka_unit_test(broken__acked_write_is_in_doubt),
+        cmocka_unit_test(broken__half_a_message_and_its_queue_pair_goes),
+        cmocka_unit_test(broken__half_a_message_and_its_sender_goes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
