@@ -56,10 +56,11 @@ enum {
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
 
 /*
- * If messages only wait for receives, the peer is probed when nothing was sent for this time,
- * before it forgets the space.
+ * If messages only wait for receives, or the peer is watched, it is probed when nothing was sent
+ * for this time, before it forgets the space; or for this share of the timeout, if that is less.
  */
-#define MRD_WAITING_NS (MRD_SEND_IDLE_LIFE_NS / 4)
+#define MRD_WAITING_NS    (MRD_SEND_IDLE_LIFE_NS / 4)
+#define MRD_WAITING_SHARE 4
 /* An ordered flow without messages for this time is closed. */
 #define MRD_FLOW_IDLE_NS (1 * MRD_SEC)
 /* Least time between two searches for items to reclaim for an empty pool. */

@@ -209,6 +209,12 @@ struct mrd_peer_uses {
     uint32_t gone;      /* sum of num_gone of its mrd_flow_rx */
 };
 
+/* The user is to be told when the peer goes away, or comes back as another. Owned by half.c. */
+struct mrd_peer_watch {
+    bool on;
+    uint32_t inc; /* incarnation that answered; 0: none did yet */
+};
+
 struct mrd_peer_count {
     uint64_t packets_sent, packets_retransmitted, packets_spurious, packets_received;
     uint64_t bytes_sent, bytes_received;
@@ -232,6 +238,7 @@ struct mrd_peer {
     struct mrd_rx_half *rx; /* only if space.state is KNOWN */
     struct mrd_peer_space space;
     struct mrd_peer_uses uses;
+    struct mrd_peer_watch watch;
     struct mrd_peer_count count;
     struct mrd_node msgs; /* all live messages to it, by mrd_msg.peer_node */
     struct mrd_node flows_tx, flows_rx;

@@ -418,6 +418,22 @@ struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
     return create_ah(c, pd, &to);
 }
 
+int mrd_watch_peer(struct mrd_ah *ah, int on)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_context_enter(c);
+
+    if (error)
+        return error;
+
+    uint64_t now_ns = mrd_context_now(c);
+
+    mrd_engine_begin(c->engine, now_ns);
+    error = mrd_engine_watch_peer(c->engine, ah, on, now_ns);
+    mrd_progress_send(c, now_ns);
+    return finish_call(c, error);
+}
+
 int mrd_destroy_ah(struct mrd_ah *ah)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);

@@ -294,6 +294,7 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
+        peer->watch.on = false;
         if (peer->tx)
             mrd_half_end_tx(e, peer, MRD_WC_WR_FLUSH_ERR);
     }
@@ -355,6 +356,23 @@ int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)
     pd_impl(ah->pd)->users--;
     e->objects.num_ahs--;
     mrd_free(&e->allocator, ah, sizeof(struct mrd_ah_impl));
+    return 0;
+}
+
+int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns)
+{
+    struct mrd_ah_impl *impl = (struct mrd_ah_impl *)(void *)ah;
+    struct mrd_peer *peer;
+
+    mrd_clock_set(&e->clock, now_ns);
+    peer = on ? mrd_half_of_ah(e, impl) : mrd_peer_find(&e->peers, &impl->addr);
+    if (on && !peer)
+        return mrd_error_keep(e, -EAGAIN, "the context's peer table is full (max_peers)");
+    if (!peer || peer->watch.on == on)
+        return 0;
+    peer->watch = (struct mrd_peer_watch){.on = on};
+    if (on)
+        mrd_half_ask(e, peer);
     return 0;
 }
 

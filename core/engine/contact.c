@@ -163,7 +163,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
     }
     if (peer->tx && peer->tx->contact.inc && peer->tx->contact.inc != head->src_inc) {
         e->stats.peers_restarted++;
-        mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
         mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     }

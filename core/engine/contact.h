@@ -50,6 +50,12 @@ void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer);
  * every MRD_RECLAIM_NS.
  */
 void mrd_half_reclaim(struct mrd_engine *e);
+/* Tells the user what became of the peer. It is watched no more: that is all that a watch is for. */
+void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
+/* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
+void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
+/* The entry of an address handle; NULL: the table is full. */
+struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah);
 /* The peer told something of our packets: they get there, and it answers. */
 void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer did not answer for too long: both directions end. */

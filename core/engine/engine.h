@@ -160,6 +160,8 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns);
 struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_addr *to, uint32_t payload_bytes, int *error);
 int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
+/* From now on events tell when the peer goes away, work or not. 0, or -EAGAIN. */
+int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns);
 const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah);
 /* 0 or -ENOENT. */
 int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of peers and of their halves: when they begin and end, and what ends with them. */
 #include <assert.h>
+#include <string.h>
 
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
@@ -9,6 +10,12 @@
 
 enum { FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA }; /* data fills half of it */
 
+void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
+{
+    mrd_event_add(e, peer, type);
+    peer->watch.on = false;
+}
+
 void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
@@ -16,6 +23,23 @@ void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
     peer->given_up = false;
     peer->tx->probes.unanswered = 0;
     peer->tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
+    if (!peer->watch.on)
+        return;
+    if (!peer->watch.inc)
+        peer->watch.inc = peer->tx->contact.inc;
+    if (peer->watch.inc == peer->tx->contact.inc)
+        return;
+    e->stats.peers_restarted++;
+    mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
+}
+
+void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
+
+    tx->probes.silence_due = !mrd_sent_oldest(&tx->sent);
+    tx->active_ns = e->clock.now_ns; /* the next question is an interval away */
+    mrd_tx_ready(e, peer);
 }
 
 /* --------------------------------------------------------------------------------------- expiry */
@@ -57,6 +81,8 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
+    if (peer->watch.on)
+        return false;
     if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return false;
     return peer->space.state == MRD_SPACE_NONE || rx_expired(e, peer);
@@ -131,6 +157,21 @@ void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
         peer->payload_bytes = payload_bytes;
     if (peer->tx && payload_bytes < peer->tx->payload_bytes)
         peer->tx->payload_bytes = payload_bytes;
+}
+
+struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+
+    /* An id may come again after thousands of peers; an address does not lie. */
+    if (peer && !memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)))
+        return peer;
+    peer = mrd_half_open_peer(e, &ah->addr);
+    if (!peer)
+        return NULL;
+    ah->peer_id = peer->id;
+    mrd_half_limit_payload(peer, ah->payload_bytes);
+    return peer;
 }
 
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer)
@@ -266,7 +307,7 @@ void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space
 void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 {
     e->stats.peers_unreachable++;
-    mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    mrd_half_tell(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
     /* Both directions end. What the peer still sends into its space is answered by resets. */
     mrd_half_end_rx(e, peer, peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
@@ -275,9 +316,9 @@ void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 
 void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
 {
-    if (receives_lost || !mrd_list_empty(&peer->msgs)) {
+    if (receives_lost || !mrd_list_empty(&peer->msgs) || peer->watch.on) {
         e->stats.peers_restarted++;
-        mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
     }
     peer->given_up = true;
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);

@@ -7,21 +7,6 @@
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 
-static struct mrd_peer *ah_peer(struct mrd_engine *e, struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
-
-    /* An id may come again after thousands of peers; an address does not lie. */
-    if (peer && !memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)))
-        return peer;
-    peer = mrd_half_open_peer(e, &ah->addr);
-    if (!peer)
-        return NULL;
-    ah->peer_id = peer->id;
-    mrd_half_limit_payload(peer, ah->payload_bytes);
-    return peer;
-}
-
 /* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
 static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
 {
@@ -70,7 +55,7 @@ static int check_send(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct
 static struct mrd_txq *open_queue(struct mrd_engine *e, const struct mrd_qp_impl *qp,
                                   const struct mrd_send_wr *wr)
 {
-    struct mrd_peer *peer = ah_peer(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    struct mrd_peer *peer = mrd_half_of_ah(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
     struct mrd_txq *q = NULL;
 
     if (peer) {

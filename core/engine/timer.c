@@ -44,10 +44,20 @@ static uint64_t ask_ns(const struct mrd_peer *peer)
     return tx->active_ns + tx->probes.answer_ns;
 }
 
-/* Do messages wait that nothing is sent for: for receives, or for others of their queue pairs? */
-static bool waits_silently(const struct mrd_peer *peer)
+/*
+ * When to ask a peer that nothing is sent to whether it is there and still holds our space, because
+ * messages wait for receives, or for others of their queue pairs, or because it is watched;
+ * MRD_NEVER: no need.
+ */
+static uint64_t quiet_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    return peer->tx->rnr.txqs.next != &peer->tx->rnr.txqs || peer->uses.held;
+    const struct mrd_tx_half *tx = peer->tx;
+    uint64_t interval_ns = e->config.peer_timeout_ns / MRD_WAITING_SHARE;
+
+    if ((tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.on) ||
+        mrd_sent_oldest(&tx->sent))
+        return MRD_NEVER;
+    return tx->active_ns + (interval_ns < MRD_WAITING_NS ? interval_ns : MRD_WAITING_NS);
 }
 
 /* Is there something to send, but nothing in flight whose ack would wake us? */
@@ -84,8 +94,7 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr.next_ns);
         EARLIER(ask_ns(peer));
-        if (waits_silently(peer))
-            EARLIER(tx->active_ns + MRD_WAITING_NS);
+        EARLIER(quiet_ns(e, peer));
         if (tx->idle.next != &tx->idle)
             EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
                     MRD_FLOW_IDLE_NS);
@@ -233,13 +242,8 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
         mrd_txq_retry(e, peer);
     if (peer->tx && ask_ns(peer) <= e->clock.now_ns)
         ask_for_answer(e, peer);
-    /* Nothing is sent while messages wait for receives: is the peer there, and does it know us? */
-    if (peer->tx && waits_silently(peer) &&
-        e->clock.now_ns - peer->tx->active_ns >= MRD_WAITING_NS) {
-        peer->tx->active_ns = e->clock.now_ns;
-        peer->tx->probes.silence_due = true;
-        mrd_tx_ready(e, peer);
-    }
+    if (peer->tx && quiet_ns(e, peer) <= e->clock.now_ns)
+        mrd_half_ask(e, peer);
     if (peer->tx)
         mrd_tx_flow_close_idle(e, peer, MRD_FLOW_IDLE_NS);
     if (peer->tx && without_grant(peer) && peer->tx->told.ask_ns <= e->clock.now_ns) {

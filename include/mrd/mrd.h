@@ -468,6 +468,12 @@ MRD_EXPORT struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct 
 /* Writes the handle's address. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices. */
 MRD_EXPORT int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len);
 MRD_EXPORT int mrd_destroy_ah(struct mrd_ah *ah); /* work posted with the handle goes on */
+/*
+ * With `on`, asks the handle's peer from time to time whether it is there, also without work to it,
+ * and keeps what is known of it. MRD_EVENT_PEER_UNREACHABLE or _RESTARTED tells when it is not, and
+ * ends that; so does 0. -EAGAIN: the peer table is full.
+ */
+MRD_EXPORT int mrd_watch_peer(struct mrd_ah *ah, int on);
 
 /* -------------------------------------------------------------------------------------- posting */
 

@@ -101,6 +101,7 @@ struct swarm_config {
     uint32_t recv_bytes; /* room of each receive */
     uint32_t recv_depth; /* receives a QP */
     bool shared;         /* the QPs of a host share them */
+    uint32_t watch;      /* per thousand of the actions: a host watches another one, or no more */
     uint32_t recv_cqe;
     uint32_t tracker;         /* PSNs in flight to a peer; 0: the mover's */
     uint32_t rx_buffer_bytes; /* receive buffer shared by senders; 0: more than they can fill */

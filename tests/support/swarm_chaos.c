@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The faults of the swarm: how they begin and end. */
+#include <errno.h>
 #include <string.h>
 
 #include "core/engine/state.h"
@@ -430,7 +431,8 @@ static void bury_flushed(struct swarm *s, uint32_t host)
     for (uint32_t slot = 0; slot < s->config.slots; slot++) {
         int index = s->host[host].qp[slot];
 
-        if (index < 0 || !s->qp[index].error || s->qp[index].receives > 0 || !swarm_chance(s, 100))
+        if (index < 0 || !s->qp[index].error ||
+            (s->qp[index].receives > 0 && !s->qp[index].shared) || !swarm_chance(s, 100))
             continue;
         swarm_poll_host(s, host);
         swarm_destroy_qp(s, (uint32_t)index);
@@ -438,11 +440,25 @@ static void bury_flushed(struct swarm *s, uint32_t host)
     }
 }
 
+/* Is told from now on, or not any more, of what becomes of some host. */
+static void watch(struct swarm *s, uint32_t host)
+{
+    uint32_t other = swarm_below(s, s->config.sim.hosts);
+    int on = swarm_chance(s, 700);
+    int ret = mrd_watch_peer(s->host[host].ah[other], on);
+
+    swarm_tell(s, "host %u watches host %u: %d", host, other, on);
+    swarm_check(s, ret == 0 || (ret == -EAGAIN && swarm_is_crowded(s)), "watch_peer: %s",
+                mrd_last_error());
+}
+
 void swarm_act(struct swarm *s, uint32_t host)
 {
     const struct swarm_config *c = &s->config;
 
     bury_flushed(s, host);
+    if (c->watch && swarm_chance(s, c->watch))
+        watch(s, host);
     if (swarm_chance(s, c->flush))
         flush_qp(s, host);
     if (swarm_chance(s, c->destroy))

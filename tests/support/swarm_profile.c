@@ -374,10 +374,10 @@ static void draw_quiet(struct swarm *s)
 }
 
 /*
- * The QPs of a host share their receives, whose completions may find no room. Not where some QPs
- * are to have none.
+ * What seeds of all profiles draw. The QPs of a host share their receives, whose completions may
+ * find no room: not where some QPs are to have none.
  */
-static void draw_shared(struct swarm *s)
+static void draw_rest(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
@@ -386,6 +386,7 @@ static void draw_shared(struct swarm *s)
     c->shared = c->profile != SWARM_STARVED && swarm_chance(s, 250);
     if (c->shared)
         c->recv_cqe = 1 + swarm_below(s, c->recv_cqe);
+    c->watch = swarm_chance(s, 250) ? 30 : 0;
 }
 
 static const struct {
@@ -421,5 +422,5 @@ void swarm_draw_profile(struct swarm *s)
         dice -= profiles[c->profile++].weight;
     if (profiles[c->profile].draw)
         profiles[c->profile].draw(s);
-    draw_shared(s);
+    draw_rest(s);
 }
