@@ -253,6 +253,14 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
         .port = c->ops->has_port ? (uint16_t)self.port : 0,
     };
 
+    struct mrd_port_facts facts = {0};
+
+    if (c->ops->port_facts)
+        c->ops->port_facts(c->backend, &facts);
+    found.port_state = facts.state;
+    found.port_mtu = facts.mtu;
+    found.port_bps = facts.bps;
+    memcpy(found.interface, facts.interface, sizeof(found.interface));
     strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);
     strncpy(found.cc, mrd_engine_cc_name(c->engine), sizeof(found.cc) - 1);
     mrd_context_leave(c);

@@ -19,6 +19,14 @@ typedef unsigned mrd_plan_fn(void *arg, const uint8_t *head, unsigned head_len, 
                              unsigned segment_len, unsigned total_len, const struct mrd_addr *from,
                              struct mrd_rx_plan *plan);
 
+/* The port or interface that a context sends by. Zero and "": unknown. */
+struct mrd_port_facts {
+    enum mrd_port_state state;
+    uint32_t mtu; /* of the link, in bytes */
+    uint64_t bps;
+    char interface[32];
+};
+
 struct mrd_backend_ops {
     const char *transport; /* "udp", "ibv" or "sim", as in mrd_device.transport */
     bool has_port;         /* the port of its addresses is a UDP port or a host's number */
@@ -104,6 +112,8 @@ struct mrd_backend_ops {
      * fragmentation; or -EHOSTUNREACH with mrd_error_set().
      */
     int (*payload_bytes)(struct mrd_backend *b, const struct mrd_addr *to);
+    /* What is known now of the port or interface; `facts` is zeroed. NULL: nothing. */
+    void (*port_facts)(struct mrd_backend *b, struct mrd_port_facts *facts);
 };
 
 struct mrd_backend {

@@ -65,7 +65,10 @@ enum {
 
 /* -------------------------------------------------------------------------------------- devices */
 
-/* Something that moves packets: "udp", an RDMA device such as "mlx5_0", or a simulated host. */
+/*
+ * Something that moves packets: "udp", which is UDP over any interface; an interface such as
+ * "eth0", which is UDP bound to its address; an RDMA device such as "mlx5_0"; a simulated host.
+ */
 struct mrd_device {
     char name[32];
     char transport[16]; /* "udp", "ibv" or "sim" */
@@ -681,6 +684,8 @@ struct mrd_device_attr {
 MRD_EXPORT int mrd_query_device(struct mrd_context *context, struct mrd_device_attr *attr,
                                 size_t size);
 
+enum mrd_port_state { MRD_PORT_UNKNOWN = 0, MRD_PORT_DOWN, MRD_PORT_ACTIVE };
+
 /* What is in force in a context. */
 struct mrd_context_info {
     uint32_t paths; /* to each peer */
@@ -691,6 +696,11 @@ struct mrd_context_info {
     uint32_t receive_buffer_bytes;
     uint16_t port; /* UDP receive port; 0: the device has none */
     uint16_t reserved;
+    /* Of the RDMA device's port, or the network interface that has the context's address: now. */
+    enum mrd_port_state port_state;
+    uint32_t port_mtu;  /* bytes; 0: unknown */
+    uint64_t port_bps;  /* bit/s; 0: unknown */
+    char interface[32]; /* empty: unknown */
 };
 /* `size` is sizeof(*info). */
 MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info,

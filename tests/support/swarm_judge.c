@@ -70,6 +70,13 @@ static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
     }
 }
 
+/* Can no other message be taken for this one, of which its receive tells only the bytes? */
+static bool is_unmistakable(const struct swarm_message *m)
+{
+    return m->opcode == MRD_WR_SEND_WITH_IMM || m->opcode == MRD_WR_RDMA_WRITE_WITH_IMM ||
+           m->len >= 2 * sizeof(uint64_t);
+}
+
 /*
  * Overwrites the target of a write, which is the application's again: later copies of the packets
  * must not change it.
@@ -195,7 +202,7 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
             "having it",
             index, (int)m->opcode, m->len, m->to_qp);
     }
-    swarm_check(s, wc->status != MRD_WC_REM_INV_REQ_ERR || !m->received,
+    swarm_check(s, wc->status != MRD_WC_REM_INV_REQ_ERR || !m->received || !is_unmistakable(m),
                 "message %u was refused, although it arrived", index);
     if (wc->status == MRD_WC_RNR_RETRY_EXC_ERR)
         s->host[s->qp[m->from_qp].host].cancelled = true;
@@ -365,7 +372,7 @@ static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struc
     struct swarm_message *m =
         wc->wc_flags & MRD_WC_WITH_IMM ? match_imm(s, r, wc) : match(s, r, wc);
 
-    swarm_check(s, !m->sent || m->status != MRD_WC_REM_INV_REQ_ERR,
+    swarm_check(s, !m->sent || m->status != MRD_WC_REM_INV_REQ_ERR || !is_unmistakable(m),
                 "message %u arrived, although its target refused it", number_of(s, m));
     s->qp[r->qp].owed += number_of(s, m) < s->drain_first;
     swarm_tell(s, "message %u is received", number_of(s, m));

@@ -22,7 +22,7 @@ struct mrd_backend *fixture_open(const struct mrd_context_attr *attr, unsigned w
 {
     struct mrd_context_attr none = {.paths = 4};
     int error;
-    struct mrd_backend *b = mrd_udp_open_without(attr ? attr : &none, without, &error);
+    struct mrd_backend *b = mrd_udp_open_without(MRD_UDP_ANY, attr ? attr : &none, without, &error);
 
     if (!b)
         print_error("open: %s\n", mrd_last_error());

@@ -105,7 +105,7 @@ static void check_refused(const struct mrd_context_attr *attr, unsigned without,
                           const char *word)
 {
     int error = 0;
-    struct mrd_backend *b = mrd_udp_open_without(attr, without, &error);
+    struct mrd_backend *b = mrd_udp_open_without(MRD_UDP_ANY, attr, without, &error);
 
     assert_null(b);
     assert_int_equal(error, expected);
@@ -123,15 +123,21 @@ static unsigned open_descriptors(void)
     return n;
 }
 
-static void mrd_udp_devices__one(void **state)
+/* "udp" comes first, and as many interfaces follow as there is room for. */
+static void mrd_udp_devices__bounded(void **state)
 {
-    struct mrd_device list[2];
+    struct mrd_device list[8];
 
     (void)state;
+    memset(list, 0x55, sizeof(list));
     assert_int_equal(mrd_udp_devices(list, 0), 0);
-    assert_int_equal(mrd_udp_devices(list, 2), 1);
+    for (unsigned max = 1; max <= 2; max++) {
+        assert_int_equal(mrd_udp_devices(list, max), max);
+        assert_int_equal(list[max].name[0], 0x55);
+    }
     assert_string_equal(list[0].name, "udp");
-    assert_string_equal(list[0].transport, "udp");
+    for (unsigned i = 0; i < 2; i++)
+        assert_string_equal(list[i].transport, "udp");
 }
 
 static void mrd_udp_open__defaults(void **state)
@@ -454,7 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_udp_open__small_rmem_max),
         UDP_TEST(mrd_udp_open__old_kernel),
-        cmocka_unit_test(mrd_udp_devices__one),
+        cmocka_unit_test(mrd_udp_devices__bounded),
         cmocka_unit_test(mrd_udp_open__defaults),
         UDP_TEST(mrd_udp_open__receive_buffer),
         cmocka_unit_test(mrd_udp_open__mtu),

@@ -356,4 +356,5 @@ const struct mrd_backend_ops mrd_ibv_ops = {
     .format_address = mrd_ibv_format_address,
     .self_address = mrd_ibv_self_address,
     .payload_bytes = mrd_ibv_payload_bytes,
+    .port_facts = mrd_ibv_port_facts,
 };

@@ -229,6 +229,7 @@ void mrd_ibv_remote_learn(struct mrd_ibv_remote *remote, uint32_t qpn);
 /* The flow label of a path. Never 0; labels of different paths lead to different source ports. */
 uint32_t mrd_ibv_flow_label(const struct mrd_ibv *ibv, uint32_t path);
 int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
+void mrd_ibv_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
 
 /* -------------------------------------------------------------------- ibv_tx.c, ibv_rx.c */
 

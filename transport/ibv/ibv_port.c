@@ -258,6 +258,21 @@ static int query_port(struct mrd_ibv *ibv, const struct mrd_context_attr *attr,
     return error ? error : choose_gid(ibv, attr, found.link_layer == IBV_LINK_LAYER_ETHERNET);
 }
 
+void mrd_ibv_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+    struct ibv_port_attr found;
+    char interface[IF_NAMESIZE + 1];
+
+    if (ibv_query_port(ibv->verbs, ibv->port.num, &found))
+        return;
+    facts->state = found.state == IBV_PORT_ACTIVE ? MRD_PORT_ACTIVE : MRD_PORT_DOWN;
+    facts->mtu = 128u << found.active_mtu;
+    facts->bps = ibv->port.link_bps ? link_bps(&found) : 0; /* software tells a rate, too */
+    interface_of(ibv, interface, sizeof(interface));
+    snprintf(facts->interface, sizeof(facts->interface), "%s", interface + (interface[0] == ' '));
+}
+
 /* -------------------------------------------------------------------- habits and sizes */
 
 /*

@@ -430,6 +430,12 @@ static int sim_format_address(struct mrd_backend *b, const struct mrd_addr *addr
     return n >= 0 && (size_t)n < len ? 0 : -ENOSPC;
 }
 
+static void sim_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts)
+{
+    (void)b;
+    facts->state = MRD_PORT_ACTIVE;
+}
+
 static int sim_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 {
     *addr = mrd_sim_addr(host_of(b)->number);
@@ -463,5 +469,6 @@ const struct mrd_backend_ops mrd_sim_ops = {
     .parse_address = sim_parse_address,
     .format_address = sim_format_address,
     .self_address = sim_self_address,
+    .port_facts = sim_port_facts,
     .payload_bytes = sim_payload_bytes,
 };

@@ -120,16 +120,22 @@ static int open_paths(struct mrd_udp *udp, const struct mrd_context_attr *attr)
     return 0;
 }
 
-static int open_sockets(struct mrd_udp *udp, const struct mrd_context_attr *attr)
+/* The address to bind: that of the attributes, else that of the interface; all zero: any. */
+static int choose_address(struct mrd_udp *udp, const char *device,
+                          const struct mrd_context_attr *attr)
 {
-    int off = 0, error;
+    if (attr->address)
+        return mrd_udp_parse_ip(attr->address, &udp->bound);
+    return strcmp(device, MRD_UDP_ANY) ? mrd_udp_interface_address(device, &udp->bound) : 0;
+}
 
-    if (attr->address) {
-        error = mrd_udp_parse_ip(attr->address, &udp->bound);
-        if (error)
-            return error;
-    }
-    error = mrd_udp_family_choose(udp);
+static int open_sockets(struct mrd_udp *udp, const char *device,
+                        const struct mrd_context_attr *attr)
+{
+    int off = 0, error = choose_address(udp, device, attr);
+
+    if (!error)
+        error = mrd_udp_family_choose(udp);
     /* First the sockets whose ports are given, else an ephemeral port might be one of these. */
     if (!error && attr->port)
         error = mrd_udp_open_rx(udp, attr->port);
@@ -161,8 +167,8 @@ static void udp_close(struct mrd_backend *b)
     free(udp);
 }
 
-struct mrd_backend *mrd_udp_open_without(const struct mrd_context_attr *attr, unsigned without,
-                                         int *error)
+struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_context_attr *attr,
+                                         unsigned without, int *error)
 {
     struct mrd_udp *udp;
 
@@ -186,7 +192,7 @@ struct mrd_backend *mrd_udp_open_without(const struct mrd_context_attr *attr, un
         mrd_error_set("no memory for a UDP context");
         *error = -ENOMEM;
     } else {
-        *error = open_sockets(udp, attr);
+        *error = open_sockets(udp, device, attr);
     }
     if (*error) {
         udp_close(&udp->base);
@@ -199,8 +205,7 @@ struct mrd_backend *mrd_udp_open_without(const struct mrd_context_attr *attr, un
 static struct mrd_backend *udp_open(const struct mrd_device *device,
                                     const struct mrd_context_attr *attr, int *error)
 {
-    (void)device;
-    return mrd_udp_open_without(attr, 0, error);
+    return mrd_udp_open_without(device->name, attr, 0, error);
 }
 
 static void udp_wait(struct mrd_backend *b, int wake_fd, uint64_t timeout_ns)
@@ -244,14 +249,6 @@ static uint32_t udp_path_port(struct mrd_backend *b, uint32_t path)
     return tx->paths[path].port;
 }
 
-unsigned mrd_udp_devices(struct mrd_device *list, unsigned max)
-{
-    if (max == 0)
-        return 0;
-    list[0] = (struct mrd_device){.name = "udp", .transport = "udp"};
-    return 1;
-}
-
 const struct mrd_backend_ops mrd_udp_ops = {
     .transport = "udp",
     .has_port = true,
@@ -270,4 +267,5 @@ const struct mrd_backend_ops mrd_udp_ops = {
     .format_address = mrd_udp_format_address,
     .self_address = mrd_udp_self_address,
     .payload_bytes = mrd_udp_payload_bytes,
+    .port_facts = mrd_udp_port_facts,
 };

@@ -5,7 +5,7 @@
  * A mover has one receive socket, the only one that is read, and one source socket for each path:
  * ECMP chooses the route of a packet by its UDP source port. Packets carry the receive socket's
  * port, to which peers send. udp.c opens and closes; udp_socket.c makes sockets; udp_addr.c
- * converts addresses; udp_route.c asks the kernel about routes; udp_tx.c and udp_rx.c move packets.
+ * converts addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_tx.c and udp_rx.c move packets.
  */
 #ifndef MRD_TRANSPORT_UDP_H
 #define MRD_TRANSPORT_UDP_H
@@ -171,11 +171,23 @@ struct mrd_udp {
 
 /* -------------------------------------------------------------------- udp.c */
 
+/* The device that binds no interface's address. */
+#define MRD_UDP_ANY "udp"
 /*
- * mrd_udp_ops.open() without some of the machine's abilities: `without` is of enum mrd_udp_without.
+ * mrd_udp_ops.open() of a device with that name, without some of the machine's abilities: `without`
+ * is of enum mrd_udp_without.
  */
-struct mrd_backend *mrd_udp_open_without(const struct mrd_context_attr *attr, unsigned without,
-                                         int *error);
+struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_context_attr *attr,
+                                         unsigned without, int *error);
+
+/* -------------------------------------------------------------------- udp_port.c */
+
+/*
+ * The first address of an interface that other hosts can use. 0; -ENODEV: no such interface;
+ * -EADDRNOTAVAIL: it is down, or has none; or another -errno. All with mrd_error_set().
+ */
+int mrd_udp_interface_address(const char *name, struct mrd_addr *addr);
+void mrd_udp_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
 
 static inline struct mrd_udp *mrd_udp_of(struct mrd_backend *b)
 {

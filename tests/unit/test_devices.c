@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of devices: UDP over any interface, and over one; and what a context tells of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mrd/mrd.h"
+
+/* The device of that name; NULL: none is listed. */
+static const struct mrd_device *find(struct mrd_device **list, const char *name)
+{
+    const struct mrd_device *found = NULL;
+
+    for (unsigned i = 0; list[i]; i++) {
+        if (strcmp(list[i]->name, name))
+            continue;
+        assert_null(found); /* each once, however many addresses it has */
+        found = list[i];
+    }
+    return found;
+}
+
+static void mrd_get_device_list__interfaces(void **state)
+{
+    struct mrd_device **list = mrd_get_device_list(NULL);
+    const struct mrd_device *lo;
+
+    (void)state;
+    assert_non_null(list);
+    assert_string_equal(list[0]->name, "udp");
+    lo = find(list, "lo");
+    assert_non_null(lo);
+    assert_string_equal(lo->transport, "udp");
+    for (unsigned i = 0; list[i]; i++)
+        assert_ptr_equal(find(list, list[i]->name), list[i]);
+    mrd_free_device_list(list);
+}
+
+static struct mrd_context_info info_of(struct mrd_context *context)
+{
+    struct mrd_context_info info;
+
+    assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
+    return info;
+}
+
+static void expect_loopback(struct mrd_context *context)
+{
+    struct mrd_context_info info;
+    char address[MRD_ADDRESS_MAX];
+
+    assert_non_null(context);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    assert_int_equal(strncmp(address, "127.0.0.1:", 10), 0);
+    info = info_of(context);
+    assert_string_equal(info.interface, "lo");
+    assert_int_equal(info.port_state, MRD_PORT_ACTIVE);
+    assert_true(info.port_mtu >= 1280);
+    assert_int_equal(info.port_bps, 0);
+}
+
+/* Bound to the interface's address, unless the attributes name another one. */
+static void mrd_open_device__interface(void **state)
+{
+    struct mrd_device lo = {.name = "lo", .transport = "udp"};
+    struct mrd_context *context = mrd_open_device(&lo, NULL);
+
+    (void)state;
+    expect_loopback(context);
+    assert_string_equal(context->device->name, "lo");
+    assert_int_equal(mrd_close_device(context), 0);
+
+    assert_int_equal(setenv("MRD_DEVICE", "lo", 1), 0);
+    context = mrd_open_device(NULL, NULL);
+    assert_int_equal(unsetenv("MRD_DEVICE"), 0);
+    expect_loopback(context);
+    assert_int_equal(mrd_close_device(context), 0);
+
+    context = mrd_open_device(&lo, &(struct mrd_context_attr){.address = "127.0.0.7"});
+    assert_non_null(context);
+    assert_string_equal(info_of(context).interface, ""); /* no interface has this one */
+    assert_int_equal(info_of(context).port_state, MRD_PORT_UNKNOWN);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_open_device__no_such_interface(void **state)
+{
+    struct mrd_device none = {.name = "nosuch0", .transport = "udp"};
+
+    (void)state;
+    errno = 0;
+    assert_null(mrd_open_device(&none, NULL));
+    assert_int_equal(errno, ENODEV);
+    assert_non_null(strstr(mrd_last_error(), "nosuch0"));
+}
+
+/* A caller of the first version gets what it knows. */
+static void mrd_query_context__first_version(void **state)
+{
+    struct mrd_context *context =
+        mrd_open_device(&(struct mrd_device){.name = "lo", .transport = "udp"}, NULL);
+    struct mrd_context_info info;
+
+    (void)state;
+    assert_non_null(context);
+    memset(&info, 0x55, sizeof(info));
+    assert_int_equal(
+        mrd_query_context(context, &info, offsetof(struct mrd_context_info, port_state)), 0);
+    assert_true(info.port);
+    assert_int_equal(info.port_mtu, 0x55555555);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_get_device_list__interfaces),
+        cmocka_unit_test(mrd_open_device__interface),
+        cmocka_unit_test(mrd_open_device__no_such_interface),
+        cmocka_unit_test(mrd_query_context__first_version),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
