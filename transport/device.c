@@ -8,7 +8,7 @@
 #include "transport/error.h"
 #include "transport/sim/sim_host.h"
 
-enum { DEVICES_MAX = 64 };
+enum { DEVICES_MAX = 1024 };
 
 /* In the order of mrd_get_device_list(); mrd_open_device(NULL) opens the first device. */
 static const struct mover {

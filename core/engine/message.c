@@ -162,9 +162,11 @@ void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg)
 
 void mrd_msg_abandon(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status)
 {
+    const struct mrd_flow_tx *flow = msg->order.flow;
     struct mrd_qp_impl *qp = msg->qp;
-    bool undelivered = msg->state == MRD_MSG_DONE && msg->order.flow && !msg->order.settled &&
-                       msg->status == MRD_WC_SUCCESS;
+    bool undelivered = msg->state == MRD_MSG_DONE && flow && !msg->order.settled &&
+                       msg->status == MRD_WC_SUCCESS &&
+                       !mrd_seq_before(msg->order.msn, flow->proven_msn);
 
     mrd_msg_forget_request(e, msg);
     if (msg->state == MRD_MSG_QUEUED)

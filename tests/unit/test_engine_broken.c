@@ -127,6 +127,26 @@ static void broken__answered_request_succeeds(void **state)
     end(&o);
 }
 
+/* The same when the peer does not answer any more: of the read nothing is known, but of the add. */
+static void broken__answered_request_succeeds_without_peer(void **state)
+{
+    struct ordered o;
+
+    (void)state;
+    begin(&o);
+    take_first(&o);
+    request(&o, 1, MRD_WR_RDMA_READ);
+    deliver(&o);
+    lose_response(&o);
+    request(&o, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
+    deliver(&o);
+    pair_turn(o.p, FROM);
+    mrd_half_end_tx(o.p->end[FROM].e, pair_peer(o.p, FROM), MRD_WC_RETRY_EXC_ERR);
+    expect(&o, FROM, 1, MRD_WC_RETRY_EXC_ERR);
+    expect(&o, FROM, 2, MRD_WC_SUCCESS);
+    end(&o);
+}
+
 /* The same with a write behind it, which nothing answers: it may have been delivered or not. */
 static void broken__acked_write_is_in_doubt(void **state)
 {
@@ -207,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken__answered_request_succeeds),
+        cmocka_unit_test(broken__answered_request_succeeds_without_peer),
         cmocka_unit_test(broken__acked_write_is_in_doubt),
         cmocka_unit_test(broken__half_a_message_and_its_queue_pair_goes),
         cmocka_unit_test(broken__half_a_message_and_its_sender_goes),
