@@ -207,6 +207,278 @@ static void mrd_get_async_event__device_fatal(void **state)
     fixture_end(f);
 }
 
+
+/* REVIEW. Nobody takes events: the ring is full when the device goes. Work must end all the same. */
+static void review__device_fatal_with_full_ring(void **state)
+{
+    struct fixture *f = open_impatient();
+    struct mrd_async_event event;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    for (unsigned i = 0; i < 64; i++) {
+        fake_ibv_raise(f->device[0], i % 2 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1);
+        fixture_pass(f, MSEC_NS / 2);
+    }
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    start_writes(f, 4, 50000);
+    fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+    fixture_pass(f, 200 * MSEC_NS);
+    print_message("after 200 ms: state %d, %u completions, the first %s\n", f->a.qp->state,
+                  f->a.num_wc, f->a.num_wc ? mrd_wc_status_str(f->a.wc[0].status) : "-");
+    assert_int_equal(f->a.qp->state, MRD_QPS_ERR);
+    while (!mrd_get_async_event(f->a.context, &event))
+        mrd_ack_async_event(&event);
+    fixture_end(f);
+}
+
+/* REVIEW. A queue pair made after the device is gone. */
+static void review__queue_pair_made_after_device_fatal(void **state)
+{
+    struct fixture *f = open_impatient();
+    struct mrd_qp_init_attr attr;
+    struct mrd_async_event event;
+    struct mrd_qp *qp, *kept = f->a.qp;
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+    f->a.num_wc = 0;
+    fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+    assert_true(next_event(f, &event));
+    assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
+    assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
+    qp = mrd_create_qp(f->a.pd, &attr);
+    assert_non_null(qp);
+    f->a.qp = qp;
+    assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, 1, 0, 1000, 0), 0);
+    fixture_pass(f, 100 * MSEC_NS);
+    print_message("new queue pair: state %d; %u completions after 100 ms\n", qp->state,
+                  f->a.num_wc);
+    fixture_pass(f, 2000 * MSEC_NS);
+    print_message("%u completions after 2.1 s: %s\n", f->a.num_wc,
+                  f->a.num_wc ? mrd_wc_status_str(f->a.wc[0].status) : "-");
+    assert_int_equal(f->a.num_wc, 1);
+    assert_int_equal(f->a.wc[0].status, MRD_WC_WR_FLUSH_ERR);
+    while (!mrd_get_async_event(f->a.context, &event))
+        mrd_ack_async_event(&event);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    f->a.qp = kept;
+    fixture_end(f);
+}
+
+/* REVIEW. Sends, writes, reads, more than max_rd_atomic; each completes once, at once. */
+static void review__device_fatal_with_reads(void **state)
+{
+    for (unsigned ordered = 0; ordered < 2; ordered++) {
+        struct fixture *f = open_impatient();
+        struct mrd_qp_init_attr attr;
+        struct mrd_async_event event;
+        struct mrd_qp *kept = f->a.qp;
+        bool seen[90] = {false};
+
+        (void)state;
+        fixture_transfer(f, MRD_WR_SEND, 1000, 4);
+        assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
+        assert_int_equal(mrd_dereg_mr(f->b.mr), 0);
+        f->b.mr = mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
+                             MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE |
+                                 MRD_ACCESS_REMOTE_READ);
+        assert_non_null(f->b.mr);
+        attr.order = ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE;
+        attr.max_rd_atomic = 2;
+        f->a.qp = mrd_create_qp(f->a.pd, &attr);
+        f->a.num_wc = f->b.num_wc = 0;
+        for (unsigned i = 0; i < 90; i++)
+            assert_int_equal(
+                fixture_post(&f->a, &f->b,
+                             i % 3 == 0   ? MRD_WR_RDMA_READ
+                             : i % 3 == 1 ? MRD_WR_RDMA_WRITE
+                                          : MRD_WR_SEND,
+                             i, i * 20000, 20000, i % 7 ? 0 : MRD_SEND_FENCE),
+                0);
+        for (unsigned i = 0; i < 5; i++)
+            fixture_turn(f);
+        fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+        fixture_pass(f, 20 * MSEC_NS);
+        print_message("%u completions\n", f->a.num_wc);
+        for (unsigned i = 0; i < f->a.num_wc; i++)
+            if (f->a.wc[i].status != MRD_WC_SUCCESS && f->a.wc[i].status != MRD_WC_WR_FLUSH_ERR)
+                print_message("%u: opcode %d %s\n", (unsigned)f->a.wc[i].wr_id,
+                              f->a.wc[i].opcode, mrd_wc_status_str(f->a.wc[i].status));
+        assert_int_equal(f->a.num_wc, 90);
+        for (unsigned i = 0; i < 90; i++) {
+            assert_false(seen[f->a.wc[i].wr_id]);
+            seen[f->a.wc[i].wr_id] = true;
+            if (ordered)
+                assert_int_equal(f->a.wc[i].wr_id, i);
+            assert_true(f->a.wc[i].status == MRD_WC_SUCCESS ||
+                        f->a.wc[i].status == MRD_WC_WR_FLUSH_ERR);
+        }
+        while (!mrd_get_async_event(f->a.context, &event))
+            mrd_ack_async_event(&event);
+        assert_int_equal(mrd_destroy_qp(f->a.qp), 0);
+        f->a.qp = kept;
+        fixture_end(f);
+    }
+}
+
+
+#include "core/cq.h"
+
+/* REVIEW. Any work, at any time: each request completes once, nothing stays reserved. */
+static void review__device_fatal_anytime(void **state)
+{
+    enum { NQP = 4, WRS = 2000 };
+
+    (void)state;
+    for (unsigned seed = 1; seed <= 80; seed++) {
+        struct fixture *f = open_with(seed % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE,
+                                      &(struct mrd_context_attr){.peer_timeout_ns = 500 * MSEC_NS},
+                                      true);
+        struct mrd_srq *srq =
+            mrd_create_srq(f->a.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 64}});
+        struct mrd_qp *qp[NQP], *kept = f->a.qp, *kept_b = f->b.qp;
+        struct mrd_async_event event;
+        struct mrd_qp_init_attr attr;
+        static unsigned char done[WRS], of[WRS];
+        unsigned posted = 0, dead = NQP, told = 0, fatal = 0;
+
+        srand(seed);
+        memset(done, 0, sizeof(done));
+        assert_int_equal(mrd_dereg_mr(f->b.mr), 0);
+        f->b.mr = mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
+                             MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE |
+                                 MRD_ACCESS_REMOTE_READ);
+        assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
+        attr.max_rd_atomic = 2;
+        attr.cap.max_send_wr = 64;
+        for (unsigned i = 0; i < NQP; i++) {
+            attr.order = i % 2 ? MRD_ORDER_MSG : MRD_ORDER_NONE;
+            attr.srq = i < 2 ? srq : NULL;
+            qp[i] = mrd_create_qp(f->a.pd, &attr);
+            assert_non_null(qp[i]);
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            struct mrd_sge sge = {(uintptr_t)f->a.memory + i * 60000, 60000, f->a.mr->lkey};
+            struct mrd_recv_wr wr = {.wr_id = 5000 + i, .sg_list = &sge, .num_sge = 1}, *bad;
+
+            assert_int_equal(mrd_post_srq_recv(srq, &wr, &bad), 0);
+        }
+        for (unsigned i = 0; i < 20; i++)
+            fixture_recv(&f->b, 6000 + i, i * 60000, 60000);
+        if (seed % 3 == 0)
+            fake_ibv_set(&(struct fake_ibv_knobs){.post_takes = 2, .post_error = ENOMEM});
+        if (seed % 5 == 0)
+            fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
+        for (unsigned step = 0; step < 40u + seed; step++) {
+            unsigned q = (unsigned)rand() % NQP, r = (unsigned)rand() % 12;
+            static const enum mrd_wr_opcode op[] = {MRD_WR_SEND, MRD_WR_RDMA_READ,
+                                                    MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM};
+
+            f->a.qp = qp[q];
+            if (r < 7 && q != dead) {
+                of[posted] = (unsigned char)q;
+                if (!fixture_post(&f->a, &f->b, op[rand() % 4], posted,
+                                  ((unsigned)rand() % 20) * 60000, 1 + (unsigned)rand() % 60000,
+                                  rand() % 5 ? 0 : MRD_SEND_FENCE))
+                    posted++;
+            } else if (r < 9 && q != dead) {
+                (void)!fixture_post(&f->b, &f->a, MRD_WR_SEND, 9000,
+                                    ((unsigned)rand() % 20) * 60000, 1 + (unsigned)rand() % 60000,
+                                    0);
+            } else if (r == 9 && dead == NQP && step > 30 && seed % 5) {
+                assert_int_equal(mrd_destroy_qp(qp[dead = q]), 0);
+            } else {
+                fixture_turn(f);
+            }
+        }
+        fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+        fixture_pass(f, 10 * MSEC_NS);
+        for (unsigned i = 0; i < f->a.num_wc; i++)
+            if (f->a.wc[i].wr_id < 5000) {
+                done[f->a.wc[i].wr_id]++;
+                if (f->a.wc[i].status != MRD_WC_SUCCESS &&
+                    f->a.wc[i].status != MRD_WC_WR_FLUSH_ERR)
+                    print_message("seed %u: %s\n", seed, mrd_wc_status_str(f->a.wc[i].status));
+            }
+        for (unsigned i = 0; i < posted; i++)
+            if (done[i] != 1 && of[i] != dead)
+                fail_msg("seed %u: request %u of QP %u: %u completions", seed, i, of[i], done[i]);
+        while (!mrd_get_async_event(f->a.context, &event)) {
+            fatal += event.event_type == MRD_EVENT_DEVICE_FATAL;
+            told += event.event_type == MRD_EVENT_QP_FATAL;
+            if (event.event_type < 2)
+                print_message("seed %u: event %s\n", seed,
+                              mrd_event_type_str(event.event_type));
+            mrd_ack_async_event(&event);
+        }
+        assert_int_equal(fatal, 1);
+        assert_int_equal(told, NQP + 1 - (dead < NQP));
+        for (unsigned i = 0; i < NQP; i++)
+            if (i != dead)
+                assert_int_equal(mrd_destroy_qp(qp[i]), 0);
+        assert_int_equal(mrd_destroy_qp(kept), 0);
+        f->a.qp = NULL;
+        assert_int_equal(((struct mrd_cq_impl *)(void *)f->a.cq)->reserved, 0);
+        assert_int_equal(mrd_destroy_srq(srq), 0);
+        f->b.qp = kept_b;
+        fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
+        fixture_end(f);
+    }
+}
+
+/* REVIEW. The progress thread alone; the application sleeps on a channel, or on async_fd. */
+static void review__device_fatal_wakes_sleepers(void **state)
+{
+    for (unsigned async = 0; async < 2; async++) {
+        struct fixture *f;
+        struct mrd_comp_channel *channel;
+        struct mrd_qp_init_attr attr;
+        struct mrd_async_event event;
+        struct mrd_cq *cq;
+        struct mrd_qp *qp, *kept;
+        struct pollfd fd = {.events = POLLIN};
+
+        (void)state;
+        fixture_progress = MRD_PROGRESS_THREAD;
+        f = open_impatient();
+        fixture_progress = MRD_PROGRESS_MANUAL;
+        fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
+        kept = f->a.qp;
+        channel = mrd_create_comp_channel(f->a.context);
+        assert_non_null(channel);
+        cq = mrd_create_cq_ex(f->a.context,
+                              &(struct mrd_cq_init_attr){.cqe = 64, .channel = channel});
+        assert_non_null(cq);
+        assert_int_equal(mrd_query_qp(kept, &attr, sizeof(attr)), 0);
+        attr.send_cq = attr.recv_cq = cq;
+        attr.cap.max_recv_wr = 4;
+        attr.cap.max_send_wr = 4;
+        qp = f->a.qp = mrd_create_qp(f->a.pd, &attr);
+        assert_non_null(qp);
+        assert_int_equal(mrd_req_notify_cq(cq, 0), 0);
+        fixture_recv(&f->a, 1, 0, 1000);
+        usleep(20000);
+        fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
+        fd.fd = async ? f->a.context->async_fd : channel->fd;
+        assert_int_equal(poll(&fd, 1, 3000), 1);
+        if (!async) {
+            struct mrd_cq *got;
+            void *ctx;
+
+            assert_int_equal(mrd_get_cq_event(channel, &got, &ctx), 0);
+            mrd_ack_cq_events(got, 1);
+        }
+        while (!mrd_get_async_event(f->a.context, &event))
+            mrd_ack_async_event(&event);
+        assert_int_equal(mrd_destroy_qp(qp), 0);
+        assert_int_equal(mrd_destroy_cq(cq), 0);
+        assert_int_equal(mrd_destroy_comp_channel(channel), 0);
+        f->a.qp = kept;
+        fixture_end(f);
+    }
+}
+
 /* ------------------------------------------------------------------------------ calls that fail */
 
 /*
@@ -423,6 +695,11 @@ int main(void)
         cmocka_unit_test(mrd_get_async_event__port),
         cmocka_unit_test(mrd_get_async_event__others),
         cmocka_unit_test(mrd_get_async_event__device_fatal),
+        cmocka_unit_test(review__device_fatal_with_full_ring),
+        cmocka_unit_test(review__queue_pair_made_after_device_fatal),
+        cmocka_unit_test(review__device_fatal_with_reads),
+        cmocka_unit_test(review__device_fatal_anytime),
+        cmocka_unit_test(review__device_fatal_wakes_sleepers),
         cmocka_unit_test(mrd_ibv_tx_burst__post_fails),
         cmocka_unit_test(mrd_ibv_tx_burst__last_of_a_list_fails),
         cmocka_unit_test(mrd_ibv_tx_burst__no_handle),

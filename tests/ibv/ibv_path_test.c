@@ -303,9 +303,10 @@ static void make_blackhole(struct fixture *f, struct blackhole *hole,
     look(&seen, f->device[0], 0);
     *hole = (struct blackhole){.device = f->device[0], .port = (uint16_t)seen.ports.value[3]};
     fake_ibv_set(&(struct fake_ibv_knobs){.loses = falls_in, .arg = hole});
+    /* Not much at a time: the fake wire keeps all packets, and noticing takes real time. */
     for (unsigned i = 0; i < 2000 && !noticed(f); i++) {
-        fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
-        fixture_pass(f, 1000000);
+        fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 4);
+        fixture_pass(f, 5000000);
     }
     assert_true(hole->lost > 0);
     assert_true(noticed(f));

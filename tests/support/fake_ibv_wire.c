@@ -18,7 +18,7 @@ enum {
     REORDER_MAX = 16,
     IP_CE = 3,
     RUBBISH = 0xa5,
-    PACKETS_MAX = 1 << 18,
+    PACKETS_MAX = 1 << 19,
 };
 
 static struct fake_packet *packets[PACKETS_MAX];
