@@ -2,7 +2,7 @@
 /*
  * Completion queues: rings of completions. Posting work reserves room, so a ring cannot overflow.
  *
- * mrd_cq_reserve() at post; then exactly one of mrd_cq_push() and mrd_cq_unreserve() for each;
+ * mrd_cq_reserve() at post, or when a message takes a shared receive; then exactly one of mrd_cq_push() and mrd_cq_unreserve() for each;
  * mrd_cq_take() polls.
  *
  * Completion channels: mrd_cq_arm() asks for one event, which the push of a completion raises.

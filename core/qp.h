@@ -33,8 +33,8 @@ struct mrd_qp_impl {
     uint64_t rnr_timer_ns;
     struct mrd_qp_cap cap;
     bool sig_all;
-    bool destroyed;     /* the user destroyed it: it waits for its messages to end */
-    uint32_t events;    /* taken, and not given back */
+    bool destroyed; /* the user destroyed it: it waits for its messages to end */
+    struct mrd_event_source event;
     uint32_t live_msgs; /* messages that are not FREE */
 
     struct mrd_msg *msgs;
@@ -45,6 +45,7 @@ struct mrd_qp_impl {
     struct mrd_recvq *recvq;   /* where it takes receives: `own`, or that of `srq` */
     struct mrd_srq_impl *srq;
     struct mrd_node flows; /* mrd_flow_tx.qp_node */
+    struct mrd_node wants; /* mrd_want.qp_node: peers that it refused for want of a receive */
     struct mrd_sge *sges;  /* of all messages */
     uint8_t *inline_data;
     size_t bytes; /* size of the one allocation that holds all of the above */

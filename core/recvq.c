@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/limits.h"
+#include "core/seq.h"
 
 static size_t round16(size_t bytes)
 {
@@ -45,7 +46,12 @@ struct mrd_recv *mrd_recvq_take(struct mrd_recvq *q)
 
 void mrd_recvq_return(struct mrd_recvq *q, struct mrd_recv *recv)
 {
-    mrd_list_prepend(&q->posted, &recv->node);
+    struct mrd_node *n = q->posted.next;
+
+    while (n != &q->posted &&
+           mrd_seq_before(mrd_container_of(n, struct mrd_recv, node)->seq, recv->seq))
+        n = n->next;
+    mrd_list_insert_before(n, &recv->node);
     q->num_posted++;
 }
 
@@ -71,6 +77,7 @@ int mrd_recvq_post(struct mrd_recvq *q, const struct mrd_recv_wr *wr)
         return -ENOMEM;
     recv = mrd_container_of(n, struct mrd_recv, node);
     recv->wr_id = wr->wr_id;
+    recv->seq = q->seq_next++;
     recv->num_sge = (uint32_t)wr->num_sge;
     recv->length = (uint32_t)length;
     if (wr->num_sge)
@@ -90,6 +97,8 @@ size_t mrd_srq_bytes(uint32_t max_wr, uint32_t max_sge)
 void mrd_srq_init(struct mrd_srq_impl *srq, struct mrd_pd *pd, const struct mrd_srq_init_attr *attr)
 {
     srq->pub = (struct mrd_srq){.context = pd->context, .srq_context = attr->srq_context, .pd = pd};
+    srq->event = (struct mrd_event_source){.type = MRD_EVENT_SRQ_LIMIT_REACHED, .object = srq};
+    mrd_list_init(&srq->event.node);
     srq->limit = attr->attr.srq_limit;
     srq->bytes = mrd_srq_bytes(attr->attr.max_wr, attr->attr.max_sge);
     mrd_recvq_init(&srq->recvq, (char *)srq + round16(sizeof(*srq)), attr->attr.max_wr,

@@ -17,6 +17,7 @@
 struct mrd_recv {
     struct mrd_node node; /* on `posted` or `free`; on no list while bound to a message */
     uint64_t wr_id;
+    uint32_t seq; /* its place in the order of posting */
     uint32_t length;
     uint32_t num_sge;
     struct mrd_sge *sge;
@@ -27,6 +28,7 @@ struct mrd_recvq {
     struct mrd_node free, posted;
     struct mrd_node wants; /* mrd_want.queue_node: peers refused for want of a receive */
     uint32_t num_posted;
+    uint32_t seq_next;
     uint32_t max_wr, max_sge;
 };
 
@@ -38,20 +40,28 @@ void mrd_recvq_init(struct mrd_recvq *q, void *slots, uint32_t max_wr, uint32_t 
 
 /* Takes the oldest posted receive; NULL: none. */
 struct mrd_recv *mrd_recvq_take(struct mrd_recvq *q);
-/* Puts an unused receive back to the front of the queue. */
+/* Puts an unused receive back to its place in the order of posting, which is near the front. */
 void mrd_recvq_return(struct mrd_recvq *q, struct mrd_recv *recv);
 void mrd_recvq_free(struct mrd_recvq *q, struct mrd_recv *recv);
 /* Fills a free slot and posts it. Returns 0, -EINVAL, or -ENOMEM if no slot is free. */
 int mrd_recvq_post(struct mrd_recvq *q, const struct mrd_recv_wr *wr);
 
+/* What an object has to tell its user: one event at a time, so that none is lost. */
+struct mrd_event_source {
+    struct mrd_node node; /* on the engine's list: it is to be told */
+    enum mrd_event_type type;
+    void *object;   /* the user's pointer */
+    uint32_t taken; /* by the user, and not given back */
+};
+
 /* A receive queue that queue pairs share. */
 struct mrd_srq_impl {
     struct mrd_srq pub; /* first: the user's pointer */
     struct mrd_recvq recvq;
-    uint32_t limit;  /* an event is raised when fewer receives are posted; 0: none */
-    uint32_t users;  /* queue pairs */
-    uint32_t events; /* taken, and not given back */
-    size_t bytes;    /* size of the one allocation that holds all of the above */
+    struct mrd_event_source event;
+    uint32_t limit; /* an event is raised when fewer receives are posted; 0: none */
+    uint32_t users; /* queue pairs */
+    size_t bytes;   /* size of the one allocation that holds all of the above */
 };
 
 static inline struct mrd_srq_impl *mrd_srq_impl(struct mrd_srq *srq)

@@ -61,7 +61,7 @@
     X(rx_drop_ack,            "packets",  "acks of a space that is not ours")                    \
     X(rx_drop_reset,          "packets",  "resets and challenges that do not match")             \
     X(rx_drop_resources,      "packets",  "no room even to refuse")                              \
-    X(rx_refuse_rnr,          "messages", "refused: no receive posted")                          \
+    X(rx_refuse_rnr,          "messages", "refused: no receive, or no room for its completion")                          \
     X(rx_refuse_resources,    "messages", "refused: no memory")                                  \
     X(rx_refuse_qpn,          "messages", "refused: no such queue pair")                         \
     X(rx_refuse_qkey,         "messages", "refused: wrong qkey")                                 \

@@ -204,31 +204,34 @@ static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
     }
 }
 
-/* Takes an event of the device, if there is one; it carries our own address. */
-static bool take_device_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
+/*
+ * Takes the device's events, also if nobody takes them from us: they are acted upon. They carry our
+ * own address.
+ */
+static void take_device_events(struct mrd_context_impl *c)
 {
-    *event = (struct mrd_engine_event){0};
-    if (!c->ops->take_event || !c->ops->take_event(c->backend, &event->type))
-        return false;
-    if (event->type == MRD_EVENT_DEVICE_FATAL)
-        mrd_engine_fail_qps(c->engine, mrd_context_now(c));
-    return c->ops->self_address(c->backend, &event->addr) == 0;
+    struct mrd_engine_event event = {0};
+
+    while (c->ops->take_event && c->ops->take_event(c->backend, &event.type)) {
+        if (!c->ops->self_address(c->backend, &event.addr))
+            mrd_engine_add_event(c->engine, &event);
+        if (event.type == MRD_EVENT_DEVICE_FATAL)
+            mrd_engine_fail_qps(c->engine, mrd_context_now(c));
+    }
 }
 
 void mrd_progress_collect_events(struct mrd_context_impl *c)
 {
     struct mrd_event_ring *ring = &c->events;
 
-    while (ring->tail - ring->head < MRD_EVENT_RING) {
-        struct mrd_engine_event *event = &ring->events[ring->tail % MRD_EVENT_RING];
+    take_device_events(c);
+    while (ring->tail - ring->head < MRD_EVENT_RING &&
+           !mrd_engine_get_event(c->engine, &ring->events[ring->tail % MRD_EVENT_RING])) {
+        uint64_t one = 1;
 
-        if (!take_device_event(c, event) && mrd_engine_get_event(c->engine, event))
-            return;
         ring->tail++;
         if (c->context.async_fd < 0)
             continue;
-
-        uint64_t one = 1;
 
         /* Neither blocks nor fails: the count stays at most MRD_EVENT_RING. */
         ssize_t written = write(c->context.async_fd, &one, sizeof(one));
@@ -237,31 +240,42 @@ void mrd_progress_collect_events(struct mrd_context_impl *c)
     }
 }
 
+/* An event left the ring. */
+static void uncount_event(const struct mrd_context_impl *c)
+{
+    uint64_t one;
+    ssize_t bytes = c->context.async_fd < 0 ? 0 : read(c->context.async_fd, &one, sizeof(one));
+
+    (void)bytes; /* fails only if the application has read the descriptor itself */
+}
+
 int mrd_progress_take_event(struct mrd_context_impl *c, struct mrd_engine_event *event)
 {
     struct mrd_event_ring *ring = &c->events;
 
     mrd_progress_collect_events(c);
-    while (ring->head != ring->tail) {
-        *event = ring->events[ring->head++ % MRD_EVENT_RING];
-        if (c->context.async_fd >= 0) {
-            uint64_t one;
-            ssize_t bytes = read(c->context.async_fd, &one, sizeof(one));
-
-            (void)bytes; /* fails only if the application has read the descriptor itself */
-        }
-        if (!event->forgotten)
-            return 0;
-    }
-    return -EAGAIN;
+    if (ring->head == ring->tail)
+        return -EAGAIN;
+    *event = ring->events[ring->head++ % MRD_EVENT_RING];
+    uncount_event(c);
+    return 0;
 }
 
 void mrd_progress_forget_events(struct mrd_context_impl *c, const void *object)
 {
     struct mrd_event_ring *ring = &c->events;
+    uint32_t kept = ring->head;
 
-    for (uint32_t i = ring->head; i != ring->tail; i++)
-        mrd_engine_forget_event(&ring->events[i % MRD_EVENT_RING], object);
+    for (uint32_t i = ring->head; i != ring->tail; i++) {
+        const struct mrd_engine_event *event = &ring->events[i % MRD_EVENT_RING];
+
+        if (event->object == object)
+            uncount_event(c);
+        else
+            ring->events[kept++ % MRD_EVENT_RING] = *event;
+    }
+    ring->tail = kept;
+    mrd_progress_collect_events(c); /* there is room again */
 }
 
 /*

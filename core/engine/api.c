@@ -166,18 +166,19 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
 struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_qp_init_attr *asked, int *error)
 {
-    const char *why = check_qp_attr(asked);
     struct mrd_qp_init_attr attr = *asked;
     struct mrd_qp_impl *qp;
+    const char *why;
     size_t bytes;
 
+    if (attr.srq)
+        attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
     *error = -EINVAL;
+    why = check_qp_attr(&attr);
     if (why) {
         mrd_error_keep(e, 0, why);
         return NULL;
     }
-    if (attr.srq)
-        attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
     *error = -ENOSPC;
     if (e->objects.qpn_next == UINT32_MAX) { /* a number is never used twice in a context's life */
         mrd_error_keep(e, 0, "the context's queue pair numbers are used up");
@@ -197,7 +198,7 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                               .send_cq = attr.send_cq,
                               .recv_cq = attr.recv_cq,
                               .qp_num = e->objects.qpn_next++,
-                              .state = MRD_QPS_RTS,
+                              .state = e->objects.failed ? MRD_QPS_ERR : MRD_QPS_RTS,
                               .order = attr.order};
     qp->rnr_retry =
         attr.comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr.rnr_retry : MRD_RNR_RETRY_FOREVER;
@@ -281,13 +282,14 @@ int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
 void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);
+    e->objects.failed = true;
     for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
 
         if (qp->pub.state == MRD_QPS_ERR)
             continue;
         qp->pub.state = MRD_QPS_ERR;
-        mrd_event_add_qp(e, qp);
+        mrd_event_raise(e, &qp->event);
         flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
     }
     /* Those that were under way wait for an answer, which will not come. */
@@ -304,9 +306,9 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
 {
     struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
 
-    if (qp->events)
+    if (qp->event.taken)
         return mrd_error_keep(e, -EBUSY, "events of the queue pair were not acked");
-    mrd_event_forget(e, qp_pub);
+    mrd_list_remove(&qp->event.node); /* if nobody took it, nobody is told */
     mrd_clock_set(&e->clock, now_ns);
     qp->destroyed = true; /* from here on its completions are not told */
     qp->pub.state = MRD_QPS_ERR;

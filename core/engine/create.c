@@ -83,6 +83,7 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     mrd_list_init(&e->turns.responses);
     mrd_list_init(&e->turns.news.channels);
     mrd_list_init(&e->objects.qp_list);
+    mrd_list_init(&e->events.objects);
     mrd_list_init(&e->turns.ready);
     mrd_list_init(&e->timers.touched);
     if (!make_pools(e)) {

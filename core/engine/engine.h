@@ -192,20 +192,15 @@ struct mrd_engine_event {
     enum mrd_event_type type;
     uint32_t peer_id;
     struct mrd_addr addr;
-    void *object;   /* the queue pair or shared receive queue that it is about; or NULL */
-    bool forgotten; /* that was destroyed: nobody is to be told */
+    void *object; /* the queue pair or shared receive queue that it is about; or NULL */
 };
 /* 0, or -EAGAIN. */
 int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event);
+/* Adds one of the mover's; if too many wait, it is counted and dropped. */
+void mrd_engine_add_event(struct mrd_engine *e, const struct mrd_engine_event *event);
 /* The user gets the event, and gives it back: an object is not destroyed in between. */
 void mrd_engine_hand_event(const struct mrd_engine_event *event);
 void mrd_engine_ack_event(enum mrd_event_type type, void *object);
-/* The object was destroyed: an event that a caller holds is told to nobody. */
-static inline void mrd_engine_forget_event(struct mrd_engine_event *event, const void *object)
-{
-    if (event->object == object)
-        event->forgotten = true;
-}
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max);
 /*

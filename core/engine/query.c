@@ -5,71 +5,69 @@
 #include <errno.h>
 #include <string.h>
 
-/* false: the ring is full. */
-static bool push(struct mrd_events *events, const struct mrd_engine_event *event)
+void mrd_engine_add_event(struct mrd_engine *e, const struct mrd_engine_event *event)
 {
-    if (events->tail - events->head == MRD_EVENTS_MAX)
-        return false;
-    events->ring[events->tail++ % MRD_EVENTS_MAX] = *event;
-    return true;
+    if (e->events.tail - e->events.head == MRD_EVENTS_MAX) {
+        e->stats.events_lost++;
+        return;
+    }
+    e->events.ring[e->events.tail++ % MRD_EVENTS_MAX] = *event;
 }
 
 void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
 {
-    e->stats.events_lost +=
-        !push(&e->events,
-              &(struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr});
+    mrd_engine_add_event(
+        e, &(struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr});
 }
 
-void mrd_event_add_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
+void mrd_event_raise(struct mrd_engine *e, struct mrd_event_source *source)
 {
-    e->stats.events_lost +=
-        !push(&e->events, &(struct mrd_engine_event){.type = MRD_EVENT_QP_FATAL, .object = qp});
+    if (mrd_list_empty(&source->node))
+        mrd_list_append(&e->events.objects, &source->node);
 }
 
-/* Where there is no room for the event, the next receive that is taken raises it. */
 void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq)
 {
-    if (srq->recvq.num_posted < srq->limit &&
-        push(&e->events,
-             &(struct mrd_engine_event){.type = MRD_EVENT_SRQ_LIMIT_REACHED, .object = srq}))
-        srq->limit = 0;
+    if (srq->recvq.num_posted >= srq->limit)
+        return;
+    srq->limit = 0;
+    mrd_event_raise(e, &srq->event);
 }
 
-void mrd_event_forget(struct mrd_engine *e, const void *object)
+static struct mrd_event_source *source_of(enum mrd_event_type type, void *object)
 {
-    for (uint32_t i = e->events.head; i != e->events.tail; i++)
-        mrd_engine_forget_event(&e->events.ring[i % MRD_EVENTS_MAX], object);
-}
-
-/* Events of the object that were taken, and not given back. */
-static uint32_t *taken_events(enum mrd_event_type type, void *object)
-{
-    return type == MRD_EVENT_SRQ_LIMIT_REACHED ? &((struct mrd_srq_impl *)object)->events
-                                               : &((struct mrd_qp_impl *)object)->events;
+    return type == MRD_EVENT_SRQ_LIMIT_REACHED ? &((struct mrd_srq_impl *)object)->event
+                                               : &((struct mrd_qp_impl *)object)->event;
 }
 
 void mrd_engine_hand_event(const struct mrd_engine_event *event)
 {
     if (event->object)
-        ++*taken_events(event->type, event->object);
+        source_of(event->type, event->object)->taken++;
 }
 
 void mrd_engine_ack_event(enum mrd_event_type type, void *object)
 {
-    uint32_t *taken = taken_events(type, object);
+    struct mrd_event_source *source = source_of(type, object);
 
-    *taken -= *taken > 0;
+    source->taken -= source->taken > 0;
 }
 
 int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event)
 {
-    while (e->events.head != e->events.tail) {
+    const struct mrd_event_source *source;
+    struct mrd_node *n;
+
+    if (e->events.head != e->events.tail) {
         *event = e->events.ring[e->events.head++ % MRD_EVENTS_MAX];
-        if (!event->forgotten)
-            return 0;
+        return 0;
     }
-    return -EAGAIN;
+    n = mrd_list_pop(&e->events.objects);
+    if (!n)
+        return -EAGAIN;
+    source = mrd_container_of(n, struct mrd_event_source, node);
+    *event = (struct mrd_engine_event){.type = source->type, .object = source->object};
+    return 0;
 }
 
 int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *counters, int max)

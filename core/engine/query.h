@@ -7,12 +7,10 @@
 
 /* Where none of the last MRD_EVENTS_MAX was taken, the event is counted and dropped. */
 void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
-/* The queue pair was moved to the error state, and not by its user. */
-void mrd_event_add_qp(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* The object is to be told of, unless it is already. */
+void mrd_event_raise(struct mrd_engine *e, struct mrd_event_source *source);
 /* Raises the event of the limit if fewer receives are posted; then there is no limit any more. */
 void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq);
-/* The object goes: its events that nobody took are not told. */
-void mrd_event_forget(struct mrd_engine *e, const void *object);
 
 /* Keep the sentence about a call that fails. Returns `error`. */
 int mrd_error_keep(struct mrd_engine *e, int error, const char *why);

@@ -25,6 +25,7 @@ struct mrd_srq *mrd_engine_create_srq(struct mrd_engine *e, struct mrd_pd *pd,
     mrd_srq_init(srq, pd, attr);
     ((struct mrd_pd_impl *)(void *)pd)->users++;
     e->objects.num_srqs++;
+    mrd_event_check_srq(e, srq); /* nothing is posted yet */
     *error = 0;
     return &srq->pub;
 }
@@ -57,9 +58,9 @@ int mrd_engine_destroy_srq(struct mrd_engine *e, struct mrd_srq *srq_pub)
 
     if (srq->users)
         return mrd_error_keep(e, -EBUSY, "the shared receive queue is still used by a queue pair");
-    if (srq->events)
+    if (srq->event.taken)
         return mrd_error_keep(e, -EBUSY, "events of the shared receive queue were not acked");
-    mrd_event_forget(e, srq_pub);
+    mrd_list_remove(&srq->event.node); /* if nobody took it, nobody is told */
     ((struct mrd_pd_impl *)(void *)srq->pub.pd)->users--;
     mrd_free(&e->allocator, srq, srq->bytes);
     e->objects.num_srqs--;

@@ -61,6 +61,7 @@ struct mrd_objects {
     struct mrd_mrs mrs;
     uint32_t qpn_next;
     uint32_t num_pds, num_mrs, num_cqs, num_qps, num_srqs, num_ahs, num_channels;
+    bool failed;     /* the device is gone: a queue pair begins in the error state */
     char error[160]; /* a sentence about the last call that failed */
 };
 
@@ -81,6 +82,7 @@ struct mrd_answers {
 struct mrd_events {
     uint32_t head, tail; /* free-running; head: next to be taken */
     struct mrd_engine_event ring[MRD_EVENTS_MAX];
+    struct mrd_node objects; /* mrd_event_source.node: of objects, which tell one at a time */
 };
 
 /* Lives of halves, and of the context. Owned by half.c; closing by loop.c. */

@@ -32,8 +32,8 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
         return;
     want->peer = peer;
     want->qp = qp;
-    want->due = false;
-    mrd_list_prepend(list_of(qp), &want->queue_node);
+    mrd_list_append(list_of(qp), &want->queue_node);
+    mrd_list_append(&qp->wants, &want->qp_node);
     mrd_list_append(&peer->wants, &want->peer_node);
     mrd_hash_add(&e->wants.by_key, &want->by_key, want_hash(peer, qp));
 }
@@ -41,25 +41,17 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want)
 {
     mrd_list_remove(&want->queue_node);
+    mrd_list_remove(&want->qp_node);
     mrd_list_remove(&want->peer_node);
     mrd_table_release(&e->wants, &want->by_key, want);
 }
 
-static void forget_qp(struct mrd_engine *e, const struct mrd_qp_impl *qp, struct mrd_node *wants)
-{
-    for (struct mrd_node *n = wants->next, *next; n != wants; n = next) {
-        struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
-
-        next = n->next;
-        if (want->qp == qp)
-            mrd_want_free(e, want);
-    }
-}
-
 void mrd_want_forget_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
-    forget_qp(e, qp, &qp->recvq->wants);
-    forget_qp(e, qp, &mrd_cq_impl(qp->pub.recv_cq)->wants);
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&qp->wants)))
+        mrd_want_free(e, mrd_container_of(n, struct mrd_want, qp_node));
 }
 
 bool mrd_engine_says_ready(const struct mrd_engine *e)
@@ -71,15 +63,10 @@ void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants)
 {
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(wants))) {
+    while ((n = mrd_list_pop(wants))) {
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
         struct mrd_peer *peer = want->peer;
 
-        if (want->due)
-            return;
-        want->due = true;
-        mrd_list_remove(n);
-        mrd_list_append(wants, n);
         mrd_list_remove(&want->peer_node);
         mrd_list_append(&peer->readies, &want->peer_node);
         mrd_tx_ready(e, peer);
@@ -89,9 +76,7 @@ void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants)
 
 void mrd_want_postpone(struct mrd_want *want)
 {
-    want->due = false;
-    mrd_list_remove(&want->queue_node);
-    mrd_list_prepend(list_of(want->qp), &want->queue_node);
+    mrd_list_append(list_of(want->qp), &want->queue_node);
     mrd_list_remove(&want->peer_node);
     mrd_list_append(&want->peer->wants, &want->peer_node);
 }

@@ -24,8 +24,9 @@
  * MRD_THREADING_SINGLE.
  *
  * Completions: a signaled or failed work request gives exactly one completion, an unsignaled
- * success none. Posting reserves room in the completion queue, so a queue cannot overflow. A write
- * succeeds when its bytes lie in the target's memory.
+ * success none. Posting reserves room in the completion queue, so a queue cannot overflow; for a
+ * shared receive it is reserved when a message takes it. A write succeeds when its bytes lie in the
+ * target's memory.
  *
  * Versions: structs grow at their end only, and a program may be older or newer than the library;
  * see mrd(7). Calls learn the length of the caller's struct from an argument `size`, or from a

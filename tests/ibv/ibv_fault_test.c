@@ -207,9 +207,8 @@ static void mrd_get_async_event__device_fatal(void **state)
     fixture_end(f);
 }
 
-
-/* REVIEW. Nobody takes events: the ring is full when the device goes. Work must end all the same. */
-static void review__device_fatal_with_full_ring(void **state)
+/* Nobody takes events: the ring is full when the device goes. Work must end all the same. */
+static void fatal__with_full_ring(void **state)
 {
     struct fixture *f = open_impatient();
     struct mrd_async_event event;
@@ -232,8 +231,8 @@ static void review__device_fatal_with_full_ring(void **state)
     fixture_end(f);
 }
 
-/* REVIEW. A queue pair made after the device is gone. */
-static void review__queue_pair_made_after_device_fatal(void **state)
+/* A queue pair made after the device is gone. */
+static void fatal__queue_pair_made_after_device_fatal(void **state)
 {
     struct fixture *f = open_impatient();
     struct mrd_qp_init_attr attr;
@@ -266,8 +265,8 @@ static void review__queue_pair_made_after_device_fatal(void **state)
     fixture_end(f);
 }
 
-/* REVIEW. Sends, writes, reads, more than max_rd_atomic; each completes once, at once. */
-static void review__device_fatal_with_reads(void **state)
+/* Sends, writes, reads, more than max_rd_atomic; each completes once, at once. */
+static void fatal__with_reads(void **state)
 {
     for (unsigned ordered = 0; ordered < 2; ordered++) {
         struct fixture *f = open_impatient();
@@ -280,22 +279,21 @@ static void review__device_fatal_with_reads(void **state)
         fixture_transfer(f, MRD_WR_SEND, 1000, 4);
         assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
         assert_int_equal(mrd_dereg_mr(f->b.mr), 0);
-        f->b.mr = mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
-                             MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE |
-                                 MRD_ACCESS_REMOTE_READ);
+        f->b.mr =
+            mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
+                       MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
         assert_non_null(f->b.mr);
         attr.order = ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE;
         attr.max_rd_atomic = 2;
         f->a.qp = mrd_create_qp(f->a.pd, &attr);
         f->a.num_wc = f->b.num_wc = 0;
         for (unsigned i = 0; i < 90; i++)
-            assert_int_equal(
-                fixture_post(&f->a, &f->b,
-                             i % 3 == 0   ? MRD_WR_RDMA_READ
-                             : i % 3 == 1 ? MRD_WR_RDMA_WRITE
-                                          : MRD_WR_SEND,
-                             i, i * 20000, 20000, i % 7 ? 0 : MRD_SEND_FENCE),
-                0);
+            assert_int_equal(fixture_post(&f->a, &f->b,
+                                          i % 3 == 0   ? MRD_WR_RDMA_READ
+                                          : i % 3 == 1 ? MRD_WR_RDMA_WRITE
+                                                       : MRD_WR_SEND,
+                                          i, i * 20000, 20000, i % 7 ? 0 : MRD_SEND_FENCE),
+                             0);
         for (unsigned i = 0; i < 5; i++)
             fixture_turn(f);
         fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
@@ -303,8 +301,8 @@ static void review__device_fatal_with_reads(void **state)
         print_message("%u completions\n", f->a.num_wc);
         for (unsigned i = 0; i < f->a.num_wc; i++)
             if (f->a.wc[i].status != MRD_WC_SUCCESS && f->a.wc[i].status != MRD_WC_WR_FLUSH_ERR)
-                print_message("%u: opcode %d %s\n", (unsigned)f->a.wc[i].wr_id,
-                              f->a.wc[i].opcode, mrd_wc_status_str(f->a.wc[i].status));
+                print_message("%u: opcode %d %s\n", (unsigned)f->a.wc[i].wr_id, f->a.wc[i].opcode,
+                              mrd_wc_status_str(f->a.wc[i].status));
         assert_int_equal(f->a.num_wc, 90);
         for (unsigned i = 0; i < 90; i++) {
             assert_false(seen[f->a.wc[i].wr_id]);
@@ -322,19 +320,18 @@ static void review__device_fatal_with_reads(void **state)
     }
 }
 
-
 #include "core/cq.h"
 
-/* REVIEW. Any work, at any time: each request completes once, nothing stays reserved. */
-static void review__device_fatal_anytime(void **state)
+/* Any work, at any time: each request completes once, nothing stays reserved. */
+static void fatal__anytime(void **state)
 {
     enum { NQP = 4, WRS = 2000 };
 
     (void)state;
     for (unsigned seed = 1; seed <= 80; seed++) {
-        struct fixture *f = open_with(seed % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE,
-                                      &(struct mrd_context_attr){.peer_timeout_ns = 500 * MSEC_NS},
-                                      true);
+        struct fixture *f =
+            open_with(seed % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE,
+                      &(struct mrd_context_attr){.peer_timeout_ns = 500 * MSEC_NS}, true);
         struct mrd_srq *srq =
             mrd_create_srq(f->a.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 64}});
         struct mrd_qp *qp[NQP], *kept = f->a.qp, *kept_b = f->b.qp;
@@ -346,9 +343,9 @@ static void review__device_fatal_anytime(void **state)
         srand(seed);
         memset(done, 0, sizeof(done));
         assert_int_equal(mrd_dereg_mr(f->b.mr), 0);
-        f->b.mr = mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
-                             MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE |
-                                 MRD_ACCESS_REMOTE_READ);
+        f->b.mr =
+            mrd_reg_mr(f->b.pd, f->b.memory, FIXTURE_BYTES,
+                       MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
         assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
         attr.max_rd_atomic = 2;
         attr.cap.max_send_wr = 64;
@@ -397,8 +394,7 @@ static void review__device_fatal_anytime(void **state)
         for (unsigned i = 0; i < f->a.num_wc; i++)
             if (f->a.wc[i].wr_id < 5000) {
                 done[f->a.wc[i].wr_id]++;
-                if (f->a.wc[i].status != MRD_WC_SUCCESS &&
-                    f->a.wc[i].status != MRD_WC_WR_FLUSH_ERR)
+                if (f->a.wc[i].status != MRD_WC_SUCCESS && f->a.wc[i].status != MRD_WC_WR_FLUSH_ERR)
                     print_message("seed %u: %s\n", seed, mrd_wc_status_str(f->a.wc[i].status));
             }
         for (unsigned i = 0; i < posted; i++)
@@ -408,8 +404,7 @@ static void review__device_fatal_anytime(void **state)
             fatal += event.event_type == MRD_EVENT_DEVICE_FATAL;
             told += event.event_type == MRD_EVENT_QP_FATAL;
             if (event.event_type < 2)
-                print_message("seed %u: event %s\n", seed,
-                              mrd_event_type_str(event.event_type));
+                print_message("seed %u: event %s\n", seed, mrd_event_type_str(event.event_type));
             mrd_ack_async_event(&event);
         }
         assert_int_equal(fatal, 1);
@@ -427,8 +422,8 @@ static void review__device_fatal_anytime(void **state)
     }
 }
 
-/* REVIEW. The progress thread alone; the application sleeps on a channel, or on async_fd. */
-static void review__device_fatal_wakes_sleepers(void **state)
+/* The progress thread alone; the application sleeps on a channel, or on async_fd. */
+static void fatal__wakes_sleepers(void **state)
 {
     for (unsigned async = 0; async < 2; async++) {
         struct fixture *f;
@@ -695,11 +690,11 @@ int main(void)
         cmocka_unit_test(mrd_get_async_event__port),
         cmocka_unit_test(mrd_get_async_event__others),
         cmocka_unit_test(mrd_get_async_event__device_fatal),
-        cmocka_unit_test(review__device_fatal_with_full_ring),
-        cmocka_unit_test(review__queue_pair_made_after_device_fatal),
-        cmocka_unit_test(review__device_fatal_with_reads),
-        cmocka_unit_test(review__device_fatal_anytime),
-        cmocka_unit_test(review__device_fatal_wakes_sleepers),
+        cmocka_unit_test(fatal__with_full_ring),
+        cmocka_unit_test(fatal__queue_pair_made_after_device_fatal),
+        cmocka_unit_test(fatal__with_reads),
+        cmocka_unit_test(fatal__anytime),
+        cmocka_unit_test(fatal__wakes_sleepers),
         cmocka_unit_test(mrd_ibv_tx_burst__post_fails),
         cmocka_unit_test(mrd_ibv_tx_burst__last_of_a_list_fails),
         cmocka_unit_test(mrd_ibv_tx_burst__no_handle),

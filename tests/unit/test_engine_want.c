@@ -32,8 +32,8 @@ static void end(struct pair *p, struct want_test *t)
 {
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(&t->qp->recvq->wants)))
-        mrd_want_free(t->e, mrd_container_of(n, struct mrd_want, queue_node));
+    while ((n = mrd_list_first(&t->qp->wants)))
+        mrd_want_free(t->e, mrd_container_of(n, struct mrd_want, qp_node));
     assert_int_equal(t->e->wants.pool.used, 0);
     pair_end(p);
 }
@@ -89,12 +89,13 @@ static void mrd_want_meet__all(void **state)
     for (unsigned times = 0; times < 2; times++) {
         mrd_want_meet(t.e, &t.qp->recvq->wants);
         for (unsigned i = 0; i < PEERS; i++) {
-            assert_true(only_want(&t.peer[i]->readies)->due);
+            assert_true(mrd_list_empty(&only_want(&t.peer[i]->readies)->queue_node));
             assert_true(mrd_list_empty(&t.peer[i]->wants));
             assert_false(mrd_list_empty(&t.peer[i]->ready));
         }
         assert_true(mrd_engine_says_ready(t.e));
-        assert_int_equal(hand_length(&t.qp->recvq->wants), PEERS);
+        assert_int_equal(hand_length(&t.qp->recvq->wants), 0);
+        assert_int_equal(hand_length(&t.qp->wants), PEERS);
     }
     mrd_want_add(t.e, t.peer[0], t.qp); /* refused again before it was told */
     assert_int_equal(t.e->wants.pool.used, PEERS);
@@ -112,11 +113,11 @@ static void mrd_want_postpone__waits_for_the_next(void **state)
     (void)state;
     mrd_want_meet(t.e, &t.qp->recvq->wants);
     mrd_want_postpone(only_want(&t.peer[1]->readies));
-    assert_false(only_want(&t.peer[1]->wants)->due);
+    assert_ptr_equal(t.qp->recvq->wants.next, &only_want(&t.peer[1]->wants)->queue_node);
     assert_true(mrd_list_empty(&t.peer[1]->readies));
     assert_int_equal(hand_length(&t.peer[0]->readies), 1);
     mrd_want_meet(t.e, &t.qp->recvq->wants);
-    assert_true(only_want(&t.peer[1]->readies)->due);
+    assert_non_null(only_want(&t.peer[1]->readies));
     end(p, &t);
 }
 
