@@ -216,23 +216,36 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
     return &qp->pub;
 }
 
-/* All that the queue pair has outstanding, sent and received, ends with `status`. */
-static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+/* All that the queue pair sends, for its user or in answer to peers, is flushed. */
+static void flush_sends(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
-    struct mrd_recv *recv;
     struct mrd_node *n;
 
     mrd_want_forget_qp(e, qp);
     /* In the order posted, in which they complete behind the others of their flows. */
     while ((n = mrd_list_first(&qp->requests.held)))
-        mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), status);
+        mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), MRD_WC_WR_FLUSH_ERR);
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
-            mrd_msg_cancel(e, &qp->msgs[i], status);
+            mrd_msg_cancel(e, &qp->msgs[i], MRD_WC_WR_FLUSH_ERR);
     mrd_respond_flush_qp(e, qp);
-    mrd_rx_flush_qp(e, qp, status); /* gives reserved receives back */
+}
+
+/* Its own receives that no message took; those that were reserved must be back. */
+static void flush_receives(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    struct mrd_recv *recv;
+
     while ((recv = mrd_recvq_take(&qp->own)))
-        mrd_rx_complete(e, qp, recv, &(struct mrd_wc){.status = status, .opcode = MRD_WC_RECV});
+        mrd_rx_complete(e, qp, recv,
+                        &(struct mrd_wc){.status = MRD_WC_WR_FLUSH_ERR, .opcode = MRD_WC_RECV});
+}
+
+static void flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    flush_sends(e, qp);
+    mrd_rx_flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    flush_receives(e, qp);
 }
 
 void mrd_engine_query_qp(const struct mrd_qp *qp_pub, struct mrd_qp_init_attr *attr)
@@ -274,26 +287,31 @@ int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
         qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
     if (mask & MRD_QP_STATE && qp->pub.state != MRD_QPS_ERR) {
         qp->pub.state = MRD_QPS_ERR;
-        flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+        flush_qp(e, qp);
     }
     return 0;
 }
 
 void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
 {
+    struct mrd_node *n;
+
     mrd_clock_set(&e->clock, now_ns);
     e->objects.failed = true;
-    for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
+    for (n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
 
         if (qp->pub.state == MRD_QPS_ERR)
             continue;
         qp->pub.state = MRD_QPS_ERR;
         mrd_event_raise(e, &qp->event);
-        flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+        flush_sends(e, qp);
     }
+    mrd_rx_flush_qp(e, NULL, MRD_WC_WR_FLUSH_ERR);
+    for (n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next)
+        flush_receives(e, mrd_container_of(n, struct mrd_qp_impl, node));
     /* Those that were under way wait for an answer, which will not come. */
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         peer->watch.on = false;
@@ -313,7 +331,7 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
     qp->destroyed = true; /* from here on its completions are not told */
     qp->pub.state = MRD_QPS_ERR;
     mrd_hash_del(&e->objects.qps, &qp->by_num);
-    flush_qp(e, qp, MRD_WC_WR_FLUSH_ERR);
+    flush_qp(e, qp);
     /*
      * What was reserved for work that still waits for its peer goes back now: the queues may be
      * destroyed next.

@@ -154,8 +154,11 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
  */
 unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                           uint32_t len, struct iovec *iov);
-/* All that the queue pair half-received or reserved, on every peer, fails. */
-void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status);
+/*
+ * All that the queue pair half-received or reserved, on every peer, fails. NULL: that of all queue
+ * pairs in error, in one walk.
+ */
+void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc_status status);
 /*
  * in->packet is a segment whose payload was received at a predicted place. If it is the one that
  * was predicted there, it is decoded, part and all. Else in->packet becomes the packet put together

@@ -493,7 +493,12 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 
-void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_status status)
+static bool is_flushed(const struct mrd_qp_impl *qp, const struct mrd_qp_impl *only)
+{
+    return only ? qp == only : qp && qp->pub.state == MRD_QPS_ERR;
+}
+
+void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc_status status)
 {
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
@@ -502,7 +507,7 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
         for (f = peer->flows_rx.next; f != &peer->flows_rx; f = f->next) {
             struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
 
-            if (flow->qp == qp)
+            if (is_flushed(flow->qp, only))
                 mrd_rx_spoil_flow(flow, status);
         }
         /* EMPTY: a later packet begins the message again and is refused, which tells its sender. */
@@ -511,14 +516,14 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *qp, enum mrd_wc_s
             struct mrd_slot *slot = mrd_container_of(f, struct mrd_slot, node);
 
             next = f->next;
-            if (slot->bound.qp == qp)
+            if (is_flushed(slot->bound.qp, only))
                 mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_EMPTY, status);
         }
         for (f = peer->flows_rx.next; f != &peer->flows_rx; f = next) {
             struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
 
             next = f->next;
-            if (flow->qp == qp)
+            if (is_flushed(flow->qp, only))
                 mrd_rx_free_flow(e, flow, status);
         }
     }
