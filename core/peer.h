@@ -58,11 +58,12 @@ struct mrd_txq {
  */
 struct mrd_want {
     struct mrd_hash_node by_key;
-    struct mrd_node queue_node; /* on `wants` of what it waits for; on none when that is there */
+    struct mrd_node queue_node; /* on `wants` of what it waits for */
     struct mrd_node qp_node;    /* on mrd_qp_impl.wants */
     struct mrd_node peer_node;  /* on mrd_peer.wants, or on mrd_peer.readies: to be told */
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;
+    uint32_t receives; /* how many it is to be told of; 0: none yet */
 };
 
 /* A refusal to be delivered, of up to MRD_PARTS_MAX parts of one received packet. */

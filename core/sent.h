@@ -62,7 +62,7 @@ struct mrd_sent {
     /* Sent again as a tail loss probe: if only that copy arrives, the first one was lost. */
     uint8_t probed;
     uint16_t len;        /* SEGMENT: payload bytes */
-    uint32_t id, offset; /* SEGMENT; READY: id is a QP number */
+    uint32_t id, offset; /* SEGMENT; READY: a QP number, and how many receives it offers */
     union {
         struct mrd_msg *small; /* SMALL: linked by mrd_msg.chain; ABORT: by abort_chain */
         struct mrd_refusal *refusal;

@@ -135,8 +135,7 @@ int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mr
 {
     int taken = mrd_cq_take(mrd_cq_impl(cq), n, wc);
 
-    if (taken)
-        mrd_want_meet(e, &mrd_cq_impl(cq)->wants);
+    mrd_want_meet(e, &mrd_cq_impl(cq)->wants, (uint32_t)taken);
     return taken;
 }
 

@@ -22,7 +22,7 @@ void mrd_rx_return_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd
     mrd_recvq_return(qp->recvq, recv);
     if (qp->srq)
         mrd_want_unreserve(e, mrd_cq_impl(qp->pub.recv_cq));
-    mrd_want_meet(e, &qp->recvq->wants);
+    mrd_want_meet(e, &qp->recvq->wants, 1);
 }
 
 void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,

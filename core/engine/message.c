@@ -338,7 +338,9 @@ void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mr
 {
     switch ((enum mrd_sent_kind)rec->kind) {
     case MRD_SENT_EMPTY:
+        break;
     case MRD_SENT_READY:
+        mrd_want_told(e, rec->id);
         break;
     case MRD_SENT_SMALL:
         small_acked(e, rec);

@@ -54,8 +54,13 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want);
 /* The queue pair takes no receives any more. */
 void mrd_want_forget_qp(struct mrd_engine *e, struct mrd_qp_impl *qp);
-/* There are receives, or room for completions: all that wait on this list are to be told. */
-void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants);
+/*
+ * `num` receives more, or places for completions, are there: those that wait on this list are to be
+ * told in turn, each receive to one of them.
+ */
+void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num);
+/* A peer was told of receives of queue pair `qpn`. If it left some, the next one is to be told. */
+void mrd_want_told(struct mrd_engine *e, uint32_t qpn);
 /* They were used up before the peer was told. */
 void mrd_want_postpone(struct mrd_want *want);
 /* Gives back a place that was reserved for a completion: there is room for others. */

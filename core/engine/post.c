@@ -147,7 +147,7 @@ static int add_recv(struct mrd_engine *e, struct mrd_recvq *q, const struct mrd_
         return mrd_error_keep(e, error,
                               error == -ENOMEM ? "the receive queue is full"
                                                : "a receive that the receive queue cannot hold");
-    mrd_want_meet(e, &q->wants);
+    mrd_want_meet(e, &q->wants, 1);
     return 0;
 }
 

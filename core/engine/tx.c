@@ -76,6 +76,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         if (!mrd_tx_add_control(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
             return false;
         rec->id = want->qp->pub.qp_num;
+        rec->offset = want->receives;
         mrd_want_free(e, want);
         e->stats.tx_readies++;
         mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, peer->tx, -1), false, o);

@@ -264,8 +264,10 @@ static uint8_t *put_aborts(const struct mrd_sent *rec, uint8_t *at)
 static uint8_t *put_ready(const struct mrd_engine *e, const struct mrd_sent *rec, uint8_t *at)
 {
     const struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, rec->id);
-    struct mrd_wire_part part = {
-        .op = MRD_OP_READY, .src_qpn = rec->id, .receives = qp ? mrd_qp_receives(qp) : 0};
+    uint32_t receives = qp ? mrd_qp_receives(qp) : 0;
+    struct mrd_wire_part part = {.op = MRD_OP_READY,
+                                 .src_qpn = rec->id,
+                                 .receives = receives < rec->offset ? receives : rec->offset};
 
     return mrd_wire_put_part(at, &part);
 }

@@ -32,6 +32,7 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
         return;
     want->peer = peer;
     want->qp = qp;
+    want->receives = 0;
     mrd_list_append(list_of(qp), &want->queue_node);
     mrd_list_append(&qp->wants, &want->qp_node);
     mrd_list_append(&peer->wants, &want->peer_node);
@@ -59,30 +60,43 @@ bool mrd_engine_says_ready(const struct mrd_engine *e)
     return e->turns.says_ready;
 }
 
-void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants)
+void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num)
 {
-    struct mrd_node *n;
-
-    while ((n = mrd_list_pop(wants))) {
+    while (num-- && !mrd_list_empty(wants)) {
+        struct mrd_node *n = mrd_list_pop(wants);
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
-        struct mrd_peer *peer = want->peer;
 
+        mrd_list_append(wants, n);
+        if (want->receives++)
+            continue;
         mrd_list_remove(&want->peer_node);
-        mrd_list_append(&peer->readies, &want->peer_node);
-        mrd_tx_ready(e, peer);
+        mrd_list_append(&want->peer->readies, &want->peer_node);
+        mrd_tx_ready(e, want->peer);
         e->turns.says_ready = true;
     }
 }
 
+void mrd_want_told(struct mrd_engine *e, uint32_t qpn)
+{
+    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, qpn);
+
+    if (!qp || !mrd_qp_receives(qp))
+        return;
+    mrd_want_meet(e, &mrd_cq_impl(qp->pub.recv_cq)->wants, 1);
+    mrd_want_meet(e, &qp->recvq->wants, 1);
+}
+
 void mrd_want_postpone(struct mrd_want *want)
 {
-    mrd_list_append(list_of(want->qp), &want->queue_node);
+    mrd_list_remove(&want->queue_node);
+    mrd_list_prepend(list_of(want->qp), &want->queue_node);
     mrd_list_remove(&want->peer_node);
     mrd_list_append(&want->peer->wants, &want->peer_node);
+    want->receives = 0;
 }
 
 void mrd_want_unreserve(struct mrd_engine *e, struct mrd_cq_impl *cq)
 {
     mrd_cq_unreserve(cq);
-    mrd_want_meet(e, &cq->wants);
+    mrd_want_meet(e, &cq->wants, 1);
 }

@@ -56,6 +56,61 @@ static void sim_retries__retries_used_up_by_ready(void **state)
 }
 
 /*
+ * Many wait for receives, and these come one by one: only one or two of them send for each, not
+ * all. Nobody's own timer is near.
+ */
+static void sim_retries__one_receive_wakes_few(void **state)
+{
+    enum { HOSTS = SIM_HOSTS_MAX, BYTES = 80000 };
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = HOSTS,
+                                                                 .rnr_timer_ns = SEC_NS,
+                                                                 .recv_bytes = BYTES,
+                                                                 .no_receives = true});
+    uint64_t before, refused;
+
+    (void)state;
+    for (uint32_t host = 1; host < HOSTS; host++)
+        sim_send(w, host, HOST_0, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    before = sim_counter(w, HOST_0, "rx_refuse_rnr");
+    for (uint32_t i = 1; i < HOSTS; i++) {
+        sim_post_recvs(w, HOST_0, 0, 1, BYTES);
+        sim_run(w, MSEC_NS);
+    }
+    refused = sim_counter(w, HOST_0, "rx_refuse_rnr") - before;
+    test_check(w->options.seed, refused <= 2 * HOSTS, "%llu refusals for %u receives",
+               (unsigned long long)refused, HOSTS - 1);
+    sim_run_until_complete(w, MSEC_NS);
+    sim_world_destroy(w);
+}
+
+/* The one that is told of a receive gave up meanwhile: the next one gets it at once. */
+static void sim_retries__a_receive_that_is_not_used_wakes_the_next(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = 3,
+                                                                 .rnr_timer_ns = SEC_NS,
+                                                                 .recv_bytes = 100,
+                                                                 .no_receives = true});
+
+    (void)state;
+    sim_send(w, HOST_1, HOST_0, 100);
+    sim_run(w, 10 * MSEC_NS);
+    sim_send(w, HOST_2, HOST_0, 100);
+    sim_run(w, 10 * MSEC_NS);
+    assert_int_equal(mrd_modify_qp(w->node[HOST_1].qp[0],
+                                   &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE),
+                     0);
+    sim_run(w, 10 * MSEC_NS);
+    sim_post_recvs(w, HOST_0, 0, 1, 100);
+    sim_run(w, 10 * MSEC_NS);
+    assert_true(w->messages[1].sent);
+    assert_int_equal(w->messages[1].status, MRD_WC_SUCCESS);
+    sim_world_destroy(w);
+}
+
+/*
  * A table of flows as large as both ends need: all get through, although all have messages
  * outstanding all the time.
  */
@@ -307,6 +362,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_retries__retries_used_up_by_followers),
         cmocka_unit_test(sim_retries__retries_used_up_by_ready),
+        cmocka_unit_test(sim_retries__one_receive_wakes_few),
+        cmocka_unit_test(sim_retries__a_receive_that_is_not_used_wakes_the_next),
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
         cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
         cmocka_unit_test(sim_retries__no_queue_to_wait_in),

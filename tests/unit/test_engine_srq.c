@@ -367,6 +367,7 @@ static void srq__destroyed_queue_pair_is_waited_for_no_more(void **state)
     mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[1]));
     hand_fill_cq(mrd_cq_impl(s.cq[0]));
     post_recv(&s, 1); /* told, but there is no room: it waits for that instead */
+    post_recv(&s, 2);
     want = mrd_container_of(peer->readies.next, struct mrd_want, peer_node);
     if (want->qp != mrd_qp_impl(s.qp[0]))
         want = mrd_container_of(peer->readies.prev, struct mrd_want, peer_node);

@@ -79,45 +79,66 @@ static void mrd_want_add__without_a_record(void **state)
     end(p, &t);
 }
 
-/* Receives were posted: all are to be told, each once, and each gets a turn. */
-static void mrd_want_meet__all(void **state)
+/* How many receives a peer that is to be told is told of; 0: it is not. */
+static uint32_t told(struct mrd_peer *peer)
+{
+    return mrd_list_empty(&peer->readies) ? 0 : only_want(&peer->readies)->receives;
+}
+
+/* Each receive is told to one peer, in turn; who is not told costs nobody a message. */
+static void mrd_want_meet__in_turn(void **state)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
 
     (void)state;
-    for (unsigned times = 0; times < 2; times++) {
-        mrd_want_meet(t.e, &t.qp->recvq->wants);
-        for (unsigned i = 0; i < PEERS; i++) {
-            assert_true(mrd_list_empty(&only_want(&t.peer[i]->readies)->queue_node));
-            assert_true(mrd_list_empty(&t.peer[i]->wants));
-            assert_false(mrd_list_empty(&t.peer[i]->ready));
-        }
+    for (unsigned i = 0; i < 2 * PEERS + 1; i++) {
+        for (unsigned k = 0; k < PEERS; k++)
+            assert_int_equal(told(t.peer[k]), (i + PEERS - 1 - k) / PEERS);
+        mrd_want_meet(t.e, &t.qp->recvq->wants, 1);
+        assert_false(mrd_list_empty(&t.peer[i % PEERS]->ready));
         assert_true(mrd_engine_says_ready(t.e));
-        assert_int_equal(hand_length(&t.qp->recvq->wants), 0);
-        assert_int_equal(hand_length(&t.qp->wants), PEERS);
     }
+    mrd_want_meet(t.e, &t.qp->recvq->wants, 2 * PEERS - 1);
+    for (unsigned k = 0; k < PEERS; k++)
+        assert_int_equal(told(t.peer[k]), 4);
+    assert_int_equal(hand_length(&t.qp->wants), PEERS);
     mrd_want_add(t.e, t.peer[0], t.qp); /* refused again before it was told */
     assert_int_equal(t.e->wants.pool.used, PEERS);
     end(p, &t);
 }
 
-/*
- * The receives were used up before a peer was told: it waits for the next, and the others do not.
- */
+/* The receives were used up before a peer was told: it is the first to be told of the next. */
 static void mrd_want_postpone__waits_for_the_next(void **state)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
 
     (void)state;
-    mrd_want_meet(t.e, &t.qp->recvq->wants);
+    mrd_want_meet(t.e, &t.qp->recvq->wants, 2);
     mrd_want_postpone(only_want(&t.peer[1]->readies));
-    assert_ptr_equal(t.qp->recvq->wants.next, &only_want(&t.peer[1]->wants)->queue_node);
-    assert_true(mrd_list_empty(&t.peer[1]->readies));
-    assert_int_equal(hand_length(&t.peer[0]->readies), 1);
-    mrd_want_meet(t.e, &t.qp->recvq->wants);
-    assert_non_null(only_want(&t.peer[1]->readies));
+    assert_int_equal(told(t.peer[1]), 0);
+    assert_int_equal(told(t.peer[0]), 1);
+    mrd_want_meet(t.e, &t.qp->recvq->wants, 1);
+    assert_int_equal(told(t.peer[1]), 1);
+    end(p, &t);
+}
+
+/* The peer that was told had no message left: the next one hears of what it left. */
+static void mrd_want_told__passes_on(void **state)
+{
+    struct pair *p = &pair;
+    struct want_test t = begin(p);
+
+    (void)state;
+    mrd_want_told(t.e, t.qp->pub.qp_num); /* nothing is left */
+    mrd_want_told(t.e, 12345);            /* it is gone */
+    assert_int_equal(told(t.peer[0]), 0);
+    pair_post_recv(p, AT, 0, 64);
+    mrd_want_free(t.e, only_want(&t.peer[0]->readies)); /* as if told */
+    assert_int_equal(told(t.peer[1]), 0);
+    mrd_want_told(t.e, t.qp->pub.qp_num);
+    assert_int_equal(told(t.peer[1]), 1);
     end(p, &t);
 }
 
@@ -126,8 +147,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_want_add__once_for_each_queue_pair),
         cmocka_unit_test(mrd_want_add__without_a_record),
-        cmocka_unit_test(mrd_want_meet__all),
+        cmocka_unit_test(mrd_want_meet__in_turn),
         cmocka_unit_test(mrd_want_postpone__waits_for_the_next),
+        cmocka_unit_test(mrd_want_told__passes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
