@@ -69,6 +69,7 @@ struct mrd_tx_packet {
     uint16_t path; /* the mover's path number, below mrd_mover.paths and what new_path() returned */
     uint8_t flags; /* enum mrd_tx_flags */
     uint8_t num_iov;
+    uint8_t dscp;      /* of the IP header, 0 to 63 */
     uint16_t head_len; /* header and staged payload */
     uint16_t head_cap; /* set by the caller: room at head, at least MRD_TX_HEAD_BYTES */
     uint32_t len;      /* the whole datagram: head_len + all of iov[] */

@@ -232,6 +232,7 @@ struct mrd_peer {
     struct mrd_addr local;  /* our address that it sends to; packets to it leave from there */
     uint32_t id;            /* index in the pool, with a generation in the upper bits */
     uint32_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
+    uint8_t dscp;           /* of packets to it: of the address handle last posted with */
     bool given_up;          /* it was unreachable, or restarted, and was not heard from since */
     uint64_t heard_ns;
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/attr.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/memory.h"
@@ -369,8 +370,9 @@ int mrd_destroy_qp(struct mrd_qp *qp)
     return finish_call(c, error);
 }
 
+/* dscp: -1: the context's. Releases the lock. */
 static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
-                                const struct mrd_addr *to)
+                                const struct mrd_addr *to, int dscp)
 {
     int payload_bytes = c->ops->payload_bytes(c->backend, to);
 
@@ -382,23 +384,58 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
     int error = 0;
     struct mrd_ah *ah = mrd_engine_create_ah(c->engine, pd, to, (uint32_t)payload_bytes, &error);
 
+    if (ah && dscp >= 0)
+        mrd_engine_set_dscp(ah, (uint8_t)dscp);
     return finish_create(c, ah, error);
 }
 
-struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
+static int check_ah(const struct mrd_ah_init_attr *attr)
 {
-    struct mrd_context_impl *c = mrd_context_impl(pd->context);
-    int error = mrd_context_enter(c);
-    struct mrd_addr to;
+    int error = check_mask(attr->comp_mask, MRD_AH_INIT_ATTR_DSCP);
 
     if (error)
+        return error;
+    if (!attr->address) {
+        mrd_error_set("an address handle needs an address");
+        return -EINVAL;
+    }
+    if (attr->comp_mask & MRD_AH_INIT_ATTR_DSCP && attr->dscp > MRD_DSCP_MAX) {
+        mrd_error_set("dscp %u: at most %d", attr->dscp, MRD_DSCP_MAX);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+struct mrd_ah *mrd_create_ah_ex_sized(struct mrd_pd *pd, const struct mrd_ah_init_attr *attr,
+                                      size_t size)
+{
+    struct mrd_context_impl *c = mrd_context_impl(pd->context);
+    struct mrd_ah_init_attr asked;
+    int error = mrd_sized_read(&mrd_sized_ah_init_attr, &asked, attr, size);
+    struct mrd_addr to;
+
+    if (!error)
+        error = check_ah(&asked);
+    if (!error)
+        error = mrd_context_enter(c);
+    if (error)
         return fail_create(error);
-    error = c->ops->parse_address(c->backend, address, &to);
+    error = c->ops->parse_address(c->backend, asked.address, &to);
     if (error) {
         mrd_context_leave(c);
         return fail_create(error);
     }
-    return create_ah(c, pd, &to);
+    return create_ah(c, pd, &to, asked.comp_mask & MRD_AH_INIT_ATTR_DSCP ? (int)asked.dscp : -1);
+}
+
+struct mrd_ah *(mrd_create_ah_ex)(struct mrd_pd *pd, const struct mrd_ah_init_attr *attr)
+{
+    return mrd_create_ah_ex_sized(pd, attr, mrd_sized_ah_init_attr.first_bytes);
+}
+
+struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
+{
+    return mrd_create_ah_ex(pd, &(struct mrd_ah_init_attr){.address = address});
 }
 
 struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
@@ -415,7 +452,7 @@ struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
         mrd_context_leave(c);
         return fail_create(error);
     }
-    return create_ah(c, pd, &to);
+    return create_ah(c, pd, &to, -1);
 }
 
 int mrd_watch_peer(struct mrd_ah *ah, int on)

@@ -13,6 +13,7 @@ enum {
     MAX_PEERS_DEFAULT = 1024,
     MAX_FLOWS_DEFAULT = 4096,
     PPM = 1000000,
+
 };
 #define MSEC_NS         1000000ull
 #define SEC_NS          1000000000ull
@@ -91,6 +92,8 @@ static int apply_place(struct mrd_context_attr *a, const char *transport, uint16
     if (!a->address)
         a->address = mrd_attr_environment("MRD_ADDRESS");
     error = apply_number("MRD_MTU", MRD_PAYLOAD_BYTES_MAX, &a->mtu);
+    if (!error)
+        error = apply_number("MRD_DSCP", MRD_DSCP_MAX, &a->dscp);
     if (error || strcmp(transport, "udp"))
         return error;
     error = apply_number("MRD_PORT", UINT16_MAX, &port);
@@ -186,6 +189,8 @@ static int check_rest(const struct mrd_context_attr *a)
         return INVALID("threading %d: no such mode", (int)a->threading);
     if (a->rx_drop_ppm > PPM)
         return INVALID("rx_drop_ppm %u: at most %d", a->rx_drop_ppm, PPM);
+    if (a->dscp > MRD_DSCP_MAX)
+        return INVALID("dscp %u: at most %d", a->dscp, MRD_DSCP_MAX);
     if (a->entropy && strcmp(a->entropy, "auto") && strcmp(a->entropy, "ah") &&
         strcmp(a->entropy, "qp") && strcmp(a->entropy, "qpair"))
         return INVALID("entropy \"%s\": expected auto, ah, qp or qpair", a->entropy);

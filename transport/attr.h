@@ -13,6 +13,7 @@
 
 enum {
     MRD_MTU_MIN = 256,
+    MRD_DSCP_MAX = 63,
 };
 
 /* The value of an environment variable; NULL if it is unset or empty. */

@@ -180,6 +180,7 @@ static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr
         .max_flows = attr->max_flows,
         .peer_timeout_ns = attr->peer_timeout_ns,
         .challenge_ns = attr->challenge_ns,
+        .dscp = (uint8_t)attr->dscp,
     };
     uint64_t now_ns = mrd_context_now(c);
 

@@ -362,12 +362,18 @@ struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
     *error = 0;
     ah->pub = (struct mrd_ah){.context = pd->context, .pd = pd};
     ah->addr = *to;
+    ah->dscp = e->config.dscp;
     ah->payload_bytes = payload_bytes ? payload_bytes : e->config.mover.payload_bytes;
     if (ah->payload_bytes > e->config.mover.payload_bytes)
         ah->payload_bytes = e->config.mover.payload_bytes;
     pd_impl(pd)->users++;
     e->objects.num_ahs++;
     return &ah->pub;
+}
+
+void mrd_engine_set_dscp(struct mrd_ah *ah, uint8_t dscp)
+{
+    ((struct mrd_ah_impl *)(void *)ah)->dscp = dscp;
 }
 
 int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)

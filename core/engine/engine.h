@@ -59,6 +59,7 @@ struct mrd_engine_config {
     uint32_t paths;                /* entropy values a peer, at most mover.paths */
     uint32_t max_peers, max_flows; /* 1 .. MRD_PEERS_MAX, 1 .. MRD_FLOWS_MAX of limits.h */
     uint64_t peer_timeout_ns, challenge_ns;
+    uint8_t dscp; /* of packets, 0 to 63, where no address handle has another */
 };
 
 /* NULL: bad policy name or number (-EINVAL), or no memory (-ENOMEM); *error then holds which. */
@@ -159,6 +160,8 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns);
 /* payload_bytes: what a packet to there may carry, 0: the mover's. */
 struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_addr *to, uint32_t payload_bytes, int *error);
+/* Packets to a peer have the DSCP of the handle last posted with; at first the context's. */
+void mrd_engine_set_dscp(struct mrd_ah *ah, uint8_t dscp);
 int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
 /* From now on events tell when the peer goes away, work or not. 0, or -EAGAIN. */
 int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns);

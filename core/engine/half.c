@@ -120,6 +120,7 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
     peer = mrd_peer_add(&e->peers, addr);
     assert(peer);
     peer->heard_ns = e->clock.now_ns;
+    peer->dscp = e->config.dscp;
     e->stats.peers++;
     return peer;
 }
@@ -164,13 +165,14 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
 
     /* An id may come again after thousands of peers; an address does not lie. */
-    if (peer && !memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)))
-        return peer;
-    peer = mrd_half_open_peer(e, &ah->addr);
-    if (!peer)
-        return NULL;
-    ah->peer_id = peer->id;
-    mrd_half_limit_payload(peer, ah->payload_bytes);
+    if (!peer || memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)) != 0) {
+        peer = mrd_half_open_peer(e, &ah->addr);
+        if (!peer)
+            return NULL;
+        ah->peer_id = peer->id;
+        mrd_half_limit_payload(peer, ah->payload_bytes);
+    }
+    peer->dscp = ah->dscp;
     return peer;
 }
 

@@ -171,6 +171,7 @@ struct mrd_ah_impl {
     struct mrd_ah pub;
     struct mrd_addr addr;
     uint32_t payload_bytes;
+    uint8_t dscp;
     uint32_t peer_id; /* cache */
 };
 

@@ -36,6 +36,7 @@ static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_
 
     p->to = peer->addr;
     p->from = peer->local;
+    p->dscp = peer->dscp;
     p->cookie = MRD_TX_COOKIE_NONE;
     p->flags = 0;
     p->num_iov = 0;
@@ -364,6 +365,7 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
         p->to = s->to;
         p->from = s->from;
         p->from.port = 0;
+        p->dscp = e->config.dscp;
         p->cookie = MRD_TX_COOKIE_NONE;
         p->path = (uint16_t)mrd_rng_below(&e->rng, e->config.paths);
         p->flags = 0;

@@ -127,6 +127,8 @@ struct mrd_context_attr {
      * QPs; "qpair": pairs of a QP and a remote QP; default "auto": what the device hashes.
      */
     const char *entropy;
+    uint32_t dscp; /* of the IP header of packets, 0 to 63 (RFC 2474) */
+    uint32_t reserved;
 };
 
 struct mrd_context {
@@ -146,7 +148,7 @@ MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
 /*
  * Opens a context on `device` (NULL: that of MRD_DEVICE, else "udp"). `attr` may be NULL. Where it
  * leaves the default, these environment variables apply: MRD_ADDRESS, MRD_PORT, MRD_MTU,
- * MRD_SOURCE_PORTS (FIRST-LAST), MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
+ * MRD_SOURCE_PORTS (FIRST-LAST), MRD_DSCP, MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
  * NULL with errno: EINVAL (an attribute), EADDRINUSE (a port), EADDRNOTAVAIL (address), EMFILE
  * (each UDP path takes a descriptor), ENOMEM; mrd_open_device(3) has those of RDMA devices.
  */
@@ -467,6 +469,26 @@ MRD_EXPORT int mrd_resolve(struct mrd_context *context, const char *name, char *
  * EAFNOSUPPORT, EHOSTUNREACH, ENOMEM.
  */
 MRD_EXPORT struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address);
+
+enum mrd_ah_init_attr_mask {
+    MRD_AH_INIT_ATTR_DSCP = 1 << 0, /* dscp; without this bit it is the context's */
+};
+
+struct mrd_ah_init_attr {
+    uint64_t comp_mask;  /* enum mrd_ah_init_attr_mask; unknown bits are EINVAL */
+    const char *address; /* as for mrd_create_ah() */
+    /*
+     * 0 to 63. Packets to a peer share sequence numbers and a window, and so a DSCP: that of the
+     * handle last posted with.
+     */
+    uint32_t dscp;
+    uint32_t reserved;
+};
+/* As mrd_create_ah(), with attributes. */
+MRD_EXPORT struct mrd_ah *mrd_create_ah_ex(struct mrd_pd *pd, const struct mrd_ah_init_attr *attr);
+MRD_EXPORT struct mrd_ah *mrd_create_ah_ex_sized(struct mrd_pd *pd,
+                                                 const struct mrd_ah_init_attr *attr, size_t size);
+#define mrd_create_ah_ex(...) mrd_create_ah_ex_sized(__VA_ARGS__, sizeof(struct mrd_ah_init_attr))
 /* For the sender of the receive completion `wc`. NULL with ENOENT if the peer is forgotten. */
 MRD_EXPORT struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc);
 /* Writes the handle's address. -ENOSPC if `len` is too small; MRD_ADDRESS_MAX always suffices. */

@@ -396,6 +396,37 @@ static void mrd_ibv__acks_are_inline(void **state)
     fixture_end(f);
 }
 
+/* A handle of another DSCP has address handles of its own at the device. */
+static void mrd_ibv__dscp(void **state)
+{
+    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &(struct mrd_context_attr){.dscp = 10});
+    char address[MRD_ADDRESS_MAX];
+    struct mrd_ah *kept = f->a.ah;
+    unsigned seen[64] = {0};
+
+    (void)state;
+    fixture_transfer(f, MRD_WR_SEND, 10000, 4);
+    assert_int_equal(mrd_query_ah(kept, address, sizeof(address)), 0);
+    f->a.ah = mrd_create_ah_ex(
+        f->a.pd, &(struct mrd_ah_init_attr){
+                     .comp_mask = MRD_AH_INIT_ATTR_DSCP, .address = address, .dscp = 46});
+    assert_non_null(f->a.ah);
+    fixture_transfer(f, MRD_WR_SEND, 10000, 4);
+    for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
+        const struct fake_ibv_packet *p = fake_ibv_packet(i);
+
+        assert_int_equal(p->traffic_class & 3, 2 /* ECT(0) */);
+        if (p->device == f->device[0])
+            seen[p->traffic_class >> 2]++;
+        else
+            assert_int_equal(p->traffic_class >> 2, 10);
+    }
+    assert_true(seen[10] >= 12 && seen[46] >= 12);
+    assert_int_equal(mrd_destroy_ah(f->a.ah), 0);
+    f->a.ah = kept;
+    fixture_end(f);
+}
+
 static void mrd_ibv__ect_and_hop_limit(void **state)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
@@ -448,6 +479,7 @@ int main(void)
         cmocka_unit_test(mrd_ibv__zero_copy),
         cmocka_unit_test(mrd_ibv__acks_are_inline),
         cmocka_unit_test(mrd_ibv__ect_and_hop_limit),
+        cmocka_unit_test(mrd_ibv__dscp),
         cmocka_unit_test(mrd_ibv__one_sge),
     };
 

@@ -152,6 +152,7 @@ static struct mrd_backend *ibv_open(const struct mrd_device *device,
     ibv->base.threaded = true;
     ibv->epoll_fd = -1;
     ibv->drop_ppm = attr->rx_drop_ppm;
+    ibv->dscp = (uint8_t)attr->dscp;
     memcpy(ibv->name, device->name, sizeof(ibv->name));
     mrd_rng_init(&ibv->rng, attr->seed);
     ibv->label_base = mrd_rng_below(&ibv->rng, 1 << 14);

@@ -131,6 +131,7 @@ struct mrd_ibv {
     uint32_t label_base; /* offset of the paths' flow labels: mrd_ibv_flow_label() */
     struct mrd_rng rng;
     uint32_t drop_ppm;
+    uint8_t dscp; /* of the context */
 
     struct ibv_context *verbs;
     struct ibv_pd *pd;
@@ -219,7 +220,8 @@ void mrd_ibv_remotes_fini(struct mrd_ibv *ibv);
  * Finds the entry for an address, makes it if there is none, and marks it as just used. NULL: no
  * memory, or all entries have datagrams at the device.
  */
-struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr);
+struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr,
+                                          uint8_t dscp);
 struct mrd_ibv_remote *mrd_ibv_remote_find(struct mrd_ibv *ibv, const struct mrd_addr *addr);
 /* Finds or makes the handle of a path; NULL with errno: it cannot be made now. */
 struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote,

@@ -95,7 +95,7 @@ int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_ad
     memcpy(found.ip, gid.raw, sizeof(found.ip));
     *addr = found;
     if (ibv->port.entropy == MRD_IBV_BY_QPAIR) {
-        struct mrd_ibv_remote *remote = mrd_ibv_remote_get(ibv, addr);
+        struct mrd_ibv_remote *remote = mrd_ibv_remote_get(ibv, addr, ibv->dscp);
 
         for (unsigned i = 1; remote && i < n; i++)
             mrd_ibv_remote_learn(remote, qpns[i]);

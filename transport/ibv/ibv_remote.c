@@ -59,11 +59,12 @@ void mrd_ibv_remotes_fini(struct mrd_ibv *ibv)
     ibv->remotes.hash.bucket = NULL;
 }
 
-/* The key of an address: its GID, and its QPN only where entries hold QPNs. */
-static void key_of(const struct mrd_ibv *ibv, const struct mrd_addr *addr, struct mrd_addr *key)
+/* The key of an address: its GID and DSCP, and its QPN only where entries hold QPNs. */
+static void key_of(const struct mrd_ibv *ibv, const struct mrd_addr *addr, uint8_t dscp,
+                   struct mrd_addr *key)
 {
     *key = *addr;
-    key->scope = 0;
+    key->scope = dscp;
     if (ibv->port.entropy != MRD_IBV_BY_QPAIR)
         key->port = 0;
 }
@@ -92,7 +93,7 @@ struct mrd_ibv_remote *mrd_ibv_remote_find(struct mrd_ibv *ibv, const struct mrd
 {
     struct mrd_addr key;
 
-    key_of(ibv, addr, &key);
+    key_of(ibv, addr, ibv->dscp, &key);
     return find(ibv, &key);
 }
 
@@ -113,13 +114,24 @@ static bool make_room(struct mrd_ibv *ibv)
     return false;
 }
 
-struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr)
+/* The further QPNs are learnt by the entry of the context's DSCP. */
+static void take_qpns(struct mrd_ibv *ibv, const struct mrd_addr *addr,
+                      struct mrd_ibv_remote *remote)
+{
+    const struct mrd_ibv_remote *known = mrd_ibv_remote_find(ibv, addr);
+
+    for (uint32_t i = 0; known && i < known->num_qpns; i++)
+        mrd_ibv_remote_learn(remote, known->qpn[i]);
+}
+
+struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr,
+                                          uint8_t dscp)
 {
     struct mrd_ibv_remotes *r = &ibv->remotes;
     struct mrd_ibv_remote *remote;
     struct mrd_addr key;
 
-    key_of(ibv, addr, &key);
+    key_of(ibv, addr, dscp, &key);
     remote = find(ibv, &key);
     if (remote) {
         mrd_list_remove(&remote->used);
@@ -134,6 +146,8 @@ struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_
     remote->key = key;
     remote->num_qpns = 1;
     remote->qpn[0] = addr->port;
+    if (dscp != ibv->dscp)
+        take_qpns(ibv, addr, remote);
     mrd_hash_add(&r->hash, &remote->by_key, hash_of(&key));
     mrd_list_append(&r->used, &remote->used);
     r->num++;
@@ -163,7 +177,7 @@ struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote 
         .port_num = ibv->port.num,
         .grh = {.sgid_index = (uint8_t)ibv->port.gid_index,
                 .hop_limit = MRD_IBV_HOP_LIMIT,
-                .traffic_class = MRD_ECN_ECT0},
+                .traffic_class = (uint8_t)(remote->key.scope << 2 | MRD_ECN_ECT0)},
     };
 
     if (remote->ah[index])
@@ -194,7 +208,7 @@ int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
                       ibv->port.v4 ? "IPv4" : "IPv6");
         return -EHOSTUNREACH;
     }
-    remote = mrd_ibv_remote_get(ibv, to);
+    remote = mrd_ibv_remote_get(ibv, to, ibv->dscp);
     if (!remote) {
         mrd_error_set("no room for an address handle to %s: all %u are in use", text,
                       ibv->remotes.max);

@@ -320,7 +320,7 @@ static unsigned send_run(struct mrd_ibv *ibv, const struct mrd_tx_packet *packet
         if (!has_room(ibv, q, run.num))
             break;
         if (!q->dead && !ibv->gone)
-            remote = mrd_ibv_remote_get(ibv, &packets[i].to);
+            remote = mrd_ibv_remote_get(ibv, &packets[i].to, packets[i].dscp);
         if (remote)
             ah = mrd_ibv_remote_get_ah(ibv, remote, packets[i].path);
         if (ah) {

@@ -184,6 +184,7 @@ struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_co
     udp->base = (struct mrd_backend){.ops = &mrd_udp_ops, .threaded = true};
     udp->without = without;
     udp->mtu = attr->mtu;
+    udp->dscp = (uint8_t)attr->dscp;
     udp->rx.fd = -1;
     udp->rx.drop_ppm = attr->rx_drop_ppm;
     mrd_rng_init(&udp->rx.rng, attr->seed);

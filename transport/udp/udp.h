@@ -84,7 +84,8 @@ struct mrd_udp_tx_batch {
     union mrd_udp_sockaddr names[MRD_UDP_TX_MESSAGES];
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(uint16_t))];
+        char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)) +
+                   CMSG_SPACE(sizeof(uint16_t))];
     } control[MRD_UDP_TX_MESSAGES];
     struct iovec iov[MRD_UDP_TX_IOV];
 };
@@ -165,9 +166,16 @@ struct mrd_udp {
     int family;
     struct mrd_addr bound; /* address that all sockets are bound to; all zero: any */
     uint32_t mtu;          /* most payload bytes a packet, as the user asked; 0: our choice */
+    uint8_t dscp;          /* of the context; the path sockets have it */
     struct mrd_udp_tx tx;
     struct mrd_udp_rx rx;
 };
+
+/* The TOS or traffic class of packets: the DSCP, and ECT(0). */
+static inline int mrd_udp_tos(uint8_t dscp)
+{
+    return dscp << 2 | MRD_ECN_ECT0;
+}
 
 /* -------------------------------------------------------------------- udp.c */
 

@@ -10,8 +10,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { TOS_ECT0 = MRD_ECN_ECT0 };
-
 static int set_int(int fd, int level, int name, int value)
 {
     return setsockopt(fd, level, name, &value, sizeof(value)) ? -errno : 0;
@@ -213,9 +211,9 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
      * packet would cost time.
      */
     if (!error)
-        error = set_int(fd, IPPROTO_IP, IP_TOS, TOS_ECT0);
+        error = set_int(fd, IPPROTO_IP, IP_TOS, mrd_udp_tos(udp->dscp));
     if (!error && udp->family == AF_INET6)
-        error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, TOS_ECT0);
+        error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, mrd_udp_tos(udp->dscp));
     if (error) {
         mrd_error_set("cannot prepare a UDP source socket: %s", strerror(-error));
         close(fd);

@@ -19,7 +19,7 @@ enum { STREAK_TO_CONNECT = 256 };
 
 static bool same_way(const struct mrd_tx_packet *a, const struct mrd_tx_packet *b)
 {
-    return a->path == b->path && memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
+    return a->path == b->path && a->dscp == b->dscp && memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
            memcmp(&a->from, &b->from, sizeof(a->from)) == 0;
 }
 
@@ -154,6 +154,16 @@ static void put_source(const struct mrd_udp *udp, struct msghdr *msg, const stru
     }
 }
 
+/* A packet whose DSCP is not the socket's says so itself. */
+static void put_dscp(struct msghdr *msg, const struct mrd_tx_packet *p)
+{
+    bool v4 = mrd_udp_addr_is_v4(&p->to);
+    int tos = mrd_udp_tos(p->dscp);
+
+    memcpy(put_control(msg, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, sizeof(tos)),
+           &tos, sizeof(tos));
+}
+
 static void put_iov(struct mrd_udp_tx_batch *batch, const struct mrd_tx_packet *p)
 {
     batch->iov[batch->num_iov++] = (struct iovec){p->head, p->head_len};
@@ -183,6 +193,8 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
         if (names_source(udp, &packets[0], &source))
             put_source(udp, msg, &source);
     }
+    if (packets[0].dscp != udp->dscp)
+        put_dscp(msg, &packets[0]);
     if (n > 1) {
         uint16_t segment = (uint16_t)packets[0].len;
 
