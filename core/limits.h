@@ -50,6 +50,9 @@ enum {
 #define MRD_SEC   1000000000ull
 #define MRD_NEVER UINT64_MAX
 
+/* After nobody could be evicted from a full peer table, nobody looks again for so long. */
+#define MRD_FULL_NS (10 * MRD_MSEC)
+
 /* Lives of packets and halves; the identity rules rely on their relations (see WIRE.md). */
 #define MRD_PACKET_LIFE_NS        (2 * MRD_SEC) /* L */
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */

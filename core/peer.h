@@ -254,6 +254,7 @@ struct mrd_peers {
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
     uint32_t generation;
+    uint64_t full_ns; /* nobody can be evicted before this time; half.c */
 };
 
 /* Initializes an empty send queue on no list. */

@@ -10,7 +10,8 @@
 #include "transport/error.h"
 
 enum {
-    MAX_PEERS_DEFAULT = 1024,
+    MAX_PEERS_DEFAULT = 16384,
+    SIM_MAX_PEERS_DEFAULT = 1024,
     MAX_FLOWS_DEFAULT = 4096,
     PPM = 1000000,
 
@@ -130,10 +131,10 @@ static int apply_log(void)
     return 0;
 }
 
-static void apply_defaults(struct mrd_context_attr *a)
+static void apply_defaults(struct mrd_context_attr *a, const char *transport)
 {
     if (!a->max_peers)
-        a->max_peers = MAX_PEERS_DEFAULT;
+        a->max_peers = strcmp(transport, "sim") ? MAX_PEERS_DEFAULT : SIM_MAX_PEERS_DEFAULT;
     if (!a->max_flows)
         a->max_flows = MAX_FLOWS_DEFAULT;
     if (!a->peer_timeout_ns)
@@ -212,7 +213,7 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
         (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
         (error = apply_policies(&a)))
         return error;
-    apply_defaults(&a);
+    apply_defaults(&a, transport);
     if ((error = check_sizes(&a)) || (error = check_rest(&a)))
         return error;
     resolved->attr = a;

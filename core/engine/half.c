@@ -111,10 +111,14 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
     if (!mrd_pool_free(&e->peers.entries)) {
         struct mrd_node *n = e->peers.all.next;
 
+        if (e->clock.now_ns < e->peers.full_ns)
+            return NULL;
         while (n != &e->peers.all && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
             n = n->next;
-        if (n == &e->peers.all)
+        if (n == &e->peers.all) {
+            e->peers.full_ns = e->clock.now_ns + MRD_FULL_NS;
             return NULL;
+        }
         evict(e, mrd_container_of(n, struct mrd_peer, node));
     }
     peer = mrd_peer_add(&e->peers, addr);

@@ -591,6 +591,19 @@ static void mrd_resolve__names(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
+/* Many clients that come and go find room without a setting. */
+static void mrd_query_device__default_tables(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_device_attr attr;
+
+    (void)state;
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(attr.max_peers, 16384);
+    assert_int_equal(attr.max_flows, 4096);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 /* Limits are those that calls check. */
 static void mrd_query_device__limits(void **state)
 {
@@ -682,6 +695,7 @@ int main(void)
         cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
         cmocka_unit_test(mrd_open_device__place_by_environment),
         cmocka_unit_test(mrd_resolve__names),
+        cmocka_unit_test(mrd_query_device__default_tables),
         cmocka_unit_test(mrd_query_device__limits),
         cmocka_unit_test(mrd_query_qp__what_is_in_force),
         cmocka_unit_test(mrd_open_device__bad_environment),

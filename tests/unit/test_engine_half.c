@@ -119,6 +119,27 @@ static void mrd_half_open_peer__evicts_the_first_idle_one(void **state)
     pair_end(p);
 }
 
+/* A full table is not searched for each packet of a stranger: once in a while is enough. */
+static void mrd_half_open_peer__full_for_a_while(void **state)
+{
+    const struct mrd_addr stranger = {.port = 102};
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_peers = 1;
+    pair_open(p);
+    peer = hand_rx_peer(p, AT);
+    assert_null(mrd_half_open_peer(p->end[AT].e, &stranger));
+    mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_NONE);
+    drained_at(p, p->now + MRD_FULL_NS - 1);
+    assert_null(mrd_half_open_peer(p->end[AT].e, &stranger));
+    drained_at(p, p->now + 1);
+    assert_non_null(mrd_half_open_peer(p->end[AT].e, &stranger));
+    pair_end(p);
+}
+
 /* With all of them in use there is no entry. */
 static void mrd_half_open_peer__null_when_all_are_wanted(void **state)
 {
@@ -434,6 +455,7 @@ int main(void)
         cmocka_unit_test(mrd_half_answered__begins_patience_anew),
         cmocka_unit_test(mrd_half_expire_rx__after_the_silence),
         cmocka_unit_test(mrd_half_open_peer__evicts_the_first_idle_one),
+        cmocka_unit_test(mrd_half_open_peer__full_for_a_while),
         cmocka_unit_test(mrd_half_open_peer__null_when_all_are_wanted),
         cmocka_unit_test(mrd_half_begin_epoch__table),
         cmocka_unit_test(mrd_half_open_tx__after_idling),
