@@ -29,6 +29,7 @@ enum {
     MRD_RNR_DOUBLINGS = 6,  /* doublings of the RNR delay between attempts */
     MRD_FAREWELL_ACKS = 4,  /* acks from a closing context to each peer, on different paths */
     MRD_RENEWALS_MAX = 8,   /* epochs that may end during one first contact */
+    MRD_REFUSED_MIN = 3,    /* reports that nobody listens at an address, before they count */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_RETX_LOG = 64,      /* retransmissions logged to find spurious ones */
 };
@@ -49,6 +50,9 @@ enum {
 #define MRD_MSEC  1000000ull
 #define MRD_SEC   1000000000ull
 #define MRD_NEVER UINT64_MAX
+
+/* Such reports, about a peer that was never heard of, must span so long. */
+#define MRD_REFUSED_NS MRD_SEC
 
 /* After nobody could be evicted from a full peer table, nobody looks again for so long. */
 #define MRD_FULL_NS (10 * MRD_MSEC)

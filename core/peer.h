@@ -91,6 +91,8 @@ struct mrd_tx_contact {
     uint8_t renewals; /* epochs that ended during `hello` */
     bool has_cookie;  /* packets carry `cookie`, a challenge's */
     uint64_t cookie;
+    uint32_t refused;    /* reports that nobody listens there; they count until it is heard */
+    uint64_t refused_ns; /* the first of them */
 };
 
 /* What the peer's newest ack said. Owned by rx_ack.c; ask_ns by timer.c. */
@@ -246,6 +248,12 @@ struct mrd_peer {
     /* mrd_want.peer_node: waiting for receives here; READY to be sent. */
     struct mrd_node wants, readies;
 };
+
+/* Was anything received from the peer that shows that it is there? It has a send half. */
+static inline bool mrd_peer_was_heard(const struct mrd_peer *peer)
+{
+    return peer->tx->contact.inc || peer->space.state != MRD_SPACE_NONE;
+}
 
 struct mrd_peers {
     struct mrd_pool entries, tx_halves, rx_halves, pages, slots;

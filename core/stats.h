@@ -56,6 +56,7 @@
     X(rx_drop_space,          "packets",  "of a space that is not held; answered by a reset")    \
     X(rx_drop_challenged,     "packets",  "first contact answered by a challenge")               \
     X(rx_drop_table_full,     "packets",  "first contact with the peer table full")              \
+    X(rx_nobody,              "events",   "ICMP: nobody listens at an address never heard of")   \
     X(rx_drop_window,         "packets",  "beyond psn_limit or the tracker")                     \
     X(rx_drop_stale_ack,      "packets",  "acks older than one seen")                            \
     X(rx_drop_ack,            "packets",  "acks of a space that is not ours")                    \

@@ -61,6 +61,12 @@ struct mrd_backend_ops {
     bool (*too_big)(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes);
 
     /*
+     * Takes the next report that nobody listens at a peer's address, *to. false: no report. NULL if
+     * it never happens.
+     */
+    bool (*refused)(struct mrd_backend *b, struct mrd_addr *to);
+
+    /*
      * Receives up to `max` packets and returns how many. *more: there may be more at once. The
      * packets' memory is the mover's, valid until rx_return(). The mover calls `plan` where
      * receiving payloads into place may pay.

@@ -123,6 +123,14 @@ static void throw_old_away(struct mrd_context_impl *c)
     out->retry_ns = UINT64_MAX;
 }
 
+static void log_nobody(struct mrd_context_impl *c, const struct mrd_addr *to)
+{
+    char text[MRD_ADDRESS_MAX];
+
+    if (!c->ops->format_address(c->backend, to, text, sizeof(text)))
+        mrd_log(MRD_LOG_WARN, "nobody listens at %s: its port is closed (ICMP)", text);
+}
+
 /* Offers the outbox's packets to the mover. Returns how many it took; the others stay. */
 static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
 {
@@ -139,6 +147,9 @@ static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
             out->unreaped += packets[i].cookie != MRD_TX_COOKIE_NONE;
     while (c->ops->too_big && c->ops->too_big(c->backend, &to, &payload_bytes))
         mrd_engine_tx_too_big(c->engine, &to, payload_bytes);
+    while (c->ops->refused && c->ops->refused(c->backend, &to))
+        if (mrd_engine_tx_refused(c->engine, &to, now_ns))
+            log_nobody(c, &to);
 
     out->first += taken;
     if (taken == offered) {

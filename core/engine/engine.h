@@ -97,6 +97,12 @@ void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
  * most payload_bytes.
  */
 void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint32_t payload_bytes);
+/*
+ * The network says that nobody listens at the address (ICMP port unreachable). Anyone can forge
+ * that, so it counts only for a peer that was never heard of, and only if it goes on: then work to
+ * it fails before the peer timeout. Returns whether it did.
+ */
+bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint64_t now_ns);
 /* Absolute time of the next work without a packet; 0: now; UINT64_MAX: never. */
 uint64_t mrd_engine_deadline(struct mrd_engine *e);
 /*

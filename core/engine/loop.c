@@ -109,3 +109,22 @@ void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint
     if (peer && payload_bytes >= 64)
         mrd_half_limit_payload(peer, payload_bytes);
 }
+
+bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint64_t now_ns)
+{
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, to);
+    struct mrd_tx_contact *contact;
+
+    if (!peer || !peer->tx || mrd_peer_was_heard(peer))
+        return false;
+    mrd_clock_set(&e->clock, now_ns);
+    e->stats.rx_nobody++;
+    contact = &peer->tx->contact;
+    if (!contact->refused++)
+        contact->refused_ns = now_ns;
+    if (contact->refused < MRD_REFUSED_MIN || now_ns - contact->refused_ns < MRD_REFUSED_NS)
+        return false;
+    mrd_half_peer_unreachable(e, peer);
+    mrd_timer_touch(e, peer);
+    return true;
+}

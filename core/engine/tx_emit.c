@@ -324,7 +324,8 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
     p->path = tx->path[index].ev;
     p->flags =
-        (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0));
+        (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
+                  (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));
     if (p->len > tx->payload_bytes + MRD_HEAD_PEEK_BYTES)
         p->flags |=
             MRD_TX_FRAGMENT; /* cut before the MTU shrank: a retransmission keeps its size */

@@ -258,6 +258,7 @@ const struct mrd_backend_ops mrd_udp_ops = {
     .now_ns = udp_now_ns,
     .tx_burst = mrd_udp_tx_burst,
     .too_big = mrd_udp_too_big,
+    .refused = mrd_udp_refused,
     .rx_burst = mrd_udp_rx_burst,
     .rx_return = mrd_udp_rx_return,
     .wait = udp_wait,

@@ -61,6 +61,7 @@ struct mrd_udp_route {
 };
 
 enum { MRD_UDP_SOURCES = 64, MRD_UDP_TOO_BIG_MAX = 64, MRD_UDP_NO_GSO_MAX = 16 };
+enum { MRD_UDP_REFUSED_MAX = 64, MRD_UDP_ASKED = 8 };
 
 /* A cached answer of the kernel: packets to `to` leave from `source` if they name no source. */
 struct mrd_udp_source {
@@ -100,6 +101,10 @@ struct mrd_udp_tx {
     struct mrd_udp_source sources[MRD_UDP_SOURCES]; /* cache, indexed by a hash of `to` */
     struct mrd_udp_too_big too_big[MRD_UDP_TOO_BIG_MAX];
     unsigned num_too_big;
+    struct mrd_addr refused[MRD_UDP_REFUSED_MAX]; /* where nobody listens: reports not yet told */
+    unsigned num_refused;
+    uint16_t asked[MRD_UDP_ASKED]; /* the last paths that packets to peers never heard of left by */
+    unsigned num_asked;            /* free-running */
     /*
      * The errno logged last: the same one is not logged again, so that a dead route cannot fill
      * the log.
@@ -259,6 +264,16 @@ bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
                                const struct mrd_addr *from);
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to);
 bool mrd_udp_too_big(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes);
+
+/* -------------------------------------------------------------------- udp_icmp.c */
+
+/* Has the kernel keep what ICMP says of packets that the socket sent. */
+void mrd_udp_icmp_watch(const struct mrd_udp *udp, int fd);
+/* Reads what it kept of a socket. Returns whether there was anything: a call may have failed for it. */
+bool mrd_udp_icmp_read(struct mrd_udp *udp, int fd);
+/* A packet to a peer never heard of leaves by the path: look what came of the ones before. */
+void mrd_udp_icmp_ask(struct mrd_udp *udp, uint16_t path);
+bool mrd_udp_refused(struct mrd_backend *b, struct mrd_addr *to);
 
 /* -------------------------------------------------------------------- udp_tx.c, udp_rx.c */
 

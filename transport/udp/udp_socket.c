@@ -220,7 +220,9 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
         return error;
     }
     set_int(fd, SOL_SOCKET, SO_SNDBUF, MRD_UDP_SNDBUF_BYTES);
-    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0); /* never read: strangers shall not fill memory */
+    mrd_udp_icmp_watch(udp, fd);
+    /* Only its errors are read: strangers shall not fill memory. */
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
     tx->paths[tx->num_paths++] = (struct mrd_udp_path){.fd = fd, .port = port};
     return 0;
 }

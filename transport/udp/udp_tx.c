@@ -246,8 +246,8 @@ static bool would_block(int error)
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Sends the batch. Returns the number of messages sent, or -errno of the first one. */
-static int send_batch(int fd, struct mrd_udp_tx_batch *batch)
+/* Returns the number of messages sent, or -errno of the first one. */
+static int try_batch(int fd, struct mrd_udp_tx_batch *batch)
 {
     const struct msghdr *msg = &batch->messages[0].msg_hdr;
     ssize_t n;
@@ -264,6 +264,19 @@ static int send_batch(int fd, struct mrd_udp_tx_batch *batch)
     if (n < 0)
         return -errno;
     return batch->num_messages > 1 ? (int)n : 1;
+}
+
+/*
+ * Sends the batch. Returns the number of messages sent, or -errno of the first one. A call fails,
+ * too, for what ICMP said of an earlier packet, perhaps to another peer: then once more.
+ */
+static int send_batch(struct mrd_udp *udp, int fd)
+{
+    int sent = try_batch(fd, &udp->tx.batch);
+
+    if (sent >= 0 || would_block(-sent) || !mrd_udp_icmp_read(udp, fd))
+        return sent;
+    return try_batch(fd, &udp->tx.batch);
 }
 
 /*
@@ -295,7 +308,7 @@ static int send_single(struct mrd_udp *udp, const struct mrd_tx_packet *p)
 
     udp->tx.batch.num_messages = udp->tx.batch.num_iov = 0;
     put_message(udp, p, 1);
-    sent = send_batch(fd, &udp->tx.batch);
+    sent = send_batch(udp, fd);
     return sent < 0 ? -sent : 0;
 }
 
@@ -369,6 +382,7 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
 {
     struct mrd_udp *udp = mrd_udp_of(b);
     struct mrd_udp_tx_batch *batch = &udp->tx.batch;
+    bool asked = false;
     unsigned taken = 0;
 
     while (taken < n) {
@@ -381,11 +395,15 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
             taken++;
             continue;
         }
+        if (p->flags & MRD_TX_UNHEARD && !asked) {
+            mrd_udp_icmp_ask(udp, p->path);
+            asked = true;
+        }
         if (p->flags & MRD_TX_FRAGMENT) {
             taken += send_fragmented(udp, p);
         } else {
             fill_batch(udp, p, n - taken);
-            sent = send_batch(udp->tx.paths[p->path].fd, batch);
+            sent = send_batch(udp, udp->tx.paths[p->path].fd);
             if (sent < 0)
                 taken += handle_error(udp, p, batch->packets[0], -sent);
             for (int i = 0; i < sent; i++)
