@@ -47,6 +47,24 @@ verified read_bw -s 4096 -n 3000 -q 4 --order msg --drop 0.02
 verified read_lat -s 64 -n 200 --drop 0.05
 verified atomic_bw -n 3000 -q 3 --drop 0.05
 verified atomic_lat -n 200 --drop 0.05
+verified send_bw -s 3000 -n 3000 -l 64 --drop 0.02
+verified write_bw -s 3000 -n 3000 -l 7 --drop 0.02
+
+# refused SENTENCE WORD...: these options are wrong, and why is said.
+refused()
+{
+    status=0
+    timeout 60 "$perf" "${@:2}" --local -F >out 2>err || status=$?
+    ((status == 2)) || fail "exit $status: ${*:2}"
+    grep -qF -- "$1" err || fail "not said that $1: ${*:2}"
+}
+
+refused 'tcp has no lists of work requests' write_bw -l 4 --transport tcp
+refused 'raw-udp has no lists of work requests' send_bw -l 4 --transport raw-udp
+refused 'latency tests post one message' send_lat -l 4
+refused 'posted one by one' send_bw -l 4 -q 2 --verify
+refused 'leaves no room for lists of 8' send_bw -l 8 -t 4
+refused '-Q 3 is no divisor of -l 8' send_bw -l 8 -Q 3
 
 # A table that is lost is a failure.
 lost()

@@ -250,6 +250,15 @@ static void perf_params_settle__bandwidth(void **state)
     assert_true(p.iterations >= 5 && p.iterations < 20);
     p = settled("write_bw -D 2");
     assert_int_equal(p.iterations, 0);
+    /* A completion a list, and room for a list. */
+    p = settled("send_bw -s 64 -l 10");
+    assert_int_equal(p.post_list, 10);
+    assert_int_equal(p.cq_mod, 10);
+    assert_int_equal(p.tx_depth, 128);
+    p = settled("write_bw -s 1M --post_list 64");
+    assert_int_equal(p.tx_depth, 64);
+    assert_int_equal(settled("send_bw -l 10 -Q 5").cq_mod, 5);
+    assert_int_equal(settled("read_bw -l 10").cq_mod, 1);
     p = settled("write_bw -t 8 -Q 100");
     assert_int_equal(p.cq_mod, 8);
 }

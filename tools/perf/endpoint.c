@@ -130,7 +130,7 @@ int perf_endpoint_open(struct perf_run *run)
 
     run->e.tx = !lat && run->server ? credits : lay_out(p, p->verify ? p->slots : 0);
     run->e.rx = !lat && !run->server ? credits : lay_out(p, p->verify ? rx_slots : 0);
-    run->e.batch = PERF_BATCH;
+    run->e.batch = p->post_list ? p->post_list : PERF_BATCH;
     run->e.signal_every = lat ? 0 : p->cq_mod; /* of reads and atomics 1 */
     /* Writes carry their own address: the receive behind an immediate is empty. */
     run->e.recv_bytes = perf_test_is_write(p->test) ? 0 : (uint32_t)p->size_bytes;

@@ -21,7 +21,7 @@
 struct perf_run;
 
 enum {
-    PERF_BATCH = 16,   /* work requests posted at once */
+    PERF_BATCH = 16,   /* work requests posted at once, unless -l says how many */
     PERF_POLL = 64,    /* completions polled at once */
     PERF_CREDITS = 64, /* receives for credits */
     PERF_CREDIT_BYTES = 8,

@@ -34,6 +34,7 @@ static const char help_text[] =
     "4096\n"
     "  -I, --inline_size N      messages up to N bytes are sent inline (bw: 0, lat: 220)\n"
     "  -Q, --cq-mod N           a completion for every Nth message\n"
+    "  -l, --post_list N        post work requests in linked lists of N (bandwidth only)\n"
     "  -F, --CPU-freq           no warning about CPU frequency scaling\n"
     "      --report_gbits       Gbit/s in the table instead of MiB/s\n"
     "      --out_json           JSON on stdout, the table on stderr\n"
@@ -88,7 +89,7 @@ static const struct {
     {"g:mcg M:MGID=", "run one client for each receiver, there is no multicast"},
     {"H:report-histogram U:report-unsorted",
      "use --out_json: lat_us holds min, p50, p99, p999 and max"},
-    {"l:post_list= recv_post_list=",
+    {"recv_post_list=",
      "work requests are always posted in lists; -t and -r set how many are outstanding"},
     {"L:hop_limit=", "set the system's, for example sysctl net.ipv4.ip_default_ttl"},
     {"N:noPeak", "the peak is only in the table; read bw_gbps of --out_json"},

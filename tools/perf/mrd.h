@@ -48,8 +48,8 @@ struct mrd_run {
     uint32_t packet_bytes; /* payload a packet, the lesser of both ends */
 
     /* Templates of a batch: what changes from message to message is set when posting. */
-    struct mrd_send_wr wrs[PERF_BATCH];
-    struct mrd_sge sges[PERF_BATCH];
+    struct mrd_send_wr wrs[PERF_POST_LIST_MAX];
+    struct mrd_sge sges[PERF_POST_LIST_MAX];
 
     int rx_bytes_place, retx_place; /* of two counters among all */
     struct mrd_run_wait wait;

@@ -87,7 +87,7 @@ void mrd_prepare_sends(struct perf_run *run)
     const struct perf_params *p = &run->params;
     bool is_inline = !perf_test_is_request(p->test) && p->size_bytes <= (uint64_t)p->inline_bytes;
 
-    for (unsigned i = 0; i < PERF_BATCH; i++) {
+    for (unsigned i = 0; i < PERF_POST_LIST_MAX; i++) {
         m->sges[i] = (struct mrd_sge){.length = (uint32_t)p->size_bytes, .lkey = m->tx_mr->lkey};
         m->wrs[i] = (struct mrd_send_wr){
             .sg_list = &m->sges[i],

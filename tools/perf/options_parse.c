@@ -256,6 +256,7 @@ static const struct row rows[] = {
     {"mtu", 'm', &number, IN(params.mtu), 64, PERF_MTU_MAX, 0},
     {"inline_size", 'I', &number, IN(params.inline_bytes), 0, MRD_INLINE_BYTES_MAX, 0},
     {"cq-mod", 'Q', &number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
+    {"post_list", 'l', &number, IN(params.post_list), 1, PERF_POST_LIST_MAX, 0},
     {"outs", 'o', &number, IN(params.outs), 1, PERF_DEPTH_MAX, 0},
     {"all", 'a', &flag, IN(all_sizes), 0, 0, 0},
     {"CPU-freq", 'F', &flag, IN(quiet_cpufreq), 0, 0, 0},

@@ -21,6 +21,7 @@
     X(mtu, "MTU", 0, 0, PERF_MTU_MAX)                                                              \
     X(inline_bytes, "inline size", -1, 0, MRD_INLINE_BYTES_MAX)                                    \
     X(cq_mod, "CQ moderation", 0, 0, PERF_DEPTH_MAX)                                               \
+    X(post_list, "length of posted lists", 0, 0, PERF_POST_LIST_MAX)                               \
     X(outs, "number of outstanding reads and atomics", 0, 0, PERF_DEPTH_MAX)                       \
     X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
     X(ordered, "order", false, 0, 1)                                                               \
@@ -164,11 +165,31 @@ static bool is_listed(const char *name, const char *list)
     return false;
 }
 
-/* What must hold between parameters that are each in range. */
-static int check_together(const struct perf_params *p, char *error)
+/* Lists are of -l work requests each: what would make others of it is refused. */
+static int check_post_list(const struct perf_params *p, const struct perf_transport_ops *ops,
+                           char *error)
 {
-    const struct perf_transport_ops *ops = perf_transport_find(p->transport);
+    if (ops->raw || strcmp(ops->name, "tcp") == 0)
+        return perf_fail(error, -EINVAL, "%s has no lists of work requests: leave out -l",
+                         ops->name);
+    if (perf_test_is_lat(p->test))
+        return perf_fail(error, -EINVAL, "latency tests post one message: leave out -l");
+    if (p->verify && p->qps > 1)
+        return perf_fail(error, -EINVAL,
+                         "verified messages of several QPs are posted one by one: "
+                         "leave out -l or -q");
+    if (p->tx_depth && p->tx_depth < p->post_list)
+        return perf_fail(error, -EINVAL, "-t %u leaves no room for lists of %u", p->tx_depth,
+                         p->post_list);
+    if (p->cq_mod && p->post_list % p->cq_mod)
+        return perf_fail(error, -EINVAL, "-Q %u is no divisor of -l %u", p->cq_mod, p->post_list);
+    return 0;
+}
 
+/* What must hold between the test and the other parameters. */
+static int check_test(const struct perf_params *p, const struct perf_transport_ops *ops,
+                      char *error)
+{
     if (ops->rdma && perf_ibv_missing())
         return perf_fail(error, -EINVAL, "transport '%s' is not offered: %s", p->transport,
                          perf_ibv_missing());
@@ -184,6 +205,19 @@ static int check_together(const struct perf_params *p, char *error)
         return perf_fail(error, -EINVAL, "reads and atomics have a completion each: leave out -Q");
     if (p->outs && !perf_test_is_request(p->test))
         return perf_fail(error, -EINVAL, "-o is of reads and atomics: use -t");
+    if (p->post_list)
+        return check_post_list(p, ops, error);
+    return 0;
+}
+
+/* What must hold between parameters that are each in range. */
+static int check_together(const struct perf_params *p, char *error)
+{
+    const struct perf_transport_ops *ops = perf_transport_find(p->transport);
+    int rc = check_test(p, ops, error);
+
+    if (rc)
+        return rc;
     if (ops->raw && p->size_bytes == 0)
         return perf_fail(error, -EINVAL, "%s cannot send messages of 0 bytes: use -s 1 or more",
                          p->transport);
@@ -270,6 +304,10 @@ static void settle_bw(struct perf_params *p)
                                           TX_DEPTH);
     if (p->tx_depth == 0)
         p->tx_depth = TX_DEPTH;
+    if (p->tx_depth < p->post_list)
+        p->tx_depth = p->post_list;
+    if (p->cq_mod == 0)
+        p->cq_mod = p->post_list;
     /* The slots are shared by the QPs: a verified run has that many messages in flight in all. */
     uint64_t most = PERF_VERIFY_MEMORY_BYTES / (p->size_bytes ? p->size_bytes : 1);
     p->slots =

@@ -31,6 +31,7 @@ enum {
     PERF_REPEAT_MAX = 1000,
     PERF_DEPTH_MAX = 15000, /* perftest's limit, too */
     PERF_QPS_MAX = 1024,
+    PERF_POST_LIST_MAX = 64,
     PERF_PEERS_MIN = 10,
     PERF_PEERS_MAX = 100 * 1000,
     PERF_PEERS_DEFAULT = 1000,
@@ -76,6 +77,7 @@ struct perf_params {
     uint32_t mtu; /* payload bytes a packet; with an RDMA device its path MTU; 0: what fits */
     int32_t inline_bytes; /* -1: default */
     uint32_t cq_mod;      /* 0: default; settled: every cq_mod-th message is signaled */
+    uint32_t post_list;   /* work requests of a list that is posted; 0: default */
     uint32_t outs;  /* reads and atomics outstanding a QP; 0: tx_depth, or the device's most */
     uint32_t paths; /* 0: the mover's */
     char spray[PERF_NAME_BYTES];   /* empty: the library's default */

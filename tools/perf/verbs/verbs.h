@@ -106,8 +106,8 @@ struct verbs_run {
     struct verbs_qp qps[PERF_QPS_MAX];
     uint32_t send_depth;
     uint32_t inline_bytes; /* messages up to this size go inline */
-    struct ibv_send_wr wrs[PERF_BATCH];
-    struct ibv_sge sges[PERF_BATCH];
+    struct ibv_send_wr wrs[PERF_POST_LIST_MAX];
+    struct ibv_sge sges[PERF_POST_LIST_MAX];
 
     /* rc */
     uint32_t credits_sent; /* on their way */
