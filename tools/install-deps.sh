@@ -50,6 +50,7 @@ test  file            command -v file
 test  man-db          command -v man
 test  groff           command -v groff
 test  gnuplot-nox     command -v gnuplot
+test  dwarves         command -v pahole
 test  jq              command -v jq
 vm    qemu-system-x86 command -v qemu-system-x86_64
 vm    busybox-static  static busybox
