@@ -49,6 +49,21 @@ verified atomic_bw -n 3000 -q 3 --drop 0.05
 verified atomic_lat -n 200 --drop 0.05
 verified send_bw -s 3000 -n 3000 -l 64 --drop 0.02
 verified write_bw -s 3000 -n 3000 -l 7 --drop 0.02
+verified write_bw -s 3000 -n 3000 -q 2 --write_with_imm --drop 0.02
+verified write_lat -s 64 -n 200 --write_with_imm --drop 0.02
+
+# takes_receives BOOLEAN WORD...: each message of such a run takes a receive, or none does.
+takes_receives()
+{
+    timeout 60 "$perf" "${@:2}" -s 64 -n 3000 --local -F --out_json >out 2>err || fail "${*:2}"
+    grep -q "\"takes_receives\": $1" out || fail "not $1, that messages take receives: ${*:2}"
+}
+
+takes_receives true write_bw --write_with_imm
+takes_receives true write_lat --write_with_imm
+takes_receives false write_bw
+takes_receives false write_lat
+takes_receives true send_bw
 
 # refused SENTENCE WORD...: these options are wrong, and why is said.
 refused()
@@ -61,6 +76,8 @@ refused()
 
 refused 'tcp has no lists of work requests' write_bw -l 4 --transport tcp
 refused 'raw-udp has no lists of work requests' send_bw -l 4 --transport raw-udp
+refused 'tcp has no immediates' write_bw --write_with_imm --transport tcp
+refused 'send_bw writes nothing' send_bw --write_with_imm
 refused 'latency tests post one message' send_lat -l 4
 refused 'posted one by one' send_bw -l 4 -q 2 --verify
 refused 'leaves no room for lists of 8' send_bw -l 8 -t 4

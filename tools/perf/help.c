@@ -35,6 +35,7 @@ static const char help_text[] =
     "  -I, --inline_size N      messages up to N bytes are sent inline (bw: 0, lat: 220)\n"
     "  -Q, --cq-mod N           a completion for every Nth message\n"
     "  -l, --post_list N        post work requests in linked lists of N (bandwidth only)\n"
+    "      --write_with_imm     each write ends with an immediate, which takes a receive\n"
     "  -F, --CPU-freq           no warning about CPU frequency scaling\n"
     "      --report_gbits       Gbit/s in the table instead of MiB/s\n"
     "      --out_json           JSON on stdout, the table on stderr\n"
@@ -125,8 +126,6 @@ static const struct {
     {"use-srq", "receives are posted to each QP; use -r for how many"},
     {"use_old_post_send", "mrd_post_send() is the only way, so leave it out"},
     {"use_ooo", "use --order none, which is the default"},
-    {"write_with_imm",
-     "use --verify, or -s above one packet: both end each write with an immediate"},
     {"wait_destroy=", "leave it out, resources are released at once"},
     {"disable_pcie_relaxed", "leave it out, no PCIe device is driven"},
     {"burst_size= typical_pkt_size= rate_limit= rate_units= rate_limit_type=",

@@ -271,8 +271,9 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
     if (packet_bytes < m->packet_bytes)
         m->packet_bytes = (uint32_t)packet_bytes;
     /* A message of no byte has no last byte to poll and no byte to count. */
-    run->e.with_imm = perf_test_is_write(p->test) &&
-                      (p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
+    run->e.with_imm =
+        perf_test_is_write(p->test) &&
+        (p->write_with_imm || p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
     run->e.takes_recvs =
         run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
     mrd_prepare_sends(run);

@@ -269,6 +269,7 @@ static const struct row rows[] = {
     {"cc", 0, &text, IN(params.cc), 0, 0, 0},
     {"entropy", 0, &text, IN(params.entropy), 0, 0, 0},
     {"order", 0, &order, IN(params.ordered), 0, 0, 0},
+    {"write_with_imm", 0, &flag, IN(params.write_with_imm), 0, 0, 0},
     {"verify", 0, &flag, IN(params.verify), 0, 0, 0},
     {"drop", 0, &share, IN(params.drop_ppm), 0, 999999, 0},
     {"local", 0, &flag, IN(local), 0, 0, 0},

@@ -25,6 +25,7 @@
     X(outs, "number of outstanding reads and atomics", 0, 0, PERF_DEPTH_MAX)                       \
     X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
     X(ordered, "order", false, 0, 1)                                                               \
+    X(write_with_imm, "immediate of writes", false, 0, 1)                                          \
     X(verify, "verification", false, 0, 1)                                                         \
     X(drop_ppm, "dropped share in parts per million", 0, 0, 999999)                                \
     X(seed, "seed", 1, 0, UINT64_MAX)                                                              \
@@ -205,6 +206,12 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
         return perf_fail(error, -EINVAL, "reads and atomics have a completion each: leave out -Q");
     if (p->outs && !perf_test_is_request(p->test))
         return perf_fail(error, -EINVAL, "-o is of reads and atomics: use -t");
+    if (p->write_with_imm && !perf_test_is_write(p->test))
+        return perf_fail(error, -EINVAL, "%s writes nothing: leave out --write_with_imm",
+                         perf_test_name(p->test));
+    if (p->write_with_imm && (ops->raw || strcmp(ops->name, "tcp") == 0))
+        return perf_fail(error, -EINVAL, "%s has no immediates: leave out --write_with_imm",
+                         ops->name);
     if (p->post_list)
         return check_post_list(p, ops, error);
     return 0;

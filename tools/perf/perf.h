@@ -85,6 +85,7 @@ struct perf_params {
     char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
     char wait[PERF_NAME_BYTES];    /* auto, spin or sleep: for packets, over sockets */
     bool ordered;                  /* --order msg */
+    bool write_with_imm;           /* each write ends with an immediate, which takes a receive */
     bool verify;
     uint32_t drop_ppm;
     uint64_t seed;

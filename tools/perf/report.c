@@ -133,6 +133,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
 
     perf_json_add_text(report, "test", perf_test_name(run->params.test));
     perf_json_add_text(report, "transport", run->params.transport);
+    perf_json_add_bool(report, "takes_receives", run->e.takes_recvs);
     json_object_object_add(report, "device", NULL);
     perf_json_add_u64(report, "size_bytes", run->params.size_bytes);
     perf_json_add_u64(report, "iterations", run->sent);

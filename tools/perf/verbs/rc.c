@@ -152,7 +152,8 @@ static int rc_set_peer(struct perf_run *run, struct json_object *info)
     if (rc)
         return rc;
     /* A message of no byte has no last byte to poll and no byte to count. */
-    run->e.with_imm = perf_test_is_write(p->test) && (p->verify || p->size_bytes == 0);
+    run->e.with_imm =
+        perf_test_is_write(p->test) && (p->write_with_imm || p->verify || p->size_bytes == 0);
     run->e.takes_recvs =
         run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
     prepare_sends(run);
