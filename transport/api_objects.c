@@ -85,7 +85,15 @@ static int check_region(const void *addr, size_t length, int access)
     return 0;
 }
 
-struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access)
+static int check_mask(uint64_t asked, uint64_t known)
+{
+    if (!(asked & ~known))
+        return 0;
+    mrd_error_set("unknown bits 0x%llx in comp_mask", (unsigned long long)(asked & ~known));
+    return -EINVAL;
+}
+
+static struct mrd_mr *reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access)
 {
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
     int error = check_region(addr, length, access);
@@ -111,6 +119,27 @@ struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int acce
     return mr;
 }
 
+struct mrd_mr *mrd_reg_mr_ex_sized(struct mrd_pd *pd, const struct mrd_mr_init_attr *attr,
+                                   size_t size)
+{
+    struct mrd_mr_init_attr asked;
+    int error = mrd_sized_read(&mrd_sized_mr_init_attr, &asked, attr, size);
+
+    if (!error)
+        error = check_mask(asked.comp_mask, 0);
+    return error ? fail_create(error) : reg_mr(pd, asked.addr, asked.length, (int)asked.access);
+}
+
+struct mrd_mr *(mrd_reg_mr_ex)(struct mrd_pd *pd, const struct mrd_mr_init_attr *attr)
+{
+    return mrd_reg_mr_ex_sized(pd, attr, mrd_sized_mr_init_attr.first_bytes);
+}
+
+struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access)
+{
+    return reg_mr(pd, addr, length, access);
+}
+
 int mrd_dereg_mr(struct mrd_mr *mr)
 {
     struct mrd_context_impl *c = mrd_context_impl(mr->context);
@@ -134,14 +163,6 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     if (!error && c->ops->dereg_mr)
         c->ops->dereg_mr(c->backend, mover);
     return error;
-}
-
-static int check_mask(uint64_t asked, uint64_t known)
-{
-    if (!(asked & ~known))
-        return 0;
-    mrd_error_set("unknown bits 0x%llx in comp_mask", (unsigned long long)(asked & ~known));
-    return -EINVAL;
 }
 
 static int check_cq(const struct mrd_context *context, const struct mrd_cq_init_attr *attr)

@@ -34,6 +34,7 @@ SIZED(qp_init_attr, rnr_timer_ns);
 SIZED(cq_init_attr, channel);
 SIZED(srq_init_attr, attr);
 SIZED(ah_init_attr, reserved);
+SIZED(mr_init_attr, reserved);
 SIZED(device_attr, max_paths);
 SIZED(counter, value);
 SIZED(peer_attr, address);

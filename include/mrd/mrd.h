@@ -198,6 +198,18 @@ MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QP
  * (flags, NULL, wrap-around), EFAULT (not mapped, or not accessible as `access` needs) or ENOMEM.
  */
 MRD_EXPORT struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access);
+struct mrd_mr_init_attr {
+    uint64_t comp_mask; /* 0 */
+    void *addr;
+    size_t length;
+    uint32_t access; /* enum mrd_access_flags */
+    uint32_t reserved;
+};
+/* As mrd_reg_mr(), with attributes. */
+MRD_EXPORT struct mrd_mr *mrd_reg_mr_ex(struct mrd_pd *pd, const struct mrd_mr_init_attr *attr);
+MRD_EXPORT struct mrd_mr *mrd_reg_mr_ex_sized(struct mrd_pd *pd,
+                                              const struct mrd_mr_init_attr *attr, size_t size);
+#define mrd_reg_mr_ex(...) mrd_reg_mr_ex_sized(__VA_ARGS__, sizeof(struct mrd_mr_init_attr))
 /*
  * When this returns, the library no longer touches the memory. Work that still needed it completes
  * with MRD_WC_LOC_PROT_ERR. A peer's write into it is refused, even half-way.

@@ -296,6 +296,30 @@ static void mrd_reg_mr__file_that_ends(void **state)
     fclose(file);
 }
 
+static void mrd_reg_mr_ex__attributes(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_mr_init_attr attr = {
+        .addr = f, .length = 8, .access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE};
+    struct mrd_mr *mr = mrd_reg_mr_ex(f->a.pd, &attr);
+
+    assert_non_null(mr);
+    assert_ptr_equal(mr->addr, f);
+    assert_int_equal(mr->length, 8);
+    assert_int_equal(mrd_dereg_mr(mr), 0);
+    attr.access = MRD_ACCESS_REMOTE_WRITE;
+    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    assert_int_equal(errno, EINVAL);
+    attr.access = 1u << 31;
+    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    assert_non_null(strstr(mrd_last_error(), "0x80000000"));
+    attr = (struct mrd_mr_init_attr){.comp_mask = 1, .addr = f, .length = 8};
+    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    assert_non_null(strstr(mrd_last_error(), "0x1"));
+    assert_null(mrd_reg_mr_ex_sized(f->a.pd, &attr, 8));
+    assert_non_null(strstr(mrd_last_error(), "mrd_mr_init_attr"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_memory_check__device_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__file_that_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr_ex__attributes, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
