@@ -59,6 +59,17 @@ takes_receives()
     grep -q "\"takes_receives\": $1" out || fail "not $1, that messages take receives: ${*:2}"
 }
 
+# All latencies: as many as exchanges, -H sorted; the table has a line for each.
+for test in send_lat read_lat; do
+    for order in -H -U; do
+        timeout 60 "$perf" "$test" "$order" -n 200 --local -F --out_json >out 2>err || fail "$test $order"
+        jq -e '(.latencies_us | length) == 200 and .lat_us.min <= (.latencies_us | min) + 0.001 and
+               .lat_us.max + 0.001 >= (.latencies_us | max)' out >/dev/null || fail "$test $order: $(cat out)"
+        [[ $order == -U ]] || jq -e '.latencies_us == (.latencies_us | sort)' out >/dev/null || fail "$test -H: not sorted"
+        (($(grep -cE '^  [0-9]+ +[0-9.]+$' err) == 200)) || fail "$test $order: $(cat err)"
+    done
+done
+
 takes_receives true write_bw --write_with_imm
 takes_receives true write_lat --write_with_imm
 takes_receives false write_bw
@@ -78,6 +89,8 @@ refused 'tcp has no lists of work requests' write_bw -l 4 --transport tcp
 refused 'raw-udp has no lists of work requests' send_bw -l 4 --transport raw-udp
 refused 'tcp has no immediates' write_bw --write_with_imm --transport tcp
 refused 'send_bw writes nothing' send_bw --write_with_imm
+refused 'write_bw measures no latencies' write_bw -H
+refused 'choose one' send_lat -H -U
 refused 'latency tests post one message' send_lat -l 4
 refused 'posted one by one' send_bw -l 4 -q 2 --verify
 refused 'leaves no room for lists of 8' send_bw -l 8 -t 4

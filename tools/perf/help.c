@@ -36,6 +36,8 @@ static const char help_text[] =
     "  -Q, --cq-mod N           a completion for every Nth message\n"
     "  -l, --post_list N        post work requests in linked lists of N (bandwidth only)\n"
     "      --write_with_imm     each write ends with an immediate, which takes a receive\n"
+    "  -H, --report-histogram   all latencies, sorted\n"
+    "  -U, --report-unsorted    all latencies, in the order measured\n"
     "  -F, --CPU-freq           no warning about CPU frequency scaling\n"
     "      --report_gbits       Gbit/s in the table instead of MiB/s\n"
     "      --out_json           JSON on stdout, the table on stderr\n"
@@ -88,8 +90,6 @@ static const struct {
     {"X:vector=", "both ends poll; use --bind to choose the cores"},
     {"f:margin=", "use --interval: samples of --out_json let you cut any margin"},
     {"g:mcg M:MGID=", "run one client for each receiver, there is no multicast"},
-    {"H:report-histogram U:report-unsorted",
-     "use --out_json: lat_us holds min, p50, p99, p999 and max"},
     {"recv_post_list=",
      "work requests are always posted in lists; -t and -r set how many are outstanding"},
     {"L:hop_limit=", "set the system's, for example sysctl net.ipv4.ip_default_ttl"},

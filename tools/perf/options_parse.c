@@ -258,6 +258,8 @@ static const struct row rows[] = {
     {"cq-mod", 'Q', &number, IN(params.cq_mod), 1, PERF_DEPTH_MAX, 0},
     {"post_list", 'l', &number, IN(params.post_list), 1, PERF_POST_LIST_MAX, 0},
     {"outs", 'o', &number, IN(params.outs), 1, PERF_DEPTH_MAX, 0},
+    {"report-histogram", 'H', &flag, IN(params.histogram), 0, 0, 0},
+    {"report-unsorted", 'U', &flag, IN(params.unsorted), 0, 0, 0},
     {"all", 'a', &flag, IN(all_sizes), 0, 0, 0},
     {"CPU-freq", 'F', &flag, IN(quiet_cpufreq), 0, 0, 0},
     {"help", 'h', &flag, IN(help), 0, 0, 0},

@@ -26,6 +26,8 @@
     X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
     X(ordered, "order", false, 0, 1)                                                               \
     X(write_with_imm, "immediate of writes", false, 0, 1)                                          \
+    X(histogram, "sorted latencies", false, 0, 1)                                                  \
+    X(unsorted, "unsorted latencies", false, 0, 1)                                                 \
     X(verify, "verification", false, 0, 1)                                                         \
     X(drop_ppm, "dropped share in parts per million", 0, 0, 999999)                                \
     X(seed, "seed", 1, 0, UINT64_MAX)                                                              \
@@ -212,6 +214,11 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
     if (p->write_with_imm && (ops->raw || strcmp(ops->name, "tcp") == 0))
         return perf_fail(error, -EINVAL, "%s has no immediates: leave out --write_with_imm",
                          ops->name);
+    if ((p->histogram || p->unsorted) && !perf_test_is_lat(p->test))
+        return perf_fail(error, -EINVAL, "%s measures no latencies: leave out -%c",
+                         perf_test_name(p->test), p->histogram ? 'H' : 'U');
+    if (p->histogram && p->unsorted)
+        return perf_fail(error, -EINVAL, "-H sorts and -U does not: choose one");
     if (p->post_list)
         return check_post_list(p, ops, error);
     return 0;

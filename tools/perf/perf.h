@@ -85,6 +85,8 @@ struct perf_params {
     char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
     char wait[PERF_NAME_BYTES];    /* auto, spin or sleep: for packets, over sockets */
     bool ordered;                  /* --order msg */
+    bool histogram;                /* report all latencies, sorted */
+    bool unsorted;                 /* report all latencies, as they were measured */
     bool write_with_imm;           /* each write ends with an immediate, which takes a receive */
     bool verify;
     uint32_t drop_ppm;

@@ -39,14 +39,29 @@ static void add_rates(const struct perf_run *run, struct json_object *report)
                          total ? (run->cpu_s + cpu_s) / ((double)total / 1e9) : NAN);
 }
 
+/* All that were kept, in their order at present. */
+static void add_latencies(const struct perf_latency *latency, bool half, struct json_object *report)
+{
+    struct json_object *all = json_object_new_array_ext((int)latency->count);
+
+    for (size_t i = 0; i < latency->count; i++)
+        json_object_array_add(all, perf_json_number((half ? 0.5e-3 : 1e-3) * latency->rtt_ns[i]));
+    json_object_object_add(report, "latencies_us", all);
+}
+
 static void add_latency(const struct perf_run *run, struct json_object *report)
 {
     struct perf_latency latency = run->latency; /* sorting leaves the set as it is */
     struct perf_latency_summary s;
+    bool half = !perf_test_is_request(run->params.test);
 
     perf_json_add_number(report, "seconds", (double)(run->end_ns - run->start_ns) / 1e9);
-    if (!perf_latency_summary(&latency, !perf_test_is_request(run->params.test), &s))
+    if (run->params.unsorted)
+        add_latencies(&latency, half, report);
+    if (!perf_latency_summary(&latency, half, &s))
         return;
+    if (run->params.histogram)
+        add_latencies(&latency, half, report);
     struct json_object *lat = json_object_new_object();
     perf_json_add_number(lat, "min", s.min_us);
     perf_json_add_number(lat, "p50", s.p50_us);
@@ -118,6 +133,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "bw_gbps",
                                        "msg_rate_mps",
                                        "lat_us",
+                                       "latencies_us",
                                        "cpu_s_per_gb",
                                        "packets_sent",
                                        "packets_retransmitted",
@@ -271,6 +287,16 @@ void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_
     fprintf(out, "%s\n", rest);
 }
 
+static void print_latencies(FILE *out, struct json_object *all)
+{
+    if (!json_object_is_type(all, json_type_array))
+        return;
+    fprintf(out, " #%-9s %12s\n", "number", "t[usec]");
+    for (size_t i = 0; i < json_object_array_length(all); i++)
+        fprintf(out, "  %-9zu %12.2f\n", i + 1,
+                json_object_get_double(json_object_array_get_idx(all, i)));
+}
+
 static const struct perf_column *columns_of(enum perf_test test, bool gbits)
 {
     return perf_test_is_lat(test) ? lat_columns : bw_columns[gbits];
@@ -293,5 +319,6 @@ void perf_table_row(FILE *out, struct json_object *report, bool gbits)
                      !verified                           ? "  -"
                      : json_object_get_boolean(verified) ? "  yes"
                                                          : "  NO");
+    print_latencies(out, json_object_object_get(report, "latencies_us"));
     fflush(out);
 }
