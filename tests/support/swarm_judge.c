@@ -152,15 +152,23 @@ static void judge_flow(struct swarm *s, struct swarm_message *m)
 }
 
 /*
- * Does its completion wait for that of a read or atomic before it? If the target closes, nobody
- * tells the sender that the message was received.
+ * Does its completion wait for that of a read or atomic before it? Or may it share a packet with
+ * one, which was refused for want of memory? Such a packet is acked when the refusal has arrived.
+ * If the target closes, nobody tells the sender that the message was received.
  */
 static bool waits_for_request(const struct swarm *s, const struct swarm_message *m)
 {
-    if (s->qp[m->from_qp].order != MRD_ORDER_MSG)
-        return false;
-    for (const struct swarm_message *other = s->message; other < m; other++) {
-        if (other->from_qp == m->from_qp && other->to_qp == m->to_qp && swarm_is_request(other) &&
+    bool ordered = s->qp[m->from_qp].order == MRD_ORDER_MSG;
+
+    for (const struct swarm_message *other = s->message; other < s->message + s->num_messages;
+         other++) {
+        bool before =
+            ordered && other < m && other->from_qp == m->from_qp && other->to_qp == m->to_qp;
+        bool beside = other->posted_ns == m->posted_ns &&
+                      s->qp[other->from_qp].host == s->qp[m->from_qp].host &&
+                      s->qp[other->to_qp].host == s->qp[m->to_qp].host;
+
+        if ((before || beside) && swarm_is_request(other) &&
             !(other->sent && other->status == MRD_WC_SUCCESS))
             return true;
     }
