@@ -59,6 +59,15 @@ takes_receives()
     grep -q "\"takes_receives\": $1" out || fail "not $1, that messages take receives: ${*:2}"
 }
 
+# Called by a name of perftest's, it runs that test.
+for test in write_bw send_lat read_bw atomic_lat; do
+    ln -s "$perf" "ib_$test"
+    timeout 60 "./ib_$test" -n 100 --local -F --out_json >out 2>err || fail "ib_$test: $(cat err)"
+    grep -q "\"test\": \"$test\"" out || fail "ib_$test ran another test"
+done
+! ./ib_write_bw write_bw host 2>err || fail 'a test twice'
+grep -q "'host' is one word too many" err || fail "a test twice: $(cat err)"
+
 # All latencies: as many as exchanges, -H sorted; the table has a line for each.
 for test in send_lat read_lat; do
     for order in -H -U; do

@@ -365,6 +365,35 @@ static int take_transports(struct perf_cli *c, int count, char **words)
     return 0;
 }
 
+/* Called by a name of perftest's, such as ib_write_bw, the program needs no test's name. */
+static bool is_named_after(const char *program, enum perf_test *test)
+{
+    static const char *const prefixes[] = {"ib_", "mrd_", "rdma_"};
+    const char *name = strrchr(program, '/');
+
+    name = name ? name + 1 : program;
+    for (unsigned i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        size_t len = strlen(prefixes[i]);
+
+        if (strncmp(name, prefixes[i], len) == 0 && perf_test_find(name + len, test) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int take_test(struct perf_cli *c, int argc, char **argv, int *i)
+{
+    if (is_named_after(argv[0], &c->o->params.test))
+        return 0;
+    if (*i == argc)
+        return perf_cli_wrong(c, "which test? One of %s", perf_test_names());
+    if (perf_test_find(argv[*i], &c->o->params.test))
+        return perf_cli_wrong(c, "test '%s' is not known; there is %s", argv[*i],
+                              perf_test_names());
+    ++*i;
+    return 0;
+}
+
 static int take_words(struct perf_cli *c, int argc, char **argv)
 {
     struct perf_options *o = c->o;
@@ -376,11 +405,8 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
         o->compare = true;
         i++;
     }
-    if (i == argc)
-        return perf_cli_wrong(c, "which test? One of %s", perf_test_names());
-    if (perf_test_find(argv[i], &o->params.test))
-        return perf_cli_wrong(c, "test '%s' is not known; there is %s", argv[i], perf_test_names());
-    i++;
+    if (take_test(c, argc, argv, &i))
+        return -EINVAL;
     if (i < argc) {
         if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))
             return perf_cli_wrong(c, "the host's name is empty or too long");
