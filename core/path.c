@@ -95,6 +95,7 @@ void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
     struct mrd_path *path = &paths->path[index];
 
     count_outcome(paths, path, false);
+    mrd_path_came(path);
     paths->acked_ns = now_ns;
     /* The ack of a packet sent before the path died proves nothing. */
     if (path->state == MRD_PATH_DEAD && path->until_ns != PROBE_UNDER_WAY)
@@ -223,6 +224,16 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
         path->wants_ev = 1;
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
     }
+}
+
+bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
+{
+    struct mrd_path *path = &paths->path[index];
+    bool again = path->doubted_ns && paths->acked_ns > path->doubted_ns;
+
+    if (!path->doubted_ns)
+        path->doubted_ns = now_ns;
+    return again;
 }
 
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
@@ -543,6 +554,7 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint
     path->packets = path->lost = path->ce = 0;
     path->rx_count = path->rx_ce = 0;
     path->srtt_ns = path->rtt_min_ns = path->age_ns = 0;
+    path->doubted_ns = 0;
     path->far_ns = 0;
     paths->load[index].weight = 1;
     path->watch = paths->watch - 1;

@@ -40,6 +40,7 @@ struct mrd_path {
     float loss_ewma;      /* EWMA(loss_gain) of the share of its packets lost */
     uint32_t bad_packets; /* packets acked or lost since loss_ewma was last <= dead_share */
     uint64_t lost_ns;     /* when a loss on it was last declared */
+    uint64_t doubted_ns;  /* mrd_path_doubt(), and nothing came by it since; 0: no doubt */
     uint64_t packets, lost, ce;
     uint32_t rx_count, rx_ce; /* the peer's cumulative counts in its last ack */
     bool rx_ce_now;           /* the last ack reported new CE marks on it */
@@ -122,6 +123,17 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
  * becomes DEAD if it lost far more than the other paths for long.
  */
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
+/*
+ * A tail probe is about to send a packet in flight on it again, elsewhere. Returns whether that is
+ * to count as a loss: the same happened before, and since then packets were acked, but nothing came
+ * by this path. A single time says nothing: the peer may be late.
+ */
+bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
+/* The peer counted packets that came by it. */
+static inline void mrd_path_came(struct mrd_path *path)
+{
+    path->doubted_ns = 0;
+}
 /* A packet in flight on it was abandoned or sent elsewhere: that says nothing about the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
 /*

@@ -156,6 +156,16 @@ static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer 
                               e->clock.now_ns - e->clock.opened_ns <= e->config.challenge_ns);
 }
 
+void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index)
+{
+    uint32_t out = tx->paths.num_out;
+
+    mrd_path_lost(&tx->paths, index, mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
+                  e->clock.now_ns);
+    e->stats.paths_suspended += tx->paths.num_out > out;
+    e->turns.wants_path |= tx->path[index].wants_ev != 0;
+}
+
 void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
 {
     if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)

@@ -22,7 +22,6 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
                          enum mrd_loss_cause cause)
 {
     struct mrd_tx_half *tx = peer->tx;
-    uint32_t out = tx->paths.num_out;
 
     if (cause == MRD_LOSS_BY_ORDER) {
         peer->count.lost_by_order++;
@@ -31,12 +30,9 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         peer->count.lost_by_rack++;
         e->stats.retx_rack++;
     }
-    mrd_path_lost(&tx->paths, rec->path,
-                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
-    e->stats.paths_suspended += tx->paths.num_out > out;
+    mrd_half_path_lost(e, tx, rec->path);
     if (tx->path[rec->path].losses_row > 2)
         mrd_cc_path_fails(&tx->cc, e->clock.now_ns);
-    e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
     /* The path loses whole bursts, while single packets get through: segmentation offload fails. */
@@ -338,6 +334,8 @@ static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
 
         if (path->id != told->id || (int32_t)received < 0 || (int32_t)ce < 0)
             continue;
+        if (received)
+            mrd_path_came(path);
         path->rx_count = told->received;
         path->rx_ce = told->ce;
         path->rx_ce_now = ce != 0;

@@ -179,15 +179,17 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 }
 
 /*
- * Tail probes and an RTO went unanswered: the path of the last try counts as failed. Else the spray
- * policy would return to it for ever, if it was among the fastest while it worked.
+ * Has the path of a packet in flight failed that a tail probe is about to send again? Yes if tail
+ * probes and an RTO went unanswered, or if that is what becomes of all its packets of late. Else
+ * the spray policy would return to it for ever: it may have been among the fastest while it worked,
+ * and where little is in flight the tail probe comes before the loss by time.
  */
-static void time_path_out(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
+static bool has_path_failed(struct mrd_engine *e, struct mrd_tx_half *tx,
+                            const struct mrd_sent *rec)
 {
-    mrd_path_lost(&tx->paths, rec->path,
-                  mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)), e->clock.now_ns);
-    e->turns.wants_path |= tx->path[rec->path].wants_ev != 0;
-    mrd_sent_lose(&tx->sent, rec, &tx->paths);
+    bool doubted = mrd_path_doubt(&tx->paths, rec->path, e->clock.now_ns);
+
+    return doubted || mrd_loss_timed_out(&tx->loss);
 }
 
 static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
@@ -216,8 +218,10 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
-        if (rec->state == MRD_SENT_INFLIGHT && mrd_loss_timed_out(&tx->loss))
-            time_path_out(e, tx, rec);
+        if (rec->state == MRD_SENT_INFLIGHT && has_path_failed(e, tx, rec)) {
+            mrd_half_path_lost(e, tx, rec->path);
+            mrd_sent_lose(&tx->sent, rec, &tx->paths);
+        }
         count_probe(e, peer);
         rec->deliberate = true;
         resend(e, peer, rec, tx->probes.due > 1, o);

@@ -149,11 +149,88 @@ static void sim_path_probe__not_when_idle(void **state)
     sim_world_destroy(w);
 }
 
+static void set_delay(struct sim_world *w, uint64_t delay_ns)
+{
+    struct mrd_sim_link link;
+
+    for (int i = 0; i < PATHS; i++) {
+        assert_int_equal(mrd_sim_get_link(w->sim, 0, 0, i, &link), 0);
+        link.delay_ns = delay_ns;
+        assert_int_equal(mrd_sim_set_link(w->sim, -1, -1, i, &link), 0);
+    }
+}
+
+/*
+ * Short bursts, and nothing in flight between them. The paths were slow once, so their packets have
+ * long to arrive before they count as lost: the tail probe is due before. A path that is dead is
+ * given up all the same.
+ */
+static void sim_path_probe__failed_among_bursts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct mrd_path_attr path;
+
+        set_delay(w, 5 * MSEC_NS);
+        sim_write(w, HOST_0, HOST_1, 64 << 10);
+        sim_run_until_complete(w, 100 * MSEC_NS);
+        set_delay(w, USEC_NS);
+        for (uint32_t i = 0; i < 10; i++) {
+            sim_write(w, HOST_0, HOST_1, 16 << 10);
+            sim_run_until_complete(w, 100 * MSEC_NS);
+        }
+        set_blackhole(w, 1);
+        for (uint32_t i = 0; i < 500; i++) {
+            sim_write(w, HOST_0, HOST_1, 16 << 10);
+            sim_run_until_complete(w, 20 * MSEC_NS);
+            sim_run(w, 5 * MSEC_NS);
+        }
+        assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], DEAD_PATH, &path, sizeof(path)),
+                         0);
+        test_check(seed, path.state == MRD_PATH_DEAD || sim_counter(w, HOST_0, "paths_replaced"),
+                   "not given up: %llu packets, %llu lost, state %d",
+                   (unsigned long long)path.packets, (unsigned long long)path.lost, path.state);
+        sim_world_destroy(w);
+    }
+}
+
+/*
+ * One small message after the other: only a tail probe can tell that a packet was lost. The second
+ * time that a path needs one is the last.
+ */
+static void sim_path_probe__failed_one_message_at_a_time(void **state)
+{
+    (void)state;
+    for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct mrd_sim_link link;
+
+        for (uint32_t i = 0; i < 100; i++) {
+            sim_write(w, HOST_0, HOST_1, 64);
+            sim_run_until_complete(w, MSEC_NS);
+        }
+        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        link.blackhole = 1;
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        for (uint32_t i = 0; i < 2000; i++) {
+            sim_write(w, HOST_0, HOST_1, 64);
+            sim_run_until_complete(w, MSEC_NS);
+        }
+        test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 1, "not given up");
+        test_check(seed, sim_counter(w, HOST_0, "retx_tail") <= 8, "%llu tail probes",
+                   (unsigned long long)sim_counter(w, HOST_0, "retx_tail"));
+        sim_world_destroy(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_path_probe__no_data_on_a_dead_path),
         cmocka_unit_test(sim_path_probe__not_when_idle),
+        cmocka_unit_test(sim_path_probe__failed_one_message_at_a_time),
+        cmocka_unit_test(sim_path_probe__failed_among_bursts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

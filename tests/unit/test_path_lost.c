@@ -275,6 +275,27 @@ static void mrd_path_lost__only_path_in_use_never_dies(void **state)
     }
 }
 
+/* One tail probe says nothing; the second does, if others worked in between and this path did not. */
+static void mrd_path_doubt__from_the_second_on(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, PATHS);
+    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS));
+    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 1)); /* the peer is silent */
+    ack_at(f, 1, SEC_NS + 2);
+    assert_true(mrd_path_doubt(&f->paths, 0, SEC_NS + 3));
+    assert_false(mrd_path_doubt(&f->paths, 2, SEC_NS + 3));
+    ack_at(f, 1, SEC_NS + 4);
+    mrd_path_came(&f->path[0]);
+    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 5));
+    ack_at(f, 0, SEC_NS + 6);
+    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 7));
+    ack_at(f, 1, SEC_NS + 8);
+    mrd_path_replace(&f->paths, 0, 9, SEC_NS + 9);
+    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 10));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +311,7 @@ int main(void)
         cmocka_unit_test(mrd_path_lost__half_of_paths_dies_at_once),
         cmocka_unit_test(mrd_path_lost__lossy_path_dies_in_the_end),
         cmocka_unit_test(mrd_path_lost__only_path_in_use_never_dies),
+        cmocka_unit_test(mrd_path_doubt__from_the_second_on),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
