@@ -105,7 +105,39 @@ refused 'posted one by one' send_bw -l 4 -q 2 --verify
 refused 'leaves no room for lists of 8' send_bw -l 8 -t 4
 refused '-Q 3 is no divisor of -l 8' send_bw -l 8 -Q 3
 
-# A table that is lost is a failure.
+refused 'leave out -n and -D' send_bw --run_infinitely -n 100
+refused 'leave out -n and -D' send_bw --run_infinitely -D 2
+refused 'leave out -a' send_bw --run_infinitely -a
+refused 'leave out -H and -U' send_lat --run_infinitely -U
+
+# endless SIGNAL LINE WORD...: such a run goes on, tells of its seconds, and ends well when the signal comes.
+endless()
+{
+    "$perf" "${@:3}" --local -F --run_infinitely >out 2>err &
+    pid=$!
+    for ((i = 0; i < 600; i++)); do
+        (($(grep -cE "$2" out) < 2)) || break
+        kill -0 $pid 2>/dev/null || fail "it ended: ${*:3}"
+        sleep 0.1
+    done
+    kill -"$1" $pid
+    status=0
+    wait $pid || status=$?
+    ((status == 0)) || fail "exit $status after SIG$1: ${*:3}"
+    (($(grep -cE "$2" out) >= 2)) || fail "no line a second: ${*:3}"
+    grep -qE '^ +[a-z-]+ +[0-9]+ +[0-9]+ ' out || fail "no report: ${*:3}"
+}
+bandwidth='^[0-9]+ s: [1-9][0-9]* messages, [0-9.]+ Gb/s, [0-9.]+ M msg/s$'
+latency='^[0-9]+ s: [1-9][0-9]* exchanges, us: p50 [0-9.]+, p99 [0-9.]+, max [0-9.]+$'
+endless INT "$bandwidth" write_bw -s 4096 --verify
+endless TERM "$latency" send_lat
+endless TERM "$bandwidth" send_bw --transport tcp
+endless INT "$latency" read_lat -s 64
+# Without a reader it ends, too.
+(timeout 60 "$perf" send_lat --local -F --run_infinitely 2>err || echo $? >code) | head -n 1 >out
+(($(cat code) == 1)) || fail "exit $(cat code), though nobody reads"
+
+# A table that is lost# A table that is lost is a failure.
 lost()
 {
     status=0

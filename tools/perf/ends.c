@@ -26,7 +26,8 @@ static int init_run(struct perf_run *run)
     run->resent.due_ns = UINT64_MAX;
     if (run->server || !perf_test_is_lat(run->params.test))
         return 0;
-    return perf_latency_init(&run->latency, run->params.iterations)
+    return perf_latency_init(&run->latency, run->params.iterations) ||
+                   perf_latency_init(&run->second.latency, 0)
                ? perf_run_fail(run, -ENOMEM, "no memory for the latencies")
                : 0;
 }
@@ -49,6 +50,7 @@ static void end_run(struct perf_run *run, int rc)
     perf_meter_fini(&run->meter);
     perf_sampler_fini(&run->resent);
     perf_latency_fini(&run->latency);
+    perf_latency_fini(&run->second.latency);
     perf_run_clear_live(run);
 }
 

@@ -22,6 +22,7 @@ static const char help_text[] =
     "  -a, --all                sizes 2^1 .. 2^23\n"
     "  -n, --iters N            messages, or exchanges (default: enough for the size)\n"
     "  -D, --duration S         run for S seconds instead\n"
+    "      --run_infinitely     run until SIGINT or SIGTERM, with a line each second\n"
     "  -t, --tx-depth N         messages outstanding a QP (128; fewer from 64 KiB on)\n"
     "  -r, --rx-depth N         receives posted a QP (512)\n"
     "  -o, --outs N             reads and atomics outstanding a QP (as -t; rc: the device's most)\n"
@@ -122,7 +123,6 @@ static const struct {
      "latency tests always warm up; bandwidth is measured from first to last arrival"},
     {"report-both", "each mrd_perf reports its own direction"},
     {"reversed", "swap the hosts: the client is the sender"},
-    {"run_infinitely", "use -D SECONDS with --interval"},
     {"use-srq", "receives are posted to each QP; use -r for how many"},
     {"use_old_post_send", "mrd_post_send() is the only way, so leave it out"},
     {"use_ooo", "use --order none, which is the default"},

@@ -173,7 +173,11 @@ static int exchange(struct perf_run *run, struct pingpong *pp, uint64_t *done)
     if (rc <= 0)
         return rc;
     if (++*done > run->params.warmup) {
-        perf_latency_add(&run->latency, perf_now_ns() - begin_ns);
+        uint64_t rtt_ns = perf_now_ns() - begin_ns;
+
+        perf_latency_add(&run->latency, rtt_ns);
+        if (run->params.endless)
+            perf_latency_add(&run->second.latency, rtt_ns);
         run->sent++;
     }
     return digest(run, pp);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/perf/control.h"
+#include "tools/perf/endless.h"
 #include "tools/perf/json.h"
 
 int perf_local_pin(int cpu, char *error)
@@ -50,7 +51,7 @@ static void settle_child(int cpu, pid_t parent)
 {
     char error[PERF_ERROR_BYTES];
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* it may ignore others */
     if (getppid() != parent)
         exit(PERF_EXIT_FAILED);
     if (cpu >= 0 && perf_local_pin(cpu, error))
@@ -95,8 +96,8 @@ static int reap_both(pid_t client, pid_t server)
 
     if (client_code == PERF_EXIT_OK)
         return reap(server, "server", 0);
-    kill(server, SIGTERM); /* it may still be waiting for a client that never spoke */
-    reap(server, "server", SIGTERM);
+    kill(server, SIGKILL); /* it may still be waiting for a client that never spoke */
+    reap(server, "server", SIGKILL);
     return client_code;
 }
 
@@ -125,6 +126,9 @@ int perf_local_run(const struct perf_options *o)
     if (listener < 0)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
     choose_cpus(o, cpus);
+    /* The server keeps it so: it is the client that ends the run. */
+    if (o->params.endless)
+        perf_endless_hand_on(0);
     fflush(NULL); /* or the children write it again */
     pid_t server = fork();
     if (server == 0) {
@@ -140,8 +144,10 @@ int perf_local_run(const struct perf_options *o)
     if (client < 0) {
         int rc = errno;
         if (server > 0)
-            kill(server, SIGTERM);
+            kill(server, SIGKILL);
         return perf_complain(PERF_EXIT_FAILED, "cannot start a process: %s", strerror(rc));
     }
+    if (o->params.endless)
+        perf_endless_hand_on(client);
     return reap_both(client, server);
 }

@@ -109,6 +109,13 @@ void perf_latency_fini(struct perf_latency *l)
     l->rtt_ns = NULL;
 }
 
+void perf_latency_reset(struct perf_latency *l)
+{
+    l->count = 0;
+    l->seen = l->max_ns = 0;
+    l->min_ns = UINT64_MAX;
+}
+
 /*
  * Returns the index for a new sample. Memory doubles up to a limit; after that the sample replaces
  * a random one, or none (Vitter's algorithm R).

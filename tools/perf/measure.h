@@ -71,6 +71,8 @@ struct perf_latency_summary {
 /* Room for `expected` samples at once, so that the test does not wait for memory. 0 or -ENOMEM. */
 int perf_latency_init(struct perf_latency *l, uint64_t expected);
 void perf_latency_fini(struct perf_latency *l);
+/* Forget all samples. */
+void perf_latency_reset(struct perf_latency *l);
 void perf_latency_add(struct perf_latency *l, uint64_t rtt_ns);
 /* Of round trips, or with `half` of half ones. Sorts. False if there is no sample. */
 bool perf_latency_summary(struct perf_latency *l, bool half, struct perf_latency_summary *summary);

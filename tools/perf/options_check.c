@@ -80,6 +80,16 @@ static int check_roles(const struct perf_cli *c)
             o->params.paths, o->num_source_ports);
     if (c->given.peers)
         return perf_cli_wrong(c, "--peers belongs to 'mrd_perf state'");
+    if (o->params.endless && !o->local && !o->host[0])
+        return perf_cli_wrong(c, "--run_infinitely is for the client; a server needs --forever");
+    if (o->params.endless && (o->compare || o->all_sizes))
+        return perf_cli_wrong(c, "--run_infinitely is one run: leave out %s",
+                              o->compare ? "compare" : "-a");
+    if (o->params.endless && (o->params.iterations || o->params.duration_s))
+        return perf_cli_wrong(c, "--run_infinitely has no end: leave out -n and -D");
+    if (o->params.endless && (o->params.histogram || o->params.unsorted))
+        return perf_cli_wrong(c,
+                              "--run_infinitely does not keep all latencies: leave out -H and -U");
     if (c->given.size && o->all_sizes)
         return perf_cli_wrong(c, "-a runs all sizes: leave out -s");
     if (o->all_sizes && perf_test_is_atomic(o->params.test))
@@ -164,9 +174,9 @@ static int check_state(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || c->given.transport || c->given.two_devices)
+    if (o->local || o->forever || o->params.endless || c->given.transport || c->given.two_devices)
         return perf_cli_wrong(c, "state is about this end alone: it takes no host, no --local, no "
-                                 "--transport and one device");
+                                 "--run_infinitely, no --transport and one device");
     for (unsigned i = 0; i < o->num_transports; i++) {
         const struct perf_transport_ops *ops = perf_transport_find(o->transports[i]);
         if (ops && !ops->peer_state && !(ops->rdma && perf_ibv_missing()))

@@ -129,7 +129,9 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
     struct json_object *message;
 
     run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
-    if (!run->server)
+    if (run->params.endless)
+        perf_endless_tell(run, now_ns, done);
+    else if (!run->server)
         show_live(run, now_ns, done);
     int rc = perf_control_recv(run->control, 0, &message);
     if (rc == -ETIMEDOUT)

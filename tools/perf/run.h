@@ -9,6 +9,7 @@
 #define MRD_PERF_RUN_H
 
 #include "tools/perf/control.h"
+#include "tools/perf/endless.h"
 #include "tools/perf/endpoint.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
@@ -48,6 +49,10 @@ struct perf_run {
     struct json_object *findings; /* the server's */
     struct json_object *report;   /* the client's message at the server; the caller puts it */
     bool live_shown;
+    struct { /* --run_infinitely: the last line, and what was done until then */
+        uint64_t end_ns, done;
+        struct perf_latency latency; /* since then */
+    } second;
     const char *label; /* of the live line; NULL: the transport */
 
     uint64_t next_watch_ns, next_live_ns;
@@ -71,6 +76,8 @@ static inline int perf_run_tick(struct perf_run *run, uint64_t now_ns, uint64_t 
 /* The client: is all sent after `count` messages? */
 static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uint64_t now_ns)
 {
+    if (run->params.endless && perf_endless_ended())
+        return true;
     return run->params.duration_s ? now_ns >= run->start_ns + run->params.duration_s * PERF_SEC_NS
                                   : count >= run->params.iterations;
 }
