@@ -146,5 +146,10 @@ lost()
     grep -q '^mrd_perf: cannot write the table to stdout' err || fail "that the table is lost is not said: $*"
 }
 
+for option in --help --version; do
+    status=0
+    "$perf" $option >/dev/full 2>err || status=$?
+    ((status == 1)) || fail "exit $status, though what $option prints is lost"
+done
 lost send_lat --local -n 20 -F
 lost state --peers 100 tcp -F

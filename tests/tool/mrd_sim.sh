@@ -165,6 +165,18 @@ if command -v gnuplot >/dev/null; then
     good alltoall "${fabric[@]}" --size 64K --plot picture.svg
     grep -q '<svg' picture.svg || fail 'the picture is none'
 fi
+# gnuplot does not tell that a disk is full.
+mkdir full
+printf '#!/bin/sh\ncat >/dev/null\necho "<svg>" >cut.svg\n' >full/gnuplot
+chmod +x full/gnuplot
+PATH=$PWD/full:$PATH run "${two[@]}" --plot cut.svg
+((status == 1)) || fail "exit $status, though the picture is cut short"
+grep -q 'cut.svg could not be written whole' err || fail 'that the picture is cut short is not said'
+for option in --help --version; do
+    status=0
+    "$sim" $option >/dev/full 2>err || status=$?
+    ((status == 1)) || fail "exit $status, though what $option prints is lost"
+done
 
 # Whoever starts it may leave SIGCHLD ignored: runs and the picture are waited for all the same.
 if env --ignore-signal=CHLD true 2>/dev/null; then

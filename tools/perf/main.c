@@ -2,6 +2,7 @@
 /*
  * mrd_perf: bandwidth and latency between two hosts, for hands used to perftest. See mrd_perf(1).
  */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -35,6 +36,14 @@ static int serve(const struct perf_options *o)
     return perf_server_session(o, listener);
 }
 
+/* Ends after what was printed; whether it could be counts. */
+static int printed(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return PERF_EXIT_OK;
+    return perf_complain(PERF_EXIT_FAILED, "cannot write to stdout: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
     static struct perf_options o; /* large, and needed to the end */
@@ -45,10 +54,10 @@ int main(int argc, char **argv)
         break;
     case PERF_PARSE_HELP:
         perf_options_help(stdout);
-        return PERF_EXIT_OK;
+        return printed();
     case PERF_PARSE_VERSION:
         printf("mrd_perf %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
-        return PERF_EXIT_OK;
+        return printed();
     default:
         return perf_complain(PERF_EXIT_USAGE, "%s\nTry 'mrd_perf --help'.", error);
     }

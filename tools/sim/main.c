@@ -147,6 +147,15 @@ static int run(struct session *s)
     return status;
 }
 
+/* Ends after what was printed; whether it could be counts. */
+static int printed(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    simx_error_set("cannot write to stdout: %s", strerror(errno));
+    return fail(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
     static struct session s;
@@ -158,13 +167,13 @@ int main(int argc, char **argv)
         break;
     case SIMX_PARSE_HELP:
         simx_options_help(stdout, s.experiment);
-        return 0;
+        return printed();
     case SIMX_PARSE_VERSION:
         printf("mrd_sim %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
-        return 0;
+        return printed();
     case SIMX_PARSE_LIST:
         simx_options_constants(stdout);
-        return 0;
+        return printed();
     case SIMX_PARSE_ERROR:
         fail(EXIT_USAGE);
         fputs("Try 'mrd_sim --help'.\n", stderr);

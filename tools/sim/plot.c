@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tools/sim/experiment.h"
@@ -223,6 +224,24 @@ unsigned simx_plot_script(const struct simx_picture *p, struct json_object *cons
     return drawn;
 }
 
+/* Was the picture cut short? gnuplot does not tell when the disk is full. */
+static bool is_cut(const char *svg_path)
+{
+    enum { TAIL_BYTES = 32 };
+    char tail[TAIL_BYTES + 1] = {0};
+    FILE *file = fopen(svg_path, "rb");
+    struct stat info;
+    bool whole;
+
+    if (!file)
+        return true;
+    whole = fstat(fileno(file), &info) == 0 && !S_ISREG(info.st_mode); /* not known */
+    if (!whole && fseek(file, -TAIL_BYTES, SEEK_END) == 0)
+        whole = fread(tail, 1, TAIL_BYTES, file) == TAIL_BYTES && strstr(tail, "</svg>");
+    fclose(file);
+    return !whole;
+}
+
 int simx_plot_write(const struct simx_picture *p, struct json_object *const *runs, size_t num_runs,
                     const char *svg_path)
 {
@@ -233,7 +252,7 @@ int simx_plot_write(const struct simx_picture *p, struct json_object *const *run
 
     signal(SIGPIPE, before);
     if (drawn > 0 && status == 0)
-        return 0;
+        return is_cut(svg_path) ? simx_fail(-EIO, "%s could not be written whole", svg_path) : 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_COMMAND)
         return simx_fail(-EINVAL, "gnuplot is not installed: apt-get install gnuplot-nox");
     if (out && drawn == 0)
