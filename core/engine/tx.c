@@ -179,17 +179,21 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 }
 
 /*
- * Has the path of a packet in flight failed that a tail probe is about to send again? Yes if tail
- * probes and an RTO went unanswered, or if that is what becomes of all its packets of late. Else
- * the spray policy would return to it for ever: it may have been among the fastest while it worked,
- * and where little is in flight the tail probe comes before the loss by time.
+ * A tail probe is about to send a packet in flight again: has its path failed? Yes if tail probes
+ * and an RTO went unanswered, or if that is what becomes of all its packets of late. Else the spray
+ * policy would return to it for ever: it may have been among the fastest while it worked, and where
+ * little is in flight the tail probe comes before the loss by time. Returns whether that was
+ * declared a loss which is undone if the packet arrives after all.
  */
-static bool has_path_failed(struct mrd_engine *e, struct mrd_tx_half *tx,
-                            const struct mrd_sent *rec)
+static bool blame_path(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
 {
     bool doubted = mrd_path_doubt(&tx->paths, rec->path, e->clock.now_ns);
 
-    return doubted || mrd_loss_timed_out(&tx->loss);
+    if (!doubted && !mrd_loss_timed_out(&tx->loss))
+        return false;
+    mrd_half_path_lost(e, tx, rec->path);
+    mrd_sent_lose(&tx->sent, rec, &tx->paths);
+    return doubted;
 }
 
 static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
@@ -212,19 +216,18 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     struct mrd_tx_half *tx = peer->tx;
     uint64_t patience_ns = tx->probes.patience_ns;
     struct mrd_sent *rec;
+    bool lost;
 
     if (!tx->probes.due)
         return false;
     rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
-        if (rec->state == MRD_SENT_INFLIGHT && has_path_failed(e, tx, rec)) {
-            mrd_half_path_lost(e, tx, rec->path);
-            mrd_sent_lose(&tx->sent, rec, &tx->paths);
-        }
+        lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec);
         count_probe(e, peer);
-        rec->deliberate = true;
-        resend(e, peer, rec, tx->probes.due > 1, o);
+        rec->deliberate = !lost;
+        /* Of two copies both may arrive: that would not tell whether the first one did. */
+        resend(e, peer, rec, tx->probes.due > 1 && !lost, o);
         tx->probes.patience_ns = patience_ns; /* the peer's silence began before this probe */
     }
     tx->probes.due = 0;

@@ -224,6 +224,34 @@ static void sim_path_probe__failed_one_message_at_a_time(void **state)
     }
 }
 
+/*
+ * One path takes far longer than the tail probe waits, and what it carries arrives all the same. It
+ * is not dead.
+ */
+static void sim_path_probe__late_path_is_not_given_up(void **state)
+{
+    (void)state;
+    for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct mrd_sim_link link;
+
+        for (uint32_t i = 0; i < 100; i++) {
+            sim_write(w, HOST_0, HOST_1, 64);
+            sim_run_until_complete(w, MSEC_NS);
+        }
+        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        link.delay_ns += 200 * USEC_NS;
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        for (uint32_t i = 0; i < 2000; i++) {
+            sim_write(w, HOST_0, HOST_1, 64);
+            sim_run_until_complete(w, MSEC_NS);
+        }
+        test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 0, "given up");
+        test_check(seed, sim_counter(w, HOST_0, "retx_tail") > 0, "never late");
+        sim_world_destroy(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +259,7 @@ int main(void)
         cmocka_unit_test(sim_path_probe__not_when_idle),
         cmocka_unit_test(sim_path_probe__failed_one_message_at_a_time),
         cmocka_unit_test(sim_path_probe__failed_among_bursts),
+        cmocka_unit_test(sim_path_probe__late_path_is_not_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
