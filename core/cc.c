@@ -7,7 +7,7 @@
 
 static const struct mrd_tune_cc *constants(const struct mrd_cc *cc)
 {
-    return &cc->config.tune->cc;
+    return &cc->tune->cc;
 }
 
 static const struct mrd_cc_ops *const policies[] = {
@@ -33,13 +33,13 @@ static double greater(double a, double b)
     return a > b ? a : b;
 }
 
-static double start_window(const struct mrd_cc_config *config)
+static double start_window(const struct mrd_cc_config *config, const struct mrd_tune_cc *tune,
+                           uint32_t packet_bytes)
 {
-    const struct mrd_tune_cc *tune = &config->tune->cc;
 
     if (config->cwnd_start_bytes)
         return config->cwnd_start_bytes;
-    double least = tune->start_packets * config->packet_bytes;
+    double least = tune->start_packets * packet_bytes;
     if (config->link_bps == 0)
         return least;
     double rtt_ns = tune->base_rtt_guess_ns;
@@ -52,17 +52,17 @@ static double start_window(const struct mrd_cc_config *config)
 }
 
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
-                 const struct mrd_cc_config *config)
+                 const struct mrd_cc_config *config, uint32_t packet_bytes)
 {
-    assert(config->packet_bytes > 0);
+    assert(packet_bytes > 0);
     memset(cc, 0, sizeof(*cc));
     cc->ops = ops;
-    cc->config = *config;
-    if (!cc->config.tune)
-        cc->config.tune = &mrd_tune_default;
+    cc->config = config;
+    cc->tune = config->tune ? config->tune : &mrd_tune_default;
+    cc->packet_bytes = packet_bytes;
     cc->rate_bps = (double)config->link_bps;
     cc->slow_start = true;
-    cc->cwnd_bytes = start_window(&cc->config);
+    cc->cwnd_bytes = start_window(config, &cc->tune->cc, packet_bytes);
     mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
     cc->start_bytes = cc->cwnd_bytes;
     ops->init(cc);
@@ -70,7 +70,7 @@ void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
 
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    const struct mrd_cc_config *config = &cc->config;
+    const struct mrd_cc_config *config = cc->config;
 
     if (config->base_rtt_max_ns && rtt_min_ns > config->base_rtt_max_ns)
         rtt_min_ns = config->base_rtt_max_ns;
@@ -80,7 +80,7 @@ uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 static double length_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     double rtt_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
-    double most_ns = (double)cc->config.base_rtt_max_ns;
+    double most_ns = (double)cc->config->base_rtt_max_ns;
 
     if (cc->length_ns > rtt_ns)
         rtt_ns = most_ns > 0 && cc->length_ns > most_ns ? greater(rtt_ns, most_ns) : cc->length_ns;
@@ -140,7 +140,7 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         rate->rounds = 0;
     }
     cc->measured_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
-    if (cc->config.link_bps == 0)
+    if (cc->config->link_bps == 0)
         cc->rate_bps = cc->measured_bps;
     rate->bytes = 0;
     rate->limited = false;
@@ -194,10 +194,10 @@ bool mrd_cc_may_grow(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 
 void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes)
 {
-    double least_bytes = constants(cc)->least_packets * cc->config.packet_bytes;
+    double least_bytes = constants(cc)->least_packets * cc->packet_bytes;
 
-    if (cc->config.cwnd_cap_bytes && most_bytes > cc->config.cwnd_cap_bytes)
-        most_bytes = cc->config.cwnd_cap_bytes;
+    if (cc->config->cwnd_cap_bytes && most_bytes > cc->config->cwnd_cap_bytes)
+        most_bytes = cc->config->cwnd_cap_bytes;
     if (cc->cwnd_bytes > most_bytes)
         cc->cwnd_bytes = most_bytes;
     if (cc->cwnd_bytes < least_bytes)
@@ -249,7 +249,7 @@ void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples)
 
 double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    uint64_t least_ns = ack->rtt_min_ns, most_ns = cc->config.base_rtt_max_ns;
+    uint64_t least_ns = ack->rtt_min_ns, most_ns = cc->config->base_rtt_max_ns;
     uint64_t queue_ns = ack->queue_ns;
 
     if (!ack->queue_valid)
@@ -267,7 +267,7 @@ double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 
 uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    uint64_t most_ns = cc->config.base_rtt_max_ns;
+    uint64_t most_ns = cc->config->base_rtt_max_ns;
 
     if (most_ns == 0)
         return UINT64_MAX;
@@ -276,7 +276,7 @@ uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
 {
-    uint32_t again = mrd_tune_count(cc->config.tune->nscc.watch_again_rtts);
+    uint32_t again = mrd_tune_count(cc->tune->nscc.watch_again_rtts);
     double ns = (double)length_ns;
 
     /* A window found for a much shorter path says little: begin slow start anew. */
@@ -329,7 +329,7 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 
 void mrd_cc_halve(struct mrd_cc *cc)
 {
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     /* RFC 5681: an RTO leaves one packet; a window that is below one packet keeps its size. */
     double least = cc->cwnd_bytes < packet ? cc->cwnd_bytes : packet;
 

@@ -23,9 +23,8 @@ struct mrd_cc_ops;
 
 /* What the engine knows of the network to the peer when the send half is made. */
 struct mrd_cc_config {
-    uint32_t packet_bytes; /* a full packet */
-    uint64_t link_bps;     /* 0: unknown, the delivered rate is measured */
-    uint64_t base_rtt_ns;  /* lower bound of the base RTT; 0: none */
+    uint64_t link_bps;    /* 0: unknown, the delivered rate is measured */
+    uint64_t base_rtt_ns; /* lower bound of the base RTT; 0: none */
     /*
      * Upper bound of the base RTT; 0: none. A mover that knows its fabric should give it: a flow
      * that begins while a queue stands has no sample without that queue. It takes the queue for
@@ -35,7 +34,7 @@ struct mrd_cc_config {
     /* Upper bound of the window; 0: only the policy's own. */
     uint32_t cwnd_cap_bytes;
     uint32_t cwnd_start_bytes; /* 0: by start_bdp and start_packets (tune.h) */
-    /* Constants, borrowed for the life of the window; NULL: mrd_tune_default. */
+    /* Constants, borrowed; NULL: mrd_tune_default. */
     const struct mrd_tune *tune;
 };
 
@@ -115,7 +114,9 @@ struct mrd_cc_undo {
 
 struct mrd_cc {
     const struct mrd_cc_ops *ops;
-    struct mrd_cc_config config;
+    const struct mrd_cc_config *config; /* borrowed */
+    const struct mrd_tune *tune;        /* borrowed */
+    uint32_t packet_bytes;              /* a full packet */
     double cwnd_bytes;
     double start_bytes; /* the start window */
     bool slow_start;
@@ -195,7 +196,7 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 /* A packet that was declared lost arrived. */
 void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
-                 const struct mrd_cc_config *config);
+                 const struct mrd_cc_config *config, uint32_t packet_bytes);
 /* Returns the least RTT within the configured bounds; 0: no sample yet, and no lower bound. */
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*

@@ -9,7 +9,7 @@
 
 static const struct mrd_tune_dctcp *constants(const struct mrd_cc *cc)
 {
-    return &cc->config.tune->dctcp;
+    return &cc->tune->dctcp;
 }
 
 static void dctcp_init(struct mrd_cc *cc)
@@ -20,16 +20,16 @@ static void dctcp_init(struct mrd_cc *cc)
 static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     double most = constants(cc)->most_bdp * mrd_cc_bdp_bytes(cc, rtt_min_ns);
-    double least = constants(cc)->least_packets * cc->config.packet_bytes;
+    double least = constants(cc)->least_packets * cc->packet_bytes;
 
-    if (cc->config.link_bps == 0)
+    if (cc->config->link_bps == 0)
         return MRD_CC_UNBOUNDED;
     return most > least ? most : least;
 }
 
 static void dctcp_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
 
     mrd_cc_count(cc, ack);
     if (ack->ce_packets)
@@ -46,8 +46,7 @@ static void dctcp_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 static void dctcp_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                        uint64_t rtt_min_ns)
 {
-    double needed =
-        cc->ce_seen ? cc->cwnd_bytes / cc->config.packet_bytes * constants(cc)->loss_share : 1;
+    double needed = cc->ce_seen ? cc->cwnd_bytes / cc->packet_bytes * constants(cc)->loss_share : 1;
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
     if (!mrd_cc_count_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns))

@@ -4,14 +4,14 @@
 
 static const struct mrd_tune_none *constants(const struct mrd_cc *cc)
 {
-    return &cc->config.tune->none;
+    return &cc->tune->none;
 }
 
 static void none_init(struct mrd_cc *cc)
 {
     cc->slow_start = false;
-    if (cc->config.cwnd_cap_bytes)
-        cc->cwnd_bytes = cc->config.cwnd_cap_bytes;
+    if (cc->config->cwnd_cap_bytes)
+        cc->cwnd_bytes = cc->config->cwnd_cap_bytes;
     else
         cc->cwnd_bytes = constants(cc)->window_bytes;
 }
@@ -19,7 +19,7 @@ static void none_init(struct mrd_cc *cc)
 /* Sets the window to window_bdp BDPs once the RTT is known. */
 static void none_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    if (cc->config.cwnd_cap_bytes || cc->config.link_bps == 0 || ack->rtt_min_ns == 0)
+    if (cc->config->cwnd_cap_bytes || cc->config->link_bps == 0 || ack->rtt_min_ns == 0)
         return;
     double bytes = constants(cc)->window_bdp * mrd_cc_bdp_bytes(cc, ack->rtt_min_ns);
     cc->cwnd_bytes = bytes > cc->start_bytes ? bytes : cc->start_bytes;

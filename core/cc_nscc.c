@@ -53,7 +53,7 @@
 
 static const struct mrd_tune_nscc *constants(const struct mrd_cc *cc)
 {
-    return &cc->config.tune->nscc;
+    return &cc->tune->nscc;
 }
 
 static double greater(double a, double b)
@@ -63,13 +63,13 @@ static double greater(double a, double b)
 
 static bool rate_known(const struct mrd_cc *cc)
 {
-    return cc->config.link_bps != 0;
+    return cc->config->link_bps != 0;
 }
 
 static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     return greater(mrd_cc_bdp_bytes(cc, rtt_min_ns),
-                   constants(cc)->least_bdp_packets * cc->config.packet_bytes);
+                   constants(cc)->least_bdp_packets * cc->packet_bytes);
 }
 
 /*
@@ -78,7 +78,7 @@ static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
  */
 static double unit_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    double least = rate_known(cc) ? 0 : cc->start_bytes / cc->config.tune->cc.start_bdp;
+    double least = rate_known(cc) ? 0 : cc->start_bytes / cc->tune->cc.start_bdp;
 
     return greater(bdp_bytes(cc, rtt_min_ns), least);
 }
@@ -172,7 +172,7 @@ static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint
 static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     struct mrd_cc_watch *w = &cc->watch;
-    double least_bytes = constants(cc)->watch_packets * cc->config.packet_bytes;
+    double least_bytes = constants(cc)->watch_packets * cc->packet_bytes;
     double floor_bytes = cc->round_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
 
     if (cc->round_bps == 0 || w->pause || (w->rest && cc->delay_ns <= w->ours_ns))
@@ -234,7 +234,7 @@ static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 static bool held_by_cap(const struct mrd_cc *cc)
 {
     double slack = constants(cc)->watch_slack;
-    uint32_t cap = cc->config.cwnd_cap_bytes;
+    uint32_t cap = cc->config->cwnd_cap_bytes;
 
     return rate_known(cc) || (cap != 0 && cc->cwnd_bytes * (1 + slack) >= cap);
 }
@@ -300,7 +300,7 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
 /* Grows the window for `packets` unmarked packets acked outside of slow start. */
 static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double target_ns)
 {
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     double times = constants(cc)->above_gain;
 
     double below = constants(cc)->below_gain;
@@ -428,10 +428,10 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
  */
 static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    const struct mrd_tune_elastic *tune = &cc->config.tune->elastic;
+    const struct mrd_tune_elastic *tune = &cc->tune->elastic;
     double bytes = mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
 
-    if (cc->elastic.testing || cc->cwnd_bytes < tune->rate_packets * cc->config.packet_bytes)
+    if (cc->elastic.testing || cc->cwnd_bytes < tune->rate_packets * cc->packet_bytes)
         return 0;
     return (1 - tune->margin) * (bytes < cc->cwnd_bytes ? bytes : cc->cwnd_bytes);
 }
@@ -449,8 +449,8 @@ static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double 
         mrd_elastic_reset(x);
         return;
     }
-    switch (mrd_elastic_end_round(x, &cc->config.tune->elastic, cc->sent_rtt, cc->losses_rtt,
-                                  cc->cwnd_bytes, cc->config.packet_bytes)) {
+    switch (mrd_elastic_end_round(x, &cc->tune->elastic, cc->sent_rtt, cc->losses_rtt,
+                                  cc->cwnd_bytes, cc->packet_bytes)) {
     case MRD_ELASTIC_CUT:
         cc->cwnd_bytes =
             greater(cc->cwnd_bytes * x->factor, got_through_bytes(cc, ack->rtt_min_ns));
@@ -503,7 +503,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
     bool delay_is_mark = late && !cc->ce_seen;
     bool full = cc->cwnd_bytes >= most_bytes(cc, ack->rtt_min_ns);
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     if (full || delay_is_mark ||
         (ack->ce_packets && cc->delay_ns >= constants(cc)->slow_start_delay * target_ns))
         cc->slow_start = false;
@@ -526,7 +526,7 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
                       uint64_t rtt_min_ns)
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(cc, rtt_min_ns);
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     double sent = cc->cwnd_bytes / packet;
 
     if (cc->elastic.gain > 0)
@@ -558,7 +558,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     (void)now_ns;
     cc->slow_start = false;
     mrd_cc_halve(cc);
-    cc->watch.cwnd_bytes *= cc->config.tune->cc.timeout_factor;
+    cc->watch.cwnd_bytes *= cc->tune->cc.timeout_factor;
     mrd_elastic_reset(&cc->elastic); /* probably an outage: a policer lets some packets through */
 }
 

@@ -29,7 +29,7 @@ enum { ROOT_STEPS = 12 }; /* steps of Newton's method: enough for 1e-6 .. 1e6 */
 
 static const struct mrd_tune_swift *constants(const struct mrd_cc *cc)
 {
-    return &cc->config.tune->swift;
+    return &cc->tune->swift;
 }
 
 static double greater(double a, double b)
@@ -51,8 +51,8 @@ static double inverse_root(double x)
 static double target_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_tune_swift *tune = constants(cc);
-    uint64_t base_ns = cc->config.base_rtt_max_ns;
-    double packets = cc->cwnd_bytes / cc->config.packet_bytes;
+    uint64_t base_ns = cc->config->base_rtt_max_ns;
+    double packets = cc->cwnd_bytes / cc->packet_bytes;
     double share = 0;
 
     if (base_ns == 0)
@@ -76,10 +76,10 @@ static double most_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_tune_swift *tune = constants(cc);
 
-    if (cc->config.link_bps == 0 || rtt_min_ns == 0)
+    if (cc->config->link_bps == 0 || rtt_min_ns == 0)
         return MRD_CC_UNBOUNDED;
     return greater(tune->most_bdp * mrd_cc_bdp_bytes(cc, rtt_min_ns),
-                   tune->least_packets * cc->config.packet_bytes);
+                   tune->least_packets * cc->packet_bytes);
 }
 
 static uint64_t round_ns(const struct mrd_cc *cc, uint64_t srtt_ns, uint64_t rtt_min_ns)
@@ -91,7 +91,7 @@ static uint64_t round_ns(const struct mrd_cc *cc, uint64_t srtt_ns, uint64_t rtt
 
 static void grow(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     double each = cc->slow_start ? packet : constants(cc)->gain_packets * packet;
 
     if (!cc->slow_start && cc->cwnd_bytes > packet)
@@ -130,7 +130,7 @@ static void swift_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uin
                        uint64_t rtt_min_ns)
 {
     uint64_t rtt_ns = round_ns(cc, srtt_ns, rtt_min_ns);
-    double packet = cc->config.packet_bytes;
+    double packet = cc->packet_bytes;
     double needed = greater(1, cc->cwnd_bytes / packet * constants(cc)->loss_share);
 
     if (!mrd_cc_count_losses(cc, packets, needed, now_ns, rtt_ns))

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct mrd_allocator;
 struct mrd_msg;
 
 struct mrd_tx_id {
@@ -23,16 +24,20 @@ struct mrd_tx_id {
 };
 
 struct mrd_ids {
-    struct mrd_tx_id *entry; /* MRD_MSG_SLOTS, owned by the send half, not initialised */
-    uint32_t fresh;          /* slots used at least once */
-    uint32_t free;           /* first free one of these + 1; 0: none */
+    struct mrd_tx_id *entry; /* `room` of them, at most MRD_MSG_SLOTS; NULL: none yet */
+    uint32_t room;
+    uint32_t fresh; /* slots used at least once */
+    uint32_t free;  /* first free one of these + 1; 0: none */
+    const struct mrd_allocator *allocator;
 };
 
-void mrd_ids_init(struct mrd_ids *ids, struct mrd_tx_id *entry);
-bool mrd_ids_available(const struct mrd_ids *ids);
-/* Takes an id for the message; one must be available. */
+void mrd_ids_init(struct mrd_ids *ids, const struct mrd_allocator *allocator);
+void mrd_ids_fini(struct mrd_ids *ids);
+/* Returns whether mrd_ids_take() may be called: makes room for more if needed. */
+bool mrd_ids_available(struct mrd_ids *ids);
+/* Takes an id for the message; one must be available. Returns its entry, as mrd_ids_find(). */
 struct mrd_tx_id *mrd_ids_take(struct mrd_ids *ids, struct mrd_msg *msg);
-/* Returns the entry of an id that is in use; NULL: it is not. */
+/* Returns the entry of an id that is in use, valid until the next call; NULL: it is not. */
 struct mrd_tx_id *mrd_ids_find(const struct mrd_ids *ids, uint32_t id);
 /* Releases an id that no record and no message uses: the next id of its slot may be taken. */
 void mrd_ids_release(struct mrd_ids *ids, struct mrd_tx_id *entry);

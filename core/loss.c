@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
+
 /* Late samples that are further apart than this may belong to two stalls. */
 enum { STALLS_APART_RTTS = 16 };
 
@@ -23,6 +25,13 @@ void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now
     l->min_cur_ns = l->min_prev_ns = MRD_NEVER;
     l->rack_ns = MRD_NEVER;
     l->min_at_ns = l->progress_ns = l->last_send_ns = now_ns;
+}
+
+void mrd_loss_fini(struct mrd_loss *l, const struct mrd_allocator *allocator)
+{
+    if (l->log)
+        mrd_free(allocator, l->log, MRD_RETX_LOG * sizeof(*l->log));
+    l->log = NULL;
 }
 
 /* RFC 6298, section 2, with its gains of 1/8 and 1/4. */
@@ -228,19 +237,24 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
     return find_lost_by_time(l, s, paths, srtt_or_initial(l) + window, now_ns);
 }
 
-void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path)
+void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
+                  const struct mrd_sent *rec, uint16_t old_path)
 {
+    if (!l->log)
+        l->log = mrd_alloc(allocator, MRD_RETX_LOG * sizeof(*l->log));
+    if (!l->log)
+        return;
     l->log[l->log_next++ % MRD_RETX_LOG] = (struct mrd_retx){.psn = rec->psn,
                                                              .live = true,
-                                                             .deliberate = rec->deliberate,
-                                                             .by_order = rec->by_order,
+                                                             .deliberate = rec->deliberate != 0,
+                                                             .by_order = rec->by_order != 0,
                                                              .old_path = old_path,
                                                              .tx_ns = rec->tx_ns};
 }
 
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < MRD_RETX_LOG; i++) {
+    for (uint32_t i = 0; l->log && i < MRD_RETX_LOG; i++) {
         struct mrd_retx *r = &l->log[i];
 
         if (!r->live || r->psn != psn)

@@ -20,13 +20,15 @@
 #include "core/sent.h"
 #include "core/tune.h"
 
+struct mrd_allocator;
+
 enum mrd_loss_cause { MRD_LOSS_BY_ORDER, MRD_LOSS_BY_RACK };
 
-struct mrd_retx { /* a retransmission that may turn out spurious */
+struct mrd_retx {   /* a retransmission that may turn out spurious */
+    uint64_t tx_ns; /* when the copy declared lost was sent */
     uint32_t psn;
-    bool live, deliberate, by_order;
-    uint16_t old_path; /* index of the path that the copy declared lost took */
-    uint64_t tx_ns;    /* when that copy was sent */
+    uint16_t old_path; /* index of the path that it took */
+    bool live : 1, deliberate : 1, by_order : 1;
 };
 
 struct mrd_loss {
@@ -48,12 +50,13 @@ struct mrd_loss {
     uint64_t last_send_ns, progress_ns;
     uint64_t late_tx_ns, late_rtt_ns; /* an RTT sample taken for a stall; 0: none */
     uint32_t peer_ack_delay_ns;
-    struct mrd_retx log[MRD_RETX_LOG];
+    struct mrd_retx *log; /* MRD_RETX_LOG of them, a ring; NULL: nothing was logged */
     uint32_t log_next;
 };
 
 /* `tune` is borrowed; NULL: mrd_tune_default. */
 void mrd_loss_init(struct mrd_loss *l, const struct mrd_tune *tune, uint64_t now_ns);
+void mrd_loss_fini(struct mrd_loss *l, const struct mrd_allocator *allocator);
 void mrd_loss_rtt(struct mrd_loss *l, uint64_t rtt_ns, uint64_t now_ns);
 /*
  * Judges an RTT sample that began before an RTO and is much longer than SRTT. Returns true if it
@@ -75,8 +78,12 @@ struct mrd_sent *mrd_loss_next(struct mrd_loss *l, const struct mrd_sents *s,
                                const struct mrd_paths *paths, uint64_t now_ns,
                                enum mrd_loss_cause *cause);
 uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
-/* Logs a record that is about to be retransmitted; `old_path` took the copy declared lost. */
-void mrd_loss_log(struct mrd_loss *l, const struct mrd_sent *rec, uint16_t old_path);
+/*
+ * Logs a record that is about to be retransmitted; `old_path` took the copy declared lost. The
+ * first one allocates the log; without memory nothing is logged.
+ */
+void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
+                  const struct mrd_sent *rec, uint16_t old_path);
 /*
  * The peer reports `psn` as a duplicate. Returns the log entry of the spurious retransmission;
  * NULL: none is logged, or it was deliberate.

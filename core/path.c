@@ -5,20 +5,9 @@
 #include <float.h>
 #include <string.h>
 
-#define PROBE_UNDER_WAY UINT64_MAX
+#include "core/alloc.h"
 
-static struct mrd_path_gains gains_of(const struct mrd_tune_path *tune)
-{
-    return (struct mrd_path_gains){
-        .loss = (float)tune->loss_gain,
-        .loss_avg = (float)tune->loss_avg_gain,
-        .dead_share = (float)tune->dead_share,
-        .q = (float)tune->q_gain,
-        .q_first = (float)tune->q_first_gain,
-        .q_avg = (float)tune->q_avg_gain,
-        .dead_packets = mrd_tune_count(tune->dead_packets),
-    };
-}
+#define PROBE_UNDER_WAY UINT64_MAX
 
 void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
                     uint32_t num, const struct mrd_tune *tune, uint64_t now_ns)
@@ -26,7 +15,6 @@ void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_p
     assert(num > 0 && num <= UINT16_MAX);
     memset(paths, 0, sizeof(*paths));
     paths->tune = tune ? &tune->path : &mrd_tune_default.path;
-    paths->gain = gains_of(paths->tune);
     paths->path = path;
     paths->load = load;
     paths->num = num;
@@ -39,6 +27,13 @@ void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_p
         path[i].state = MRD_PATH_GOOD;
         path[i].pseq_next = 1; /* above both of pseq_acked[] */
     }
+}
+
+void mrd_paths_fini(struct mrd_paths *paths, const struct mrd_allocator *allocator)
+{
+    if (paths->watched)
+        mrd_free(allocator, paths->watched, paths->num * sizeof(*paths->watched));
+    paths->watched = NULL;
 }
 
 static struct mrd_path_load *load_of(const struct mrd_paths *paths, const struct mrd_path *path)
@@ -74,29 +69,36 @@ uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index)
     return path->pseq_next++;
 }
 
+static uint32_t dead_packets(const struct mrd_paths *paths)
+{
+    uint32_t packets = mrd_tune_count(paths->tune->dead_packets);
+
+    return packets < UINT16_MAX ? packets : UINT16_MAX;
+}
+
 /* Counts a packet as acked or lost. */
 static void count_outcome(struct mrd_paths *paths, struct mrd_path *path, bool lost)
 {
-    const struct mrd_path_gains *gain = &paths->gain;
+    const struct mrd_tune_path *tune = paths->tune;
     float sample = lost ? 1 : 0;
 
     assert(load_of(paths, path)->out_packets > 0);
     load_of(paths, path)->out_packets--;
-    path->loss_ewma += (sample - path->loss_ewma) * gain->loss;
-    paths->loss_avg += (sample - paths->loss_avg) * gain->loss_avg;
-    if (path->loss_ewma <= gain->dead_share)
+    path->loss_ewma += (sample - path->loss_ewma) * (float)tune->loss_gain;
+    paths->loss_avg += (sample - paths->loss_avg) * (float)tune->loss_avg_gain;
+    if (path->loss_ewma <= (float)tune->dead_share)
         path->bad_packets = 0;
-    else if (path->bad_packets < gain->dead_packets)
+    else if (path->bad_packets < dead_packets(paths))
         path->bad_packets++;
 }
 
-void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
+void mrd_path_acked(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
 
     count_outcome(paths, path, false);
     mrd_path_came(path);
-    paths->acked_ns = now_ns;
+    paths->acks++;
     /* The ack of a packet sent before the path died proves nothing. */
     if (path->state == MRD_PATH_DEAD && path->until_ns != PROBE_UNDER_WAY)
         return;
@@ -140,9 +142,9 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
 {
     const struct mrd_path *path = &paths->path[index];
 
-    if (path->loss_ewma <= paths->gain.dead_share)
+    if (path->loss_ewma <= (float)paths->tune->dead_share)
         return false;
-    if (path->losses_row < paths->tune->dead_row && path->bad_packets < paths->gain.dead_packets)
+    if (path->losses_row < paths->tune->dead_row && path->bad_packets < dead_packets(paths))
         return false;
     float mean = mean_of_others(paths, index);
     return mean >= 0 && path->loss_ewma > (float)paths->tune->dead_times_mean * mean;
@@ -202,13 +204,13 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
 {
     struct mrd_path *path = &paths->path[index];
     /* While no path works, a loss says nothing about this one: losses_row does not grow. */
-    bool others_work = paths->acked_ns > path->lost_ns;
+    bool others_work = paths->acks != path->lost_acks;
 
     count_outcome(paths, path, true);
     path->lost++;
     if (path->state != MRD_PATH_GOOD && path->until_ns != PROBE_UNDER_WAY)
         return; /* the packet left before the path went out */
-    path->lost_ns = now_ns;
+    path->lost_acks = paths->acks;
     if (path->state == MRD_PATH_DEAD) {
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
         return;
@@ -226,13 +228,14 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
     }
 }
 
-bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
+bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
-    bool again = path->doubted_ns && paths->acked_ns > path->doubted_ns;
+    bool again = path->doubted && paths->acks != path->doubted_acks;
 
-    if (!path->doubted_ns)
-        path->doubted_ns = now_ns;
+    if (!path->doubted)
+        path->doubted_acks = paths->acks;
+    path->doubted = true;
     return again;
 }
 
@@ -251,8 +254,11 @@ void mrd_path_forgot(struct mrd_paths *paths, uint32_t index)
 void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
-    bool off = ++path->spurious >= paths->tune->order_spurious;
+    bool off;
 
+    if (path->spurious < UINT8_MAX)
+        path->spurious++;
+    off = path->spurious >= paths->tune->order_spurious;
     /* One entropy value alone may be split over two routes; if two reorder, so does the network. */
     paths->num_disordered += path->spurious == 1;
     path->order_off |= off;
@@ -318,12 +324,9 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
     uint64_t half_at_ns = paths->delay_min_at_ns;
     float q_ns = update_queue_delay(paths, delay_ns - (int64_t)path->far_ns, srtt_ns, now_ns);
 
-    if (path->watch != paths->watch) {
-        path->watch = paths->watch;
+    if (path->watch != paths->watch || delay_ns < path->least_ns)
         path->least_ns = delay_ns;
-    } else if (delay_ns < path->least_ns) {
-        path->least_ns = delay_ns;
-    }
+    path->watch = paths->watch;
     path->last_ns = delay_ns;
     if (rtt_ns)
         note_back(paths, (int64_t)(rtt_ns - (uint64_t)delay_ns),
@@ -334,18 +337,19 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
         paths->q_avg_valid = true;
     }
     if (load->q_ns >= 0)
-        load->q_ns += (q_ns - load->q_ns) * paths->gain.q;
+        load->q_ns += (q_ns - load->q_ns) * (float)paths->tune->q_gain;
     else
-        load->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * paths->gain.q_first;
+        load->q_ns = paths->q_avg_ns + (q_ns - paths->q_avg_ns) * (float)paths->tune->q_first_gain;
     load->q_at_ns = now_ns;
-    paths->q_avg_ns += (q_ns - paths->q_avg_ns) * paths->gain.q_avg;
+    paths->q_avg_ns += (q_ns - paths->q_avg_ns) * (float)paths->tune->q_avg_gain;
 
     if (rtt_ns == 0)
         return;
     /* RFC 6298, 2.3 */
-    path->srtt_ns = path->srtt_ns ? path->srtt_ns - path->srtt_ns / 8 + rtt_ns / 8 : rtt_ns;
-    if (path->rtt_min_ns == 0 || rtt_ns < path->rtt_min_ns)
-        path->rtt_min_ns = rtt_ns;
+    uint32_t ns = rtt_ns < UINT32_MAX ? (uint32_t)rtt_ns : UINT32_MAX;
+    path->srtt_ns = path->srtt_ns ? path->srtt_ns - path->srtt_ns / 8 + ns / 8 : ns;
+    if (path->rtt_min_ns == 0 || ns < path->rtt_min_ns)
+        path->rtt_min_ns = ns;
 }
 
 /*
@@ -388,7 +392,7 @@ uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int6
     if ((uint64_t)excess > rtt_ns - rtt_min_ns)
         excess = (int64_t)(rtt_ns - rtt_min_ns);
     if (path->far_ns > 0 && (float)excess < path->far_ns) {
-        bool is_much = (float)excess < path->far_ns * (1 - paths->gain.q);
+        bool is_much = (float)excess < path->far_ns * (1 - (float)paths->tune->q_gain);
 
         path->far_ns = (float)excess;
         if (is_much)
@@ -397,21 +401,31 @@ uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int6
     return (uint64_t)excess - (uint64_t)path->far_ns;
 }
 
-void mrd_path_watch(struct mrd_paths *paths)
+/* Is there memory for what is noted of each path? */
+static bool may_watch(struct mrd_paths *paths, const struct mrd_allocator *allocator)
 {
-    for (uint32_t i = 0; i < paths->num; i++) {
-        struct mrd_path *path = &paths->path[i];
+    if (!paths->watched)
+        paths->watched = mrd_alloc(allocator, paths->num * sizeof(*paths->watched));
+    return paths->watched != NULL;
+}
 
-        path->before_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
-        path->watch_ce = path->rx_ce;
+void mrd_path_watch(struct mrd_paths *paths, const struct mrd_allocator *allocator)
+{
+    if (!may_watch(paths, allocator))
+        return;
+    for (uint32_t i = 0; i < paths->num; i++) {
+        const struct mrd_path *path = &paths->path[i];
+
+        paths->watched[i].before_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
+        paths->watched[i].ce = path->rx_ce;
     }
     paths->watch++;
 }
 
-void mrd_path_drain(struct mrd_paths *paths)
+void mrd_path_drain(struct mrd_paths *paths, const struct mrd_allocator *allocator)
 {
-    for (uint32_t i = 0; i < paths->num; i++)
-        paths->path[i].full_ns = paths->path[i].last_ns;
+    for (uint32_t i = 0; may_watch(paths, allocator) && i < paths->num; i++)
+        paths->watched[i].full_ns = paths->path[i].last_ns;
 }
 
 /*
@@ -436,7 +450,7 @@ static uint64_t mean_fall_ns(const struct mrd_paths *paths)
 
     for (uint32_t i = 0; i < paths->num; i++) {
         const struct mrd_path *path = &paths->path[i];
-        int64_t fell_ns = (int64_t)((uint64_t)path->full_ns - (uint64_t)path->least_ns);
+        int64_t fell_ns = (int64_t)((uint64_t)paths->watched[i].full_ns - (uint64_t)path->least_ns);
 
         if (path->watch != paths->watch)
             continue;
@@ -450,12 +464,13 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
                       const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
+    const struct mrd_path_watch *w = &paths->watched[index];
     uint64_t at_ns = paths->load[index].q_at_ns;
 
-    if (path->rx_ce != path->watch_ce)
+    if (path->rx_ce != w->ce)
         return false;
     if (path->watch == paths->watch)
-        return !fell(paths, path, path->before_ns, lesson);
+        return !fell(paths, path, w->before_ns, lesson);
     /* Its last delay made the spray avoid it. If that is too much, the next sample corrects it. */
     return !lesson->unmarked && at_ns &&
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
@@ -488,22 +503,25 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
     return (float)far_ns;
 }
 
-bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns)
+bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocator,
+                    const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     float least_ns = FLT_MAX; /* least length of the watched paths */
-    uint64_t ours_ns = mean_fall_ns(paths);
     bool learnt = false;
+    uint64_t ours_ns;
 
+    if (!may_watch(paths, allocator))
+        return false;
+    ours_ns = mean_fall_ns(paths);
     for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
-        const struct mrd_path *path = &paths->path[i];
         float far_ns = learnt_ns(paths, i, lesson, ours_ns, now_ns);
 
         if (far_ns > 0) {
             set_length(paths, i, far_ns);
             learnt = true;
         }
-        if (path->watch == paths->watch && path->far_ns < least_ns)
-            least_ns = path->far_ns;
+        if (paths->path[i].watch == paths->watch && paths->path[i].far_ns < least_ns)
+            least_ns = paths->path[i].far_ns;
     }
     if (!learnt)
         return false;
@@ -519,7 +537,7 @@ bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesso
 void mrd_path_found(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
-    float gain = paths->gain.loss, gain_avg = paths->gain.loss_avg;
+    float gain = (float)paths->tune->loss_gain, gain_avg = (float)paths->tune->loss_avg_gain;
 
     if (path->lost)
         path->lost--;
@@ -535,7 +553,7 @@ void mrd_path_found(struct mrd_paths *paths, uint32_t index)
     make_good(paths, path);
 }
 
-void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns)
+void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev)
 {
     struct mrd_path *path = &paths->path[index];
     uint32_t id = path->id + paths->num;
@@ -550,14 +568,14 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint
     paths->load[index].q_ns = MRD_PATH_NO_DELAY;
     path->loss_ewma = paths->loss_avg;
     path->bad_packets = 0;
-    path->lost_ns = now_ns;
+    path->lost_acks = paths->acks;
     path->packets = path->lost = path->ce = 0;
     path->rx_count = path->rx_ce = 0;
     path->srtt_ns = path->rtt_min_ns = path->age_ns = 0;
-    path->doubted_ns = 0;
+    path->doubted = false;
     path->far_ns = 0;
     paths->load[index].weight = 1;
-    path->watch = paths->watch - 1;
+    path->watch = (uint16_t)(paths->watch - 1);
 }
 
 void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)

@@ -23,44 +23,44 @@
 #include "core/tune.h"
 #include "mrd/mrd.h" /* enum mrd_path_state */
 
+struct mrd_allocator;
+
 struct mrd_path {
-    uint16_t ev;   /* the mover's path number: which source port, AH or QP pair */
-    uint16_t id;   /* on the wire; changes with each fresh entropy value */
-    uint8_t state; /* enum mrd_path_state: GOOD -> SUSPENDED -> GOOD | DEAD -> GOOD */
+    uint16_t ev;        /* the mover's path number: which source port, AH or QP pair */
+    uint16_t id;        /* on the wire; changes with each fresh entropy value */
+    uint8_t state : 2;  /* enum mrd_path_state: GOOD -> SUSPENDED -> GOOD | DEAD -> GOOD */
+    bool order_off : 1; /* loss detection by order is off: too many spurious losses */
+    bool wants_ev : 1;  /* DEAD, and no fresh entropy value was requested yet */
+    bool rx_ce_now : 1; /* the last ack reported new CE marks on it */
+    bool doubted : 1;   /* mrd_path_doubt(), and nothing came by it since */
     /* Suspensions since a packet on it was last acked: a burst of losses counts once. */
     uint8_t losses_row;
-    uint8_t order_off;      /* loss detection by order is off: too many spurious losses */
-    uint8_t wants_ev;       /* DEAD, and no fresh entropy value was requested yet */
-    uint32_t pseq_next;     /* next per-path sequence number; the wire carries the low 16 bits */
-    uint32_t pseq_acked[2]; /* highest and second highest PSEQ acked */
-    uint32_t head, tail;    /* PSNs of its first and last packet in flight; owned by sent.c */
-    uint32_t spurious;      /* losses declared by order that were spurious */
+    uint8_t spurious;         /* losses declared by order that were spurious; saturates */
+    uint32_t pseq_next;       /* next per-path sequence number; the wire carries the low 16 bits */
+    uint32_t pseq_acked[2];   /* highest and second highest PSEQ acked */
+    uint32_t head, tail;      /* PSNs of its first and last packet in flight; owned by sent.c */
+    float loss_ewma;          /* EWMA(loss_gain) of the share of its packets lost */
+    uint16_t bad_packets;     /* packets acked or lost since loss_ewma was last <= dead_share */
+    uint16_t watch;           /* least_ns is of this watch */
+    uint32_t lost_acks;       /* mrd_paths.acks when a loss on it was last declared */
+    uint32_t doubted_acks;    /* and when it was doubted */
+    uint32_t rx_count, rx_ce; /* the peer's cumulative counts in its last ack */
+    /* In ns. They saturate. age_ns: decaying maximum of the time from sent to acked. */
+    uint32_t srtt_ns, rtt_min_ns, age_ns;
+    float far_ns; /* its length: base RTT beyond the least RTT of all paths; not a queue */
     /* SUSPENDED: its end; DEAD: next probe; UINT64_MAX: a probe is in flight. */
     uint64_t until_ns;
-    float loss_ewma;      /* EWMA(loss_gain) of the share of its packets lost */
-    uint32_t bad_packets; /* packets acked or lost since loss_ewma was last <= dead_share */
-    uint64_t lost_ns;     /* when a loss on it was last declared */
-    uint64_t doubted_ns;  /* mrd_path_doubt(), and nothing came by it since; 0: no doubt */
-    uint64_t packets, lost, ce;
-    uint32_t rx_count, rx_ce; /* the peer's cumulative counts in its last ack */
-    bool rx_ce_now;           /* the last ack reported new CE marks on it */
-    uint64_t srtt_ns, rtt_min_ns;
-    uint64_t age_ns;  /* decaying maximum of the time from sent to acked */
-    float far_ns;     /* its length: base RTT beyond the least RTT of all paths; not a queue */
-    uint32_t watch;   /* least_ns is of this watch */
+    int64_t last_ns;  /* last one-way delay */
     int64_t least_ns; /* least one-way delay since the watch began */
-    /* least_ns of the previous watch if it had samples then, else last_ns of that time. */
-    int64_t before_ns;
-    int64_t last_ns;   /* last one-way delay */
-    int64_t full_ns;   /* last_ns when the drain of our queue began */
-    uint32_t watch_ce; /* rx_ce when the watch began */
+    uint64_t packets, lost, ce;
 };
 
-/* Constants of mrd_tune.path that every packet needs, converted once. */
-struct mrd_path_gains {
-    float loss, loss_avg, dead_share;
-    float q, q_first, q_avg;
-    uint32_t dead_packets;
+/* What mrd_path_watch() notes of a path. */
+struct mrd_path_watch {
+    /* least_ns of the previous watch if it had samples then, else last_ns of that time. */
+    int64_t before_ns;
+    int64_t full_ns; /* last_ns when the drain of our queue began */
+    uint32_t ce;     /* rx_ce when the watch began */
 };
 
 /* What the spray policies compare, kept together: reading all paths touches few cache lines. */
@@ -82,8 +82,8 @@ struct mrd_paths {
     uint32_t num_dead; /* of num_out */
     float q_avg_ns;    /* EWMA over all samples; stands for the delay of a path without one */
     bool q_avg_valid;
-    float loss_avg;    /* EWMA(loss_avg_gain) of the share lost over all paths */
-    uint64_t acked_ns; /* when a packet was last acked, on any path */
+    float loss_avg; /* EWMA(loss_avg_gain) of the share lost over all paths */
+    uint32_t acks;  /* packets acked, on any path; it may wrap */
     /* Least rx stamp - tx stamp in this and the previous half window. */
     int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
@@ -94,10 +94,10 @@ struct mrd_paths {
      */
     int64_t back_cur, back_prev;
     bool back_valid;
-    uint32_t watch;          /* counts mrd_path_watch() */
-    float far_mean_ns;       /* mean of far_ns when weights were last set */
-    uint32_t num_disordered; /* paths with a spurious loss by order */
-    struct mrd_path_gains gain;
+    struct mrd_path_watch *watched;   /* of each path; NULL: there was no watch yet */
+    uint16_t watch;                   /* counts mrd_path_watch(); it may wrap */
+    float far_mean_ns;                /* mean of far_ns when weights were last set */
+    uint32_t num_disordered;          /* paths with a spurious loss by order */
     const struct mrd_tune_path *tune; /* borrowed */
 };
 
@@ -108,13 +108,15 @@ struct mrd_paths {
 void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
                     uint32_t num, const struct mrd_tune *tune, uint64_t now_ns);
 
+void mrd_paths_fini(struct mrd_paths *paths, const struct mrd_allocator *allocator);
+
 /* A packet leaves on the path. Returns its PSEQ. */
 uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
 /*
  * A packet last sent on it was acked. That ends a suspension and resets losses_row. A DEAD path
  * becomes GOOD only by the ack of its probe.
  */
-void mrd_path_acked(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
+void mrd_path_acked(struct mrd_paths *paths, uint32_t index);
 /* Notes an acked PSEQ for loss detection by order: keeps the two highest. */
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 /*
@@ -128,11 +130,11 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
  * to count as a loss: the same happened before, and since then packets were acked, but nothing came
  * by this path. A single time says nothing: the peer may be late.
  */
-bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
+bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index);
 /* The peer counted packets that came by it. */
 static inline void mrd_path_came(struct mrd_path *path)
 {
-    path->doubted_ns = 0;
+    path->doubted = false;
 }
 /* A packet in flight on it was abandoned or sent elsewhere: that says nothing about the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);
@@ -154,10 +156,13 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
  */
 uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
                                    uint64_t rtt_ns, uint64_t rtt_min_ns);
-/* Starts a watch: notes the least delay of each path from now on. */
-void mrd_path_watch(struct mrd_paths *paths);
+/*
+ * Starts a watch: notes the least delay of each path from now on. Without memory for that nothing
+ * is learnt.
+ */
+void mrd_path_watch(struct mrd_paths *paths, const struct mrd_allocator *allocator);
 /* Our queue is being drained from now on: notes the last delay of each path. */
-void mrd_path_drain(struct mrd_paths *paths);
+void mrd_path_drain(struct mrd_paths *paths, const struct mrd_allocator *allocator);
 /* What mrd_path_learn() takes for a path's length. */
 struct mrd_path_lesson {
     uint64_t rtt_min_ns;
@@ -175,11 +180,14 @@ struct mrd_path_lesson {
  * smaller later sample corrects it at once. Paths not sampled since get the least length of the
  * others. Returns whether a length changed.
  */
-bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_path_lesson *lesson, uint64_t now_ns);
+bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocator,
+                    const struct mrd_path_lesson *lesson, uint64_t now_ns);
 /* A packet on the path was acked `age_ns` after it was sent. */
 static inline void mrd_path_age(struct mrd_path *path, uint64_t age_ns)
 {
-    path->age_ns = age_ns > path->age_ns ? age_ns : path->age_ns - (path->age_ns - age_ns) / 8;
+    uint32_t ns = age_ns < UINT32_MAX ? (uint32_t)age_ns : UINT32_MAX;
+
+    path->age_ns = ns > path->age_ns ? ns : path->age_ns - (path->age_ns - ns) / 8;
 }
 /* A packet declared lost on it arrived: undoes the loss, and the suspension if it is not DEAD. */
 void mrd_path_found(struct mrd_paths *paths, uint32_t index);
@@ -200,7 +208,7 @@ static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
  * A fresh entropy value `ev` replaces a DEAD path: it is GOOD, with nothing measured. Its id grows
  * by `num`, so id % num stays the index. PSEQs go on: packets of the old path may be in flight.
  */
-void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev, uint64_t now_ns);
+void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev);
 /* There is no fresh entropy value: the path stays DEAD and is probed every dead_probe_ns. */
 void mrd_path_keep(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
 

@@ -7,18 +7,19 @@
 #include "core/alloc.h"
 
 enum {
-    PAGES_PER_PEER = 4,
-    PAGES_SHARED = 1024,
+    PAGES_PER_PEER = 16,
+    PAGES_SHARED = 4096,
     SLOTS_PER_PEER = 16, /* open messages of several packets, at their target */
     SLOTS_SHARED = 2048,
 };
 
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
-                    uint32_t max_peers, uint32_t max_paths)
+                    uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache)
 {
     memset(peers, 0, sizeof(*peers));
     peers->allocator = allocator;
     peers->max = max_peers;
+    peers->tracker = tracker;
     /* The fewer peers, the more bits for the generation: the later an id recurs. */
     while (1u << peers->index_bits < max_peers)
         peers->index_bits++;
@@ -28,9 +29,12 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
            mrd_pool_init(&peers->tx_halves, allocator,
                          sizeof(struct mrd_tx_half) +
                              max_paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)) +
-                             MRD_MSG_SLOTS * sizeof(struct mrd_tx_id),
+                             (cache ? MRD_SPRAY_CACHE * sizeof(uint16_t) : 0),
                          max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
+           mrd_pool_init(&peers->maps, allocator, mrd_rcv_map_bytes(tracker), max_peers) &&
+           mrd_pool_init(&peers->words, allocator, MRD_MSG_SLOTS * sizeof(uint32_t), max_peers) &&
+           mrd_pool_init(&peers->commons, allocator, sizeof(struct mrd_txq), 2 * max_peers) &&
            mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
                          max_peers * PAGES_PER_PEER + PAGES_SHARED) &&
            mrd_pool_init(&peers->slots, allocator, sizeof(struct mrd_slot),
@@ -39,8 +43,18 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
 
 void mrd_peers_fini(struct mrd_peers *peers)
 {
+    for (struct mrd_node *n = peers->all.next; n && n != &peers->all; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        if (peer->tx)
+            mrd_peer_tx_end(peers, peer);
+        mrd_peer_rx_end(peers, peer, MRD_SPACE_NONE);
+    }
     mrd_pool_fini(&peers->slots);
     mrd_pool_fini(&peers->pages);
+    mrd_pool_fini(&peers->commons);
+    mrd_pool_fini(&peers->words);
+    mrd_pool_fini(&peers->maps);
     mrd_pool_fini(&peers->rx_halves);
     mrd_pool_fini(&peers->tx_halves);
     mrd_pool_fini(&peers->entries);
@@ -132,9 +146,23 @@ void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32
     mrd_list_init(&q->peer_node);
 }
 
+struct mrd_txq *mrd_peer_common(struct mrd_peers *peers, struct mrd_peer *peer, bool responses)
+{
+    struct mrd_txq **q = &peer->tx->rnr.common[responses];
+
+    if (*q)
+        return *q;
+    *q = mrd_pool_alloc(&peers->commons);
+    assert(*q);
+    mrd_txq_init(*q, peer, 0, 0);
+    (*q)->responses = responses;
+    (*q)->common = true;
+    return *q;
+}
+
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, uint32_t tracker,
-                                      const struct mrd_tune *tune, uint64_t now_ns)
+                                      uint32_t num_paths, const struct mrd_tune *tune,
+                                      uint64_t now_ns)
 {
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
     struct mrd_path_load *load = (struct mrd_path_load *)&tx->path[num_paths];
@@ -148,12 +176,10 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->idle);
     mrd_list_init(&tx->closes);
     mrd_list_init(&tx->rnr.txqs);
-    mrd_txq_init(&tx->rnr.common, peer, 0, 0);
-    mrd_txq_init(&tx->rnr.common_responses, peer, 0, 0);
-    tx->rnr.common_responses.responses = true;
     tx->probes.answer_ns = MRD_SILENCE_MIN_NS;
-    mrd_ids_init(&tx->ids, (struct mrd_tx_id *)(void *)&load[num_paths]);
-    mrd_sent_init(&tx->sent, &peers->pages, tracker, peers->max);
+    tx->spray.cache = (uint16_t *)(void *)&load[num_paths];
+    mrd_ids_init(&tx->ids, peers->allocator);
+    mrd_sent_init(&tx->sent, &peers->pages, peers->tracker, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;
@@ -162,20 +188,28 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
 
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
 {
-    mrd_sent_fini(&peer->tx->sent);
-    mrd_pool_release(&peers->tx_halves, peer->tx);
+    struct mrd_tx_half *tx = peer->tx;
+
+    for (unsigned i = 0; i < 2; i++)
+        if (tx->rnr.common[i])
+            mrd_pool_release(&peers->commons, tx->rnr.common[i]);
+    mrd_ids_fini(&tx->ids);
+    mrd_paths_fini(&tx->paths, peers->allocator);
+    mrd_loss_fini(&tx->loss, peers->allocator);
+    mrd_sent_fini(&tx->sent);
+    mrd_pool_release(&peers->tx_halves, tx);
     peer->tx = NULL;
 }
 
 struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t tracker, uint32_t limit)
+                                      uint32_t limit)
 {
     struct mrd_rx_half *rx = mrd_pool_alloc(&peers->rx_halves);
 
     assert(rx && !peer->rx);
     memset(rx, 0, sizeof(*rx));
-    mrd_rcv_init(&rx->rcv, tracker, limit);
-    mrd_slots_init(&rx->slots, &peers->slots);
+    mrd_rcv_init(&rx->rcv, &peers->maps, peers->tracker, limit);
+    mrd_slots_init(&rx->slots, &peers->slots, &peers->words);
     rx->probe_at_ns = MRD_NEVER;
     peer->rx = rx;
     peer->space.state = MRD_SPACE_KNOWN;
@@ -185,8 +219,46 @@ struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *
 
 void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_space_state state)
 {
-    if (peer->rx)
+    if (peer->rx) {
+        mrd_slots_fini(&peer->rx->slots);
+        mrd_rcv_fini(&peer->rx->rcv);
         mrd_pool_release(&peers->rx_halves, peer->rx);
+    }
     peer->rx = NULL;
     peer->space.state = (uint8_t)state;
+}
+
+static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_tx_half *tx)
+{
+    uint64_t bytes = peers->tx_halves.item_bytes + tx->sent.num_pages * peers->pages.item_bytes +
+                     tx->ids.room * sizeof(*tx->ids.entry);
+
+    if (tx->sent.page != tx->sent.few)
+        bytes += tx->sent.ring * sizeof(*tx->sent.page);
+    if (tx->loss.log)
+        bytes += MRD_RETX_LOG * sizeof(*tx->loss.log);
+    if (tx->paths.watched)
+        bytes += tx->paths.num * sizeof(*tx->paths.watched);
+    for (unsigned i = 0; i < 2; i++)
+        bytes += tx->rnr.common[i] ? peers->commons.item_bytes : 0;
+    return bytes;
+}
+
+static uint64_t rx_bytes(const struct mrd_peers *peers, const struct mrd_rx_half *rx)
+{
+    uint64_t bytes =
+        peers->rx_halves.item_bytes + rx->slots.num_open * (uint64_t)peers->slots.item_bytes;
+
+    if (rx->rcv.path != &rx->rcv.one)
+        bytes += rx->rcv.room * sizeof(*rx->rcv.path);
+    if (rx->rcv.received != rx->rcv.few)
+        bytes += peers->maps.item_bytes;
+    if (rx->slots.word != rx->slots.few)
+        bytes += peers->words.item_bytes;
+    return bytes;
+}
+
+uint64_t mrd_peer_bytes(const struct mrd_peers *peers, const struct mrd_peer *peer)
+{
+    return (peer->tx ? tx_bytes(peers, peer->tx) : 0) + (peer->rx ? rx_bytes(peers, peer->rx) : 0);
 }

@@ -47,6 +47,7 @@ struct mrd_txq {
     struct mrd_peer *peer;
     uint32_t qpn, remote_qpn;
     bool responses;        /* of responses: requests that wait are not in their way */
+    bool common;           /* of messages without a queue of their own: mrd_tx_rnr.common */
     uint64_t rnr_at_ns;    /* when the first of `waiting` is sent again */
     uint32_t rnr_usec;     /* RNR delay of the target between attempts */
     uint8_t rnr_doublings; /* doublings of rnr_usec */
@@ -142,12 +143,12 @@ struct mrd_tx_probes {
 
 /* Messages that wait for receives. Owned by txq.c. */
 struct mrd_tx_rnr {
-    struct mrd_node txqs;            /* mrd_txq.rnr_node: queues with such messages */
-    uint64_t next_ns;                /* lower bound of the txqs' rnr_at_ns; MRD_NEVER: none */
-    uint32_t ready_qpn;              /* queue pair of the last READY received */
-    uint64_t ready_ns;               /* when it was received; 0: none, or it was used */
-    struct mrd_txq common;           /* refused messages wait here if no mrd_txq is free... */
-    struct mrd_txq common_responses; /* ...and responses here */
+    struct mrd_node txqs; /* mrd_txq.rnr_node: queues with such messages */
+    uint64_t next_ns;     /* lower bound of the txqs' rnr_at_ns; MRD_NEVER: none */
+    uint32_t ready_qpn;   /* queue pair of the last READY received */
+    uint64_t ready_ns;    /* when it was received; 0: none, or it was used */
+    /* Refused messages wait here if no mrd_txq is free, responses in [1]; NULL: none did. */
+    struct mrd_txq *common[2];
 };
 
 struct mrd_tx_half {
@@ -177,7 +178,7 @@ struct mrd_tx_half {
     struct mrd_node idle;   /* mrd_flow_tx.idle_node: flows without messages, longest idle first */
     struct mrd_node closes; /* mrd_flow_tx.idle_node: flows whose CLOSE is to be sent */
 
-    /* num_paths of them; behind them as many struct mrd_path_load, then the struct mrd_tx_id. */
+    /* num_paths of them; behind them as many struct mrd_path_load, then mrd_spray.cache. */
     struct mrd_path path[];
 };
 
@@ -257,19 +258,25 @@ static inline bool mrd_peer_was_heard(const struct mrd_peer *peer)
 
 struct mrd_peers {
     struct mrd_pool entries, tx_halves, rx_halves, pages, slots;
+    struct mrd_pool maps, words; /* mrd_rcv.maps, mrd_slots.words */
+    struct mrd_pool commons;     /* mrd_tx_rnr.common */
     struct mrd_hash by_addr;
     struct mrd_node all;
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
+    uint32_t tracker;         /* PSNs in flight, at most */
     uint32_t generation;
     uint64_t full_ns; /* nobody can be evicted before this time; half.c */
 };
 
+/* Returns mrd_tx_rnr.common[responses], which it makes if there is none. Never fails. */
+struct mrd_txq *mrd_peer_common(struct mrd_peers *peers, struct mrd_peer *peer, bool responses);
 /* Initializes an empty send queue on no list. */
 void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
 
+/* cache: send halves need mrd_spray.cache. */
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
-                    uint32_t max_peers, uint32_t max_paths);
+                    uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache);
 void mrd_peers_fini(struct mrd_peers *peers);
 
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
@@ -280,11 +287,14 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
 /* Makes the send half with its paths, records and lists. Never fails: each entry has one. */
 struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, uint32_t tracker,
-                                      const struct mrd_tune *tune, uint64_t now_ns);
+                                      uint32_t num_paths, const struct mrd_tune *tune,
+                                      uint64_t now_ns);
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer);
+/* limit: see mrd_rcv_init(). */
 struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t tracker, uint32_t limit);
+                                      uint32_t limit);
+/* Returns the bytes that the peer's halves take, with what they allocated and took from pools. */
+uint64_t mrd_peer_bytes(const struct mrd_peers *peers, const struct mrd_peer *peer);
 /* Ends the receive half if there is one; `state` is NONE or TOMB. */
 void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_space_state state);
 

@@ -4,26 +4,82 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/bitmap.h"
 #include "core/seq.h"
 
 enum { ACK_PATHS_MIN = 4 }; /* paths in a full ack, however little room there is */
 
-void mrd_rcv_init(struct mrd_rcv *r, uint32_t tracker, uint32_t limit)
+void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, uint32_t limit)
 {
     memset(r, 0, sizeof(*r));
-    r->mask = tracker - 1;
+    r->maps = maps;
+    r->tracker = tracker;
     r->limit = limit;
     r->due_ns = MRD_NEVER;
+    r->received = r->few;
+    r->refused = r->few + MRD_RCV_FEW / 64;
+    r->ring = MRD_RCV_FEW;
+    r->path = &r->one;
+    r->room = 1;
+}
+
+void mrd_rcv_fini(struct mrd_rcv *r)
+{
+    if (r->received != r->few)
+        mrd_pool_release(r->maps, r->received);
+    if (r->path != &r->one)
+        mrd_free(r->maps->allocator, r->path, r->room * sizeof(*r->path));
+}
+
+/* PSNs further ahead of cum are to be noted: all bits move to rings as long as the tracker. */
+static void widen(struct mrd_rcv *r)
+{
+    uint64_t *received = mrd_pool_alloc(r->maps), *refused = received + r->tracker / 64;
+
+    assert(received && r->received == r->few);
+    memset(received, 0, mrd_rcv_map_bytes(r->tracker));
+    for (uint32_t psn = r->cum; psn != r->cum + r->ring; psn++) {
+        if (mrd_bit_test(r->received, r->ring - 1, psn))
+            mrd_bit_set(received, r->tracker - 1, psn);
+        if (mrd_bit_test(r->refused, r->ring - 1, psn))
+            mrd_bit_set(refused, r->tracker - 1, psn);
+    }
+    r->received = received;
+    r->refused = refused;
+    r->ring = r->tracker;
+}
+
+/* Returns the figures of a path; NULL: no memory for one more. */
+static struct mrd_rcv_path *path_of(struct mrd_rcv *r, uint16_t id)
+{
+    uint32_t index = id % MRD_PATHS_MAX, room = r->room;
+    struct mrd_rcv_path *path;
+
+    if (index < room)
+        return &r->path[index];
+    while (room <= index)
+        room *= 2;
+    path = mrd_alloc(r->maps->allocator, room * sizeof(*path));
+    if (!path)
+        return NULL;
+    memcpy(path, r->path, r->room * sizeof(*path));
+    if (r->path != &r->one)
+        mrd_free(r->maps->allocator, r->path, r->room * sizeof(*path));
+    r->path = path;
+    r->room = (uint16_t)room;
+    return &path[index];
 }
 
 enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn)
 {
     if (mrd_seq_before(psn, r->cum))
         return MRD_RCV_DUPLICATE;
-    if (psn - r->cum > r->mask)
+    if (psn - r->cum >= r->tracker)
         return MRD_RCV_BEYOND;
-    return mrd_bit_test(r->received, r->mask, psn) ? MRD_RCV_DUPLICATE : MRD_RCV_NEW;
+    if (psn - r->cum >= r->ring)
+        return MRD_RCV_NEW;
+    return mrd_bit_test(r->received, r->ring - 1, psn) ? MRD_RCV_DUPLICATE : MRD_RCV_NEW;
 }
 
 /*
@@ -31,9 +87,9 @@ enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn)
  */
 static void advance(struct mrd_rcv *r)
 {
-    while (r->cum != r->highest && mrd_bit_test(r->received, r->mask, r->cum) &&
-           !mrd_bit_test(r->refused, r->mask, r->cum)) {
-        mrd_bit_clear(r->received, r->mask, r->cum);
+    while (r->cum != r->highest && mrd_bit_test(r->received, r->ring - 1, r->cum) &&
+           !mrd_bit_test(r->refused, r->ring - 1, r->cum)) {
+        mrd_bit_clear(r->received, r->ring - 1, r->cum);
         r->cum++;
     }
 }
@@ -41,9 +97,11 @@ static void advance(struct mrd_rcv *r)
 void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused)
 {
     assert(mrd_rcv_check(r, psn) == MRD_RCV_NEW);
-    mrd_bit_set(r->received, r->mask, psn);
+    if (psn - r->cum >= r->ring)
+        widen(r);
+    mrd_bit_set(r->received, r->ring - 1, psn);
     if (refused) {
-        mrd_bit_set(r->refused, r->mask, psn);
+        mrd_bit_set(r->refused, r->ring - 1, psn);
         r->num_refused++;
     }
     if (!mrd_seq_before(psn, r->highest))
@@ -61,9 +119,9 @@ void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn)
 
 bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn)
 {
-    if (psn - r->cum > r->mask || !mrd_bit_test(r->refused, r->mask, psn))
+    if (psn - r->cum >= r->ring || !mrd_bit_test(r->refused, r->ring - 1, psn))
         return false;
-    mrd_bit_clear(r->refused, r->mask, psn);
+    mrd_bit_clear(r->refused, r->ring - 1, psn);
     r->num_refused--;
     advance(r);
     r->now = true;
@@ -73,8 +131,11 @@ bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn)
 
 void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
 {
-    struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
+    struct mrd_rcv_path *p = path_of(r, head->path_id);
 
+    r->since_ack++;
+    if (!p)
+        return;
     if (!p->used || p->id != head->path_id) { /* a fresh entropy value replaced this path */
         if (p->used && p->seen)
             r->num_seen--;
@@ -89,18 +150,19 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
         r->num_seen++;
     }
     r->ce_unsaid |= ce;
-    r->since_ack++;
 }
 
 void mrd_rcv_echo(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce, uint32_t rx_stamp,
                   uint64_t now_ns)
 {
-    struct mrd_rcv_path *p = &r->path[head->path_id % MRD_PATHS_MAX];
+    struct mrd_rcv_path *p = path_of(r, head->path_id);
 
-    p->delay = (uint16_t)(rx_stamp - head->stamp);
-    if (!p->delay) /* 0 on the wire means: no delay */
-        p->delay = 1;
-    p->delay_after = (uint16_t)r->serial;
+    if (p) {
+        p->delay = (uint16_t)(rx_stamp - head->stamp);
+        if (!p->delay) /* 0 on the wire means: no delay */
+            p->delay = 1;
+        p->delay_after = (uint16_t)r->serial;
+    }
     r->echo_valid = true;
     r->echo_ce = ce;
     r->echo_psn = head->psn;
@@ -154,7 +216,7 @@ void mrd_rcv_ride(struct mrd_rcv *r, struct mrd_wire_head *head, uint32_t psn_li
  */
 static uint64_t reportable(const struct mrd_rcv *r, uint32_t base)
 {
-    uint32_t i = (base & r->mask) >> 6;
+    uint32_t i = (base & (r->ring - 1)) >> 6;
     uint64_t bits = r->received[i] & ~r->refused[i];
     int32_t lo = (int32_t)(r->cum - base), hi = (int32_t)(r->highest - base);
 
@@ -219,7 +281,7 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
     }
     build_slices(r, ack);
     paths = paths_room(r, ack, room);
-    for (uint32_t i = 0; r->num_seen && i < MRD_PATHS_MAX; i++) {
+    for (uint32_t i = 0; r->num_seen && i < r->room; i++) {
         struct mrd_rcv_path *p = &r->path[i];
 
         if (!p->seen)

@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/pool.h"
 #include "core/wire.h"
+
+enum { MRD_RCV_FEW = 256 }; /* PSNs ahead of cum that need no map of their own */
 
 struct mrd_rcv_path {
     uint16_t id;
@@ -28,13 +31,20 @@ struct mrd_rcv_path {
 };
 
 struct mrd_rcv {
-    uint32_t mask;        /* tracker - 1 */
+    uint32_t tracker;     /* PSNs from cum on that are taken */
     uint32_t cum;         /* all PSNs below it are received and reportable */
     uint32_t highest;     /* one past the highest received */
     uint32_t limit;       /* greatest psn_limit granted: data packets from there on are dropped */
     uint32_t num_refused; /* bits set in `refused` */
     uint32_t serial;      /* of the last ack */
-    uint64_t received[MRD_TRACKER_MAX / 64], refused[MRD_TRACKER_MAX / 64];
+    /*
+     * Rings of `ring` bits, a power of two: `few`, or once PSNs are further ahead of cum one item of
+     * `maps` for both. It has one for each receive half.
+     */
+    uint64_t *received, *refused;
+    uint64_t few[2 * MRD_RCV_FEW / 64];
+    uint32_t ring;
+    struct mrd_pool *maps; /* borrowed */
 
     uint32_t since_ack; /* packets received since the last ack */
     uint64_t due_ns;    /* when the next ack must leave; MRD_NEVER: none is owed */
@@ -53,19 +63,31 @@ struct mrd_rcv {
     uint32_t dup[MRD_ACK_DUPS_MAX];
     uint8_t num_dups;
     uint16_t num_seen;
-    struct mrd_rcv_path path[MRD_PATHS_MAX];
+    uint16_t room; /* paths at `path`, by id modulo MRD_PATHS_MAX: `one`, or allocated */
+    struct mrd_rcv_path *path, one;
 };
 
 enum mrd_rcv_verdict { MRD_RCV_NEW, MRD_RCV_DUPLICATE, MRD_RCV_BEYOND };
 
-void mrd_rcv_init(struct mrd_rcv *r, uint32_t tracker, uint32_t limit);
+/* Returns the size of an item of `maps` for mrd_rcv_init(). */
+static inline size_t mrd_rcv_map_bytes(uint32_t tracker)
+{
+    return tracker / 4;
+}
+
+/* `maps` is borrowed, and its allocator is used for paths. */
+void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, uint32_t limit);
+void mrd_rcv_fini(struct mrd_rcv *r);
 enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn);
 /* Takes a new PSN. `refused`: acks do not report it before mrd_rcv_refusal_acked(). */
 void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused);
 void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn);
 /* The refusal of `psn` was acked. Returns false if `psn` is not a refused one. */
 bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn);
-/* Counts a packet on its path, and its CE mark; duplicates count too. */
+/*
+ * Counts a packet on its path, and its CE mark; duplicates count too. Without memory for one more
+ * path its packets are not counted.
+ */
 void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce);
 /*
  * The next ack echoes this packet's stamp. Call it for new packets only: a delayed or replayed copy

@@ -4,8 +4,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/bitmap.h"
+#include "core/alloc.h"
 #include "core/seq.h"
+
+static struct mrd_sent_page **page_of(const struct mrd_sents *s, uint32_t psn)
+{
+    return &s->page[psn / MRD_SENT_PAGE & (s->ring - 1)];
+}
 
 /*
  * Releases a page without records, except the page of the next PSN: a slow sender would release and
@@ -13,20 +18,20 @@
  */
 static void page_drop(struct mrd_sents *s, uint32_t psn)
 {
-    uint32_t i = (psn & s->mask) / MRD_SENT_PAGE;
+    struct mrd_sent_page **page = page_of(s, psn);
 
-    if (s->page[i] && !s->page[i]->used && i != (s->next & s->mask) / MRD_SENT_PAGE) {
-        if (s->spare == s->page[i])
+    if (*page && !(*page)->used && (*page)->number != s->next / MRD_SENT_PAGE) {
+        if (s->spare == *page)
             s->spare = NULL;
-        mrd_pool_release(s->pages, s->page[i]);
-        s->page[i] = NULL;
+        mrd_pool_release(s->pages, *page);
+        *page = NULL;
         s->num_pages--;
     }
 }
 
 static struct mrd_sent *slot(const struct mrd_sents *s, uint32_t psn)
 {
-    struct mrd_sent_page *page = s->page[(psn & s->mask) / MRD_SENT_PAGE];
+    struct mrd_sent_page *page = *page_of(s, psn);
 
     return page ? &page->rec[psn % MRD_SENT_PAGE] : NULL;
 }
@@ -37,17 +42,61 @@ void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker
     memset(s, 0, sizeof(*s));
     s->pages = pages;
     s->keep_free = keep_free;
-    s->mask = tracker - 1;
+    s->tracker = tracker;
+    s->page = s->few;
+    s->ring = MRD_SENT_FEW;
+}
+
+static void ring_free(const struct mrd_sents *s, struct mrd_sent_page **ring, uint32_t length)
+{
+    if (ring != s->few)
+        mrd_free(s->pages->allocator, ring, length * sizeof(*ring));
 }
 
 void mrd_sent_fini(struct mrd_sents *s)
 {
-    for (uint32_t i = 0; i <= s->mask / MRD_SENT_PAGE; i++)
+    for (uint32_t i = 0; i < s->ring; i++)
         if (s->page[i])
             mrd_pool_release(s->pages, s->page[i]);
-    memset(s->page, 0, sizeof(s->page));
+    ring_free(s, s->page, s->ring);
+    memset(s->few, 0, sizeof(s->few));
+    s->page = s->few;
+    s->ring = MRD_SENT_FEW;
     s->num_pages = 0;
     s->spare = NULL;
+}
+
+/* Makes the ring twice as long. Returns false if there is no memory. */
+static bool ring_grow(struct mrd_sents *s)
+{
+    uint32_t length = 2 * s->ring;
+    struct mrd_sent_page **ring = mrd_alloc(s->pages->allocator, length * sizeof(*ring));
+
+    if (!ring)
+        return false;
+    for (uint32_t i = 0; i < s->ring; i++)
+        if (s->page[i])
+            ring[s->page[i]->number & (length - 1)] = s->page[i];
+    ring_free(s, s->page, s->ring);
+    s->page = ring;
+    s->ring = length;
+    return true;
+}
+
+/*
+ * Returns the place of the next PSN's page; NULL: no memory. The first and the last page of a full
+ * tracker may lie a tracker apart: the ring may be longer than it by one doubling.
+ */
+static struct mrd_sent_page **place_of_next(struct mrd_sents *s)
+{
+    for (;;) {
+        struct mrd_sent_page **page = page_of(s, s->next);
+
+        if (!*page || (*page)->number == s->next / MRD_SENT_PAGE)
+            return page;
+        if (s->ring * MRD_SENT_PAGE > s->tracker || !ring_grow(s))
+            return NULL;
+    }
 }
 
 static bool has_share(const struct mrd_sents *s)
@@ -70,8 +119,10 @@ static bool may_use_spare(enum mrd_sent_kind kind)
 /* Returns the page of the next PSN, if needed from the pool; NULL: none for that kind of packet. */
 static struct mrd_sent_page *take_page(struct mrd_sents *s, enum mrd_sent_kind kind)
 {
-    struct mrd_sent_page **page = &s->page[(s->next & s->mask) / MRD_SENT_PAGE];
+    struct mrd_sent_page **page = place_of_next(s);
 
+    if (!page)
+        return NULL;
     if (*page && (*page != s->spare || may_use_spare(kind)))
         return *page;
     if (*page && has_share(s)) { /* within our share again: no longer spare */
@@ -86,6 +137,7 @@ static struct mrd_sent_page *take_page(struct mrd_sents *s, enum mrd_sent_kind k
         *page = mrd_pool_alloc(s->pages);
     if (*page) {
         memset(*page, 0, sizeof(**page));
+        (*page)->number = s->next / MRD_SENT_PAGE;
         s->num_pages++;
     }
     return *page;
@@ -96,7 +148,7 @@ struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind)
     struct mrd_sent_page *page = take_page(s, kind);
     struct mrd_sent *rec;
 
-    assert(s->next - s->una <= s->mask);
+    assert(s->next - s->una < s->tracker);
     if (!page)
         return NULL;
     rec = &page->rec[s->next % MRD_SENT_PAGE];
@@ -106,7 +158,7 @@ struct mrd_sent *mrd_sent_add(struct mrd_sents *s, enum mrd_sent_kind kind)
     rec->psn = s->next++;
     rec->state = MRD_SENT_NEW;
     rec->kind = (uint8_t)kind;
-    mrd_bit_clear(s->acked, s->mask, rec->psn);
+    page->acked &= (uint16_t) ~(1u << rec->psn % MRD_SENT_PAGE);
     if (rec->psn % MRD_SENT_PAGE == 0)
         page_drop(s, rec->psn - 1);
     return rec;
@@ -117,6 +169,13 @@ struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn)
     struct mrd_sent *rec = slot(s, psn);
 
     return rec && rec->state != MRD_SENT_FREE && rec->psn == psn ? rec : NULL;
+}
+
+static bool is_acked(const struct mrd_sents *s, uint32_t psn)
+{
+    const struct mrd_sent_page *page = *page_of(s, psn);
+
+    return !page || page->acked >> psn % MRD_SENT_PAGE & 1;
 }
 
 static void chain_append(struct mrd_sents *s, struct mrd_sent_chain *c, struct mrd_sent *rec)
@@ -217,8 +276,8 @@ void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *p
     assert(rec->state == MRD_SENT_INFLIGHT || rec->state == MRD_SENT_LOST);
     leave_state(s, rec, paths);
     rec->state = MRD_SENT_ACKED;
-    mrd_bit_set(s->acked, s->mask, rec->psn);
-    while (s->una != s->next && mrd_bit_test(s->acked, s->mask, s->una))
+    (*page_of(s, rec->psn))->acked |= (uint16_t)(1u << rec->psn % MRD_SENT_PAGE);
+    while (s->una != s->next && is_acked(s, s->una))
         s->una++;
 }
 
@@ -226,8 +285,21 @@ void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec)
 {
     assert(rec->state == MRD_SENT_ACKED);
     rec->state = MRD_SENT_FREE;
-    s->page[(rec->psn & s->mask) / MRD_SENT_PAGE]->used--;
+    (*page_of(s, rec->psn))->used--;
     page_drop(s, rec->psn);
+}
+
+/* Returns the acked ones of 64 PSNs from `base` on, which is a multiple of MRD_SENT_PAGE. */
+static uint64_t acked_bits(const struct mrd_sents *s, uint32_t base)
+{
+    uint64_t bits = 0;
+
+    for (uint32_t i = 0; i < 64; i += MRD_SENT_PAGE) {
+        const struct mrd_sent_page *page = *page_of(s, base + i);
+
+        bits |= (uint64_t)(page ? page->acked : UINT16_MAX) << i;
+    }
+    return bits;
 }
 
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits)
@@ -242,7 +314,7 @@ uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bi
         bits &= ~0ull << lo;
     if ((int32_t)hi < 64)
         bits &= (1ull << hi) - 1;
-    return bits & ~s->acked[(base & s->mask) >> 6];
+    return bits & ~acked_bits(s, base);
 }
 
 struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s)
@@ -268,7 +340,7 @@ bool mrd_sent_audit(const struct mrd_sents *s, const struct mrd_paths *paths)
         const struct mrd_sent *rec = mrd_sent_get(s, psn);
 
         if (!rec) {
-            if (!mrd_bit_test(s->acked, s->mask, psn))
+            if (!is_acked(s, psn))
                 return false;
             continue;
         }

@@ -20,6 +20,8 @@
 #include "core/path.h"
 #include "core/pool.h"
 
+enum { MRD_SENT_FEW = 4 }; /* pages that need no ring of their own */
+
 #define MRD_PSN_NONE                                                                               \
     UINT32_MAX /* end of a path's chain; it may be a PSN too, so counters tell the lengths */
 
@@ -72,8 +74,12 @@ struct mrd_sent {
 
 struct mrd_sent_page {
     struct mrd_sent rec[MRD_SENT_PAGE];
-    uint32_t used;
+    uint32_t number; /* PSN / MRD_SENT_PAGE of its records */
+    uint16_t used;
+    uint16_t acked; /* bit i: rec[i] is acked */
 };
+
+_Static_assert(MRD_SENT_PAGE == 16, "a bit of mrd_sent_page.acked for each record");
 
 struct mrd_sent_chain {
     uint32_t head, tail, num; /* num 0: head and tail are undefined */
@@ -84,16 +90,23 @@ struct mrd_sents {
     uint32_t num_pages;          /* pages in use here */
     uint32_t keep_free;          /* free pages left for the peers' spare pages */
     struct mrd_sent_page *spare; /* our page beyond our share, for control packets; NULL: none */
-    struct mrd_sent_page *page[MRD_TRACKER_MAX / MRD_SENT_PAGE];
-    uint32_t mask;      /* tracker - 1 */
+    /*
+     * A ring of pages, indexed by their numbers: `few`, or allocated. It grows with the PSNs from
+     * una to next, up to the tracker. One that is missing there is acked whole.
+     */
+    struct mrd_sent_page **page, *few[MRD_SENT_FEW];
+    uint32_t ring;      /* its length, a power of two */
+    uint32_t tracker;   /* most PSNs from una to next */
     uint32_t una, next; /* oldest PSN not acked; PSN of the next new packet */
     struct mrd_sent_chain inflight;
     struct mrd_sent_chain lost, lost_control; /* to be retransmitted; `lost` waits for the window */
     uint64_t inflight_bytes;
-    uint64_t acked[MRD_TRACKER_MAX / 64];
 };
 
-/* `pages` is borrowed. keep_free: the number of peers that share it. */
+/*
+ * `pages` is borrowed, and its allocator is used for the ring. keep_free: the number of peers that
+ * share it.
+ */
 void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker,
                    uint32_t keep_free);
 void mrd_sent_fini(struct mrd_sents *s);

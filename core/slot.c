@@ -17,17 +17,45 @@ static uint32_t closed_word(uint32_t id)
     return (id & ~(uint32_t)(MRD_MSG_SLOTS - 1)) | MRD_SLOT_CLOSED;
 }
 
-void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool)
+void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool, struct mrd_pool *words)
 {
     memset(slots, 0, sizeof(*slots));
     slots->pool = pool;
+    slots->words = words;
+    slots->word = slots->few;
+    slots->room = MRD_SLOTS_FEW;
     mrd_list_init(&slots->open);
+}
+
+void mrd_slots_fini(struct mrd_slots *slots)
+{
+    if (slots->word != slots->few)
+        mrd_pool_release(slots->words, slots->word);
+}
+
+static uint32_t get_word(const struct mrd_slots *slots, uint32_t id)
+{
+    uint32_t index = id % MRD_MSG_SLOTS;
+
+    return index < slots->room ? slots->word[index] : (uint32_t)MRD_SLOT_EMPTY;
+}
+
+static void set_word(struct mrd_slots *slots, uint32_t id, uint32_t word)
+{
+    if (id % MRD_MSG_SLOTS >= slots->room) {
+        slots->word = mrd_pool_alloc(slots->words);
+        assert(slots->word);
+        memset(slots->word, 0, MRD_MSG_SLOTS * sizeof(slots->word[0]));
+        memcpy(slots->word, slots->few, sizeof(slots->few));
+        slots->room = MRD_MSG_SLOTS;
+    }
+    slots->word[id % MRD_MSG_SLOTS] = word;
 }
 
 enum mrd_slot_verdict mrd_slots_judge(const struct mrd_slots *slots, uint32_t id,
                                       struct mrd_slot **slot)
 {
-    uint32_t word = slots->word[id % MRD_MSG_SLOTS], known;
+    uint32_t word = get_word(slots, id), known;
 
     *slot = NULL;
     switch ((enum mrd_slot_state)(word & STATE_MASK)) {
@@ -52,23 +80,22 @@ struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id)
 {
     struct mrd_slot *slot = mrd_pool_alloc(slots->pool);
 
-    assert((slots->word[id % MRD_MSG_SLOTS] & STATE_MASK) != MRD_SLOT_OPEN);
+    assert((get_word(slots, id) & STATE_MASK) != MRD_SLOT_OPEN);
     if (!slot)
         return NULL;
     memset(slot, 0, sizeof(*slot));
     slot->id = id;
     mrd_list_append(&slots->open, &slot->node);
     slots->num_open++;
-    slots->word[id % MRD_MSG_SLOTS] =
-        mrd_pool_index(slots->pool, slot) << STATE_BITS | MRD_SLOT_OPEN;
+    set_word(slots, id, mrd_pool_index(slots->pool, slot) << STATE_BITS | MRD_SLOT_OPEN);
     return slot;
 }
 
 void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot_state state)
 {
     assert(state != MRD_SLOT_OPEN);
-    slots->word[slot->id % MRD_MSG_SLOTS] =
-        state == MRD_SLOT_CLOSED ? closed_word(slot->id) : (uint32_t)MRD_SLOT_EMPTY;
+    set_word(slots, slot->id,
+             state == MRD_SLOT_CLOSED ? closed_word(slot->id) : (uint32_t)MRD_SLOT_EMPTY);
     mrd_list_remove(&slot->node);
     slots->num_open--;
     mrd_pool_release(slots->pool, slot);
@@ -76,8 +103,8 @@ void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot
 
 void mrd_slots_shut(struct mrd_slots *slots, uint32_t id)
 {
-    assert((slots->word[id % MRD_MSG_SLOTS] & STATE_MASK) != MRD_SLOT_OPEN);
-    slots->word[id % MRD_MSG_SLOTS] = closed_word(id);
+    assert((get_word(slots, id) & STATE_MASK) != MRD_SLOT_OPEN);
+    set_word(slots, id, closed_word(id));
 }
 
 bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part)

@@ -59,15 +59,19 @@ struct mrd_slot {
     struct mrd_bound bound;
 };
 
+enum { MRD_SLOTS_FEW = 16 }; /* a power of two */
+
 struct mrd_slots {
     struct mrd_pool *pool; /* of struct mrd_slot, shared by all peers */
     struct mrd_node open;
     uint32_t num_open;
     /*
      * Low two bits: enum mrd_slot_state. The others: of OPEN the record's index in the pool, of
-     * CLOSED the id's upper bits.
+     * CLOSED the id's upper bits. `room` words, those behind are EMPTY: `few`, or once higher slots
+     * are used an item of `words` with all. It has one for each receive half.
      */
-    uint32_t word[MRD_MSG_SLOTS];
+    uint32_t *word, few[MRD_SLOTS_FEW], room;
+    struct mrd_pool *words; /* borrowed, of MRD_MSG_SLOTS words each */
 };
 
 enum mrd_slot_verdict {
@@ -76,7 +80,8 @@ enum mrd_slot_verdict {
     MRD_SLOT_GO_ON, /* packet of the open message */
 };
 
-void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool);
+void mrd_slots_init(struct mrd_slots *slots, struct mrd_pool *pool, struct mrd_pool *words);
+void mrd_slots_fini(struct mrd_slots *slots);
 /*
  * Judges a packet by its message id. *slot: the open message in that slot, of this id (GO_ON) or of
  * a lower one (BEGIN); else NULL.

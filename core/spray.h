@@ -26,7 +26,8 @@ struct mrd_spray {
     /* Index; rr: the next one; single: the only one; reps: next to explore. */
     uint32_t next;
     uint32_t cache_head, cache_tail; /* reps: free-running */
-    uint16_t cache[MRD_SPRAY_CACHE]; /* reps: indices whose last packet came back unmarked */
+    /* reps: indices whose last packet came back unmarked. Set by the caller, if `caches`. */
+    uint16_t *cache;
 };
 
 /* What a choice may depend on besides the paths. */
@@ -43,6 +44,7 @@ struct mrd_spray_args {
 
 struct mrd_spray_ops {
     const char *name;
+    bool caches; /* needs mrd_spray.cache, MRD_SPRAY_CACHE entries */
     /* Initializes the state, s->ops included. */
     void (*init)(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng);
     /* Returns the index of the next packet's path: a GOOD one if there is any (not `single`). */

@@ -69,6 +69,7 @@ static void reps_lost(struct mrd_spray *s, uint32_t index)
 
 const struct mrd_spray_ops mrd_spray_reps = {
     .name = "reps",
+    .caches = true,
     .init = reps_init,
     .pick = reps_pick,
     .acked = reps_acked,

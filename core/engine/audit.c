@@ -42,7 +42,7 @@ const char *mrd_engine_audit(struct mrd_engine *e)
         tx++;
         if (!mrd_sent_audit(&p->tx->sent, &p->tx->paths))
             return "bytes or packets in flight differ from the records";
-        for (uint32_t i = 0; i <= p->tx->sent.mask / MRD_SENT_PAGE; i++)
+        for (uint32_t i = 0; i < p->tx->sent.ring; i++)
             pages += p->tx->sent.page[i] != NULL;
     }
     if (pages != e->peers.pages.used)

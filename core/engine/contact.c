@@ -121,6 +121,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     }
     mrd_sent_fini(&tx->sent);
     mrd_sent_init(&tx->sent, pages, e->config.mover.tracker, e->peers.max);
+    mrd_loss_fini(&tx->loss, &e->allocator);
     mrd_loss_init(&tx->loss, e->config.mover.tune, e->clock.now_ns);
     mrd_half_begin_epoch(e, tx, inc);
     tx->told.valid = tx->contact.has_cookie = tx->probes.copy_due = false;
@@ -225,7 +226,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
         if (!peer)
             return NULL;
         mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
-        mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker, e->config.mover.tracker);
+        mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
         peer->space.inc = head->src_inc;
         peer->space.epoch = head->epoch;
     }

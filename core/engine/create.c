@@ -18,7 +18,8 @@ static bool make_pools(struct mrd_engine *e)
     const struct mrd_allocator *a = &e->allocator;
     uint32_t flows = c->max_flows, pends = PENDS_PER_FLOW * flows + PENDS_SHARED;
 
-    return mrd_peers_init(&e->peers, a, c->max_peers, c->paths) &&
+    return mrd_peers_init(&e->peers, a, c->max_peers, c->paths, c->mover.tracker,
+                          e->spray->caches) &&
            mrd_table_init(&e->txqs, a, sizeof(struct mrd_txq), flows, flows) &&
            mrd_table_init(&e->wants, a, sizeof(struct mrd_want), flows, flows) &&
            mrd_table_init(&e->flows_tx, a, sizeof(struct mrd_flow_tx), flows, flows) &&

@@ -194,26 +194,26 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
 {
     const struct mrd_mover *m = &e->config.mover;
     struct mrd_tx_half *tx = peer->tx;
-    struct mrd_cc_config cc = {.link_bps = m->link_bps,
-                               .base_rtt_ns = m->base_rtt_ns,
-                               .base_rtt_max_ns = m->base_rtt_max_ns,
-                               .cwnd_cap_bytes = m->cwnd_cap_bytes,
-                               .cwnd_start_bytes = m->cwnd_start_bytes,
-                               .tune = m->tune};
 
     if (tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return tx;
     if (tx)
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     mrd_half_expire_rx(e, peer);
-    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tracker, m->tune, e->clock.now_ns);
+    tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tune, e->clock.now_ns);
     /* A TOMB's incarnation is not addressed: whoever answers now is another, or begins anew. */
     mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
     tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
-    cc.packet_bytes = tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes;
-    mrd_cc_init(&tx->cc, e->cc, &cc);
+    e->cc_config = (struct mrd_cc_config){.link_bps = m->link_bps,
+                                          .base_rtt_ns = m->base_rtt_ns,
+                                          .base_rtt_max_ns = m->base_rtt_max_ns,
+                                          .cwnd_cap_bytes = m->cwnd_cap_bytes,
+                                          .cwnd_start_bytes = m->cwnd_start_bytes,
+                                          .tune = m->tune};
+    mrd_cc_init(&tx->cc, e->cc, &e->cc_config,
+                tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes);
     tx->spray.ops = e->spray;
     e->spray->init(&tx->spray, &tx->paths, &e->rng);
     return tx;

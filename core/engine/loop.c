@@ -92,7 +92,7 @@ void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index
         return;
     }
     e->stats.paths_replaced++;
-    mrd_path_replace(&p->tx->paths, index, (uint16_t)path, e->clock.now_ns);
+    mrd_path_replace(&p->tx->paths, index, (uint16_t)path);
 }
 
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)

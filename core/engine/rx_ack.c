@@ -129,7 +129,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
             sum->repaired += rec->probed && !came_twice(sum, psn);
-            mrd_path_acked(&tx->paths, rec->path, e->clock.now_ns);
+            mrd_path_acked(&tx->paths, rec->path);
             if (rec->tx_count == 1) /* else it is not known which copy was acked */
                 mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
         } else {
@@ -241,14 +241,14 @@ static void fulfil_wish(struct mrd_engine *e, struct mrd_tx_half *tx)
                                      .unmarked = unmarked};
 
     if (tx->cc.watch.wish == MRD_CC_WISH_DRAIN) {
-        mrd_path_drain(&tx->paths);
+        mrd_path_drain(&tx->paths, &e->allocator);
         return;
     }
     if (tx->cc.watch.wish != MRD_CC_WISH_WATCH &&
-        mrd_path_learn(&tx->paths, &lesson, e->clock.now_ns))
+        mrd_path_learn(&tx->paths, &e->allocator, &lesson, e->clock.now_ns))
         mrd_cc_learnt(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
     if (tx->cc.watch.wish != MRD_CC_WISH_LEARN)
-        mrd_path_watch(&tx->paths);
+        mrd_path_watch(&tx->paths, &e->allocator);
 }
 
 static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a,

@@ -138,6 +138,7 @@ struct mrd_engine {
     struct mrd_engine_config config;
     const struct mrd_spray_ops *spray;
     const struct mrd_cc_ops *cc;
+    struct mrd_cc_config cc_config; /* the mover's figures, for all windows; half.c */
     struct mrd_rng rng;
     struct mrd_stats stats;
     struct mrd_clock clock;

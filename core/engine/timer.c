@@ -20,14 +20,13 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx
     if (!mrd_sent_oldest(&tx->sent))
         return MRD_NEVER;
     return mrd_loss_tail_ns(&tx->loss, mrd_tx_full_window(tx),
-                            tx->cc.cwnd_bytes / tx->cc.config.packet_bytes,
-                            e->config.mover.rto_floor_ns);
+                            tx->cc.cwnd_bytes / tx->cc.packet_bytes, e->config.mover.rto_floor_ns);
 }
 
 /* Does the next packet wait for its time, because the window is below one packet? */
 static bool paced(const struct mrd_tx_half *tx)
 {
-    return tx->cc.cwnd_bytes < tx->cc.config.packet_bytes &&
+    return tx->cc.cwnd_bytes < tx->cc.packet_bytes &&
            (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
 }
 

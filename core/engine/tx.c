@@ -121,7 +121,7 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     uint16_t old = rec->path;
 
     rec->deliberate |= twice;
-    mrd_loss_log(&tx->loss, rec, old);
+    mrd_loss_log(&tx->loss, &e->allocator, rec, old);
     e->stats.retx_packets++;
     peer->count.packets_retransmitted++;
     mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, old), false, o);
@@ -187,7 +187,7 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
  */
 static bool blame_path(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
 {
-    bool doubted = mrd_path_doubt(&tx->paths, rec->path, e->clock.now_ns);
+    bool doubted = mrd_path_doubt(&tx->paths, rec->path);
 
     if (!doubted && !mrd_loss_timed_out(&tx->loss))
         return false;
@@ -223,7 +223,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     rec = mrd_sent_oldest(&tx->sent);
     if (rec) {
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
-        lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec);
+        lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;
         count_probe(e, peer);
         rec->deliberate = !lost;
         /* Of two copies both may arrive: that would not tell whether the first one did. */

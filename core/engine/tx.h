@@ -47,7 +47,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
 static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
     return tx->sent_ns +
-           mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.config.packet_bytes / tx->cc.cwnd_bytes);
+           mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.packet_bytes / tx->cc.cwnd_bytes);
 }
 /* The spray policy's choice of a path, not `avoid` if it can; -1: none to avoid. */
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid);

@@ -19,7 +19,7 @@ bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
 {
     const struct mrd_sents *s = &tx->sent;
 
-    if (tx->cc.cwnd_bytes < tx->cc.config.packet_bytes)
+    if (tx->cc.cwnd_bytes < tx->cc.packet_bytes)
         return !s->inflight.num && e->clock.now_ns >= mrd_tx_pace_ns(tx);
     return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
 }
@@ -58,7 +58,7 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                             const struct mrd_msg *msg)
 {
-    double packet = tx->cc.config.packet_bytes;
+    double packet = tx->cc.packet_bytes;
     double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
     double most = e->config.mover.quantum * packet;
     double rest = msg->wr.length - msg->next_offset;

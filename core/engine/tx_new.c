@@ -22,7 +22,7 @@ static bool flow_open(const struct mrd_msg *msg)
            MRD_MSN_WINDOW;
 }
 
-static bool may_start(const struct mrd_tx_half *tx, const struct mrd_msg *msg)
+static bool may_start(struct mrd_tx_half *tx, const struct mrd_msg *msg)
 {
     if (!flow_open(msg))
         return false;
@@ -172,7 +172,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     if (!msg->multi)
         return max;
     packets = mrd_cc_base_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
-              e->config.mover.tune->engine.quantum_rtts / tx->cc.config.packet_bytes;
+              e->config.mover.tune->engine.quantum_rtts / tx->cc.packet_bytes;
     if (packets < 1)
         return 1;
     return packets < max ? (uint32_t)packets : max;

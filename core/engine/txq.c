@@ -26,14 +26,6 @@ enum {
 
 /* --------------------------------------------------------------------------------------- queues */
 
-/* A queue of those without one: messages of many queue pairs take turns there. */
-static bool is_common(const struct mrd_txq *q)
-{
-    const struct mrd_tx_rnr *rnr = &q->peer->tx->rnr;
-
-    return q == &rnr->common || q == &rnr->common_responses;
-}
-
 static uint64_t txq_hash(const struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn,
                          bool responses)
 {
@@ -66,10 +58,7 @@ struct mrd_txq *mrd_txq_of(struct mrd_engine *e, const struct mrd_msg *msg)
     struct mrd_txq *q =
         mrd_txq_open(e, msg->peer, msg->qp->pub.qp_num, msg->wr.dst_qpn, mrd_msg_is_response(msg));
 
-    if (q)
-        return q;
-    return mrd_msg_is_response(msg) ? &msg->peer->tx->rnr.common_responses
-                                    : &msg->peer->tx->rnr.common;
+    return q ? q : mrd_peer_common(&e->peers, msg->peer, mrd_msg_is_response(msg));
 }
 
 struct mrd_txq *mrd_txq_open(struct mrd_engine *e, struct mrd_peer *peer, uint32_t qpn,
@@ -107,7 +96,7 @@ void mrd_txq_free(struct mrd_engine *e, struct mrd_txq *q)
     assert(!mrd_txq_first(q) && mrd_list_empty(&q->waiting));
     mrd_list_remove(&q->peer_node);
     mrd_list_remove(&q->rnr_node);
-    if (is_common(q))
+    if (q->common)
         return;
     mrd_table_release(&e->txqs, &q->by_key, q);
 }
@@ -175,7 +164,7 @@ void mrd_txq_dequeue(struct mrd_engine *e, struct mrd_msg *msg)
 static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 {
     msg->next_offset = msg->acked_bytes = 0;
-    if (is_common(q)) {
+    if (q->common) {
         mrd_list_remove(&msg->node);
         mrd_list_append(&q->waiting, &msg->node);
     } else {
@@ -319,7 +308,7 @@ void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
         release_writes(e, q, q->rnr_doublings);
-        release(e, q, 0, is_common(q) ? COMMON_TRIES : 1, q->rnr_doublings, false);
+        release(e, q, 0, q->common ? COMMON_TRIES : 1, q->rnr_doublings, false);
         if (check_waiting(e, q))
             arm(e, q);
     }
@@ -336,7 +325,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, rnr_node);
 
         next = n->next;
-        if (q->remote_qpn != remote_qpn && !is_common(q))
+        if (q->remote_qpn != remote_qpn && !q->common)
             continue;
         release(e, q, remote_qpn, receives, 0, true);
         if (!check_waiting(e, q))

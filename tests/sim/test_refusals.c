@@ -17,7 +17,7 @@ static void set_window(struct sim_world *w, uint32_t host, double packets)
     for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
-        peer->tx->cc.cwnd_bytes = packets * peer->tx->cc.config.packet_bytes;
+        peer->tx->cc.cwnd_bytes = packets * peer->tx->cc.packet_bytes;
     }
 }
 

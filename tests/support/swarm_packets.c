@@ -148,7 +148,8 @@ static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
         const struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
 
         if (rec && rec->state == MRD_SENT_INFLIGHT &&
-            (rec->deliberate || rec->kind == MRD_SENT_EMPTY || mrd_sent_is_control(rec->kind)))
+            (rec->deliberate || rec->probed || rec->kind == MRD_SENT_EMPTY ||
+             mrd_sent_is_control(rec->kind)))
             bytes -= rec->bytes;
     }
     return bytes;
@@ -159,7 +160,7 @@ static void judge_window(struct swarm *s, const struct mrd_sim_datagram *d,
 {
     double most = tx->cc.cwnd_bytes + tx->payload_bytes + HEAD_BYTES_MOST;
 
-    if (rec->deliberate || (double)tx->sent.inflight_bytes <= most)
+    if (rec->deliberate || rec->probed || (double)tx->sent.inflight_bytes <= most)
         return;
     swarm_check(s, (double)windowed_bytes(tx) <= most,
                 "host %u to host %u: %u bytes in flight, PSN %u again %u, and the window is %.0f",

@@ -23,11 +23,10 @@ enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
     assert_true((value) - (expect) <= (epsilon) && (expect) - (value) <= (epsilon))
 
 static const struct mrd_cc_config fabric = {
-    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
+    .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
 static const struct mrd_cc_config sockets = {
-    .packet_bytes = PACKET, .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
-static const struct mrd_cc_config far_fabric = {
-    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
+    .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
+static const struct mrd_cc_config far_fabric = {.link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
 
 struct cc_fixture {
     struct mrd_cc cc;
@@ -37,7 +36,7 @@ struct cc_fixture {
 static inline void begin(struct cc_fixture *f, const char *name, const struct mrd_cc_config *config)
 {
     memset(&f->cc, 0, sizeof(f->cc));
-    mrd_cc_init(&f->cc, mrd_cc_find(name), config);
+    mrd_cc_init(&f->cc, mrd_cc_find(name), config, PACKET);
     f->ack = (struct mrd_cc_ack){.now_ns = MSEC_NS,
                                  .acked_packets = 4,
                                  .acked_bytes = 4 * PACKET,

@@ -73,7 +73,7 @@ static inline struct model_flow *model_add_flow(struct model *m, const char *cc,
     struct model_flow *f = &m->flow[m->flows++];
 
     assert(m->flows <= MODEL_FLOWS);
-    mrd_cc_init(&f->cc, mrd_cc_find(cc), config);
+    mrd_cc_init(&f->cc, mrd_cc_find(cc), config, MODEL_PACKET);
     f->start_ns = start_ns;
     f->cwnd_least_bytes = f->cc.cwnd_bytes;
     return f;

@@ -145,7 +145,7 @@ static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
     struct mrd_engine *e = p->end[at].e;
     struct mrd_peer *peer = mrd_half_open_peer(e, &p->end[1 - at].addr);
 
-    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker, e->config.mover.tracker);
+    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
     peer->space.inc = hand_inc(1 - at);
     peer->space.epoch = HAND_EPOCH;
     return peer;

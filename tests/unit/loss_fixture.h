@@ -36,7 +36,7 @@ static inline void begin(struct loss_fixture *f)
 {
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 8));
+    assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 32));
     mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
     mrd_loss_init(&f->loss, NULL, 0);
@@ -44,6 +44,7 @@ static inline void begin(struct loss_fixture *f)
 
 static inline void end(struct loss_fixture *f)
 {
+    mrd_loss_fini(&f->loss, &f->alloc.ops);
     mrd_sent_fini(&f->s);
     mrd_pool_fini(&f->pages);
 }
@@ -79,7 +80,7 @@ static inline bool ack_echoed_at(struct loss_fixture *f, uint32_t psn, bool echo
     bool last_copy = mrd_loss_acked(&f->loss, rec, echoed, now_ns);
 
     if (rec->state == MRD_SENT_INFLIGHT)
-        mrd_path_acked(&f->paths, rec->path, now_ns);
+        mrd_path_acked(&f->paths, rec->path);
     mrd_path_pseq_acked(&f->path[rec->path], rec->pseq);
     mrd_sent_ack(&f->s, rec, &f->paths);
     mrd_sent_release(&f->s, rec);

@@ -2,7 +2,7 @@
 /*
  * Paths by hand, without records of packets.
  *
- * begin(); lose_at() and ack_at() are a packet each, sent and judged at once.
+ * begin(); lose_at() and ack() are a packet each, sent and judged at once.
  */
 #ifndef MRD_TESTS_UNIT_PATH_FIXTURE_H
 #define MRD_TESTS_UNIT_PATH_FIXTURE_H
@@ -12,6 +12,7 @@
 
 #include "core/path.h"
 #include "core/rng.h"
+#include "tests/unit/unit_alloc.h"
 
 enum { PATHS = 64, BASE_NS = 10000 };
 
@@ -22,11 +23,13 @@ struct path_fixture {
     struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
     struct mrd_rng rng;
+    struct unit_alloc alloc;
 };
 
 static inline void begin(struct path_fixture *f, uint32_t num)
 {
     memset(f, 0, sizeof(*f));
+    unit_alloc_init(&f->alloc);
     mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
     mrd_rng_init(&f->rng, 7);
 }
@@ -37,10 +40,10 @@ static inline void lose_at(struct path_fixture *f, uint32_t index, uint64_t now_
     mrd_path_lost(&f->paths, index, BASE_NS, now_ns);
 }
 
-static inline void ack_at(struct path_fixture *f, uint32_t index, uint64_t now_ns)
+static inline void ack(struct path_fixture *f, uint32_t index)
 {
     mrd_path_sent(&f->paths, index);
-    mrd_path_acked(&f->paths, index, now_ns);
+    mrd_path_acked(&f->paths, index);
 }
 
 /* Probes of path `index` fail while all others work, until it is DEAD; how many were lost. */
@@ -52,7 +55,7 @@ static inline unsigned fail_until_dead(struct path_fixture *f, uint32_t index, u
         *now_ns = f->path[index].until_ns > *now_ns ? f->path[index].until_ns : *now_ns + 1;
         for (uint32_t i = 0; i < f->paths.num; i++) {
             if (i != index)
-                ack_at(f, i, *now_ns);
+                ack(f, i);
         }
         *now_ns += BASE_NS;
         lose_at(f, index, *now_ns);

@@ -7,6 +7,8 @@ enum { TRACKER = 1024 };
 /* ---------------------------------------------------------------------------------------- told */
 
 struct rcv_fixture {
+    struct unit_alloc alloc;
+    struct mrd_pool maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
@@ -14,7 +16,15 @@ struct rcv_fixture {
 static void begin(struct rcv_fixture *f)
 {
     memset(f, 0, sizeof(*f));
-    mrd_rcv_init(&f->r, TRACKER, TRACKER);
+    unit_alloc_init(&f->alloc);
+    assert_true(mrd_pool_init(&f->maps, &f->alloc.ops, mrd_rcv_map_bytes(TRACKER), 1));
+    mrd_rcv_init(&f->r, &f->maps, TRACKER, TRACKER);
+}
+
+static void end(struct rcv_fixture *f)
+{
+    mrd_rcv_fini(&f->r);
+    mrd_pool_fini(&f->maps);
 }
 
 /* A packet of a path, with these stamps; only a new one is echoed. */
@@ -54,6 +64,7 @@ static void mrd_rcv_build__tells_a_delay_of_each_path_once(void **state)
     build(&f);
     assert_int_equal(f.ack.num_paths, 1);
     assert_int_equal(f.ack.path[0].delay, 260);
+    end(&f);
 }
 
 /* A late or replayed copy counts as received, and would tell a delay that nobody had. */
@@ -73,6 +84,7 @@ static void mrd_rcv_build__duplicates_have_no_delay(void **state)
     assert_int_equal(f.ack.num_paths, 1);
     assert_int_equal(f.ack.path[0].received, 3);
     assert_int_equal(f.ack.path[0].delay, 0);
+    end(&f);
 }
 
 /* Counts wait for an ACK packet while acks ride, for as long as that may be; a delay does not. */
@@ -91,6 +103,7 @@ static void mrd_rcv_build__no_delay_from_before_a_ridden_ack(void **state)
     assert_int_equal(f.ack.path[0].received, 1);
     assert_int_equal(f.ack.path[0].delay, 0);
     assert_int_equal(f.ack.path[1].delay, 200);
+    end(&f);
 }
 
 /* A fresh entropy value takes the place: the old one's delay is not its own. */
@@ -106,6 +119,7 @@ static void mrd_rcv_build__fresh_path_has_no_delay_yet(void **state)
     assert_int_equal(f.ack.num_paths, 1);
     assert_int_equal(f.ack.path[0].id, 3 + MRD_PATHS_MAX);
     assert_int_equal(f.ack.path[0].delay, 0);
+    end(&f);
 }
 
 /* The low half of the difference, whatever the clocks say; 0 has a meaning of its own. */
@@ -128,6 +142,7 @@ static void mrd_rcv_build__delay_is_the_low_half_and_never_0(void **state)
         came(&f, 0, table[i].stamp, table[i].rx_stamp, true);
         build(&f);
         assert_int_equal(f.ack.path[0].delay, table[i].told);
+        end(&f);
     }
 }
 
@@ -277,7 +292,7 @@ static void mrd_engine_rx__delay_of_the_echoed_path_counts_once(void **state)
     ack(t, MRD_ACK_ECHO, 225, OTHER_PATH, 0);
     assert_int_equal(t->tx->paths.load[ECHO_PATH].q_ns, 100 * MRD_WIRE_STAMP_NS);
     assert_true(t->tx->paths.q_avg_ns ==
-                avg_ns + (100 * MRD_WIRE_STAMP_NS - avg_ns) * t->tx->paths.gain.q_avg);
+                avg_ns + (100 * MRD_WIRE_STAMP_NS - avg_ns) * (float)t->tx->paths.tune->q_avg_gain);
     taker_end(t);
 }
 

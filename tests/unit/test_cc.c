@@ -36,12 +36,12 @@ static void mrd_cc_init__start_window(void **state)
         struct mrd_cc_config config;
         double expect_bytes;
     } table[] = {
-        {{.packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS}, 150000},
-        {{.packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_max_ns = 12000}, 225000},
-        {{.packet_bytes = PACKET, .link_bps = LINK_BPS}, 187500},
-        {{.packet_bytes = PACKET, .cwnd_start_bytes = START}, START},
-        {{.packet_bytes = PACKET}, 10 * PACKET},
-        {{.packet_bytes = PACKET, .cwnd_start_bytes = START, .cwnd_cap_bytes = 10000}, 10000},
+        {{.link_bps = LINK_BPS, .base_rtt_ns = BASE_NS}, 150000},
+        {{.link_bps = LINK_BPS, .base_rtt_max_ns = 12000}, 225000},
+        {{.link_bps = LINK_BPS}, 187500},
+        {{.cwnd_start_bytes = START}, START},
+        {{0}, 10 * PACKET},
+        {{.cwnd_start_bytes = START, .cwnd_cap_bytes = 10000}, 10000},
     };
     struct cc_fixture *f = *state;
 
@@ -60,7 +60,7 @@ static void mrd_cc_base_rtt_ns__within_bounds(void **state)
     assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 0), BASE_NS);
     assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 9000), 9000);
     assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 70000), 12000);
-    begin(f, "nscc", &(struct mrd_cc_config){.packet_bytes = PACKET});
+    begin(f, "nscc", &(struct mrd_cc_config){0});
     assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 0), 0);
     assert_int_equal(mrd_cc_base_rtt_ns(&f->cc, 70000), 70000);
 }

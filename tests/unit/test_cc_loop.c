@@ -18,11 +18,9 @@ enum { PACKET = MODEL_PACKET, BASE_NS = 8000, START = 64 << 10 };
 #define BDP_BYTES (LINK_BPS * BASE_NS / 8 / 1000000000)
 
 static const struct mrd_cc_config fabric = {
-    .packet_bytes = PACKET, .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
-static const struct mrd_cc_config sockets = {.packet_bytes = PACKET,
-                                             .base_rtt_ns = 50000,
-                                             .cwnd_cap_bytes = 512 << 10,
-                                             .cwnd_start_bytes = START};
+    .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
+static const struct mrd_cc_config sockets = {
+    .base_rtt_ns = 50000, .cwnd_cap_bytes = 512 << 10, .cwnd_start_bytes = START};
 
 static const struct model_options link_ecn = {.rate_bps = 100e9,
                                               .base_ns = BASE_NS,

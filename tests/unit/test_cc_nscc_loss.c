@@ -37,7 +37,7 @@ static void nscc_lost__first_flight(void **state)
     struct cc_fixture *f = *state;
 
     for (int k = 0; k < 2; k++) {
-        begin(f, k ? "dctcp" : "nscc", &(struct mrd_cc_config){.packet_bytes = PACKET});
+        begin(f, k ? "dctcp" : "nscc", &(struct mrd_cc_config){0});
         f->ack.srtt_ns = f->ack.rtt_min_ns = 0;
         for (int i = 0; i < 100; i++)
             lose(f, 1);

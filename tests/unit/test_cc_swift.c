@@ -10,10 +10,8 @@
 #include "tests/unit/cc_fixture.h"
 
 /* A fabric whose base RTT is the same everywhere. */
-static const struct mrd_cc_config even = {.packet_bytes = PACKET,
-                                          .link_bps = LINK_BPS,
-                                          .base_rtt_ns = BASE_NS,
-                                          .base_rtt_max_ns = BASE_NS};
+static const struct mrd_cc_config even = {
+    .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = BASE_NS};
 
 /* Acks whose round trips take `rtts` base RTTs: enough that the least of the samples is that. */
 static void fill_delay(struct cc_fixture *f, double rtts)
@@ -75,10 +73,13 @@ static void swift_ack__cuts_above_target(void **state)
         double rtts, factor;
     } table[] = {{2.5, 1 - 0.8 * 0.5 / 2.5}, {4, 1 - 0.8 * 2 / 4}, {20, 0.5}};
     struct cc_fixture *f = *state;
+    struct mrd_cc_config config;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         begin_at(f, 100, table[i].rtts);
-        f->cc.config.link_bps *= 4; /* room for such a window */
+        config = *f->cc.config;
+        config.link_bps *= 4; /* room for such a window */
+        f->cc.config = &config;
         f->cc.rate_bps *= 4;
         acks(f, 1, 1);
         assert_near(packets(f), 100 * table[i].factor, 1e-6);
@@ -179,7 +180,7 @@ static void swift_lost__first_flight(void **state)
 {
     struct cc_fixture *f = *state;
 
-    begin(f, "swift", &(struct mrd_cc_config){.packet_bytes = PACKET});
+    begin(f, "swift", &(struct mrd_cc_config){0});
     f->ack.srtt_ns = f->ack.rtt_min_ns = 0;
     for (int i = 0; i < 100; i++)
         lose(f, 1);

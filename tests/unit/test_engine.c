@@ -397,7 +397,7 @@ static void mrd_tx_pace_ns__by_the_window_as_it_is(void **state)
     static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
 
     (void)state;
-    tx.cc.config.packet_bytes = 4000;
+    tx.cc.packet_bytes = 4000;
     tx.cc.cwnd_bytes = 400;
     assert_int_equal(mrd_tx_pace_ns(&tx), 1000 + 240000);
     tx.cc.cwnd_bytes = 3200;

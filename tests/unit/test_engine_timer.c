@@ -117,7 +117,7 @@ static void mrd_timer_fire_due__paced(void **state)
     peer = hand_tx_peer(p, AT);
     tx = peer->tx;
     take_turn(peer);
-    tx->cc.cwnd_bytes = tx->cc.config.packet_bytes / 4.0;
+    tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
     tx->loss.srtt_ns = 1000;
     tx->sent_ns = p->now;
     assert_int_equal(next_of(p, peer), p->now + 4000);

@@ -26,7 +26,7 @@ static struct gate_test begin(struct pair *p, uint32_t quantum)
     t.e = p->end[AT].e;
     t.peer = hand_tx_peer(p, AT);
     t.tx = t.peer->tx;
-    t.packet = t.tx->cc.config.packet_bytes;
+    t.packet = t.tx->cc.packet_bytes;
     return t;
 }
 

@@ -242,12 +242,12 @@ static void mrd_txq_wait__without_a_queue(void **state)
         msg->started = true;
         msg->rnr.usec = DELAY_USEC;
         mrd_txq_wait(p->end[AT].e, msg);
-        assert_ptr_equal(msg->txq, &tx->rnr.common);
+        assert_ptr_equal(msg->txq, tx->rnr.common[0]);
     }
-    set_time(p, tx->rnr.common.rnr_at_ns);
+    set_time(p, tx->rnr.common[0]->rnr_at_ns);
     mrd_txq_retry(p->end[AT].e, other->peer);
-    assert_int_equal(hand_length(&tx->rnr.common.waiting), 1);
-    assert_int_equal(hand_length(&tx->rnr.common.retries), 4);
+    assert_int_equal(hand_length(&tx->rnr.common[0]->waiting), 1);
+    assert_int_equal(hand_length(&tx->rnr.common[0]->retries), 4);
     mrd_txq_rest(p->end[AT].e, other);
     pair_end(p);
 }

@@ -43,7 +43,7 @@ static void mrd_engine_tx__retransmissions_wait_for_the_window(void **state)
     lose_all(p, peer);
     assert_int_equal(tx->sent.lost.num, PACKETS);
 
-    tx->cc.cwnd_bytes = WINDOW * tx->cc.config.packet_bytes;
+    tx->cc.cwnd_bytes = WINDOW * tx->cc.packet_bytes;
     sent = pair_tx(p, 0);
     assert_true(sent > 0 && sent <= WINDOW + 1);
     assert_true(tx->sent.lost.num >= PACKETS - WINDOW - 1);

@@ -116,8 +116,8 @@ static void simx_exp_scale__points(void **state)
 }
 
 /*
- * All peers are active: what one costs does not depend on how many there are, and idle ones cost
- * much less.
+ * All peers are active: what one costs depends on its packets in flight, not on how many peers there
+ * are, and idle ones cost much less.
  */
 static void simx_exp_scale__state(void **state)
 {
@@ -131,8 +131,9 @@ static void simx_exp_scale__state(void **state)
     assert_true(exp_number(few, "unfinished") == 0);
     assert_true(exp_number(few, "flows") == 4096);
     assert_true(exp_number(many, "flows") == 4080);
-    assert_true(exp_number(few, "state_bytes_per_peer") ==
-                exp_number(many, "state_bytes_per_peer"));
+    double ratio =
+        exp_number(few, "state_bytes_per_peer") / exp_number(many, "state_bytes_per_peer");
+    assert_true(ratio > 0.9 && ratio < 1.1);
     assert_true(exp_number(many, "state_bytes") == 20 * exp_number(many, "state_bytes_per_peer"));
     assert_true(10 * idle < active);
     /* An entry and a half at each end, and records of packets. */

@@ -9,8 +9,9 @@
 
 #include "core/ids.h"
 #include "core/limits.h"
+#include "tests/unit/unit_alloc.h"
 
-static struct mrd_tx_id entries[MRD_MSG_SLOTS];
+static struct unit_alloc alloc;
 static int message;
 
 static struct mrd_tx_id *take(struct mrd_ids *ids)
@@ -24,23 +25,49 @@ static void give(struct mrd_ids *ids, struct mrd_tx_id *entry)
     mrd_ids_release(ids, entry);
 }
 
-/* All slots can be in use at once; entries are not touched before they are needed. */
+/* All slots can be in use at once; memory grows with those in use. */
 static void mrd_ids_take__all(void **state)
 {
     struct mrd_ids ids;
 
     (void)state;
-    memset(entries, 0xa5, sizeof(entries));
-    mrd_ids_init(&ids, entries);
+    unit_alloc_init(&alloc);
+    mrd_ids_init(&ids, &alloc.ops);
+    assert_true(mrd_ids_available(&ids));
     for (uint32_t i = 0; i < MRD_MSG_SLOTS; i++) {
         assert_true(mrd_ids_available(&ids));
         assert_int_equal(take(&ids)->id, i);
         assert_null(mrd_ids_find(&ids, i + 1));
     }
     assert_false(mrd_ids_available(&ids));
-    give(&ids, &entries[700]);
+    give(&ids, mrd_ids_find(&ids, 700));
     assert_true(mrd_ids_available(&ids));
     assert_int_equal(take(&ids)->id, 700 + MRD_MSG_SLOTS);
+    assert_int_equal(alloc.live_bytes, MRD_MSG_SLOTS * sizeof(struct mrd_tx_id));
+    mrd_ids_fini(&ids);
+    assert_int_equal(alloc.live_bytes, 0);
+}
+
+/* Without memory for more slots those that there are go on. */
+static void mrd_ids_available__no_memory(void **state)
+{
+    struct mrd_ids ids;
+    uint32_t slots = 0;
+
+    (void)state;
+    unit_alloc_init(&alloc);
+    alloc.fail_at = 2;
+    mrd_ids_init(&ids, &alloc.ops);
+    for (; mrd_ids_available(&ids); slots++)
+        take(&ids);
+    assert_in_range(slots, 1, MRD_MSG_SLOTS - 1);
+    assert_int_equal(ids.room, slots);
+    alloc.fail_at = 0;
+    assert_true(mrd_ids_available(&ids));
+    assert_int_equal(take(&ids)->id, slots);
+    assert_int_equal(mrd_ids_find(&ids, 0)->id, 0);
+    mrd_ids_fini(&ids);
+    assert_int_equal(alloc.live_bytes, 0);
 }
 
 /* A released slot is taken again under a higher id; the one before is not found any more. */
@@ -50,7 +77,9 @@ static void mrd_ids_release__the_next_id_is_higher(void **state)
     struct mrd_tx_id *a, *b;
 
     (void)state;
-    mrd_ids_init(&ids, entries);
+    unit_alloc_init(&alloc);
+    mrd_ids_init(&ids, &alloc.ops);
+    assert_true(mrd_ids_available(&ids));
     a = take(&ids);
     b = take(&ids);
     assert_ptr_equal(mrd_ids_find(&ids, 0), a);
@@ -66,12 +95,14 @@ static void mrd_ids_release__the_next_id_is_higher(void **state)
     assert_int_equal(take(&ids)->id, 1 + MRD_MSG_SLOTS);
     assert_int_equal(take(&ids)->id, 2 * MRD_MSG_SLOTS);
     assert_int_equal(take(&ids)->id, 2);
+    mrd_ids_fini(&ids);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_ids_take__all),
+        cmocka_unit_test(mrd_ids_available__no_memory),
         cmocka_unit_test(mrd_ids_release__the_next_id_is_higher),
     };
 

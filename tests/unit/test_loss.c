@@ -287,18 +287,23 @@ static void mrd_loss_log__keeps_the_newest(void **state)
 {
     struct mrd_sent rec = {0};
     struct mrd_loss l;
+    struct unit_alloc alloc;
     unsigned known = 0;
 
     (void)state;
+    unit_alloc_init(&alloc);
     mrd_loss_init(&l, NULL, 0);
+    assert_null(mrd_loss_spurious(&l, 0, 0));
     for (rec.psn = 0; rec.psn < MRD_RETX_LOG + 5; rec.psn++)
-        mrd_loss_log(&l, &rec, 0);
+        mrd_loss_log(&l, &alloc.ops, &rec, 0);
     for (uint32_t psn = 0; psn < 5; psn++)
         assert_null(mrd_loss_spurious(&l, psn, 0));
     for (uint32_t psn = 5; psn < MRD_RETX_LOG + 5; psn++)
         known += mrd_loss_spurious(&l, psn, 0) != NULL;
     assert_int_equal(known, MRD_RETX_LOG);
     assert_int_equal(l.steps, 16); /* the window's growth has an end */
+    mrd_loss_fini(&l, &alloc.ops);
+    assert_int_equal(alloc.live_bytes, 0);
 }
 
 static void mrd_loss_spurious__widens_the_window_once(void **state)
@@ -310,7 +315,7 @@ static void mrd_loss_spurious__widens_the_window_once(void **state)
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     mrd_sent_get(&f.s, 0)->by_order = 1;
-    mrd_loss_log(&f.loss, mrd_sent_get(&f.s, 0), PATH_B);
+    mrd_loss_log(&f.loss, &f.alloc.ops, mrd_sent_get(&f.s, 0), PATH_B);
     r = mrd_loss_spurious(&f.loss, 0, 1);
     assert_non_null(r);
     assert_true(r->by_order);
@@ -330,7 +335,7 @@ static void mrd_loss_spurious__not_of_deliberate_copies(void **state)
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     mrd_sent_get(&f.s, 0)->deliberate = 1;
-    mrd_loss_log(&f.loss, mrd_sent_get(&f.s, 0), PATH_A);
+    mrd_loss_log(&f.loss, &f.alloc.ops, mrd_sent_get(&f.s, 0), PATH_A);
     assert_null(mrd_loss_spurious(&f.loss, 0, 1));
     assert_int_equal(f.loss.steps, 0);
     end(&f);

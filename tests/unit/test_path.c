@@ -42,7 +42,7 @@ static void mrd_path_acked__ends_suspension(void **state)
     mrd_path_sent(&f->paths, 2);
     lose_at(f, 2, SEC_NS);
     assert_int_equal(f->path[2].state, MRD_PATH_SUSPENDED);
-    mrd_path_acked(&f->paths, 2, SEC_NS + 1);
+    mrd_path_acked(&f->paths, 2);
     assert_int_equal(f->path[2].state, MRD_PATH_GOOD);
 }
 
@@ -55,7 +55,7 @@ static void mrd_path_acked__dead_path_revived_by_probe_only(void **state)
     begin(f, PATHS);
     mrd_path_sent(&f->paths, 9);
     fail_until_dead(f, 9, &now_ns);
-    mrd_path_acked(&f->paths, 9, now_ns);
+    mrd_path_acked(&f->paths, 9);
     assert_int_equal(f->path[9].state, MRD_PATH_DEAD);
 
     mrd_path_keep(&f->paths, 9, now_ns);
@@ -67,7 +67,7 @@ static void mrd_path_acked__dead_path_revived_by_probe_only(void **state)
     assert_int_equal(f->path[9].until_ns, now_ns + SEC_NS);
     assert_int_equal(f->path[9].wants_ev, 0);
     now_ns += SEC_NS;
-    ack_at(f, 9, now_ns);
+    ack(f, 9);
     assert_int_equal(f->path[9].state, MRD_PATH_GOOD);
     assert_int_equal(f->paths.num_out, 0);
     assert_true(f->path[9].loss_ewma < 0.05f);
@@ -168,7 +168,7 @@ static void mrd_path_found__takes_the_loss_back(void **state)
     struct path_fixture *f = *state;
 
     begin(f, 4);
-    ack_at(f, 0, 10);
+    ack(f, 0);
     lose_at(f, 0, 20);
     assert_int_equal(f->path[0].state, MRD_PATH_SUSPENDED);
     mrd_path_found(&f->paths, 0);
@@ -192,7 +192,7 @@ static void mrd_path_usable__first_packet_after_expiry_is_probe(void **state)
     assert_false(mrd_path_is_good(&f->path[5])); /* not for data */
     mrd_path_sent(&f->paths, 5);
     assert_false(mrd_path_usable(&f->path[5], end_ns + SEC_NS));
-    mrd_path_acked(&f->paths, 5, end_ns + 1);
+    mrd_path_acked(&f->paths, 5);
     assert_true(mrd_path_is_good(&f->path[5]));
     assert_int_equal(f->path[5].losses_row, 0);
     assert_int_equal(f->paths.num_out, 0);
@@ -211,7 +211,7 @@ static void mrd_path_replace__fresh_path_under_new_id(void **state)
     f->path[9].rx_count = 7;
     uint32_t pseq = f->path[9].pseq_next;
 
-    mrd_path_replace(&f->paths, 9, 77, now_ns);
+    mrd_path_replace(&f->paths, 9, 77);
     assert_int_equal(f->path[9].state, MRD_PATH_GOOD);
     assert_int_equal(f->path[9].ev, 77);
     assert_int_equal(f->path[9].id, 9 + PATHS);
@@ -230,7 +230,7 @@ static void mrd_path_replace__id_wraps_to_index(void **state)
 
     begin(f, 24);
     for (int i = 0; i < 3000; i++) {
-        mrd_path_replace(&f->paths, 5, 5, SEC_NS);
+        mrd_path_replace(&f->paths, 5, 5);
         assert_int_equal(f->path[5].id % 24, 5);
     }
 }

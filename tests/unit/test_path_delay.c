@@ -118,11 +118,11 @@ static void mrd_path_drain__others_fell_as_well(void **state)
         for (uint32_t i = 0; i < 3; i++)
             sample(f, i, i < 2 ? 30000 : 35000, 0, 10);
         if (drained)
-            mrd_path_drain(&f->paths);
-        mrd_path_watch(&f->paths);
+            mrd_path_drain(&f->paths, &f->alloc.ops);
+        mrd_path_watch(&f->paths, &f->alloc.ops);
         for (uint32_t i = 0; i < 2; i++)
             sample(f, i, 10000, 0, 20);
-        assert_true(mrd_path_learn(&f->paths, &fell, 30));
+        assert_true(mrd_path_learn(&f->paths, &f->alloc.ops, &fell, 30));
         assert_int_equal((int)f->path[0].far_ns, 10000);
         assert_int_equal((int)f->path[2].far_ns, drained ? 15000 : 35000);
     }
@@ -135,12 +135,12 @@ static void mrd_path_learn__longer_path(void **state)
 
     begin(f, 2);
     sample(f, 0, 0, 0, 10);
-    mrd_path_watch(&f->paths);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
     sample(f, 0, 500, 0, 20);
     sample(f, 0, 0, 0, 30);
     sample(f, 1, 31000, 0, 40);
     sample(f, 1, 30000, 0, 50);
-    mrd_path_learn(&f->paths, &lesson, 60);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 60);
     assert_int_equal((int)f->path[0].far_ns, 0);
     assert_int_equal((int)f->path[1].far_ns, 30000);
     assert_int_equal(sample(f, 1, 32000, 0, 70), 2000);
@@ -156,20 +156,20 @@ static void mrd_path_learn__what_fell_or_was_marked_is_a_queue(void **state)
 
     fell.fall_ns = 20000;
     begin(f, 3);
-    mrd_path_watch(&f->paths);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
     for (uint32_t i = 0; i < 3; i++)
         sample(f, i, i < 2 ? 30000 : 0, 0, 10);
-    mrd_path_watch(&f->paths);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
     sample(f, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
     sample(f, 1, 29000, 0, 20);
     sample(f, 2, 0, 0, 20);
-    mrd_path_learn(&f->paths, &fell, 30);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &fell, 30);
     assert_int_equal((int)f->path[0].far_ns, 0);
     assert_int_equal((int)f->path[1].far_ns, 29000);
-    mrd_path_watch(&f->paths);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
     sample(f, 0, 20000, 0, 40);
     f->path[0].rx_ce++;
-    mrd_path_learn(&f->paths, &lesson, 50);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 50);
     assert_int_equal((int)f->path[0].far_ns, 0);
 }
 
@@ -179,9 +179,9 @@ static void mrd_path_learn__shorter_again(void **state)
 
     begin(f, 2);
     sample(f, 0, 0, 0, 10);
-    mrd_path_watch(&f->paths);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
     sample(f, 1, 30000, 0, 20);
-    mrd_path_learn(&f->paths, &lesson, 30);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 30);
     assert_int_equal(sample(f, 1, 5000, 0, 40), 0);
     assert_int_equal((int)f->path[1].far_ns, 5000);
     assert_int_equal(sample(f, 1, 8000, 0, 50), 3000);

@@ -27,7 +27,7 @@ static void mrd_path_lost__suspends_for_doubling_time(void **state)
 
     begin(f, PATHS);
     for (size_t i = 0; i < sizeof(rtts) / sizeof(rtts[0]); i++) {
-        ack_at(f, 1, now_ns); /* others work */
+        ack(f, 1); /* others work */
         lose_at(f, 0, now_ns + 1);
         assert_int_equal(f->path[0].state, MRD_PATH_SUSPENDED);
         assert_int_equal(f->path[0].until_ns, now_ns + 1 + rtts[i] * BASE_NS);
@@ -47,7 +47,7 @@ static void mrd_path_lost__burst_counts_once(void **state)
     for (int i = 0; i < 15; i++)
         mrd_path_sent(&f->paths, 0);
     for (int i = 0; i < 15; i++) {
-        ack_at(f, 1, SEC_NS + i);
+        ack(f, 1);
         mrd_path_lost(&f->paths, 0, BASE_NS, SEC_NS + i);
     }
     assert_int_equal(f->path[0].losses_row, 1);
@@ -149,7 +149,7 @@ static void mrd_path_lost__most_paths_die(void **state)
         if (index < 12)
             lose_at(f, index, now_ns);
         else
-            ack_at(f, index, now_ns);
+            ack(f, index);
     }
     count_states(f, &out, &dead);
     assert_int_equal(dead, 12);
@@ -181,7 +181,7 @@ static void mrd_path_lost__uniform_loss_kills_no_path(void **state)
             if (mrd_rng_below(&f->rng, 100) < percents[k])
                 lose_at(f, index, now_ns);
             else
-                ack_at(f, index, now_ns);
+                ack(f, index);
             assert_int_not_equal(f->path[index].state, MRD_PATH_DEAD);
             assert_true(f->paths.num_out <= PATHS / 2);
         }
@@ -199,7 +199,7 @@ static void mrd_path_lost__black_hole_dies_after_eight(void **state)
 
     begin(f, PATHS);
     for (int i = 0; i < 100 * PATHS; i++)
-        ack_at(f, i % PATHS, now_ns);
+        ack(f, i % PATHS);
     assert_int_equal(fail_until_dead(f, 9, &now_ns), 8);
     assert_int_equal(f->path[9].wants_ev, 1);
     assert_true(now_ns - SEC_NS < 300 * BASE_NS);
@@ -227,7 +227,7 @@ static void mrd_path_lost__half_of_paths_dies_at_once(void **state)
         if (index % 2 == 1)
             lose_at(f, index, now_ns);
         else
-            ack_at(f, index, now_ns);
+            ack(f, index);
     }
     count_states(f, &out, &dead);
     assert_int_equal(dead, PATHS / 2);
@@ -252,7 +252,7 @@ static void mrd_path_lost__lossy_path_dies_in_the_end(void **state)
         if (mrd_rng_below(&f->rng, 300) < (index == 3 ? 100 : 3))
             lose_at(f, index, now_ns);
         else
-            ack_at(f, index, now_ns);
+            ack(f, index);
     }
     assert_in_range(packets, 128, 2000);
     assert_true(f->paths.num_out >= 1);
@@ -268,7 +268,7 @@ static void mrd_path_lost__only_path_in_use_never_dies(void **state)
         uint64_t now_ns = SEC_NS + (uint64_t)i * 100 * BASE_NS;
 
         if (i % 3 == 0)
-            ack_at(f, 0, now_ns);
+            ack(f, 0);
         else
             lose_at(f, 0, now_ns);
         assert_int_not_equal(f->path[0].state, MRD_PATH_DEAD);
@@ -281,19 +281,19 @@ static void mrd_path_doubt__from_the_second_on(void **state)
     struct path_fixture *f = *state;
 
     begin(f, PATHS);
-    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS));
-    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 1)); /* the peer is silent */
-    ack_at(f, 1, SEC_NS + 2);
-    assert_true(mrd_path_doubt(&f->paths, 0, SEC_NS + 3));
-    assert_false(mrd_path_doubt(&f->paths, 2, SEC_NS + 3));
-    ack_at(f, 1, SEC_NS + 4);
+    assert_false(mrd_path_doubt(&f->paths, 0));
+    assert_false(mrd_path_doubt(&f->paths, 0)); /* the peer is silent */
+    ack(f, 1);
+    assert_true(mrd_path_doubt(&f->paths, 0));
+    assert_false(mrd_path_doubt(&f->paths, 2));
+    ack(f, 1);
     mrd_path_came(&f->path[0]);
-    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 5));
-    ack_at(f, 0, SEC_NS + 6);
-    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 7));
-    ack_at(f, 1, SEC_NS + 8);
-    mrd_path_replace(&f->paths, 0, 9, SEC_NS + 9);
-    assert_false(mrd_path_doubt(&f->paths, 0, SEC_NS + 10));
+    assert_false(mrd_path_doubt(&f->paths, 0));
+    ack(f, 0);
+    assert_false(mrd_path_doubt(&f->paths, 0));
+    ack(f, 1);
+    mrd_path_replace(&f->paths, 0, 9);
+    assert_false(mrd_path_doubt(&f->paths, 0));
 }
 
 int main(void)

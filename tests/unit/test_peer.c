@@ -22,7 +22,7 @@ static void begin(struct peer_fixture *f)
 {
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS));
+    assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS, TRACKER, true));
 }
 
 static void end(struct peer_fixture *f)
@@ -58,7 +58,7 @@ static void mrd_peers_init__gives_back_what_it_got(void **state)
 
         unit_alloc_init(&alloc);
         alloc.fail_at = at;
-        assert_false(mrd_peers_init(&peers, &alloc.ops, PEERS, PATHS));
+        assert_false(mrd_peers_init(&peers, &alloc.ops, PEERS, PATHS, TRACKER, true));
         mrd_peers_fini(&peers);
         assert_int_equal(alloc.live_bytes, 0);
     }
@@ -176,10 +176,10 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     begin(&f);
     memset(f.peers.tx_halves.items, 0xff,
            f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
-    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, TRACKER, NULL, 1000);
+    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
-    assert_int_equal(tx->sent.mask, TRACKER - 1);
+    assert_int_equal(tx->sent.tracker, TRACKER);
     assert_int_equal(tx->paths.num, PATHS);
     assert_true(tx->contact.epoch_ns == MRD_NEVER);
     assert_true(tx->rnr.next_ns == MRD_NEVER);
@@ -202,10 +202,10 @@ static void mrd_peer_tx_end__gives_pages_back(void **state)
     (void)state;
     begin(&f);
     peer = add(&f, 1);
-    mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0);
+    mrd_peer_tx_begin(&f.peers, peer, PATHS, NULL, 0);
     for (int i = 0; i < 100; i++)
         assert_non_null(mrd_sent_add(&peer->tx->sent, MRD_SENT_EMPTY));
-    assert_int_equal(f.peers.pages.used, 2);
+    assert_int_equal(f.peers.pages.used, 100 / MRD_SENT_PAGE + 1);
     mrd_peer_tx_end(&f.peers, peer);
     assert_null(peer->tx);
     assert_int_equal(f.peers.pages.used, 0);
@@ -223,8 +223,8 @@ static void mrd_peer_rx_begin__one_for_each_entry(void **state)
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_peer *peer = add(&f, i);
 
-        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, TRACKER, NULL, 0));
-        assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER));
+        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, NULL, 0));
+        assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER));
         assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
         assert_int_equal(peer->rx->rcv.limit, TRACKER);
         assert_true(peer->rx->probe_at_ns == MRD_NEVER);
@@ -242,12 +242,12 @@ static void mrd_peer_rx_begin__counts_lives(void **state)
     (void)state;
     begin(&f);
     peer = add(&f, 1);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
     life = peer->space.life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
     mrd_slots_shut(&peer->rx->slots, 3);
     mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_NONE);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
     assert_int_not_equal(peer->space.life, life);
     assert_int_equal(mrd_rcv_check(&peer->rx->rcv, 5), MRD_RCV_NEW);
     assert_int_equal(peer->rx->slots.word[3], MRD_SLOT_EMPTY);
@@ -263,7 +263,7 @@ static void mrd_peer_rx_end__tombstone(void **state)
     (void)state;
     begin(&f);
     peer = add(&f, 1);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER, TRACKER);
+    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
     mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_TOMB);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_null(peer->rx);

@@ -10,10 +10,13 @@
 #include "core/packet.h"
 #include "core/rcv.h"
 #include "core/rng.h"
+#include "tests/unit/unit_alloc.h"
 
 enum { TRACKER = 1024 };
 
 struct rcv_fixture {
+    struct unit_alloc alloc;
+    struct mrd_pool maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
@@ -21,8 +24,18 @@ struct rcv_fixture {
 static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
 {
     memset(f, 0, sizeof(*f));
-    mrd_rcv_init(&f->r, tracker, first + tracker);
+    unit_alloc_init(&f->alloc);
+    assert_true(mrd_pool_init(&f->maps, &f->alloc.ops, mrd_rcv_map_bytes(tracker), 1));
+    mrd_rcv_init(&f->r, &f->maps, tracker, first + tracker);
     f->r.cum = f->r.highest = first;
+}
+
+static void end(struct rcv_fixture *f)
+{
+    mrd_rcv_fini(&f->r);
+    assert_int_equal(f->maps.used, 0);
+    mrd_pool_fini(&f->maps);
+    assert_int_equal(f->alloc.live_bytes, 0);
 }
 
 static void count_at(struct rcv_fixture *f, uint32_t psn, uint16_t path, bool ce, uint64_t now_ns)
@@ -66,6 +79,7 @@ static void mrd_rcv_init__owes_nothing(void **state)
     assert_true(f.r.due_ns == MRD_NEVER);
     assert_false(f.r.now);
     assert_int_equal(f.r.limit, TRACKER);
+    end(&f);
 }
 
 static void mrd_rcv_check__table(void **state)
@@ -92,6 +106,7 @@ static void mrd_rcv_check__table(void **state)
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
             assert_int_equal(mrd_rcv_check(&f.r, first[k] + (uint32_t)table[i].psn),
                              table[i].verdict);
+        end(&f);
     }
 }
 
@@ -111,6 +126,7 @@ static void mrd_rcv_add__cum_passes_what_came(void **state)
     add(&f, first + 2);
     assert_int_equal(f.r.cum, first + 4);
     assert_int_equal(f.r.highest, first + 4);
+    end(&f);
 }
 
 /* Any order, any number of turns of the ring: each PSN is new once. */
@@ -135,6 +151,7 @@ static void mrd_rcv_add__exactly_once_in_random_order(void **state)
         taken++;
     }
     assert_int_equal(f.r.cum, first + PACKETS);
+    end(&f);
 }
 
 /*
@@ -156,6 +173,7 @@ static void mrd_rcv_add__refused_is_received_and_not_reported(void **state)
     assert_int_equal(f.ack.cum, 1);
     assert_false(tells(&f.ack, 1));
     assert_true(tells(&f.ack, 2));
+    end(&f);
 }
 
 static void mrd_rcv_dup__told_at_once_by_a_full_ack(void **state)
@@ -173,6 +191,7 @@ static void mrd_rcv_dup__told_at_once_by_a_full_ack(void **state)
     assert_int_equal(f.ack.dup[0], 0);
     build(&f, 0);
     assert_int_equal(f.ack.num_dups, 0); /* told once */
+    end(&f);
 }
 
 static void mrd_rcv_dup__tells_at_most_four(void **state)
@@ -187,6 +206,7 @@ static void mrd_rcv_dup__tells_at_most_four(void **state)
     assert_int_equal(f.ack.num_dups, MRD_ACK_DUPS_MAX);
     for (uint32_t i = 0; i < MRD_ACK_DUPS_MAX; i++)
         assert_int_equal(f.ack.dup[i], i);
+    end(&f);
 }
 
 /* Then at once: the sender's completion waits for it. */
@@ -206,6 +226,7 @@ static void mrd_rcv_refusal_acked__reported_at_once(void **state)
     assert_int_equal(f.r.num_refused, 0);
     assert_true(f.r.now);
     assert_false(mrd_rcv_rides(&f.r));
+    end(&f);
 }
 
 static void mrd_rcv_refusal_acked__only_a_refused_psn(void **state)
@@ -224,6 +245,7 @@ static void mrd_rcv_refusal_acked__only_a_refused_psn(void **state)
     assert_false(f.r.now);
     assert_true(mrd_rcv_refusal_acked(&f.r, 12));
     assert_false(mrd_rcv_refusal_acked(&f.r, 12));
+    end(&f);
 }
 
 /* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
@@ -250,6 +272,7 @@ static void mrd_rcv_count__cumulative_per_path(void **state)
     assert_int_equal(f.ack.path[0].ce, 2);
     build(&f, 0);
     assert_int_equal(f.ack.num_paths, 0);
+    end(&f);
 }
 
 /* A fresh entropy value takes a place: its counts begin anew, under its own id. */
@@ -267,6 +290,7 @@ static void mrd_rcv_count__fresh_path_id_begins_anew(void **state)
     assert_int_equal(f.ack.path[0].received, 1);
     assert_int_equal(f.ack.path[0].ce, 0);
     assert_int_equal(f.r.num_seen, 0);
+    end(&f);
 }
 
 /*
@@ -295,6 +319,7 @@ static void mrd_rcv_rides__only_when_cum_says_all(void **state)
     f.r.twice = false;
     mrd_rcv_add(&f.r, 3, true);
     assert_false(mrd_rcv_rides(&f.r)); /* a PSN is refused */
+    end(&f);
 }
 
 /*
@@ -321,6 +346,7 @@ static void mrd_rcv_ride__tells_cum_and_shifts_the_stamp(void **state)
     assert_true(f.r.due_ns == MRD_NEVER);
     assert_false(f.r.now || f.r.wait_for_reply);
     assert_int_equal(f.r.since_ack, 0);
+    end(&f);
 }
 
 /* Path counts are not in a block: the next full ack tells them. */
@@ -338,6 +364,7 @@ static void mrd_rcv_ride__leaves_path_counts_for_the_full_ack(void **state)
     assert_int_equal(f.ack.num_paths, 1);
     assert_int_equal(f.ack.path[0].id, 5);
     assert_int_equal(f.ack.serial, 2);
+    end(&f);
 }
 
 /* A grant may shrink, but what was granted once is taken. */
@@ -354,6 +381,7 @@ static void mrd_rcv_build__a_grant_is_a_promise(void **state)
     mrd_rcv_build(&f.r, &f.ack, 1000, UINT32_MAX, 0);
     assert_int_equal(f.ack.psn_limit, 1000);
     assert_int_equal(f.r.limit, 2000);
+    end(&f);
 }
 
 static void mrd_rcv_build__echoes_the_last_packet_once(void **state)
@@ -373,6 +401,7 @@ static void mrd_rcv_build__echoes_the_last_packet_once(void **state)
     assert_int_equal(f.ack.echo_delay, 5);
     build(&f, 1000);
     assert_int_equal(f.ack.flags, 0);
+    end(&f);
 }
 
 static void mrd_rcv_build__serial_rises(void **state)
@@ -386,6 +415,7 @@ static void mrd_rcv_build__serial_rises(void **state)
     assert_int_equal(f.ack.serial, UINT32_MAX);
     build(&f, 0);
     assert_int_equal(f.ack.serial, 0);
+    end(&f);
 }
 
 static void mrd_rcv_build__no_slices_without_a_gap(void **state)
@@ -399,6 +429,7 @@ static void mrd_rcv_build__no_slices_without_a_gap(void **state)
     build(&f, 0);
     assert_int_equal(f.ack.cum, 300);
     assert_int_equal(f.ack.num_slices, 0);
+    end(&f);
 }
 
 /*
@@ -433,6 +464,7 @@ static void mrd_rcv_build__tells_exactly_what_came(void **state)
             assert_int_equal(tells(&f.ack, start + k), came[k]);
         for (uint32_t k = tracker / 2; k < tracker; k++)
             assert_false(tells(&f.ack, start + k));
+        end(&f);
     }
 }
 
@@ -463,6 +495,7 @@ static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
                          0); /* nor below cum */
         for (uint32_t k = 0; k < 2 * MRD_WIRE_SLICE_BITS; k++)
             assert_false(tells(&f.ack, table[i].highest + k));
+        end(&f);
     }
 }
 
@@ -479,6 +512,7 @@ static void mrd_rcv_build__full_tracker_fits(void **state)
     assert_int_equal(f.ack.num_slices, MRD_WIRE_SLICES_MAX);
     for (uint32_t i = 0; i < MRD_TRACKER_MAX; i++)
         assert_int_equal(tells(&f.ack, 77 + i), i != 0);
+    end(&f);
 }
 
 /* More paths than an ack takes: the rest is told by the next one. */
@@ -500,6 +534,7 @@ static void mrd_rcv_build__many_paths_take_turns(void **state)
     }
     for (int i = 0; i < 100; i++)
         assert_int_equal(told[i], 1);
+    end(&f);
 }
 
 /*
@@ -530,12 +565,75 @@ static void mrd_rcv_build__keeps_to_the_room(void **state)
                         (ptrdiff_t)rooms[r]);
         }
         assert_int_equal(told, 64);
+        end(&f);
     }
+}
+
+/*
+ * PSNs further ahead of cum than the few bits of a quiet peer: what they told is kept, of received
+ * and of refused ones, at every place of the ring.
+ */
+static void mrd_rcv_add__far_ahead(void **state)
+{
+    static const uint32_t first[] = {0, 1, 63, 64, 200, 255, 256, 1000, UINT32_MAX - 100};
+
+    (void)state;
+    for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
+        struct rcv_fixture f;
+        uint32_t base = first[k];
+
+        begin(&f, TRACKER, base);
+        for (uint32_t i = 1; i < MRD_RCV_FEW; i += 2)
+            mrd_rcv_add(&f.r, base + i, i % 3 == 0);
+        assert_int_equal(f.maps.used, 0);
+        assert_int_equal(mrd_rcv_check(&f.r, base + MRD_RCV_FEW + 1), MRD_RCV_NEW);
+        add(&f, base + MRD_RCV_FEW + 1);
+        assert_int_equal(f.maps.used, 1);
+        build(&f, 0);
+        for (uint32_t i = 0; i < MRD_RCV_FEW + 2; i++) {
+            assert_int_equal(mrd_rcv_check(&f.r, base + i),
+                             i % 2 ? MRD_RCV_DUPLICATE : MRD_RCV_NEW);
+            assert_int_equal(tells(&f.ack, base + i), i % 2 && (i % 3 || i > MRD_RCV_FEW));
+        }
+        for (uint32_t i = 0; i < MRD_RCV_FEW + 2; i++)
+            if (i % 2 == 0)
+                add(&f, base + i);
+        for (uint32_t i = 3; i < MRD_RCV_FEW; i += 6)
+            assert_true(mrd_rcv_refusal_acked(&f.r, base + i));
+        assert_int_equal(f.r.cum, base + MRD_RCV_FEW + 2);
+        assert_int_equal(f.r.num_refused, 0);
+        end(&f);
+    }
+}
+
+/* Packets of a path for which there is no memory are taken, only their counts are not told. */
+static void mrd_rcv_count__no_memory(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, TRACKER, 0);
+    f.alloc.fail_at = f.alloc.requests + 1;
+    count_at(&f, 0, 0, false, 0);
+    count_at(&f, 1, 5, true, 0);
+    f.alloc.fail_at = 0;
+    assert_int_equal(f.r.since_ack, 2);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 1);
+    count_at(&f, 2, 5, true, 0);
+    count_at(&f, 3, 0, false, 0);
+    build(&f, 0);
+    assert_int_equal(f.ack.num_paths, 2);
+    assert_int_equal(f.ack.path[0].received, 2);
+    assert_int_equal(f.ack.path[1].received, 1);
+    end(&f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_rcv_add__far_ahead),
+        cmocka_unit_test(mrd_rcv_count__no_memory),
         cmocka_unit_test(mrd_rcv_init__owes_nothing),
         cmocka_unit_test(mrd_rcv_check__table),
         cmocka_unit_test(mrd_rcv_add__cum_passes_what_came),

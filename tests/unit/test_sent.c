@@ -12,7 +12,7 @@
 #include "core/rng.h"
 #include "core/sent.h"
 
-enum { TRACKER = 256, PATHS = 4, BYTES = 100, PAGES = 16 };
+enum { TRACKER = 256, PATHS = 4, BYTES = 100, PAGES = 64 };
 
 struct sent_fixture {
     struct unit_alloc alloc;
@@ -523,9 +523,77 @@ static void mrd_sent_audit__random_walk(void **state)
     end(&f);
 }
 
+/*
+ * The ring of pages grows with what is between una and next, from any PSN on; acked ones need no
+ * page. Without memory for it there are no more records, until una moves.
+ */
+static void mrd_sent_add__ring_grows(void **state)
+{
+    static const uint32_t first[] = {0, 5, 200, UINT32_MAX - 70};
+
+    (void)state;
+    for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
+        struct sent_fixture f;
+        uint32_t base = first[k], few = 0;
+
+        begin(&f, PAGES, base);
+        f.alloc.fail_at = f.alloc.requests + 1;
+        for (; few < TRACKER && f.s.ring == MRD_SENT_FEW; few++) {
+            struct mrd_sent *rec = mrd_sent_add(&f.s, MRD_SENT_EMPTY);
+
+            if (!rec)
+                break;
+            rec->bytes = BYTES;
+            mrd_sent_transmit(&f.s, rec, &f.paths, 0, mrd_path_sent(&f.paths, 0), few);
+        }
+        assert_in_range(few, (MRD_SENT_FEW - 1) * MRD_SENT_PAGE, MRD_SENT_FEW * MRD_SENT_PAGE);
+        f.alloc.fail_at = 0;
+        for (uint32_t i = few; i < TRACKER - 1; i++)
+            send_at(&f, 0, i);
+        assert_true(f.s.ring > MRD_SENT_FEW);
+        for (uint32_t i = 1; i < TRACKER - 1; i++) {
+            assert_int_equal(mrd_sent_get(&f.s, base + i)->psn, base + i);
+            if (i % 7)
+                ack(&f, base + i);
+        }
+        assert_true(mrd_sent_audit(&f.s, &f.paths));
+        assert_int_equal(f.s.una, base);
+        for (uint32_t i = 0; i < TRACKER - 1; i += 7)
+            ack(&f, base + i);
+        assert_int_equal(f.s.una, f.s.next);
+        end(&f);
+    }
+}
+
+/*
+ * A page whose last record goes while the next PSN needs its place in the ring, but has no page yet,
+ * goes as well.
+ */
+static void mrd_sent_release__page_in_the_way_of_the_next(void **state)
+{
+    enum { FULL = MRD_SENT_FEW * MRD_SENT_PAGE };
+    struct sent_fixture f;
+
+    (void)state;
+    begin(&f, PAGES, 0);
+    for (uint32_t i = 0; i < FULL; i++)
+        send_at(&f, 0, i);
+    for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
+        ack(&f, i);
+    assert_int_equal(f.pages.used, MRD_SENT_FEW - 1);
+    for (uint32_t i = FULL; i < 20 * FULL; i++) {
+        send_at(&f, 0, i);
+        ack(&f, i - FULL + MRD_SENT_PAGE);
+    }
+    assert_int_equal(f.s.ring, MRD_SENT_FEW);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_sent_add__ring_grows),
+        cmocka_unit_test(mrd_sent_release__page_in_the_way_of_the_next),
         cmocka_unit_test(mrd_sent_add__numbers_records_in_order),
         cmocka_unit_test(mrd_sent_add__null_when_pages_are_used_up),
         cmocka_unit_test(mrd_sent_add__fills_the_tracker),

@@ -11,17 +11,21 @@
 #include "tests/unit/unit_alloc.h"
 
 static struct mrd_slots slots;
-static struct mrd_pool pool;
+static struct mrd_pool pool, words;
 
 static void begin(struct unit_alloc *alloc, uint32_t records)
 {
     unit_alloc_init(alloc);
     assert_true(mrd_pool_init(&pool, &alloc->ops, sizeof(struct mrd_slot), records));
-    mrd_slots_init(&slots, &pool);
+    assert_true(mrd_pool_init(&words, &alloc->ops, MRD_MSG_SLOTS * sizeof(uint32_t), 1));
+    mrd_slots_init(&slots, &pool, &words);
 }
 
 static void end(struct unit_alloc *alloc)
 {
+    mrd_slots_fini(&slots);
+    assert_int_equal(words.used, 0);
+    mrd_pool_fini(&words);
     mrd_pool_fini(&pool);
     assert_int_equal(alloc->live_bytes, 0);
 }
@@ -276,9 +280,34 @@ static void mrd_slot_scatter__over_entries_and_nowhere_else(void **state)
     assert_memory_equal(memory, expected, sizeof(memory));
 }
 
+/* Slots that need the whole table keep what the first few told. */
+static void mrd_slots_shut__higher_slots(void **state)
+{
+    struct unit_alloc alloc;
+    struct mrd_slot *open, *slot;
+
+    (void)state;
+    begin(&alloc, 2);
+    mrd_slots_shut(&slots, 3);
+    open = mrd_slots_open(&slots, 5);
+    assert_int_equal(words.used, 0);
+    assert_int_equal(judge(MRD_MSG_SLOTS - 1), MRD_SLOT_BEGIN);
+    mrd_slots_shut(&slots, MRD_MSG_SLOTS - 1);
+    assert_int_equal(words.used, 1);
+    assert_int_equal(judge(MRD_MSG_SLOTS - 1), MRD_SLOT_DROP);
+    assert_int_equal(judge(3), MRD_SLOT_DROP);
+    assert_int_equal(judge(4), MRD_SLOT_BEGIN);
+    assert_int_equal(mrd_slots_judge(&slots, 5, &slot), MRD_SLOT_GO_ON);
+    assert_ptr_equal(slot, open);
+    mrd_slots_end(&slots, open, MRD_SLOT_CLOSED);
+    assert_int_equal(judge(5), MRD_SLOT_DROP);
+    end(&alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_slots_shut__higher_slots),
         cmocka_unit_test(mrd_slots_judge__table),
         cmocka_unit_test(mrd_slots_open__pool_exhausted),
         cmocka_unit_test(mrd_slot_agrees__every_field),

@@ -98,8 +98,7 @@ static struct mrd_tune with(const char *name, double value)
 /* The window in packets after an ack of 4 packets, `ce` of them marked, and then two lost. */
 static double window_after(const char *cc, const struct mrd_tune *tune, uint32_t ce)
 {
-    struct mrd_cc_config config = {
-        .packet_bytes = PACKET, .link_bps = 100000000000, .base_rtt_ns = BASE_NS, .tune = tune};
+    struct mrd_cc_config config = {.link_bps = 100000000000, .base_rtt_ns = BASE_NS, .tune = tune};
     struct mrd_cc_ack ack = {.now_ns = MRD_MSEC,
                              .acked_packets = 4,
                              .acked_bytes = 4 * PACKET,
@@ -112,7 +111,7 @@ static double window_after(const char *cc, const struct mrd_tune *tune, uint32_t
                              .limited = true};
     struct mrd_cc c;
 
-    mrd_cc_init(&c, mrd_cc_find(cc), &config);
+    mrd_cc_init(&c, mrd_cc_find(cc), &config, PACKET);
     c.slow_start = false;
     c.ops->ack(&c, &ack);
     c.ops->lost(&c, 2, ack.now_ns, BASE_NS, BASE_NS);
@@ -274,7 +273,7 @@ static void mrd_half_open_tx__hands_constants_on(void **state)
     p.config.mover.tune = &tune;
     pair_open(&p);
     tx = mrd_half_open_tx(p.end[0].e, mrd_half_open_peer(p.end[0].e, &p.end[1].addr));
-    assert_ptr_equal(tx->cc.config.tune, &tune);
+    assert_ptr_equal(tx->cc.tune, &tune);
     assert_ptr_equal(tx->paths.tune, &tune.path);
     assert_ptr_equal(tx->loss.tune, &tune.loss);
     pair_settle(&p, p.now + MRD_SEC);

@@ -381,15 +381,17 @@ static uint64_t tx_half_bytes(const struct simx_config *config)
 /* Entries, the halves of active ones, and records of packets in flight. */
 static uint64_t state_bytes(const struct host *host)
 {
+    uint64_t bytes = 0;
+
     if (!host->context)
         return 0;
 
     const struct mrd_peers *peers = &mrd_context_engine(host->context)->peers;
 
-    return (uint64_t)peers->entries.used * IDLE_PEER_BYTES +
-           peers->tx_halves.used * peers->tx_halves.item_bytes +
-           peers->rx_halves.used * peers->rx_halves.item_bytes +
-           peers->pages.used * peers->pages.item_bytes;
+    for (const struct mrd_node *n = peers->all.next; n != &peers->all; n = n->next)
+        bytes += IDLE_PEER_BYTES +
+                 mrd_peer_bytes(peers, mrd_container_of(n, const struct mrd_peer, node));
+    return bytes;
 }
 
 static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
