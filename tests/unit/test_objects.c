@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls of a context and its objects that need no traffic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/context_fixture.h"
+
+static void resolves(struct mrd_context *context, const char *name, const char *expected)
+{
+    char address[MRD_ADDRESS_MAX];
+
+    if (mrd_resolve(context, name, address, sizeof(address)))
+        fail_msg("%s: %s", name, mrd_last_error());
+    assert_string_equal(address, expected);
+}
+
+/* To an address that the context can send to; what is one already stays. */
+static void mrd_resolve__names(void **state)
+{
+    static const char *const malformed[] = {
+        "",       ":7",           "localhost:",      "localhost:0", "a:b:c",
+        "host:x", "localhost:7x", "localhost:65536", "localhost:+7"};
+    struct mrd_context *context = open_local(NULL);
+    char address[MRD_ADDRESS_MAX];
+    int error;
+
+    (void)state;
+    assert_non_null(context);
+    resolves(context, "localhost:5", "127.0.0.1:5");
+    resolves(context, "localhost", "127.0.0.1:4793");
+    resolves(context, "192.0.2.7:80", "192.0.2.7:80");
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
+        assert_int_equal(mrd_resolve(context, malformed[i], address, sizeof(address)), -EINVAL);
+        assert_non_null(strstr(mrd_last_error(), "HOST:PORT"));
+    }
+    assert_int_equal(mrd_resolve(context, "localhost:5", address, 11), -ENOSPC);
+    error = mrd_resolve(context, "no-such-host.invalid:5", address, sizeof(address));
+    assert_true(error == -ENOENT || error == -EAGAIN);
+    assert_non_null(strstr(mrd_last_error(), "no-such-host.invalid"));
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* Many clients that come and go find room without a setting. */
+static void mrd_query_device__default_tables(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_device_attr attr;
+
+    (void)state;
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(attr.max_peers, 16384);
+    assert_int_equal(attr.max_flows, 4096);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* Limits are those that calls check. */
+static void mrd_query_device__limits(void **state)
+{
+    struct mrd_context *context =
+        open_local(&(struct mrd_context_attr){.max_peers = 77, .max_flows = 88});
+    struct mrd_device_attr attr;
+    struct {
+        struct mrd_device_attr attr;
+        uint8_t tail[8];
+    } later = {.tail = {1}};
+    struct mrd_cq *cq;
+
+    (void)state;
+    assert_non_null(context);
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(attr.max_peers, 77);
+    assert_int_equal(attr.max_flows, 88);
+    assert_int_equal(attr.max_message_bytes, MRD_MESSAGE_BYTES_MAX);
+    assert_int_equal(attr.max_inline_data, MRD_INLINE_BYTES_MAX);
+    assert_int_equal(attr.max_sge, MRD_SGE_MAX);
+    assert_int_equal(attr.max_qp_wr, 1 << 20);
+    assert_true(attr.max_paths >= 32 && attr.max_mr && attr.max_mr_bytes > 1ull << 40);
+    assert_true(attr.max_rd_atomic && attr.max_res_rd_atomic);
+    cq = mrd_create_cq(context, (int)attr.max_cqe + 1, NULL);
+    assert_null(cq);
+    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr) - 1), -EINVAL);
+    assert_int_equal(mrd_query_device(context, &later.attr, sizeof(later)), 0);
+    assert_int_equal(later.tail[0], 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* What a queue pair was made with, with the defaults filled in, and changed to. */
+static void mrd_query_qp__what_is_in_force(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 8, NULL);
+    struct mrd_qp_init_attr found, asked = {
+                                       .qp_context = pd,
+                                       .send_cq = cq,
+                                       .recv_cq = cq,
+                                       .cap = {.max_send_wr = 3, .max_recv_wr = 5},
+                                       .sq_sig_all = 1,
+                                       .order = MRD_ORDER_MSG,
+                                       .qkey = 9,
+                                   };
+    struct mrd_qp *qp = mrd_create_qp(pd, &asked);
+
+    (void)state;
+    assert_non_null(qp);
+    assert_int_equal(asked.cap.max_send_sge, 1);
+    assert_int_equal(asked.cap.max_recv_sge, 1);
+    assert_int_equal(asked.cap.max_send_wr, 3);
+    assert_int_equal(mrd_modify_qp(qp, &(struct mrd_qp_attr){.qkey = 10, .rnr_retry = 2},
+                                   MRD_QP_QKEY | MRD_QP_RNR_RETRY),
+                     0);
+    assert_int_equal(mrd_query_qp(qp, &found, sizeof(found)), 0);
+    assert_ptr_equal(found.qp_context, pd);
+    assert_ptr_equal(found.send_cq, cq);
+    assert_ptr_equal(found.recv_cq, cq);
+    assert_memory_equal(&found.cap, &asked.cap, sizeof(found.cap));
+    assert_int_equal(found.sq_sig_all, 1);
+    assert_int_equal(found.order, MRD_ORDER_MSG);
+    assert_int_equal(found.qkey, 10);
+    assert_int_equal(found.rnr_retry, 2);
+    assert_int_equal(found.rnr_timer_ns, 100 * 1000);
+    assert_int_equal(found.max_rd_atomic, 16);
+    assert_int_equal(mrd_query_qp(qp, &found, 8), -EINVAL);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+
+    /* They make the same again. */
+    assert_int_equal(mrd_query_qp(qp = mrd_create_qp(pd, &found), &asked, sizeof(asked)), 0);
+    assert_memory_equal(&asked.cap, &found.cap, sizeof(asked.cap));
+    assert_int_equal(asked.qkey, 10);
+    assert_int_equal(asked.rnr_retry, 2);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_query_address__port_and_room(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_non_null(context);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    snprintf(expected, sizeof(expected), "127.0.0.1:%u", context_info(context).port);
+    assert_string_equal(address, expected);
+    assert_int_equal(mrd_query_address(context, address, strlen(expected)), -ENOSPC);
+    assert_int_equal(mrd_query_address(context, address, strlen(expected) + 1), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_reg_mr__bad_arguments(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    static char memory[64];
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+
+    assert_non_null(pd);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), 1 << 20));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_reg_mr(pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_create_ah__address_and_back(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    char text[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_non_null(context);
+
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_ah *ah = mrd_create_ah(pd, "127.0.0.1");
+
+    assert_non_null(ah);
+    assert_int_equal(mrd_query_ah(ah, text, sizeof(text)), 0);
+    assert_string_equal(text, "127.0.0.1:4793");
+    assert_int_equal(mrd_query_ah(ah, text, 3), -ENOSPC);
+
+    struct mrd_peer_attr peer;
+    struct mrd_path_attr path;
+
+    assert_int_equal(mrd_query_peer(ah, &peer, sizeof(peer)), -ENOENT);
+    assert_int_equal(mrd_query_path(ah, 0, &path, sizeof(path)), -ENOENT);
+    assert_int_equal(mrd_query_peer_id(context, 12345, &peer, sizeof(peer)), -ENOENT);
+    assert_int_equal(mrd_destroy_ah(ah), 0);
+
+    errno = 0;
+    assert_null(mrd_create_ah(pd, "no address"));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_create_ah_from_wc(pd, &(struct mrd_wc){.peer_id = 12345}));
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/*
+ * A caller built against a newer header gets zeroes for what the library does not know; no version
+ * is smaller.
+ */
+static void mrd_query_context__other_sizes(void **state)
+{
+    struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
+    struct {
+        struct mrd_context_info info;
+        uint8_t tail[16];
+    } larger;
+    struct mrd_context_info smaller;
+
+    (void)state;
+    assert_non_null(context);
+    memset(&larger, 0xee, sizeof(larger));
+    assert_int_equal(mrd_query_context(context, (void *)&larger, sizeof(larger)), 0);
+    assert_int_equal(larger.info.paths, 2);
+    for (size_t i = 0; i < sizeof(larger.tail); i++)
+        assert_int_equal(larger.tail[i], 0);
+
+    memset(&smaller, 0xee, sizeof(smaller));
+    assert_int_equal(mrd_query_context(context, &smaller, 4), -EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "mrd_context_info of 4 bytes"));
+    assert_int_equal(smaller.paths, 0xeeeeeeee);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_query_counters__names_and_count(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_counter counters[256];
+
+    (void)state;
+    assert_non_null(context);
+
+    int n = mrd_query_counters(context, NULL, 0);
+
+    assert_in_range(n, 3, 256);
+    memset(counters, 0, sizeof(counters));
+    assert_int_equal(mrd_query_counters(context, counters, n - 1), n);
+    assert_non_null(counters[n - 2].name);
+    assert_null(counters[n - 1].name);
+    assert_int_equal(mrd_query_counters(context, counters, 256), n);
+    for (int i = 0; i < n; i++) {
+        assert_non_null(counters[i].name);
+        assert_non_null(counters[i].unit);
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(counters[i].name, counters[j].name);
+    }
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_get_async_event__none(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_async_event event;
+
+    (void)state;
+    assert_non_null(context);
+
+    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
+
+    assert_true(context->async_fd >= 0);
+    assert_int_equal(poll(&fd, 1, 0), 0);
+    assert_int_equal(mrd_get_async_event(context, &event), -EAGAIN);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+static void mrd_wc_status_str__all_different(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= MRD_WC_GENERAL_ERR; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(mrd_wc_status_str((enum mrd_wc_status)i),
+                                    mrd_wc_status_str((enum mrd_wc_status)j));
+    assert_string_equal(mrd_wc_status_str((enum mrd_wc_status)1000), "unknown status");
+    for (int i = 0; i <= MRD_EVENT_PORT_ACTIVE; i++)
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(mrd_event_type_str((enum mrd_event_type)i),
+                                    mrd_event_type_str((enum mrd_event_type)j));
+    assert_string_equal(mrd_event_type_str((enum mrd_event_type)1000), "unknown event");
+}
+
+static void mrd_version__agrees_with_the_header(void **state)
+{
+    char expected[32];
+
+    (void)state;
+    snprintf(expected, sizeof(expected), "%d.%d.%d", MRD_VERSION_MAJOR, MRD_VERSION_MINOR,
+             MRD_VERSION_PATCH);
+    assert_string_equal(mrd_version(), expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_resolve__names),
+        cmocka_unit_test(mrd_query_device__default_tables),
+        cmocka_unit_test(mrd_query_device__limits),
+        cmocka_unit_test(mrd_query_qp__what_is_in_force),
+        cmocka_unit_test(mrd_query_address__port_and_room),
+        cmocka_unit_test(mrd_reg_mr__bad_arguments),
+        cmocka_unit_test(mrd_create_ah__address_and_back),
+        cmocka_unit_test(mrd_query_context__other_sizes),
+        cmocka_unit_test(mrd_query_counters__names_and_count),
+        cmocka_unit_test(mrd_get_async_event__none),
+        cmocka_unit_test(mrd_wc_status_str__all_different),
+        cmocka_unit_test(mrd_version__agrees_with_the_header),
+    };
+
+    unsetenv("MRD_LOG");
+    unsetenv("MRD_PATHS");
+    unsetenv("MRD_SPRAY");
+    unsetenv("MRD_CC");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
