@@ -171,13 +171,13 @@ static void mrd_open_device__place_by_environment(void **state)
     unsetenv("MRD_PORT");
     assert_int_equal(mrd_close_device(context), 0);
 
-    setenv("MRD_SOURCE_PORTS", "41003-41009", 1);
+    setenv("MRD_SOURCE_PORTS", "21003-21009", 1);
     context = open_local(NULL);
     assert_non_null(context);
     assert_int_equal(context_info(context).paths, 7);
     assert_int_equal(mrd_close_device(context), 0);
     context = open_local(
-        &(struct mrd_context_attr){.source_ports = (uint16_t[]){41020}, .num_source_ports = 1});
+        &(struct mrd_context_attr){.source_ports = (uint16_t[]){21020}, .num_source_ports = 1});
     assert_non_null(context);
     assert_int_equal(context_info(context).paths, 1);
     assert_int_equal(mrd_close_device(context), 0);
