@@ -144,6 +144,126 @@ static void mrd_query_qp__what_is_in_force(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
+/* Only the error state and three attributes can be set, and what is refused changes nothing. */
+static void mrd_modify_qp__refuses(void **state)
+{
+    static const struct {
+        struct mrd_qp_attr attr;
+        int mask;
+    } cases[] = {
+        {{.qp_state = MRD_QPS_RTS, .qkey = 6}, MRD_QP_STATE | MRD_QP_QKEY},
+        {{.qp_state = (enum mrd_qp_state)7, .qkey = 6}, MRD_QP_STATE | MRD_QP_QKEY},
+        {{.rnr_retry = 8, .qkey = 6}, MRD_QP_RNR_RETRY | MRD_QP_QKEY},
+        {{.qkey = 6}, MRD_QP_QKEY | 1 << 20},
+    };
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_qp_init_attr found, asked = {.send_cq = cq, .recv_cq = cq, .qkey = 5};
+    struct mrd_qp *qp = mrd_create_qp(pd, &asked);
+
+    (void)state;
+    assert_non_null(qp);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(mrd_modify_qp(qp, &cases[i].attr, cases[i].mask), -EINVAL);
+        assert_int_equal(mrd_query_qp(qp, &found, sizeof(found)), 0);
+        assert_int_equal(found.qkey, 5);
+        assert_int_equal(qp->state, MRD_QPS_RTS);
+    }
+    /* The error state is for good. */
+    assert_int_equal(
+        mrd_modify_qp(qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE), 0);
+    assert_int_equal(qp->state, MRD_QPS_ERR);
+    assert_int_equal(
+        mrd_modify_qp(qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_RTS}, MRD_QP_STATE), -EINVAL);
+    assert_int_equal(qp->state, MRD_QPS_ERR);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* A queue is as long as was asked; without room for one completion there is none. */
+static void mrd_create_cq__capacity(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_cq *cq = mrd_create_cq(context, 5, &cq);
+    struct mrd_wc wc;
+
+    (void)state;
+    assert_non_null(cq);
+    assert_int_equal(cq->cqe, 5);
+    assert_ptr_equal(cq->cq_context, &cq);
+    assert_int_equal(mrd_poll_cq(cq, 1, &wc), 0);
+    errno = 0;
+    assert_null(mrd_create_cq(context, 0, NULL));
+    assert_int_equal(errno, EINVAL);
+    errno = 0;
+    assert_null(mrd_create_cq(context, -1, NULL));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* What is in use stays: a domain with a region, queue pair or handle, a queue of a queue pair. */
+static void mrd_dealloc_pd__busy(void **state)
+{
+    static char memory[64];
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_mr *mr = mrd_reg_mr(pd, memory, sizeof(memory), 0);
+    struct mrd_ah *ah = mrd_create_ah(pd, "127.0.0.1");
+    struct mrd_qp_init_attr init = {.send_cq = cq, .recv_cq = cq};
+    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+
+    (void)state;
+    assert_true(mr && ah && qp);
+    assert_int_equal(mrd_destroy_cq(cq), -EBUSY);
+    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_destroy_ah(ah), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_dereg_mr(mr), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
+/* Work goes on without the handle that it was posted with. */
+static void mrd_destroy_ah__work_goes_on(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_recv_wr recv = {.wr_id = 1}, *bad_recv;
+    struct mrd_send_wr *bad, send = {.wr_id = 2, .opcode = MRD_WR_SEND};
+    struct mrd_wc wc[2];
+    char address[MRD_ADDRESS_MAX];
+
+    (void)state;
+    assert_non_null(qp);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    send.send_flags = MRD_SEND_SIGNALED;
+    send.ud.ah = mrd_create_ah(pd, address);
+    send.ud.remote_qpn = qp->qp_num;
+    assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), 0);
+    assert_int_equal(mrd_post_send(qp, &send, &bad), 0);
+    assert_int_equal(mrd_destroy_ah(send.ud.ah), 0);
+    for (int n = 0; n < 2; n += mrd_poll_cq(cq, 2 - n, wc + n))
+        ;
+    assert_int_equal(wc[0].status, MRD_WC_SUCCESS);
+    assert_int_equal(wc[1].status, MRD_WC_SUCCESS);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 static void mrd_query_address__port_and_room(void **state)
 {
     struct mrd_context *context = open_local(NULL);
@@ -294,7 +414,12 @@ static void mrd_wc_status_str__all_different(void **state)
             assert_string_not_equal(mrd_wc_status_str((enum mrd_wc_status)i),
                                     mrd_wc_status_str((enum mrd_wc_status)j));
     assert_string_equal(mrd_wc_status_str((enum mrd_wc_status)1000), "unknown status");
-    for (int i = 0; i <= MRD_EVENT_PORT_ACTIVE; i++)
+}
+
+static void mrd_event_type_str__all_different(void **state)
+{
+    (void)state;
+    for (int i = 0; i <= MRD_EVENT_SRQ_LIMIT_REACHED; i++)
         for (int j = 0; j < i; j++)
             assert_string_not_equal(mrd_event_type_str((enum mrd_event_type)i),
                                     mrd_event_type_str((enum mrd_event_type)j));
@@ -318,6 +443,10 @@ int main(void)
         cmocka_unit_test(mrd_query_device__default_tables),
         cmocka_unit_test(mrd_query_device__limits),
         cmocka_unit_test(mrd_query_qp__what_is_in_force),
+        cmocka_unit_test(mrd_modify_qp__refuses),
+        cmocka_unit_test(mrd_create_cq__capacity),
+        cmocka_unit_test(mrd_dealloc_pd__busy),
+        cmocka_unit_test(mrd_destroy_ah__work_goes_on),
         cmocka_unit_test(mrd_query_address__port_and_room),
         cmocka_unit_test(mrd_reg_mr__bad_arguments),
         cmocka_unit_test(mrd_create_ah__address_and_back),
@@ -325,6 +454,7 @@ int main(void)
         cmocka_unit_test(mrd_query_counters__names_and_count),
         cmocka_unit_test(mrd_get_async_event__none),
         cmocka_unit_test(mrd_wc_status_str__all_different),
+        cmocka_unit_test(mrd_event_type_str__all_different),
         cmocka_unit_test(mrd_version__agrees_with_the_header),
     };
 
