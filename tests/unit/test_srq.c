@@ -242,12 +242,42 @@ static void mrd_modify_srq__limit(void **state)
     end(&w);
 }
 
+/*
+ * Events whose queues were destroyed take no room: there is none to be told, and the next one is
+ * told at once.
+ */
+static void mrd_get_async_event__behind_forgotten_ones(void **state)
+{
+    struct mrd_srq_attr attr = {.srq_limit = 1};
+    struct mrd_async_event event;
+    struct world w;
+    int error;
+
+    (void)state;
+    begin(&w);
+    for (unsigned i = 0; i < 64; i++) {
+        struct mrd_srq *srq =
+            mrd_create_srq(w.to.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
+
+        assert_int_equal(mrd_modify_srq(srq, &attr, MRD_SRQ_LIMIT), 0);
+        assert_int_equal(mrd_destroy_srq(srq), 0);
+    }
+    assert_false(readable(w.to.context));
+    assert_int_equal(mrd_modify_srq(w.srq, &attr, MRD_SRQ_LIMIT), 0);
+    assert_true(readable(w.to.context));
+    error = mrd_get_async_event(w.to.context, &event);
+    assert_int_equal(error, 0);
+    mrd_ack_async_event(&event);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_post_srq_recv__for_any_of_its_queue_pairs),
         cmocka_unit_test(mrd_create_srq__refuses),
         cmocka_unit_test(mrd_modify_srq__limit),
+        cmocka_unit_test(mrd_get_async_event__behind_forgotten_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
