@@ -222,6 +222,38 @@ static void refused(struct mrd_sim *sim, struct host *a, struct mrd_ah *ah)
 #endif
 }
 
+#ifdef mrd_create_cq_ex /* not in the first headers */
+/* The calls of objects that can be made with attributes. */
+static void make_objects(struct host *a)
+{
+    struct mrd_device_attr *device = before_guard(sizeof(*device));
+    struct mrd_srq_attr *limits = before_guard(sizeof(*limits));
+    struct mrd_qp_init_attr *found = before_guard(sizeof(*found));
+    struct mrd_cq *cq = mrd_create_cq_ex(a->context, GUARDED(mrd_cq_init_attr, .cqe = 3));
+    struct mrd_srq *srq =
+        mrd_create_srq(a->pd, GUARDED(mrd_srq_init_attr, .srq_context = a, .attr = {.max_wr = 2}));
+    struct mrd_ah *ah =
+        mrd_create_ah_ex(a->pd, GUARDED(mrd_ah_init_attr, .comp_mask = MRD_AH_INIT_ATTR_DSCP,
+                                        .address = "sim:1", .dscp = 3));
+    struct mrd_mr *mr =
+        mrd_reg_mr_ex(a->pd, GUARDED(mrd_mr_init_attr, .addr = a->memory, .length = 8));
+
+    CHECK(cq && cq->cqe == 3 && srq && srq->srq_context == a && ah && mr && mr->length == 8);
+    CHECK(!mrd_query_srq(srq, limits) && limits->max_wr == 2 && limits->max_sge == 1);
+    CHECK(!mrd_query_device(a->context, device, sizeof(*device)) && device->max_sge == MRD_SGE_MAX);
+    check_tail(device + 1);
+    CHECK(!mrd_query_qp(a->qp, found, sizeof(*found)) && found->qkey == 8);
+    check_tail(found + 1);
+    CHECK(!mrd_destroy_cq(cq) && !mrd_destroy_srq(srq) && !mrd_destroy_ah(ah) && !mrd_dereg_mr(mr));
+
+    CHECK(!mrd_create_cq_ex_sized(a->context, GUARDED(mrd_cq_init_attr, 0), 8) && errno == EINVAL);
+    CHECK(!mrd_create_srq_sized(a->pd, GUARDED(mrd_srq_init_attr, 0), 8) && errno == EINVAL);
+    CHECK(!mrd_create_ah_ex_sized(a->pd, GUARDED(mrd_ah_init_attr, 0), 8) && errno == EINVAL);
+    CHECK(!mrd_reg_mr_ex_sized(a->pd, GUARDED(mrd_mr_init_attr, 0), 8) && errno == EINVAL);
+    CHECK(mrd_query_device(a->context, device, 8) == -EINVAL);
+}
+#endif
+
 #if HEADER_LONGER
 /* What an older library does not know may be there as long as it is zero; a newer one takes it. */
 static void set_later_fields(struct mrd_sim *sim, struct host *a)
@@ -254,6 +286,34 @@ static void set_later_fields(struct mrd_sim *sim, struct host *a)
     context = (mrd_open_device)(device, open);
     CHECK(context && !mrd_close_device(context));
 }
+
+/* As above: the object is there if the library knows the field. */
+#define CHECK_LATER(object, destroy)                                                               \
+    do {                                                                                           \
+        void *object_ = (object);                                                                  \
+                                                                                                   \
+        CHECK(!object_ == !LIBRARY_LONGER);                                                        \
+        if (object_)                                                                               \
+            CHECK(!destroy(object_));                                                              \
+        else                                                                                       \
+            CHECK(errno == EINVAL && strstr(mrd_last_error(), "init_attr: byte"));                 \
+    } while (0)
+
+static void set_later_fields_of_objects(struct host *a)
+{
+    CHECK_LATER(
+        mrd_create_cq_ex(a->context, GUARDED(mrd_cq_init_attr, .cqe = 3, .later = {[0] = 1})),
+        mrd_destroy_cq);
+    CHECK_LATER(mrd_create_srq(
+                    a->pd, GUARDED(mrd_srq_init_attr, .attr = {.max_wr = 2}, .later = {[2] = 1})),
+                mrd_destroy_srq);
+    CHECK_LATER(
+        mrd_create_ah_ex(a->pd, GUARDED(mrd_ah_init_attr, .address = "sim:1", .later = {[3] = 1})),
+        mrd_destroy_ah);
+    CHECK_LATER(mrd_reg_mr_ex(a->pd, GUARDED(mrd_mr_init_attr, .addr = a->memory, .length = 8,
+                                             .later = {[1] = 1})),
+                mrd_dereg_mr);
+}
 #endif
 
 int main(void)
@@ -274,8 +334,12 @@ int main(void)
     query(&a, ah);
     query_links(sim);
     refused(sim, &a, ah);
+#ifdef mrd_create_cq_ex
+    make_objects(&a);
+#endif
 #if HEADER_LONGER
     set_later_fields(sim, &a);
+    set_later_fields_of_objects(&a);
 #endif
     CHECK(!mrd_destroy_ah(ah));
     host_close(&a);

@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# longer.sh HEADER: a public header as a later version may have it, on stdout: each struct that grows has one field more.
+# longer.sh HEADER SIZED_C: a public header as a later version may have it, on stdout: each struct that grows, as the
+# list of transport/sized.c says, has one field more.
 
 set -euo pipefail
 
-readonly grow='^struct mrd_(context_attr|qp_init_attr|counter|peer_attr|path_attr|context_info|sim_attr|sim_stats) \{'
+kinds=$(sed -nE 's/^SIZED\(([a-z_]+), .*/\1/p' "$2" | paste -sd'|')
+[[ $kinds ]] || { echo "no struct that grows in $2" >&2; exit 1; }
+readonly grow="^struct mrd_($kinds) \\{"
 
 awk -v grow="$grow" '
     $0 ~ grow { inside = 1 }
