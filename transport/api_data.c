@@ -70,6 +70,9 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
     /* Requests before the bad one are posted. */
     mrd_progress_send(c, now_ns);
     mrd_context_leave(c);
+    /* Whoever posts until there is room waits for those who poll. */
+    if (error && mrd_lock_sleepers(&c->lock))
+        mrd_context_give_way(c);
     return error;
 }
 
@@ -165,7 +168,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
         mrd_error_set("poll for %d completions", num_entries);
         return -EINVAL;
     }
-    if (atomic_load_explicit(&c->waiting, memory_order_relaxed))
+    if (mrd_lock_sleepers(&c->lock))
         mrd_context_give_way(c);
 
     int error = mrd_context_enter(c);
@@ -201,7 +204,7 @@ int mrd_progress(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
 
-    if (atomic_load_explicit(&c->waiting, memory_order_relaxed))
+    if (mrd_lock_sleepers(&c->lock))
         mrd_context_give_way(c);
 
     int error = mrd_context_enter(c);

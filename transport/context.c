@@ -30,17 +30,10 @@ int mrd_context_forked(void)
     return -EPERM;
 }
 
-void mrd_context_lock_slow(struct mrd_context_impl *c)
-{
-    atomic_fetch_add_explicit(&c->waiting, 1, memory_order_relaxed);
-    pthread_mutex_lock(&c->lock);
-    atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
-}
-
 void mrd_context_give_way(struct mrd_context_impl *c)
 {
     for (unsigned i = 0; i < GIVE_WAY_SPINS; i++) {
-        if (!atomic_load_explicit(&c->waiting, memory_order_relaxed))
+        if (!mrd_lock_sleepers(&c->lock))
             return;
         if (i % 64 == 0)
             sched_yield();
@@ -62,20 +55,6 @@ struct mrd_engine *mrd_context_engine(struct mrd_context *context)
 struct mrd_backend *mrd_context_backend(struct mrd_context *context)
 {
     return mrd_context_impl(context)->backend;
-}
-
-static int lock_init(struct mrd_context_impl *c)
-{
-    pthread_mutexattr_t attr;
-    int error = pthread_mutexattr_init(&attr);
-
-    if (error)
-        return -error;
-    /* The lock is held for about a microsecond, so spinning costs less than sleeping. */
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
-    error = pthread_mutex_init(&c->lock, &attr);
-    pthread_mutexattr_destroy(&attr);
-    return -error;
 }
 
 /* ---------------------------------------------------------------------------------------- fork */
@@ -254,12 +233,11 @@ static void context_destroy(struct mrd_context_impl *c)
         c->ops->close(c->backend);
     if (c->context.async_fd >= 0)
         close(c->context.async_fd);
-    pthread_mutex_destroy(&c->lock);
     unmap_alive_page(c->alive);
     free(c);
 }
 
-/* Allocates a context and its lock; NULL with *error and mrd_error_set(). */
+/* NULL with *error and mrd_error_set(). */
 static struct mrd_context_impl *context_alloc(int *error)
 {
     struct mrd_context_impl *c = calloc(1, sizeof(*c));
@@ -272,13 +250,8 @@ static struct mrd_context_impl *context_alloc(int *error)
     c->alive = map_alive_page();
     if (!c->alive)
         goto fail_free;
-    *error = lock_init(c);
-    if (*error)
-        goto fail_alive;
     return c;
 
-fail_alive:
-    unmap_alive_page(c->alive);
 fail_free:
     free(c);
 fail:

@@ -8,13 +8,13 @@
 #ifndef MRD_TRANSPORT_CONTEXT_H
 #define MRD_TRANSPORT_CONTEXT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "transport/backend.h"
 #include "transport/channel.h"
+#include "transport/lock.h"
 #include "transport/thread.h"
 
 enum {
@@ -60,8 +60,7 @@ struct mrd_context_impl {
     const volatile uint8_t *alive; /* 1; the kernel makes it 0 in a forked child */
     /* False: the caller serialises all calls, the lock is not used. */
     bool locks;
-    pthread_mutex_t lock;
-    atomic_uint waiting; /* threads that wait for the lock */
+    struct mrd_lock lock;
     uint64_t last_step_ns;
     unsigned polls_since_step;
     /* When a poll last handed out completions; 0: the application made a call since. */
@@ -88,13 +87,12 @@ static inline uint64_t mrd_context_now(const struct mrd_context_impl *c)
     return c->ops->now_ns(c->backend);
 }
 
-/*
- * The slow paths of mrd_context_enter(). The first sets the error sentence and returns -EPERM; the
- * second waits for the lock.
- */
+/* Sets the error sentence of a forked child, and returns -EPERM. */
 int mrd_context_forked(void);
-void mrd_context_lock_slow(struct mrd_context_impl *c);
-/* Gives other threads time to take the lock: a thread that polls in a loop would starve them. */
+/*
+ * Gives threads that sleep on the lock time to take it. For calls that are repeated in a loop, by
+ * threads that wait for what others do under the lock.
+ */
 void mrd_context_give_way(struct mrd_context_impl *c);
 
 /*
@@ -104,8 +102,8 @@ static inline int mrd_context_enter(struct mrd_context_impl *c)
 {
     if (!*c->alive)
         return mrd_context_forked();
-    if (c->locks && pthread_mutex_trylock(&c->lock))
-        mrd_context_lock_slow(c);
+    if (c->locks)
+        mrd_lock_take(&c->lock);
     return 0;
 }
 
@@ -120,7 +118,7 @@ static inline void mrd_context_leave(struct mrd_context_impl *c)
     if (c->thread.asleep)
         mrd_thread_check(c);
     if (c->locks)
-        pthread_mutex_unlock(&c->lock);
+        mrd_lock_release(&c->lock);
 }
 
 /*

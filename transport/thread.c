@@ -64,7 +64,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
 {
     struct mrd_progress_thread *t = &c->thread;
 
-    mrd_context_lock_slow(c);
+    mrd_lock_take(&c->lock);
     mrd_progress_step(c, mrd_context_now(c));
     mrd_progress_flush(c, c->last_step_ns);
     if (c->channels.num)
@@ -78,7 +78,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
 
     bool sleeps = t->asleep;
 
-    pthread_mutex_unlock(&c->lock);
+    mrd_lock_release(&c->lock);
     if (!sleeps)
         return;
 
@@ -86,7 +86,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
                  deadline_ns == UINT64_MAX ? UINT64_MAX : deadline_ns - now_ns);
     count_wakeup(t);
 
-    mrd_context_lock_slow(c);
+    mrd_lock_take(&c->lock);
     t->asleep = false;
     if (t->app_came && c->channels.alarm_fd >= 0 && mrd_engine_is_awaited(c->engine)) {
         mrd_progress_lease(c, mrd_context_now(c));
@@ -99,7 +99,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
         (void)bytes; /* succeeds: the descriptor was made readable under this lock */
         t->kicked = false;
     }
-    pthread_mutex_unlock(&c->lock);
+    mrd_lock_release(&c->lock);
 }
 
 static void *progress_thread(void *arg)
