@@ -159,10 +159,14 @@ int mrd_dereg_mr(struct mrd_mr *mr)
     mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_dereg_mr(c->engine, mr, now_ns);
     mrd_progress_send(c, now_ns);
-    error = finish_call(c, error);
-    if (!error && c->ops->dereg_mr)
-        c->ops->dereg_mr(c->backend, mover);
-    return error;
+    if (error || !c->ops->dereg_mr)
+        return finish_call(c, error);
+    /* Slow, as registering it. */
+    atomic_fetch_add_explicit(&c->unlocked, 1, memory_order_relaxed);
+    mrd_context_leave(c);
+    c->ops->dereg_mr(c->backend, mover);
+    atomic_fetch_sub_explicit(&c->unlocked, 1, memory_order_release);
+    return 0;
 }
 
 static int check_cq(const struct mrd_context *context, const struct mrd_cq_init_attr *attr)

@@ -19,6 +19,7 @@
 struct mrd_channel {
     struct mrd_channel_impl impl; /* first: the user's and the engine's pointer */
     int event_fd;                 /* -1 in virtual time */
+    unsigned waiting;             /* threads in mrd_get_cq_event() that found no event */
 };
 
 static struct mrd_channel *channel_of(struct mrd_comp_channel *channel)
@@ -168,6 +169,11 @@ int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
 
     if (error)
         return error;
+    if (channel_of(channel)->waiting) {
+        mrd_error_set("%u threads wait for events of the channel", channel_of(channel)->waiting);
+        mrd_context_leave(c);
+        return -EBUSY;
+    }
     error = mrd_engine_close_channel(c->engine, &channel_of(channel)->impl);
     if (error)
         return mrd_context_fail(c, error);
@@ -241,24 +247,29 @@ static int wait_for_event(const struct mrd_comp_channel *channel)
 int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void **cq_context)
 {
     struct mrd_context_impl *c = mrd_context_impl(channel->context);
+    int waited = 0, error = mrd_context_enter(c);
 
+    if (error)
+        return error;
     for (;;) {
-        int error = mrd_context_enter(c);
+        struct mrd_cq *found = waited ? NULL : take_event(c, channel_of(channel));
 
-        if (error)
-            return error;
-
-        struct mrd_cq *found = take_event(c, channel_of(channel));
-
-        mrd_context_leave(c);
-        if (found) {
+        if (found || waited) {
+            mrd_context_leave(c);
+            if (!found)
+                return waited;
             *cq = found;
             *cq_context = found->cq_context;
             return 0;
         }
-        error = wait_for_event(channel);
+        /* Counted, the thread keeps the channel from being destroyed. */
+        channel_of(channel)->waiting++;
+        mrd_context_leave(c);
+        waited = wait_for_event(channel);
+        error = mrd_context_enter(c);
         if (error)
             return error;
+        channel_of(channel)->waiting--;
     }
 }
 

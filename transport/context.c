@@ -398,6 +398,11 @@ int mrd_close_device(struct mrd_context *context)
         mrd_context_leave(c);
         return -EBUSY;
     }
+    if (atomic_load_explicit(&c->unlocked, memory_order_acquire)) {
+        mrd_error_set("memory of the context is being deregistered");
+        mrd_context_leave(c);
+        return -EBUSY;
+    }
     mrd_context_leave(c);
     mrd_thread_stop(c);
 

@@ -61,6 +61,8 @@ struct mrd_context_impl {
     /* False: the caller serialises all calls, the lock is not used. */
     bool locks;
     struct mrd_lock lock;
+    /* Calls that released the lock and still use the mover: the context must not close. */
+    atomic_uint unlocked;
     uint64_t last_step_ns;
     unsigned polls_since_step;
     /* When a poll last handed out completions; 0: the application made a call since. */

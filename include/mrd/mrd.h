@@ -21,7 +21,7 @@
  * start as zero; the library copies them before the call returns.
  *
  * Threads: calls on a context may come from any thread, unless it was opened with
- * MRD_THREADING_SINGLE.
+ * MRD_THREADING_SINGLE. A call that destroys an object needs it alone: mrd(7), Threads.
  *
  * Completions: a signaled or failed work request gives exactly one completion, an unsignaled
  * success none. Posting reserves room in the completion queue, so a queue cannot overflow; for a
@@ -191,7 +191,7 @@ struct mrd_mr {
 };
 
 MRD_EXPORT struct mrd_pd *mrd_alloc_pd(struct mrd_context *context);
-MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QPs or AHs */
+MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QPs, SRQs, AHs */
 
 /*
  * Registers [addr, addr + length) without a copy; RDMA devices pin it. NULL with errno EINVAL
@@ -296,7 +296,7 @@ struct mrd_comp_channel {
 
 /* NULL with errno: ENOMEM, EMFILE, or EOPNOTSUPP: no thread, and a device without descriptor. */
 MRD_EXPORT struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context);
-/* -EBUSY while a completion queue uses it. */
+/* -EBUSY while a completion queue uses it, or a thread waits in mrd_get_cq_event(). */
 MRD_EXPORT int mrd_destroy_comp_channel(struct mrd_comp_channel *channel);
 
 struct mrd_cq_init_attr {

@@ -153,6 +153,7 @@ static void open_end(struct end *e, enum mrd_threading threading)
     struct mrd_context_attr attr = {.comp_mask = MRD_CONTEXT_ATTR_CHALLENGE,
                                     .address = "127.0.0.1",
                                     .paths = 4,
+                                    .max_peers = 16,
                                     .progress = MRD_PROGRESS_MANUAL,
                                     .threading = threading};
     char address[MRD_ADDRESS_MAX];

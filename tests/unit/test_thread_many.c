@@ -78,6 +78,7 @@ static void begin(struct crowd *c, enum mrd_progress progress)
     struct mrd_context_attr attr = {.comp_mask = MRD_CONTEXT_ATTR_CHALLENGE,
                                     .address = "127.0.0.1",
                                     .paths = 4,
+                                    .max_peers = 16,
                                     .progress = progress};
     char address[MRD_ADDRESS_MAX];
 
