@@ -70,9 +70,9 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
     /* Requests before the bad one are posted. */
     mrd_progress_send(c, now_ns);
     mrd_context_leave(c);
-    /* Whoever posts until there is room waits for those who poll. */
-    if (error && mrd_lock_sleepers(&c->lock))
-        mrd_context_give_way(c);
+    /* Whoever posts until there is room waits for those who poll, and may hold their core. */
+    if (error && mrd_lock_is_shared(&c->lock))
+        mrd_context_let_others_poll(c);
     return error;
 }
 

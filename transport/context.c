@@ -40,6 +40,12 @@ void mrd_context_give_way(struct mrd_context_impl *c)
     }
 }
 
+void mrd_context_let_others_poll(struct mrd_context_impl *c)
+{
+    sched_yield();
+    mrd_context_give_way(c);
+}
+
 int mrd_context_fail(struct mrd_context_impl *c, int error)
 {
     mrd_error_copy(mrd_engine_error(c->engine), error);

@@ -96,6 +96,8 @@ int mrd_context_forked(void);
  * threads that wait for what others do under the lock.
  */
 void mrd_context_give_way(struct mrd_context_impl *c);
+/* The same where nobody may sleep on it, but others need the core. */
+void mrd_context_let_others_poll(struct mrd_context_impl *c);
 
 /*
  * Takes the lock. 0; or -EPERM in a forked child, then without the lock and with mrd_error_set().

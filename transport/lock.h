@@ -53,6 +53,12 @@ static inline void mrd_lock_release(struct mrd_lock *lock)
         mrd_lock_release_slow(lock);
 }
 
+/* Did a thread ever sleep on it? Then several use it. */
+static inline bool mrd_lock_is_shared(const struct mrd_lock *lock)
+{
+    return atomic_load_explicit(&lock->word, memory_order_relaxed) >= MRD_LOCK_WAKE;
+}
+
 /* How many threads sleep until they get the lock. */
 static inline unsigned mrd_lock_sleepers(const struct mrd_lock *lock)
 {
