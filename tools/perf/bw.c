@@ -8,7 +8,6 @@
  * Verified messages have slots. The server tells by credits which ones the client may use again.
  */
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/perf/transport.h"
@@ -71,11 +70,10 @@ static int post_some(struct perf_run *run)
 
 static int take_credit(struct perf_run *run, const struct perf_wc *wc)
 {
-    uint64_t credit;
+    int32_t more = (int32_t)(wc->imm - (uint32_t)run->e.credit);
 
-    memcpy(&credit, perf_endpoint_recv(run, wc->qp, wc->index).at, sizeof(credit));
-    if (credit > run->e.credit) /* credits may overtake each other */
-        run->e.credit = credit;
+    if (more > 0) /* credits may overtake each other */
+        run->e.credit += (uint32_t)more;
     return perf_endpoint_repost(run, wc);
 }
 
@@ -87,7 +85,7 @@ static int poll_client(struct perf_run *run)
     int rc = 0;
 
     for (int i = 0; i < n && rc == 0; i++) {
-        if (wcs[i].kind == PERF_WC_RECV)
+        if (wcs[i].kind == PERF_WC_CREDIT)
             rc = take_credit(run, &wcs[i]);
         else
             perf_endpoint_take_sent(&run->e, &wcs[i]);

@@ -52,12 +52,22 @@ static int map(struct perf_run *run, size_t bytes, uint8_t **buf)
     return 0;
 }
 
+static bool sends_credits(const struct perf_run *run)
+{
+    enum perf_test test = run->params.test;
+
+    return run->params.verify && !perf_test_is_lat(test) && !perf_test_is_request(test);
+}
+
 int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes)
 {
-    run->e.qps = calloc(run->params.qps, sizeof(run->e.qps[0]));
+    bool has_credits = sends_credits(run);
+
+    run->e.num_qps = run->params.qps + has_credits;
+    run->e.credit_qp = has_credits ? run->params.qps : UINT32_MAX;
+    run->e.qps = calloc(run->e.num_qps, sizeof(run->e.qps[0]));
     if (!run->e.qps)
-        return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", run->params.qps);
-    run->e.num_qps = run->params.qps;
+        return perf_run_fail(run, -ENOMEM, "no memory for %u QPs", run->e.num_qps);
     run->e.takes_recvs = true;
     run->e.tx_bytes = tx_bytes;
     run->e.rx_bytes = rx_bytes;
@@ -72,16 +82,15 @@ static uint32_t server_recvs(const struct perf_params *p)
     return p->verify ? (p->slots + p->qps - 1) / p->qps : p->rx_depth;
 }
 
-/* Queue pair 0 of a verifying client takes the credits. */
 static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
 {
     const struct perf_params *p = &run->params;
 
     if (perf_test_is_request(p->test))
         return 0;
-    if (!run->server && !perf_test_is_lat(p->test))
-        return p->verify && qp == 0 ? PERF_CREDITS : 0;
-    return server_recvs(p);
+    if (qp == run->e.credit_qp)
+        return run->server ? 0 : PERF_CREDITS;
+    return run->server || perf_test_is_lat(p->test) ? server_recvs(p) : 0;
 }
 
 static int open_verifier(struct perf_run *run)
@@ -122,20 +131,18 @@ int perf_endpoint_open(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
     bool request = perf_test_is_request(p->test), lat = perf_test_is_lat(p->test) && !request;
-    /* In bandwidth tests one direction carries at most credits; of reads and atomics nothing. */
-    const struct perf_layout credits = {PERF_CREDITS, PERF_CREDIT_BYTES, 0, PAGE_BYTES};
+    /* In bandwidth tests one direction has no bytes. */
+    const struct perf_layout none = {.slots = 1, .total_bytes = PAGE_BYTES};
     /* A target of writes has the sender's layout; of sends, a slot for each receive. */
     bool alike = perf_test_is_write(p->test) || request;
     uint32_t rx_slots = alike ? p->slots : server_recvs(p) * p->qps;
 
-    run->e.tx = !lat && run->server ? credits : lay_out(p, p->verify ? p->slots : 0);
-    run->e.rx = !lat && !run->server ? credits : lay_out(p, p->verify ? rx_slots : 0);
+    run->e.tx = !lat && run->server ? none : lay_out(p, p->verify ? p->slots : 0);
+    run->e.rx = !lat && !run->server ? none : lay_out(p, p->verify ? rx_slots : 0);
     run->e.batch = p->post_list ? p->post_list : PERF_BATCH;
     run->e.signal_every = lat ? 0 : p->cq_mod; /* of reads and atomics 1 */
     /* Writes carry their own address: the receive behind an immediate is empty. */
     run->e.recv_bytes = perf_test_is_write(p->test) ? 0 : (uint32_t)p->size_bytes;
-    if (!lat && !run->server)
-        run->e.recv_bytes = PERF_CREDIT_BYTES;
     int rc = perf_endpoint_map(run, run->e.tx.total_bytes, run->e.rx.total_bytes);
     if (rc)
         return rc;
@@ -159,8 +166,19 @@ void perf_endpoint_close(struct perf_run *run)
     perf_verifier_fini(&run->e.values);
 }
 
+uint64_t perf_endpoint_cqes(const struct perf_run *run, uint32_t send_depth)
+{
+    uint64_t cqes = 0;
+
+    for (uint32_t qp = 0; qp < run->e.num_qps; qp++)
+        cqes += send_depth + run->e.qps[qp].num_recvs;
+    return cqes;
+}
+
 struct perf_place perf_endpoint_recv(const struct perf_run *run, uint32_t qp, uint32_t index)
 {
+    if (qp == run->e.credit_qp)
+        return (struct perf_place){run->e.rx_buf, 0};
     uint32_t slot = run->params.verify ? qp * run->e.qps[qp].num_recvs + index : index;
 
     return (struct perf_place){run->e.rx_buf + qp * run->e.rx.region_bytes +

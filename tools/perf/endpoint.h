@@ -11,6 +11,8 @@
  * verified messages each in flight has its own slot, and the queue pairs share the slots. Reads come
  * from the server's rx_buf into the client's tx_buf; atomics are all of the first word of that
  * rx_buf, and its old values go into tx_buf.
+ *
+ * Credits are sends without a byte on a queue pair of their own, behind those of the messages.
  */
 #ifndef MRD_PERF_ENDPOINT_H
 #define MRD_PERF_ENDPOINT_H
@@ -24,7 +26,6 @@ enum {
     PERF_BATCH = 16,   /* work requests posted at once, unless -l says how many */
     PERF_POLL = 64,    /* completions polled at once */
     PERF_CREDITS = 64, /* receives for credits */
-    PERF_CREDIT_BYTES = 8,
 };
 
 struct perf_layout {
@@ -47,6 +48,7 @@ enum perf_wc_kind {
     PERF_WC_RECV = 0, /* a message came; from raw transports a packet */
     PERF_WC_SENT,     /* signal_every more messages are acknowledged... */
     PERF_WC_FLUSHED,  /* ...or all that the queue pair has outstanding */
+    PERF_WC_CREDIT,   /* a credit came, as an immediate: the lower 32 bits */
 };
 
 struct perf_wc {
@@ -67,6 +69,7 @@ struct perf_endpoint {
 
     struct perf_qp *qps;
     uint32_t num_qps;
+    uint32_t credit_qp;    /* the last one; UINT32_MAX: there are no credits */
     uint32_t batch;        /* messages posted at once */
     uint32_t signal_every; /* a completion for every so many messages; 0: for none */
     bool with_imm;         /* each write ends with an immediate, so that the receiver sees it */
@@ -102,6 +105,12 @@ static inline bool perf_endpoint_count_signal(const struct perf_endpoint *e, str
     return true;
 }
 
+/* The kind of a completion of a receive. */
+static inline enum perf_wc_kind perf_endpoint_recv_kind(const struct perf_endpoint *e, uint32_t qp)
+{
+    return qp == e->credit_qp ? PERF_WC_CREDIT : PERF_WC_RECV;
+}
+
 /* Take a completion of sends, or of reads and atomics. */
 static inline void perf_endpoint_take_sent(struct perf_endpoint *e, const struct perf_wc *wc)
 {
@@ -117,6 +126,8 @@ struct perf_place {
     uint8_t *at;
     uint32_t bytes;
 };
+/* Completions that may wait to be polled, if each queue pair has so many messages outstanding. */
+uint64_t perf_endpoint_cqes(const struct perf_run *run, uint32_t send_depth);
 struct perf_place perf_endpoint_recv(const struct perf_run *run, uint32_t qp, uint32_t index);
 /* Post all receives for the first time. 0 or -errno with run->error. */
 int perf_endpoint_post_recvs(struct perf_run *run);

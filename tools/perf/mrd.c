@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/mrd.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -151,9 +150,7 @@ static int open_qp(struct perf_run *run, uint32_t i)
             {
                 .max_send_wr = send_depth(p),
                 .max_recv_wr = recvs ? recvs : 1,
-                .max_inline_data =
-                    (uint32_t)(p->inline_bytes > PERF_CREDIT_BYTES ? p->inline_bytes
-                                                                   : PERF_CREDIT_BYTES),
+                .max_inline_data = (uint32_t)p->inline_bytes,
             },
         .max_rd_atomic = p->outs ? p->outs : p->tx_depth,
         .order = p->ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE,
@@ -167,16 +164,12 @@ static int open_qp(struct perf_run *run, uint32_t i)
 static int open_queues(struct perf_run *run)
 {
     struct mrd_run *m = run->state;
-    const struct perf_params *p = &run->params;
-    uint32_t cqes = 0;
+    uint64_t cqes = perf_endpoint_cqes(run, send_depth(&run->params));
 
-    assert(p->qps > 0);
-    for (uint32_t i = 0; i < p->qps; i++)
-        cqes += send_depth(p) + run->e.qps[i].num_recvs;
     m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);
     if (!m->cq)
         return mrd_call_failed(run, -errno, "mrd_create_cq");
-    for (uint32_t i = 0; i < p->qps; i++) {
+    for (uint32_t i = 0; i < run->e.num_qps; i++) {
         int rc = open_qp(run, i);
         if (rc)
             return rc;

@@ -41,7 +41,7 @@ struct mrd_run {
     struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */
     struct mrd_ah *ah;
     struct mrd_mr *tx_mr, *rx_mr;
-    struct mrd_run_qp qps[PERF_QPS_MAX];
+    struct mrd_run_qp qps[PERF_QPS_MAX + 1];
     struct mrd_context_info info;
     struct perf_ibv_port port; /* of an RDMA device */
     char peer_address[MRD_ADDRESS_MAX];

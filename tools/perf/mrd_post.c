@@ -146,14 +146,11 @@ int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t co
 int mrd_run_post_credit(struct perf_run *run, uint64_t credit)
 {
     struct mrd_run *m = run->state;
-    struct mrd_run_qp *q = &m->qps[0];
+    struct mrd_run_qp *q = &m->qps[run->e.credit_qp];
     struct mrd_send_wr *bad;
-    struct mrd_sge sge = {.addr = (uintptr_t)&credit, .length = sizeof(credit)};
     struct mrd_send_wr wr = {
-        .sg_list = &sge,
-        .num_sge = 1,
-        .opcode = MRD_WR_SEND,
-        .send_flags = MRD_SEND_INLINE,
+        .opcode = MRD_WR_SEND_WITH_IMM,
+        .imm_data = htonl((uint32_t)credit),
         .ud = {.ah = m->ah, .remote_qpn = q->remote_qpn, .remote_qkey = MRD_RUN_QKEY},
     };
     int rc = mrd_post_send(q->qp, &wr, &bad);
@@ -174,9 +171,11 @@ int mrd_run_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
     for (int i = 0; i < n; i++) {
         if (got[i].status != MRD_WC_SUCCESS)
             return mrd_wc_failed(run, &got[i]);
+        uint32_t qp = (uint32_t)(got[i].wr_id >> 32);
         wcs[i] = (struct perf_wc){
-            .kind = got[i].opcode >= MRD_WC_RECV ? PERF_WC_RECV : PERF_WC_SENT,
-            .qp = (uint32_t)(got[i].wr_id >> 32),
+            .kind =
+                got[i].opcode >= MRD_WC_RECV ? perf_endpoint_recv_kind(&run->e, qp) : PERF_WC_SENT,
+            .qp = qp,
             .index = (uint32_t)got[i].wr_id,
             .imm = ntohl(got[i].imm_data),
             .bytes = got[i].byte_len,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <string.h>
 
 #include "tools/perf/json.h"
 #include "tools/perf/verbs/verbs.h"
@@ -16,7 +15,7 @@ static int check_depths(struct perf_run *run)
 {
     const struct verbs_run *m = run->state;
     uint32_t most = (uint32_t)m->v.limits.max_qp_wr, recvs = run->e.qps[0].num_recvs;
-    uint64_t cqes = (uint64_t)run->e.num_qps * (m->send_depth + recvs);
+    uint64_t cqes = perf_endpoint_cqes(run, m->send_depth);
 
     if (m->send_depth > most)
         return perf_run_fail(run, -EINVAL, "-t %u: %s has room for %u messages a queue pair",
@@ -36,7 +35,7 @@ static int open_queues(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     int32_t given = run->options->params.inline_bytes; /* -1 at the server, which is not asked */
-    uint32_t cqes = run->e.num_qps * (m->send_depth + run->e.qps[0].num_recvs);
+    uint64_t cqes = perf_endpoint_cqes(run, m->send_depth);
 
     m->cq = m->send_cq = ibv_create_cq(m->v.ctx, (int)cqes, NULL, NULL, 0);
     if (!m->cq)
@@ -205,7 +204,6 @@ static int rc_post_flush(struct perf_run *run, uint32_t qp)
     return rc ? verbs_failed(run, rc, "ibv_post_send") : 0;
 }
 
-/* Each credit has a place of its own while it is on its way. */
 static int rc_post_credit(struct perf_run *run, uint64_t credit)
 {
     struct verbs_run *m = run->state;
@@ -213,17 +211,13 @@ static int rc_post_credit(struct perf_run *run, uint64_t credit)
 
     if (m->credits_sent >= PERF_CREDITS / 2)
         return 0;
-    uint8_t *place = run->e.tx_buf + m->credit_slot++ % PERF_CREDITS * PERF_CREDIT_BYTES;
-    memcpy(place, &credit, sizeof(credit));
-    struct ibv_sge sge = {(uintptr_t)place, sizeof(credit), m->tx_mr->lkey};
     struct ibv_send_wr wr = {
-        .wr_id = verbs_wr_id(VERBS_CREDIT, 0, 0),
-        .sg_list = &sge,
-        .num_sge = 1,
-        .opcode = IBV_WR_SEND,
+        .wr_id = verbs_wr_id(VERBS_CREDIT, run->e.credit_qp, 0),
+        .opcode = IBV_WR_SEND_WITH_IMM,
+        .imm_data = htonl((uint32_t)credit),
         .send_flags = IBV_SEND_SIGNALED,
     };
-    int rc = ibv_post_send(m->qps[0].qp, &wr, &bad);
+    int rc = ibv_post_send(m->qps[run->e.credit_qp].qp, &wr, &bad);
     if (rc)
         return verbs_failed(run, rc, "ibv_post_send");
     m->credits_sent++;
@@ -232,21 +226,21 @@ static int rc_post_credit(struct perf_run *run, uint64_t credit)
 
 static int rc_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
-    static const enum perf_wc_kind kinds[] = {[VERBS_MESSAGE] = PERF_WC_SENT,
-                                              [VERBS_FLUSH] = PERF_WC_FLUSHED,
-                                              [VERBS_RECV] = PERF_WC_RECV};
+    static const enum perf_wc_kind kinds[] = {
+        [VERBS_MESSAGE] = PERF_WC_SENT, [VERBS_FLUSH] = PERF_WC_FLUSHED};
     struct verbs_run *m = run->state;
     struct ibv_wc got[PERF_POLL];
     int n = verbs_poll(run, m->cq, max, got), count = 0;
 
     for (int i = 0; i < n; i++) {
         enum verbs_kind kind = verbs_kind_of(got[i].wr_id);
+        uint32_t qp = verbs_qp_of(got[i].wr_id);
         if (kind == VERBS_CREDIT)
             m->credits_sent--;
         else
             wcs[count++] = (struct perf_wc){
-                .kind = kinds[kind],
-                .qp = verbs_qp_of(got[i].wr_id),
+                .kind = kind == VERBS_RECV ? perf_endpoint_recv_kind(&run->e, qp) : kinds[kind],
+                .qp = qp,
                 .index = (uint32_t)got[i].wr_id,
                 .imm = ntohl(got[i].imm_data),
                 .bytes = got[i].byte_len,

@@ -178,12 +178,11 @@ static int open_qp(struct perf_run *run, uint32_t i, enum ibv_qp_type type)
 int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type)
 {
     struct verbs_run *m = run->state;
-    const struct perf_params *p = &run->params;
     int rc = 0;
 
-    m->inline_bytes = (uint32_t)p->inline_bytes;
+    m->inline_bytes = (uint32_t)run->params.inline_bytes;
     srandom((unsigned)perf_now_ns());
-    for (uint32_t i = 0; i < p->qps && rc == 0; i++)
+    for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++)
         rc = open_qp(run, i, type);
     return rc;
 }
@@ -272,7 +271,7 @@ void verbs_stats(const struct perf_run *run, struct json_object *report)
 
     perf_json_add_text(report, "device", m->v.port.device);
     perf_json_add_u64(report, "packet_bytes", m->v.mtu);
-    perf_json_add_u64(report, "paths", run->e.num_qps);
+    perf_json_add_u64(report, "paths", run->params.qps);
 }
 
 void verbs_close(struct perf_run *run)

@@ -103,7 +103,7 @@ struct verbs_run {
     struct ibv_cq *cq, *send_cq; /* rc has one for both, raw-ud two */
     struct ibv_mr *tx_mr, *rx_mr;
     struct ibv_ah *ah; /* raw-ud */
-    struct verbs_qp qps[PERF_QPS_MAX];
+    struct verbs_qp qps[PERF_QPS_MAX + 1];
     uint32_t send_depth;
     uint32_t inline_bytes; /* messages up to this size go inline */
     struct ibv_send_wr wrs[PERF_POST_LIST_MAX];
@@ -111,8 +111,7 @@ struct verbs_run {
 
     /* rc */
     uint32_t credits_sent; /* on their way */
-    uint64_t credit_slot;
-    uint64_t heard_ns; /* the client: last completion */
+    uint64_t heard_ns;     /* the client: last completion */
 
     /* raw-ud */
     uint32_t signal_every; /* datagrams */
