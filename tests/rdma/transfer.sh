@@ -45,6 +45,11 @@ run_case 'reads of rc' transfer_rc read_bw 4096 1000
 run_case 'atomics of rc' transfer_rc atomic_bw 8 1000
 run_case 'latency of reads of rc' transfer_rc read_lat 64 100
 run_case 'latency of atomics of rc' transfer_rc atomic_lat 8 100
+for test in send_bw write_bw read_bw; do
+    run_case "$test both ways" transfer "$perf" $test 4096 500 -b
+    run_case "$test of rc both ways" transfer_rc $test 4096 500 -b
+done
+run_case 'atomics both ways' transfer "$perf" atomic_bw 8 500 -b
 for entropy in qp ah qpair; do
     run_case "entropy $entropy" transfer "$perf" write_bw 65536 100 --entropy $entropy
 done

@@ -87,6 +87,7 @@ static void begin(const struct perf_transport_ops *ops, enum perf_test test, boo
     run.ops = ops;
     run.state = &made_up;
     run.server = server;
+    run.verified = -1;
     run.next_watch_ns = UINT64_MAX; /* there is no control connection */
     run.resent.due_ns = UINT64_MAX;
     perf_meter_init(&run.meter, run.params.interval_ms);

@@ -191,12 +191,28 @@ static void perf_options_parse__conflicts(void **state)
     bad("read_lat -q 2", "one QP");
 }
 
+static void perf_options_parse__bidirectional(void **state)
+{
+    (void)state;
+    good("write_bw -b");
+    assert_true(options.params.bidirectional);
+    good("atomic_bw --bidirectional host");
+    assert_true(options.params.bidirectional);
+    good("send_bw");
+    assert_false(options.params.bidirectional);
+    bad("read_lat -b", "read_lat takes turns");
+    bad("send_bw -b --transport raw-udp", "raw-udp has one sender at a time");
+    bad("compare write_bw -b --transports mrd-udp,tcp --local", "tcp has one sender at a time");
+    good("compare write_bw -b --local");
+    assert_int_equal(options.num_transports, 1);
+    assert_string_equal(options.transports[0], "mrd-udp");
+}
+
 /* An option of perftest that is not here is refused by its name, short and long. */
 static void perf_options_parse__unsupported(void **state)
 {
     (void)state;
-    bad("write_bw -b",
-        "option -b (--bidirectional) of perftest is not supported: run a second mrd_perf");
+    bad("write_bw -C", "option -C (--report-cycles) of perftest is not supported: times are");
     bad("write_bw -c RC", "--transport");
     bad("write_bw -X 3", "--bind");
     bad("write_bw -X", "--bind");
@@ -218,7 +234,7 @@ static void perf_unsupported__no_letter_twice(void **state)
     (void)state;
     for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         if (u->letter)
-            assert_null(strchr("sntrqopdixmIQaFhVD6", u->letter));
+            assert_null(strchr("sntrqopdixmIQlHUabFhVD6", u->letter));
         for (const struct perf_unsupported *v = u + 1; v->name; v++) {
             assert_true(u->letter == 0 || u->letter != v->letter);
             assert_string_not_equal(u->name, v->name);
@@ -473,12 +489,12 @@ static void perf_params_from_json__too_large(void **state)
     struct perf_params heard = {.qps = 77};
     (void)state;
 
-    good("write_bw -q 4 --order msg --seed 18446744073709551615");
+    good("write_bw -b -q 4 --order msg --seed 18446744073709551615");
     perf_params_to_json(&options.params, told);
     assert_int_equal(perf_params_from_json(&heard, told), 0);
     assert_int_equal(heard.qps, 4);
     assert_int_equal(heard.inline_bytes, -1);
-    assert_true(heard.ordered);
+    assert_true(heard.ordered && heard.bidirectional);
     assert_true(heard.seed == UINT64_MAX);
     json_object_object_add(told, "qps", json_object_new_uint64((1ull << 32) + 1));
     assert_int_equal(perf_params_from_json(&heard, told), -EPROTO);
@@ -497,6 +513,7 @@ int main(void)
         cmocka_unit_test(perf_options_parse__bad_words),
         cmocka_unit_test(perf_options_parse__bad_values),
         cmocka_unit_test(perf_options_parse__conflicts),
+        cmocka_unit_test(perf_options_parse__bidirectional),
         cmocka_unit_test(perf_options_parse__unsupported),
         cmocka_unit_test(perf_unsupported__no_letter_twice),
         cmocka_unit_test(perf_params_settle__bandwidth),

@@ -11,7 +11,7 @@ enum {
     PAGE_BYTES = 4096,
     FILL_BYTE = 0x5a,
     POISON_BYTE = 0xa5, /* of a place whose message was checked: the next one must come by itself */
-    REPLY_SEED = 1,     /* answers are other bytes than questions */
+    REPLY_SEED = 1,     /* what the server sends, or reads, are other bytes */
 };
 
 static size_t round_up(size_t value, size_t to)
@@ -52,6 +52,14 @@ static int map(struct perf_run *run, size_t bytes, uint8_t **buf)
     return 0;
 }
 
+/* Do both ends send? */
+static bool is_mutual(const struct perf_run *run)
+{
+    enum perf_test test = run->params.test;
+
+    return run->params.bidirectional || (perf_test_is_lat(test) && !perf_test_is_request(test));
+}
+
 static bool sends_credits(const struct perf_run *run)
 {
     enum perf_test test = run->params.test;
@@ -75,8 +83,8 @@ int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes)
     return rc ? rc : map(run, rx_bytes, &run->e.rx_buf);
 }
 
-/* Returns the number of receives that the server posts on each queue pair. */
-static uint32_t server_recvs(const struct perf_params *p)
+/* Returns the number of receives that who takes messages posts on each queue pair. */
+static uint32_t message_recvs(const struct perf_params *p)
 {
     /* The sender never has more messages than slots in flight, spread over the queue pairs. */
     return p->verify ? (p->slots + p->qps - 1) / p->qps : p->rx_depth;
@@ -89,15 +97,17 @@ static uint32_t recvs_of(const struct perf_run *run, uint32_t qp)
     if (perf_test_is_request(p->test))
         return 0;
     if (qp == run->e.credit_qp)
-        return run->server ? 0 : PERF_CREDITS;
-    return run->server || perf_test_is_lat(p->test) ? server_recvs(p) : 0;
+        return run->server && !p->bidirectional ? 0 : PERF_CREDITS;
+    return run->server || is_mutual(run) ? message_recvs(p) : 0;
 }
 
 static int open_verifier(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
-    bool request = perf_test_is_request(p->test), lat = perf_test_is_lat(p->test) && !request;
-    uint64_t seed = p->seed + (lat && !run->server ? REPLY_SEED : 0);
+    bool request = perf_test_is_request(p->test);
+    /* Of the server's messages, and of what the server reads. */
+    bool reply = request ? run->server : is_mutual(run) && !run->server;
+    uint64_t seed = p->seed + (reply ? REPLY_SEED : 0);
     bool ordered = p->ordered || run->ops->ordered;
 
     if (!p->verify)
@@ -115,30 +125,33 @@ static int open_verifier(struct perf_run *run)
     return 0;
 }
 
-/* What the client reads, or adds to. */
+/* What the other end reads, or adds to. */
 static void fill_source(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
+
+    uint64_t seed = p->seed + (run->server ? 0 : REPLY_SEED);
 
     if (perf_test_is_atomic(p->test))
         memset(run->e.rx_buf, 0, PERF_ATOMIC_BYTES);
     else
         for (uint32_t i = 0; p->verify && i < run->e.rx.slots; i++)
-            perf_verify_fill(p->seed, i, run->e.rx_buf + i * run->e.rx.slot_bytes, p->size_bytes);
+            perf_verify_fill(seed, i, run->e.rx_buf + i * run->e.rx.slot_bytes, p->size_bytes);
 }
 
 int perf_endpoint_open(struct perf_run *run)
 {
     const struct perf_params *p = &run->params;
-    bool request = perf_test_is_request(p->test), lat = perf_test_is_lat(p->test) && !request;
+    bool request = perf_test_is_request(p->test), mutual = is_mutual(run);
+    bool lat = perf_test_is_lat(p->test) && !request;
     /* In bandwidth tests one direction has no bytes. */
     const struct perf_layout none = {.slots = 1, .total_bytes = PAGE_BYTES};
     /* A target of writes has the sender's layout; of sends, a slot for each receive. */
     bool alike = perf_test_is_write(p->test) || request;
-    uint32_t rx_slots = alike ? p->slots : server_recvs(p) * p->qps;
+    uint32_t rx_slots = alike ? p->slots : message_recvs(p) * p->qps;
 
-    run->e.tx = !lat && run->server ? none : lay_out(p, p->verify ? p->slots : 0);
-    run->e.rx = !lat && !run->server ? none : lay_out(p, p->verify ? rx_slots : 0);
+    run->e.tx = !mutual && run->server ? none : lay_out(p, p->verify ? p->slots : 0);
+    run->e.rx = !mutual && !run->server ? none : lay_out(p, p->verify ? rx_slots : 0);
     run->e.batch = p->post_list ? p->post_list : PERF_BATCH;
     run->e.signal_every = lat ? 0 : p->cq_mod; /* of reads and atomics 1 */
     /* Writes carry their own address: the receive behind an immediate is empty. */
@@ -150,7 +163,7 @@ int perf_endpoint_open(struct perf_run *run)
         run->e.qps[qp].num_recvs = recvs_of(run, qp);
     if (lat)
         memset(run->e.rx_buf, 0, run->e.rx_bytes); /* what a polled last byte starts from */
-    if (request && run->server)
+    if (request && (run->server || mutual))
         fill_source(run);
     return open_verifier(run);
 }
@@ -268,7 +281,7 @@ void perf_endpoint_conclude_server(struct perf_run *run, uint64_t sent)
 {
     uint64_t sum;
 
-    if (!run->params.verify || !perf_test_is_atomic(run->params.test))
+    if (!run->params.verify || !perf_test_is_atomic(run->params.test) || run->verified == 0)
         return;
     memcpy(&sum, run->e.rx_buf, sizeof(sum));
     run->verified = sum == sent;

@@ -9,7 +9,7 @@
  * Message n of a queue pair lies at base + qp * region_bytes + (n % slots) * slot_bytes, at both
  * ends. Small messages go round within a page. Large ones share one slot, as in perftest. Of
  * verified messages each in flight has its own slot, and the queue pairs share the slots. Reads come
- * from the server's rx_buf into the client's tx_buf; atomics are all of the first word of that
+ * from the target's rx_buf into the reader's tx_buf; atomics are all of the first word of that
  * rx_buf, and its old values go into tx_buf.
  *
  * Credits are sends without a byte on a queue pair of their own, behind those of the messages.
@@ -79,7 +79,9 @@ struct perf_endpoint {
     uint64_t arrived_bytes;        /* by the completions of receives */
     struct perf_verifier verifier; /* of messages */
     struct perf_verifier values;   /* of what atomics found */
-    uint64_t credit; /* the client: messages below were checked; the server: told so far */
+    uint64_t credit;               /* of what is sent, messages below were checked */
+    uint64_t credit_told;          /* of what is received, likewise, as far as the sender knows */
+    bool flushed;                  /* what was posted last is to tell when all is acknowledged */
 };
 
 /*
@@ -144,7 +146,7 @@ void perf_endpoint_check(struct perf_run *run, const struct perf_wc *wc);
 void perf_endpoint_take_answer(struct perf_run *run, const struct perf_wc *wc);
 /* The verdict, once `sent` messages should have arrived. */
 void perf_endpoint_conclude(struct perf_run *run, uint64_t sent);
-/* That of the server on reads and atomics: the word that was added to tells. */
+/* That of the target of reads and atomics: the word that was added to tells. */
 void perf_endpoint_conclude_server(struct perf_run *run, uint64_t sent);
 
 #endif

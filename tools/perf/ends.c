@@ -134,15 +134,31 @@ static void put_meter(const struct perf_run *run, struct json_object *result)
     json_object_object_add(result, "samples", samples);
 }
 
+/* The client's counts take the place of those of a blind server, or with -b stand beside its. */
+static void keep_meter(struct perf_run *run)
+{
+    if (run->params.bidirectional) {
+        struct json_object *mine = json_object_new_object();
+        put_meter(run, mine);
+        json_object_object_add(run->findings, "mine", mine);
+    } else if (run->meter.first_ns) {
+        put_meter(run, run->findings);
+    }
+}
+
 static int client_test(struct perf_run *run)
 {
     run->start_ns = perf_now_ns();
     run->cpu_start_s = perf_cpu_s();
-    int rc = perf_test_is_lat(run->params.test) ? perf_lat_client(run) : perf_bw_client(run);
+    int rc = 0;
+    if (run->params.bidirectional)
+        rc = perf_bw_both(run);
+    else
+        rc = perf_test_is_lat(run->params.test) ? perf_lat_client(run) : perf_bw_client(run);
     if (rc)
         return rc;
     run->end_ns = perf_now_ns();
-    struct json_object *done = perf_message("done");
+    struct json_object *done = perf_message(run->params.bidirectional ? "whole" : "done");
     perf_json_add_u64(done, "sent", run->sent);
     rc = perf_run_say(run, done);
     if (rc == 0) {
@@ -150,8 +166,8 @@ static int client_test(struct perf_run *run)
         rc = client_wait_findings(run);
     }
     run->cpu_s = perf_cpu_s() - run->cpu_start_s;
-    if (rc == 0 && run->meter.first_ns)
-        put_meter(run, run->findings);
+    if (rc == 0)
+        keep_meter(run);
     const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
     if (text && run->verify_error[0] == '\0')
         snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
@@ -257,7 +273,8 @@ static struct json_object *make_findings(const struct perf_run *run)
     if (run->verified >= 0)
         perf_json_add_bool(result, "verified", run->verified);
     perf_json_add_text(result, "verify_error", run->verify_error);
-    if (perf_test_is_request(run->params.test)) {
+    perf_json_add_u64(result, "sent", run->sent);
+    if (perf_test_is_request(run->params.test) || run->params.bidirectional) {
         struct json_object *stats = json_object_new_object();
         run->ops->stats(run, stats);
         json_object_object_add(result, "stats", stats);
@@ -274,6 +291,14 @@ static int server_connect(struct perf_run *run)
     if (rc == 0)
         rc = perf_run_say(run, perf_message("go"));
     return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;
+}
+
+static int server_test(struct perf_run *run)
+{
+    if (run->params.bidirectional)
+        return perf_bw_both(run);
+    bool answers = perf_test_is_lat(run->params.test) && !perf_test_is_request(run->params.test);
+    return answers ? perf_lat_server(run) : perf_bw_server(run);
 }
 
 int perf_run_server(struct perf_run *run, struct json_object *request)
@@ -293,9 +318,8 @@ int perf_run_server(struct perf_run *run, struct json_object *request)
         rc = open_transport(run);
     if (rc == 0)
         rc = server_connect(run);
-    bool answers = perf_test_is_lat(run->params.test) && !perf_test_is_request(run->params.test);
     if (rc == 0)
-        rc = answers ? perf_lat_server(run) : perf_bw_server(run);
+        rc = server_test(run);
     if (rc == 0) {
         perf_meter_stop(&run->meter);
         rc = perf_run_say(run, make_findings(run));

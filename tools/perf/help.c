@@ -23,6 +23,7 @@ static const char help_text[] =
     "  -n, --iters N            messages, or exchanges (default: enough for the size)\n"
     "  -D, --duration S         run for S seconds instead\n"
     "      --run_infinitely     run until SIGINT or SIGTERM, with a line each second\n"
+    "  -b, --bidirectional      both ends send at once, and the sum is reported (bandwidth only)\n"
     "  -t, --tx-depth N         messages outstanding a QP (128; fewer from 64 KiB on)\n"
     "  -r, --rx-depth N         receives posted a QP (512)\n"
     "  -o, --outs N             reads and atomics outstanding a QP (as -t; rc: the device's most)\n"
@@ -84,7 +85,6 @@ static const struct {
     const char *instead;
 } rows[] = {
     {"A:atomic_type=", "atomics are fetch-and-adds of 1"},
-    {"b:bidirectional", "run a second mrd_perf the other way, with another -p"},
     {"c:connection=", "use --transport: rc, raw-ud, or one of mrd's"},
     {"C:report-cycles", "times are microseconds; use --out_json for more digits"},
     {"e:events", "both ends poll; cpu_s_per_gb of --out_json tells what that costs"},
@@ -121,7 +121,7 @@ static const struct {
     {"output=", "use --out_json and pick the key"},
     {"perform_warm_up",
      "latency tests always warm up; bandwidth is measured from first to last arrival"},
-    {"report-both", "each mrd_perf reports its own direction"},
+    {"report-both", "use --out_json: after -b, directions has both"},
     {"reversed", "swap the hosts: the client is the sender"},
     {"use-srq", "receives are posted to each QP; use -r for how many"},
     {"use_old_post_send", "mrd_post_send() is the only way, so leave it out"},

@@ -30,8 +30,10 @@ static void default_transports(struct perf_options *o)
     const char *const *names = o->compare ? compared[rdma] : kept[rdma];
 
     for (unsigned i = 0; i < (o->compare ? 3 : 2); i++) {
-        if (o->state || !perf_test_is_request(o->params.test) ||
-            perf_transport_find(names[i])->requests)
+        const struct perf_transport_ops *ops = perf_transport_find(names[i]);
+        bool able = (ops->requests || !perf_test_is_request(o->params.test)) &&
+                    !(ops->raw && o->params.bidirectional);
+        if (o->state || able)
             strcpy(o->transports[o->num_transports++], names[i]);
     }
 }

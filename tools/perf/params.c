@@ -28,6 +28,7 @@
     X(write_with_imm, "immediate of writes", false, 0, 1)                                          \
     X(histogram, "sorted latencies", false, 0, 1)                                                  \
     X(unsorted, "unsorted latencies", false, 0, 1)                                                 \
+    X(bidirectional, "direction", false, 0, 1)                                                     \
     X(verify, "verification", false, 0, 1)                                                         \
     X(drop_ppm, "dropped share in parts per million", 0, 0, 999999)                                \
     X(seed, "seed", 1, 0, UINT64_MAX)                                                              \
@@ -214,6 +215,10 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
     if (p->write_with_imm && (ops->raw || strcmp(ops->name, "tcp") == 0))
         return perf_fail(error, -EINVAL, "%s has no immediates: leave out --write_with_imm",
                          ops->name);
+    if (p->bidirectional && perf_test_is_lat(p->test))
+        return perf_fail(error, -EINVAL, "%s takes turns: leave out -b", perf_test_name(p->test));
+    if (p->bidirectional && ops->raw)
+        return perf_fail(error, -EINVAL, "%s has one sender at a time: leave out -b", ops->name);
     if ((p->histogram || p->unsorted) && !perf_test_is_lat(p->test))
         return perf_fail(error, -EINVAL, "%s measures no latencies: leave out -%c",
                          perf_test_name(p->test), p->histogram ? 'H' : 'U');

@@ -89,6 +89,7 @@ struct perf_params {
     bool histogram;                /* report all latencies, sorted */
     bool unsorted;                 /* report all latencies, as they were measured */
     bool write_with_imm;           /* each write ends with an immediate, which takes a receive */
+    bool bidirectional;            /* both ends send at once */
     bool verify;
     uint32_t drop_ppm;
     uint64_t seed;

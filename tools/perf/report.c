@@ -3,40 +3,83 @@
 #include <math.h>
 #include <string.h>
 
+#include "tools/perf/bw.h"
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
-#include "tools/perf/transport.h"
 
 /* 0: it is missing, because nothing arrived. */
-static uint64_t finding(const struct perf_run *run, const char *key)
+static uint64_t number_at(struct json_object *counts, const char *key)
 {
-    return json_object_get_uint64(json_object_object_get(run->findings, key));
+    return json_object_get_uint64(json_object_object_get(counts, key));
 }
+
+/* What a meter counted, or the sum of two. */
+struct rates {
+    double seconds, gbps, mps, bytes;
+    uint64_t received;
+};
 
 /*
  * Rates are measured from the first arrival to the last, without the bytes that had come when the
  * first was noticed. If all came at once, the client's time is used.
  */
-static void add_rates(const struct perf_run *run, struct json_object *report)
+static struct rates rates_of(const struct perf_run *run, struct json_object *counts)
 {
-    uint64_t first_ns = finding(run, "first_ns"), last_ns = finding(run, "last_ns");
-    uint64_t first = finding(run, "first_bytes"), total = finding(run, "total_bytes");
-    uint64_t received = finding(run, "received");
+    uint64_t first_ns = number_at(counts, "first_ns"), last_ns = number_at(counts, "last_ns");
+    uint64_t first = number_at(counts, "first_bytes"), total = number_at(counts, "total_bytes");
     double size = (double)run->params.size_bytes;
     double seconds = (double)(last_ns - first_ns) / 1e9;
     double bytes = (double)(total - first);
-    double cpu_s = json_object_get_double(json_object_object_get(run->findings, "cpu_s"));
+    struct rates r = {.bytes = (double)total, .received = number_at(counts, "received")};
 
     if (last_ns <= first_ns) {
         seconds = (double)(run->end_ns - run->start_ns) / 1e9;
         bytes = (double)total;
     }
-    double rate = size > 0 ? bytes / seconds / size : (double)received / seconds;
-    perf_json_add_number(report, "seconds", seconds);
-    perf_json_add_number(report, "bw_gbps", bytes * 8e-9 / seconds);
-    perf_json_add_number(report, "msg_rate_mps", rate / 1e6);
+    r.seconds = seconds;
+    r.gbps = bytes * 8e-9 / seconds;
+    r.mps = (size > 0 ? bytes / seconds / size : (double)r.received / seconds) / 1e6;
+    return r;
+}
+
+static void add_direction(struct json_object *directions, const struct rates *r, uint64_t sent)
+{
+    struct json_object *direction = json_object_new_object();
+
+    json_object_array_add(directions, direction);
+    perf_json_add_u64(direction, "messages_sent", sent);
+    perf_json_add_u64(direction, "messages_received", r->received);
+    perf_json_add_number(direction, "seconds", r->seconds);
+    perf_json_add_number(direction, "bw_gbps", r->gbps);
+    perf_json_add_number(direction, "msg_rate_mps", r->mps);
+}
+
+/* -b: each direction by its own meter, at the receiver, or where that is blind at the sender. */
+static struct rates add_directions(const struct perf_run *run, bool blind,
+                                   struct json_object *report)
+{
+    struct json_object *directions = json_object_new_array();
+    struct rates mine = rates_of(run, json_object_object_get(run->findings, "mine"));
+    struct rates theirs = rates_of(run, run->findings);
+
+    json_object_object_add(report, "directions", directions);
+    add_direction(directions, blind ? &mine : &theirs, run->sent);
+    add_direction(directions, blind ? &theirs : &mine, number_at(run->findings, "sent"));
+    return (struct rates){fmax(mine.seconds, theirs.seconds), mine.gbps + theirs.gbps,
+                          mine.mps + theirs.mps, mine.bytes + theirs.bytes, 0};
+}
+
+static void add_rates(const struct perf_run *run, struct json_object *report)
+{
+    double cpu_s = json_object_get_double(json_object_object_get(run->findings, "cpu_s"));
+    struct rates r = run->params.bidirectional ? add_directions(run, perf_bw_is_blind(run), report)
+                                               : rates_of(run, run->findings);
+
+    perf_json_add_number(report, "seconds", r.seconds);
+    perf_json_add_number(report, "bw_gbps", r.gbps);
+    perf_json_add_number(report, "msg_rate_mps", r.mps);
     perf_json_add_number(report, "cpu_s_per_gb",
-                         total ? (run->cpu_s + cpu_s) / ((double)total / 1e9) : NAN);
+                         r.bytes > 0 ? (run->cpu_s + cpu_s) / (r.bytes / 1e9) : NAN);
 }
 
 /* All that were kept, in their order at present. */
@@ -83,6 +126,14 @@ static struct perf_sample sample_at(struct json_object *samples, size_t i)
     };
 }
 
+/* What this end's meter had counted at a time of the server's clock: with -b it counts, too. */
+static uint64_t total_here(const struct perf_run *run, uint64_t t_ns)
+{
+    uint64_t here_ns = t_ns - (uint64_t)run->control->clock_offset_ns;
+
+    return run->params.bidirectional ? perf_sampler_at(&run->meter.sampler, here_ns) : 0;
+}
+
 /* Add a sample for each interval: what arrived, and what the sender retransmitted meanwhile. */
 static void add_samples(const struct perf_run *run, struct json_object *report)
 {
@@ -98,8 +149,10 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
         struct perf_sample s = sample_at(raw, i);
         struct json_object *sample = json_object_new_object();
         double dt_ns = (double)(s.t_ns - last.t_ns);
+        uint64_t bytes =
+            s.total - last.total + total_here(run, s.t_ns) - total_here(run, last.t_ns);
         perf_json_add_number(sample, "t_ms", (double)(s.t_ns - first.t_ns) / 1e6);
-        perf_json_add_number(sample, "bw_gbps", (double)(s.total - last.total) * 8 / dt_ns);
+        perf_json_add_number(sample, "bw_gbps", (double)bytes * 8 / dt_ns);
         uint64_t resent = perf_sampler_at(&run->resent, s.t_ns - (uint64_t)offset_ns) -
                           perf_sampler_at(&run->resent, last.t_ns - (uint64_t)offset_ns);
         json_object_object_add(sample, "packets_retransmitted",
@@ -109,16 +162,25 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
     }
 }
 
-/* Of reads and atomics the packets that count are the responses, which the server sends. */
+/*
+ * Of reads and atomics the packets that count are the responses, which the server sends. With -b
+ * those of both ends count, and the paths are the client's.
+ */
 static void take_server_stats(const struct perf_run *run, struct json_object *report)
 {
     static const char *const keys[] = {"packets_sent", "packets_retransmitted", "packets_spurious",
                                        "bytes_sent", "paths_used"};
     struct json_object *stats = json_object_object_get(run->findings, "stats");
 
-    for (size_t i = 0; stats && i < sizeof(keys) / sizeof(keys[0]); i++)
-        json_object_object_add(report, keys[i],
-                               json_object_get(json_object_object_get(stats, keys[i])));
+    for (size_t i = 0; stats && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct json_object *there = json_object_object_get(stats, keys[i]);
+        struct json_object *here = json_object_object_get(report, keys[i]);
+        if (!run->params.bidirectional)
+            json_object_object_add(report, keys[i], json_object_get(there));
+        else if (json_object_is_type(there, json_type_int))
+            perf_json_add_u64(report, keys[i],
+                              json_object_get_uint64(here) + json_object_get_uint64(there));
+    }
 }
 
 struct json_object *perf_report_make(const struct perf_run *run)
@@ -132,6 +194,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "drop",
                                        "bw_gbps",
                                        "msg_rate_mps",
+                                       "directions",
                                        "lat_us",
                                        "latencies_us",
                                        "cpu_s_per_gb",

@@ -73,7 +73,11 @@ static int take_message(struct perf_run *run, struct json_object *message)
         run->peer_met = true;
         return 0;
     }
-    if (run->server && perf_message_is(message, "done") &&
+    if (run->server && perf_message_is(message, "whole")) {
+        run->peer_whole = true;
+        return 0;
+    }
+    if ((run->server || run->params.bidirectional) && perf_message_is(message, "done") &&
         perf_json_get_u64(message, "sent", &run->peer_sent) == 0) {
         run->peer_done = true;
         return 0;

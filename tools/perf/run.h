@@ -34,10 +34,11 @@ struct perf_run {
     uint64_t received; /* messages */
     int verified;      /* 1, 0, -1: nothing to verify */
     char verify_error[200];
-    bool peer_done;     /* the client has sent all there is... */
+    bool peer_done;     /* the other end has sent all there is... */
     uint64_t peer_sent; /* ...which is so many messages */
+    bool peer_whole;    /* -b: the client has all that the server sent */
 
-    /* The client's. */
+    /* The client's, and in part of both ends that send. */
     uint64_t sent; /* messages posted; latency: exchanges measured */
     struct perf_latency latency;
     uint64_t start_ns, end_ns;
@@ -106,6 +107,8 @@ int perf_run_server(struct perf_run *run, struct json_object *request);
 int perf_bw_client(struct perf_run *run);
 /* Poll once while the server may still need retransmissions. */
 int perf_bw_progress(struct perf_run *run);
+/* With -b, at both ends: post all messages, and take all of the other end. */
+int perf_bw_both(struct perf_run *run);
 /* Take messages until all have arrived; of reads and atomics, wait until the client is done. */
 int perf_bw_server(struct perf_run *run);
 

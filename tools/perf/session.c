@@ -11,7 +11,7 @@
 #include "tools/perf/transport.h"
 
 enum {
-    LANGUAGE = 4, /* of the control connection; both ends must speak the same */
+    LANGUAGE = 5, /* of the control connection; both ends must speak the same */
     HELLO_TIMEOUT_MS = 10 * 1000,
     CLOCK_ROUNDS = 8,
 };

@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# mrd_perf_bw.sh MRD_PERF: bandwidth tests in both directions, over the loopback interface. What is counted must be
+# what was sent; how fast it was is not asserted.
+
+set -euo pipefail
+
+perf=$1
+if ! command -v jq >/dev/null; then
+    echo 'tool_mrd_perf_bw: skipped: jq is not there'
+    exit 77
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+fail()
+{
+    printf 'FAILED: %s\n' "$*" >&2
+    cat out err >&2
+    exit 1
+}
+
+# run WORD...: such a run ends well, with its report in out.
+run()
+{
+    status=0
+    timeout 120 "$perf" "$@" --local -F --out_json >out 2>err || status=$?
+    ((status == 0)) || fail "exit $status: $*"
+}
+
+# holds FILTER WORD...: the report of that run is as jq's filter says.
+holds()
+{
+    jq -e "$1" out >/dev/null || fail "not so: $1: ${*:2}"
+}
+
+# refused SENTENCE WORD...: these options are wrong, and why is said.
+refused()
+{
+    status=0
+    timeout 60 "$perf" "${@:2}" --local -F >out 2>err || status=$?
+    ((status == 2)) || fail "exit $status: ${*:2}"
+    grep -qF -- "$1" err || fail "not said that $1: ${*:2}"
+}
+
+# both N WORD...: each direction moves N messages, and the rates are sums.
+both()
+{
+    run "${@:2}" -b -n "$1"
+    holds "(.directions | length) == 2 and
+           all(.directions[]; .messages_sent == $1 and .messages_received == $1) and
+           ((.directions | map(.msg_rate_mps) | add) - .msg_rate_mps | fabs) <= .msg_rate_mps / 1e4 and
+           ((.directions | map(.bw_gbps) | add) - .bw_gbps | fabs) <= .bw_gbps / 1e4" "${@:2}"
+}
+
+both 2000 send_bw
+both 3000 send_bw -s 64 -q 3 -l 16
+both 2000 write_bw
+both 3000 write_bw -s 64 -Q 1
+both 3000 write_bw -s 3000 --write_with_imm
+both 2000 read_bw -q 2
+both 3000 atomic_bw
+both 3000 send_bw -s 0
+for words in 'send_bw -s 3000 -q 3' 'send_bw -s 3000 --order msg -t 7' 'write_bw -s 100000' 'write_bw -s 0' \
+    'read_bw -s 5000 -q 2' 'atomic_bw -q 2'; do
+    # shellcheck disable=SC2086 # a list
+    both 600 $words --verify --drop 0.02
+    holds '.verified and .packets_retransmitted > 0' "$words"
+done
+# For a time, as long as the client; the server's messages count, too.
+run send_bw -b -D 1 -s 1000
+holds '.iterations == .directions[0].messages_sent and
+       all(.directions[]; .messages_sent > 0 and .messages_sent == .messages_received)' '-D'
+run write_bw -n 1000
+holds '.directions == null' 'one direction'
+# The name of perftest's, and its option.
+ln -s "$perf" ib_send_bw
+timeout 60 ./ib_send_bw --bidirectional -n 500 --local -F --out_json >out 2>err || fail 'ib_send_bw'
+holds '.test == "send_bw" and .directions[1].messages_received == 500' ib_send_bw
+# Only transports that can are compared.
+timeout 120 "$perf" compare send_bw -b -n 500 --repeat 1 --local -F --out_json >out 2>err || fail 'compare -b'
+holds 'map(.transport) == ["mrd-udp"] and .[0].directions[1].messages_received == 500' 'compare -b'
+
+refused 'send_lat takes turns: leave out -b' send_lat -b
+refused 'tcp has one sender at a time: leave out -b' write_bw -b --transport tcp
+refused 'raw-udp has one sender at a time: leave out -b' send_bw -b --transport raw-udp
