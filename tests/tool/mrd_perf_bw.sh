@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# mrd_perf_bw.sh MRD_PERF: bandwidth tests in both directions, over the loopback interface. What is counted must be
-# what was sent; how fast it was is not asserted.
+# mrd_perf_bw.sh MRD_PERF: tests in both directions, and asleep between completions, over the loopback interface. What
+# is counted must be what was sent; how fast it was is not asserted.
 
 set -euo pipefail
 
@@ -82,6 +82,43 @@ holds '.test == "send_bw" and .directions[1].messages_received == 500' ib_send_b
 # Only transports that can are compared.
 timeout 120 "$perf" compare send_bw -b -n 500 --repeat 1 --local -F --out_json >out 2>err || fail 'compare -b'
 holds 'map(.transport) == ["mrd-udp"] and .[0].directions[1].messages_received == 500' 'compare -b'
+
+# events N END WORD...: such a run of N messages sleeps until completions come, at both ends or at the client alone, and
+# moves all.
+events()
+{
+    run "${@:3}" -e -n "$1"
+    holds ".iterations == $1 and .events.client > 0 and (.events.server > 0) == (\"$2\" == \"both\")" "${@:3}"
+}
+
+events 2000 both send_bw
+events 2000 both write_bw
+events 9000 client write_bw -s 64
+events 2000 both write_bw -s 3000 --write_with_imm
+events 2000 client read_bw
+events 3000 client atomic_bw
+events 2000 both send_bw -b
+events 300 both send_lat
+events 300 both write_lat --write_with_imm
+events 300 client read_lat
+events 300 client atomic_lat
+for words in 'send_bw -s 3000 -q 3 -b' 'write_bw -s 100000' 'read_bw -s 5000' 'send_lat -s 64' 'write_lat -s 64'; do
+    # shellcheck disable=SC2086 # a list
+    run $words -e -n 300 --verify --drop 0.02
+    holds '.verified and .events.client > 0' "$words"
+done
+run send_bw -n 1000
+holds '.events == null' 'without -e'
+for words in 'send_bw -D 1' 'send_lat -D 1'; do
+    # shellcheck disable=SC2086 # a list
+    run $words -e
+    holds '.iterations > 0 and .events.client > 0' "$words"
+done
+
+refused 'with -e write_lat needs --write_with_imm' write_lat -e
+refused 'raw-udp has no completion channel: leave out -e' send_bw -e --transport raw-udp
+refused 'tcp has no completion channel: leave out -e' send_lat -e --transport tcp
+refused '-e sleeps on completion channels: leave out --wait' send_bw -e --wait spin
 
 refused 'send_lat takes turns: leave out -b' send_lat -b
 refused 'tcp has one sender at a time: leave out -b' write_bw -b --transport tcp

@@ -191,6 +191,25 @@ static void perf_options_parse__conflicts(void **state)
     bad("read_lat -q 2", "one QP");
 }
 
+static void perf_options_parse__events(void **state)
+{
+    (void)state;
+    good("send_lat -e");
+    assert_true(options.params.events);
+    good("write_bw --events -b --verify host");
+    assert_true(options.params.events && options.params.bidirectional);
+    good("send_bw");
+    assert_false(options.params.events);
+    good("write_lat -e --verify");
+    good("write_lat -e --write_with_imm");
+    bad("write_lat -e", "write_lat needs --write_with_imm");
+    bad("send_bw -e --transport tcp", "tcp has no completion channel");
+    bad("send_bw -e --wait sleep", "leave out --wait");
+    bad("send_bw -e -l 8 -Q 3", "no divisor");
+    good("compare send_lat -e --local");
+    assert_int_equal(options.num_transports, 1);
+}
+
 static void perf_options_parse__bidirectional(void **state)
 {
     (void)state;
@@ -234,7 +253,7 @@ static void perf_unsupported__no_letter_twice(void **state)
     (void)state;
     for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         if (u->letter)
-            assert_null(strchr("sntrqopdixmIQlHUabFhVD6", u->letter));
+            assert_null(strchr("sntrqopdixmIQlHUabeFhVD6", u->letter));
         for (const struct perf_unsupported *v = u + 1; v->name; v++) {
             assert_true(u->letter == 0 || u->letter != v->letter);
             assert_string_not_equal(u->name, v->name);
@@ -513,6 +532,7 @@ int main(void)
         cmocka_unit_test(perf_options_parse__bad_words),
         cmocka_unit_test(perf_options_parse__bad_values),
         cmocka_unit_test(perf_options_parse__conflicts),
+        cmocka_unit_test(perf_options_parse__events),
         cmocka_unit_test(perf_options_parse__bidirectional),
         cmocka_unit_test(perf_options_parse__unsupported),
         cmocka_unit_test(perf_unsupported__no_letter_twice),

@@ -274,6 +274,7 @@ static struct json_object *make_findings(const struct perf_run *run)
         perf_json_add_bool(result, "verified", run->verified);
     perf_json_add_text(result, "verify_error", run->verify_error);
     perf_json_add_u64(result, "sent", run->sent);
+    perf_json_add_u64(result, "events", run->events);
     if (perf_test_is_request(run->params.test) || run->params.bidirectional) {
         struct json_object *stats = json_object_new_object();
         run->ops->stats(run, stats);

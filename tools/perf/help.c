@@ -24,6 +24,7 @@ static const char help_text[] =
     "  -D, --duration S         run for S seconds instead\n"
     "      --run_infinitely     run until SIGINT or SIGTERM, with a line each second\n"
     "  -b, --bidirectional      both ends send at once, and the sum is reported (bandwidth only)\n"
+    "  -e, --events             sleep on completion channels instead of polling\n"
     "  -t, --tx-depth N         messages outstanding a QP (128; fewer from 64 KiB on)\n"
     "  -r, --rx-depth N         receives posted a QP (512)\n"
     "  -o, --outs N             reads and atomics outstanding a QP (as -t; rc: the device's most)\n"
@@ -87,8 +88,7 @@ static const struct {
     {"A:atomic_type=", "atomics are fetch-and-adds of 1"},
     {"c:connection=", "use --transport: rc, raw-ud, or one of mrd's"},
     {"C:report-cycles", "times are microseconds; use --out_json for more digits"},
-    {"e:events", "both ends poll; cpu_s_per_gb of --out_json tells what that costs"},
-    {"X:vector=", "both ends poll; use --bind to choose the cores"},
+    {"X:vector=", "use --bind to choose the cores"},
     {"f:margin=", "use --interval: samples of --out_json let you cut any margin"},
     {"g:mcg M:MGID=", "run one client for each receiver, there is no multicast"},
     {"recv_post_list=",

@@ -126,6 +126,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
 {
     const uint8_t *last = polled_byte(run, run->e.rx_buf);
     unsigned poll_every = last && !run->ops->manual_progress ? POLL_EVERY : 1;
+    unsigned look_every = run->params.events ? 1 : LOOK_EVERY; /* looking up, it sleeps */
 
     for (unsigned idle = 1;; idle++) {
         int rc = idle % poll_every == 0 ? poll_once(run, pp) : 0;
@@ -133,10 +134,10 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
             return rc;
         if (has_come(run, pp, last))
             return 1;
-        if (idle % LOOK_EVERY)
+        if (idle % look_every)
             continue;
         uint64_t now_ns = perf_now_ns();
-        rc = look_up(run, now_ns, idle == LOOK_EVERY);
+        rc = look_up(run, now_ns, idle == look_every);
         if (rc)
             return rc;
         if (run->peer_done)

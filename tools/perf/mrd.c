@@ -163,18 +163,11 @@ static int open_qp(struct perf_run *run, uint32_t i)
 
 static int open_queues(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
-    uint64_t cqes = perf_endpoint_cqes(run, send_depth(&run->params));
+    int rc = mrd_open_cq(run, perf_endpoint_cqes(run, send_depth(&run->params)));
 
-    m->cq = mrd_create_cq(m->ctx, (int)cqes, NULL);
-    if (!m->cq)
-        return mrd_call_failed(run, -errno, "mrd_create_cq");
-    for (uint32_t i = 0; i < run->e.num_qps; i++) {
-        int rc = open_qp(run, i);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++)
+        rc = open_qp(run, i);
+    return rc;
 }
 
 static int run_mrd_open(struct perf_run *run)
@@ -330,6 +323,8 @@ static void run_mrd_close(struct perf_run *run)
     }
     if (m->cq)
         mrd_destroy_cq(m->cq);
+    if (m->channel)
+        mrd_destroy_comp_channel(m->channel);
     if (m->ah)
         mrd_destroy_ah(m->ah);
     if (m->tx_mr)

@@ -3,7 +3,7 @@
  * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
  * mrd.c chooses the device, opens, exchanges and reports; mrd_post.c posts, polls and waits;
- * mrd_meet.c makes contact.
+ * mrd_events.c sleeps on the completion channel; mrd_meet.c makes contact.
  */
 #ifndef MRD_PERF_MRD_H
 #define MRD_PERF_MRD_H
@@ -38,7 +38,9 @@ struct mrd_run_wait {
 struct mrd_run {
     struct mrd_context *ctx;
     struct mrd_pd *pd;
-    struct mrd_cq *cq; /* of sends and receives; told apart by the opcode */
+    struct mrd_cq *cq;                /* of sends and receives; told apart by the opcode */
+    struct mrd_comp_channel *channel; /* -e */
+    bool armed;                       /* the next completion raises an event */
     struct mrd_ah *ah;
     struct mrd_mr *tx_mr, *rx_mr;
     struct mrd_run_qp qps[PERF_QPS_MAX + 1];
@@ -66,6 +68,11 @@ int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc);
 void mrd_prepare_sends(struct perf_run *run);
 int mrd_open_recvs(struct perf_run *run, uint32_t qp);
 
+/* Create the completion queue, with -e on a channel. */
+int mrd_open_cq(struct perf_run *run, uint64_t cqes);
+/* -e: a poll found nothing. Ask for an event, or if that is done sleep until one comes. */
+int mrd_run_sleep(struct perf_run *run);
+
 /* Operations of the transports. */
 int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);
 int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
@@ -75,7 +82,7 @@ int mrd_run_meet(struct perf_run *run);
 /*
  * Polls on where the core is ours alone. Where others want it, polling takes it from them, perhaps
  * from the other end of the transfer, until the scheduler takes it from us for milliseconds. There
- * it sleeps when no packet has come for a while.
+ * it sleeps when no packet has come for a while. With -e it sleeps until there are completions.
  */
 int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy);
 

@@ -223,6 +223,8 @@ int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 {
     struct mrd_run *m = run->state;
 
+    if (run->params.events)
+        return busy ? 0 : mrd_run_sleep(run);
     if (!may_sleep(run, now_ns))
         return 0;
     if (!busy) {

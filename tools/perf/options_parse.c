@@ -262,6 +262,7 @@ static const struct row rows[] = {
     {"report-histogram", 'H', &flag, IN(params.histogram), 0, 0, 0},
     {"report-unsorted", 'U', &flag, IN(params.unsorted), 0, 0, 0},
     {"bidirectional", 'b', &flag, IN(params.bidirectional), 0, 0, 0},
+    {"events", 'e', &flag, IN(params.events), 0, 0, 0},
     {"all", 'a', &flag, IN(all_sizes), 0, 0, 0},
     {"CPU-freq", 'F', &flag, IN(quiet_cpufreq), 0, 0, 0},
     {"help", 'h', &flag, IN(help), 0, 0, 0},

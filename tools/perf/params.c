@@ -29,6 +29,7 @@
     X(histogram, "sorted latencies", false, 0, 1)                                                  \
     X(unsorted, "unsorted latencies", false, 0, 1)                                                 \
     X(bidirectional, "direction", false, 0, 1)                                                     \
+    X(events, "events", false, 0, 1)                                                               \
     X(verify, "verification", false, 0, 1)                                                         \
     X(drop_ppm, "dropped share in parts per million", 0, 0, 999999)                                \
     X(seed, "seed", 1, 0, UINT64_MAX)                                                              \
@@ -190,6 +191,21 @@ static int check_post_list(const struct perf_params *p, const struct perf_transp
     return 0;
 }
 
+/* Whoever sleeps needs a completion that wakes it. */
+static int check_events(const struct perf_params *p, const struct perf_transport_ops *ops,
+                        char *error)
+{
+    if (ops->raw)
+        return perf_fail(error, -EINVAL, "%s has no completion channel: leave out -e", ops->name);
+    if (p->test == PERF_WRITE_LAT && !p->write_with_imm && !p->verify)
+        return perf_fail(error, -EINVAL,
+                         "a plain write has no completion at its target: with -e write_lat needs "
+                         "--write_with_imm");
+    if (strcmp(p->wait, "auto") != 0)
+        return perf_fail(error, -EINVAL, "-e sleeps on completion channels: leave out --wait");
+    return 0;
+}
+
 /* What must hold between the test and the other parameters. */
 static int check_test(const struct perf_params *p, const struct perf_transport_ops *ops,
                       char *error)
@@ -224,9 +240,9 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
                          perf_test_name(p->test), p->histogram ? 'H' : 'U');
     if (p->histogram && p->unsorted)
         return perf_fail(error, -EINVAL, "-H sorts and -U does not: choose one");
-    if (p->post_list)
-        return check_post_list(p, ops, error);
-    return 0;
+    if (p->post_list && check_post_list(p, ops, error))
+        return -EINVAL;
+    return p->events ? check_events(p, ops, error) : 0;
 }
 
 /* What must hold between parameters that are each in range. */

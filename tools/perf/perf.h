@@ -90,6 +90,7 @@ struct perf_params {
     bool unsorted;                 /* report all latencies, as they were measured */
     bool write_with_imm;           /* each write ends with an immediate, which takes a receive */
     bool bidirectional;            /* both ends send at once */
+    bool events;                   /* sleep until completions come */
     bool verify;
     uint32_t drop_ppm;
     uint64_t seed;

@@ -114,6 +114,16 @@ static void add_latency(const struct perf_run *run, struct json_object *report)
     json_object_object_add(report, "lat_us", lat);
 }
 
+/* -e: how often each end was woken by completions. */
+static void add_events(const struct perf_run *run, struct json_object *report)
+{
+    struct json_object *events = json_object_new_object();
+
+    perf_json_add_u64(events, "client", run->events);
+    perf_json_add_u64(events, "server", number_at(run->findings, "events"));
+    json_object_object_add(report, "events", events);
+}
+
 static struct perf_sample sample_at(struct json_object *samples, size_t i)
 {
     struct json_object *pair = json_object_array_get_idx(samples, i);
@@ -197,6 +207,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "directions",
                                        "lat_us",
                                        "latencies_us",
+                                       "events",
                                        "cpu_s_per_gb",
                                        "packets_sent",
                                        "packets_retransmitted",
@@ -224,6 +235,8 @@ struct json_object *perf_report_make(const struct perf_run *run)
         add_rates(run, report);
         add_samples(run, report);
     }
+    if (run->params.events)
+        add_events(run, report);
     /* An end that checks nothing has no verdict; where both have one, both count. */
     struct json_object *theirs = json_object_object_get(run->findings, "verified");
     if (theirs || run->verified >= 0)

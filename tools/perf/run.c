@@ -2,6 +2,7 @@
 #include "tools/perf/run.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@ enum {
     SERVER_WATCH_MS = 1, /* how late the end of a run is noticed at most */
     ALIVE_EVERY_MS = 1000,
     LIVE_INTERVAL_MS = 200,
+    SLEEP_MS = 100,
     SILENT_MS = 10 * 1000, /* a stopped process keeps its connections: silence tells */
 };
 
@@ -146,6 +148,18 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
     rc = take_message(run, message);
     json_object_put(message);
     return rc;
+}
+
+int perf_run_sleep(struct perf_run *run, int fd)
+{
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+                           {.fd = run->control->fd, .events = POLLIN}};
+
+    if (poll(fds, 2, SLEEP_MS) < 0 && errno != EINTR)
+        return perf_run_fail(run, -errno, "cannot sleep: %s", strerror(errno));
+    if (fds[1].revents)
+        run->next_watch_ns = 0;
+    return 0;
 }
 
 struct json_object *perf_run_expect(struct perf_run *run, const char *type)

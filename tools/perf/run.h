@@ -56,6 +56,8 @@ struct perf_run {
     } second;
     const char *label; /* of the live line; NULL: the transport */
 
+    uint64_t events; /* -e: of the completion channel, taken */
+
     uint64_t next_watch_ns, next_live_ns;
     uint64_t next_alive_ns, heard_ns; /* signs of life, both ways */
 };
@@ -73,6 +75,12 @@ static inline int perf_run_tick(struct perf_run *run, uint64_t now_ns, uint64_t 
 {
     return now_ns < run->next_watch_ns ? 0 : perf_run_watch(run, now_ns, done);
 }
+
+/*
+ * Sleep until `fd` or the control connection can be read, or it is time to look after other things.
+ * 0 or -errno.
+ */
+int perf_run_sleep(struct perf_run *run, int fd);
 
 /* The client: is all sent after `count` messages? */
 static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uint64_t now_ns)

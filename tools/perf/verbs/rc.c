@@ -35,12 +35,11 @@ static int open_queues(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     int32_t given = run->options->params.inline_bytes; /* -1 at the server, which is not asked */
-    uint64_t cqes = perf_endpoint_cqes(run, m->send_depth);
+    int rc = verbs_open_cq(run, perf_endpoint_cqes(run, m->send_depth));
 
-    m->cq = m->send_cq = ibv_create_cq(m->v.ctx, (int)cqes, NULL, NULL, 0);
-    if (!m->cq)
-        return perf_ibv_failed(-errno, "cannot create a completion queue", run->error);
-    int rc = verbs_open_qps(run, IBV_QPT_RC);
+    m->send_cq = m->cq;
+    if (rc == 0)
+        rc = verbs_open_qps(run, IBV_QPT_RC);
     if (rc == 0 && given > 0 && m->inline_bytes < (uint32_t)given)
         rc = perf_run_fail(run, -EINVAL, "-I %d: %s sends at most %u bytes inline", given,
                            m->v.port.device, m->inline_bytes);
@@ -249,7 +248,7 @@ static int rc_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
     return n < 0 ? n : count;
 }
 
-/* Give up a silent peer, if the device does not. */
+/* With -e sleep if there was nothing. Give up a silent peer, if the device does not. */
 static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 {
     struct verbs_run *m = run->state;
@@ -258,7 +257,7 @@ static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
     if (busy || m->heard_ns == 0)
         m->heard_ns = now_ns;
     if (run->server || now_ns < m->heard_ns + SILENT_S * PERF_SEC_NS)
-        return 0;
+        return run->params.events && !busy ? verbs_sleep(run) : 0;
     perf_ibv_format(&m->v.there, name, sizeof(name));
     return perf_run_fail(run, -ETIMEDOUT,
                          "nothing was acknowledged by %s (%s, QPN 0x%x) for %d s, and the device "

@@ -289,6 +289,8 @@ void verbs_close(struct perf_run *run)
         ibv_destroy_cq(m->send_cq);
     if (m->cq)
         ibv_destroy_cq(m->cq);
+    if (m->channel)
+        ibv_destroy_comp_channel(m->channel);
     if (m->rx_mr)
         ibv_dereg_mr(m->rx_mr);
     if (m->tx_mr)

@@ -100,7 +100,9 @@ struct verbs_qp {
 
 struct verbs_run {
     struct perf_ibv v;
-    struct ibv_cq *cq, *send_cq; /* rc has one for both, raw-ud two */
+    struct ibv_cq *cq, *send_cq;      /* rc has one for both, raw-ud two */
+    struct ibv_comp_channel *channel; /* of rc, -e */
+    bool armed;                       /* the next completion raises an event */
     struct ibv_mr *tx_mr, *rx_mr;
     struct ibv_ah *ah; /* raw-ud */
     struct verbs_qp qps[PERF_QPS_MAX + 1];
@@ -136,6 +138,10 @@ int verbs_qp_connect(struct perf_ibv *v, struct ibv_qp *qp, const struct verbs_e
 int verbs_failed(struct perf_run *run, int error, const char *what);
 /* Register the endpoint's memory. */
 int verbs_reg_mr(struct perf_run *run, int rx_access);
+/* Create m->cq, with -e on a channel. */
+int verbs_open_cq(struct perf_run *run, uint64_t cqes);
+/* -e: a poll found nothing. Ask for an event, or if that is done sleep until one comes. */
+int verbs_sleep(struct perf_run *run);
 /* Create the queue pairs and their receives on m->cq and m->send_cq. */
 int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type);
 /* Tell the numbers of the queue pairs; hear those of the other end. */
