@@ -53,6 +53,10 @@ for test in send_bw send_lat read_lat; do
     run_case "$test with events" transfer "$perf" $test 4096 200 -e
     run_case "$test of rc with events" transfer_rc $test 4096 200 -e
 done
+for test in send_bw write_bw read_bw; do
+    run_case "$test in threads" transfer "$perf" $test 4096 200 --threads 2
+    run_case "$test of rc in threads" transfer_rc $test 4096 200 --threads 2
+done
 run_case 'atomics both ways' transfer "$perf" atomic_bw 8 500 -b
 for entropy in qp ah qpair; do
     run_case "entropy $entropy" transfer "$perf" write_bw 65536 100 --entropy $entropy

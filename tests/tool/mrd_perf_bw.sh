@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# mrd_perf_bw.sh MRD_PERF: tests in both directions, and asleep between completions, over the loopback interface. What
-# is counted must be what was sent; how fast it was is not asserted.
+# mrd_perf_bw.sh MRD_PERF: tests in both directions, asleep between completions, and in several threads, over the
+# loopback interface. What is counted must be what was sent; how fast it was is not asserted.
 
 set -euo pipefail
 
@@ -12,7 +12,7 @@ if ! command -v jq >/dev/null; then
     exit 77
 fi
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'jobs -p | xargs -r kill -9 2>/dev/null || true; rm -rf "$scratch"' EXIT
 cd "$scratch"
 
 fail()
@@ -114,6 +114,65 @@ for words in 'send_bw -D 1' 'send_lat -D 1'; do
     run $words -e
     holds '.iterations > 0 and .events.client > 0' "$words"
 done
+
+# threads COUNT N WORD...: each of so many threads sends its share of N messages, and all arrive.
+threads()
+{
+    run "${@:3}" --threads "$1" -n "$2"
+    holds ".iterations == $2 and (.threads | length) == $1 and (.threads | map(.messages_sent) | add) == $2 and
+           all(.threads[]; (.messages_sent - $2 / $1 | fabs) < 1 and
+                           (.messages_received == .messages_sent or .messages_received == null))" "${@:3}"
+}
+
+threads 3 2000 send_bw
+holds 'all(.threads[]; .messages_received != null)' 'messages of send_bw'
+threads 2 2000 write_bw
+threads 4 5001 write_bw -s 64
+threads 3 3000 write_bw -s 3000 --write_with_imm -l 8
+threads 3 1000 read_bw
+threads 3 3000 atomic_bw
+threads 3 1000 send_bw -e
+holds '.events.client > 0 and .events.server > 0' 'events of threads'
+threads 2 1000 write_bw --wait sleep
+threads 7 5 send_bw
+for words in 'send_bw -s 3000 --order msg' 'write_bw -s 100000' 'read_bw -s 5000' 'atomic_bw'; do
+    # shellcheck disable=SC2086 # a list
+    threads 3 600 $words --verify --drop 0.02
+    holds '.verified' "$words"
+done
+run send_bw -D 1 --threads 2
+holds '(.threads | map(.messages_sent) | add) == .iterations and all(.threads[]; .messages_sent == .messages_received)' \
+    'threads for a time'
+run send_bw -n 1000 --threads 1
+holds '.threads == null' 'one thread'
+
+# A server that is gone ends all threads of the client.
+port=$((20000 + $$ % 10000))
+"$perf" send_bw -F -p $port --bind-address 127.0.0.1 >/dev/null 2>server &
+server=$!
+for ((i = 0; i < 300; i++)); do
+    ! grep -q 'waiting for a client' server || break
+    sleep 0.1
+done
+"$perf" send_bw -F -p $port --threads 3 -D 50 127.0.0.1 >out 2>err &
+client=$!
+# Its threads are there when the test runs.
+for ((i = 0; i < 300; i++)); do
+    (($(find "/proc/$client/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l) < 3)) || break
+    sleep 0.1
+done
+# Waiting keeps the shell from telling of its death.
+{ kill -9 $server; wait $server; } 2>/dev/null || true
+status=0
+wait $client || status=$?
+((status == 1)) || fail "exit $status of a client without its server"
+grep -q 'the server 127.0.0.1 is gone' err || fail 'that the server is gone is not said'
+
+refused 'each thread has a QP of its own' send_bw --threads 2 -q 2
+refused 'threads send one way' send_bw --threads 2 -b
+refused 'latency tests have one thread' send_lat --threads 2
+refused 'tcp has one thread an end' write_bw --threads 2 --transport tcp
+refused "--threads: '65' is not a number within 1..64" write_bw --threads 65
 
 refused 'with -e write_lat needs --write_with_imm' write_lat -e
 refused 'raw-udp has no completion channel: leave out -e' send_bw -e --transport raw-udp

@@ -210,6 +210,24 @@ static void perf_options_parse__events(void **state)
     assert_int_equal(options.num_transports, 1);
 }
 
+static void perf_options_parse__threads(void **state)
+{
+    (void)state;
+    good("write_bw");
+    assert_int_equal(options.params.threads, 1);
+    good("read_bw --threads 4 -e --verify host");
+    assert_int_equal(options.params.threads, 4);
+    good("send_lat --threads 1");
+    bad("send_bw --threads 0", "--threads");
+    bad("send_bw --threads 65", "1..64");
+    bad("send_lat --threads 2", "latency tests have one thread");
+    bad("send_bw --threads 2 -q 2", "leave out -q");
+    bad("send_bw --threads 2 -b", "threads send one way");
+    bad("send_bw --threads 2 --transport raw-udp", "raw-udp has one thread");
+    good("compare write_bw --threads 2 --local");
+    assert_int_equal(options.num_transports, 1);
+}
+
 static void perf_options_parse__bidirectional(void **state)
 {
     (void)state;
@@ -305,6 +323,7 @@ static void perf_params_settle__slots(void **state)
     assert_int_equal(settled("send_bw -s 64 --verify -q 2").slots, 256);
     assert_int_equal(settled("send_bw -s 8M --verify -t 128").slots, 32);
     assert_int_equal(settled("send_bw -s 1G --verify").slots, 1);
+    assert_int_equal(settled("send_bw -s 8M --verify -t 128 --threads 4").slots, 8);
     assert_true(settled("send_lat --verify").slots >= 2);
 }
 
@@ -533,6 +552,7 @@ int main(void)
         cmocka_unit_test(perf_options_parse__bad_values),
         cmocka_unit_test(perf_options_parse__conflicts),
         cmocka_unit_test(perf_options_parse__events),
+        cmocka_unit_test(perf_options_parse__threads),
         cmocka_unit_test(perf_options_parse__bidirectional),
         cmocka_unit_test(perf_options_parse__unsupported),
         cmocka_unit_test(perf_unsupported__no_letter_twice),

@@ -102,7 +102,7 @@ static int post_all(struct perf_run *run)
 
 static void start_sampling(struct perf_run *run)
 {
-    if (run->ops->count_retransmissions && !perf_test_is_request(run->params.test))
+    if (run->ops->count_retransmissions && !run->main && !perf_test_is_request(run->params.test))
         perf_sampler_start(&run->resent, run->params.interval_ms, perf_now_ns(),
                            run->ops->count_retransmissions(run));
 }

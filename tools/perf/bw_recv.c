@@ -57,10 +57,15 @@ int perf_bw_polled(struct perf_run *run, int n)
     return run->params.verify && rc == 0 && n < PERF_POLL ? give_credit(run, true) : rc;
 }
 
-/* Returns the payload that has arrived, in whole messages or not. */
+/*
+ * Returns the payload that has arrived, in whole messages or not. The device counts for all threads:
+ * only the main one asks it, and only if completions do not tell.
+ */
 static uint64_t count_arrived(struct perf_run *run)
 {
-    uint64_t counted = run->ops->count_received_bytes ? run->ops->count_received_bytes(run) : 0;
+    bool ask =
+        run->ops->count_received_bytes && !(run->threads && (run->main || run->e.takes_recvs));
+    uint64_t counted = ask ? run->ops->count_received_bytes(run) : 0;
 
     return counted > run->e.arrived_bytes ? counted : run->e.arrived_bytes;
 }
@@ -71,6 +76,8 @@ bool perf_bw_is_complete(const struct perf_run *run)
         return false;
     if (perf_bw_is_blind(run))
         return true;
+    if (run->main && !run->e.takes_recvs)
+        return run->peer_whole;
     return run->e.takes_recvs ? run->received >= run->peer_sent
                               : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
 }

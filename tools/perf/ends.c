@@ -6,6 +6,7 @@
 
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
+#include "tools/perf/threads.h"
 #include "tools/perf/transport.h"
 
 static int open_transport(struct perf_run *run)
@@ -15,7 +16,8 @@ static int open_transport(struct perf_run *run)
     run->state = calloc(1, run->ops->state_bytes);
     if (!run->state)
         return perf_run_fail(run, -ENOMEM, "out of memory");
-    return run->ops->open(run);
+    int rc = run->ops->open(run);
+    return rc ? rc : perf_threads_open(run);
 }
 
 static int init_run(struct perf_run *run)
@@ -41,6 +43,7 @@ static void end_run(struct perf_run *run, int rc)
         (void)perf_control_send(run->control,
                                 message); /* if that fails, too, the other end has closed */
     }
+    perf_threads_close(run);
     if (run->state)
         run->ops->close(run);
     free(run->state);
@@ -60,6 +63,7 @@ static int tell_info(struct perf_run *run, const char *type)
     struct json_object *info = perf_message(type);
 
     run->ops->get_info(run, info);
+    perf_threads_get_info(run, info);
     return perf_run_say(run, info);
 }
 
@@ -73,6 +77,8 @@ static int hear_info(struct perf_run *run, const char *type)
         rc = open_transport(run);
     if (rc == 0)
         rc = run->ops->set_peer(run, info);
+    if (rc == 0)
+        rc = perf_threads_set_peer(run, info);
     json_object_put(info);
     return rc;
 }
@@ -154,12 +160,14 @@ static int client_test(struct perf_run *run)
     if (run->params.bidirectional)
         rc = perf_bw_both(run);
     else
-        rc = perf_test_is_lat(run->params.test) ? perf_lat_client(run) : perf_bw_client(run);
+        rc = perf_test_is_lat(run->params.test) ? perf_lat_client(run)
+                                                : perf_threads_run(run, perf_bw_client);
     if (rc)
         return rc;
     run->end_ns = perf_now_ns();
     struct json_object *done = perf_message(run->params.bidirectional ? "whole" : "done");
     perf_json_add_u64(done, "sent", run->sent);
+    perf_threads_put_sent(run, done);
     rc = perf_run_say(run, done);
     if (rc == 0) {
         run->next_watch_ns = 0;
@@ -275,6 +283,7 @@ static struct json_object *make_findings(const struct perf_run *run)
     perf_json_add_text(result, "verify_error", run->verify_error);
     perf_json_add_u64(result, "sent", run->sent);
     perf_json_add_u64(result, "events", run->events);
+    perf_threads_put_received(run, result);
     if (perf_test_is_request(run->params.test) || run->params.bidirectional) {
         struct json_object *stats = json_object_new_object();
         run->ops->stats(run, stats);
@@ -299,7 +308,7 @@ static int server_test(struct perf_run *run)
     if (run->params.bidirectional)
         return perf_bw_both(run);
     bool answers = perf_test_is_lat(run->params.test) && !perf_test_is_request(run->params.test);
-    return answers ? perf_lat_server(run) : perf_bw_server(run);
+    return answers ? perf_lat_server(run) : perf_threads_run(run, perf_bw_server);
 }
 
 int perf_run_server(struct perf_run *run, struct json_object *request)

@@ -69,6 +69,8 @@ static const char help_text[] =
     "  --interval MS            of the samples that the receiver takes (10)\n"
     "  --wait POLICY            for packets, in bandwidth tests over sockets: spin, sleep, or\n"
     "                           auto: sleep where others want the core\n"
+    "  --threads N              of each end, each with its QP and CQ on one context (1; bandwidth\n"
+    "                           only)\n"
     "  --peers N                state: how many to make (1000)\n"
     "\n"
     "Exit status: 0 done, 1 failed or not verified, 2 wrong options. See mrd_perf(1).\n";

@@ -26,7 +26,10 @@ int perf_local_pin(int cpu, char *error)
                      errno == EINVAL ? "there is no such CPU, or it is not ours" : strerror(errno));
 }
 
-/* Each end its own core, as far as there are two; -1: leave it to the scheduler. */
+/*
+ * Each end its own core, as far as there are two; -1: leave it to the scheduler, as with several
+ * threads an end.
+ */
 static void choose_cpus(const struct perf_options *o, int cpus[2])
 {
     cpu_set_t set;
@@ -38,7 +41,7 @@ static void choose_cpus(const struct perf_options *o, int cpus[2])
         cpus[1] = o->num_cpus == 2 ? o->cpus[1] : o->cpus[0];
         return;
     }
-    if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+    if (o->params.threads > 1 || sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
         return;
     for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
         if (CPU_ISSET(cpu, &set))

@@ -80,7 +80,9 @@ static struct mrd_context_attr context_attr(const struct perf_run *run)
         .paths = p->paths,
         .spray = p->spray[0] ? p->spray : NULL,
         .cc = p->cc[0] ? p->cc : NULL,
-        .threading = MRD_THREADING_SINGLE, /* one thread, which polls all the time */
+        /* Whoever is there polls all the time. */
+        .threading = p->threads > 1 ? MRD_THREADING_MULTI : MRD_THREADING_SINGLE,
+        .progress = MRD_PROGRESS_MANUAL,
         .rx_drop_ppm = p->drop_ppm,
     };
 
@@ -94,6 +96,19 @@ static struct mrd_context_attr context_attr(const struct perf_run *run)
         attr.num_source_ports = attr.paths = o->num_source_ports;
     }
     return attr;
+}
+
+/* All threads have one context. */
+static int share_context(struct perf_run *run)
+{
+    struct mrd_run *m = run->state, *main = run->main->state;
+
+    m->ctx = main->ctx;
+    m->pd = main->pd;
+    m->info = main->info;
+    m->port = main->port;
+    m->packet_bytes = main->packet_bytes;
+    return 0;
 }
 
 static int open_context(struct perf_run *run)
@@ -172,7 +187,7 @@ static int open_queues(struct perf_run *run)
 
 static int run_mrd_open(struct perf_run *run)
 {
-    int rc = open_context(run);
+    int rc = run->main ? share_context(run) : open_context(run);
 
     if (rc == 0)
         rc = perf_endpoint_open(run);
@@ -331,9 +346,9 @@ static void run_mrd_close(struct perf_run *run)
         mrd_dereg_mr(m->tx_mr);
     if (m->rx_mr)
         mrd_dereg_mr(m->rx_mr);
-    if (m->pd)
+    if (m->pd && !run->main)
         mrd_dealloc_pd(m->pd);
-    if (m->ctx)
+    if (m->ctx && !run->main)
         mrd_close_device(m->ctx);
     perf_endpoint_close(run);
 }

@@ -282,6 +282,7 @@ static const struct row rows[] = {
     {"bind-address", 0, &text, IN(bind_address), 0, 0, 0},
     {"seed", 0, &number, IN(params.seed), 0, UINT64_MAX, 0},
     {"interval", 0, &number, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, 0},
+    {"threads", 0, &number, IN(params.threads), 1, PERF_THREADS_MAX, 0},
     {"wait", 0, &text, IN(params.wait), 0, 0, 0},
     {"transport", 0, &text, IN(params.transport), 0, 0, GIVEN(transport)},
     {"transports", 0, &names, IN(transports), 0, 0, 0},

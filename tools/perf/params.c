@@ -24,6 +24,7 @@
     X(post_list, "length of posted lists", 0, 0, PERF_POST_LIST_MAX)                               \
     X(outs, "number of outstanding reads and atomics", 0, 0, PERF_DEPTH_MAX)                       \
     X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
+    X(threads, "number of threads", 1, 1, PERF_THREADS_MAX)                                        \
     X(ordered, "order", false, 0, 1)                                                               \
     X(write_with_imm, "immediate of writes", false, 0, 1)                                          \
     X(histogram, "sorted latencies", false, 0, 1)                                                  \
@@ -191,6 +192,23 @@ static int check_post_list(const struct perf_params *p, const struct perf_transp
     return 0;
 }
 
+static int check_threads(const struct perf_params *p, const struct perf_transport_ops *ops,
+                         char *error)
+{
+    if (ops->raw)
+        return perf_fail(error, -EINVAL, "%s has one thread an end: leave out --threads",
+                         ops->name);
+    if (perf_test_is_lat(p->test))
+        return perf_fail(error, -EINVAL, "latency tests have one thread: leave out --threads");
+    if (p->qps != 1)
+        return perf_fail(error, -EINVAL,
+                         "each thread has a QP of its own: leave out -q or "
+                         "--threads");
+    if (p->bidirectional)
+        return perf_fail(error, -EINVAL, "threads send one way: leave out -b or --threads");
+    return 0;
+}
+
 /* Whoever sleeps needs a completion that wakes it. */
 static int check_events(const struct perf_params *p, const struct perf_transport_ops *ops,
                         char *error)
@@ -241,6 +259,8 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
     if (p->histogram && p->unsorted)
         return perf_fail(error, -EINVAL, "-H sorts and -U does not: choose one");
     if (p->post_list && check_post_list(p, ops, error))
+        return -EINVAL;
+    if (p->threads > 1 && check_threads(p, ops, error))
         return -EINVAL;
     return p->events ? check_events(p, ops, error) : 0;
 }
@@ -343,8 +363,8 @@ static void settle_bw(struct perf_params *p)
         p->tx_depth = p->post_list;
     if (p->cq_mod == 0)
         p->cq_mod = p->post_list;
-    /* The slots are shared by the QPs: a verified run has that many messages in flight in all. */
-    uint64_t most = PERF_VERIFY_MEMORY_BYTES / (p->size_bytes ? p->size_bytes : 1);
+    /* The slots are shared by a thread's QPs: that many verified messages are in flight in all. */
+    uint64_t most = PERF_VERIFY_MEMORY_BYTES / p->threads / (p->size_bytes ? p->size_bytes : 1);
     p->slots =
         (uint32_t)clamp_u64((uint64_t)p->tx_depth * p->qps, 1, clamp_u64(most, 1, PERF_DEPTH_MAX));
     if (p->inline_bytes < 0)

@@ -32,6 +32,7 @@ enum {
     PERF_DEPTH_MAX = 15000, /* perftest's limit, too */
     PERF_QPS_MAX = 1024,
     PERF_POST_LIST_MAX = 64,
+    PERF_THREADS_MAX = 64,
     PERF_PEERS_MIN = 10,
     PERF_PEERS_MAX = 100 * 1000,
     PERF_PEERS_DEFAULT = 1000,
@@ -85,6 +86,7 @@ struct perf_params {
     char cc[PERF_NAME_BYTES];      /* likewise */
     char entropy[PERF_NAME_BYTES]; /* of paths over an RDMA device; likewise */
     char wait[PERF_NAME_BYTES];    /* auto, spin or sleep: for packets, over sockets */
+    uint32_t threads;              /* of each end, which have a QP each */
     bool ordered;                  /* --order msg */
     bool histogram;                /* report all latencies, sorted */
     bool unsorted;                 /* report all latencies, as they were measured */

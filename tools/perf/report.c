@@ -6,6 +6,7 @@
 #include "tools/perf/bw.h"
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
+#include "tools/perf/threads.h"
 
 /* 0: it is missing, because nothing arrived. */
 static uint64_t number_at(struct json_object *counts, const char *key)
@@ -205,6 +206,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "bw_gbps",
                                        "msg_rate_mps",
                                        "directions",
+                                       "threads",
                                        "lat_us",
                                        "latencies_us",
                                        "events",
@@ -234,6 +236,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
     } else {
         add_rates(run, report);
         add_samples(run, report);
+        perf_threads_report(run, report);
     }
     if (run->params.events)
         add_events(run, report);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/perf/json.h"
+#include "tools/perf/threads.h"
 
 enum {
     HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
@@ -17,6 +18,7 @@ enum {
     ALIVE_EVERY_MS = 1000,
     LIVE_INTERVAL_MS = 200,
     SLEEP_MS = 100,
+    THREAD_SLEEP_MS = 5,   /* of one of several, which the others do not wake */
     SILENT_MS = 10 * 1000, /* a stopped process keeps its connections: silence tells */
 };
 
@@ -80,7 +82,8 @@ static int take_message(struct perf_run *run, struct json_object *message)
         return 0;
     }
     if ((run->server || run->params.bidirectional) && perf_message_is(message, "done") &&
-        perf_json_get_u64(message, "sent", &run->peer_sent) == 0) {
+        perf_json_get_u64(message, "sent", &run->peer_sent) == 0 &&
+        perf_threads_take_sent(run, message) == 0) {
         run->peer_done = true;
         return 0;
     }
@@ -115,8 +118,9 @@ static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
     if (!isatty(STDERR_FILENO))
         return;
     double elapsed_s = (double)(now_ns - run->start_ns) / 1e9;
-    double share = run->params.duration_s ? elapsed_s / run->params.duration_s
-                                          : (double)done / (double)run->params.iterations;
+    double share = run->params.duration_s
+                       ? elapsed_s / run->params.duration_s
+                       : (double)done / ((double)run->params.iterations * run->params.threads);
     fprintf(stderr, "\r%s %s  %.1f s  %3.0f%%  ", run->label ? run->label : run->params.transport,
             perf_test_name(run->params.test), elapsed_s, share > 1 ? 100 : 100 * share);
     if (perf_test_is_lat(run->params.test))
@@ -134,12 +138,17 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     struct json_object *message;
 
+    if (run->main)
+        return perf_threads_watch(run, now_ns, done);
+    int rc = perf_threads_check(run, &done);
+    if (rc)
+        return rc;
     run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
     if (run->params.endless)
         perf_endless_tell(run, now_ns, done);
     else if (!run->server)
         show_live(run, now_ns, done);
-    int rc = perf_control_recv(run->control, 0, &message);
+    rc = perf_control_recv(run->control, 0, &message);
     if (rc == -ETIMEDOUT)
         return watch_life(run, now_ns);
     if (rc)
@@ -155,7 +164,9 @@ int perf_run_sleep(struct perf_run *run, int fd)
     struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
                            {.fd = run->control->fd, .events = POLLIN}};
 
-    if (poll(fds, 2, SLEEP_MS) < 0 && errno != EINTR)
+    /* The control connection is the main thread's. */
+    if (poll(fds, run->main ? 1 : 2, run->threads ? THREAD_SLEEP_MS : SLEEP_MS) < 0 &&
+        errno != EINTR)
         return perf_run_fail(run, -errno, "cannot sleep: %s", strerror(errno));
     if (fds[1].revents)
         run->next_watch_ns = 0;

@@ -15,6 +15,7 @@
 #include "tools/perf/options.h"
 
 struct perf_transport_ops;
+struct perf_threads;
 
 struct perf_run {
     const struct perf_options *options; /* of this end; for what the other end shares, use params */
@@ -23,6 +24,9 @@ struct perf_run {
     struct perf_endpoint e;
     void *state; /* the transport's */
     bool server;
+    struct perf_threads *threads; /* --threads; NULL: one is all */
+    struct perf_run *main;        /* of another thread than the main one: the main one's... */
+    unsigned thread;              /* ...and its number; the main one's is 0 */
     struct perf_control *control;
     char error[PERF_ERROR_BYTES];
     bool peer_told; /* the other end knows of the error, or told us */
@@ -36,7 +40,7 @@ struct perf_run {
     char verify_error[200];
     bool peer_done;     /* the other end has sent all there is... */
     uint64_t peer_sent; /* ...which is so many messages */
-    bool peer_whole;    /* -b: the client has all that the server sent */
+    bool peer_whole;    /* -b: the client has all that the server sent; --threads: all is here */
 
     /* The client's, and in part of both ends that send. */
     uint64_t sent; /* messages posted; latency: exchanges measured */

@@ -89,8 +89,12 @@ static int rc_open(struct perf_run *run)
 {
     struct verbs_run *m = run->state;
     const struct perf_params *p = &run->params;
-    int rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error);
+    int rc = 0;
 
+    if (run->main) /* all threads have one context */
+        m->v = ((struct verbs_run *)run->main->state)->v;
+    else
+        rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error);
     /* One more than messages: for the write that ends the test. */
     m->send_depth = p->tx_depth + 1 > SEND_DEPTH_MIN ? p->tx_depth + 1 : SEND_DEPTH_MIN;
     if (rc == 0)

@@ -271,7 +271,7 @@ void verbs_stats(const struct perf_run *run, struct json_object *report)
 
     perf_json_add_text(report, "device", m->v.port.device);
     perf_json_add_u64(report, "packet_bytes", m->v.mtu);
-    perf_json_add_u64(report, "paths", run->params.qps);
+    perf_json_add_u64(report, "paths", run->params.qps * run->params.threads);
 }
 
 void verbs_close(struct perf_run *run)
@@ -295,6 +295,7 @@ void verbs_close(struct perf_run *run)
         ibv_dereg_mr(m->rx_mr);
     if (m->tx_mr)
         ibv_dereg_mr(m->tx_mr);
-    perf_ibv_close(&m->v);
+    if (!run->main)
+        perf_ibv_close(&m->v);
     perf_endpoint_close(run);
 }
