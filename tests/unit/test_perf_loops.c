@@ -5,14 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "tools/perf/run.h"
 #include "tools/perf/transport.h"
 
-enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000 };
+enum { SIZE = 64, DEPTH = 128, SLOW_US = 30 * 1000, LATE_MS = 100, GIVE_UP_MS = 20 * 1000 };
 
 struct made_up {
     uint32_t acks;                       /* of sends, that wait for a poll */
@@ -156,6 +159,64 @@ static void perf_bw_server__lossy_ends_after_silence_only(void **state)
     end();
 }
 
+static int client_fd;
+static uint64_t begin_ns;
+
+static void say(const char *text)
+{
+    assert_int_equal(write(client_fd, text, strlen(text)), strlen(text));
+}
+
+/* One message of two comes, and much later, after the silence of losses, the client's last word. */
+static int poll_half(struct perf_run *r, struct perf_wc *wcs, int max)
+{
+    struct made_up *m = r->state;
+    uint64_t now_ns = perf_now_ns();
+
+    (void)max;
+    if (now_ns > begin_ns + GIVE_UP_MS * PERF_MSEC_NS)
+        return -EIO;
+    if (!m->flush && now_ns > begin_ns + LATE_MS * PERF_MSEC_NS) {
+        say("{\"type\":\"whole\"}\n");
+        m->flush = true;
+    }
+    wcs[0] = (struct perf_wc){.bytes = SIZE};
+    return m->polls++ == 0;
+}
+
+/* -b: the server tells what it sent, and goes on until the client has all, or all that will come. */
+static void perf_bw_both__hears_the_client_after_losses(void **state)
+{
+    static const struct perf_transport_ops ops = {
+        .raw = true, .lossy = true, .mutual = true, .post_send = post_send, .poll_cq = poll_half};
+    char told[64] = "";
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    struct perf_control control = {.fd = fds[0], .tokener = json_tokener_new()};
+    client_fd = fds[1];
+    begin(&ops, PERF_SEND_BW, true);
+    run.control = &control;
+    run.next_watch_ns = 0;
+    run.params.bidirectional = true;
+    run.e.batch = 4;
+    begin_ns = perf_now_ns();
+    say("{\"type\":\"done\",\"sent\":2}\n");
+    assert_int_equal(perf_bw_both(&run), 0);
+    assert_true(run.peer_whole);
+    assert_int_equal(run.peer_sent, 2);
+    assert_int_equal(run.received, 1);
+    assert_int_equal(run.sent, 300);
+    assert_int_equal(made_up.posts, 300 / 4);
+    assert_true(recv(client_fd, told, sizeof(told) - 1, MSG_DONTWAIT) > 0);
+    assert_non_null(strstr(told, "done"));
+    assert_non_null(strstr(told, "300"));
+    end();
+    perf_control_close(&control);
+    close(client_fd);
+}
+
 /* Every answer is there at once, but for that of the first exchange, which is lost. */
 static int poll_answers(struct perf_run *r, struct perf_wc *wcs, int max)
 {
@@ -296,6 +357,7 @@ int main(void)
         cmocka_unit_test(perf_bw_client__flush_with_acks_in_one_poll),
         cmocka_unit_test(perf_bw_client__keeps_to_its_depth),
         cmocka_unit_test(perf_bw_server__lossy_ends_after_silence_only),
+        cmocka_unit_test(perf_bw_both__hears_the_client_after_losses),
         cmocka_unit_test(perf_lat_client__begins_a_lost_exchange_again),
         cmocka_unit_test(perf_requests__client_verifies),
         cmocka_unit_test(perf_requests__server_verifies),

@@ -81,12 +81,13 @@ static int turn(struct perf_run *run, struct ear *ear)
         ear->heard_ns = ear->now_ns;
     else if (perf_bw_receives(run))
         ended = perf_bw_judge_silence(run, polled_ns - ear->heard_ns);
-    if (ended)
+    if (ended < 0)
         return ended;
     if (run->ops->wait)
         rc = run->ops->wait(run, ear->now_ns, n > 0);
-    return rc ? rc
-              : perf_run_tick(run, ear->now_ns, perf_bw_sends(run) ? run->sent : run->received);
+    if (rc == 0)
+        rc = perf_run_tick(run, ear->now_ns, perf_bw_sends(run) ? run->sent : run->received);
+    return rc ? rc : ended;
 }
 
 /* Post until there is no room. 0 or -errno. */
@@ -203,15 +204,17 @@ static int push(struct perf_run *run, uint64_t now_ns, bool *told)
 int perf_bw_both(struct perf_run *run)
 {
     struct ear ear = start_ear();
-    bool told = false;
+    bool told = false, whole = false;
     int rc = 0;
 
     run->start_ns = ear.now_ns;
     start_sampling(run);
-    while (rc == 0 && !(told && perf_bw_is_complete(run) && (!run->server || run->peer_whole))) {
+    while (rc == 0 && !(told && whole && (!run->server || run->peer_whole))) {
         rc = push(run, ear.now_ns, &told);
-        if (rc == 0)
-            rc = turn(run, &ear);
+        int ended = rc ? 0 : turn(run, &ear);
+        if (ended < 0)
+            rc = ended;
+        whole = whole || ended > 0 || perf_bw_is_complete(run);
         if (told && run->next_watch_ns > ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS)
             run->next_watch_ns = ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS;
     }

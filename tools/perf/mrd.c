@@ -355,10 +355,11 @@ static void run_mrd_close(struct perf_run *run)
 
 /* What both share; the device makes the difference. */
 #define RUN_MRD_OPS                                                                                \
-    .manual_progress = true, .requests = true, .state_bytes = sizeof(struct mrd_run),              \
-    .open = run_mrd_open, .get_info = run_mrd_get_info, .set_peer = run_mrd_set_peer,              \
-    .meet = mrd_run_meet, .post_send = mrd_run_post_send, .post_recv = mrd_run_post_recv,          \
-    .poll_cq = mrd_run_poll_cq, .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,          \
+    .manual_progress = true, .requests = true, .mutual = true,                                     \
+    .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open, .get_info = run_mrd_get_info,     \
+    .set_peer = run_mrd_set_peer, .meet = mrd_run_meet, .post_send = mrd_run_post_send,            \
+    .post_recv = mrd_run_post_recv, .poll_cq = mrd_run_poll_cq,                                    \
+    .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,                                      \
     .count_received_bytes = count_received_bytes, .count_retransmissions = count_retransmissions,  \
     .stats = run_mrd_stats, .close = run_mrd_close, .peer_state = perf_state_mrd
 

@@ -31,9 +31,9 @@ static void default_transports(struct perf_options *o)
 
     for (unsigned i = 0; i < (o->compare ? 3 : 2); i++) {
         const struct perf_transport_ops *ops = perf_transport_find(names[i]);
-        bool able =
-            (ops->requests || !perf_test_is_request(o->params.test)) &&
-            !(ops->raw && (o->params.bidirectional || o->params.events || o->params.threads > 1));
+        bool able = (ops->requests || !perf_test_is_request(o->params.test)) &&
+                    (ops->mutual || !o->params.bidirectional) &&
+                    !(ops->raw && (o->params.events || o->params.threads > 1));
         if (o->state || able)
             strcpy(o->transports[o->num_transports++], names[i]);
     }

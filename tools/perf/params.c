@@ -251,7 +251,7 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
                          ops->name);
     if (p->bidirectional && perf_test_is_lat(p->test))
         return perf_fail(error, -EINVAL, "%s takes turns: leave out -b", perf_test_name(p->test));
-    if (p->bidirectional && ops->raw)
+    if (p->bidirectional && !ops->mutual)
         return perf_fail(error, -EINVAL, "%s has one sender at a time: leave out -b", ops->name);
     if ((p->histogram || p->unsorted) && !perf_test_is_lat(p->test))
         return perf_fail(error, -EINVAL, "%s measures no latencies: leave out -%c",

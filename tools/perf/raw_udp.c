@@ -15,7 +15,8 @@
 enum {
     BURST_BYTES = 61440,            /* 15 x 4096: a superpacket that loopback does not split */
     SEGMENTS_MAX = 64,              /* what every kernel with UDP_SEGMENT takes */
-    POST_BYTES = 256 * BURST_BYTES, /* so many messages are posted at once, or one */
+    POST_BYTES = 256 * BURST_BYTES, /* so many messages are posted at once, or one... */
+    TURN_BYTES = 4 * BURST_BYTES,   /* ...or with -b so many, as others wait to be received */
     POLL_MAX = 16,
     BUFFER_BYTES = 64 << 10,
     RECEIVE_BUFFER_BYTES = 8 << 20,
@@ -23,7 +24,8 @@ enum {
 };
 
 struct raw_udp {
-    int fds[PERF_PORTS_MAX]; /* the server has one */
+    int fds[PERF_PORTS_MAX]; /* that the end sends on; of a server that only receives rx_fd */
+    int rx_fd;               /* -1: the end receives on the one that it sends on, if at all */
     unsigned num_fds, turn;
     uint32_t payload_bytes; /* a packet, at most */
     bool gso;
@@ -31,32 +33,33 @@ struct raw_udp {
     uint64_t bytes_sent;
 };
 
-static int open_server(struct perf_run *run)
+static int open_receiver(struct perf_run *run)
 {
     struct raw_udp *r = run->state;
+    bool any_port = run->options->local || !run->server;
     int one = 1;
 
-    r->fds[0] = perf_net_bind(run, SOCK_DGRAM, run->options->local ? 0 : run->options->port);
-    if (r->fds[0] < 0)
-        return r->fds[0];
-    r->num_fds = 1;
-    perf_net_buffer(r->fds[0], SO_RCVBUF, RECEIVE_BUFFER_BYTES);
-    setsockopt(r->fds[0], SOL_UDP, UDP_GRO, &one,
+    r->rx_fd = perf_net_bind(run, SOCK_DGRAM, any_port ? 0 : run->options->port);
+    if (r->rx_fd < 0)
+        return r->rx_fd;
+    perf_net_buffer(r->rx_fd, SO_RCVBUF, RECEIVE_BUFFER_BYTES);
+    setsockopt(r->rx_fd, SOL_UDP, UDP_GRO, &one,
                sizeof(one)); /* an old kernel gives single packets instead */
     return 0;
 }
 
-static int open_client(struct perf_run *run)
+static int open_senders(struct perf_run *run)
 {
     struct raw_udp *r = run->state;
     const struct perf_options *o = run->options;
     unsigned paths = run->params.paths ? run->params.paths : PERF_PATHS_DEFAULT;
+    bool own_ports = !(o->local && run->server); /* two ends on one host cannot share them */
 
     if (perf_test_is_lat(run->params.test))
         paths = 1; /* one message in flight, one socket to poll */
     for (unsigned i = 0; i < paths; i++, r->num_fds++) {
-        r->fds[i] =
-            perf_net_bind(run, SOCK_DGRAM, i < o->num_source_ports ? o->source_ports[i] : 0);
+        uint16_t port = own_ports && i < o->num_source_ports ? o->source_ports[i] : 0;
+        r->fds[i] = perf_net_bind(run, SOCK_DGRAM, port);
         if (r->fds[i] < 0)
             return r->fds[i];
         perf_net_buffer(r->fds[i], SO_SNDBUF, SEND_BUFFER_BYTES);
@@ -67,21 +70,32 @@ static int open_client(struct perf_run *run)
 static int raw_open(struct perf_run *run)
 {
     struct raw_udp *r = run->state;
+    uint64_t at_once = run->params.bidirectional ? TURN_BYTES : POST_BYTES;
     int rc = perf_endpoint_map(run, BUFFER_BYTES, BUFFER_BYTES);
 
+    r->rx_fd = -1;
     r->payload_bytes = run->params.mtu ? run->params.mtu : PERF_PAYLOAD_DEFAULT;
     run->e.batch =
-        run->params.size_bytes < POST_BYTES ? (uint32_t)(POST_BYTES / run->params.size_bytes) : 1;
-    if (rc)
-        return rc;
-    return run->server ? open_server(run) : open_client(run);
+        run->params.size_bytes < at_once ? (uint32_t)(at_once / run->params.size_bytes) : 1;
+    if (rc == 0 && (run->server || run->params.bidirectional))
+        rc = open_receiver(run);
+    if (rc == 0 && (!run->server || run->params.bidirectional))
+        return open_senders(run);
+    if (rc == 0)
+        r->fds[r->num_fds++] = r->rx_fd;
+    return rc;
+}
+
+static int receiver(const struct raw_udp *r)
+{
+    return r->rx_fd >= 0 ? r->rx_fd : r->fds[0];
 }
 
 static void raw_get_info(struct perf_run *run, struct json_object *info)
 {
     const struct raw_udp *r = run->state;
 
-    perf_json_add_u64(info, "port", perf_control_port(r->fds[0]));
+    perf_json_add_u64(info, "port", perf_control_port(receiver(r)));
     perf_json_add_u64(info, "payload", (int)r->payload_bytes);
 }
 
@@ -97,7 +111,7 @@ static int raw_set_peer(struct perf_run *run, struct json_object *info)
     int rc = perf_net_address(run, run->control->peer, (uint16_t)port, &to);
     if (rc)
         return rc;
-    if (run->server && !perf_test_is_lat(run->params.test))
+    if (run->server && !perf_test_is_lat(run->params.test) && !run->params.bidirectional)
         return 0; /* the client comes from many ports */
     for (unsigned i = 0; i < r->num_fds; i++) {
         if (connect(r->fds[i], (struct sockaddr *)&to.ss, to.len))
@@ -213,7 +227,7 @@ static int raw_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
     int n = 0;
 
     while (n < max && n < POLL_MAX) {
-        ssize_t got = recv(r->fds[0], run->e.rx_buf, BUFFER_BYTES, MSG_DONTWAIT);
+        ssize_t got = recv(receiver(r), run->e.rx_buf, BUFFER_BYTES, MSG_DONTWAIT);
         if (got <= 0)
             break;
         wcs[n++] = (struct perf_wc){.imm = run->e.rx_buf[0], .bytes = (uint64_t)got};
@@ -244,6 +258,8 @@ static void raw_close(struct perf_run *run)
 
     for (unsigned i = 0; i < r->num_fds; i++)
         close(r->fds[i]);
+    if (r->rx_fd >= 0 && (r->num_fds == 0 || r->rx_fd != r->fds[0]))
+        close(r->rx_fd);
     perf_endpoint_close(run);
 }
 
@@ -251,6 +267,7 @@ const struct perf_transport_ops perf_raw_udp_ops = {
     .name = "raw-udp",
     .raw = true,
     .lossy = true,
+    .mutual = true,
     .state_bytes = sizeof(struct raw_udp),
     .open = raw_open,
     .get_info = raw_get_info,

@@ -24,6 +24,7 @@ struct perf_transport_ops {
     bool ordered;         /* messages arrive in order, whatever --order says */
     bool manual_progress; /* only polling keeps its packets going */
     bool requests;        /* it has reads and atomics */
+    bool mutual;          /* both ends can send at once */
     size_t state_bytes;   /* zeroed memory for run->state */
 
     int (*open)(struct perf_run *run);

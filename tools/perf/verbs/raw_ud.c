@@ -194,6 +194,7 @@ const struct perf_transport_ops perf_raw_ud_ops = {
     .raw = true,
     .lossy = true,
     .rdma = true,
+    .mutual = true,
     .state_bytes = sizeof(struct verbs_run),
     .open = ud_open,
     .get_info = verbs_get_info,

@@ -325,6 +325,7 @@ const struct perf_transport_ops perf_rc_ops = {
     .rdma = true,
     .ordered = true,
     .requests = true,
+    .mutual = true,
     .state_bytes = sizeof(struct verbs_run),
     .open = rc_open,
     .get_info = verbs_get_info,
