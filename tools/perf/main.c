@@ -8,6 +8,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/options.h"
+#include "tools/perf/scale.h"
 #include "tools/perf/session.h"
 #include "tools/perf/transport.h"
 
@@ -70,6 +71,8 @@ int main(int argc, char **argv)
         return perf_complain(PERF_EXIT_USAGE, "%s", error);
     if (o.state)
         return perf_state_run(&o);
+    if (o.scale)
+        return perf_scale_run(&o);
     if (o.local)
         return perf_local_run(&o);
     if (o.num_cpus && perf_local_pin(o.cpus[0], error))

@@ -18,6 +18,9 @@ struct perf_options {
     bool compare;
     bool state; /* no test: what a peer costs in memory */
     uint32_t peers;
+    bool scale; /* no test: what many peers cost */
+    uint32_t scale_peers[PERF_SCALE_ROWS_MAX];
+    unsigned num_scale_peers;
     bool all_sizes, help, version;
     char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;

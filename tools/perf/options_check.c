@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
+#include "tools/perf/scale.h"
 #include "tools/perf/transport.h"
 
 int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
@@ -194,6 +195,8 @@ int perf_options_check(const struct perf_cli *c)
 
     if (o->state)
         return check_state(c);
+    if (o->scale)
+        return perf_scale_check(c);
     if (check_roles(c))
         return -EINVAL;
     /* In a comparison each transport is checked with its own meaning of the parameters. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/perf/options.h"
+#include "tools/perf/scale.h"
 
 enum {
     OPT_FIRST = 256, /* plus the index of the row */
@@ -405,6 +406,8 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
 
     if (i < argc && strcmp(argv[i], "state") == 0)
         return take_transports(c, argc - i - 1, argv + i + 1);
+    if (i < argc && strcmp(argv[i], "scale") == 0)
+        return perf_scale_take(c, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "compare") == 0) {
         o->compare = true;
         i++;

@@ -289,7 +289,7 @@ static int write_text(const char *path, const char *text, char *error)
 
 int perf_report_write(const struct perf_options *options, struct json_object *reports, char *error)
 {
-    bool single = !options->compare && !options->state && !options->all_sizes &&
+    bool single = !options->compare && !options->state && !options->scale && !options->all_sizes &&
                   json_object_array_length(reports) == 1;
     const char *text =
         json_object_to_json_string_ext(single ? json_object_array_get_idx(reports, 0) : reports,
