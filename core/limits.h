@@ -68,6 +68,17 @@ enum {
  */
 #define MRD_WAITING_NS    (MRD_SEND_IDLE_LIFE_NS / 4)
 #define MRD_WAITING_SHARE 4
+/*
+ * Send halves that stay for MRD_SEND_IDLE_LIFE_NS unused. With more of them all go sooner, but never
+ * before MRD_SEND_IDLE_LEAST_NS.
+ */
+#define MRD_SEND_HALVES_KEPT   1024
+#define MRD_SEND_IDLE_LEAST_NS (100 * MRD_MSEC)
+/* Each peer that is awake is looked at once in this time, some of them each step. */
+#define MRD_SWEEP_NS      (1 * MRD_SEC)
+#define MRD_SWEEP_STEP_NS (1 * MRD_MSEC)
+/* Most of them in one call. */
+#define MRD_SWEEP_MOST 256
 /* An ordered flow without messages for this time is closed. */
 #define MRD_FLOW_IDLE_NS (1 * MRD_SEC)
 /* Least time between two searches for items to reclaim for an empty pool. */

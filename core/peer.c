@@ -23,8 +23,13 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     /* The fewer peers, the more bits for the generation: the later an id recurs. */
     while (1u << peers->index_bits < max_peers)
         peers->index_bits++;
-    mrd_list_init(&peers->all);
-    return mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
+    mrd_list_init(&peers->awake);
+    peers->rest_mask = mrd_hash_buckets(max_peers) - 1;
+    peers->by_number = mrd_alloc(allocator, max_peers * sizeof(*peers->by_number));
+    peers->rest_bucket = mrd_alloc(allocator, (peers->rest_mask + 1) * sizeof(uint32_t));
+    return peers->by_number && peers->rest_bucket &&
+           mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
+           mrd_pool_init(&peers->rests, allocator, sizeof(struct mrd_rest), max_peers) &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
                          sizeof(struct mrd_tx_half) +
@@ -43,7 +48,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
 
 void mrd_peers_fini(struct mrd_peers *peers)
 {
-    for (struct mrd_node *n = peers->all.next; n && n != &peers->all; n = n->next) {
+    for (struct mrd_node *n = peers->awake.next; n && n != &peers->awake; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         if (peer->tx)
@@ -58,6 +63,11 @@ void mrd_peers_fini(struct mrd_peers *peers)
     mrd_pool_fini(&peers->rx_halves);
     mrd_pool_fini(&peers->tx_halves);
     mrd_pool_fini(&peers->entries);
+    mrd_pool_fini(&peers->rests);
+    if (peers->rest_bucket)
+        mrd_free(peers->allocator, peers->rest_bucket, (peers->rest_mask + 1) * sizeof(uint32_t));
+    if (peers->by_number)
+        mrd_free(peers->allocator, peers->by_number, peers->max * sizeof(*peers->by_number));
     mrd_hash_fini(&peers->by_addr, peers->allocator);
 }
 
@@ -83,31 +93,27 @@ struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_a
     return NULL;
 }
 
-struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id)
+static uint32_t number_of(const struct mrd_peers *peers, uint32_t id)
 {
-    uint32_t index = id & ((1u << peers->index_bits) - 1);
-    struct mrd_peer *peer;
-
-    if (index >= peers->entries.fresh)
-        return NULL;
-    peer = (struct mrd_peer *)(void *)(peers->entries.items + peers->entries.item_bytes * index);
-    return peer->id == id ? peer : NULL;
+    return id & ((1u << peers->index_bits) - 1);
 }
 
-struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr)
+struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id)
+{
+    uint32_t number = number_of(peers, id);
+    struct mrd_peer *peer = number < peers->max ? peers->by_number[number] : NULL;
+
+    return peer && peer->id == id ? peer : NULL;
+}
+
+/* An entry of a peer, without what it knows. */
+static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *addr, uint32_t id)
 {
     struct mrd_peer *peer = mrd_pool_alloc(&peers->entries);
-    uint32_t index;
 
-    if (!peer)
-        return NULL;
-    index =
-        (uint32_t)(((char *)peer - peers->entries.items) / (ptrdiff_t)peers->entries.item_bytes);
+    assert(peer); /* there are as many entries as peers */
     memset(peer, 0, sizeof(*peer));
-    peers->generation += 1u << peers->index_bits;
-    if (!peers->generation) /* an id is never 0 */
-        peers->generation += 1u << peers->index_bits;
-    peer->id = peers->generation | index;
+    peer->id = id;
     peer->addr = *addr;
     mrd_timer_init(&peer->timer);
     mrd_list_init(&peer->ready);
@@ -118,19 +124,143 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
     mrd_list_init(&peer->flows_rx);
     mrd_list_init(&peer->wants);
     mrd_list_init(&peer->readies);
-    mrd_list_append(&peers->all, &peer->node);
+    mrd_list_append(&peers->awake, &peer->node);
     mrd_hash_add(&peers->by_addr, &peer->by_addr, hash_addr(addr));
+    peers->by_number[number_of(peers, id)] = peer;
     return peer;
 }
 
-void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
+struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    struct mrd_rest *rest = mrd_pool_alloc(&peers->rests);
+
+    if (!rest)
+        return NULL;
+    peers->generation += 1u << peers->index_bits;
+    if (!peers->generation) /* an id is never 0 */
+        peers->generation += 1u << peers->index_bits;
+    return awaken(peers, addr, peers->generation | mrd_pool_index(&peers->rests, rest));
+}
+
+/* Ends an entry; its number lives on. */
+static void end_entry(struct mrd_peers *peers, struct mrd_peer *peer)
 {
     assert(!peer->tx && !peer->rx && mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->ready));
     mrd_hash_del(&peers->by_addr, &peer->by_addr);
     mrd_list_remove(&peer->node);
-    peer->id = 0;
+    peers->by_number[number_of(peers, peer->id)] = NULL;
     mrd_pool_release(&peers->entries, peer);
 }
+
+void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
+{
+    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number_of(peers, peer->id));
+
+    end_entry(peers, peer);
+    rest->id = 0;
+    mrd_pool_release(&peers->rests, rest);
+}
+
+/* -------------------------------------------------------------------------------------- resting */
+
+static uint32_t *bucket_of(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    return &peers->rest_bucket[hash_addr(addr) & peers->rest_mask];
+}
+
+void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
+{
+    uint32_t number = number_of(peers, peer->id), *bucket = bucket_of(peers, &peer->addr);
+    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number);
+
+    *rest = (struct mrd_rest){.addr = peer->addr,
+                              .local = peer->local,
+                              .count = peer->count,
+                              .heard_ns = peer->heard_ns,
+                              .id = peer->id,
+                              .next = *bucket,
+                              .payload_bytes = (uint16_t)peer->payload_bytes,
+                              .dscp = peer->dscp,
+                              .given_up = peer->given_up};
+    *bucket = number + 1;
+    peers->num_resting++;
+    end_entry(peers, peer);
+}
+
+/* Returns where the number + 1 of the peer stands; what is there is 0 if none rests. */
+static uint32_t *place_of(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    uint32_t *at = bucket_of(peers, addr);
+
+    while (*at) {
+        struct mrd_rest *rest = mrd_pool_at(&peers->rests, *at - 1);
+
+        if (!memcmp(&rest->addr, addr, sizeof(*addr)))
+            break;
+        at = &rest->next;
+    }
+    return at;
+}
+
+const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    uint32_t place = peers->num_resting ? *place_of(peers, addr) : 0;
+
+    return place ? mrd_pool_at(&peers->rests, place - 1) : NULL;
+}
+
+const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id)
+{
+    uint32_t number = number_of(peers, id);
+    const struct mrd_rest *rest;
+
+    if (!peers->num_resting || number >= peers->rests.fresh || peers->by_number[number])
+        return NULL;
+    rest = mrd_pool_at(&peers->rests, number);
+    return id && rest->id == id ? rest : NULL;
+}
+
+struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    uint32_t *place = place_of(peers, addr);
+    struct mrd_rest *rest;
+    struct mrd_peer *peer;
+
+    if (!*place)
+        return NULL;
+    rest = mrd_pool_at(&peers->rests, *place - 1);
+    *place = rest->next;
+    peers->num_resting--;
+    peer = awaken(peers, addr, rest->id);
+    peer->local = rest->local;
+    peer->count = rest->count;
+    peer->heard_ns = rest->heard_ns;
+    peer->payload_bytes = rest->payload_bytes;
+    peer->dscp = rest->dscp;
+    peer->given_up = rest->given_up;
+    rest->id = 0;
+    return peer;
+}
+
+bool mrd_peer_forget(struct mrd_peers *peers)
+{
+    struct mrd_rest *rest;
+
+    if (!peers->num_resting)
+        return false;
+    do {
+        if (peers->hand >= peers->rests.fresh)
+            peers->hand = 0;
+        rest = mrd_pool_at(&peers->rests, peers->hand++);
+    } while (peers->by_number[peers->hand - 1] || !rest->id);
+    *place_of(peers, &rest->addr) = rest->next;
+    peers->num_resting--;
+    rest->id = 0;
+    mrd_pool_release(&peers->rests, rest);
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------- halves */
 
 void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn)
 {

@@ -2,10 +2,12 @@
 /*
  * The peer table: entries of remote contexts, by address.
  *
- * An idle peer costs only its entry (struct mrd_peer). A peer to which data goes has a send half,
- * one from which data came lately a receive half. mrd_peer_find() and mrd_peer_add() work by
- * address. mrd_peer_tx_begin() and mrd_peer_rx_begin() make the halves, mrd_peer_tx_end() and
- * mrd_peer_rx_end() end them; the engine deals with their messages.
+ * A peer is awake or rests. An idle one rests: what is to be known of it lies in a short record
+ * (struct mrd_rest). One that is awake has an entry (struct mrd_peer); if data goes to it a send
+ * half, if data came from it lately a receive half. mrd_peer_find() finds those awake by address,
+ * mrd_peer_wake() wakes one that rests, mrd_peer_add() makes a new one. mrd_peer_tx_begin() and
+ * mrd_peer_rx_begin() make the halves, mrd_peer_tx_end() and mrd_peer_rx_end() end them; the engine
+ * deals with their messages.
  *
  * A half belongs to a PSN space: (incarnation, epoch) of its sender. States of the space of
  * received packets: NONE -> KNOWN -> TOMB -> NONE. Only a KNOWN one has a receive half; packets of
@@ -226,14 +228,14 @@ struct mrd_peer_count {
 
 struct mrd_peer {
     struct mrd_hash_node by_addr;
-    struct mrd_node node;    /* on mrd_peers.all */
+    struct mrd_node node;    /* on mrd_peers.awake */
     struct mrd_node ready;   /* on the list of peers with something to send */
     struct mrd_node suspect; /* on the list of peers with acks since losses were last looked for */
     struct mrd_node touched; /* on the list of peers whose timer is to be set */
     struct mrd_timer timer;
     struct mrd_addr addr;   /* where it receives */
     struct mrd_addr local;  /* our address that it sends to; packets to it leave from there */
-    uint32_t id;            /* index in the pool, with a generation in the upper bits */
+    uint32_t id;            /* number in mrd_peers, with a generation in the upper bits */
     uint32_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
     bool given_up;          /* it was unreachable, or restarted, and was not heard from since */
@@ -256,12 +258,31 @@ static inline bool mrd_peer_was_heard(const struct mrd_peer *peer)
     return peer->tx->contact.inc || peer->space.state != MRD_SPACE_NONE;
 }
 
+/* A peer that rests: no half, no message, no space of its packets. */
+struct mrd_rest {
+    struct mrd_addr addr, local;
+    struct mrd_peer_count count;
+    uint64_t heard_ns;
+    uint32_t id;   /* 0: the peer of this number does not rest */
+    uint32_t next; /* in its bucket: number + 1 of the next one; 0: none */
+    uint16_t payload_bytes;
+    uint8_t dscp;
+    bool given_up;
+};
+
 struct mrd_peers {
     struct mrd_pool entries, tx_halves, rx_halves, pages, slots;
+    /* A peer has a number for life: the index of its item here, untouched before it rests. */
+    struct mrd_pool rests;
+    struct mrd_peer **by_number; /* NULL: it rests, or there is none */
+    uint32_t *rest_bucket;       /* of those that rest, by address: number + 1; 0: none */
+    uint32_t rest_mask;          /* number of buckets - 1 */
+    uint32_t num_resting, hand;  /* hand: where mrd_peer_forget() looks next */
     struct mrd_pool maps, words; /* mrd_rcv.maps, mrd_slots.words */
     struct mrd_pool commons;     /* mrd_tx_rnr.common */
     struct mrd_hash by_addr;
-    struct mrd_node all;
+    struct mrd_node awake; /* those looked at longest ago first: mrd_half_sweep() */
+    uint64_t swept_ns;     /* when some were looked at; half.c */
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
     uint32_t tracker;         /* PSNs in flight, at most */
@@ -279,10 +300,26 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
                     uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache);
 void mrd_peers_fini(struct mrd_peers *peers);
 
+/* Those that are awake; NULL: none. */
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
 struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id);
-/* Adds an entry; NULL: the table is full. */
+/* Adds a peer that is not known yet; NULL: the table is full. */
 struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr);
+/* The peer rests from now on: its halves have ended, and nothing of it is left. */
+void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer);
+/* Returns the record of a peer that rests, valid while it does; NULL: none of that address rests. */
+const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr);
+/* The same by id. */
+const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id);
+/* Wakes the peer of an address, which keeps its id; NULL: none rests. */
+struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *addr);
+/* Forgets a peer that rests, to make room. Returns false if none does. */
+bool mrd_peer_forget(struct mrd_peers *peers);
+/* Returns how many peers there may be beside those that are awake: others can be forgotten. */
+static inline uint32_t mrd_peers_room(const struct mrd_peers *peers)
+{
+    return mrd_pool_free(&peers->entries);
+}
 /* Removes an entry whose halves have ended. */
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
 /* Makes the send half with its paths, records and lists. Never fails: each entry has one. */

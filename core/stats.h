@@ -70,8 +70,9 @@
     X(rx_refuse_access,       "messages", "refused: rkey, range or permission")                  \
     X(rx_refuse_invalid,      "messages", "refused: contradicts itself")                         \
     X(rx_refuse_operation,    "messages", "refused: the receive was deregistered") \
-    X(peers,                  "peers",    "entries in the peer table now")                       \
-    X(peers_evicted,          "events",   "idle entries that made room")                         \
+    X(peers,                  "peers",    "known now, idle ones included")                      \
+    X(peers_evicted,          "events",   "idle ones that made room")                            \
+    X(peers_rested,           "events",   "idle peers of which little is kept")                  \
     X(peers_unreachable,      "events",   "peers given up")                                      \
     X(peers_restarted,        "events",   "peers that lost what they knew of us")                \
     X(paths_suspended,        "events",   "path suspensions")                                    \

@@ -310,7 +310,7 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
     for (n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next)
         flush_receives(e, mrd_container_of(n, struct mrd_qp_impl, node));
     /* Those that were under way wait for an answer, which will not come. */
-    for (n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         peer->watch.on = false;

@@ -25,7 +25,7 @@ const char *mrd_engine_audit(struct mrd_engine *e)
     uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, wants = 0;
     uint32_t responses = 0, answers = 0;
 
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         rx += p->rx != NULL;

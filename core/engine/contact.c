@@ -143,7 +143,8 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
     bool young = e->config.challenge_ns &&
                  e->clock.empty_ns - e->clock.opened_ns <= e->config.challenge_ns &&
                  head->src_inc != e->config.incarnation; /* our own life cannot be an earlier one */
-    bool pressed = !peer && mrd_pool_free(&e->peers.entries) <= e->peers.max / 8;
+    bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
+                   !mrd_peer_resting(&e->peers, addr);
     uint64_t cookie;
 
     if (peer && peer->space.state != MRD_SPACE_NONE)

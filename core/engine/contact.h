@@ -52,6 +52,11 @@ void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer);
  * every MRD_RECLAIM_NS.
  */
 void mrd_half_reclaim(struct mrd_engine *e);
+/*
+ * Looks at some of the peers that are awake, so that each is looked at once in MRD_SWEEP_NS or so
+ * while calls are made: ends halves whose time is over, and lets peers rest.
+ */
+void mrd_half_sweep(struct mrd_engine *e);
 /* Tells the user what became of the peer. It is watched no more: that is all that a watch is for. */
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */

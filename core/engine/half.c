@@ -88,45 +88,119 @@ static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
     return peer->space.state == MRD_SPACE_NONE || rx_expired(e, peer);
 }
 
+static void leave_lists(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    mrd_heap_disarm(&e->timers.heap, &peer->timer);
+    mrd_list_remove(&peer->ready);
+    mrd_list_remove(&peer->suspect);
+    mrd_list_remove(&peer->touched);
+}
+
 static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 {
     mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
     if (peer->tx)
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    mrd_heap_disarm(&e->timers.heap, &peer->timer);
-    mrd_list_remove(&peer->ready);
-    mrd_list_remove(&peer->suspect);
-    mrd_list_remove(&peer->touched);
+    leave_lists(e, peer);
     mrd_peer_remove(&e->peers, peer);
     e->stats.peers_evicted++;
     e->stats.peers--;
+}
+
+/* Makes room for one more peer. Returns false if there is none to be forgotten. */
+static bool make_room(struct mrd_engine *e)
+{
+    struct mrd_node *n = e->peers.awake.next;
+
+    if (mrd_pool_free(&e->peers.rests))
+        return true;
+    if (mrd_peer_forget(&e->peers)) {
+        e->stats.peers_evicted++;
+        e->stats.peers--;
+        return true;
+    }
+    if (e->clock.now_ns < e->peers.full_ns)
+        return false;
+    while (n != &e->peers.awake && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
+        n = n->next;
+    if (n == &e->peers.awake) {
+        e->peers.full_ns = e->clock.now_ns + MRD_FULL_NS;
+        return false;
+    }
+    evict(e, mrd_container_of(n, struct mrd_peer, node));
+    return true;
 }
 
 struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr)
 {
     struct mrd_peer *peer = mrd_peer_find(&e->peers, addr);
 
+    if (!peer && e->peers.num_resting)
+        peer = mrd_peer_wake(&e->peers, addr);
     if (peer)
         return peer;
-    if (!mrd_pool_free(&e->peers.entries)) {
-        struct mrd_node *n = e->peers.all.next;
-
-        if (e->clock.now_ns < e->peers.full_ns)
-            return NULL;
-        while (n != &e->peers.all && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
-            n = n->next;
-        if (n == &e->peers.all) {
-            e->peers.full_ns = e->clock.now_ns + MRD_FULL_NS;
-            return NULL;
-        }
-        evict(e, mrd_container_of(n, struct mrd_peer, node));
-    }
+    if (!make_room(e))
+        return NULL;
     peer = mrd_peer_add(&e->peers, addr);
     assert(peer);
     peer->heard_ns = e->clock.now_ns;
     peer->dscp = e->config.dscp;
     e->stats.peers++;
     return peer;
+}
+
+/*
+ * How long send halves stay unused: shorter, the more there are. A new one costs no round trip, only
+ * what was measured of the network.
+ */
+static uint64_t send_life_ns(const struct mrd_engine *e)
+{
+    uint64_t few = MRD_SEND_HALVES_KEPT, halves = e->peers.tx_halves.used;
+    uint64_t ns = halves > few ? MRD_SEND_IDLE_LIFE_NS / halves * few : MRD_SEND_IDLE_LIFE_NS;
+
+    return ns > MRD_SEND_IDLE_LEAST_NS ? ns : MRD_SEND_IDLE_LEAST_NS;
+}
+
+/* Is nothing of the peer left but what a record of a resting one holds? */
+static bool may_rest(const struct mrd_peer *peer)
+{
+    static const struct mrd_peer_uses none;
+
+    return !peer->tx && peer->space.state == MRD_SPACE_NONE && !peer->watch.on &&
+           mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->flows_tx) &&
+           mrd_list_empty(&peer->flows_rx) && mrd_list_empty(&peer->wants) &&
+           mrd_list_empty(&peer->readies) && !memcmp(&peer->uses, &none, sizeof(none));
+}
+
+/* Ends what of the peer is over; it rests if that is all. */
+static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    mrd_half_expire_rx(e, peer);
+    if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
+        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    if (!may_rest(peer))
+        return;
+    leave_lists(e, peer);
+    mrd_peer_rest(&e->peers, peer);
+    e->stats.peers_rested++;
+}
+
+void mrd_half_sweep(struct mrd_engine *e)
+{
+    uint64_t since_ns = e->clock.now_ns - e->peers.swept_ns;
+    uint64_t looks;
+    struct mrd_node *n;
+
+    if (since_ns < MRD_SWEEP_STEP_NS)
+        return;
+    e->peers.swept_ns = e->clock.now_ns;
+    since_ns = since_ns < MRD_SWEEP_NS ? since_ns : MRD_SWEEP_NS;
+    looks = e->peers.entries.used * since_ns / MRD_SWEEP_NS + 1;
+    looks = looks < MRD_SWEEP_MOST ? looks : MRD_SWEEP_MOST;
+    for (; looks && (n = mrd_list_pop(&e->peers.awake)); looks--) {
+        mrd_list_append(&e->peers.awake, n);
+        look_at(e, mrd_container_of(n, struct mrd_peer, node));
+    }
 }
 
 /* ---------------------------------------------------------------------------------- send halves */
@@ -224,7 +298,7 @@ void mrd_half_reclaim(struct mrd_engine *e)
     if (e->lives.reclaimed_ns && e->clock.now_ns - e->lives.reclaimed_ns < MRD_RECLAIM_NS)
         return;
     e->lives.reclaimed_ns = e->clock.now_ns;
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         mrd_half_expire_rx(e, peer);

@@ -35,6 +35,7 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);
     mrd_timer_fire_due(e);
+    mrd_half_sweep(e);
 }
 
 uint64_t mrd_engine_deadline(struct mrd_engine *e)
@@ -49,7 +50,7 @@ void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);
     e->lives.closing = true;
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         if (!peer->rx || e->clock.now_ns - peer->heard_ns > MRD_FAREWELL_NS)
@@ -63,7 +64,7 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
 {
     if (!e->turns.wants_path)
         return false;
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {

@@ -84,26 +84,31 @@ int mrd_engine_query_counters(const struct mrd_engine *e, struct mrd_counter *co
     return n;
 }
 
+static struct mrd_peer_attr counts_of(const struct mrd_peer_count *c)
+{
+    return (struct mrd_peer_attr){.packets_sent = c->packets_sent,
+                                  .packets_retransmitted = c->packets_retransmitted,
+                                  .packets_spurious = c->packets_spurious,
+                                  .packets_received = c->packets_received,
+                                  .bytes_sent = c->bytes_sent,
+                                  .bytes_received = c->bytes_received,
+                                  .lost_by_path_order = c->lost_by_order,
+                                  .lost_by_rack = c->lost_by_rack,
+                                  .probes_tail = c->probes_tail,
+                                  .timeouts = c->timeouts};
+}
+
 int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
                           struct mrd_peer_attr *attr)
 {
     const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
+    const struct mrd_rest *rest = p ? NULL : mrd_peer_resting(&e->peers, addr);
 
-    if (!p)
+    if (!p && !rest)
         return -ENOENT;
-    memset(attr, 0, sizeof(*attr));
-    attr->peer_id = p->id;
-    attr->packets_sent = p->count.packets_sent;
-    attr->packets_retransmitted = p->count.packets_retransmitted;
-    attr->packets_spurious = p->count.packets_spurious;
-    attr->packets_received = p->count.packets_received;
-    attr->bytes_sent = p->count.bytes_sent;
-    attr->bytes_received = p->count.bytes_received;
-    attr->lost_by_path_order = p->count.lost_by_order;
-    attr->lost_by_rack = p->count.lost_by_rack;
-    attr->probes_tail = p->count.probes_tail;
-    attr->timeouts = p->count.timeouts;
-    if (p->tx) {
+    *attr = counts_of(p ? &p->count : &rest->count);
+    attr->peer_id = p ? p->id : rest->id;
+    if (p && p->tx) {
         attr->paths = p->tx->paths.num;
         attr->srtt_ns = p->tx->loss.srtt_ns;
         attr->min_rtt_ns = mrd_loss_rtt_min_ns(&p->tx->loss);
@@ -135,10 +140,11 @@ int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uin
 int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr)
 {
     const struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+    const struct mrd_rest *rest = p ? NULL : mrd_peer_resting_id(&e->peers, peer_id);
 
-    if (!p)
+    if (!p && !rest)
         return -ENOENT;
-    *addr = p->addr;
+    *addr = p ? p->addr : rest->addr;
     return 0;
 }
 

@@ -500,7 +500,7 @@ static bool is_flushed(const struct mrd_qp_impl *qp, const struct mrd_qp_impl *o
 
 void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc_status status)
 {
-    for (struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
         struct mrd_node *f, *next;
 

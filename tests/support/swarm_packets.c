@@ -372,13 +372,13 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 
-    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
         uint32_t seen = s->view[host][peer->addr.port - 1].held[what], now = held(peer, what);
 
         taken += now > seen ? now - seen : 0;
     }
-    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
         struct swarm_view *v = &s->view[host][peer->addr.port - 1];
         uint32_t now = held(peer, what), grown = now > v->held[what] ? now - v->held[what] : 0;
@@ -397,7 +397,7 @@ void swarm_judge_turn(void *arg, uint32_t host)
 
     if (!e)
         return;
-    for (const struct mrd_node *n = e->peers.all.next; n != &e->peers.all; n = n->next) {
+    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
         if (peer->tx) {

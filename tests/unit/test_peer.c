@@ -10,6 +10,7 @@
 #include "tests/unit/unit_alloc.h"
 
 #include "core/peer.h"
+#include "core/rng.h"
 
 enum { PEERS = 4, PATHS = 8, TRACKER = 256 };
 
@@ -163,7 +164,7 @@ static void mrd_peer_remove__is_not_found_again(void **state)
     mrd_peer_remove(&f.peers, add(&f, 1));
     assert_null(mrd_peer_find(&f.peers, &addr));
     assert_int_equal(f.peers.entries.used, 1);
-    assert_ptr_equal(f.peers.all.next->next, &f.peers.all);
+    assert_ptr_equal(f.peers.awake.next->next, &f.peers.awake);
     end(&f);
 }
 
@@ -274,10 +275,130 @@ static void mrd_peer_rx_end__tombstone(void **state)
     end(&f);
 }
 
+/* A peer that rests is found by address and id, with what was counted; woken, it has all that. */
+static void mrd_peer_wake__knows_what_it_knew(void **state)
+{
+    struct peer_fixture f;
+    const struct mrd_rest *rest;
+    struct mrd_peer *peer;
+    struct mrd_addr addr[PEERS];
+    uint32_t id[PEERS];
+
+    (void)state;
+    begin(&f);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        peer = add(&f, i);
+        addr[i] = peer->addr;
+        id[i] = peer->id;
+        peer->local = addr_of(100 + i);
+        peer->count.packets_sent = 7 + i;
+        peer->payload_bytes = 1000 + i;
+        peer->dscp = (uint8_t)i;
+        peer->given_up = i & 1;
+        peer->heard_ns = 50 + i;
+        mrd_peer_rest(&f.peers, peer);
+        assert_null(mrd_peer_find(&f.peers, &addr[i]));
+        assert_null(mrd_peer_by_id(&f.peers, id[i]));
+    }
+    assert_int_equal(f.peers.entries.used, 0);
+    assert_null(add(&f, PEERS)); /* they are known, and full is full */
+    for (uint32_t i = 0; i < PEERS; i++) {
+        rest = mrd_peer_resting(&f.peers, &addr[i]);
+        assert_non_null(rest);
+        assert_ptr_equal(mrd_peer_resting_id(&f.peers, id[i]), rest);
+        assert_int_equal(rest->count.packets_sent, 7 + i);
+        peer = mrd_peer_wake(&f.peers, &addr[i]);
+        assert_null(mrd_peer_resting(&f.peers, &addr[i]));
+        assert_null(mrd_peer_resting_id(&f.peers, id[i]));
+        assert_null(mrd_peer_wake(&f.peers, &addr[i]));
+        assert_ptr_equal(mrd_peer_find(&f.peers, &addr[i]), peer);
+        assert_ptr_equal(mrd_peer_by_id(&f.peers, id[i]), peer);
+        assert_int_equal(peer->id, id[i]);
+        assert_int_equal(peer->count.packets_sent, 7 + i);
+        assert_int_equal(peer->payload_bytes, 1000 + i);
+        assert_int_equal(peer->dscp, i);
+        assert_int_equal(peer->given_up, i & 1);
+        assert_true(peer->heard_ns == 50 + i);
+        assert_int_equal(peer->local.ip[12], 100 + i);
+    }
+    end(&f);
+}
+
+/* Those that rest make room for others, one at a time; those that are awake stay. */
+static void mrd_peer_forget__only_who_rests(void **state)
+{
+    struct peer_fixture f;
+    struct mrd_addr addr[PEERS];
+    uint32_t resting = 0, id[PEERS];
+
+    (void)state;
+    begin(&f);
+    assert_false(mrd_peer_forget(&f.peers));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct mrd_peer *peer = add(&f, i);
+
+        addr[i] = peer->addr;
+        id[i] = peer->id;
+        if (i % 2) {
+            mrd_peer_rest(&f.peers, peer);
+            resting++;
+        }
+    }
+    for (uint32_t i = 0; i < resting; i++) {
+        assert_true(mrd_peer_forget(&f.peers));
+        assert_int_equal(f.peers.num_resting, resting - i - 1);
+        assert_non_null(add(&f, PEERS + i));
+    }
+    assert_false(mrd_peer_forget(&f.peers));
+    assert_null(add(&f, 1000));
+    for (uint32_t i = 0; i < PEERS; i++) {
+        assert_int_equal(mrd_peer_find(&f.peers, &addr[i]) != NULL, i % 2 == 0);
+        assert_null(mrd_peer_resting(&f.peers, &addr[i]));
+        assert_null(mrd_peer_resting_id(&f.peers, id[i]));
+    }
+    end(&f);
+}
+
+/* At random, against a table that is a list: nobody is lost, found twice or taken for another. */
+static void mrd_peer_rest__random_walk(void **state)
+{
+    struct peer_fixture f;
+    uint32_t known[PEERS] = {0}; /* id of the peer with the i-th address; 0: not known */
+    bool awake[PEERS] = {0};
+    struct mrd_rng rng;
+
+    (void)state;
+    begin(&f);
+    mrd_rng_init(&rng, 5);
+    for (unsigned step = 0; step < 20000; step++) {
+        uint32_t i = mrd_rng_below(&rng, PEERS);
+        const struct mrd_addr addr = addr_of(i);
+        struct mrd_peer *peer = mrd_peer_find(&f.peers, &addr);
+
+        assert_int_equal(peer != NULL, awake[i]);
+        assert_int_equal(mrd_peer_resting(&f.peers, &addr) != NULL, known[i] && !awake[i]);
+        assert_int_equal(mrd_peer_resting_id(&f.peers, known[i]) != NULL, known[i] && !awake[i]);
+        if (!known[i])
+            known[i] = add(&f, i)->id;
+        else if (awake[i] && mrd_rng_below(&rng, 4))
+            mrd_peer_rest(&f.peers, peer);
+        else if (awake[i]) {
+            mrd_peer_remove(&f.peers, peer);
+            known[i] = 0;
+        } else
+            assert_int_equal(mrd_peer_wake(&f.peers, &addr)->id, known[i]);
+        awake[i] = known[i] && !awake[i];
+    }
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_peers_init__gives_back_what_it_got),
+        cmocka_unit_test(mrd_peer_wake__knows_what_it_knew),
+        cmocka_unit_test(mrd_peer_forget__only_who_rests),
+        cmocka_unit_test(mrd_peer_rest__random_walk),
         cmocka_unit_test(mrd_peer_find__by_the_whole_address),
         cmocka_unit_test(mrd_peer_by_id__not_the_next_tenant),
         cmocka_unit_test(mrd_peer_add__null_when_full),

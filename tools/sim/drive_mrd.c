@@ -388,7 +388,7 @@ static uint64_t state_bytes(const struct host *host)
 
     const struct mrd_peers *peers = &mrd_context_engine(host->context)->peers;
 
-    for (const struct mrd_node *n = peers->all.next; n != &peers->all; n = n->next)
+    for (const struct mrd_node *n = peers->awake.next; n != &peers->awake; n = n->next)
         bytes += IDLE_PEER_BYTES +
                  mrd_peer_bytes(peers, mrd_container_of(n, const struct mrd_peer, node));
     return bytes;

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Idle peers: their halves end, they rest, and are woken again. */
+#include <errno.h>
+
+#include "core/engine/contact.h"
+#include "core/engine/query.h"
+#include "tests/unit/engine_pair.h"
+
+enum { MANY = 20000, STEP_MS = 5 };
+
+static void open_many(struct pair *p)
+{
+    pair_config(p);
+    p->config.max_peers = MANY;
+    p->config.paths = 1;
+    pair_open(p);
+}
+
+static struct mrd_addr addr_of(uint32_t host)
+{
+    struct mrd_addr addr = {.port = 1000};
+
+    memcpy(&addr.ip[12], &host, sizeof(host));
+    return addr;
+}
+
+static struct mrd_peer *contact(struct mrd_engine *e, uint32_t host)
+{
+    struct mrd_addr addr = addr_of(host);
+    struct mrd_peer *peer = mrd_half_open_peer(e, &addr);
+
+    mrd_half_open_tx(e, peer);
+    return peer;
+}
+
+/* Turns of a caller who has nothing to do, for `ns`. */
+static void idle(struct pair *p, uint64_t ns)
+{
+    struct mrd_engine *e = p->end[0].e;
+
+    for (uint64_t end_ns = p->now + ns; p->now < end_ns; p->now += STEP_MS * MRD_MSEC) {
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+        mrd_engine_expire(e, p->now);
+    }
+}
+
+/*
+ * What an idle peer costs: a record, its number, its bucket, and the user's address handle with
+ * what malloc() adds.
+ */
+static void rest__bytes(void **state)
+{
+    (void)state;
+    assert_true((sizeof(struct mrd_rest) + 15) / 16 * 16 + sizeof(struct mrd_peer *) +
+                    sizeof(uint32_t) + sizeof(struct mrd_ah_impl) + 16 <=
+                256);
+}
+
+/* Many rest soon after they were used, few after MRD_SEND_IDLE_LIFE_NS; nothing is armed then. */
+static void rest__many_sooner_than_few(void **state)
+{
+    struct pair p;
+    struct mrd_peers *peers;
+
+    (void)state;
+    open_many(&p);
+    peers = &p.end[0].e->peers;
+    mrd_engine_begin(p.end[0].e, p.now);
+    for (uint32_t i = 0; i < MANY; i++)
+        contact(p.end[0].e, i);
+    assert_int_equal(peers->tx_halves.used, MANY);
+    idle(&p, 2 * MRD_SEC);
+    assert_true(peers->tx_halves.used < 5 * MRD_SEND_HALVES_KEPT);
+    idle(&p, MRD_SEND_IDLE_LIFE_NS / 2);
+    assert_in_range(peers->tx_halves.used, 1, 2 * MRD_SEND_HALVES_KEPT);
+    idle(&p, MRD_SEND_IDLE_LIFE_NS + 2 * MRD_SWEEP_NS);
+    assert_int_equal(peers->tx_halves.used, 0);
+    assert_int_equal(peers->entries.used, 0);
+    assert_int_equal(peers->num_resting, MANY);
+    assert_int_equal(p.end[0].e->stats.peers, MANY);
+    assert_int_equal(p.end[0].e->stats.peers_rested, MANY);
+    assert_true(mrd_engine_deadline(p.end[0].e) == MRD_NEVER);
+    pair_end(&p);
+}
+
+/* A stranger takes the place of one that rests, not of one that is awake. */
+static void rest__makes_room(void **state)
+{
+    struct pair p;
+    struct mrd_addr other = addr_of(MANY);
+    struct mrd_peers *peers;
+
+    (void)state;
+    open_many(&p);
+    peers = &p.end[0].e->peers;
+    mrd_engine_begin(p.end[0].e, p.now);
+    for (uint32_t i = 0; i < MANY; i++)
+        contact(p.end[0].e, i);
+    assert_null(mrd_half_open_peer(p.end[0].e, &other));
+    idle(&p, 3 * MRD_SEC);
+    for (uint32_t i = 0; i < MANY; i += 2)
+        assert_non_null(contact(p.end[0].e, i));
+    assert_non_null(mrd_half_open_peer(p.end[0].e, &other));
+    assert_int_equal(p.end[0].e->stats.peers_evicted, 1);
+    assert_int_equal(p.end[0].e->stats.peers, MANY);
+    for (uint32_t i = 0; i < MANY; i += 2) {
+        struct mrd_addr addr = addr_of(i);
+
+        assert_non_null(mrd_peer_find(peers, &addr));
+    }
+    pair_end(&p);
+}
+
+/*
+ * Two that talked: both ends rest when nothing of the other's space can be on its way, not before.
+ * Then they talk again, with the same ids, counts that go on, and no event.
+ */
+static void rest__after_talking(void **state)
+{
+    struct mrd_engine_event event;
+    struct mrd_peer_attr before, after;
+    struct mrd_addr addr;
+    struct pair p;
+
+    (void)state;
+    pair_begin(&p);
+    for (unsigned round = 0; round < 3; round++) {
+        struct mrd_peers *peers = &p.end[0].e->peers;
+
+        pair_post(&p, 0, MRD_WR_RDMA_WRITE, 0, 100);
+        pair_post(&p, 1, MRD_WR_RDMA_WRITE, PAIR_MEMORY / 2, 3 * PAIR_PAYLOAD);
+        pair_settle(&p, p.now + MRD_SEC);
+        assert_int_equal(mrd_engine_query_peer(p.end[0].e, &p.end[1].addr, &before), 0);
+        assert_int_equal(before.paths, 8);
+        idle(&p, MRD_SEND_IDLE_LIFE_NS + MRD_SEC);
+        assert_int_equal(peers->tx_halves.used, 0);
+        assert_int_equal(peers->rx_halves.used, 1);
+        assert_int_equal(peers->num_resting, 0);
+        idle(&p, 30 * MRD_SEC);
+        assert_int_equal(peers->rx_halves.used, 0);
+        assert_int_equal(peers->num_resting, 1);
+        assert_null(mrd_peer_find(peers, &p.end[1].addr));
+        assert_int_equal(mrd_engine_query_peer(p.end[0].e, &p.end[1].addr, &after), 0);
+        assert_int_equal(after.peer_id, before.peer_id);
+        assert_int_equal(after.packets_sent, before.packets_sent);
+        assert_int_equal(after.bytes_received, before.bytes_received);
+        assert_int_equal(after.paths, 0);
+        assert_int_equal(mrd_engine_peer_addr(p.end[0].e, after.peer_id, &addr), 0);
+        assert_memory_equal(&addr, &p.end[1].addr, sizeof(addr));
+        assert_true(before.packets_sent > round);
+    }
+    assert_int_equal(mrd_engine_get_event(p.end[0].e, &event), -EAGAIN);
+    pair_end(&p);
+}
+
+/* A watched peer stays awake: it is asked from time to time. */
+static void rest__not_while_watched(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    pair_begin(&p);
+    assert_int_equal(mrd_engine_watch_peer(p.end[0].e, p.end[0].ah, true, p.now), 0);
+    for (unsigned i = 0; i < 100; i++) {
+        pair_settle(&p, p.now + 500 * MRD_MSEC);
+        idle(&p, 500 * MRD_MSEC);
+    }
+    assert_int_equal(p.end[0].e->peers.entries.used, 1);
+    assert_non_null(mrd_peer_find(&p.end[0].e->peers, &p.end[1].addr)->tx);
+    assert_int_equal(mrd_engine_watch_peer(p.end[0].e, p.end[0].ah, false, p.now), 0);
+    idle(&p, 60 * MRD_SEC);
+    assert_int_equal(p.end[0].e->peers.num_resting, 1);
+    pair_end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rest__bytes),
+        cmocka_unit_test(rest__many_sooner_than_few),
+        cmocka_unit_test(rest__makes_room),
+        cmocka_unit_test(rest__after_talking),
+        cmocka_unit_test(rest__not_while_watched),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
