@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,7 +21,7 @@
 struct mrd_channel {
     struct mrd_channel_impl impl; /* first: the user's and the engine's pointer */
     int event_fd;                 /* -1 in virtual time */
-    unsigned waiting;             /* threads in mrd_get_cq_event() that found no event */
+    atomic_uint waiting;          /* threads in mrd_get_cq_event() that found no event */
 };
 
 static struct mrd_channel *channel_of(struct mrd_comp_channel *channel)
@@ -166,11 +168,13 @@ int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
 {
     struct mrd_context_impl *c = mrd_context_impl(channel->context);
     int error = mrd_context_enter(c);
+    unsigned waiting;
 
     if (error)
         return error;
-    if (channel_of(channel)->waiting) {
-        mrd_error_set("%u threads wait for events of the channel", channel_of(channel)->waiting);
+    waiting = atomic_load_explicit(&channel_of(channel)->waiting, memory_order_acquire);
+    if (waiting) {
+        mrd_error_set("%u threads wait for events of the channel", waiting);
         mrd_context_leave(c);
         return -EBUSY;
     }
@@ -244,7 +248,29 @@ static int wait_for_event(const struct mrd_comp_channel *channel)
     return -errno;
 }
 
-int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void **cq_context)
+/* The thread that waited is cancelled. From here on it does not use the channel. */
+static void stop_waiting(void *arg)
+{
+    struct mrd_channel *ch = arg;
+
+    atomic_fetch_sub_explicit(&ch->waiting, 1, memory_order_release);
+}
+
+/* wait_for_event() where the thread may be cancelled, if it may be at all. */
+static int wait_cancellable(struct mrd_comp_channel *channel, int cancelstate)
+{
+    int waited;
+
+    pthread_cleanup_push(stop_waiting, channel_of(channel));
+    pthread_setcancelstate(cancelstate, NULL);
+    waited = wait_for_event(channel);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+    return waited;
+}
+
+static int get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void **cq_context,
+                        int cancelstate)
 {
     struct mrd_context_impl *c = mrd_context_impl(channel->context);
     int waited = 0, error = mrd_context_enter(c);
@@ -263,14 +289,28 @@ int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void 
             return 0;
         }
         /* Counted, the thread keeps the channel from being destroyed. */
-        channel_of(channel)->waiting++;
+        atomic_fetch_add_explicit(&channel_of(channel)->waiting, 1, memory_order_relaxed);
         mrd_context_leave(c);
-        waited = wait_for_event(channel);
+        waited = wait_cancellable(channel, cancelstate);
         error = mrd_context_enter(c);
         if (error)
             return error;
-        channel_of(channel)->waiting--;
+        atomic_fetch_sub_explicit(&channel_of(channel)->waiting, 1, memory_order_relaxed);
     }
+}
+
+/*
+ * Programs end the thread that waits for events by pthread_cancel(): it ends while it sleeps, and
+ * not with the lock, or with an event that nobody gives back.
+ */
+int mrd_get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, void **cq_context)
+{
+    int cancelstate, error;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelstate);
+    error = get_cq_event(channel, cq, cq_context, cancelstate);
+    pthread_setcancelstate(cancelstate, NULL);
+    return error;
 }
 
 void mrd_ack_cq_events(struct mrd_cq *cq, unsigned n)
