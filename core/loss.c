@@ -248,6 +248,7 @@ void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
                                                              .live = true,
                                                              .deliberate = rec->deliberate != 0,
                                                              .by_order = rec->by_order != 0,
+                                                             .blamed = rec->blamed != 0,
                                                              .old_path = old_path,
                                                              .tx_ns = rec->tx_ns};
 }

@@ -63,7 +63,8 @@ struct mrd_sent {
     uint8_t by_order;    /* declared lost by order, not by time */
     /* Sent again as a tail loss probe: if only that copy arrives, the first one was lost. */
     uint8_t probed;
-    uint16_t len;        /* SEGMENT: payload bytes */
+    uint8_t blamed; /* its path was blamed for a tail probe: a loss that the window knows not of */
+    uint16_t len;   /* SEGMENT: payload bytes */
     uint32_t id, offset; /* SEGMENT; READY: a QP number, and how many receives it offers */
     union {
         struct mrd_msg *small; /* SMALL: linked by mrd_msg.chain; ABORT: by abort_chain */

@@ -40,7 +40,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         tx->run.losses = 0;
         tx->run.single_until_ns = e->clock.now_ns + MRD_SEC;
     }
-    rec->deliberate = rec->probed = false;
+    rec->deliberate = rec->probed = rec->blamed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, &tx->paths);
     return tx->path[rec->path].losses_row < 2;
@@ -83,10 +83,11 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
 }
 
 /* A packet that was declared lost arrived: take back what the loss did to its path and window. */
-static void undo_loss(struct mrd_peer *peer, uint32_t path)
+static void undo_loss(struct mrd_peer *peer, uint32_t path, bool blamed)
 {
     mrd_path_found(&peer->tx->paths, path);
-    mrd_cc_found(&peer->tx->cc);
+    if (!blamed)
+        mrd_cc_found(&peer->tx->cc);
 }
 
 /* What an ack of either form says of PSNs, summed up. */
@@ -124,7 +125,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->state == MRD_SENT_LOST) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
-        undo_loss(peer, rec->path);
+        undo_loss(peer, rec->path, rec->blamed);
     }
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
@@ -359,7 +360,7 @@ static void apply_duplicates(struct mrd_engine *e, struct mrd_peer *peer,
         if (r->by_order)
             mrd_path_order_spurious(&peer->tx->paths, r->old_path);
         mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
-        undo_loss(peer, r->old_path);
+        undo_loss(peer, r->old_path, r->blamed);
     }
 }
 

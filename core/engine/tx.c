@@ -226,6 +226,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;
         count_probe(e, peer);
         rec->deliberate = !lost;
+        rec->blamed = lost;
         /* Of two copies both may arrive: that would not tell whether the first one did. */
         resend(e, peer, rec, tx->probes.due > 1 && !lost, o);
         tx->probes.patience_ns = patience_ns; /* the peer's silence began before this probe */
