@@ -215,7 +215,7 @@ static int send_everything(struct sender *s)
         rc = send_timed(s, run->even_depth, &run->even);
     if (rc == 0)
         rc = send_all(s, 0);
-    if (rc == 0 && send(s->fd, "", 1, 0) != 1)
+    if (rc == 0 && send(s->fd, "", 1, MSG_NOSIGNAL) != 1)
         rc = perf_fail(s->end.error, -ECHILD, "the process at the other end died");
     return rc ? rc : hear(s);
 }
