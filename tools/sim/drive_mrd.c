@@ -367,10 +367,14 @@ static int query(const struct host *host, struct mrd_counter *counters)
 }
 
 /*
- * An entry, with its share of the index by address, which has two buckets for each, and of the
- * timers' heap.
+ * Of a peer that rests: its record, number and bucket. Of one that is awake: its number, and its
+ * entry with a share of the index by address, which has two buckets for each, and of the timers'
+ * heap.
  */
-enum { IDLE_PEER_BYTES = sizeof(struct mrd_peer) + 3 * sizeof(void *) };
+enum {
+    IDLE_PEER_BYTES = sizeof(struct mrd_rest) + sizeof(void *) + sizeof(uint32_t),
+    AWAKE_PEER_BYTES = sizeof(struct mrd_peer) + 4 * sizeof(void *),
+};
 
 static uint64_t tx_half_bytes(const struct simx_config *config)
 {
@@ -381,15 +385,14 @@ static uint64_t tx_half_bytes(const struct simx_config *config)
 /* Entries, the halves of active ones, and records of packets in flight. */
 static uint64_t state_bytes(const struct host *host)
 {
-    uint64_t bytes = 0;
-
     if (!host->context)
         return 0;
 
     const struct mrd_peers *peers = &mrd_context_engine(host->context)->peers;
+    uint64_t bytes = peers->num_resting * (uint64_t)IDLE_PEER_BYTES;
 
     for (const struct mrd_node *n = peers->awake.next; n != &peers->awake; n = n->next)
-        bytes += IDLE_PEER_BYTES +
+        bytes += AWAKE_PEER_BYTES +
                  mrd_peer_bytes(peers, mrd_container_of(n, const struct mrd_peer, node));
     return bytes;
 }
@@ -401,7 +404,7 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
     *totals =
         (struct simx_totals){.cuts = UINT64_MAX, /* not counted */
                              .idle_peer_bytes = IDLE_PEER_BYTES,
-                             .active_peer_bytes = IDLE_PEER_BYTES + tx_half_bytes(d->env.config) +
+                             .active_peer_bytes = AWAKE_PEER_BYTES + tx_half_bytes(d->env.config) +
                                                   sizeof(struct mrd_rx_half)};
     for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
         int num = query(&d->hosts[i], counters);
