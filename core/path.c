@@ -424,7 +424,9 @@ void mrd_path_watch(struct mrd_paths *paths, const struct mrd_allocator *allocat
 
 void mrd_path_drain(struct mrd_paths *paths, const struct mrd_allocator *allocator)
 {
-    for (uint32_t i = 0; may_watch(paths, allocator) && i < paths->num; i++)
+    if (!may_watch(paths, allocator))
+        return;
+    for (uint32_t i = 0; i < paths->num; i++)
         paths->watched[i].full_ns = paths->path[i].last_ns;
 }
 

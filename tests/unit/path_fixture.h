@@ -2,13 +2,19 @@
 /*
  * Paths by hand, without records of packets.
  *
- * begin(); lose_at() and ack() are a packet each, sent and judged at once.
+ * begin(), which ends what was before; lose_at() and ack() are a packet each, sent and judged at
+ * once.
  */
 #ifndef MRD_TESTS_UNIT_PATH_FIXTURE_H
 #define MRD_TESTS_UNIT_PATH_FIXTURE_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "core/path.h"
 #include "core/rng.h"
@@ -26,8 +32,16 @@ struct path_fixture {
     struct unit_alloc alloc;
 };
 
+/* What the paths took comes back whole. */
+static inline void end(struct path_fixture *f)
+{
+    mrd_paths_fini(&f->paths, &f->alloc.ops);
+    assert_int_equal(f->alloc.live_bytes, 0);
+}
+
 static inline void begin(struct path_fixture *f, uint32_t num)
 {
+    end(f);
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
@@ -69,6 +83,12 @@ static inline int setup(void **state)
     static struct path_fixture fixture;
 
     *state = &fixture;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    end(*state);
     return 0;
 }
 

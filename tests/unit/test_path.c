@@ -254,5 +254,5 @@ int main(void)
         cmocka_unit_test(mrd_path_replace__id_wraps_to_index),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -201,5 +201,5 @@ int main(void)
         cmocka_unit_test(mrd_path_learn__shorter_again),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -314,5 +314,5 @@ int main(void)
         cmocka_unit_test(mrd_path_doubt__from_the_second_on),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
