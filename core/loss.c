@@ -255,8 +255,8 @@ void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
 
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns)
 {
-    for (uint32_t i = 0; l->log && i < MRD_RETX_LOG; i++) {
-        struct mrd_retx *r = &l->log[i];
+    for (uint32_t i = 1; l->log && i <= MRD_RETX_LOG; i++) {
+        struct mrd_retx *r = &l->log[(l->log_next - i) % MRD_RETX_LOG];
 
         if (!r->live || r->psn != psn)
             continue;

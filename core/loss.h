@@ -85,8 +85,8 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l);
 void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
                   const struct mrd_sent *rec, uint16_t old_path);
 /*
- * The peer reports `psn` as a duplicate. Returns the log entry of the spurious retransmission;
- * NULL: none is logged, or it was deliberate.
+ * An earlier copy of `psn` came. Returns the log entry of its last retransmission, which was
+ * spurious; NULL: none is logged, or it was deliberate.
  */
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns);
 /* Returns whether an RTO fired since the last ack of anything new: the tail loss probes failed. */

@@ -90,6 +90,21 @@ static void undo_loss(struct mrd_peer *peer, uint32_t path, bool blamed)
         mrd_cc_found(&peer->tx->cc);
 }
 
+/* The packet came before its last copy did: if that one was to repair a loss, there was none. */
+static void undo_retransmission(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn)
+{
+    struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, psn, e->clock.now_ns);
+
+    if (!r)
+        return;
+    e->stats.retx_spurious++;
+    peer->count.packets_spurious++;
+    if (r->by_order)
+        mrd_path_order_spurious(&peer->tx->paths, r->old_path);
+    mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
+    undo_loss(peer, r->old_path, r->blamed);
+}
+
 /* What an ack of either form says of PSNs, summed up. */
 struct acked {
     uint32_t packets, bytes;
@@ -106,6 +121,18 @@ static bool came_twice(const struct acked *sum, uint32_t psn)
             return true;
     }
     return false;
+}
+
+/*
+ * Did its ack come sooner than any answer to its last copy could? Half of the least round trip
+ * leaves room for one that was measured while a queue stood.
+ */
+static bool is_too_soon(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                        const struct mrd_sent *rec)
+{
+    uint64_t age_ns = e->clock.now_ns - rec->tx_ns;
+
+    return age_ns < tx->path[rec->path].rtt_min_ns && age_ns < mrd_loss_rtt_min_ns(&tx->loss) / 2;
 }
 
 static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
@@ -135,6 +162,8 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
                 mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
         } else {
             mrd_path_forgot(&tx->paths, rec->path);
+            if (is_too_soon(e, tx, rec))
+                undo_retransmission(e, peer, psn);
         }
         if (tx->spray.ops->acked)
             tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
@@ -346,24 +375,6 @@ static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
     }
 }
 
-/* PSNs that came twice: their retransmissions were spurious. */
-static void apply_duplicates(struct mrd_engine *e, struct mrd_peer *peer,
-                             const struct mrd_wire_ack *ack)
-{
-    for (unsigned i = 0; i < ack->num_dups; i++) {
-        struct mrd_retx *r = mrd_loss_spurious(&peer->tx->loss, ack->dup[i], e->clock.now_ns);
-
-        if (!r)
-            continue;
-        e->stats.retx_spurious++;
-        peer->count.packets_spurious++;
-        if (r->by_order)
-            mrd_path_order_spurious(&peer->tx->paths, r->old_path);
-        mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
-        undo_loss(peer, r->old_path, r->blamed);
-    }
-}
-
 /* An ack was dealt with: its peer may send, and its losses are judged once the queue is empty. */
 static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -417,8 +428,10 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
         apply_echo(e, tx, &ack, &a);
         apply_counts(tx, &ack, &a);
-        apply_duplicates(e, peer, &ack);
     }
+    /* No later ack says it again. */
+    for (unsigned i = 0; i < ack.num_dups; i++)
+        undo_retransmission(e, peer, ack.dup[i]);
     sum.ack = &ack;
     sum.echo = ack.flags & MRD_ACK_ECHO;
     sum.echo_psn = ack.echo_psn;
