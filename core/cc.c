@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 static const struct mrd_tune_cc *constants(const struct mrd_cc *cc)
 {
     return &cc->tune->cc;
@@ -66,6 +68,19 @@ void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
     mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
     cc->start_bytes = cc->cwnd_bytes;
     ops->init(cc);
+}
+
+void mrd_cc_fini(struct mrd_cc *cc)
+{
+    if (cc->losses)
+        mrd_free(cc->config->allocator, cc->losses, sizeof(*cc->losses));
+    cc->losses = NULL;
+}
+
+void mrd_cc_examine(struct mrd_cc *cc)
+{
+    if (!cc->losses && cc->config->allocator)
+        cc->losses = mrd_alloc(cc->config->allocator, sizeof(*cc->losses));
 }
 
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
@@ -321,9 +336,9 @@ void mrd_cc_found(struct mrd_cc *cc)
 void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                      uint64_t rtt_min_ns)
 {
-    if (cc->elastic.testing)
+    if (mrd_cc_tests_losses(cc))
         cc->round_lost += packets;
-    else if (cc->elastic.gain > 0)
+    else if (mrd_cc_is_elastic(cc))
         cc->ops->lost(cc, packets, now_ns, srtt_ns, rtt_min_ns);
 }
 

@@ -19,6 +19,7 @@
 #include "core/elastic.h"
 #include "core/tune.h"
 
+struct mrd_allocator;
 struct mrd_cc_ops;
 
 /* What the engine knows of the network to the peer when the send half is made. */
@@ -36,6 +37,8 @@ struct mrd_cc_config {
     uint32_t cwnd_start_bytes; /* 0: by start_bdp and start_packets (tune.h) */
     /* Constants, borrowed; NULL: mrd_tune_default. */
     const struct mrd_tune *tune;
+    /* For mrd_cc.losses, borrowed; NULL: losses are not examined. */
+    const struct mrd_allocator *allocator;
 };
 
 /*
@@ -105,6 +108,12 @@ struct mrd_cc_jitter {
     bool hosts;        /* the hosts are late */
 };
 
+/* What nscc learns of losses where the link is unknown: from the first one on. */
+struct mrd_cc_losses {
+    struct mrd_cc_jitter jitter;
+    struct mrd_elastic elastic;
+};
+
 /* Losses that cut the window, which may still turn out spurious. */
 struct mrd_cc_undo {
     uint32_t packets;  /* losses not yet found spurious; 0: nothing to undo */
@@ -117,15 +126,16 @@ struct mrd_cc {
     const struct mrd_cc_config *config; /* borrowed */
     const struct mrd_tune *tune;        /* borrowed */
     uint32_t packet_bytes;              /* a full packet */
-    double cwnd_bytes;
-    double start_bytes; /* the start window */
     bool slow_start;
     bool ce_seen;     /* the network marked a packet to this peer once */
     bool delay_valid; /* delay_ns is valid */
-    double delay_ns;  /* swift: RTT; nscc: queue delay; a mean, or the least of a few samples */
+    double cwnd_bytes;
+    double start_bytes; /* the start window */
+    double delay_ns;    /* swift: RTT; nscc: queue delay; a mean, or the least of a few samples */
     struct mrd_cc_least least_delay;
     double ce_rtt, ce_ewma;     /* share of CE in the last round; EWMA of it (dctcp: alpha) */
     uint32_t losses_rtt;        /* packets declared lost in the last round */
+    uint32_t loss_delay_rounds; /* rounds until loss_delay_ns is forgotten */
     double sent_rtt;            /* packets acked or declared lost in the last round */
     double loss_rtt, loss_ewma; /* share lost in the last round; EWMA(loss_gain) of it */
     uint64_t round_end_ns;      /* end of the current RTT round */
@@ -141,16 +151,16 @@ struct mrd_cc {
     struct mrd_cc_rate rate;
     /* When a path last lost packets in a row: the path, not a queue, loses them; 0: never. */
     uint64_t failing_ns;
-    uint32_t loss_delay_rounds; /* rounds until loss_delay_ns is forgotten */
     /* Queue delay at which a network without marks loses packets; 0: unknown. */
     double loss_delay_ns;
-    struct mrd_cc_queue_losses queue_losses;
-    struct mrd_cc_jitter jitter;
     double length_ns; /* mean RTT less queue delay; 0: no sample yet */
-    struct mrd_cc_watch watch;
     struct mrd_cc_undo undo;
-    struct mrd_elastic elastic;
-    struct mrd_cc_swift_state swift;
+    struct mrd_cc_losses *losses; /* NULL: nothing was lost yet, or there is no memory */
+    struct mrd_cc_watch watch;
+    union { /* by policy */
+        struct mrd_cc_queue_losses queue_losses;
+        struct mrd_cc_swift_state swift;
+    };
 };
 
 struct mrd_cc_ack {
@@ -197,6 +207,7 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
 void mrd_cc_found(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
                  const struct mrd_cc_config *config, uint32_t packet_bytes);
+void mrd_cc_fini(struct mrd_cc *cc);
 /* Returns the least RTT within the configured bounds; 0: no sample yet, and no lower bound. */
 uint64_t mrd_cc_base_rtt_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /*
@@ -243,6 +254,19 @@ double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
 void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets);
 /* Cuts by timeout_factor, as at an RTO, but not from one packet or more to less than one. */
 void mrd_cc_halve(struct mrd_cc *cc);
+
+/* Examines losses from now on, if there is memory. */
+void mrd_cc_examine(struct mrd_cc *cc);
+/* Is the window held to test whether losses follow it? */
+static inline bool mrd_cc_tests_losses(const struct mrd_cc *cc)
+{
+    return cc->losses && cc->losses->elastic.testing;
+}
+/* Do they, so that the window grows by percents? */
+static inline bool mrd_cc_is_elastic(const struct mrd_cc *cc)
+{
+    return cc->losses && cc->losses->elastic.gain > 0;
+}
 
 #define MRD_CC_UNBOUNDED 1e18 /* bytes: no bound */
 

@@ -97,7 +97,7 @@ static void nscc_init(struct mrd_cc *cc)
 
 static void sample_jitter(struct mrd_cc *cc, double rtt_ns)
 {
-    struct mrd_cc_jitter *j = &cc->jitter;
+    struct mrd_cc_jitter *j = &cc->losses->jitter;
     double gain = constants(cc)->jitter_gain;
     double jump_ns = rtt_ns > j->last_ns ? rtt_ns - j->last_ns : j->last_ns - rtt_ns;
 
@@ -113,7 +113,7 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
     if (ack->rtt_ns == 0)
         return;
-    if (!rate_known(cc))
+    if (cc->losses)
         sample_jitter(cc, (double)ack->rtt_ns);
     double sample_ns = mrd_cc_measure_queue_ns(cc, ack);
     if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
@@ -305,7 +305,7 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 
     double below = constants(cc)->below_gain;
 
-    if (cc->elastic.testing || cc->elastic.gain > 0)
+    if (mrd_cc_tests_losses(cc) || mrd_cc_is_elastic(cc))
         return; /* test_losses() grows the window then */
     if (cc->loss_delay_ns > 0) {
         target_ns = cc->loss_delay_ns;
@@ -353,7 +353,7 @@ static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
  */
 static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    const struct mrd_cc_jitter *j = &cc->jitter;
+    const struct mrd_cc_jitter *j = &cc->losses->jitter;
     double some_ns = constants(cc)->jitter_queue * (j->rtt_ns - (double)rtt_min_ns);
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
@@ -370,13 +370,17 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
-    struct mrd_cc_jitter *j = &cc->jitter;
-    bool idle = cc->elastic.gain == 0 && !cc->elastic.testing;
-    double jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? LATE_JUMP_SHARE : 1);
+    bool idle = !mrd_cc_is_elastic(cc) && !mrd_cc_tests_losses(cc);
+    struct mrd_cc_jitter *j;
+    double jump_ns;
 
+    if (!cc->losses)
+        return false;
+    j = &cc->losses->jitter;
+    jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? LATE_JUMP_SHARE : 1);
     j->sent += cc->sent_rtt - j->sent * tune->jitter_fades;
     j->lost += cc->losses_rtt - j->lost * tune->jitter_fades;
-    if (rate_known(cc) || j->jump_ns < jump_ns || queue_stands(cc, rtt_min_ns))
+    if (j->jump_ns < jump_ns || queue_stands(cc, rtt_min_ns))
         j->hosts = false;
     else if (j->lost >= tune->jitter_packets && j->lost > tune->jitter_loss * j->sent)
         j->hosts = true;
@@ -431,7 +435,7 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     const struct mrd_tune_elastic *tune = &cc->tune->elastic;
     double bytes = mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
 
-    if (cc->elastic.testing || cc->cwnd_bytes < tune->rate_packets * cc->packet_bytes)
+    if (mrd_cc_tests_losses(cc) || cc->cwnd_bytes < tune->rate_packets * cc->packet_bytes)
         return 0;
     return (1 - tune->margin) * (bytes < cc->cwnd_bytes ? bytes : cc->cwnd_bytes);
 }
@@ -442,10 +446,13 @@ static double got_through_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
  */
 static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
 {
-    struct mrd_elastic *x = &cc->elastic;
+    struct mrd_elastic *x;
 
+    if (!cc->losses)
+        return;
+    x = &cc->losses->elastic;
     /* Nothing else would end a test or slow growth in progress. */
-    if (cc->ce_seen || rate_known(cc) || queue_ns > 0) {
+    if (cc->ce_seen || queue_ns > 0) {
         mrd_elastic_reset(x);
         return;
     }
@@ -483,7 +490,7 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     test_losses(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
-    if (!cc->slow_start && cc->elastic.gain == 0 && !cc->elastic.testing &&
+    if (!cc->slow_start && !mrd_cc_is_elastic(cc) && !mrd_cc_tests_losses(cc) &&
         mrd_cc_may_grow(cc, ack))
         cc->cwnd_bytes += constants(cc)->fair_gain * gain_bytes;
     if (cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->incast_share)
@@ -529,19 +536,22 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
     double packet = cc->packet_bytes;
     double sent = cc->cwnd_bytes / packet;
 
-    if (cc->elastic.gain > 0)
+    if (!rate_known(cc))
+        mrd_cc_examine(cc);
+    if (mrd_cc_is_elastic(cc))
         sent = greater(sent, cc->sent_rtt);
     double needed = greater(1, sent * constants(cc)->loss_share);
 
     /* The share being tested is expected: only twice of it counts. */
-    if (cc->elastic.testing && cc->elastic.steps)
-        needed = greater(needed, 2 * cc->elastic.share * sent);
+    if (mrd_cc_tests_losses(cc) && cc->losses->elastic.steps)
+        needed = greater(needed, 2 * cc->losses->elastic.share * sent);
     if (mrd_cc_count_losses(cc, packets, needed, now_ns, srtt_ns > base_ns ? srtt_ns : base_ns)) {
         /* Without an RTT sample a window below one packet cannot be paced. */
         double least = srtt_ns == 0 && cc->cwnd_bytes >= packet ? packet : 0;
         mrd_cc_cut_lost(cc, greater(cc->cwnd_bytes * constants(cc)->loss_factor, least), packets);
         /* The end of a test or drain must not undo the cut. */
-        cc->elastic.cwnd_bytes = cc->cwnd_bytes;
+        if (cc->losses)
+            cc->losses->elastic.cwnd_bytes = cc->cwnd_bytes;
         cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
         cc->slow_start = false;
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
@@ -559,7 +569,8 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     cc->slow_start = false;
     mrd_cc_halve(cc);
     cc->watch.cwnd_bytes *= cc->tune->cc.timeout_factor;
-    mrd_elastic_reset(&cc->elastic); /* probably an outage: a policer lets some packets through */
+    if (cc->losses) /* probably an outage: a policer lets some packets through */
+        mrd_elastic_reset(&cc->losses->elastic);
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {

@@ -326,6 +326,7 @@ void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
     mrd_ids_fini(&tx->ids);
     mrd_paths_fini(&tx->paths, peers->allocator);
     mrd_loss_fini(&tx->loss, peers->allocator);
+    mrd_cc_fini(&tx->cc);
     mrd_sent_fini(&tx->sent);
     mrd_pool_release(&peers->tx_halves, tx);
     peer->tx = NULL;
@@ -365,6 +366,8 @@ static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_tx_half
 
     if (tx->sent.page != tx->sent.few)
         bytes += tx->sent.ring * sizeof(*tx->sent.page);
+    if (tx->cc.losses)
+        bytes += sizeof(*tx->cc.losses);
     if (tx->loss.log)
         bytes += MRD_RETX_LOG * sizeof(*tx->loss.log);
     if (tx->paths.watched)

@@ -285,7 +285,8 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
                                           .base_rtt_max_ns = m->base_rtt_max_ns,
                                           .cwnd_cap_bytes = m->cwnd_cap_bytes,
                                           .cwnd_start_bytes = m->cwnd_start_bytes,
-                                          .tune = m->tune};
+                                          .tune = m->tune,
+                                          .allocator = &e->allocator};
     mrd_cc_init(&tx->cc, e->cc, &e->cc_config,
                 tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes);
     tx->spray.ops = e->spray;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/cc.h"
+#include "tests/unit/unit_alloc.h"
 
 enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
 
@@ -22,10 +23,16 @@ enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
 #define assert_near(value, expect, epsilon)                                                        \
     assert_true((value) - (expect) <= (epsilon) && (expect) - (value) <= (epsilon))
 
+static struct unit_alloc cc_alloc;
+
 static const struct mrd_cc_config fabric = {
     .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
 static const struct mrd_cc_config sockets = {
-    .base_rtt_ns = 50000, .cwnd_cap_bytes = CAP, .cwnd_start_bytes = START};
+    .base_rtt_ns = 50000,
+    .cwnd_cap_bytes = CAP,
+    .cwnd_start_bytes = START,
+    .allocator = &cc_alloc.ops,
+};
 static const struct mrd_cc_config far_fabric = {.link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
 
 struct cc_fixture {
@@ -35,7 +42,7 @@ struct cc_fixture {
 
 static inline void begin(struct cc_fixture *f, const char *name, const struct mrd_cc_config *config)
 {
-    memset(&f->cc, 0, sizeof(f->cc));
+    mrd_cc_fini(&f->cc);
     mrd_cc_init(&f->cc, mrd_cc_find(name), config, PACKET);
     f->ack = (struct mrd_cc_ack){.now_ns = MSEC_NS,
                                  .acked_packets = 4,
@@ -77,8 +84,17 @@ static inline int setup(void **state)
 {
     static struct cc_fixture fixture;
 
+    unit_alloc_init(&cc_alloc);
     *state = &fixture;
     return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    mrd_cc_fini(&f->cc);
+    return cc_alloc.live_bytes != 0;
 }
 
 #endif

@@ -5,7 +5,7 @@
  * base RTT later.
  *
  * model_init(); model_add_flow() for each sender; model_run() up to a time; then read
- * `delivered_bytes` and the rest.
+ * `delivered_bytes` and the rest; model_fini().
  */
 #ifndef MRD_TESTS_UNIT_CC_MODEL_H
 #define MRD_TESTS_UNIT_CC_MODEL_H
@@ -77,6 +77,12 @@ static inline struct model_flow *model_add_flow(struct model *m, const char *cc,
     f->start_ns = start_ns;
     f->cwnd_least_bytes = f->cc.cwnd_bytes;
     return f;
+}
+
+static inline void model_fini(struct model *m)
+{
+    for (uint32_t i = 0; i < m->flows; i++)
+        mrd_cc_fini(&m->flow[i].cc);
 }
 
 /* Forget what was counted: the steady state begins. */

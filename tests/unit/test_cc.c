@@ -337,5 +337,5 @@ int main(void)
         cmocka_unit_test(none_ack__constant),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -11,16 +11,23 @@
 #include <cmocka.h>
 
 #include "tests/unit/cc_model.h"
+#include "tests/unit/unit_alloc.h"
 
 enum { PACKET = MODEL_PACKET, BASE_NS = 8000, START = 64 << 10 };
 
 #define LINK_BPS  UINT64_C(100000000000)
 #define BDP_BYTES (LINK_BPS * BASE_NS / 8 / 1000000000)
 
+static struct unit_alloc alloc;
+
 static const struct mrd_cc_config fabric = {
     .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .base_rtt_max_ns = 12000};
 static const struct mrd_cc_config sockets = {
-    .base_rtt_ns = 50000, .cwnd_cap_bytes = 512 << 10, .cwnd_start_bytes = START};
+    .base_rtt_ns = 50000,
+    .cwnd_cap_bytes = 512 << 10,
+    .cwnd_start_bytes = START,
+    .allocator = &alloc.ops,
+};
 
 static const struct model_options link_ecn = {.rate_bps = 100e9,
                                               .base_ns = BASE_NS,
@@ -53,6 +60,7 @@ static double run(struct model *m, const struct model_options *o, const char *cc
     model_run(m, end_ns);
     for (unsigned i = 0; i < flows; i++)
         bytes += (double)m->flow[i].delivered_bytes;
+    model_fini(m);
     return bytes * 8e9 / (double)(end_ns - warm_ns) / o->rate_bps;
 }
 
@@ -194,8 +202,15 @@ static int setup(void **state)
 {
     static struct model model;
 
+    unit_alloc_init(&alloc);
     *state = &model;
     return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return alloc.live_bytes != 0;
 }
 
 int main(void)
@@ -209,5 +224,5 @@ int main(void)
         cmocka_unit_test(model_sockets__bound_the_queue),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -277,5 +277,5 @@ int main(void)
         cmocka_unit_test(nscc_ack__delay_does_not_hold_below_the_start_window),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -113,5 +113,5 @@ int main(void)
         cmocka_unit_test(nscc_ack__a_loss_ends_the_drain),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

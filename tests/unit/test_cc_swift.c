@@ -223,5 +223,5 @@ int main(void)
         cmocka_unit_test(swift_timeout__row_of_five),
     };
 
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
