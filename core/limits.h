@@ -56,6 +56,8 @@ enum {
 
 /* After nobody could be evicted from a full peer table, nobody looks again for so long. */
 #define MRD_FULL_NS (10 * MRD_MSEC)
+/* The user is told that peers are turned away, at most so often. */
+#define MRD_FULL_EVENT_NS MRD_SEC
 
 /* Lives of packets and halves; the identity rules rely on their relations (see WIRE.md). */
 #define MRD_PACKET_LIFE_NS        (2 * MRD_SEC) /* L */

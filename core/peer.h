@@ -93,6 +93,7 @@ struct mrd_tx_contact {
     bool hello;
     uint8_t renewals; /* epochs that ended during `hello` */
     bool has_cookie;  /* packets carry `cookie`, a challenge's */
+    bool busy;        /* the peer had no room for us */
     uint64_t cookie;
     uint32_t refused;    /* reports that nobody listens there; they count until it is heard */
     uint64_t refused_ns; /* the first of them */

@@ -17,6 +17,7 @@
     X(tx_acks_ridden,         "packets",  "acks that rode on data")                              \
     X(tx_resets,              "packets",  "resets sent")                                         \
     X(tx_challenges,          "packets",  "challenges sent")                                     \
+    X(tx_busies,              "packets",  "peers turned away: told that there is no room")       \
     X(tx_refusals,            "messages", "refusals issued")                                     \
     X(tx_closes,              "packets",  "idle ordered flows closed at their target") \
     X(tx_readies,             "packets",  "peers told of receives that they had been refused for") \
@@ -45,6 +46,7 @@
     X(rx_duplicates,          "packets",  "data packets that had been received before")          \
     X(rx_resets,              "packets",  "resets acted upon")                                   \
     X(rx_challenges,          "packets",  "challenges answered")                                 \
+    X(rx_busies,              "packets",  "answers that a peer has no room for us")              \
     X(rx_drop_truncated,      "packets",  "shorter than its header says")                        \
     X(rx_drop_version,        "packets",  "of another protocol or version")                      \
     X(rx_drop_type,           "packets",  "of an unknown type")                                  \
@@ -60,7 +62,7 @@
     X(rx_drop_window,         "packets",  "beyond psn_limit or the tracker")                     \
     X(rx_drop_stale_ack,      "packets",  "acks older than one seen")                            \
     X(rx_drop_ack,            "packets",  "acks of a space that is not ours")                    \
-    X(rx_drop_reset,          "packets",  "resets and challenges that do not match")             \
+    X(rx_drop_reset,          "packets",  "resets, challenges, busies that do not match")        \
     X(rx_drop_resources,      "packets",  "no room even to refuse")                              \
     X(rx_refuse_rnr,          "messages", "refused: no receive, or no room for its completion")                          \
     X(rx_refuse_resources,    "messages", "refused: no memory")                                  \

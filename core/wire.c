@@ -317,7 +317,7 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     if (b->version_type >> 4 != MRD_WIRE_VERSION)
         return MRD_WIRE_BAD_VERSION;
     head->type = b->version_type & 15;
-    if (head->type < MRD_WIRE_DATA || head->type > MRD_WIRE_CHALLENGE)
+    if (head->type < MRD_WIRE_DATA || head->type > MRD_WIRE_BUSY)
         return MRD_WIRE_BAD_TYPE;
     head->flags = b->flags;
     head->head_len = get16(b->head_len);

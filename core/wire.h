@@ -42,6 +42,7 @@ enum mrd_wire_type {
     MRD_WIRE_ACK = 2,
     MRD_WIRE_RESET = 3,
     MRD_WIRE_CHALLENGE = 4,
+    MRD_WIRE_BUSY = 5,
 };
 
 enum mrd_wire_flags {

@@ -51,6 +51,10 @@ const char *mrd_event_type_str(enum mrd_event_type type)
         return "queue pair fatal";
     case MRD_EVENT_SRQ_LIMIT_REACHED:
         return "shared receive queue limit reached";
+    case MRD_EVENT_PEER_BUSY:
+        return "peer has no room for us in its table of peers";
+    case MRD_EVENT_PEERS_FULL:
+        return "peer turned away: the table of peers is full";
     }
     return "unknown event";
 }

@@ -80,6 +80,25 @@ static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
 }
 
+/*
+ * There is no room for a peer that showed that it is there. All its packets of this epoch remain
+ * valid: there may be room when the next one comes.
+ */
+static void turn_away(struct mrd_engine *e, const struct mrd_wire_head *head,
+                      const struct mrd_rx_packet *packet, const struct mrd_addr *addr)
+{
+    struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_BUSY);
+
+    e->stats.rx_drop_table_full++;
+    if (s)
+        s->head.src_inc = e->config.incarnation;
+    if (e->lives.full_told_ns && e->clock.now_ns - e->lives.full_told_ns < MRD_FULL_EVENT_NS)
+        return;
+    e->lives.full_told_ns = e->clock.now_ns;
+    mrd_engine_add_event(e,
+                         &(struct mrd_engine_event){.type = MRD_EVENT_PEERS_FULL, .addr = *addr});
+}
+
 /* The space that asked is over. During `hello` nothing was sent of the responses. */
 static void drop_responses(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -160,7 +179,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
     if (!peer)
         peer = mrd_half_open_peer(e, addr);
     if (!peer) {
-        e->stats.rx_drop_table_full++;
+        turn_away(e, head, packet, addr);
         return NULL;
     }
     if (peer->tx && peer->tx->contact.inc && peer->tx->contact.inc != head->src_inc) {
@@ -273,8 +292,34 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
               peer->space.epoch < head->live_epoch;
     if (dropped)
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
-    if (!renew_epoch(e, peer, 0))
+    if (renew_epoch(e, peer, 0))
+        return;
+    if (tx->contact.busy && !tx->contact.acked_once)
+        mrd_half_turned_away(e, peer);
+    else
         mrd_half_peer_restarted(e, peer, dropped);
+}
+
+/*
+ * The peer executed nothing, and has no room for us. Whoever sent the same in a new epoch could
+ * have it executed twice: copies of what was sent may still find room. So all goes on as it was,
+ * until first contact ends; but the user is told.
+ */
+void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
+                      const struct mrd_addr *from)
+{
+    struct mrd_peer *peer = peer_of(e, head, from);
+    struct mrd_tx_contact *contact = peer && peer->tx ? &peer->tx->contact : NULL;
+
+    if (head->dst_inc != e->config.incarnation || !contact || head->epoch != contact->epoch ||
+        contact->acked_once || contact->inc != head->src_inc) {
+        e->stats.rx_drop_reset++;
+        return;
+    }
+    e->stats.rx_busies++;
+    if (!contact->busy)
+        mrd_event_add(e, peer, MRD_EVENT_PEER_BUSY);
+    contact->busy = true;
 }
 
 /*

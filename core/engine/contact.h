@@ -20,6 +20,8 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
 void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                        const struct mrd_addr *from);
 /* A CHALLENGE came. */
+void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
+                      const struct mrd_addr *from);
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_addr *from);
 
@@ -72,6 +74,8 @@ void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
  * receives were lost.
  */
 void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost);
+/* The peer had no room for us for as long as first contact lasts: our work to it ends. */
+void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer closed: what it did not ack by now it never will. */
 void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer);
 /*

@@ -415,6 +415,13 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
+void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    peer->watch.on = false;
+    peer->given_up = true;
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
 void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer)
 {
     peer->space.patience_ns = 0; /* it waits for nothing any more */

@@ -183,6 +183,9 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
         case MRD_WIRE_CHALLENGE:
             mrd_contact_challenge(e, &in.head, &in.packet->from);
             break;
+        case MRD_WIRE_BUSY:
+            mrd_contact_busy(e, &in.head, &in.packet->from);
+            break;
         }
     }
 }

@@ -89,6 +89,7 @@ struct mrd_events {
 struct mrd_lives {
     uint32_t epoch_next;   /* of the next send half */
     uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
+    uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
     bool closing;          /* nothing follows but the last acks */
 };
 

@@ -375,8 +375,10 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
         p->len = p->head_len;
         if (s->head.type == MRD_WIRE_RESET)
             e->stats.tx_resets++;
-        else
+        else if (s->head.type == MRD_WIRE_CHALLENGE)
             e->stats.tx_challenges++;
+        else
+            e->stats.tx_busies++;
         e->stats.tx_wire_bytes += p->len;
     }
 }

@@ -25,7 +25,7 @@ enum {
 
 enum { MSGS = 3, NET_MAX = 4, LIVES_MAX = 3, LIVE_NONE = 15 };
 
-enum type { NO_PACKET, DATA, ACK, RESET, CHALLENGE };
+enum type { NO_PACKET, DATA, ACK, RESET, CHALLENGE, BUSY };
 
 enum rx_state { RX_NONE, RX_HELD, RX_TOMB };
 
@@ -53,6 +53,7 @@ struct node {
     /* Receive half. */
     uint8_t rx, rx_inc, rx_epoch, rx_bits, silence;
     uint8_t newest; /* life of the peer that a message was executed of */
+    uint8_t full;   /* strangers take all its room, until they go */
 };
 
 struct msg {
@@ -78,6 +79,7 @@ struct rules {
     uint8_t crashes[2], give_ups[2];
     uint8_t patience[2]; /* how long a side waits for the other; 0: 2 */
     bool young;          /* both have just opened */
+    bool full;           /* B has no room for A at first */
     bool repost;         /* the application posts again what failed */
     bool never_expires;  /* a silent receive half stays */
     bool punctual;       /* answers come in time: nothing grows too old, and no message may fail */
@@ -90,6 +92,7 @@ struct rules {
     bool no_up;         /* a challenge does not tell the time since open */
     bool keep_flag;     /* first contact for ever */
     bool drop_on_reset; /* a RESET also forgets the receive half */
+    bool busy_renews;   /* whoever is turned away sends the same data in a new space */
 };
 
 enum wrong {

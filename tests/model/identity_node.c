@@ -275,7 +275,7 @@ static bool admit(const struct rules *r, struct state *s, unsigned x, const stru
         other = n->rx_inc;
     else if (n->tx && n->bound != p->src)
         other = n->bound;
-    if ((young || other) && !(p->dst == n->inc && p->cookie == other + 1)) {
+    if ((young || other || n->full) && !(p->dst == n->inc && p->cookie == other + 1)) {
         struct packet c = {.type = CHALLENGE,
                            .from = (uint8_t)x,
                            .src = n->inc,
@@ -286,6 +286,12 @@ static bool admit(const struct rules *r, struct state *s, unsigned x, const stru
                            .asked = p->age};
 
         put(r, s, c);
+        return false;
+    }
+    if (n->full) {
+        put(r, s,
+            (struct packet){
+                .type = BUSY, .from = (uint8_t)x, .src = n->inc, .dst = p->src, .epoch = p->epoch});
         return false;
     }
     if (n->tx && n->bound && n->bound != p->src)
@@ -405,6 +411,8 @@ void identity_receive(const struct rules *r, struct state *s, const struct packe
         rx_ack(r, s, x, p);
     else if (p->type == CHALLENGE && mine)
         rx_challenge(r, s, x, p);
+    else if (p->type == BUSY && mine && !n->acked && r->busy_renews)
+        n->epoch = n->epoch_next++, n->tx_age = 0;
     else if (p->type == RESET && mine) {
         ended_below(r, s, x, p);
         if (r->drop_on_reset)

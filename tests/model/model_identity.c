@@ -17,6 +17,7 @@ static void init(const void *rules, void *state)
 
         n->up = n->inc = n->epoch_next = 1;
         n->age = r->young ? 0 : AGE_MAX;
+        n->full = r->full && x == 1;
         s->crashes[x] = r->crashes[x];
         s->give_ups[x] = r->give_ups[x];
     }
@@ -83,6 +84,9 @@ static const char *text_of(const struct packet *p)
     else if (p->type == RESET)
         snprintf(text, sizeof(text), "RESET of epoch %u (live epoch %u) from %c%u to %s", p->epoch,
                  p->live, from, p->src, dst);
+    else if (p->type == BUSY)
+        snprintf(text, sizeof(text), "BUSY of epoch %u from %c%u to %s", p->epoch, from, p->src,
+                 dst);
     else
         snprintf(text, sizeof(text), "CHALLENGE of epoch %u (up %u ticks) from %c%u to %s",
                  p->epoch, p->up, from, p->src, dst);
@@ -175,6 +179,11 @@ static void next_node(struct search *search, const struct rules *r, const struct
         s.node[x] = (struct node){.up = 1, .inc = (uint8_t)(n->inc + 1), .epoch_next = 1};
         search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c opens again", name);
         return;
+    }
+    if (n->full) {
+        s.node[x].full = 0;
+        search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u has room", name, n->inc);
+        s = *old;
     }
     if (n->tx && n->hello && !identity_may_send_data(n) && identity_under_way(r, old, x) &&
         identity_send_empty(r, &s, x))
@@ -397,6 +406,20 @@ static void identity__first_contact(void **state)
                   "executed twice in one life");
 }
 
+/* Whoever is turned away waits in the same space: copies of its packets may still be admitted. */
+static void identity__no_room(void **state)
+{
+    struct rules r = {.msgs = 2, .packets = {1, 1}, .net = 2, .give_ups = {1}, .full = true};
+    struct rules restart = {.msgs = 1, .packets = {1}, .net = 3, .crashes = {0, 1}, .full = true};
+    (void)state;
+
+    search_expect(&model, &r, "the target has no room at first", SEARCH_HOLDS, NULL);
+    search_expect(&model, &restart, "no room, and the target restarts", SEARCH_HOLDS, NULL);
+    r.busy_renews = true;
+    search_expect(&model, &r, "hole: the same data in a new space", SEARCH_BAD,
+                  "executed twice in one life");
+}
+
 static void identity__reset_forgets(void **state)
 {
     struct rules r = {
@@ -419,6 +442,7 @@ int main(void)
         cmocka_unit_test(identity__data_in_every_first_contact),
         cmocka_unit_test(identity__own_patience),
         cmocka_unit_test(identity__first_contact),
+        cmocka_unit_test(identity__no_room),
         cmocka_unit_test(identity__reset_forgets),
     };
 

@@ -259,6 +259,68 @@ static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
     sim_run(w, 10 * USEC_NS);
 }
 
+/* A table of which strangers hold all places but one, which host 1 takes. */
+static struct sim_world *fill_table(struct forge_tape *tape)
+{
+    struct sim_world *w = forge_begin(
+        tape, &(struct sim_options){
+                  .seed = test_seed(), .no_challenge = true, .hosts = 4, .max_peers = 8});
+
+    for (uint32_t i = 0; i < 7; i++)
+        stranger(w, HOST_0, i);
+    forge_exchange(w, HOST_1, HOST_0);
+    return w;
+}
+
+/* Whoever finds no room is told so, and so is the host that has none. It did not restart. */
+static void sim_identity__no_room_is_told(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = fill_table(&tape);
+    uint32_t first = sim_send(w, HOST_3, HOST_0, BYTES), second;
+    (void)state;
+
+    sim_run(w, 1 * SEC_NS);
+    assert_int_equal(w->node[HOST_3].busy, 1);
+    assert_in_range(w->node[HOST_0].full, 1, 2);
+    assert_true(sim_counter(w, HOST_3, "rx_busies") > 0);
+    assert_int_equal(sim_counter(w, HOST_3, "rx_busies"), sim_counter(w, HOST_0, "tx_busies"));
+    sim_run(w, 3 * SEC_NS);
+    forge_expect_failed(w, first);
+    assert_false(w->messages[first].received);
+    assert_int_equal(w->node[HOST_3].restarted, 0);
+    assert_int_equal(w->node[HOST_3].unreachable, 0);
+    /* Posted again it is told again; once there is room, it arrives. */
+    second = sim_send(w, HOST_3, HOST_0, BYTES);
+    sim_run(w, 4 * SEC_NS);
+    forge_expect_failed(w, second);
+    assert_int_equal(w->node[HOST_3].busy, 2);
+    sim_run(w, 16 * SEC_NS);
+    forge_exchange(w, HOST_3, HOST_0);
+    assert_int_equal(w->node[HOST_3].busy, 2);
+    forge_end(&tape);
+}
+
+/* There is room before first contact ends. */
+static void sim_identity__room_in_time(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = fill_table(&tape);
+    uint32_t late;
+    (void)state;
+
+    sim_run(w, 19 * SEC_NS); /* S + U + 2 L, 20 s, since the strangers came */
+    forge_exchange(w, HOST_1, HOST_0);
+    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    assert_int_equal(w->node[HOST_3].busy, 1);
+    assert_false(w->messages[late].sent);
+    sim_run(w, 2500 * MSEC_NS);
+    assert_true(w->messages[late].received);
+    assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
+    forge_end(&tape);
+}
+
 /*
  * A full table evicts nobody whose packets may still come: a copy of an executed message is a
  * duplicate for as long. Then the silent make room.
@@ -431,12 +493,14 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
         forge_inject(w, HOST_0, HOST_1, buf, forge_bare(buf, &head));
         head.type = MRD_WIRE_CHALLENGE;
         forge_inject(w, HOST_0, HOST_1, buf, forge_bare(buf, &head));
+        head.type = MRD_WIRE_BUSY;
+        forge_inject(w, HOST_0, HOST_1, buf, forge_bare(buf, &head));
     }
     sim_run(w, 1 * MSEC_NS);
 
     assert_int_equal(tape.num, sent);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_ack"), 16);
-    assert_int_equal(sim_counter(w, HOST_1, "rx_drop_reset"), 32);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_drop_reset"), 48);
     forge_exchange(w, HOST_1, HOST_0);
     forge_end(&tape);
 }
@@ -556,6 +620,8 @@ int main(void)
         cmocka_unit_test(sim_space__unknown_and_flagless_is_reset),
         cmocka_unit_test(sim_space__flag_for_another_life_is_reset),
         cmocka_unit_test(sim_space__flagless_to_nobody_is_taken_if_held),
+        cmocka_unit_test(sim_identity__no_room_is_told),
+        cmocka_unit_test(sim_identity__room_in_time),
         cmocka_unit_test(sim_receive_half__stays_under_pressure),
         cmocka_unit_test(sim_unreachable__leaves_a_tombstone),
         cmocka_unit_test(sim_reset__acts_on_a_match_only),

@@ -41,6 +41,9 @@ static void decode(const uint8_t *data, struct wire_packet *p)
     case MRD_WIRE_CHALLENGE:
         p->kind = WIRE_CHALLENGE;
         break;
+    case MRD_WIRE_BUSY:
+        p->kind = WIRE_BUSY;
+        break;
     }
 }
 

@@ -26,6 +26,7 @@ enum wire_kind {
     WIRE_ACK,
     WIRE_RESET,
     WIRE_CHALLENGE,
+    WIRE_BUSY,
     WIRE_KINDS,
 };
 

@@ -69,7 +69,7 @@ struct sim_node {
     size_t arena_used;
     uint32_t life;                   /* number of times opened */
     uint32_t deliveries;             /* receive completions so far */
-    uint32_t unreachable, restarted; /* numbers of events */
+    uint32_t unreachable, restarted, busy, full; /* numbers of events */
 };
 
 struct sim_message {

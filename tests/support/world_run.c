@@ -274,6 +274,8 @@ static void poll_events(struct sim_node *node)
 
     while (mrd_get_async_event(node->context, &event) == 0) {
         node->unreachable += event.event_type == MRD_EVENT_PEER_UNREACHABLE;
+        node->busy += event.event_type == MRD_EVENT_PEER_BUSY;
+        node->full += event.event_type == MRD_EVENT_PEERS_FULL;
         node->restarted += event.event_type == MRD_EVENT_PEER_RESTARTED;
         mrd_ack_async_event(&event);
     }

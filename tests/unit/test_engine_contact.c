@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which space a packet belongs to, and who may begin one. */
+#include <errno.h>
+
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64 };
@@ -400,11 +402,12 @@ static void mrd_contact_identify__few_entries_left(void **state)
     pair_end(p);
 }
 
-/* A full table of peers that are all wanted: the first contact is dropped and counted. */
+/* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
 static void mrd_contact_identify__table_full(void **state)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
+    struct mrd_engine_event event;
     struct mrd_engine *e;
 
     (void)state;
@@ -416,9 +419,24 @@ static void mrd_contact_identify__table_full(void **state)
     head = first_contact(p);
     assert_null(identify(p, &head));
     again = expect_challenge(p, &head);
-    assert_null(identify(p, &again));
-    assert_int_equal(e->stats.rx_drop_table_full, 1);
-    expect_no_answer(p);
+    for (unsigned i = 0; i < 3; i++) {
+        struct mrd_wire_head answer;
+
+        assert_null(identify(p, &again));
+        answer = only_answer(p, &again);
+        assert_int_equal(answer.type, MRD_WIRE_BUSY);
+        assert_int_equal(answer.src_inc, hand_inc(AT));
+        assert_int_equal(answer.dst_inc, again.src_inc);
+        assert_int_equal(answer.epoch, again.epoch);
+        assert_int_equal(e->stats.rx_drop_table_full, i + 1);
+        assert_int_equal(mrd_engine_get_event(e, &event), i == 1 ? -EAGAIN : 0);
+        if (i != 1) {
+            assert_int_equal(event.type, MRD_EVENT_PEERS_FULL);
+            assert_int_equal(event.addr.port, again.reply);
+        }
+        p->now += i ? MRD_FULL_EVENT_NS : 0; /* the first two are told of as one */
+        mrd_engine_begin(e, p->now);
+    }
     pair_end(p);
 }
 

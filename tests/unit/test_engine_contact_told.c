@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What resets and challenges tell of a space of ours. */
+/* What resets, challenges and peers without room tell of a space of ours. */
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, PIECES = 3 };
@@ -355,6 +355,64 @@ static void mrd_contact_challenge__before_the_first_contact(void **state)
     }
 }
 
+/* ---------------------------------------------------------------------------------------- busy */
+
+static void busy(struct pair *p, const struct mrd_wire_head *head)
+{
+    mrd_contact_busy(p->end[AT].e, head, &p->end[1 - AT].addr);
+}
+
+/* About another space, from another life or place, from whom we are not bound to, too late. */
+static void mrd_contact_busy__that_does_not_match(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned flaw = 0; flaw < 6; flaw++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+
+        peer->tx->contact.inc = flaw == 5 ? 0 : hand_inc(1 - AT);
+        peer->tx->contact.acked_once = flaw == 4;
+        spoil(&head, flaw);
+        busy(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        assert_false(peer->tx->contact.busy);
+        assert_int_equal(events(p), 0);
+        pair_end(p);
+    }
+}
+
+/* The user is told once. The work goes on in the same space: copies of it may find room. */
+static void mrd_contact_busy__is_told(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+    struct mrd_engine_event event;
+    uint32_t epoch = peer->tx->contact.epoch;
+
+    (void)state;
+    peer->tx->contact.inc = hand_inc(1 - AT);
+    for (unsigned i = 0; i < 3; i++)
+        busy(p, &head);
+    assert_int_equal(p->end[AT].e->stats.rx_busies, 3);
+    assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_PEER_BUSY);
+    assert_int_equal(event.peer_id, peer->id);
+    assert_int_equal(events(p), 0);
+    assert_int_equal(peer->tx->contact.epoch, epoch);
+    expect_going_on(p, peer);
+    /* First contact is over, and there was no room: the peer did not restart. */
+    head = about(p, peer, MRD_WIRE_RESET);
+    reset(p, &head);
+    expect_failed(p);
+    assert_int_equal(events(p), 0);
+    assert_int_equal(p->end[AT].e->stats.peers_restarted, 0);
+    assert_true(peer->given_up);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +426,8 @@ int main(void)
         cmocka_unit_test(mrd_contact_challenge__age_of_the_epoch),
         cmocka_unit_test(mrd_contact_challenge__by_a_life_that_was_known),
         cmocka_unit_test(mrd_contact_challenge__before_the_first_contact),
+        cmocka_unit_test(mrd_contact_busy__that_does_not_match),
+        cmocka_unit_test(mrd_contact_busy__is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,7 @@ static void mrd_wire_put_head__round_trip_of_data(void **state)
     }
 }
 
-static void mrd_wire_put_head__round_trip_of_reset_and_challenge(void **state)
+static void mrd_wire_put_head__round_trip_of_plain_ones(void **state)
 {
     struct mrd_wire_head got;
     struct frame f;
@@ -83,13 +83,19 @@ static void mrd_wire_put_head__round_trip_of_reset_and_challenge(void **state)
     assert_int_equal(got.echo_stamp, 0x9abcdef0);
     assert_true(got.cookie == 0xfedcba9876543210);
     assert_int_equal(got.dst_inc, 2);
+    build_plain(&f, MRD_WIRE_BUSY);
+    assert_int_equal(mrd_wire_get(f.buf, f.len, &got), MRD_WIRE_OK);
+    assert_int_equal(got.type, MRD_WIRE_BUSY);
+    assert_int_equal(got.src_inc, 1);
+    assert_int_equal(got.dst_inc, 2);
+    assert_int_equal(got.epoch, 3);
 }
 
 /*
- * Neither may be larger than the smallest packet that it answers: else strangers could use us
+ * None may be larger than the smallest packet that it answers: else strangers could use us
  * to amplify.
  */
-static void mrd_wire_put_head__reset_and_challenge_do_not_amplify(void **state)
+static void mrd_wire_put_head__plain_ones_do_not_amplify(void **state)
 {
     struct frame smallest, f;
 
@@ -99,6 +105,8 @@ static void mrd_wire_put_head__reset_and_challenge_do_not_amplify(void **state)
     build_plain(&f, MRD_WIRE_RESET);
     assert_in_range(f.len, 1, smallest.len);
     build_plain(&f, MRD_WIRE_CHALLENGE);
+    assert_in_range(f.len, 1, smallest.len);
+    build_plain(&f, MRD_WIRE_BUSY);
     assert_in_range(f.len, 1, smallest.len);
 }
 
@@ -364,8 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_wire_put_head__lays_bytes_out),
         cmocka_unit_test(mrd_wire_put_head__round_trip_of_data),
-        cmocka_unit_test(mrd_wire_put_head__round_trip_of_reset_and_challenge),
-        cmocka_unit_test(mrd_wire_put_head__reset_and_challenge_do_not_amplify),
+        cmocka_unit_test(mrd_wire_put_head__round_trip_of_plain_ones),
+        cmocka_unit_test(mrd_wire_put_head__plain_ones_do_not_amplify),
         cmocka_unit_test(mrd_wire_put_part__round_trip_of_each_form),
         cmocka_unit_test(mrd_wire_put_part__imm_keeps_its_bytes),
         cmocka_unit_test(mrd_wire_put_part__header_of_one_part_fits_in_96_bytes),

@@ -128,7 +128,7 @@ static inline void build_plain(struct frame *f, uint8_t type)
     finish(f, mrd_wire_put_head(f->buf, &head), 0);
 }
 
-enum { FRAMES = 8 };
+enum { FRAMES = 9 };
 
 /* One packet of each form. */
 static inline void build_any(struct frame *f, unsigned which)
@@ -159,7 +159,10 @@ static inline void build_any(struct frame *f, unsigned which)
     case 6:
         build_plain(f, MRD_WIRE_CHALLENGE);
         break;
-    case 7: { /* an empty packet */
+    case 7:
+        build_plain(f, MRD_WIRE_BUSY);
+        break;
+    case 8: { /* an empty packet */
         finish(f, mrd_wire_put_head(f->buf, &data_head), 0);
         break;
     }
