@@ -11,6 +11,7 @@ enum {
     MRD_PEERS_MAX = 1 << 20, /* of a context */
     MRD_FLOWS_MAX = 1 << 24, /* of a context, ordered flows and send queues with work */
     MRD_PATHS_MAX = 256,
+    MRD_PATHS_FIRST = 8,   /* of a peer with few packets in flight */
     MRD_WR_MAX = 1 << 20,  /* of a queue of a queue pair */
     MRD_MRS_MAX = 1 << 20, /* of a context */
     MRD_CQE_MAX = 1 << 24, /* of a completion queue */

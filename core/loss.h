@@ -43,15 +43,15 @@ struct mrd_loss {
     uint64_t skew_ns;
     uint64_t skew_at_ns;
     uint32_t steps; /* steps of the reordering window's growth */
+    uint32_t peer_ack_delay_ns;
     uint64_t steps_at_ns;
     uint64_t overtaken[MRD_PATHS_MAX / 64]; /* bit set: a packet of that path was acked; check it */
     /* Tail loss probes and RTOs since the last ack of anything new. */
     uint32_t probes;
+    uint32_t log_next;
     uint64_t last_send_ns, progress_ns;
     uint64_t late_tx_ns, late_rtt_ns; /* an RTT sample taken for a stall; 0: none */
-    uint32_t peer_ack_delay_ns;
-    struct mrd_retx *log; /* MRD_RETX_LOG of them, a ring; NULL: nothing was logged */
-    uint32_t log_next;
+    struct mrd_retx *log;             /* MRD_RETX_LOG of them, a ring; NULL: nothing was logged */
 };
 
 /* `tune` is borrowed; NULL: mrd_tune_default. */

@@ -9,24 +9,90 @@
 
 #define PROBE_UNDER_WAY UINT64_MAX
 
-void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
-                    uint32_t num, const struct mrd_tune *tune, uint64_t now_ns)
+/* Of zeroed memory. */
+static void init_path(struct mrd_paths *paths, uint32_t index)
 {
-    assert(num > 0 && num <= UINT16_MAX);
+    struct mrd_path *path = &paths->path[index];
+
+    path->ev = path->id = (uint16_t)index;
+    path->state = MRD_PATH_GOOD;
+    path->pseq_next = 1; /* above both of pseq_acked[] */
+    paths->load[index].q_ns = MRD_PATH_NO_DELAY;
+    paths->load[index].weight = 1;
+}
+
+void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
+                    uint32_t num, uint32_t max, const struct mrd_tune *tune, uint64_t now_ns)
+{
+    assert(num > 0 && num <= max && max <= UINT16_MAX);
     memset(paths, 0, sizeof(*paths));
     paths->tune = tune ? &tune->path : &mrd_tune_default.path;
     paths->path = path;
     paths->load = load;
     paths->num = num;
+    paths->max = max;
     paths->delay_min_at_ns = now_ns;
-    for (uint32_t i = 0; i < num; i++) {
-        path[i].ev = (uint16_t)i;
-        load[i].q_ns = MRD_PATH_NO_DELAY;
-        load[i].weight = 1;
-        path[i].id = (uint16_t)i;
-        path[i].state = MRD_PATH_GOOD;
-        path[i].pseq_next = 1; /* above both of pseq_acked[] */
+    for (uint32_t i = 0; i < num; i++)
+        init_path(paths, i);
+}
+
+static size_t block_bytes(uint32_t num)
+{
+    return num * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load));
+}
+
+static void free_block(struct mrd_paths *paths, const struct mrd_allocator *allocator)
+{
+    if (paths->owned)
+        mrd_free(allocator, paths->path, block_bytes(paths->num));
+    paths->owned = false;
+}
+
+/* Moves `paths` to a block for `num` paths. */
+static bool move(struct mrd_paths *paths, const struct mrd_allocator *allocator, uint32_t num)
+{
+    size_t watched_bytes = sizeof(*paths->watched);
+    struct mrd_path *path = mrd_alloc(allocator, block_bytes(num));
+    struct mrd_path_watch *watched = NULL;
+    struct mrd_path_load *load;
+
+    if (path && paths->watched)
+        watched =
+            mrd_grow(allocator, paths->watched, paths->num * watched_bytes, num * watched_bytes);
+    if (path && paths->watched && !watched)
+        mrd_free(allocator, path, block_bytes(num));
+    if (!path || (paths->watched && !watched))
+        return false;
+    load = (struct mrd_path_load *)&path[num];
+    memcpy(path, paths->path, paths->num * sizeof(*path));
+    memcpy(load, paths->load, paths->num * sizeof(*load));
+    free_block(paths, allocator);
+    paths->path = path;
+    paths->load = load;
+    paths->owned = true;
+    paths->watched = watched;
+    return true;
+}
+
+bool mrd_paths_add(struct mrd_paths *paths, const struct mrd_allocator *allocator)
+{
+    uint32_t old = paths->num, num = 2 * old < paths->max ? 2 * old : paths->max, shortest = 0;
+
+    if (num == old || !move(paths, allocator, num))
+        return false;
+    paths->num = num;
+    for (uint32_t i = 1; i < old; i++) {
+        if (paths->path[i].far_ns < paths->path[shortest].far_ns)
+            shortest = i;
     }
+    for (uint32_t i = old; i < num; i++) {
+        init_path(paths, i);
+        paths->path[i].order_off = paths->num_disordered > 1;
+        paths->path[i].watch = (uint16_t)(paths->watch - 1);
+        paths->path[i].far_ns = paths->path[shortest].far_ns;
+        paths->load[i].weight = paths->load[shortest].weight;
+    }
+    return true;
 }
 
 void mrd_paths_fini(struct mrd_paths *paths, const struct mrd_allocator *allocator)
@@ -34,6 +100,7 @@ void mrd_paths_fini(struct mrd_paths *paths, const struct mrd_allocator *allocat
     if (paths->watched)
         mrd_free(allocator, paths->watched, paths->num * sizeof(*paths->watched));
     paths->watched = NULL;
+    free_block(paths, allocator);
 }
 
 static struct mrd_path_load *load_of(const struct mrd_paths *paths, const struct mrd_path *path)
@@ -558,7 +625,7 @@ void mrd_path_found(struct mrd_paths *paths, uint32_t index)
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev)
 {
     struct mrd_path *path = &paths->path[index];
-    uint32_t id = path->id + paths->num;
+    uint32_t id = path->id + paths->max;
 
     make_good(paths, path);
     path->ev = ev;

@@ -75,38 +75,53 @@ struct mrd_path_load {
 
 /* All paths of a peer and what they have in common. */
 struct mrd_paths {
-    struct mrd_path *path;      /* `num` entries, owned by the send half */
+    struct mrd_path *path;      /* `num` entries, borrowed until mrd_paths_add() */
     struct mrd_path_load *load; /* likewise */
-    uint32_t num;
+    bool owned;                 /* both are one block of the allocator */
+    bool q_avg_valid, delay_min_valid, back_valid;
+    uint16_t watch;    /* counts mrd_path_watch(); it may wrap */
+    uint32_t num;      /* paths in use: as many as packets were in flight at once, up to max */
+    uint32_t max;      /* most paths; a path's id modulo it is the path's index */
     uint32_t num_out;  /* not GOOD */
     uint32_t num_dead; /* of num_out */
     float q_avg_ns;    /* EWMA over all samples; stands for the delay of a path without one */
-    bool q_avg_valid;
-    float loss_avg; /* EWMA(loss_avg_gain) of the share lost over all paths */
-    uint32_t acks;  /* packets acked, on any path; it may wrap */
+    float loss_avg;    /* EWMA(loss_avg_gain) of the share lost over all paths */
+    uint32_t acks;     /* packets acked, on any path; it may wrap */
     /* Least rx stamp - tx stamp in this and the previous half window. */
     int64_t delay_min_cur, delay_min_prev;
     uint64_t delay_min_at_ns; /* when the current half window began */
-    bool delay_min_valid;
     /*
      * Least RTT - one-way delay in the same half windows: the delay of the way back, less the
      * offset of the clocks.
      */
     int64_t back_cur, back_prev;
-    bool back_valid;
     struct mrd_path_watch *watched;   /* of each path; NULL: there was no watch yet */
-    uint16_t watch;                   /* counts mrd_path_watch(); it may wrap */
     float far_mean_ns;                /* mean of far_ns when weights were last set */
     uint32_t num_disordered;          /* paths with a spurious loss by order */
     const struct mrd_tune_path *tune; /* borrowed */
 };
 
 /*
- * Initializes `num` zeroed paths, with evs and ids 0 .. num-1. All pointers are borrowed. tune
- * NULL: mrd_tune_default.
+ * Initializes `num` zeroed paths of `max`, with evs and ids 0 .. num-1. All pointers are borrowed.
+ * tune NULL: mrd_tune_default.
  */
 void mrd_paths_init(struct mrd_paths *paths, struct mrd_path *path, struct mrd_path_load *load,
-                    uint32_t num, const struct mrd_tune *tune, uint64_t now_ns);
+                    uint32_t num, uint32_t max, const struct mrd_tune *tune, uint64_t now_ns);
+/*
+ * Doubles the number of paths, up to max. The new ones are GOOD, as long as the shortest, and have
+ * no sample. Returns whether any came: without memory those that are there go on. Pointers to paths
+ * are no longer valid.
+ */
+bool mrd_paths_add(struct mrd_paths *paths, const struct mrd_allocator *allocator);
+
+/* Returns the path of that id; NULL: none has it, or has it any more. */
+static inline struct mrd_path *mrd_path_of_id(const struct mrd_paths *paths, uint32_t id)
+{
+    uint32_t index = id % paths->max;
+    struct mrd_path *path = index < paths->num ? &paths->path[index] : NULL;
+
+    return path && path->id == id ? path : NULL;
+}
 
 void mrd_paths_fini(struct mrd_paths *paths, const struct mrd_allocator *allocator);
 
@@ -206,7 +221,7 @@ static inline bool mrd_path_usable(const struct mrd_path *path, uint64_t now_ns)
 }
 /*
  * A fresh entropy value `ev` replaces a DEAD path: it is GOOD, with nothing measured. Its id grows
- * by `num`, so id % num stays the index. PSEQs go on: packets of the old path may be in flight.
+ * by `max`, so id % max stays the index. PSEQs go on: packets of the old path may be in flight.
  */
 void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev);
 /* There is no fresh entropy value: the path stays DEAD and is probed every dead_probe_ns. */

@@ -13,6 +13,11 @@ enum {
     SLOTS_SHARED = 2048,
 };
 
+static uint32_t first_paths(uint32_t num_paths)
+{
+    return num_paths < MRD_PATHS_FIRST ? num_paths : MRD_PATHS_FIRST;
+}
+
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
                     uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache)
 {
@@ -33,7 +38,8 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
                          sizeof(struct mrd_tx_half) +
-                             max_paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)) +
+                             first_paths(max_paths) *
+                                 (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)) +
                              (cache ? MRD_SPRAY_CACHE * sizeof(uint16_t) : 0),
                          max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
@@ -295,10 +301,11 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
                                       uint64_t now_ns)
 {
     struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
-    struct mrd_path_load *load = (struct mrd_path_load *)&tx->path[num_paths];
+    uint32_t first = first_paths(num_paths);
+    struct mrd_path_load *load = (struct mrd_path_load *)&tx->path[first];
 
     assert(tx && !peer->tx);
-    memset(tx, 0, sizeof(*tx) + num_paths * (sizeof(tx->path[0]) + sizeof(*load)));
+    memset(tx, 0, sizeof(*tx) + first * (sizeof(tx->path[0]) + sizeof(*load)));
     tx->contact.epoch_ns = tx->rnr.next_ns = MRD_NEVER;
     mrd_list_init(&tx->txqs);
     mrd_list_init(&tx->refusals);
@@ -307,10 +314,10 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     mrd_list_init(&tx->closes);
     mrd_list_init(&tx->rnr.txqs);
     tx->probes.answer_ns = MRD_SILENCE_MIN_NS;
-    tx->spray.cache = (uint16_t *)(void *)&load[num_paths];
+    tx->spray.cache = (uint16_t *)(void *)&load[first];
     mrd_ids_init(&tx->ids, peers->allocator);
     mrd_sent_init(&tx->sent, &peers->pages, peers->tracker, peers->max);
-    mrd_paths_init(&tx->paths, tx->path, load, num_paths, tune, now_ns);
+    mrd_paths_init(&tx->paths, tx->path, load, first, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;
     return tx;
@@ -370,6 +377,8 @@ static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_tx_half
         bytes += sizeof(*tx->cc.losses);
     if (tx->loss.log)
         bytes += MRD_RETX_LOG * sizeof(*tx->loss.log);
+    if (tx->paths.owned)
+        bytes += tx->paths.num * (sizeof(*tx->paths.path) + sizeof(*tx->paths.load));
     if (tx->paths.watched)
         bytes += tx->paths.num * sizeof(*tx->paths.watched);
     for (unsigned i = 0; i < 2; i++)

@@ -181,7 +181,10 @@ struct mrd_tx_half {
     struct mrd_node idle;   /* mrd_flow_tx.idle_node: flows without messages, longest idle first */
     struct mrd_node closes; /* mrd_flow_tx.idle_node: flows whose CLOSE is to be sent */
 
-    /* num_paths of them; behind them as many struct mrd_path_load, then mrd_spray.cache. */
+    /*
+     * mrd_paths.path at first: min(num_paths, MRD_PATHS_FIRST) of them; behind them as many struct
+     * mrd_path_load, then mrd_spray.cache.
+     */
     struct mrd_path path[];
 };
 

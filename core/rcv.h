@@ -19,7 +19,7 @@
 #include "core/pool.h"
 #include "core/wire.h"
 
-enum { MRD_RCV_FEW = 256 }; /* PSNs ahead of cum that need no map of their own */
+enum { MRD_RCV_FEW = 128 }; /* PSNs ahead of cum that need no map of their own */
 
 struct mrd_rcv_path {
     uint16_t id;
@@ -44,11 +44,11 @@ struct mrd_rcv {
     uint64_t *received, *refused;
     uint64_t few[2 * MRD_RCV_FEW / 64];
     uint32_t ring;
+    uint32_t since_ack;    /* packets received since the last ack */
     struct mrd_pool *maps; /* borrowed */
 
-    uint32_t since_ack; /* packets received since the last ack */
-    uint64_t due_ns;    /* when the next ack must leave; MRD_NEVER: none is owed */
-    bool now;           /* the next ack must leave at once */
+    uint64_t due_ns; /* when the next ack must leave; MRD_NEVER: none is owed */
+    bool now;        /* the next ack must leave at once */
     /* The ack waits until the application's call returns: it may ride on a reply posted there. */
     bool wait_for_reply;
     bool full;      /* the next ack must be a full one: an ack block cannot report duplicates */

@@ -44,8 +44,9 @@ struct mrd_spray_args {
 
 struct mrd_spray_ops {
     const char *name;
-    bool caches; /* needs mrd_spray.cache, MRD_SPRAY_CACHE entries */
-    /* Initializes the state, s->ops included. */
+    bool caches;   /* needs mrd_spray.cache, MRD_SPRAY_CACHE entries */
+    bool one_path; /* never leaves the one it chose first */
+    /* Initializes the state, s->ops included; again each time when there are more paths. */
     void (*init)(struct mrd_spray *s, const struct mrd_paths *paths, struct mrd_rng *rng);
     /* Returns the index of the next packet's path: a GOOD one if there is any (not `single`). */
     uint32_t (*pick)(struct mrd_spray *s, const struct mrd_paths *paths,

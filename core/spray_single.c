@@ -21,6 +21,7 @@ static uint32_t single_pick(struct mrd_spray *s, const struct mrd_paths *paths,
 
 const struct mrd_spray_ops mrd_spray_single = {
     .name = "single",
+    .one_path = true,
     .init = single_init,
     .pick = single_pick,
 };

@@ -237,7 +237,7 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     mrd_path_lost(&tx->paths, index, mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)),
                   e->clock.now_ns);
     e->stats.paths_suspended += tx->paths.num_out > out;
-    e->turns.wants_path |= tx->path[index].wants_ev != 0;
+    e->turns.wants_path |= tx->paths.path[index].wants_ev != 0;
 }
 
 void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)

@@ -68,7 +68,7 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {
-            if (!p->tx->path[i].wants_ev)
+            if (!p->tx->paths.path[i].wants_ev)
                 continue;
             *peer_id = p->id;
             *index = i;
@@ -89,7 +89,7 @@ void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index
         return;
     if (path < 0) {
         mrd_path_keep(&p->tx->paths, index, e->clock.now_ns);
-        p->tx->path[index].wants_ev = false;
+        p->tx->paths.path[index].wants_ev = false;
         return;
     }
     e->stats.paths_replaced++;

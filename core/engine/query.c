@@ -109,7 +109,7 @@ int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
     *attr = counts_of(p ? &p->count : &rest->count);
     attr->peer_id = p ? p->id : rest->id;
     if (p && p->tx) {
-        attr->paths = p->tx->paths.num;
+        attr->paths = p->tx->paths.max;
         attr->srtt_ns = p->tx->loss.srtt_ns;
         attr->min_rtt_ns = mrd_loss_rtt_min_ns(&p->tx->loss);
         attr->cwnd_bytes = (uint64_t)p->tx->cc.cwnd_bytes;
@@ -124,9 +124,12 @@ int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uin
     const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
     const struct mrd_path *path;
 
-    if (!p || !p->tx || index >= p->tx->paths.num)
+    if (!p || !p->tx || index >= p->tx->paths.max)
         return -ENOENT;
-    path = &p->tx->path[index];
+    *attr = (struct mrd_path_attr){.port = index, .state = MRD_PATH_GOOD};
+    if (index >= p->tx->paths.num)
+        return 0; /* not used yet */
+    path = &p->tx->paths.path[index];
     *attr = (struct mrd_path_attr){.port = path->ev,
                                    .state = path->state,
                                    .packets = path->packets,

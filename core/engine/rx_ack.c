@@ -31,7 +31,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         e->stats.retx_rack++;
     }
     mrd_half_path_lost(e, tx, rec->path);
-    if (tx->path[rec->path].losses_row > 2)
+    if (tx->paths.path[rec->path].losses_row > 2)
         mrd_cc_path_fails(&tx->cc, e->clock.now_ns);
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
@@ -43,7 +43,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     rec->deliberate = rec->probed = rec->blamed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, &tx->paths);
-    return tx->path[rec->path].losses_row < 2;
+    return tx->paths.path[rec->path].losses_row < 2;
 }
 
 void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
@@ -101,7 +101,7 @@ static void undo_retransmission(struct mrd_engine *e, struct mrd_peer *peer, uin
     peer->count.packets_spurious++;
     if (r->by_order)
         mrd_path_order_spurious(&peer->tx->paths, r->old_path);
-    mrd_path_age(&peer->tx->path[r->old_path], e->clock.now_ns - r->tx_ns);
+    mrd_path_age(&peer->tx->paths.path[r->old_path], e->clock.now_ns - r->tx_ns);
     undo_loss(peer, r->old_path, r->blamed);
 }
 
@@ -132,7 +132,8 @@ static bool is_too_soon(const struct mrd_engine *e, const struct mrd_tx_half *tx
 {
     uint64_t age_ns = e->clock.now_ns - rec->tx_ns;
 
-    return age_ns < tx->path[rec->path].rtt_min_ns && age_ns < mrd_loss_rtt_min_ns(&tx->loss) / 2;
+    return age_ns < tx->paths.path[rec->path].rtt_min_ns &&
+           age_ns < mrd_loss_rtt_min_ns(&tx->loss) / 2;
 }
 
 static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
@@ -148,7 +149,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
                                    mrd_wire_stamp(rec->tx_ns) == sum->echo_stamp,
                                e->clock.now_ns);
     if (rec->tx_count == 1)
-        mrd_path_age(&tx->path[rec->path], e->clock.now_ns - rec->tx_ns);
+        mrd_path_age(&tx->paths.path[rec->path], e->clock.now_ns - rec->tx_ns);
     if (rec->state == MRD_SENT_LOST) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
@@ -159,14 +160,14 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
             sum->repaired += rec->probed && !came_twice(sum, psn);
             mrd_path_acked(&tx->paths, rec->path);
             if (rec->tx_count == 1) /* else it is not known which copy was acked */
-                mrd_path_pseq_acked(&tx->path[rec->path], rec->pseq);
+                mrd_path_pseq_acked(&tx->paths.path[rec->path], rec->pseq);
         } else {
             mrd_path_forgot(&tx->paths, rec->path);
             if (is_too_soon(e, tx, rec))
                 undo_retransmission(e, peer, psn);
         }
         if (tx->spray.ops->acked)
-            tx->spray.ops->acked(&tx->spray, rec->path, tx->path[rec->path].rx_ce_now);
+            tx->spray.ops->acked(&tx->spray, rec->path, tx->paths.path[rec->path].rx_ce_now);
     }
     if (rec->in_run && rec->tx_count == 1)
         tx->run.losses = 0;
@@ -313,12 +314,12 @@ static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
         return;
     for (unsigned i = 0; i < ack->num_paths; i++) {
         const struct mrd_wire_path *told = &ack->path[i];
-        uint32_t index = told->id % tx->paths.num;
+        const struct mrd_path *path = mrd_path_of_id(&tx->paths, told->id);
         int16_t later = (int16_t)(uint16_t)(told->delay - echoed);
 
-        if (!told->delay || told->id == ack->echo_path || tx->path[index].id != told->id)
+        if (!told->delay || told->id == ack->echo_path || !path)
             continue;
-        mrd_path_sample(&tx->paths, index,
+        mrd_path_sample(&tx->paths, (uint32_t)(path - tx->paths.path),
                         ((int64_t)(int32_t)(echoed - tx->told.delay_base) + later) *
                             MRD_WIRE_STAMP_NS,
                         0, tx->loss.srtt_ns, e->clock.now_ns);
@@ -329,7 +330,7 @@ static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
 static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
                        struct mrd_cc_ack *a)
 {
-    uint32_t index = ack->echo_path % tx->paths.num;
+    const struct mrd_path *path = mrd_path_of_id(&tx->paths, ack->echo_path);
     uint32_t delay = ack->echo_rx_stamp - ack->echo_stamp;
 
     if (!(ack->flags & MRD_ACK_ECHO))
@@ -338,13 +339,14 @@ static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struc
     if (!a->rtt_ns)
         return;
     mrd_loss_rtt(&tx->loss, a->rtt_ns, e->clock.now_ns);
-    if (tx->path[index].id != ack->echo_path)
+    if (!path)
         return;
     if (!tx->told.delay_base_valid) {
         tx->told.delay_base_valid = true;
         tx->told.delay_base = delay;
     }
     int64_t delay_ns = (int64_t)(int32_t)(delay - tx->told.delay_base) * MRD_WIRE_STAMP_NS;
+    uint32_t index = (uint32_t)(path - tx->paths.path);
 
     mrd_path_sample(&tx->paths, index, delay_ns, a->rtt_ns, tx->loss.srtt_ns, e->clock.now_ns);
     a->queue_ns = mrd_path_measure_queue_ns(&tx->paths, index, delay_ns, a->rtt_ns,
@@ -359,10 +361,14 @@ static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
 {
     for (unsigned i = 0; i < ack->num_paths; i++) {
         const struct mrd_wire_path *told = &ack->path[i];
-        struct mrd_path *path = &tx->path[told->id % tx->paths.num];
-        uint32_t ce = told->ce - path->rx_ce, received = told->received - path->rx_count;
+        struct mrd_path *path = mrd_path_of_id(&tx->paths, told->id);
+        uint32_t ce, received;
 
-        if (path->id != told->id || (int32_t)received < 0 || (int32_t)ce < 0)
+        if (!path)
+            continue;
+        ce = told->ce - path->rx_ce;
+        received = told->received - path->rx_count;
+        if ((int32_t)received < 0 || (int32_t)ce < 0)
             continue;
         if (received)
             mrd_path_came(path);

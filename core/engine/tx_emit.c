@@ -52,12 +52,14 @@ static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_
 static uint16_t pick_ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint32_t num = tx ? tx->paths.num : e->config.paths, i = 0, ev = 0;
+    uint32_t ev = 0;
 
     for (unsigned tries = 0; tries < ACK_PATH_TRIES; tries++) {
-        i = mrd_rng_below(&e->rng, num);
-        ev = tx ? tx->path[i].ev : i;
-        if (ev != peer->rx->ack_path && (!tx || mrd_path_is_good(&tx->path[i])))
+        uint32_t i = mrd_rng_below(&e->rng, e->config.paths);
+        const struct mrd_path *path = tx && i < tx->paths.num ? &tx->paths.path[i] : NULL;
+
+        ev = path ? path->ev : i;
+        if (ev != peer->rx->ack_path && (!path || mrd_path_is_good(path)))
             break;
     }
     peer->rx->ack_path = ev;
@@ -296,7 +298,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     mrd_tx_seal(o);
     p = next_packet(o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
-    begin_head(e, peer, rec, &tx->path[index], pseq, &head);
+    begin_head(e, peer, rec, &tx->paths.path[index], pseq, &head);
     if (rec->kind == MRD_SENT_SMALL && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
         !(head.flags & MRD_WIRE_COOKIE) && mrd_rcv_rides(&peer->rx->rcv)) {
         mrd_rcv_ride(&peer->rx->rcv, &head, grant(e, peer), e->clock.now_ns);
@@ -322,7 +324,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     o->open_psn = rec->psn;
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
-    p->path = tx->path[index].ev;
+    p->path = tx->paths.path[index].ev;
     p->flags =
         (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
                   (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));

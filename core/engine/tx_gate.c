@@ -12,6 +12,10 @@ uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoi
                                   .rng = &e->rng,
                                   .tune = e->config.mover.tune};
 
+    /* A path for each packet in flight: more would hold memory, and say nothing new. */
+    while (!tx->spray.ops->one_path && tx->sent.inflight.num >= tx->paths.num &&
+           mrd_paths_add(&tx->paths, &e->allocator))
+        tx->spray.ops->init(&tx->spray, &tx->paths, &e->rng);
     return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);
 }
 
@@ -44,7 +48,9 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     struct mrd_sent *rec;
 
     for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
-        if (mrd_path_is_good(&tx->path[i]) || !mrd_path_usable(&tx->path[i], e->clock.now_ns))
+        const struct mrd_path *path = &tx->paths.path[i];
+
+        if (mrd_path_is_good(path) || !mrd_path_usable(path, e->clock.now_ns))
             continue;
         if (!mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
             return false;

@@ -166,7 +166,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     uint32_t max = e->config.mover.quantum;
     double packets;
 
-    if (max == 1 || tx->path[index].state != MRD_PATH_GOOD ||
+    if (max == 1 || tx->paths.path[index].state != MRD_PATH_GOOD ||
         e->clock.now_ns < tx->run.single_until_ns)
         return 1;
     if (!msg->multi)
@@ -187,7 +187,7 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
 
-    if (tx->run.left && tx->path[tx->run.path].state == MRD_PATH_GOOD &&
+    if (tx->run.left && tx->paths.path[tx->run.path].state == MRD_PATH_GOOD &&
         (tx->run.picked_ns == e->clock.now_ns ||
          (!msg->multi && e->clock.now_ns - tx->run.picked_ns < base_ns)))
         return;

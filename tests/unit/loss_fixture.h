@@ -37,7 +37,7 @@ static inline void begin(struct loss_fixture *f)
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), 32));
-    mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
+    mrd_paths_init(&f->paths, f->path, f->load, PATHS, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
     mrd_loss_init(&f->loss, NULL, 0);
 }

@@ -44,7 +44,7 @@ static inline void begin(struct path_fixture *f, uint32_t num)
     end(f);
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
+    mrd_paths_init(&f->paths, f->path, f->load, num, num, NULL, 1);
     mrd_rng_init(&f->rng, 7);
 }
 

@@ -210,7 +210,7 @@ static void ack(struct taker *t, uint8_t flags, uint32_t echoed, uint16_t id, ui
         (struct mrd_wire_path){.id = ECHO_PATH, .delay = (uint16_t)(echoed + !(uint16_t)echoed)};
     a.path[1] = (struct mrd_wire_path){.id = id, .delay = told};
     for (unsigned i = 0; i < 2; i++)
-        a.path[i].received = t->tx->path[a.path[i].id % t->tx->paths.num].rx_count;
+        a.path[i].received = t->tx->paths.path[a.path[i].id % t->tx->paths.num].rx_count;
     end = mrd_wire_put_ack(mrd_wire_put_head(f.data, &head), &a);
     mrd_wire_seal(f.data, end);
     f.len = (uint32_t)(end - f.data);
@@ -324,8 +324,8 @@ static void mrd_engine_rx__all_paths_of_a_message_have_a_delay(void **state)
     pair_settle(p, p->now + MRD_SEC);
     tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
     for (unsigned i = 0; i < tx->paths.num; i++)
-        assert_true(has_delay(tx, i) == (tx->path[i].packets > 0));
-    assert_true(tx->paths.num == 8 && tx->path[0].packets == 1);
+        assert_true(has_delay(tx, i) == (tx->paths.path[i].packets > 0));
+    assert_true(tx->paths.num == 8 && tx->paths.path[0].packets == 1);
     pair_end(p);
 }
 

@@ -128,7 +128,7 @@ static void mrd_engine_query_path__by_index(void **state)
     assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
     mrd_half_open_tx(e, peer);
     assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 8, &attr), -ENOENT);
-    path = &peer->tx->path[7];
+    path = &peer->tx->paths.path[7];
     path->packets = 1;
     path->lost = 2;
     path->ce = 3;

@@ -130,7 +130,7 @@ static void mrd_tx_probe_path__when_its_time_has_come(void **state)
     struct gate_test t = begin(p, 1);
     struct mrd_tx_packet packet = {.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES};
     struct mrd_tx_out o = {.packets = &packet, .max = 1};
-    const struct mrd_path *path = &t.tx->path[OUT];
+    const struct mrd_path *path = &t.tx->paths.path[OUT];
 
     (void)state;
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
@@ -263,6 +263,38 @@ static void mrd_tx_full_window__half_a_bdp(void **state)
     end(p, &t);
 }
 
+/* --------------------------------------------------------------------------------- more paths */
+
+/* As many paths as packets are in flight: a peer of few messages needs few, and little memory. */
+static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
+{
+    static const struct {
+        const char *spray;
+        uint32_t inflight, paths;
+    } table[] = {{"adaptive", 7, 8},   {"adaptive", 8, 16}, {"rr", 40, 64},
+                 {"random", 1000, 64}, {"reps", 64, 64},    {"single", 1000, 8}};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct gate_test t;
+
+        pair_config(p);
+        p->config.paths = p->config.mover.paths = 64;
+        p->config.mover.tracker = TRACKER;
+        p->config.spray = table[i].spray;
+        pair_open(p);
+        t.e = p->end[AT].e;
+        t.peer = hand_tx_peer(p, AT);
+        t.tx = t.peer->tx;
+        assert_int_equal(t.tx->paths.num, MRD_PATHS_FIRST);
+        t.tx->sent.inflight.num = table[i].inflight;
+        assert_in_range(mrd_tx_pick_path(t.e, t.tx, -1), 0, table[i].paths - 1);
+        assert_int_equal(t.tx->paths.num, table[i].paths);
+        end(p, &t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +308,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_waits_for_company__all_of_it),
         cmocka_unit_test(mrd_tx_is_granted__half),
         cmocka_unit_test(mrd_tx_full_window__half_a_bdp),
+        cmocka_unit_test(mrd_tx_pick_path__paths_follow_the_packets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,92 @@ static void mrd_path_replace__id_wraps_to_index(void **state)
     }
 }
 
+/* ------------------------------------------------------------------------------------ more paths */
+
+/* Eight of sixty-four, as a send half begins. */
+static void begin_few(struct path_fixture *f)
+{
+    begin(f, PATHS);
+    mrd_paths_init(&f->paths, f->path, f->load, 8, PATHS, NULL, 1);
+}
+
+/* They double up to the most; what is known of the first ones stays. */
+static void mrd_paths_add__doubles(void **state)
+{
+    struct path_fixture *f = *state;
+    uint32_t num;
+
+    begin_few(f);
+    lose_at(f, 5, SEC_NS);
+    mrd_path_sent(&f->paths, 3);
+    mrd_path_watch(&f->paths, &f->alloc.ops);
+    for (num = 8; mrd_paths_add(&f->paths, &f->alloc.ops); num *= 2)
+        assert_int_equal(f->paths.num, 2 * num);
+    assert_int_equal(f->paths.num, PATHS);
+    assert_int_equal(f->paths.path[3].packets, 1);
+    assert_int_equal(f->paths.load[3].out_packets, 1);
+    assert_int_equal(f->paths.path[5].state, MRD_PATH_SUSPENDED);
+    assert_int_equal(f->paths.num_out, 1);
+    for (uint32_t i = 8; i < PATHS; i++) {
+        assert_int_equal(f->paths.path[i].ev, i);
+        assert_true(mrd_path_of_id(&f->paths, i) == &f->paths.path[i]);
+        assert_true(mrd_path_is_good(&f->paths.path[i]));
+        assert_true(f->paths.load[i].q_ns == MRD_PATH_NO_DELAY);
+        assert_true(f->paths.path[i].watch != f->paths.watch); /* it was not watched */
+    }
+    mrd_path_watch(&f->paths, &f->alloc.ops); /* there is a note for each of them */
+}
+
+/* Ids of paths to come, and of those that were replaced, are nobody's. */
+static void mrd_path_of_id__whose_it_is(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin_few(f);
+    assert_null(mrd_path_of_id(&f->paths, 8));
+    assert_null(mrd_path_of_id(&f->paths, PATHS + 2));
+    mrd_path_replace(&f->paths, 2, 1000);
+    assert_null(mrd_path_of_id(&f->paths, 2));
+    assert_true(mrd_path_of_id(&f->paths, PATHS + 2) == &f->path[2]);
+    assert_true(mrd_paths_add(&f->paths, &f->alloc.ops));
+    assert_true(mrd_path_of_id(&f->paths, PATHS + 2) == &f->paths.path[2]);
+}
+
+/* Without memory those that are there go on, whichever of the blocks is wanting. */
+static void mrd_paths_add__no_memory(void **state)
+{
+    struct path_fixture *f = *state;
+
+    for (uint32_t nth = 1; nth <= 2; nth++) {
+        begin_few(f);
+        mrd_path_watch(&f->paths, &f->alloc.ops);
+        f->alloc.fail_at = f->alloc.requests + nth;
+        assert_false(mrd_paths_add(&f->paths, &f->alloc.ops));
+        assert_int_equal(f->paths.num, 8);
+        assert_int_equal(mrd_path_sent(&f->paths, 7), 1);
+        assert_true(mrd_paths_add(&f->paths, &f->alloc.ops));
+        assert_int_equal(mrd_path_sent(&f->paths, 7), 2);
+    }
+}
+
+/* Where no path may be relied on for its order, no new one is; a new one is as long as the rest. */
+static void mrd_paths_add__as_the_others(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin_few(f);
+    mrd_path_order_spurious(&f->paths, 0);
+    mrd_path_order_spurious(&f->paths, 1);
+    for (uint32_t i = 0; i < 8; i++) {
+        f->path[i].far_ns = i == 4 ? 20000 : 30000;
+        f->load[i].weight = i == 4 ? 3 : 2;
+    }
+    assert_true(mrd_paths_add(&f->paths, &f->alloc.ops));
+    assert_true(f->paths.path[9].order_off);
+    assert_float_equal(f->paths.path[9].far_ns, 20000, 0.1);
+    assert_float_equal(f->paths.load[9].weight, 3, 0.01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +338,10 @@ int main(void)
         cmocka_unit_test(mrd_path_usable__first_packet_after_expiry_is_probe),
         cmocka_unit_test(mrd_path_replace__fresh_path_under_new_id),
         cmocka_unit_test(mrd_path_replace__id_wraps_to_index),
+        cmocka_unit_test(mrd_paths_add__doubles),
+        cmocka_unit_test(mrd_path_of_id__whose_it_is),
+        cmocka_unit_test(mrd_paths_add__no_memory),
+        cmocka_unit_test(mrd_paths_add__as_the_others),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -188,7 +188,7 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     assert_false(tx->contact.acked_once || tx->told.valid || tx->contact.has_cookie);
     assert_int_equal(tx->contact.inc, 0);
     for (uint32_t i = 0; i < PATHS; i++)
-        assert_int_equal(tx->path[i].packets, 0);
+        assert_int_equal(tx->paths.path[i].packets, 0);
     assert_int_equal(tx->ids.fresh, 0);
     assert_int_equal(tx->ids.free, 0);
     end(&f);
@@ -392,6 +392,38 @@ static void mrd_peer_rest__random_walk(void **state)
     end(&f);
 }
 
+/*
+ * What an active peer costs beside its packets in flight: its entry and a half for each way. The
+ * paths of one with few packets in flight are MRD_PATHS_FIRST.
+ */
+static void mrd_peer_bytes__active(void **state)
+{
+    static const struct {
+        uint32_t paths;
+        bool both_ways;
+        uint64_t most;
+    } table[] = {{1, false, 2048}, {1, true, 2240}, {32, false, 3072}, {32, true, 4096}};
+    struct unit_alloc alloc;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct mrd_addr addr = {.port = 1};
+        struct mrd_peers peers;
+        struct mrd_peer *peer;
+
+        unit_alloc_init(&alloc);
+        assert_true(mrd_peers_init(&peers, &alloc.ops, 1, table[i].paths, TRACKER, false));
+        peer = mrd_peer_add(&peers, &addr);
+        mrd_peer_tx_begin(&peers, peer, table[i].paths, NULL, 0);
+        if (table[i].both_ways)
+            mrd_peer_rx_begin(&peers, peer, TRACKER);
+        assert_in_range(peers.entries.item_bytes + mrd_peer_bytes(&peers, peer), 1024,
+                        table[i].most);
+        mrd_peers_fini(&peers);
+        assert_int_equal(alloc.live_bytes, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +441,7 @@ int main(void)
         cmocka_unit_test(mrd_peer_rx_begin__one_for_each_entry),
         cmocka_unit_test(mrd_peer_rx_begin__counts_lives),
         cmocka_unit_test(mrd_peer_rx_end__tombstone),
+        cmocka_unit_test(mrd_peer_bytes__active),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void begin(struct sent_fixture *f, uint32_t pages, uint32_t first)
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
     assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), pages));
-    mrd_paths_init(&f->paths, f->path, f->load, PATHS, NULL, 0);
+    mrd_paths_init(&f->paths, f->path, f->load, PATHS, PATHS, NULL, 0);
     mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
     f->s.next = f->s.una = first;
 }

@@ -30,7 +30,7 @@ static void begin(struct spray_fixture *f, const char *name, uint32_t num)
     const struct mrd_spray_ops *ops = mrd_spray_find(name);
 
     memset(f, 0, sizeof(*f));
-    mrd_paths_init(&f->paths, f->path, f->load, num, NULL, 1);
+    mrd_paths_init(&f->paths, f->path, f->load, num, num, NULL, 1);
     mrd_rng_init(&f->rng, 11);
     f->args = (struct mrd_spray_args){.now_ns = 1000,
                                       .base_rtt_ns = BASE_NS,

@@ -153,7 +153,7 @@ static void mrd_paths_init__takes_constants(void **state)
     tune.path.q_gain = 1;
     memset(path, 0, sizeof(path));
     memset(load, 0, sizeof(load));
-    mrd_paths_init(&paths, path, load, 4, &tune, 0);
+    mrd_paths_init(&paths, path, load, 4, 4, &tune, 0);
     mrd_path_sent(&paths, 1);
     mrd_path_lost(&paths, 1, BASE_NS, 1000);
     assert_int_equal(path[1].until_ns, 1000 + 9 * BASE_NS);
@@ -175,7 +175,7 @@ static void mrd_path_lost__suspension_saturates(void **state)
     tune.path.suspend_doublings = 1000;
     memset(path, 0, sizeof(path));
     memset(load, 0, sizeof(load));
-    mrd_paths_init(&paths, path, load, 4, &tune, 0);
+    mrd_paths_init(&paths, path, load, 4, 4, &tune, 0);
     path[1].losses_row = 200;
     mrd_path_sent(&paths, 1);
     mrd_path_lost(&paths, 1, BASE_NS, 1000);
@@ -200,7 +200,7 @@ static void mrd_spray_pick__takes_constants(void **state)
     memset(path, 0, sizeof(path));
     memset(load, 0, sizeof(load));
     mrd_rng_init(&rng, 1);
-    mrd_paths_init(&paths, path, load, 2, NULL, 0);
+    mrd_paths_init(&paths, path, load, 2, 2, NULL, 0);
     mrd_spray_find("adaptive")->init(&spray, &paths, &rng);
     load[0].q_at_ns = load[1].q_at_ns = args.now_ns;
     load[1].q_ns = 0;

@@ -376,10 +376,13 @@ enum {
     AWAKE_PEER_BYTES = sizeof(struct mrd_peer) + 4 * sizeof(void *),
 };
 
+/* To a peer with few packets in flight. */
 static uint64_t tx_half_bytes(const struct simx_config *config)
 {
+    uint32_t paths = config->paths < MRD_PATHS_FIRST ? config->paths : MRD_PATHS_FIRST;
+
     return sizeof(struct mrd_tx_half) +
-           config->paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load));
+           paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load));
 }
 
 /* Entries, the halves of active ones, and records of packets in flight. */
