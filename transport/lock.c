@@ -38,11 +38,23 @@ static bool is_open(unsigned word, bool sleeper)
     return !(word & MRD_LOCK_HELD) && (sleeper || !(word & MRD_LOCK_IN_TURN));
 }
 
+/*
+ * Did a sleeper wait for too long? The more there are, the longer: with fewer cores than threads all
+ * wait, and if each of them lost patience the lock would go from sleeper to sleeper for ever, with a
+ * switch of threads each time.
+ */
+static bool is_impatient(unsigned word, uint64_t start_ns)
+{
+    uint64_t sleepers = (word & MRD_LOCK_SLEEPERS) / MRD_LOCK_SLEEPER;
+
+    return now_ns() - start_ns >= MRD_LOCK_PATIENCE_NS * (sleepers ? sleepers : 1);
+}
+
 /* The word when a sleeper takes the lock. */
 static unsigned sleeper_takes(unsigned word, uint64_t start_ns)
 {
     word = ((word | MRD_LOCK_HELD) & ~MRD_LOCK_WOKEN) - MRD_LOCK_SLEEPER;
-    if (!(word & MRD_LOCK_SLEEPERS) || now_ns() - start_ns < MRD_LOCK_PATIENCE_NS)
+    if (!(word & MRD_LOCK_SLEEPERS) || !is_impatient(word, start_ns))
         word &= ~MRD_LOCK_IN_TURN;
     return word;
 }
@@ -89,7 +101,7 @@ void mrd_lock_take_slow(struct mrd_lock *lock)
         by = word & ~MRD_LOCK_WOKEN;
         if (!sleeper)
             by += MRD_LOCK_SLEEPER;
-        else if (now_ns() - start_ns >= MRD_LOCK_PATIENCE_NS)
+        else if (is_impatient(word, start_ns))
             by |= MRD_LOCK_IN_TURN;
         if (is_open(word, sleeper) || !replace(lock, &word, by))
             continue;

@@ -2,7 +2,8 @@
 /*
  * The lock of a context. Whoever runs takes it, ahead of threads that sleep on it: so short calls
  * follow each other without a switch of threads. But nobody starves: once a sleeper has waited for
- * MRD_LOCK_PATIENCE_NS, only sleepers get the lock, until one of them waited for less than that.
+ * MRD_LOCK_PATIENCE_NS times the number of sleepers, only sleepers get the lock, until one of them
+ * waited for less than that.
  *
  * A mutex of the C library lets threads pass the sleepers for ever. With more threads than cores
  * that call in a loop, a thread then got the lock once in a time slice.
