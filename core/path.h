@@ -80,7 +80,7 @@ struct mrd_paths {
     bool owned;                 /* both are one block of the allocator */
     bool q_avg_valid, delay_min_valid, back_valid;
     uint16_t watch;    /* counts mrd_path_watch(); it may wrap */
-    uint32_t num;      /* paths in use: as many as packets were in flight at once, up to max */
+    uint32_t num;      /* paths in use: twice as many as packets were in flight, up to max */
     uint32_t max;      /* most paths; a path's id modulo it is the path's index */
     uint32_t num_out;  /* not GOOD */
     uint32_t num_dead; /* of num_out */

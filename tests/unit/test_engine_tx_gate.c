@@ -265,13 +265,13 @@ static void mrd_tx_full_window__half_a_bdp(void **state)
 
 /* --------------------------------------------------------------------------------- more paths */
 
-/* As many paths as packets are in flight: a peer of few messages needs few, and little memory. */
+/* Twice as many paths as packets in flight: a peer of few messages needs few, and little memory. */
 static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
 {
     static const struct {
         const char *spray;
         uint32_t inflight, paths;
-    } table[] = {{"adaptive", 7, 8},   {"adaptive", 8, 16}, {"rr", 40, 64},
+    } table[] = {{"adaptive", 3, 8},   {"adaptive", 4, 16}, {"rr", 20, 64},
                  {"random", 1000, 64}, {"reps", 64, 64},    {"single", 1000, 8}};
     struct pair *p = &pair;
 

@@ -121,7 +121,7 @@ static void simx_exp_scale__points(void **state)
  */
 static void simx_exp_scale__state(void **state)
 {
-    struct json_object *few = exp_measure("scale --peers 4 --size 8K", 0);
+    struct json_object *few = exp_measure("scale --peers 8 --size 8K", 0);
     struct json_object *many = exp_measure("scale --peers 20 --size 8K", 0);
     double idle = exp_number(many, "idle_peer_bytes"),
            active = exp_number(many, "active_peer_bytes");
@@ -140,7 +140,7 @@ static void simx_exp_scale__state(void **state)
     assert_true(exp_number(many, "state_bytes_per_peer") >= idle + active);
     assert_true(exp_number(many, "state_bytes_per_peer") < 2 * active);
     /* More paths are more state. */
-    struct json_object *narrow = exp_measure("scale --peers 4 --size 8K --paths 4", 0);
+    struct json_object *narrow = exp_measure("scale --peers 8 --size 8K --paths 4", 0);
     assert_true(exp_number(narrow, "active_peer_bytes") < active);
     assert_true(exp_number(narrow, "idle_peer_bytes") == idle);
     json_object_put(few);
