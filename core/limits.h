@@ -23,7 +23,7 @@ enum {
     /* Messages of an ordered flow, from the oldest incomplete one to the newest. */
     MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 16,     /* records of sent packets that are allocated together */
-    MRD_STATELESS_MAX = 64, /* resets and challenges waiting to be sent; more are dropped */
+    MRD_STATELESS_MAX = 64, /* answers to strangers waiting to be sent; more are dropped */
     MRD_EVENTS_MAX = 256,   /* asynchronous events not yet taken; more are counted and dropped */
     MRD_ACK_DUPS_MAX = 4,   /* duplicates reported by an ack */
     MRD_QPN_FIRST = 16,     /* smaller numbers are reserved */

@@ -15,8 +15,10 @@ uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoi
     /*
      * Two paths for each packet in flight: more would hold memory, and few would be used again while
      * what was measured of them is news. With one for each, `rr` and `random` were a little worse.
+     * But all while nothing is answered: the few may lead to the same dead switch.
      */
-    while (!tx->spray.ops->one_path && 2 * tx->sent.inflight.num >= tx->paths.num &&
+    while (!tx->spray.ops->one_path &&
+           (2 * tx->sent.inflight.num >= tx->paths.num || tx->loss.probes > 1) &&
            mrd_paths_add(&tx->paths, &e->allocator))
         tx->spray.ops->init(&tx->spray, &tx->paths, &e->rng);
     return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);

@@ -252,6 +252,36 @@ static void sim_path_probe__late_path_is_not_given_up(void **state)
     }
 }
 
+/*
+ * All paths that a peer with few packets in flight uses lead over links that are dead from the
+ * begin: the others are tried.
+ */
+static void sim_path_probe__the_first_are_all_dead(void **state)
+{
+    enum { MANY = 4 * MRD_PATHS_FIRST };
+
+    (void)state;
+    for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
+        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = MANY});
+
+        for (uint32_t i = 0; i < MRD_PATHS_FIRST; i++) {
+            struct mrd_sim_link link;
+
+            assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, (int)i, &link), 0);
+            link.blackhole = 1;
+            assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, (int)i, &link), 0);
+        }
+        for (uint32_t i = 0; i < 20; i++) {
+            uint32_t m = sim_write(w, HOST_0, HOST_1, 64);
+
+            sim_run_until_complete(w, 50 * MSEC_NS);
+            test_check(seed, w->messages[m].sent && w->messages[m].status == MRD_WC_SUCCESS,
+                       "message %u did not arrive", i);
+        }
+        sim_world_destroy(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +290,7 @@ int main(void)
         cmocka_unit_test(sim_path_probe__failed_one_message_at_a_time),
         cmocka_unit_test(sim_path_probe__failed_among_bursts),
         cmocka_unit_test(sim_path_probe__late_path_is_not_given_up),
+        cmocka_unit_test(sim_path_probe__the_first_are_all_dead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
