@@ -620,8 +620,8 @@ enum mrd_event_type {
     MRD_EVENT_PORT_ACTIVE,          /* it is up again */
     MRD_EVENT_QP_FATAL,             /* element.qp is in the error state: its device is gone */
     MRD_EVENT_SRQ_LIMIT_REACHED,    /* element.srq has fewer receives than its srq_limit */
-    MRD_EVENT_PEER_BUSY,            /* the peer has no room for us; work to it fails unless it has soon */
-    MRD_EVENT_PEERS_FULL,           /* a peer was turned away: max_peers are in use here */
+    MRD_EVENT_PEER_BUSY,  /* the peer has no room for us; work to it fails unless it has soon */
+    MRD_EVENT_PEERS_FULL, /* a peer was turned away: max_peers are in use here */
 };
 
 struct mrd_async_event {

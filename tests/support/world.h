@@ -67,8 +67,8 @@ struct sim_node {
     struct mrd_mr *mr;                /* of the whole arena */
     uint8_t *arena;
     size_t arena_used;
-    uint32_t life;                   /* number of times opened */
-    uint32_t deliveries;             /* receive completions so far */
+    uint32_t life;                               /* number of times opened */
+    uint32_t deliveries;                         /* receive completions so far */
     uint32_t unreachable, restarted, busy, full; /* numbers of events */
 };
 
