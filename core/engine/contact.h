@@ -74,7 +74,10 @@ void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
  * receives were lost.
  */
 void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost);
-/* The peer had no room for us for as long as first contact lasts: our work to it ends. */
+/*
+ * The peer had no room for us for as long as first contact lasts: our work to it ends, and so does a
+ * watch, with an event.
+ */
 void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer closed: what it did not ack by now it never will. */
 void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer);

@@ -417,7 +417,8 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
 
 void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    peer->watch.on = false;
+    if (peer->watch.on)
+        mrd_half_tell(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }

@@ -413,6 +413,38 @@ static void mrd_contact_busy__is_told(void **state)
     pair_end(p);
 }
 
+/* Who watches the peer is told that the watch is over; and whoever loses receives, of that. */
+static void mrd_contact_busy__ends_a_watch(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned lost = 0; lost < 2; lost++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+        struct mrd_engine_event event;
+
+        peer->tx->contact.inc = hand_inc(1 - AT);
+        busy(p, &head);
+        assert_int_equal(mrd_engine_get_event(e, &event), 0);
+        peer->watch.on = !lost;
+        if (lost) {
+            mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
+            peer->space.inc = hand_inc(1 - AT);
+        }
+        head = about(p, peer, MRD_WIRE_RESET);
+        head.live_epoch = peer->space.epoch + lost;
+        reset(p, &head);
+        expect_failed(p);
+        assert_int_equal(mrd_engine_get_event(e, &event), 0);
+        assert_int_equal(event.type, lost ? MRD_EVENT_PEER_RESTARTED : MRD_EVENT_PEER_UNREACHABLE);
+        assert_int_equal(events(p), 0);
+        assert_false(peer->watch.on);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +460,7 @@ int main(void)
         cmocka_unit_test(mrd_contact_challenge__before_the_first_contact),
         cmocka_unit_test(mrd_contact_busy__that_does_not_match),
         cmocka_unit_test(mrd_contact_busy__is_told),
+        cmocka_unit_test(mrd_contact_busy__ends_a_watch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
