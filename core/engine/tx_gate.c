@@ -13,9 +13,9 @@ uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoi
                                   .tune = e->config.mover.tune};
 
     /*
-     * Two paths for each packet in flight: more would hold memory, and few would be used again while
-     * what was measured of them is news. With one for each, `rr` and `random` were a little worse.
-     * But all while nothing is answered: the few may lead to the same dead switch.
+     * As many paths as can be used, and no memory for more: two for each packet in flight, as with
+     * one for each `rr` and `random` met more collisions. But all of them while nothing is answered:
+     * the few may lead to the same dead switch.
      */
     while (!tx->spray.ops->one_path &&
            (2 * tx->sent.inflight.num >= tx->paths.num || tx->loss.probes > 1) &&

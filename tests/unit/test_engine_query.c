@@ -146,6 +146,27 @@ static void mrd_engine_query_path__by_index(void **state)
     pair_end(p);
 }
 
+/* A path that no packet took yet is there all the same, and good. */
+static void mrd_engine_query_path__not_used_yet(void **state)
+{
+    struct mrd_path_attr attr = {.packets = 7};
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.paths = p->config.mover.paths = 32;
+    pair_open(p);
+    e = p->end[AT].e;
+    mrd_half_open_tx(e, mrd_half_open_peer(e, &p->end[1].addr));
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 31, &attr), 0);
+    assert_int_equal(attr.port, 31);
+    assert_int_equal(attr.state, MRD_PATH_GOOD);
+    assert_int_equal(attr.packets, 0);
+    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 32, &attr), -ENOENT);
+    pair_end(p);
+}
+
 static void mrd_engine_peer_addr__by_id(void **state)
 {
     struct mrd_addr addr = {.port = 9};
@@ -229,6 +250,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_query_counters__by_name),
         cmocka_unit_test(mrd_engine_query_peer__with_and_without_a_half),
         cmocka_unit_test(mrd_engine_query_path__by_index),
+        cmocka_unit_test(mrd_engine_query_path__not_used_yet),
         cmocka_unit_test(mrd_engine_peer_addr__by_id),
         cmocka_unit_test(mrd_engine_spray_name__of_the_policies),
         cmocka_unit_test(mrd_error_keep__cuts_long_sentences),
