@@ -7,16 +7,8 @@
 set -euo pipefail
 
 perf=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch"
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*" >&2
-    cat out err >&2
-    exit 1
-}
+# shellcheck source=tests/tool/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 
 # local_run WORD...: a short run with both ends here, by `env WORD...`.
 local_run()

@@ -11,16 +11,8 @@ if ! command -v jq >/dev/null; then
     echo 'tool_mrd_perf_bw: skipped: jq is not there'
     exit 77
 fi
-scratch=$(mktemp -d)
-trap 'jobs -p | xargs -r kill -9 2>/dev/null || true; rm -rf "$scratch"' EXIT
-cd "$scratch"
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*" >&2
-    cat out err >&2
-    exit 1
-}
+# shellcheck source=tests/tool/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 
 # run WORD...: such a run ends well, with its report in out.
 run()

@@ -11,16 +11,8 @@ unshare -n true 2>/dev/null || unshare -rn true 2>/dev/null ||
     { echo 'mrd_perf_scale: skipped: no network namespace can be made here'; exit 77; }
 
 perf=$1 plot=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch"
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*" >&2
-    cat out err >&2
-    exit 1
-}
+# shellcheck source=tests/tool/scratch.sh
+source "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 
 # run WORD...: into the files out and err, and $status.
 run()
