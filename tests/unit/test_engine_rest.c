@@ -8,14 +8,6 @@
 
 enum { MANY = 20000, STEP_MS = 5 };
 
-static void open_many(struct pair *p)
-{
-    pair_config(p);
-    p->config.max_peers = MANY;
-    p->config.paths = 1;
-    pair_open(p);
-}
-
 static struct mrd_addr addr_of(uint32_t host)
 {
     struct mrd_addr addr = {.port = 1000};
@@ -31,6 +23,18 @@ static struct mrd_peer *contact(struct mrd_engine *e, uint32_t host)
 
     mrd_half_open_tx(e, peer);
     return peer;
+}
+
+/* There was contact with as many peers as the table holds. */
+static void open_many(struct pair *p)
+{
+    pair_config(p);
+    p->config.max_peers = MANY;
+    p->config.paths = 1;
+    pair_open(p);
+    mrd_engine_begin(p->end[0].e, p->now);
+    for (uint32_t i = 0; i < MANY; i++)
+        contact(p->end[0].e, i);
 }
 
 /* Turns of a caller who has nothing to do, for `ns`. */
@@ -66,9 +70,6 @@ static void rest__many_sooner_than_few(void **state)
     (void)state;
     open_many(&p);
     peers = &p.end[0].e->peers;
-    mrd_engine_begin(p.end[0].e, p.now);
-    for (uint32_t i = 0; i < MANY; i++)
-        contact(p.end[0].e, i);
     assert_int_equal(peers->tx_halves.used, MANY);
     idle(&p, 2 * MRD_SEC);
     assert_true(peers->tx_halves.used < 5 * MRD_SEND_HALVES_KEPT);
@@ -94,9 +95,6 @@ static void rest__makes_room(void **state)
     (void)state;
     open_many(&p);
     peers = &p.end[0].e->peers;
-    mrd_engine_begin(p.end[0].e, p.now);
-    for (uint32_t i = 0; i < MANY; i++)
-        contact(p.end[0].e, i);
     assert_null(mrd_half_open_peer(p.end[0].e, &other));
     idle(&p, 3 * MRD_SEC);
     for (uint32_t i = 0; i < MANY; i += 2)
