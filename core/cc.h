@@ -139,12 +139,13 @@ struct mrd_cc {
     double sent_rtt;            /* packets acked or declared lost in the last round */
     double loss_rtt, loss_ewma; /* share lost in the last round; EWMA(loss_gain) of it */
     uint64_t round_end_ns;      /* end of the current RTT round */
-    uint64_t round_packets, round_ce, round_acked, round_lost; /* in this round */
+    uint32_t round_packets, round_ce, round_acked, round_lost; /* in this round */
     uint64_t round_bytes, round_start_ns;
     double round_bps; /* delivered in the last round; 0: none was measured */
     /* Time of the next cut by marks or delay, at the earliest. */
     uint64_t cut_ok_ns;
-    uint64_t loss_end_ns, loss_packets; /* losses declared in the RTT that ends at loss_end_ns */
+    uint32_t loss_packets; /* losses declared in the RTT that ends at loss_end_ns */
+    uint64_t loss_end_ns;
     uint64_t loss_ok_ns; /* until then losses are of packets sent before the last cut */
     double measured_bps; /* greatest recent delivered rate; 0: unknown yet */
     double rate_bps;     /* link_bps, or else measured_bps */

@@ -98,7 +98,7 @@ bool mrd_loss_acked(struct mrd_loss *l, const struct mrd_sent *rec, bool echoed,
 {
     l->progress_ns = now_ns;
     l->probes = 0;
-    l->overtaken[rec->path / 64] |= UINT64_C(1) << rec->path % 64;
+    l->overtaken |= UINT64_C(1) << rec->path % 64;
     /*
      * If the first copy arrived late, its ack must not advance rack_tx_ns to the last copy's: that
      * would declare everything sent between the two lost.
@@ -141,9 +141,9 @@ uint64_t mrd_loss_window_ns(const struct mrd_loss *l)
 static struct mrd_sent *find_lost_by_order(struct mrd_loss *l, const struct mrd_sents *s,
                                            const struct mrd_paths *paths, uint64_t now_ns)
 {
-    for (uint32_t w = 0; w < MRD_PATHS_MAX / 64; w++) {
-        for (; l->overtaken[w]; l->overtaken[w] &= l->overtaken[w] - 1) {
-            uint32_t index = 64 * w + (uint32_t)__builtin_ctzll(l->overtaken[w]);
+    for (; l->overtaken; l->overtaken &= l->overtaken - 1) {
+        for (uint32_t index = (uint32_t)__builtin_ctzll(l->overtaken); index < paths->num;
+             index += 64) {
             const struct mrd_path *p = &paths->path[index];
             struct mrd_sent *rec;
 

@@ -45,7 +45,8 @@ struct mrd_loss {
     uint32_t steps; /* steps of the reordering window's growth */
     uint32_t peer_ack_delay_ns;
     uint64_t steps_at_ns;
-    uint64_t overtaken[MRD_PATHS_MAX / 64]; /* bit set: a packet of that path was acked; check it */
+    /* Bit i set: a packet of a path with index i mod 64 was acked; check these paths. */
+    uint64_t overtaken;
     /* Tail loss probes and RTOs since the last ack of anything new. */
     uint32_t probes;
     uint32_t log_next;

@@ -222,7 +222,9 @@ static bool is_dead(const struct mrd_paths *paths, uint32_t index)
  */
 static bool has_room(const struct mrd_paths *paths)
 {
-    return paths->num_out - paths->num_dead < (paths->num - paths->num_dead) / 2;
+    uint32_t suspended = paths->num_out - paths->num_dead;
+
+    return suspended < (paths->num - paths->num_dead) / 2;
 }
 
 /*
@@ -326,7 +328,8 @@ void mrd_path_order_spurious(struct mrd_paths *paths, uint32_t index)
         path->spurious++;
     off = path->spurious >= paths->tune->order_spurious;
     /* One entropy value alone may be split over two routes; if two reorder, so does the network. */
-    paths->num_disordered += path->spurious == 1;
+    if (path->spurious == 1)
+        paths->num_disordered++;
     path->order_off |= off;
     for (uint32_t i = 0; paths->num_disordered > 1 && i < paths->num; i++)
         paths->path[i].order_off = 1;

@@ -82,8 +82,8 @@ struct mrd_paths {
     uint16_t watch;    /* counts mrd_path_watch(); it may wrap */
     uint32_t num;      /* paths in use: twice as many as packets were in flight, up to max */
     uint32_t max;      /* most paths; a path's id modulo it is the path's index */
-    uint32_t num_out;  /* not GOOD */
-    uint32_t num_dead; /* of num_out */
+    uint16_t num_out;  /* not GOOD */
+    uint16_t num_dead; /* of num_out */
     float q_avg_ns;    /* EWMA over all samples; stands for the delay of a path without one */
     float loss_avg;    /* EWMA(loss_avg_gain) of the share lost over all paths */
     uint32_t acks;     /* packets acked, on any path; it may wrap */
@@ -97,7 +97,7 @@ struct mrd_paths {
     int64_t back_cur, back_prev;
     struct mrd_path_watch *watched;   /* of each path; NULL: there was no watch yet */
     float far_mean_ns;                /* mean of far_ns when weights were last set */
-    uint32_t num_disordered;          /* paths with a spurious loss by order */
+    uint16_t num_disordered;          /* paths with a spurious loss by order */
     const struct mrd_tune_path *tune; /* borrowed */
 };
 

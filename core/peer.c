@@ -185,7 +185,7 @@ void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
                               .heard_ns = peer->heard_ns,
                               .id = peer->id,
                               .next = *bucket,
-                              .payload_bytes = (uint16_t)peer->payload_bytes,
+                              .payload_bytes = peer->payload_bytes,
                               .dscp = peer->dscp,
                               .given_up = peer->given_up};
     *bucket = number + 1;

@@ -85,28 +85,29 @@ struct mrd_refusal {
  */
 struct mrd_tx_contact {
     uint32_t epoch;
-    uint64_t epoch_ns; /* when its first packet left; MRD_NEVER: none did */
     uint32_t inc;      /* incarnation of the peer that it sends to; 0: not known yet */
+    uint64_t epoch_ns; /* when the epoch's first packet left; MRD_NEVER: none did */
     bool knew_inc;     /* inc was known when the epoch began: that life is older */
     bool acked_once;   /* a packet was acked: no first-contact flag any more */
     /* Only an empty packet goes before the first answer: no work is lost if the epoch ends. */
     bool hello;
     uint8_t renewals; /* epochs that ended during `hello` */
-    bool has_cookie;  /* packets carry `cookie`, a challenge's */
-    bool busy;        /* the peer had no room for us */
+    /* Reports that nobody listens there, up to MRD_REFUSED_MIN; they count until it is heard. */
+    uint8_t refused;
+    bool busy;           /* the peer had no room for us */
+    bool has_cookie;     /* packets carry `cookie`, a challenge's */
+    uint64_t refused_ns; /* the first of the reports */
     uint64_t cookie;
-    uint32_t refused;    /* reports that nobody listens there; they count until it is heard */
-    uint64_t refused_ns; /* the first of them */
 };
 
 /* What the peer's newest ack said. Owned by rx_ack.c; ask_ns by timer.c. */
 struct mrd_tx_told {
-    bool valid;         /* an ack arrived: `serial` is valid */
-    uint32_t serial;    /* of the newest ack */
-    uint32_t psn_limit; /* the peer grants PSNs below it */
-    uint64_t ask_ns;    /* when to ask for a grant if there is none */
+    bool valid; /* an ack arrived: `serial` is valid */
     bool delay_base_valid;
+    uint32_t serial;     /* of the newest ack */
+    uint32_t psn_limit;  /* the peer grants PSNs below it */
     uint32_t delay_base; /* first rx stamp - tx stamp; differences from it do not wrap */
+    uint64_t ask_ns;     /* when to ask for a grant if there is none */
 };
 
 /*
@@ -240,7 +241,7 @@ struct mrd_peer {
     struct mrd_addr addr;   /* where it receives */
     struct mrd_addr local;  /* our address that it sends to; packets to it leave from there */
     uint32_t id;            /* number in mrd_peers, with a generation in the upper bits */
-    uint32_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
+    uint16_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
     bool given_up;          /* it was unreachable, or restarted, and was not heard from since */
     uint64_t heard_ns;

@@ -59,18 +59,18 @@ struct mrd_slot {
     struct mrd_bound bound;
 };
 
-enum { MRD_SLOTS_FEW = 16 }; /* a power of two */
+enum { MRD_SLOTS_FEW = 8 }; /* a power of two */
 
 struct mrd_slots {
     struct mrd_pool *pool; /* of struct mrd_slot, shared by all peers */
     struct mrd_node open;
-    uint32_t num_open;
     /*
      * Low two bits: enum mrd_slot_state. The others: of OPEN the record's index in the pool, of
      * CLOSED the id's upper bits. `room` words, those behind are EMPTY: `few`, or once higher slots
      * are used an item of `words` with all. It has one for each receive half.
      */
     uint32_t *word, few[MRD_SLOTS_FEW], room;
+    uint32_t num_open;
     struct mrd_pool *words; /* borrowed, of MRD_MSG_SLOTS words each */
 };
 

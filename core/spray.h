@@ -25,7 +25,7 @@ struct mrd_spray {
     const struct mrd_spray_ops *ops;
     /* Index; rr: the next one; single: the only one; reps: next to explore. */
     uint32_t next;
-    uint32_t cache_head, cache_tail; /* reps: free-running */
+    uint16_t cache_head, cache_tail; /* reps: free-running */
     /* reps: indices whose last packet came back unmarked. Set by the caller, if `caches`. */
     uint16_t *cache;
 };

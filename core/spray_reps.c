@@ -37,9 +37,9 @@ static uint32_t reps_pick(struct mrd_spray *s, const struct mrd_paths *paths,
 
 static void drop(struct mrd_spray *s, uint32_t index)
 {
-    uint32_t to = s->cache_head;
+    uint16_t to = s->cache_head;
 
-    for (uint32_t from = s->cache_head; from != s->cache_tail; from++) {
+    for (uint16_t from = s->cache_head; from != s->cache_tail; from++) {
         uint16_t cached = s->cache[from & CACHE_MASK];
 
         if (cached != index)
@@ -57,7 +57,7 @@ static void reps_acked(struct mrd_spray *s, uint32_t index, bool ce)
     /* The packets of a quantum are acked together and get one entry: more would evict others. */
     if (s->cache_head != s->cache_tail && s->cache[(s->cache_tail - 1) & CACHE_MASK] == index)
         return;
-    if (s->cache_tail - s->cache_head == MRD_SPRAY_CACHE)
+    if ((uint16_t)(s->cache_tail - s->cache_head) == MRD_SPRAY_CACHE)
         s->cache_head++;
     s->cache[s->cache_tail++ & CACHE_MASK] = (uint16_t)index;
 }

@@ -242,8 +242,10 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
 
 void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
 {
+    if (payload_bytes > MRD_PAYLOAD_BYTES_MAX)
+        return;
     if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
-        peer->payload_bytes = payload_bytes;
+        peer->payload_bytes = (uint16_t)payload_bytes;
     if (peer->tx && payload_bytes < peer->tx->payload_bytes)
         peer->tx->payload_bytes = payload_bytes;
 }

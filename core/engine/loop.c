@@ -121,8 +121,10 @@ bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint
     mrd_clock_set(&e->clock, now_ns);
     e->stats.rx_nobody++;
     contact = &peer->tx->contact;
-    if (!contact->refused++)
+    if (!contact->refused)
         contact->refused_ns = now_ns;
+    if (contact->refused < MRD_REFUSED_MIN)
+        contact->refused++;
     if (contact->refused < MRD_REFUSED_MIN || now_ns - contact->refused_ns < MRD_REFUSED_NS)
         return false;
     mrd_half_peer_unreachable(e, peer);

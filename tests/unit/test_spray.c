@@ -262,7 +262,7 @@ static void reps_acked__bounded(void **state)
     begin(f, "reps", PATHS);
     for (uint32_t i = 0; i < 10 * MRD_SPRAY_CACHE + 2; i++)
         f->spray.ops->acked(&f->spray, i % PATHS, false);
-    assert_int_equal(f->spray.cache_tail - f->spray.cache_head, MRD_SPRAY_CACHE);
+    assert_int_equal((uint16_t)(f->spray.cache_tail - f->spray.cache_head), MRD_SPRAY_CACHE);
     assert_int_equal(pick(f), 2);
 }
 
