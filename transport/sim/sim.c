@@ -404,6 +404,11 @@ void mrd_sim_set_rx_delay(struct mrd_sim *sim, uint64_t delay_ns)
     sim->options.rx_delay_ns = delay_ns;
 }
 
+void mrd_sim_set_rx_packets_max(struct mrd_sim *sim, uint32_t packets)
+{
+    sim->options.rx_packets_max = packets;
+}
+
 void mrd_sim_set_datagram_max(struct mrd_sim *sim, uint32_t bytes)
 {
     assert(bytes == 0 || bytes >= 256);

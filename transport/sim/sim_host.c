@@ -48,6 +48,7 @@ void mrd_sim_host_reset(struct mrd_sim_host *host)
     release_list(host, host->rx_head);
     release_list(host, host->rx_lent);
     host->rx_head = host->rx_lent = NULL;
+    host->rx_waiting = 0;
     host->rx_ready_ns = host->tx_retry_ns = MRD_SIM_NEVER;
     host->timer_at_ns = host->timer_after_ns = MRD_SIM_NEVER;
     host->sent_head = host->sent_tail = 0;
@@ -254,6 +255,12 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
         mrd_sim_packet_release(&host->sim->packets, packet);
         return;
     }
+    if (host->sim->options.rx_packets_max &&
+        host->rx_waiting >= host->sim->options.rx_packets_max) {
+        host->stats.overflows++;
+        mrd_sim_packet_release(&host->sim->packets, packet);
+        return;
+    }
     /* The engine's plan and the placement read all bytes at data[]. */
     if (host->sim->options.gro)
         packet = mrd_sim_packet_join(&host->sim->packets, packet);
@@ -267,6 +274,7 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
     else
         host->rx_head = packet;
     host->rx_last = packet;
+    host->rx_waiting++;
     if (!is_live(host))
         return;
     if (host->rx_ready_ns <= now_ns)

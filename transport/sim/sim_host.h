@@ -43,6 +43,7 @@ struct mrd_sim_sent {
 struct mrd_sim_host_stats {
     uint64_t received;         /* packets that the context took */
     uint64_t dead_drops;       /* packets that came while no context was open */
+    uint64_t overflows;        /* packets that found the receive queue full */
     uint64_t unroutable;       /* packets sent to an address that no host has */
     uint64_t plans;            /* bursts for which the engine made a plan */
     uint64_t planned_segments; /* packets whose payload was put in place by a plan */
@@ -91,6 +92,7 @@ struct mrd_sim_host {
 
     /* Received packets, oldest first, and those lent to the engine until rx_return(). */
     struct mrd_sim_packet *rx_head, *rx_last, *rx_lent;
+    uint32_t rx_waiting;  /* packets received, and not lent yet */
     uint64_t rx_ready_ns; /* when a turn is due for them */
 
     uint64_t tx_retry_ns;      /* when a turn is due for packets that were not taken */
@@ -152,6 +154,8 @@ void mrd_sim_set_turn_hook(struct mrd_sim *sim, void (*hook)(void *arg, uint32_t
 void mrd_sim_set_gro(struct mrd_sim *sim, bool gro);
 /* Interrupt moderation: a turn comes delay_ns after a packet arrived in an empty queue. */
 void mrd_sim_set_rx_delay(struct mrd_sim *sim, uint64_t delay_ns);
+/* What a receive queue holds: a packet that finds it full is lost. 0: no limit. */
+void mrd_sim_set_rx_packets_max(struct mrd_sim *sim, uint32_t packets);
 /* Refuse datagrams longer than this, unless they may be fragmented. 0: no limit. */
 void mrd_sim_set_datagram_max(struct mrd_sim *sim, uint32_t bytes);
 /* Add offset_ns to the host's clock. No context may be open. */

@@ -50,6 +50,7 @@ static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, u
 {
     struct mrd_sim_packet *before = NULL, *packet = host->rx_head;
 
+    host->rx_waiting -= n;
     for (unsigned i = 0; i < n; i++) {
         while (packet != run[i]) {
             before = packet;

@@ -15,6 +15,7 @@ struct mrd_sim_options {
     void (*turn_hook)(void *arg, uint32_t host);
     void *turn_hook_arg;
     uint64_t rx_delay_ns;
+    uint32_t rx_packets_max;     /* 0: no limit */
     uint32_t datagram_bytes_max; /* 0: no limit */
     uint32_t quantum;
     bool gro;
