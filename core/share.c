@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/share.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/limits.h"
@@ -15,19 +16,36 @@ void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t pac
         share->room = buffer_bytes > packet_bytes ? buffer_bytes / packet_bytes : 1;
     share->packets_max = packets_max;
     share->period_at_ns = now_ns;
+    share->turns = 1;
+}
+
+void mrd_share_read(struct mrd_share *share, uint32_t packets)
+{
+    uint32_t all;
+
+    share->since_empty += packets;
+    if (share->since_empty > share->room)
+        share->since_empty = share->room;
+    /* One packet at a time is one at a time, whoever has a turn. */
+    all = share->since_empty ? (share->since_empty - 1) * share->turns + 1 : 0;
+    if (all > share->most)
+        share->most = all;
 }
 
 static void begin_period(struct mrd_share *share, uint64_t now_ns)
 {
-    share->senders_prev = now_ns - share->period_at_ns > 2 * PERIOD_NS ? 0 : share->senders;
-    share->senders = 0;
+    bool idle = now_ns - share->period_at_ns > 2 * PERIOD_NS;
+
+    share->senders_prev = idle ? 0 : share->senders;
+    share->most_prev = idle ? 0 : share->most;
+    share->senders = share->most = 0;
     share->period++;
     share->period_at_ns = now_ns;
 }
 
 uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, uint64_t now_ns)
 {
-    uint32_t active, packets = share->packets_max, turns;
+    uint32_t active, most, packets = share->packets_max;
 
     if (now_ns - share->period_at_ns > PERIOD_NS)
         begin_period(share, now_ns);
@@ -39,10 +57,12 @@ uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, u
         return 2 * packets;
     active = share->senders > share->senders_prev ? share->senders : share->senders_prev;
     if (share->room >= active) {
+        share->turns = 1;
         packets = share->room / active < packets ? share->room / active : packets;
         return 2 * packets;
     }
-    /* Not a packet for each: they take turns, another part of them each period. */
-    turns = (active + share->room - 1) / share->room;
-    return (id + share->period) % turns ? 1 : 2;
+    /* Not a packet for each: if the buffer fills, another part of them has a turn each period. */
+    most = share->most > share->most_prev ? share->most : share->most_prev;
+    share->turns = most > share->room / 2 ? (active + share->room - 1) / share->room : 1;
+    return (id + share->period) % share->turns ? 1 : 2;
 }

@@ -5,6 +5,10 @@
  * mrd_share_init() once; mrd_share_grant() for each ack: it returns how far beyond the acked PSN
  * the peer may send. A peer counts as a sender in each period in which it gets an ack. The buffer
  * is divided by the senders of this period or of the previous one, whichever are more.
+ *
+ * Where that is less than a packet for each, senders take turns, but only if the buffer fills: many
+ * peers that send a message each now and then are never there at once. mrd_share_read() and
+ * mrd_share_empty() tell how full it was.
  */
 #ifndef MRD_CORE_SHARE_H
 #define MRD_CORE_SHARE_H
@@ -18,6 +22,10 @@ struct mrd_share {
     uint64_t period_at_ns; /* when this one began */
     uint32_t senders;      /* peers counted in this period */
     uint32_t senders_prev; /* in the one before */
+    uint32_t turns;        /* one sender in so many may send; 1: all */
+    uint32_t since_empty;  /* packets read since the buffer was seen empty: it held no more */
+    /* The most of them in this period and in the one before, had all senders had their turn. */
+    uint32_t most, most_prev;
 };
 
 /*
@@ -26,6 +34,13 @@ struct mrd_share {
  */
 void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t packet_bytes,
                     uint32_t packets_max, uint64_t now_ns);
+/* So many packets were read from the buffer. */
+void mrd_share_read(struct mrd_share *share, uint32_t packets);
+/* It was seen empty. */
+static inline void mrd_share_empty(struct mrd_share *share)
+{
+    share->since_empty = 0;
+}
 /*
  * Returns the number of PSNs to grant: twice the share, because a sender fills at most half of a
  * grant with data; the rest is for refusals and ABORTs, which are small. 1, of which half is no

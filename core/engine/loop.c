@@ -23,6 +23,7 @@ void mrd_engine_drained(struct mrd_engine *e, uint64_t now_ns)
     mrd_clock_set(&e->clock, now_ns);
     mrd_timer_look(e);
     mrd_clock_empty(&e->clock);
+    mrd_share_empty(&e->share);
     while ((n = mrd_list_pop(&e->turns.suspects))) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, suspect);
 

@@ -163,6 +163,7 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
     mrd_clock_set(&e->clock, now_ns);
     if (n)
         mrd_timer_look(e);
+    mrd_share_read(&e->share, n);
     for (unsigned i = 0; i < n; i++) {
         in.packet = &packets[i];
         in.num_parts = 0;

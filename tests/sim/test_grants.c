@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A receive buffer with less than a packet for each sender: grants go round, and all get through.
+ * A receive buffer with less than a packet for each sender: if it fills, grants go round; all get
+ * through.
  */
 #include "core/engine/state.h"
 #include "core/wire.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
+#include "transport/sim/sim_host.h"
 
-enum { SENDERS = 9, ROOM_PACKETS = 3, BYTES = 24 * 4096 };
+enum { SENDERS = 9, ROOM_PACKETS = 3, QUEUE_PACKETS = 8, BYTES = 24 * 4096 };
 
 struct watch {
     struct sim_world *w;
@@ -41,17 +43,38 @@ static enum mrd_sim_verdict look(void *arg, struct mrd_sim_datagram *d)
     return MRD_SIM_PASS;
 }
 
-static void sim_grants__rotate_below_one_packet_each(void **state)
+/* How often did a sender without a grant ask for one? */
+static uint64_t count_probes(struct sim_world *w)
+{
+    uint64_t probes = 0;
+
+    for (uint32_t from = 1; from <= SENDERS; from++)
+        probes += sim_counter(w, from, "probes");
+    return probes;
+}
+
+static struct sim_world *begin(uint64_t rx_delay_ns)
 {
     struct sim_world *w =
         sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = SENDERS + 1});
-    struct watch watch = {.w = w};
-    (void)state;
 
     mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM_PACKETS;
+    mrd_sim_set_rx_delay(w->sim, rx_delay_ns);
+    mrd_sim_set_rx_packets_max(w->sim, QUEUE_PACKETS);
     for (uint32_t from = 1; from <= SENDERS; from++)
         sim_write(w, from, HOST_0, 4096);
     sim_run_until_complete(w, 10 * MSEC_NS); /* each was told a grant */
+    return w;
+}
+
+/* All send for long, and the receiver comes late: its buffer fills. */
+static void sim_grants__rotate_below_one_packet_each(void **state)
+{
+    struct sim_world *w = begin(50 * USEC_NS);
+    uint64_t lost = mrd_sim_get_host_stats(w->sim, HOST_0).overflows;
+    struct watch watch = {.w = w};
+    (void)state;
+
     mrd_sim_set_tap(w->sim, look, &watch);
     for (uint32_t from = 1; from <= SENDERS; from++)
         sim_write(w, from, HOST_0, BYTES);
@@ -61,6 +84,65 @@ static void sim_grants__rotate_below_one_packet_each(void **state)
     assert_int_equal(watch.beyond, 0);
     /* Turns change at different times for different senders: some overlap, but not all at once. */
     assert_in_range(watch.most, 1, 2 * ROOM_PACKETS);
+    assert_int_equal(mrd_sim_get_host_stats(w->sim, HOST_0).overflows, lost);
+    sim_world_destroy(w);
+}
+
+/*
+ * All send now and then, never at once: nobody waits for a turn, though the buffer has less than a
+ * packet for each.
+ */
+static void sim_grants__do_not_rotate_while_there_is_room(void **state)
+{
+    struct sim_world *w = begin(0);
+    uint64_t begun_ns = mrd_sim_now(w->sim), probes = count_probes(w);
+    enum { ROUNDS = 100 };
+    (void)state;
+
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t from = 1; from <= SENDERS; from++) {
+            sim_write(w, from, HOST_0, 4096);
+            sim_run_until_complete(w, MSEC_NS);
+        }
+    }
+    /* A message takes two delays of 5 us, and its ack a little. */
+    assert_true(mrd_sim_now(w->sim) - begun_ns <= ROUNDS * SENDERS * 20 * USEC_NS);
+    assert_int_equal(count_probes(w), probes);
+    sim_world_destroy(w);
+}
+
+/* Each sender in turn posts a short message, one every 50 us, without waiting for the last. */
+static void trickle(struct sim_world *w, uint32_t messages)
+{
+    for (uint32_t i = 0; i < messages; i++) {
+        sim_write(w, 1 + i % SENDERS, HOST_0, 1024);
+        sim_run(w, 50 * USEC_NS);
+    }
+}
+
+/*
+ * Messages come one by one, so that the buffer never holds two. The receiver is stopped once, for
+ * 0.3 ms, and the buffer fills. Half a second later nobody waits for a turn any more.
+ */
+static void sim_grants__rotation_ends_after_a_hiccup(void **state)
+{
+    struct sim_world *w = begin(0);
+    uint64_t probes;
+    (void)state;
+
+    trickle(w, 200);
+    probes = count_probes(w);
+    trickle(w, 200);
+    assert_int_equal(count_probes(w), probes);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    trickle(w, 6);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    trickle(w, 10000);
+    probes = count_probes(w);
+    trickle(w, 2000); /* 100 ms */
+    assert_int_equal(count_probes(w), probes);
+    for (uint32_t i = w->num_messages - 1000; i < w->num_messages; i++)
+        assert_true(w->messages[i].sent);
     sim_world_destroy(w);
 }
 
@@ -68,6 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_grants__rotate_below_one_packet_each),
+        cmocka_unit_test(sim_grants__do_not_rotate_while_there_is_room),
+        cmocka_unit_test(sim_grants__rotation_ends_after_a_hiccup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,6 +278,7 @@ static void draw_closing(struct swarm *s)
     draw_slow(s);
     clean_links(s);
     set_all(s, 0, 0, 0);
+    c->rx_buffer_bytes = 0; /* nor does the receive queue lose any */
     c->sim.link.rate_bps = 1000000000ull * SWARM_PICK(s, 25, 100);
     c->sim.link.queue_bytes = 4 * KIB * KIB;
     c->sim.link.ecn_min_bytes = c->sim.link.ecn_max_bytes = 0;

@@ -19,6 +19,7 @@ enum {
     QKEY_BASE = 0x5000,
     AFTER_DEPTH = 64, /* requests of the QP in SWARM_SLOT_AFTER */
     PENDS_LEAST = 32, /* items for the message that is next in order */
+    RX_PACKETS_MIN = 8,
 };
 
 static void *map(void)
@@ -370,10 +371,13 @@ void swarm_open_world(struct swarm *s)
     mrd_sim_set_tap(s->sim, swarm_judge_packet, s);
     mrd_sim_set_turn_hook(s->sim, swarm_judge_turn, s);
     mrd_sim_set_read_check(s->sim, true);
-    if (c->straight) {
+    if (c->straight)
         mrd_sim_set_gro(s->sim, true);
+    if (c->straight || c->rx_buffer_bytes)
         mrd_sim_set_rx_delay(s->sim, 500 + swarm_below(s, 10000));
-    }
+    /* Small packets cost less than what the contexts reckon with. */
+    if (c->rx_buffer_bytes)
+        mrd_sim_set_rx_packets_max(s->sim, RX_PACKETS_MIN + c->rx_buffer_bytes / 1024);
     for (uint32_t host = 0; host < c->sim.hosts; host++) {
         struct swarm_host *h = &s->host[host];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,9 +50,72 @@ static void mrd_share_grant__never_nothing(void **state)
     assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
 }
 
+/* Each of the senders is granted something. Returns how many were granted a packet or more. */
+static unsigned grant_all(struct mrd_share *share, uint64_t *seen, uint64_t now_ns)
+{
+    unsigned granted = 0;
+
+    for (uint32_t k = 0; k < PEERS; k++)
+        granted += mrd_share_grant(share, &seen[k], k, now_ns) > 1;
+    return granted;
+}
+
+/* Less than a packet for each, but the buffer is seen to hold few: nobody waits for a turn. */
+static void mrd_share_grant__no_turns_while_there_is_room(void **state)
+{
+    uint64_t seen[PEERS] = {0}, now_ns = 0;
+    struct mrd_share share;
+
+    (void)state;
+    mrd_share_init(&share, 4 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+    grant_all(&share, seen, now_ns);
+    for (unsigned period = 0; period < 4; period++) {
+        for (uint32_t k = 0; k < PEERS; k++) {
+            mrd_share_read(&share, 1);
+            mrd_share_read(&share, 1);
+            mrd_share_empty(&share);
+            assert_int_equal(mrd_share_grant(&share, &seen[k], k, now_ns), 2);
+        }
+        now_ns += PERIOD_NS;
+    }
+    /* One packet more before it is empty, and it was over half full. */
+    mrd_share_read(&share, 3);
+    assert_int_equal(grant_all(&share, seen, now_ns), PEERS / 2);
+}
+
 /*
- * Less than a packet for each: of eight senders two have a turn at a time, and each has one in
- * four periods.
+ * What those fill whose turn it is stands for all: with half of them, half as much is too much.
+ * Turns end two periods after the last time.
+ */
+static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
+{
+    static const struct {
+        uint32_t read;
+        bool end;
+    } table[] = {{2, false}, {1, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        uint64_t seen[PEERS] = {0}, now_ns = 0;
+        struct mrd_share share;
+
+        mrd_share_init(&share, 4 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+        mrd_share_read(&share, 4);
+        mrd_share_empty(&share);
+        grant_all(&share, seen, now_ns);
+        for (unsigned period = 0; period < 3; period++) {
+            assert_int_equal(grant_all(&share, seen, now_ns),
+                             period < 2 || !table[i].end ? PEERS / 2 : PEERS);
+            now_ns += PERIOD_NS;
+            mrd_share_read(&share, table[i].read);
+            mrd_share_empty(&share);
+        }
+    }
+}
+
+/*
+ * Less than a packet for each, and the buffer fills: of eight senders two have a turn at a time,
+ * and each has one in four periods.
  */
 static void mrd_share_grant__takes_turns(void **state)
 {
@@ -65,6 +129,9 @@ static void mrd_share_grant__takes_turns(void **state)
         mrd_share_grant(&share, &seen[k], k, now_ns);
     for (unsigned period = 0; period < 4; period++) {
         unsigned granted = 0;
+
+        mrd_share_read(&share, 2);
+        mrd_share_empty(&share);
 
         for (uint32_t k = 0; k < PEERS; k++) {
             uint32_t grant = mrd_share_grant(&share, &seen[k], k, now_ns);
@@ -104,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_share_grant__divides_the_buffer),
         cmocka_unit_test(mrd_share_grant__never_nothing),
+        cmocka_unit_test(mrd_share_grant__no_turns_while_there_is_room),
+        cmocka_unit_test(mrd_share_grant__turns_end_when_the_buffer_stays_empty),
         cmocka_unit_test(mrd_share_grant__takes_turns),
         cmocka_unit_test(mrd_share_grant__forgets_who_stopped_sending),
     };
