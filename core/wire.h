@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/limits.h"
+#include "core/seq.h"
 
 enum {
     MRD_WIRE_VERSION = 3,
@@ -44,6 +45,15 @@ enum mrd_wire_type {
     MRD_WIRE_CHALLENGE = 4,
     MRD_WIRE_BUSY = 5,
 };
+
+/* As live epoch: the sender's life is over, or ends now, with all its spaces. */
+#define MRD_WIRE_EPOCH_NONE UINT32_MAX
+
+/* Is a space of that epoch over, says this live epoch of the same life? Epochs come round. */
+static inline bool mrd_wire_epoch_over(uint32_t epoch, uint32_t live_epoch)
+{
+    return live_epoch == MRD_WIRE_EPOCH_NONE || mrd_seq_before(epoch, live_epoch);
+}
 
 enum mrd_wire_flags {
     MRD_WIRE_ACK_REQUEST = 1 << 0,
@@ -95,7 +105,7 @@ struct mrd_wire_head {
     uint64_t cookie;     /* DATA: with MRD_WIRE_COOKIE; CHALLENGE */
     uint32_t up_usec;    /* CHALLENGE: time since the challenger opened, saturated */
     uint32_t echo_stamp; /* CHALLENGE: stamp of the packet that it answers */
-    uint32_t live_epoch; /* RESET: lowest live epoch of its sender */
+    uint32_t live_epoch; /* RESET: lowest live epoch of its sender, or MRD_WIRE_EPOCH_NONE */
     /*
      * FIRST_CONTACT: how long its sender waits for acks before it gives up; rounded up on the wire.
      */

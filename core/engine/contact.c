@@ -48,7 +48,7 @@ static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
         return;
     s->head.src_inc = head->dst_inc ? head->dst_inc : e->config.incarnation;
     if (s->head.src_inc != e->config.incarnation)
-        s->head.live_epoch = UINT32_MAX; /* that life of ours is over, with all its spaces */
+        s->head.live_epoch = MRD_WIRE_EPOCH_NONE; /* that life of ours is over */
     else
         s->head.live_epoch = peer && peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
 }
@@ -232,7 +232,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     if (peer)
         mrd_half_expire_rx(e, peer);
     known = peer && peer->space.state != MRD_SPACE_NONE && peer->space.inc == head->src_inc;
-    if (known && head->epoch < peer->space.epoch) {
+    if (known && mrd_seq_before(head->epoch, peer->space.epoch)) {
         e->stats.rx_drop_epoch++;
         return NULL;
     }
@@ -289,7 +289,7 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
     }
     e->stats.rx_resets++;
     dropped = peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == head->src_inc &&
-              peer->space.epoch < head->live_epoch;
+              mrd_wire_epoch_over(peer->space.epoch, head->live_epoch);
     if (dropped)
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
     if (renew_epoch(e, peer, 0))

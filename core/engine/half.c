@@ -208,6 +208,8 @@ void mrd_half_sweep(struct mrd_engine *e)
 void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc)
 {
     tx->contact.epoch = e->lives.epoch_next++;
+    if (e->lives.epoch_next == MRD_WIRE_EPOCH_NONE)
+        e->lives.epoch_next = 1;
     tx->contact.epoch_ns = MRD_NEVER;
     tx->contact.inc = inc;
     tx->contact.knew_inc = inc != 0;

@@ -400,7 +400,7 @@ static void apply_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32
                              uint32_t live_epoch)
 {
     if (peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == src_inc &&
-        peer->space.epoch < live_epoch)
+        mrd_wire_epoch_over(peer->space.epoch, live_epoch))
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
 }
 
@@ -452,7 +452,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     if (sum.repaired)
         mrd_cc_repaired(&tx->cc, sum.repaired, e->clock.now_ns, tx->loss.srtt_ns,
                         mrd_loss_rtt_min_ns(&tx->loss));
-    if (ack.live_epoch == UINT32_MAX)
+    if (ack.live_epoch == MRD_WIRE_EPOCH_NONE)
         mrd_half_peer_closed(e, peer);
     after_ack(e, peer);
 }

@@ -89,7 +89,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     r->twice = false;
     r->now = copies < wanted; /* the caller has no room for all: the rest follows */
     if (e->lives.closing)
-        ack.live_epoch = UINT32_MAX;
+        ack.live_epoch = MRD_WIRE_EPOCH_NONE;
     else
         ack.live_epoch = peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);

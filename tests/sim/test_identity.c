@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who is who: incarnations, epochs, resets, receive halves, tombstones. One test a rule. */
+#include "core/engine/state.h"
 #include "tests/support/forge.h"
+#include "transport/context.h"
 
 enum { BYTES = 100 };
 
@@ -46,6 +48,27 @@ static void sim_epoch__idle_peer_forgotten(void **state)
     assert_int_equal(second.src_inc, first.src_inc);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 0);
+    forge_end(&tape);
+}
+
+/*
+ * The counter of epochs comes round: with 16,384 peers that are spoken to once a second, each time
+ * by a new send half, after three days.
+ */
+static void sim_epoch__counter_comes_round(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    (void)state;
+
+    mrd_context_engine(w->node[HOST_0].context)->lives.epoch_next = UINT32_MAX - 2;
+    for (unsigned i = 0; i < 6; i++) {
+        forge_exchange(w, HOST_0, HOST_1);
+        forge_exchange(w, HOST_1, HOST_0);
+        sim_run(w, 9 * SEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_1, "rx_drop_epoch"), 0);
+    assert_true(sim_payload_equal(w, HOST_1));
     forge_end(&tape);
 }
 
@@ -614,6 +637,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_epoch__idle_peer_forgotten),
+        cmocka_unit_test(sim_epoch__counter_comes_round),
         cmocka_unit_test(sim_epoch__ack_of_an_older_one),
         cmocka_unit_test(sim_epoch__lower_is_dropped),
         cmocka_unit_test(sim_epoch__higher_ends_the_half_received),

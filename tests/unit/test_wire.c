@@ -367,9 +367,22 @@ static void mrd_wire_add_flags__keeps_the_others(void **state)
     assert_int_equal(got.payload_check, 0xcafe);
 }
 
+/* Epochs are compared as PSNs are; one number is none, and says that all is over. */
+static void mrd_wire_epoch_over__comes_round(void **state)
+{
+    (void)state;
+    assert_true(mrd_wire_epoch_over(1, 2));
+    assert_false(mrd_wire_epoch_over(2, 2));
+    assert_false(mrd_wire_epoch_over(3, 2));
+    assert_true(mrd_wire_epoch_over(MRD_WIRE_EPOCH_NONE - 1, 1));
+    assert_false(mrd_wire_epoch_over(1, MRD_WIRE_EPOCH_NONE - 1));
+    assert_true(mrd_wire_epoch_over(1, MRD_WIRE_EPOCH_NONE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_wire_epoch_over__comes_round),
         cmocka_unit_test(mrd_wire_put_head__lays_bytes_out),
         cmocka_unit_test(mrd_wire_put_head__round_trip_of_data),
         cmocka_unit_test(mrd_wire_put_head__round_trip_of_plain_ones),
