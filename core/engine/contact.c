@@ -294,7 +294,9 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
     if (renew_epoch(e, peer, 0))
         return;
-    if (tx->contact.busy && !tx->contact.acked_once && !dropped)
+    /* The life that had no room is there: it had none until now, or forgot us. */
+    if (tx->contact.busy && !tx->contact.acked_once && !dropped &&
+        head->live_epoch != MRD_WIRE_EPOCH_NONE)
         mrd_half_turned_away(e, peer);
     else
         mrd_half_peer_restarted(e, peer, dropped);

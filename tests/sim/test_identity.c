@@ -345,6 +345,35 @@ static void sim_identity__room_in_time(void **state)
 }
 
 /*
+ * Turned away, then admitted and executed, but the acks die; then the target restarts. That is no
+ * want of room: of this the manual says that nothing was executed, and no event tells the restart.
+ */
+static void sim_identity__restart_after_a_busy_is_told(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = fill_table(&tape);
+    uint32_t late;
+    (void)state;
+
+    sim_run(w, 19 * SEC_NS);
+    forge_exchange(w, HOST_1, HOST_0);
+    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    assert_int_equal(w->node[HOST_3].busy, 1);
+    tape.cut[HOST_0][HOST_3] = true;
+    sim_run(w, 2500 * MSEC_NS);
+    assert_true(w->messages[late].received); /* there was room, and it was executed */
+    assert_false(w->messages[late].sent);
+    sim_restart(w, HOST_0);
+    tape.cut[HOST_0][HOST_3] = false;
+    sim_run(w, 3 * SEC_NS);
+    assert_true(w->messages[late].sent);
+    assert_int_equal(w->messages[late].status, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(w->node[HOST_3].restarted, 1);
+    forge_end(&tape);
+}
+
+/*
  * A full table evicts nobody whose packets may still come: a copy of an executed message is a
  * duplicate for as long. Then the silent make room.
  */
@@ -646,6 +675,7 @@ int main(void)
         cmocka_unit_test(sim_space__flagless_to_nobody_is_taken_if_held),
         cmocka_unit_test(sim_identity__no_room_is_told),
         cmocka_unit_test(sim_identity__room_in_time),
+        cmocka_unit_test(sim_identity__restart_after_a_busy_is_told),
         cmocka_unit_test(sim_receive_half__stays_under_pressure),
         cmocka_unit_test(sim_unreachable__leaves_a_tombstone),
         cmocka_unit_test(sim_reset__acts_on_a_match_only),
