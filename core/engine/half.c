@@ -107,10 +107,13 @@ static void evict(struct mrd_engine *e, struct mrd_peer *peer)
     e->stats.peers--;
 }
 
-/* Makes room for one more peer. Returns false if there is none to be forgotten. */
+/*
+ * Makes room for one more peer. Returns false if none is found to be forgotten. At most
+ * MRD_SWEEP_MOST of those that are awake are looked at, each time others.
+ */
 static bool make_room(struct mrd_engine *e)
 {
-    struct mrd_node *n = e->peers.awake.next;
+    struct mrd_node *n;
 
     if (mrd_pool_free(&e->peers.rests))
         return true;
@@ -121,14 +124,18 @@ static bool make_room(struct mrd_engine *e)
     }
     if (e->clock.now_ns < e->peers.full_ns)
         return false;
-    while (n != &e->peers.awake && !evictable(e, mrd_container_of(n, struct mrd_peer, node)))
-        n = n->next;
-    if (n == &e->peers.awake) {
-        e->peers.full_ns = e->clock.now_ns + MRD_FULL_NS;
-        return false;
+    for (uint32_t looks = 0; looks < MRD_SWEEP_MOST && (n = mrd_list_pop(&e->peers.awake));
+         looks++) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        mrd_list_append(&e->peers.awake, n);
+        if (!evictable(e, peer))
+            continue;
+        evict(e, peer);
+        return true;
     }
-    evict(e, mrd_container_of(n, struct mrd_peer, node));
-    return true;
+    e->peers.full_ns = e->clock.now_ns + MRD_FULL_NS;
+    return false;
 }
 
 struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr)

@@ -65,7 +65,9 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
 {
     if (!e->turns.wants_path)
         return false;
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    /* Who wants nothing goes to the end: the next call need not look at it. */
+    for (uint32_t looks = e->peers.entries.used; looks; looks--) {
+        struct mrd_node *n = e->peers.awake.next;
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {
@@ -75,6 +77,8 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
             *index = i;
             return true;
         }
+        mrd_list_remove(n);
+        mrd_list_append(&e->peers.awake, n);
     }
     e->turns.wants_path = false;
     return false;

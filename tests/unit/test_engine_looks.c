@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many peers are awake: what concerns one of them takes no look at all. */
+#include "core/engine/contact.h"
+#include "tests/unit/engine_pair.h"
+
+enum { PEERS = 8 * MRD_SWEEP_MOST };
+
+static struct mrd_addr addr_of(uint32_t host)
+{
+    struct mrd_addr addr = {.port = 1000};
+
+    memcpy(&addr.ip[12], &host, sizeof(host));
+    return addr;
+}
+
+static struct mrd_peer *add(struct mrd_engine *e, uint32_t host)
+{
+    struct mrd_addr addr = addr_of(host);
+
+    return mrd_half_open_peer(e, &addr);
+}
+
+static struct mrd_peer *first(struct mrd_engine *e)
+{
+    return mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+}
+
+static struct mrd_engine *begin(struct pair *p)
+{
+    pair_config(p);
+    p->config.max_peers = PEERS;
+    pair_open(p);
+    mrd_engine_begin(p->end[0].e, p->now);
+    return p->end[0].e;
+}
+
+/*
+ * The table is full of peers that are needed. Each time a few are looked at, others than the last
+ * time, until one is found that is not.
+ */
+static void open_peer__looks_at_few_of_a_full_table(void **state)
+{
+    struct mrd_peer *peer, *last = NULL;
+    struct mrd_engine *e;
+    struct pair p;
+
+    (void)state;
+    e = begin(&p);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        last = add(e, i);
+        mrd_peer_rx_begin(&e->peers, last, 1024);
+    }
+    mrd_half_end_rx(e, last, MRD_SPACE_NONE); /* this one could go */
+    for (uint32_t i = 1; i < PEERS / MRD_SWEEP_MOST; i++) {
+        assert_null(add(e, PEERS));
+        peer = first(e);
+        assert_int_equal(peer->addr.ip[12] | peer->addr.ip[13] << 8, i * MRD_SWEEP_MOST);
+        assert_null(add(e, PEERS)); /* too soon: nobody is looked at */
+        assert_ptr_equal(first(e), peer);
+        p.now += MRD_FULL_NS;
+        mrd_engine_begin(e, p.now);
+    }
+    assert_non_null(add(e, PEERS));
+    assert_int_equal(e->stats.peers_evicted, 1);
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next)
+        mrd_half_end_rx(e, mrd_container_of(n, struct mrd_peer, node), MRD_SPACE_NONE);
+    pair_end(&p);
+}
+
+/* As when a link dies under all of them. Who wants a path comes first, or is looked for once. */
+static void wants_path__is_found_at_once(void **state)
+{
+    uint32_t id, index, num = 0;
+    struct mrd_engine *e;
+    struct pair p;
+
+    (void)state;
+    e = begin(&p);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        struct mrd_tx_half *tx = mrd_half_open_tx(e, add(e, i));
+
+        tx->paths.path[3].wants_ev = i % 2;
+    }
+    e->turns.wants_path = true;
+    for (; mrd_engine_wants_path(e, &id, &index); num++) {
+        assert_int_equal(index, 3);
+        assert_int_equal(first(e)->id, id); /* those before it are not looked at again */
+        mrd_engine_give_path(e, id, index, -1, p.now);
+    }
+    assert_int_equal(num, PEERS / 2);
+    assert_false(e->turns.wants_path);
+    pair_end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_peer__looks_at_few_of_a_full_table),
+        cmocka_unit_test(wants_path__is_found_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
