@@ -250,6 +250,7 @@ struct swarm_message {
     uint32_t offset;   /* of a read or atomic: in the target's store or words */
     uint64_t answer;   /* of an atomic; UINT64_MAX: it cannot be looked at */
     uint64_t wr_id, posted_ns;
+    uint64_t sent_ns; /* when its completion was polled, once `sent` */
     uint64_t look_ns; /* of an unsignaled write: when to check next whether it is in place */
     bool signaled, is_inline;
     bool sent;     /* its send has completed */

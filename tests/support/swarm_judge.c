@@ -153,8 +153,9 @@ static void judge_flow(struct swarm *s, struct swarm_message *m)
 
 /*
  * Does its completion wait for that of a read or atomic before it? Or may it share a packet with
- * one, which was refused for want of memory? Such a packet is acked when the refusal has arrived.
- * If the target closes, nobody tells the sender that the message was received.
+ * one that was refused, as what waits for a first contact does, whenever it was posted? Such a
+ * packet is acked when the refusal has arrived. If the target closes, nobody tells the sender that
+ * the message was received.
  */
 static bool waits_for_request(const struct swarm *s, const struct swarm_message *m)
 {
@@ -164,7 +165,7 @@ static bool waits_for_request(const struct swarm *s, const struct swarm_message 
          other++) {
         bool before =
             ordered && other < m && other->from_qp == m->from_qp && other->to_qp == m->to_qp;
-        bool beside = other->posted_ns == m->posted_ns &&
+        bool beside = !(other->sent && other->sent_ns < m->posted_ns) &&
                       s->qp[other->from_qp].host == s->qp[m->from_qp].host &&
                       s->qp[other->to_qp].host == s->qp[m->to_qp].host;
 
@@ -192,6 +193,7 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
                     s->config.profile != SWARM_CLOSING || waits_for_request(s, m),
                 "message %u was received, no packet was ever lost, and its send failed", index);
     m->sent = true;
+    m->sent_ns = mrd_sim_now(s->sim);
     m->status = wc->status;
     s->successes += wc->status == MRD_WC_SUCCESS;
     s->failures += wc->status != MRD_WC_SUCCESS;
