@@ -11,7 +11,7 @@
 
 #define ARENA_BYTES (4ull << 30) /* address space only; pages are allocated when touched */
 
-enum { SETTLE_NS = 20 * 1000 * 1000, LINKS_OF_PATHS_MAX = 16 };
+enum { SETTLE_NS = 20 * 1000 * 1000, LINKS_OF_PATHS_MAX = 16, MAX_PEERS = 64 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
 {
@@ -26,6 +26,8 @@ static struct sim_options filled(const struct sim_options *options)
     o.hosts = o.topology ? o.topology->hosts : or_default(o.hosts, 2);
     o.links = or_default(o.links, or_default(links, 4));
     o.qps = or_default(o.qps, 1);
+    /* The address sanitizer marks all memory that a context reserves for peers. */
+    o.max_peers = or_default(o.max_peers, MAX_PEERS);
     o.rate_bps = o.rate_bps ? o.rate_bps : 100000000000;
     o.delay_ns = o.delay_ns ? o.delay_ns : 5000;
     o.queue_bytes = o.queue_bytes ? o.queue_bytes : 1 << 20;

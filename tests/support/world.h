@@ -41,7 +41,8 @@ struct sim_options {
         uint64_t at_ns;
     } blackhole;
     const char *spray, *cc;
-    uint32_t mtu, max_peers, max_flows;
+    uint32_t mtu, max_flows;
+    uint32_t max_peers; /* [64] */
     uint64_t peer_timeout_ns;
     uint64_t challenge_ns; /* [the library's] */
     bool no_challenge;     /* first contacts are never challenged, and carry data at once */
