@@ -54,6 +54,19 @@ static void end_close(struct end *end)
     assert_int_equal(mrd_close_device(end->context), 0);
 }
 
+static uint64_t counter(const struct end *end, const char *name)
+{
+    struct mrd_counter counters[256];
+    int count = mrd_query_counters(end->context, counters, 256);
+
+    for (int i = 0; i < count && i < 256; i++) {
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    }
+    fail_msg("no counter is called %s", name);
+    return 0;
+}
+
 static void post(struct end *end, struct mrd_ah *ah, uint64_t wr_id)
 {
     struct mrd_sge sge = {.addr = (uintptr_t)end->memory, .length = 8, .lkey = end->mr->lkey};
@@ -184,8 +197,14 @@ static void mrd_post_send__nobody_beside_others(void **state)
         if (mrd_poll_cq(b.cq, 1, &wc))
             received++;
     }
+    /*
+     * On a slow machine there are probes. But nothing was lost: what was sent again, other than for
+     * a challenge, comes twice.
+     */
     assert_int_equal(mrd_query_peer(live, &attr, sizeof(attr)), 0);
-    assert_true(attr.packets_retransmitted <= 5); /* a slow machine may probe */
+    while (counter(&b, "rx_duplicates") + counter(&a, "retx_challenge") <
+           attr.packets_retransmitted)
+        assert_true(mrd_progress(b.context) >= 0);
     assert_int_equal(mrd_destroy_ah(live), 0);
     assert_int_equal(mrd_destroy_ah(dead), 0);
     end_close(&a);
