@@ -23,6 +23,7 @@
 #include "core/limits.h"
 #include "core/list.h"
 #include "core/pool.h"
+#include "core/tail.h"
 #include "mrd/mrd.h"
 
 struct mrd_peer;
@@ -71,6 +72,7 @@ struct mrd_pend {
     bool complete; /* push `wc` when it is delivered */
     struct mrd_recv *recv;
     struct mrd_response *response; /* of a request: what to do when it is delivered; or NULL */
+    struct mrd_tail tail;          /* of a write: to be stored when it is delivered */
     struct mrd_wc wc;
 };
 

@@ -185,7 +185,7 @@ struct mrd_msg *mrd_qp_msg_alloc(struct mrd_qp_impl *qp, const struct mrd_send_w
     msg->wr.fenced = wr->send_flags & MRD_SEND_FENCE;
     msg->wr.part_flags = (uint8_t)((imm ? MRD_PART_IMM : 0) |
                                    (wr->send_flags & MRD_SEND_SOLICITED ? MRD_PART_SOLICITED : 0) |
-                                   (qp->pub.order == MRD_ORDER_MSG ? MRD_PART_ORDERED : 0));
+                                   (qp->pub.order != MRD_ORDER_NONE ? MRD_PART_ORDERED : 0));
     msg->wr.signaled = qp->sig_all || wr->send_flags & MRD_SEND_SIGNALED;
     msg->wr.is_inline = wr->send_flags & MRD_SEND_INLINE;
     msg->wr.dst_qpn = wr->ud.remote_qpn;

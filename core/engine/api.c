@@ -152,7 +152,8 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
         return "unknown bit in comp_mask";
     if (!attr->send_cq || !attr->recv_cq)
         return "a queue pair needs a send_cq and a recv_cq";
-    if (attr->order != MRD_ORDER_NONE && attr->order != MRD_ORDER_MSG)
+    if (attr->order != MRD_ORDER_NONE && attr->order != MRD_ORDER_MSG &&
+        attr->order != MRD_ORDER_DATA)
         return "unknown order";
     if (attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
         return "rnr_retry is 0 to 7";

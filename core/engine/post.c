@@ -81,7 +81,7 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
     (*msg)->peer = peer;
     (*msg)->peer_id = peer->id;
     (*msg)->post_seq = e->calls.msg_seq++;
-    if (qp->pub.order == MRD_ORDER_MSG)
+    if (qp->pub.order != MRD_ORDER_NONE)
         error = open_flow(e, *msg);
     if (error) {
         mrd_qp_msg_free(qp, *msg);

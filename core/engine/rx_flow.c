@@ -60,6 +60,20 @@ static void end_wait(struct mrd_engine *e, struct mrd_response *response, bool f
     mrd_tx_ready(e, response->msg.peer);
 }
 
+/* The turn of a write came: its end lands, unless its memory was deregistered meanwhile. */
+static void land(struct mrd_engine *e, const struct mrd_flow_rx *flow, struct mrd_pend *pend)
+{
+    const struct mrd_tail *tail = &pend->tail;
+
+    if (!tail->len || pend->wc.status != MRD_WC_SUCCESS)
+        return;
+    if (mrd_mr_remote(&e->objects.mrs, flow->qp->pub.pd, tail->rkey, tail->addr, tail->len,
+                      MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK)
+        mrd_tail_store(tail);
+    else
+        pend->wc.status = MRD_WC_LOC_PROT_ERR;
+}
+
 void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
 {
     struct mrd_pend *pend;
@@ -67,6 +81,7 @@ void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
     while ((pend = mrd_flow_rx_deliver(flow))) {
         if (pend->response)
             end_wait(e, pend->response, false);
+        land(e, flow, pend);
         if (pend->complete)
             mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
         mrd_rx_release_pend(e, flow->peer, pend);

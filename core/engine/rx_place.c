@@ -50,6 +50,32 @@ static void place_answer(const struct mrd_msg *request, uint32_t offset, const u
     mrd_slot_scatter(request->wr.sge, request->wr.num_sge, offset, payload, len);
 }
 
+/* Does the target want the end of this message in its turn? */
+static bool ends_in_order(const struct mrd_bound *b, uint8_t op)
+{
+    return op == MRD_OP_WRITE && b->flow && b->qp->pub.order == MRD_ORDER_DATA;
+}
+
+/* Bytes of a write, all or those that its part tells. */
+static void place_write(const struct mrd_bound *b, const struct mrd_wire_part *part,
+                        const uint8_t *payload)
+{
+    uint32_t len = part->len;
+
+    uint8_t *to = (uint8_t *)(uintptr_t)(part->addr + part->offset);
+
+    if (ends_in_order(b, part->op)) {
+        b->pend->tail.rkey = part->rkey;
+        len = mrd_tail_keep(&b->pend->tail, part->addr, part->total, part->offset, payload, len);
+        if (!(part->flags & MRD_PART_MULTI)) {
+            mrd_tail_copy_up(to, payload, len);
+            return;
+        }
+    }
+    if (len)
+        memcpy(to, payload, len);
+}
+
 static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
                            const struct mrd_wire_part *part, const uint8_t *payload)
 {
@@ -65,7 +91,7 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
     else if (part->op == MRD_OP_SEND)
         mrd_slot_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
     else if (part->len)
-        memcpy((void *)(uintptr_t)part->addr, payload, part->len);
+        place_write(&b, part, payload);
     wc = mrd_rx_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
     mrd_rx_end_message(e, &b, &wc);
     return MRD_RX_TAKEN;
@@ -153,6 +179,9 @@ unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uin
 
     if (!slot_memory_valid(e, slot))
         return 0;
+    if (ends_in_order(&slot->bound, slot->op) &&
+        offset + len > slot->total - mrd_tail_len(slot->total))
+        return 0;
     if (slot->op != MRD_OP_WRITE)
         return mrd_sge_pieces(list.sge, list.num_sge, offset, len, iov);
     iov->iov_base = (void *)(uintptr_t)(slot->addr + offset);
@@ -186,7 +215,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         return code;
     }
     if (payload && slot->op == MRD_OP_WRITE)
-        memcpy((void *)(uintptr_t)(slot->addr + part->offset), payload, part->len);
+        place_write(&slot->bound, part, payload);
     else if (payload)
         mrd_slot_scatter(scatter_of(slot).sge, scatter_of(slot).num_sge, part->offset, payload,
                          part->len);

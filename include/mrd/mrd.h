@@ -380,6 +380,11 @@ enum mrd_qp_state { MRD_QPS_RTS = 0, MRD_QPS_ERR };
 enum mrd_order {
     MRD_ORDER_NONE = 0, /* messages may be delivered in any order */
     MRD_ORDER_MSG,      /* this QP's messages to a remote QP are delivered in the order posted */
+    /*
+     * As MRD_ORDER_MSG. Besides, of a write to this QP that comes in order, the last 8 bytes are
+     * stored after all its other bytes and after all of the writes before it.
+     */
+    MRD_ORDER_DATA,
 };
 
 struct mrd_qp_cap {

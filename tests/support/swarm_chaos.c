@@ -533,7 +533,7 @@ static int draw_sender(struct swarm *s, uint32_t host, bool ordered)
     for (uint32_t slot = 0; ordered && slot < s->config.slots; slot++) {
         int index = s->host[host].qp[slot];
 
-        if (index >= 0 && !s->qp[index].error && s->qp[index].order == MRD_ORDER_MSG)
+        if (index >= 0 && !s->qp[index].error && s->qp[index].order != MRD_ORDER_NONE)
             drawn = index;
     }
     return drawn >= 0 && !s->qp[drawn].error ? drawn : SWARM_NO_QP;

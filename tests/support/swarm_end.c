@@ -157,7 +157,7 @@ void swarm_describe_unsettled(struct swarm *s)
         print_error("  message %u (opcode %d, %u bytes, flaw %d%s%s), posted at %.3f us, from host "
                     "%u QP %u%s to host %u QP %u%s, which has %u receives: %s\n",
                     i, (int)m->opcode, m->len, (int)m->flaw, m->signaled ? "" : ", unsignaled",
-                    from->order == MRD_ORDER_MSG ? ", ordered" : "", (double)m->posted_ns / 1e3,
+                    from->order != MRD_ORDER_NONE ? ", ordered" : "", (double)m->posted_ns / 1e3,
                     from->host, m->from_qp, state_of(from), to->host, m->to_qp, state_of(to),
                     to->receives, why);
         describe_peer(s, from->host, to->host);

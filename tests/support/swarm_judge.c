@@ -131,7 +131,7 @@ static void judge_flow(struct swarm *s, struct swarm_message *m)
     uint32_t number = number_of(s, m);
 
     /* A message to a QP number that does not exist is of another flow. */
-    if (s->qp[m->from_qp].order != MRD_ORDER_MSG || m->flaw == SWARM_BAD_QPN)
+    if (s->qp[m->from_qp].order == MRD_ORDER_NONE || m->flaw == SWARM_BAD_QPN)
         return;
     swarm_check(s, *completed <= number,
                 "the send of ordered message %u completed after that of %u", number,
@@ -159,7 +159,7 @@ static void judge_flow(struct swarm *s, struct swarm_message *m)
  */
 static bool waits_for_request(const struct swarm *s, const struct swarm_message *m)
 {
-    bool ordered = s->qp[m->from_qp].order == MRD_ORDER_MSG;
+    bool ordered = s->qp[m->from_qp].order != MRD_ORDER_NONE;
 
     for (const struct swarm_message *other = s->message; other < s->message + s->num_messages;
          other++) {
@@ -314,7 +314,7 @@ static void judge_order(struct swarm *s, const struct swarm_message *m)
     uint32_t *looked_at = &s->looked_at[m->from_qp][m->to_qp];
     uint32_t number = number_of(s, m);
 
-    if (s->qp[m->from_qp].order != MRD_ORDER_MSG)
+    if (s->qp[m->from_qp].order == MRD_ORDER_NONE)
         return;
     swarm_check(s, *delivered <= number, "ordered message %u came after %u", number,
                 *delivered - 1);
@@ -367,7 +367,7 @@ static void judge_taken(struct swarm *s, struct swarm_receive *r, const struct m
         struct swarm_message *m = &s->message[i];
 
         if (m->to_qp != r->qp || m->opcode != MRD_WR_SEND || m->received ||
-            m->len != wc->byte_len || s->qp[m->from_qp].order != MRD_ORDER_MSG ||
+            m->len != wc->byte_len || s->qp[m->from_qp].order == MRD_ORDER_NONE ||
             s->qp[m->from_qp].num != wc->src_qp || s->qp[m->from_qp].host != from)
             continue;
         m->received = true;

@@ -103,7 +103,7 @@ static void draw_message(struct swarm *s, struct swarm_message *m)
     if ((m->flaw == SWARM_BAD_RKEY || m->flaw == SWARM_BAD_RANGE) && m->len == 0)
         m->flaw = SWARM_SOUND;
     if (m->opcode == MRD_WR_SEND && m->len < NAMED_BYTES &&
-        (s->qp[m->from_qp].order == MRD_ORDER_MSG || swarm_chance(s, 800)))
+        (s->qp[m->from_qp].order != MRD_ORDER_NONE || swarm_chance(s, 800)))
         m->opcode = MRD_WR_SEND_WITH_IMM;
     if (m->flaw == SWARM_TOO_LONG)
         m->is_inline = m->is_inline && m->len <= INLINE_BYTES;

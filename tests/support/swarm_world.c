@@ -63,6 +63,7 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
     if (s->num_qps == SWARM_QPS_MAX)
         return;
 
+    static const char *const order[] = {"", ", ordered", ", ordered to the last bytes"};
     bool is_after = slot == SWARM_SLOT_AFTER;
     struct swarm_qp *qp = &s->qp[s->num_qps];
     struct mrd_qp_init_attr attr = {
@@ -79,6 +80,8 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
         .rnr_retry = c->rnr_limited ? swarm_below(s, 6) : 0,
     };
 
+    if (attr.order != MRD_ORDER_NONE && swarm_chance(s, 500))
+        attr.order = MRD_ORDER_DATA;
     attr.max_rd_atomic = s->config.max_rd_atomic;
     attr.srq = is_after ? NULL : h->srq;
     *qp = (struct swarm_qp){.host = host,
@@ -95,8 +98,7 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
     for (uint32_t i = 0; i < s->num_qps; i++)
         swarm_check(s, s->qp[i].host != host || s->qp[i].life != h->life || s->qp[i].num != qp->num,
                     "QP number %u was used before", qp->num);
-    swarm_tell(s, "QP %u of host %u is created%s", s->num_qps, host,
-               qp->order == MRD_ORDER_MSG ? ", ordered" : "");
+    swarm_tell(s, "QP %u of host %u is created%s", s->num_qps, host, order[qp->order]);
     h->qp[slot] = (int)s->num_qps++;
     adopt_receives(s, host);
 }
