@@ -215,6 +215,14 @@ struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_cont
                             &(struct mrd_cq_init_attr){.cqe = cqe, .cq_context = cq_context});
 }
 
+int mrd_resize_cq(struct mrd_cq *cq, int cqe)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+    int error = mrd_context_enter(c);
+
+    return error ? error : finish_call(c, mrd_engine_resize_cq(c->engine, cq, cqe));
+}
+
 int mrd_destroy_cq(struct mrd_cq *cq)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);

@@ -86,20 +86,29 @@ int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns
     return 0;
 }
 
+/* Returns the size of a ring of so many entries: a power of two; 0 with a sentence: too many. */
+static uint32_t ring_size(struct mrd_engine *e, int cqe)
+{
+    uint32_t size = 1;
+
+    if (cqe < 1 || cqe > MRD_CQE_MAX) {
+        mrd_error_keep(e, 0, "a completion queue holds 1 to 16777216 entries");
+        return 0;
+    }
+    while (size < (uint32_t)cqe)
+        size <<= 1;
+    return size;
+}
+
 struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
                                     void *cq_context, int *error)
 {
     struct mrd_cq_impl *cq;
-    uint32_t size = 1;
+    uint32_t size = ring_size(e, cqe);
 
-    *error = -EINVAL;
-    if (cqe < 1 || cqe > MRD_CQE_MAX) {
-        mrd_error_keep(e, 0, "a completion queue holds 1 to 16777216 entries");
+    *error = size ? -ENOMEM : -EINVAL;
+    if (!size)
         return NULL;
-    }
-    while (size < (uint32_t)cqe)
-        size <<= 1;
-    *error = -ENOMEM;
     cq = mrd_alloc(&e->allocator, sizeof(*cq));
     if (!cq)
         return NULL;
@@ -114,6 +123,33 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
     e->objects.num_cqs++;
     *error = 0;
     return &cq->pub;
+}
+
+int mrd_engine_resize_cq(struct mrd_engine *e, struct mrd_cq *cq_pub, int cqe)
+{
+    struct mrd_cq_impl *cq = mrd_cq_impl(cq_pub);
+    uint32_t size = ring_size(e, cqe), room = mrd_cq_room(cq);
+    struct mrd_wc *ring;
+
+    if (!size)
+        return -EINVAL;
+    if ((uint32_t)cqe < (uint32_t)cq->pub.cqe - room)
+        return mrd_error_keep(e, -EINVAL,
+                              "completions that wait and work that is posted need more entries");
+    if (size != cq->mask + 1) {
+        ring = mrd_alloc(&e->allocator, size * sizeof(*ring));
+        if (!ring)
+            return mrd_error_keep(e, -ENOMEM, "no memory for so many entries");
+        for (uint32_t i = cq->head; i != cq->tail; i++)
+            ring[i & (size - 1)] = cq->ring[i & cq->mask];
+        mrd_free(&e->allocator, cq->ring, (cq->mask + 1) * sizeof(*cq->ring));
+        cq->ring = ring;
+        cq->mask = size - 1;
+    }
+    cq->pub.cqe = cqe;
+    if (mrd_cq_room(cq) > room)
+        mrd_want_meet(e, &cq->wants, mrd_cq_room(cq) - room);
+    return 0;
 }
 
 int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq_pub)

@@ -126,6 +126,7 @@ struct mrd_mover_mr mrd_engine_mover_mr(const struct mrd_mr *mr);
 int mrd_engine_dereg_mr(struct mrd_engine *e, struct mrd_mr *mr, uint64_t now_ns);
 struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *context, int cqe,
                                     void *cq_context, int *error);
+int mrd_engine_resize_cq(struct mrd_engine *e, struct mrd_cq *cq, int cqe);
 int mrd_engine_destroy_cq(struct mrd_engine *e, struct mrd_cq *cq);
 int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mrd_wc *wc);
 bool mrd_engine_cq_waits(const struct mrd_cq *cq);

@@ -269,11 +269,16 @@ struct mrd_wc {
 struct mrd_cq {
     struct mrd_context *context;
     void *cq_context;
-    int cqe; /* capacity */
+    int cqe; /* capacity; only mrd_resize_cq() changes it */
 };
 
 /* For `cqe` completions, at most 2^24. NULL with errno EINVAL or ENOMEM. */
 MRD_EXPORT struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_context);
+/*
+ * From now on for `cqe` completions; those that wait stay. -EINVAL: completions that wait and work
+ * that is posted need more; -ENOMEM: nothing has changed.
+ */
+MRD_EXPORT int mrd_resize_cq(struct mrd_cq *cq, int cqe);
 /* -EBUSY while a QP uses it, or events of it were not acked. */
 MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq);
 /*

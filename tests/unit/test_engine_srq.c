@@ -149,6 +149,35 @@ static void srq__waits_for_room_in_the_completion_queue(void **state)
     end(&s);
 }
 
+/* Room that a queue is given later is as good as that of a poll. */
+static void mrd_engine_resize_cq__room_is_told(void **state)
+{
+    struct shared s;
+
+    (void)state;
+    begin(&s);
+    for (uint64_t id = 0; id < RECEIVES; id++)
+        post_recv(&s, id);
+    for (unsigned i = 0; i < ROOM + 2; i++) {
+        send(&s, 0, SHORT);
+        settle(&s);
+    }
+    assert_int_equal(num_posted(&s), RECEIVES - ROOM);
+    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM), 0);
+    assert_false(mrd_engine_says_ready(s.e));
+    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM - 1), -EINVAL);
+    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM + 1), 0);
+    assert_true(mrd_engine_says_ready(s.e));
+    settle(&s);
+    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 1);
+    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM + 2), 0);
+    settle(&s);
+    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 2);
+    for (uint64_t id = 0; id < ROOM + 2; id++)
+        expect(&s, 0, id, MRD_WC_SUCCESS);
+    end(&s);
+}
+
 /* Room comes back with an unsignaled send, too: the queue pair's sends complete in the same queue. */
 static void srq__room_of_unsignaled_sends(void **state)
 {
@@ -370,6 +399,7 @@ int main(void)
         cmocka_unit_test(srq__attributes_are_checked),
         cmocka_unit_test(srq__those_refused_are_told),
         cmocka_unit_test(srq__waits_for_room_in_the_completion_queue),
+        cmocka_unit_test(mrd_engine_resize_cq__room_is_told),
         cmocka_unit_test(srq__room_of_unsignaled_sends),
         cmocka_unit_test(srq__error_ends_what_was_taken),
         cmocka_unit_test(srq__destroyed_queue_pair_gives_back),

@@ -249,6 +249,7 @@ struct course {
     struct mrd_qp *qp[OTHERS];
     struct mrd_qp *sender[2];  /* one is ordered */
     unsigned sent, done, went; /* sends posted, complete; queue pairs that went */
+    unsigned resized;          /* times that a completion queue was */
     uint64_t receives;         /* posted */
 };
 
@@ -352,6 +353,8 @@ static void make_step(struct course *c, bool heal)
         assert_true(mrd_engine_poll_cq(c->s.e, c->cq[i], 1 + rand() % 2, wc) >= 0);
     else if (r == 13 && rand() % 4 == 0)
         replace_other(c, i);
+    else if (r == 14 && mrd_engine_resize_cq(c->s.e, c->cq[i], 1 + rand() % 6) == 0)
+        c->resized++;
     for (unsigned at = 0; at < 2; at++) {
         if (!heal)
             lose_some(&c->s.p->end[at]);
@@ -403,7 +406,7 @@ static void end_course(struct course *c)
 /* Random work, losses, polls, queue pairs that fail or go; then all comes to an end. */
 static void srq__random(void **state)
 {
-    unsigned sent = 0, went = 0;
+    unsigned sent = 0, went = 0, resized = 0;
 
     (void)state;
     for (unsigned seed = 1; seed <= COURSES; seed++) {
@@ -416,8 +419,9 @@ static void srq__random(void **state)
         end_course(&c);
         sent += c.sent;
         went += c.went;
+        resized += c.resized;
     }
-    assert_true(sent > 10 * COURSES && went > COURSES);
+    assert_true(sent > 10 * COURSES && went > COURSES && resized > COURSES);
 }
 
 int main(void)

@@ -205,6 +205,68 @@ static void mrd_create_cq__capacity(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
+/* What waits and what is reserved stays, and keeps its order; less than that is refused. */
+static void mrd_resize_cq__keeps_what_waits(void **state)
+{
+    enum { RECEIVES = 20, FEW = 3 };
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *send_cq = mrd_create_cq(context, 1, NULL),
+                  *cq = mrd_create_cq(context, FEW, NULL);
+    struct mrd_qp_init_attr init = {.send_cq = send_cq,
+                                    .recv_cq = cq,
+                                    .order = MRD_ORDER_MSG,
+                                    .cap = {.max_send_wr = RECEIVES, .max_recv_wr = RECEIVES}};
+    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_recv_wr recv = {0}, *bad_recv;
+    struct mrd_send_wr *bad, send = {.opcode = MRD_WR_SEND};
+    char address[MRD_ADDRESS_MAX];
+    struct mrd_wc wc;
+
+    (void)state;
+    assert_non_null(qp);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    send.ud.ah = mrd_create_ah(pd, address);
+    send.ud.remote_qpn = qp->qp_num;
+    for (; recv.wr_id < FEW; recv.wr_id++)
+        assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), 0);
+    assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), -ENOMEM);
+    assert_int_equal(mrd_resize_cq(cq, FEW - 1), -EINVAL);
+    assert_int_equal(cq->cqe, FEW);
+    assert_int_equal(mrd_resize_cq(cq, RECEIVES), 0);
+    assert_int_equal(cq->cqe, RECEIVES);
+    for (; recv.wr_id < RECEIVES; recv.wr_id++)
+        assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), 0);
+    assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), -ENOMEM);
+    for (unsigned i = 0; i < RECEIVES; i++) {
+        while (mrd_post_send(qp, &send, &bad)) /* no room until the last one is acked */
+            mrd_poll_cq(send_cq, 1, &wc);
+        if (i == RECEIVES / 2) {
+            while (!mrd_poll_cq(cq, 1, &wc))
+                ;
+            assert_int_equal(wc.wr_id, 0);
+        }
+        /* Some wait, others are still reserved for. */
+        assert_int_equal(mrd_resize_cq(cq, i % 2 ? 1000 : RECEIVES), 0);
+    }
+    for (unsigned i = 1; i < RECEIVES; i++) {
+        while (!mrd_poll_cq(cq, 1, &wc))
+            ;
+        assert_int_equal(wc.wr_id, i);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(mrd_resize_cq(cq, i < RECEIVES - 1 ? (int)(RECEIVES - 1 - i) : 1), 0);
+    }
+    assert_int_equal(mrd_resize_cq(cq, 0), -EINVAL);
+    assert_int_equal(mrd_resize_cq(cq, (1 << 24) + 1), -EINVAL);
+    assert_int_equal(cq->cqe, 1);
+    assert_int_equal(mrd_destroy_ah(send.ud.ah), 0);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_destroy_cq(send_cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 /* What is in use stays: a domain with a region, queue pair or handle, a queue of a queue pair. */
 static void mrd_dealloc_pd__busy(void **state)
 {
@@ -445,6 +507,7 @@ int main(void)
         cmocka_unit_test(mrd_query_qp__what_is_in_force),
         cmocka_unit_test(mrd_modify_qp__refuses),
         cmocka_unit_test(mrd_create_cq__capacity),
+        cmocka_unit_test(mrd_resize_cq__keeps_what_waits),
         cmocka_unit_test(mrd_dealloc_pd__busy),
         cmocka_unit_test(mrd_destroy_ah__work_goes_on),
         cmocka_unit_test(mrd_query_address__port_and_room),
