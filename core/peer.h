@@ -67,6 +67,7 @@ struct mrd_want {
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;
     uint32_t receives; /* how many it is to be told of; 0: none yet */
+    bool admitted;     /* `qp` took no messages until now: it is told of that, receives or not */
 };
 
 /* A refusal to be delivered, of up to MRD_PARTS_MAX parts of one received packet. */

@@ -106,6 +106,8 @@ int mrd_qp_check_send(const struct mrd_qp_impl *qp, const struct mrd_send_wr *wr
     *why = NULL;
     if ((unsigned)wr->opcode > MRD_WR_ATOMIC_FETCH_AND_ADD)
         *why = "unknown opcode";
+    else if (qp->pub.state == MRD_QPS_INIT)
+        *why = "the queue pair is in MRD_QPS_INIT: it sends after mrd_modify_qp() to MRD_QPS_RTS";
     else if (wr->send_flags & ~known)
         *why = "unknown send flag";
     else if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)

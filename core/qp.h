@@ -16,6 +16,7 @@
 #include "core/list.h"
 #include "core/mr.h"
 #include "core/msg.h"
+#include "core/packet.h"
 #include "core/recvq.h"
 
 /* Reads and atomics that were posted, and fences. Owned by request.c. */
@@ -25,6 +26,13 @@ struct mrd_qp_requests {
     uint32_t num_fenced;         /* fenced ones on `held` */
 };
 
+/* Whose messages the queue pair takes. */
+struct mrd_qp_dest {
+    bool only; /* those of this queue pair at this address; false: of all */
+    struct mrd_addr addr;
+    uint32_t qpn;
+};
+
 struct mrd_qp_impl {
     struct mrd_qp pub;
     struct mrd_hash_node by_num;
@@ -32,6 +40,7 @@ struct mrd_qp_impl {
     uint32_t qkey, rnr_retry;
     uint64_t rnr_timer_ns;
     struct mrd_qp_cap cap;
+    struct mrd_qp_dest dest;
     bool sig_all;
     bool destroyed; /* the user destroyed it: it waits for its messages to end */
     struct mrd_event_source event;

@@ -13,7 +13,7 @@
 #define ACCESS_MASK                                                                                \
     (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
      MRD_ACCESS_REMOTE_ATOMIC)
-#define QP_MASK ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+#define QP_MASK ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY | MRD_QP_INIT_ATTR_STATE)
 
 /*
  * Ends a constructor: releases the lock, and without an object sets errno and the

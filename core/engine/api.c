@@ -184,7 +184,7 @@ bool mrd_engine_cq_waits(const struct mrd_cq *cq)
 
 static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
 {
-    if (attr->comp_mask & ~(uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY)
+    if (attr->comp_mask & ~(uint64_t)(MRD_QP_INIT_ATTR_RNR_RETRY | MRD_QP_INIT_ATTR_STATE))
         return "unknown bit in comp_mask";
     if (!attr->send_cq || !attr->recv_cq)
         return "a queue pair needs a send_cq and a recv_cq";
@@ -193,6 +193,9 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
         return "unknown order";
     if (attr->comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
         return "rnr_retry is 0 to 7";
+    if (attr->comp_mask & MRD_QP_INIT_ATTR_STATE && attr->qp_state != MRD_QPS_RTS &&
+        attr->qp_state != MRD_QPS_INIT)
+        return "a queue pair begins in MRD_QPS_RTS or MRD_QPS_INIT";
     if (!mrd_qp_bytes(&attr->cap))
         return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes "
                "at most";
@@ -236,6 +239,8 @@ struct mrd_qp *mrd_engine_create_qp(struct mrd_engine *e, struct mrd_pd *pd,
                               .qp_num = e->objects.qpn_next++,
                               .state = e->objects.failed ? MRD_QPS_ERR : MRD_QPS_RTS,
                               .order = attr.order};
+    if (attr.comp_mask & MRD_QP_INIT_ATTR_STATE && !e->objects.failed)
+        qp->pub.state = attr.qp_state;
     qp->rnr_retry =
         attr.comp_mask & MRD_QP_INIT_ATTR_RNR_RETRY ? attr.rnr_retry : MRD_RNR_RETRY_FOREVER;
     qp->rnr_timer_ns = attr.rnr_timer_ns ? attr.rnr_timer_ns : 100 * MRD_USEC;
@@ -300,30 +305,62 @@ void mrd_engine_query_qp(const struct mrd_qp *qp_pub, struct mrd_qp_init_attr *a
                                       .rnr_retry = qp->rnr_retry,
                                       .rnr_timer_ns = qp->rnr_timer_ns,
                                       .max_rd_atomic = qp->requests.max_rd_atomic};
+    if (qp->pub.state == MRD_QPS_INIT) {
+        attr->comp_mask |= MRD_QP_INIT_ATTR_STATE;
+        attr->qp_state = MRD_QPS_INIT;
+    }
+}
+
+static const char *check_modify(const struct mrd_qp *qp, const struct mrd_qp_attr *attr, int mask)
+{
+    const int known =
+        MRD_QP_STATE | MRD_QP_QKEY | MRD_QP_RNR_RETRY | MRD_QP_RNR_TIMER | MRD_QP_DEST;
+
+    if (mask & ~known)
+        return "unknown bit in attr_mask";
+    if (mask & MRD_QP_STATE && attr->qp_state != MRD_QPS_ERR && attr->qp_state != MRD_QPS_RTS)
+        return "a queue pair can only be moved to MRD_QPS_RTS and MRD_QPS_ERR";
+    if (mask & MRD_QP_STATE && attr->qp_state == MRD_QPS_RTS && qp->state == MRD_QPS_ERR)
+        return "MRD_QPS_ERR is final";
+    if (mask & MRD_QP_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
+        return "rnr_retry is 0 to 7";
+    if (mask & MRD_QP_DEST && attr->dest_ah && attr->dest_ah->context != qp->context)
+        return "the address handle belongs to another context";
+    return NULL;
+}
+
+static void set_dest(struct mrd_qp_impl *qp, const struct mrd_qp_attr *attr)
+{
+    qp->dest.only = attr->dest_ah != NULL;
+    if (!attr->dest_ah)
+        return;
+    qp->dest.addr = *mrd_engine_ah_addr(attr->dest_ah);
+    qp->dest.qpn = attr->dest_qp_num;
 }
 
 int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
                          const struct mrd_qp_attr *attr, int mask, uint64_t now_ns)
 {
-    const int known = MRD_QP_STATE | MRD_QP_QKEY | MRD_QP_RNR_RETRY | MRD_QP_RNR_TIMER;
     struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
+    const char *why = check_modify(qp_pub, attr, mask);
 
     mrd_clock_set(&e->clock, now_ns);
-    if (mask & ~known)
-        return mrd_error_keep(e, -EINVAL, "unknown bit in attr_mask");
-    if (mask & MRD_QP_STATE && attr->qp_state != MRD_QPS_ERR)
-        return mrd_error_keep(e, -EINVAL, "a queue pair can only be moved to MRD_QPS_ERR");
-    if (mask & MRD_QP_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
-        return mrd_error_keep(e, -EINVAL, "rnr_retry is 0 to 7");
+    if (why)
+        return mrd_error_keep(e, -EINVAL, why);
+    if (mask & MRD_QP_DEST)
+        set_dest(qp, attr);
     if (mask & MRD_QP_QKEY)
         qp->qkey = attr->qkey;
     if (mask & MRD_QP_RNR_RETRY)
         qp->rnr_retry = attr->rnr_retry;
     if (mask & MRD_QP_RNR_TIMER)
         qp->rnr_timer_ns = attr->rnr_timer_ns ? attr->rnr_timer_ns : 100 * MRD_USEC;
-    if (mask & MRD_QP_STATE && qp->pub.state != MRD_QPS_ERR) {
-        qp->pub.state = MRD_QPS_ERR;
-        flush_qp(e, qp);
+    if (mask & MRD_QP_STATE && attr->qp_state != qp->pub.state) {
+        qp->pub.state = attr->qp_state;
+        if (attr->qp_state == MRD_QPS_ERR)
+            flush_qp(e, qp);
+        else
+            mrd_want_admit(e, qp);
     }
     return 0;
 }

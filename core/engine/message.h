@@ -54,6 +54,8 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
 void mrd_want_free(struct mrd_engine *e, struct mrd_want *want);
 /* The queue pair takes no receives any more. */
 void mrd_want_forget_qp(struct mrd_engine *e, struct mrd_qp_impl *qp);
+/* The queue pair takes messages from now on: those who were refused until now are to be told. */
+void mrd_want_admit(struct mrd_engine *e, struct mrd_qp_impl *qp);
 /*
  * `num` receives more, or places for completions, are there: those that wait on this list are to be
  * told in turn, each receive to one of them.

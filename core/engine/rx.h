@@ -8,6 +8,8 @@
 #ifndef MRD_CORE_ENGINE_RX_H
 #define MRD_CORE_ENGINE_RX_H
 
+#include <string.h>
+
 #include "core/engine/state.h"
 
 /* A received packet, decoded: once, and handed on. */
@@ -33,6 +35,24 @@ void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_re
 /* The completion of a message of that op and those flags, with status SUCCESS. */
 struct mrd_wc mrd_rx_wc(const struct mrd_peer *peer, uint8_t op, uint8_t flags, uint32_t len,
                         uint32_t imm, uint32_t src_qpn);
+
+enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusal_code */
+/*
+ * May the queue pair, if there is one, take messages of that source? Returns MRD_RX_TAKEN, or why
+ * not.
+ */
+static inline uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer *peer,
+                                          uint32_t src_qpn)
+{
+    if (!qp || qp->pub.state == MRD_QPS_ERR)
+        return MRD_REFUSE_QPN;
+    if (qp->pub.state == MRD_QPS_INIT)
+        return MRD_REFUSE_RNR;
+    if (qp->dest.only &&
+        (qp->dest.qpn != src_qpn || memcmp(&qp->dest.addr, &peer->addr, sizeof(peer->addr))))
+        return MRD_REFUSE_QPN;
+    return MRD_RX_TAKEN;
+}
 
 /* ---------------------------------------------------------------------- ends of messages, order */
 
@@ -87,8 +107,6 @@ void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status);
 void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_wc_status status);
 
 /* -------------------------------------------------------------------------------------- binding */
-
-enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusal_code */
 
 /* Returns the access that an op needs to the memory that it names. */
 static inline int mrd_rx_access(uint8_t op)

@@ -232,8 +232,9 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     if (part->op == MRD_OP_RESPONSE)
         return bind_answer(e, peer, part, b);
     b->qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-    if (!b->qp || b->qp->pub.state != MRD_QPS_RTS)
-        return MRD_REFUSE_QPN;
+    code = mrd_rx_check_source(b->qp, peer, part->src_qpn);
+    if (code)
+        return code;
     if (part->flags & MRD_PART_ORDERED) {
         code = bind_ordered(e, peer, part, b, old);
     } else {

@@ -268,6 +268,7 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
     bool has_rsn = part->attempt; /* of an ABORT: 1 if the message would consume a receive */
     struct mrd_flow_rx *flow;
     uint32_t msn, rsn;
+    uint8_t code;
 
     if (part->flags & MRD_PART_MULTI)
         abort_slot(e, peer, part);
@@ -275,8 +276,9 @@ static uint8_t place_abort(struct mrd_engine *e, struct mrd_peer *peer,
         abort_request(e, peer, part->imm);
     if (!(part->flags & MRD_PART_ORDERED))
         return MRD_RX_TAKEN;
-    if (!qp || qp->pub.state != MRD_QPS_RTS)
-        return MRD_REFUSE_QPN;
+    code = mrd_rx_check_source(qp, peer, part->src_qpn);
+    if (code == MRD_REFUSE_QPN)
+        return code;
     flow = mrd_rx_open_flow(e, peer, qp, part, &msn, &rsn);
     if (flow && mrd_flow_rx_judge(flow, msn, has_rsn, rsn) == MRD_MSN_NEW)
         mrd_rx_skip_message(e, flow, msn, has_rsn, rsn);
@@ -389,7 +391,7 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
 
     if (part->op == MRD_OP_ABORT && part->flags & MRD_PART_ORDERED) {
         qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-        return qp && qp->pub.state == MRD_QPS_RTS;
+        return mrd_rx_check_source(qp, peer, part->src_qpn) != MRD_REFUSE_QPN;
     }
     if (mrd_wire_is_request(part->op))
         return false;
@@ -411,7 +413,7 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
     if (part->op == MRD_OP_RESPONSE)
         return mrd_rx_check_answer(e, peer, part, &request) == MRD_RX_TAKEN;
     qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-    if (!qp || qp->pub.state != MRD_QPS_RTS || part->flags & MRD_PART_ORDERED ||
+    if (mrd_rx_check_source(qp, peer, part->src_qpn) || part->flags & MRD_PART_ORDERED ||
         mrd_rx_check_target(e, part, qp))
         return false;
     return !mrd_wire_consumes(part) ||

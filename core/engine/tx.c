@@ -60,7 +60,10 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     return true;
 }
 
-/* Tell the peer of a queue pair that refused it for want of a receive, and has some now. */
+/*
+ * Tell the peer of a queue pair that refused it for want of a receive, and has some now; or that
+ * took no messages, and does now.
+ */
 static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_sent *rec;
@@ -69,7 +72,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     while ((n = mrd_list_first(&peer->readies))) {
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
 
-        if (!mrd_qp_receives(want->qp)) { /* used up already */
+        if (!mrd_qp_receives(want->qp) && !want->admitted) { /* used up already */
             mrd_want_postpone(want);
             continue;
         }

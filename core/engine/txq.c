@@ -248,8 +248,12 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
     }
 }
 
-/* Send the messages that wait for room at the target: they need no receive, and pass the others. */
-static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doublings)
+/*
+ * Send the messages that wait for room at the target: they need no receive, and pass the others.
+ * Only those to `remote_qpn`, if it is not 0.
+ */
+static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn,
+                           uint8_t doublings)
 {
     struct mrd_node *n, *next;
 
@@ -257,7 +261,7 @@ static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doub
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
         next = n->next;
-        if (!mrd_msg_consumes(msg))
+        if (!mrd_msg_consumes(msg) && (!remote_qpn || msg->wr.dst_qpn == remote_qpn))
             release_one(e, q, msg, doublings, false);
     }
 }
@@ -307,7 +311,7 @@ void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
         }
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
-        release_writes(e, q, q->rnr_doublings);
+        release_writes(e, q, 0, q->rnr_doublings);
         release(e, q, 0, q->common ? COMMON_TRIES : 1, q->rnr_doublings, false);
         if (check_waiting(e, q))
             arm(e, q);
@@ -327,6 +331,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         next = n->next;
         if (q->remote_qpn != remote_qpn && !q->common)
             continue;
+        release_writes(e, q, remote_qpn, 0);
         release(e, q, remote_qpn, receives, 0, true);
         if (!check_waiting(e, q))
             continue;

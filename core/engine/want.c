@@ -33,7 +33,10 @@ void mrd_want_add(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_qp_imp
     want->peer = peer;
     want->qp = qp;
     want->receives = 0;
-    mrd_list_append(list_of(qp), &want->queue_node);
+    want->admitted = false;
+    mrd_list_init(&want->queue_node);
+    if (qp->pub.state != MRD_QPS_INIT) /* else receives are of no use yet: mrd_want_admit() */
+        mrd_list_append(list_of(qp), &want->queue_node);
     mrd_list_append(&qp->wants, &want->qp_node);
     mrd_list_append(&peer->wants, &want->peer_node);
     mrd_hash_add(&e->wants.by_key, &want->by_key, want_hash(peer, qp));
@@ -74,6 +77,22 @@ void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num)
         mrd_tx_ready(e, want->peer);
         e->turns.says_ready = true;
     }
+}
+
+void mrd_want_admit(struct mrd_engine *e, struct mrd_qp_impl *qp)
+{
+    struct mrd_node *list = list_of(qp);
+    uint32_t num = 0, receives = mrd_qp_receives(qp);
+
+    for (struct mrd_node *n = qp->wants.prev; n != &qp->wants; n = n->prev) {
+        struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
+
+        want->admitted = true;
+        mrd_list_prepend(list, &want->queue_node);
+        num++;
+    }
+    if (num)
+        mrd_want_meet(e, list, receives > num ? receives : num);
 }
 
 void mrd_want_told(struct mrd_engine *e, uint32_t qpn)

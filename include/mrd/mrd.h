@@ -380,7 +380,15 @@ MRD_EXPORT int mrd_destroy_srq(struct mrd_srq *srq);
 
 /* ---------------------------------------------------------------------------------- queue pairs */
 
-enum mrd_qp_state { MRD_QPS_RTS = 0, MRD_QPS_ERR };
+enum mrd_qp_state {
+    MRD_QPS_RTS = 0, /* sends and receives */
+    MRD_QPS_ERR,     /* final: all work is flushed */
+    /*
+     * Before MRD_QPS_RTS: receives may be posted, sends are -EINVAL, and messages to it wait as if
+     * it had no receives.
+     */
+    MRD_QPS_INIT,
+};
 
 enum mrd_order {
     MRD_ORDER_NONE = 0, /* messages may be delivered in any order */
@@ -402,6 +410,7 @@ struct mrd_qp_cap {
 
 enum mrd_qp_init_attr_mask {
     MRD_QP_INIT_ATTR_RNR_RETRY = 1 << 0, /* rnr_retry; otherwise MRD_RNR_RETRY_FOREVER */
+    MRD_QP_INIT_ATTR_STATE = 1 << 1,     /* qp_state; otherwise MRD_QPS_RTS */
 };
 
 struct mrd_qp_init_attr {
@@ -417,7 +426,7 @@ struct mrd_qp_init_attr {
     uint64_t rnr_timer_ns; /* senders to this QP wait so long before they retry; default: 100 us */
     /* Reads and atomics outstanding, to all peers; the others wait; default: 16. */
     uint32_t max_rd_atomic;
-    uint32_t reserved;
+    enum mrd_qp_state qp_state; /* MRD_QPS_RTS or MRD_QPS_INIT */
     /* Receives are taken from there, and none can be posted to the QP; NULL: it has its own. */
     struct mrd_srq *srq;
 };
@@ -439,13 +448,20 @@ enum mrd_qp_attr_mask {
     MRD_QP_QKEY = 1 << 1,
     MRD_QP_RNR_RETRY = 1 << 2,
     MRD_QP_RNR_TIMER = 1 << 3,
+    MRD_QP_DEST = 1 << 4, /* dest_ah and dest_qp_num */
 };
 
 struct mrd_qp_attr {
-    enum mrd_qp_state qp_state; /* only MRD_QPS_ERR, which is final */
+    enum mrd_qp_state qp_state; /* MRD_QPS_ERR, which is final; MRD_QPS_RTS */
     uint32_t qkey;
     uint32_t rnr_retry;
     uint64_t rnr_timer_ns;
+    /*
+     * From now on it takes messages of that queue pair at that address only; others are told that
+     * there is no such queue pair. NULL: it takes those of all. The handle may be destroyed later.
+     */
+    struct mrd_ah *dest_ah;
+    uint32_t dest_qp_num;
 };
 
 /*
@@ -456,7 +472,7 @@ MRD_EXPORT struct mrd_qp *mrd_create_qp(struct mrd_pd *pd, struct mrd_qp_init_at
 MRD_EXPORT struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *attr,
                                               size_t size);
 #define mrd_create_qp(...) mrd_create_qp_sized(__VA_ARGS__, sizeof(struct mrd_qp_init_attr))
-/* Fills attributes that would make such a queue pair as this one is now. `size` is sizeof(*attr). */
+/* Fills attributes that would make such a queue pair as this one is now, but for MRD_QP_DEST. `size` is sizeof(*attr). */
 MRD_EXPORT int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, size_t size);
 /*
  * Changes what attr_mask names and reads no other field. In the error state, outstanding and later

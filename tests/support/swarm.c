@@ -141,6 +141,7 @@ static void completion_phase(struct swarm *s)
     s->healing = true;
     swarm_tell(s, "all faults end; budget %.1f ms", (double)budget_ns / 1e6);
     swarm_undo(s, true);
+    swarm_begin_qps(s);
     s->ends_with_fault |= was_faulty(s);
     swarm_poll_all(s);
     while (!swarm_is_settled(s)) {

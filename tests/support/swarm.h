@@ -363,6 +363,8 @@ void swarm_aim_request(const struct swarm *s, const struct swarm_message *m,
 void swarm_judge_request(struct swarm *s, struct swarm_message *m);
 void swarm_judge_words(struct swarm *s);
 void swarm_post_receives(struct swarm *s, uint32_t host);
+/* All queue pairs take messages from now on. */
+void swarm_begin_qps(struct swarm *s);
 void swarm_post_receive(struct swarm *s, uint32_t qp);
 
 /* Lets time pass until `end_ns`. Faults end when they are due; nobody polls. */

@@ -213,6 +213,26 @@ static void try_foreign_handle(struct swarm *s, const struct swarm_message *m,
                 mrd_last_error(), ret);
 }
 
+/* A queue pair that was made in MRD_QPS_INIT takes messages from now on, and may send. */
+static void begin_qp(struct swarm *s, uint32_t index)
+{
+    const struct mrd_qp_attr attr = {.qp_state = MRD_QPS_RTS};
+    struct mrd_qp *qp = s->qp[index].qp;
+
+    if (qp->state != MRD_QPS_INIT)
+        return;
+    swarm_tell(s, "QP %u takes messages", index);
+    assert_int_equal(mrd_modify_qp(qp, &attr, MRD_QP_STATE), 0);
+}
+
+void swarm_begin_qps(struct swarm *s)
+{
+    for (uint32_t i = 0; i < s->num_qps; i++) {
+        if (s->qp[i].qp)
+            begin_qp(s, i);
+    }
+}
+
 /* Posts the message that was drawn. 0 or what mrd_post_send() returned. */
 static int post(struct swarm *s, struct swarm_message *m)
 {
@@ -220,6 +240,7 @@ static int post(struct swarm *s, struct swarm_message *m)
     struct mrd_sge sges[SEND_PIECES_MAX];
     struct mrd_send_wr wr = {.sg_list = sges}, *bad_wr;
 
+    begin_qp(s, m->from_qp);
     m->posted_ns = mrd_sim_now(s->sim);
     make_source(s, m, s->num_messages);
     aim(s, m, &wr);
@@ -396,6 +417,8 @@ void swarm_post_receives(struct swarm *s, uint32_t host)
 
         if (index < 0 || s->qp[index].error || (s->qp[index].starved && !s->healing))
             continue;
+        if (swarm_chance(s, 300))
+            begin_qp(s, (uint32_t)index);
         while (s->qp[index].receives < s->qp[index].depth &&
                (s->healing || s->config.profile == SWARM_CLOSING || swarm_chance(s, 700))) {
             uint32_t before = s->qp[index].receives;

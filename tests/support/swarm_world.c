@@ -82,6 +82,10 @@ void swarm_create_qp(struct swarm *s, uint32_t host, uint32_t slot)
 
     if (attr.order != MRD_ORDER_NONE && swarm_chance(s, 500))
         attr.order = MRD_ORDER_DATA;
+    if (!c->rnr_limited && !is_after && c->profile != SWARM_CLOSING && swarm_chance(s, 250)) {
+        attr.comp_mask |= MRD_QP_INIT_ATTR_STATE;
+        attr.qp_state = MRD_QPS_INIT;
+    }
     attr.max_rd_atomic = s->config.max_rd_atomic;
     attr.srq = is_after ? NULL : h->srq;
     *qp = (struct swarm_qp){.host = host,

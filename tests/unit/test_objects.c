@@ -151,7 +151,7 @@ static void mrd_modify_qp__refuses(void **state)
         struct mrd_qp_attr attr;
         int mask;
     } cases[] = {
-        {{.qp_state = MRD_QPS_RTS, .qkey = 6}, MRD_QP_STATE | MRD_QP_QKEY},
+        {{.qp_state = MRD_QPS_INIT, .qkey = 6}, MRD_QP_STATE | MRD_QP_QKEY},
         {{.qp_state = (enum mrd_qp_state)7, .qkey = 6}, MRD_QP_STATE | MRD_QP_QKEY},
         {{.rnr_retry = 8, .qkey = 6}, MRD_QP_RNR_RETRY | MRD_QP_QKEY},
         {{.qkey = 6}, MRD_QP_QKEY | 1 << 20},
