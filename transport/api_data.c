@@ -2,6 +2,7 @@
 /* The public calls that move data: post, poll, progress. */
 #include <errno.h>
 
+#include "transport/channel.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
@@ -160,6 +161,14 @@ static unsigned step(struct mrd_context_impl *c, const struct mrd_cq *cq)
     return handled;
 }
 
+/* The application looked once more, and goes to sleep. */
+static void end_looks(struct mrd_context_impl *c, const struct mrd_cq *cq)
+{
+    mrd_progress_flush(c, c->last_step_ns);
+    if (c->thread.started && mrd_channel_has_events_only(cq))
+        mrd_thread_take_over(c);
+}
+
 int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
@@ -193,7 +202,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
         if (n)
             note_handed_out(c);
         else if (last)
-            mrd_progress_flush(c, c->last_step_ns);
+            end_looks(c, cq);
     }
     tell_ready(c); /* receives of a shared queue may have waited for room in this one */
     mrd_context_leave(c);

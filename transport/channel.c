@@ -17,10 +17,12 @@
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
+#include "transport/sized.h"
 
 struct mrd_channel {
     struct mrd_channel_impl impl; /* first: the user's and the engine's pointer */
     int event_fd;                 /* -1 in virtual time */
+    bool events_only;             /* who sleeps on it leaves progress to the thread */
     atomic_uint waiting;          /* threads in mrd_get_cq_event() that found no event */
 };
 
@@ -78,6 +80,14 @@ void mrd_channels_check(struct mrd_context_impl *c)
     }
 }
 
+bool mrd_channel_has_events_only(const struct mrd_cq *cq)
+{
+    const struct mrd_channel_impl *impl =
+        ((const struct mrd_cq_impl *)(const void *)cq)->notify.channel;
+
+    return impl && ((const struct mrd_channel *)(const void *)impl)->events_only;
+}
+
 void mrd_channels_fini(struct mrd_context_impl *c)
 {
     if (c->channels.alarm_fd >= 0)
@@ -118,7 +128,12 @@ static int open_descriptors(struct mrd_context_impl *c, struct mrd_channel *ch)
 
     if (!c->backend->threaded)
         return 0;
-    packets_fd = c->ops->fd(c->backend);
+    packets_fd = ch->events_only ? -1 : c->ops->fd(c->backend);
+    if (!c->thread.started && ch->events_only) {
+        mrd_error_set("a channel of events only needs a progress thread: nobody else would handle "
+                      "packets");
+        return -EOPNOTSUPP;
+    }
     if (!c->thread.started && packets_fd < 0) {
         mrd_error_set("%s has no descriptor to wait on: use a progress thread",
                       c->context.device->name);
@@ -137,16 +152,28 @@ static int open_descriptors(struct mrd_context_impl *c, struct mrd_channel *ch)
     return error;
 }
 
-struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context)
+struct mrd_comp_channel *
+mrd_create_comp_channel_ex_sized(struct mrd_context *context,
+                                 const struct mrd_comp_channel_init_attr *attr, size_t size)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    struct mrd_channel *ch = calloc(1, sizeof(*ch));
-    int error = ch ? mrd_context_enter(c) : -ENOMEM;
+    struct mrd_comp_channel_init_attr asked;
+    struct mrd_channel *ch = NULL;
+    int error = mrd_sized_read(&mrd_sized_comp_channel_init_attr, &asked, attr, size);
 
-    if (!ch)
-        mrd_error_set("no memory for a completion channel");
+    if (!error && (asked.comp_mask || asked.flags & ~(unsigned)MRD_COMP_CHANNEL_EVENTS_ONLY)) {
+        mrd_error_set("unknown bits in comp_mask or flags of a completion channel");
+        error = -EINVAL;
+    }
     if (error)
         goto fail;
+    ch = calloc(1, sizeof(*ch));
+    if (!ch)
+        mrd_error_set("no memory for a completion channel");
+    error = ch ? mrd_context_enter(c) : -ENOMEM;
+    if (error)
+        goto fail;
+    ch->events_only = asked.flags & MRD_COMP_CHANNEL_EVENTS_ONLY;
     ch->impl.pub.context = context;
     ch->impl.pub.fd = ch->event_fd = -1;
     error = open_descriptors(c, ch);
@@ -162,6 +189,18 @@ fail:
     free(ch);
     errno = -error;
     return NULL;
+}
+
+struct mrd_comp_channel *(mrd_create_comp_channel_ex)(struct mrd_context *context,
+                                                      const struct mrd_comp_channel_init_attr *attr)
+{
+    return mrd_create_comp_channel_ex_sized(context, attr,
+                                            mrd_sized_comp_channel_init_attr.first_bytes);
+}
+
+struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context)
+{
+    return mrd_create_comp_channel_ex(context, &(struct mrd_comp_channel_init_attr){0});
 }
 
 int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
@@ -204,21 +243,22 @@ int mrd_req_notify_cq(struct mrd_cq *cq, int solicited_only)
     return 0;
 }
 
-/* Makes a turn, and takes an event; NULL: there is none. */
+/* Makes a turn, unless the progress thread does, and takes an event; NULL: there is none. */
 static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel *ch)
 {
+    bool drives = c->channels.alarm_fd >= 0 && !ch->events_only;
     struct mrd_cq *cq;
     uint64_t count;
 
     /* Before the event is taken: others sleep that wait for what lies there. */
-    if (c->channels.alarm_fd >= 0) {
+    if (drives) {
         uint64_t now_ns = mrd_context_now(c);
 
         mrd_progress_step(c, now_ns);
         mrd_progress_lease(c, now_ns);
     }
     cq = mrd_engine_take_cq_event(&ch->impl);
-    if (!cq && c->channels.alarm_fd >= 0) {
+    if (!cq && drives) {
         mrd_progress_flush(c,
                            c->last_step_ns); /* no answer of ours follows that acks could ride on */
         set_alarm(c, mrd_progress_deadline(c));

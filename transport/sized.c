@@ -32,6 +32,7 @@ enum { BYTES_MAX = 4096 };
 SIZED(context_attr, entropy);
 SIZED(qp_init_attr, rnr_timer_ns);
 SIZED(cq_init_attr, channel);
+SIZED(comp_channel_init_attr, reserved);
 SIZED(srq_init_attr, attr);
 SIZED(ah_init_attr, reserved);
 SIZED(mr_init_attr, reserved);

@@ -36,9 +36,10 @@ struct mrd_sized {
 };
 
 extern const struct mrd_sized mrd_sized_context_attr, mrd_sized_qp_init_attr,
-    mrd_sized_cq_init_attr, mrd_sized_srq_init_attr, mrd_sized_ah_init_attr, mrd_sized_mr_init_attr,
-    mrd_sized_device_attr, mrd_sized_counter, mrd_sized_peer_attr, mrd_sized_path_attr,
-    mrd_sized_context_info, mrd_sized_sim_attr, mrd_sized_sim_stats;
+    mrd_sized_cq_init_attr, mrd_sized_comp_channel_init_attr, mrd_sized_srq_init_attr,
+    mrd_sized_ah_init_attr, mrd_sized_mr_init_attr, mrd_sized_device_attr, mrd_sized_counter,
+    mrd_sized_peer_attr, mrd_sized_path_attr, mrd_sized_context_info, mrd_sized_sim_attr,
+    mrd_sized_sim_stats;
 
 /* 0, or -EINVAL with mrd_error_set(): no version of the struct has that size. */
 int mrd_sized_check(const struct mrd_sized *kind, size_t bytes);

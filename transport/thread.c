@@ -29,6 +29,18 @@ void mrd_thread_kick(struct mrd_context_impl *c)
     signal_wake(t);
 }
 
+void mrd_thread_take_over(struct mrd_context_impl *c)
+{
+    struct mrd_progress_thread *t = &c->thread;
+
+    atomic_store_explicit(&t->lease_until_ns, 0, memory_order_relaxed);
+    t->app_came = false;
+    if (t->asleep || t->kicked)
+        return;
+    t->kicked = true; /* it naps, or is on its way */
+    signal_wake(t);
+}
+
 void mrd_thread_check(struct mrd_context_impl *c)
 {
     if (mrd_progress_deadline(c) < c->thread.asleep_until_ns)
@@ -46,14 +58,32 @@ static bool leased(const struct mrd_context_impl *c)
            atomic_load_explicit(&c->thread.lease_until_ns, memory_order_relaxed);
 }
 
-/* Sleeps for `ns`, or until the context closes. */
-static void nap(struct mrd_progress_thread *t, uint64_t ns)
+/* Under the lock. */
+static void forget_kick(struct mrd_progress_thread *t)
 {
-    struct pollfd fd = {.fd = t->wake_fd, .events = POLLIN};
-    struct timespec timeout = {.tv_nsec = (long)ns};
+    uint64_t count;
+    ssize_t bytes;
 
-    ppoll(&fd, 1, &timeout, NULL);
-    count_wakeup(t);
+    if (!t->kicked)
+        return;
+    bytes = read(t->wake_fd, &count, sizeof(count));
+    (void)bytes; /* succeeds: the descriptor was made readable under this lock */
+    t->kicked = false;
+}
+
+/* Sleeps for `ns`, or until the thread is to take over or to end. */
+static void nap(struct mrd_context_impl *c, uint64_t ns)
+{
+    struct pollfd fd = {.fd = c->thread.wake_fd, .events = POLLIN};
+    struct timespec timeout = {.tv_nsec = (long)ns};
+    int ready = ppoll(&fd, 1, &timeout, NULL);
+
+    count_wakeup(&c->thread);
+    if (ready <= 0)
+        return;
+    mrd_lock_take(&c->lock);
+    forget_kick(&c->thread);
+    mrd_lock_release(&c->lock);
 }
 
 /*
@@ -92,13 +122,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
         mrd_progress_lease(c, mrd_context_now(c));
         t->app_came = false;
     }
-    if (t->kicked) {
-        uint64_t count;
-        ssize_t bytes = read(t->wake_fd, &count, sizeof(count));
-
-        (void)bytes; /* succeeds: the descriptor was made readable under this lock */
-        t->kicked = false;
-    }
+    forget_kick(t);
     mrd_lock_release(&c->lock);
 }
 
@@ -115,7 +139,7 @@ static void *progress_thread(void *arg)
             continue;
         }
         /* Naps grow longer while the application polls: it may need this core itself. */
-        nap(t, nap_ns);
+        nap(c, nap_ns);
         nap_ns = nap_ns * 2 < MRD_LEASE_NAP_NS ? nap_ns * 2 : MRD_LEASE_NAP_NS;
     }
     return NULL;

@@ -47,6 +47,8 @@ int mrd_thread_start(struct mrd_context_impl *c);
 void mrd_thread_stop(struct mrd_context_impl *c);
 /* Under the lock: ends the thread's sleep in the mover's wait(); once for each sleep. */
 void mrd_thread_kick(struct mrd_context_impl *c);
+/* Under the lock: the application sleeps, and nothing but the thread handles what comes. */
+void mrd_thread_take_over(struct mrd_context_impl *c);
 /* Under the lock, if `asleep`: wakes the thread if work is due before it would wake by itself. */
 void mrd_thread_check(struct mrd_context_impl *c);
 

@@ -301,6 +301,28 @@ struct mrd_comp_channel {
 
 /* NULL with errno: ENOMEM, EMFILE, or EOPNOTSUPP: no thread, and a device without descriptor. */
 MRD_EXPORT struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context);
+
+enum mrd_comp_channel_flags {
+    /*
+     * `fd` polls readable only while there is an event, as in verbs: packets and timers do not wake
+     * who sleeps on it. The progress thread handles them: -EOPNOTSUPP without one.
+     */
+    MRD_COMP_CHANNEL_EVENTS_ONLY = 1 << 0,
+};
+
+struct mrd_comp_channel_init_attr {
+    uint64_t comp_mask; /* 0 */
+    uint32_t flags;     /* enum mrd_comp_channel_flags */
+    uint32_t reserved;
+};
+MRD_EXPORT struct mrd_comp_channel *
+mrd_create_comp_channel_ex(struct mrd_context *context,
+                           const struct mrd_comp_channel_init_attr *attr);
+MRD_EXPORT struct mrd_comp_channel *
+mrd_create_comp_channel_ex_sized(struct mrd_context *context,
+                                 const struct mrd_comp_channel_init_attr *attr, size_t size);
+#define mrd_create_comp_channel_ex(...)                                                            \
+    mrd_create_comp_channel_ex_sized(__VA_ARGS__, sizeof(struct mrd_comp_channel_init_attr))
 /* -EBUSY while a completion queue uses it, or a thread waits in mrd_get_cq_event(). */
 MRD_EXPORT int mrd_destroy_comp_channel(struct mrd_comp_channel *channel);
 

@@ -28,7 +28,8 @@ section()
 declarations()
 {
     sed '/^#/d' "$1" | tr '\n' ' ' | sed -E 's@/\*([^*]|\*+[^*/])*\*+/@@g' | tr ';' '\n' |
-        sed -nE 's/.*MRD_EXPORT +(.*[^ ]) *$/\1;/p' | sed -E 's/ MRD_MUST_CHECK;$/;/' | tr -s ' '
+        sed -nE 's/.*MRD_EXPORT +(.*[^ ]) *$/\1;/p' | sed -E 's/ MRD_MUST_CHECK;$/;/' | tr -s ' ' |
+        sed 's/\* /*/g'
 }
 
 count=0

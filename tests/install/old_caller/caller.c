@@ -230,6 +230,8 @@ static void make_objects(struct host *a)
     struct mrd_srq_attr *limits = before_guard(sizeof(*limits));
     struct mrd_qp_init_attr *found = before_guard(sizeof(*found));
     struct mrd_cq *cq = mrd_create_cq_ex(a->context, GUARDED(mrd_cq_init_attr, .cqe = 3));
+    struct mrd_comp_channel *channel = mrd_create_comp_channel_ex(
+        a->context, GUARDED(mrd_comp_channel_init_attr, .flags = MRD_COMP_CHANNEL_EVENTS_ONLY));
     struct mrd_srq *srq =
         mrd_create_srq(a->pd, GUARDED(mrd_srq_init_attr, .srq_context = a, .attr = {.max_wr = 2}));
     struct mrd_ah *ah =
@@ -244,9 +246,13 @@ static void make_objects(struct host *a)
     check_tail(device + 1);
     CHECK(!mrd_query_qp(a->qp, found, sizeof(*found)) && found->qkey == 8);
     check_tail(found + 1);
+    CHECK(channel && !mrd_destroy_comp_channel(channel));
     CHECK(!mrd_destroy_cq(cq) && !mrd_destroy_srq(srq) && !mrd_destroy_ah(ah) && !mrd_dereg_mr(mr));
 
     CHECK(!mrd_create_cq_ex_sized(a->context, GUARDED(mrd_cq_init_attr, 0), 8) && errno == EINVAL);
+    CHECK(
+        !mrd_create_comp_channel_ex_sized(a->context, GUARDED(mrd_comp_channel_init_attr, 0), 8) &&
+        errno == EINVAL);
     CHECK(!mrd_create_srq_sized(a->pd, GUARDED(mrd_srq_init_attr, 0), 8) && errno == EINVAL);
     CHECK(!mrd_create_ah_ex_sized(a->pd, GUARDED(mrd_ah_init_attr, 0), 8) && errno == EINVAL);
     CHECK(!mrd_reg_mr_ex_sized(a->pd, GUARDED(mrd_mr_init_attr, 0), 8) && errno == EINVAL);
@@ -304,6 +310,9 @@ static void set_later_fields_of_objects(struct host *a)
     CHECK_LATER(
         mrd_create_cq_ex(a->context, GUARDED(mrd_cq_init_attr, .cqe = 3, .later = {[0] = 1})),
         mrd_destroy_cq);
+    CHECK_LATER(mrd_create_comp_channel_ex(a->context,
+                                           GUARDED(mrd_comp_channel_init_attr, .later = {[1] = 1})),
+                mrd_destroy_comp_channel);
     CHECK_LATER(mrd_create_srq(
                     a->pd, GUARDED(mrd_srq_init_attr, .attr = {.max_wr = 2}, .later = {[2] = 1})),
                 mrd_destroy_srq);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion channels whose descriptor is readable only while there is an event. */
+#include "tests/unit/channel_fixture.h"
+
+static int setup_events_only(void **state)
+{
+    return setup_with(state, MRD_PROGRESS_THREAD, MRD_COMP_CHANNEL_EVENTS_ONLY);
+}
+
+static bool is_readable(const struct mrd_comp_channel *channel)
+{
+    struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* Packets come all the time, and wake nobody: they complete nothing here. */
+static void channel_events__packets_do_not_wake(void **state)
+{
+    enum { WRITES = 200, SPACE = 64 * 1024 };
+    struct fixture *f = *state;
+    uint8_t *from = calloc(1, SPACE), *to = calloc(1, SPACE);
+    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, SPACE, 0);
+    struct mrd_mr *target =
+        mrd_reg_mr(f->b.pd, to, SPACE, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    struct mrd_sge sge = {(uintptr_t)from, SPACE, source->lkey};
+    struct mrd_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = MRD_WR_RDMA_WRITE,
+                                 .send_flags = MRD_SEND_SIGNALED,
+                                 .wr.rdma = {(uintptr_t)to, target->rkey},
+                                 .ud = {f->a.peer, f->b.q[0].qp->qp_num, 0},
+                             };
+    struct mrd_comp_channel *channel = f->b.q[0].channel;
+    struct mrd_cq *cq;
+    struct mrd_wc wc;
+    void *context;
+
+    never_block(channel);
+    post_receive(&f->b, 0, 0);
+    assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
+    for (unsigned i = 0; i < WRITES; i++) {
+        assert_int_equal(mrd_post_send(f->a.q[0].qp, &wr, &bad), 0);
+        while (!mrd_poll_cq(f->a.q[0].cq, 1, &wc))
+            assert_false(is_readable(channel));
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(mrd_get_cq_event(channel, &cq, &context), -EAGAIN);
+    }
+    post_send(&f->a, &f->b, 0, 0);
+    while (!is_readable(channel))
+        mrd_progress(f->a.context);
+    assert_int_equal(mrd_get_cq_event(channel, &cq, &context), 0);
+    assert_ptr_equal(cq, f->b.q[0].cq);
+    mrd_ack_cq_events(cq, 1);
+    assert_false(is_readable(channel));
+    assert_int_equal(mrd_poll_cq(cq, 1, &wc), 1);
+    assert_int_equal(mrd_dereg_mr(source), 0);
+    assert_int_equal(mrd_dereg_mr(target), 0);
+    free(from);
+    free(to);
+}
+
+/* Whoever finds it readable finds an event; and none is missed. */
+static void channel_events__no_wakeup_in_vain(void **state)
+{
+    struct sleeper sleepers[2 * QUEUES];
+
+    play(*state, sleepers);
+    for (unsigned i = 0; i < 2 * QUEUES; i++)
+        assert_int_equal(sleepers[i].in_vain, 0);
+}
+
+/* As above, while another thread drives the loop and then goes away, again and again. */
+static void *come_and_go(void *arg)
+{
+    struct fixture *f = arg;
+
+    while (!atomic_load(&f->over)) {
+        for (unsigned i = 0; i < 10; i++) {
+            mrd_progress(f->a.context);
+            mrd_progress(f->b.context);
+        }
+        usleep(2000);
+    }
+    return NULL;
+}
+
+static void channel_events__beside_who_comes_and_goes(void **state)
+{
+    struct sleeper sleepers[2 * QUEUES];
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, come_and_go, f), 0);
+    play(f, sleepers);
+    atomic_store(&f->over, true);
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < 2 * QUEUES; i++)
+        assert_int_equal(sleepers[i].in_vain, 0);
+}
+
+static void mrd_create_comp_channel_ex__refuses(void **state)
+{
+    static const struct {
+        enum mrd_progress progress;
+        struct mrd_comp_channel_init_attr attr;
+        int error;
+    } table[] = {
+        {MRD_PROGRESS_MANUAL, {.flags = MRD_COMP_CHANNEL_EVENTS_ONLY}, EOPNOTSUPP},
+        {MRD_PROGRESS_THREAD, {.flags = 2}, EINVAL},
+        {MRD_PROGRESS_THREAD, {.comp_mask = 1}, EINVAL},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_context *context =
+            mrd_open_device(NULL, &(struct mrd_context_attr){.address = "127.0.0.1",
+                                                             .progress = table[i].progress});
+
+        assert_non_null(context);
+        errno = 0;
+        assert_null(mrd_create_comp_channel_ex(context, &table[i].attr));
+        assert_int_equal(errno, table[i].error);
+        assert_int_equal(mrd_close_device(context), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(channel_events__packets_do_not_wake, setup_events_only,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(channel_events__no_wakeup_in_vain, setup_events_only,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(channel_events__beside_who_comes_and_goes,
+                                        setup_events_only, teardown),
+        cmocka_unit_test(mrd_create_comp_channel_ex__refuses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
