@@ -68,6 +68,9 @@ void mrd_qp_init(struct mrd_qp_impl *qp, struct mrd_pd *pd, const struct mrd_qp_
     mrd_list_init(&qp->wants);
     qp->event = (struct mrd_event_source){.type = MRD_EVENT_QP_FATAL, .object = qp};
     mrd_list_init(&qp->event.node);
+    qp->refused = (struct mrd_event_source){.type = MRD_EVENT_QP_REFUSED, .object = qp};
+    mrd_list_init(&qp->refused.node);
+    qp->tells_refused = attr->events & MRD_QP_TELL_REFUSED;
     mrd_list_init(&qp->requests.held);
     mrd_list_init(&qp->responses);
     mrd_list_init(&qp->node);

@@ -43,7 +43,8 @@ struct mrd_qp_impl {
     struct mrd_qp_dest dest;
     bool sig_all;
     bool destroyed; /* the user destroyed it: it waits for its messages to end */
-    struct mrd_event_source event;
+    struct mrd_event_source event, refused; /* it failed; it refused a request */
+    bool tells_refused;
     uint32_t live_msgs; /* messages that are not FREE */
 
     struct mrd_msg *msgs;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/list.h"
+#include "core/packet.h"
 #include "mrd/mrd.h"
 
 struct mrd_recv {
@@ -52,6 +53,8 @@ struct mrd_event_source {
     enum mrd_event_type type;
     void *object;   /* the user's pointer */
     uint32_t taken; /* by the user, and not given back */
+    uint32_t peer_id;
+    struct mrd_addr addr; /* of the peer that caused the latest one; port 0: none did */
 };
 
 /* A receive queue that queue pairs share. */

@@ -53,7 +53,7 @@ int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len)
 
 static void set_element(struct mrd_async_event *event, const struct mrd_engine_event *found)
 {
-    if (found->type == MRD_EVENT_QP_FATAL)
+    if (found->type == MRD_EVENT_QP_FATAL || found->type == MRD_EVENT_QP_REFUSED)
         event->element.qp = found->object;
     else if (found->type == MRD_EVENT_SRQ_LIMIT_REACHED)
         event->element.srq = found->object;
@@ -76,7 +76,7 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
          * Formatting cannot fail: address[] holds MRD_ADDRESS_MAX bytes, which always suffice. Not
          * to know one's own address is no reason to keep an event back.
          */
-        if (!found.object || !c->ops->self_address(c->backend, &found.addr))
+        if (!found.object || found.addr.port || !c->ops->self_address(c->backend, &found.addr))
             (void)format(c, &found.addr, event->address, sizeof(event->address));
     }
     mrd_context_leave(c);
@@ -85,7 +85,8 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
 
 void mrd_ack_async_event(struct mrd_async_event *event)
 {
-    bool of_qp = event->event_type == MRD_EVENT_QP_FATAL;
+    bool of_qp =
+        event->event_type == MRD_EVENT_QP_FATAL || event->event_type == MRD_EVENT_QP_REFUSED;
     struct mrd_context_impl *c;
 
     if (!of_qp && event->event_type != MRD_EVENT_SRQ_LIMIT_REACHED)

@@ -49,6 +49,8 @@ const char *mrd_event_type_str(enum mrd_event_type type)
         return "port up";
     case MRD_EVENT_QP_FATAL:
         return "queue pair fatal";
+    case MRD_EVENT_QP_REFUSED:
+        return "queue pair refused a request";
     case MRD_EVENT_SRQ_LIMIT_REACHED:
         return "shared receive queue limit reached";
     case MRD_EVENT_PEER_BUSY:

@@ -196,6 +196,8 @@ static const char *check_qp_attr(const struct mrd_qp_init_attr *attr)
     if (attr->comp_mask & MRD_QP_INIT_ATTR_STATE && attr->qp_state != MRD_QPS_RTS &&
         attr->qp_state != MRD_QPS_INIT)
         return "a queue pair begins in MRD_QPS_RTS or MRD_QPS_INIT";
+    if (attr->events & ~(uint64_t)MRD_QP_TELL_REFUSED)
+        return "unknown bit in events";
     if (!mrd_qp_bytes(&attr->cap))
         return "a cap is out of range: 1048576 work requests, 16 entries a list, 1024 inline bytes "
                "at most";
@@ -304,7 +306,8 @@ void mrd_engine_query_qp(const struct mrd_qp *qp_pub, struct mrd_qp_init_attr *a
                                       .qkey = qp->qkey,
                                       .rnr_retry = qp->rnr_retry,
                                       .rnr_timer_ns = qp->rnr_timer_ns,
-                                      .max_rd_atomic = qp->requests.max_rd_atomic};
+                                      .max_rd_atomic = qp->requests.max_rd_atomic,
+                                      .events = qp->tells_refused ? MRD_QP_TELL_REFUSED : 0};
     if (qp->pub.state == MRD_QPS_INIT) {
         attr->comp_mask |= MRD_QP_INIT_ATTR_STATE;
         attr->qp_state = MRD_QPS_INIT;
@@ -397,10 +400,12 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
 {
     struct mrd_qp_impl *qp = mrd_qp_impl(qp_pub);
 
-    if (qp->event.taken)
+    if (qp->event.taken || qp->refused.taken)
         return mrd_error_keep(e, -EBUSY, "events of the queue pair were not acked");
     mrd_list_remove(&qp->event.node); /* if nobody took it, nobody is told */
+    mrd_list_remove(&qp->refused.node);
     mrd_clock_set(&e->clock, now_ns);
+    qp->tells_refused = false;
     qp->destroyed = true; /* from here on its completions are not told */
     qp->pub.state = MRD_QPS_ERR;
     mrd_hash_del(&e->objects.qps, &qp->by_num);

@@ -26,6 +26,15 @@ void mrd_event_raise(struct mrd_engine *e, struct mrd_event_source *source)
         mrd_list_append(&e->events.objects, &source->node);
 }
 
+void mrd_event_refused(struct mrd_engine *e, const struct mrd_peer *peer, struct mrd_qp_impl *qp)
+{
+    if (!qp->tells_refused)
+        return;
+    qp->refused.peer_id = peer->id;
+    qp->refused.addr = peer->addr;
+    mrd_event_raise(e, &qp->refused);
+}
+
 void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq)
 {
     if (srq->recvq.num_posted >= srq->limit)
@@ -36,8 +45,11 @@ void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq)
 
 static struct mrd_event_source *source_of(enum mrd_event_type type, void *object)
 {
-    return type == MRD_EVENT_SRQ_LIMIT_REACHED ? &((struct mrd_srq_impl *)object)->event
-                                               : &((struct mrd_qp_impl *)object)->event;
+    struct mrd_qp_impl *qp = object;
+
+    if (type == MRD_EVENT_SRQ_LIMIT_REACHED)
+        return &((struct mrd_srq_impl *)object)->event;
+    return type == MRD_EVENT_QP_REFUSED ? &qp->refused : &qp->event;
 }
 
 void mrd_engine_hand_event(const struct mrd_engine_event *event)
@@ -66,7 +78,10 @@ int mrd_engine_get_event(struct mrd_engine *e, struct mrd_engine_event *event)
     if (!n)
         return -EAGAIN;
     source = mrd_container_of(n, struct mrd_event_source, node);
-    *event = (struct mrd_engine_event){.type = source->type, .object = source->object};
+    *event = (struct mrd_engine_event){.type = source->type,
+                                       .object = source->object,
+                                       .peer_id = source->peer_id,
+                                       .addr = source->addr};
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/engine/message.h"
+#include "core/engine/query.h"
 #include "core/engine/rx.h"
 #include "core/sge.h"
 
@@ -353,6 +354,8 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     }
     if (code == MRD_REFUSE_RESOURCES)
         usec = RESOURCES_RETRY_USEC;
+    if (qp && code != MRD_REFUSE_RNR && code != MRD_REFUSE_RESOURCES && code != MRD_REFUSE_QPN)
+        mrd_event_refused(e, peer, qp);
     r->rnr_usec = usec > r->rnr_usec ? usec : r->rnr_usec;
     r->entry[r->num++] = (struct mrd_wire_refusal_entry){
         .index = (uint8_t)index, .code = code, .attempt = part->attempt, .id = part->id};

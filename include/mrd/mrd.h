@@ -430,6 +430,15 @@ struct mrd_qp_cap {
     uint32_t max_inline_data; /* at most MRD_INLINE_BYTES_MAX */
 };
 
+enum mrd_qp_events {
+    /*
+     * MRD_EVENT_QP_REFUSED when the queue pair refuses a request for good: a key, qkey, range or
+     * length was wrong. The peer is that of the latest one; further ones raise no second event
+     * until this one is taken.
+     */
+    MRD_QP_TELL_REFUSED = 1 << 0,
+};
+
 enum mrd_qp_init_attr_mask {
     MRD_QP_INIT_ATTR_RNR_RETRY = 1 << 0, /* rnr_retry; otherwise MRD_RNR_RETRY_FOREVER */
     MRD_QP_INIT_ATTR_STATE = 1 << 1,     /* qp_state; otherwise MRD_QPS_RTS */
@@ -451,6 +460,7 @@ struct mrd_qp_init_attr {
     enum mrd_qp_state qp_state; /* MRD_QPS_RTS or MRD_QPS_INIT */
     /* Receives are taken from there, and none can be posted to the QP; NULL: it has its own. */
     struct mrd_srq *srq;
+    uint64_t events; /* enum mrd_qp_events; unknown bits are EINVAL */
 };
 
 /* A send queue and a receive queue with a number. Without a connection: it talks to any peer. */
@@ -659,7 +669,7 @@ MRD_EXPORT uint64_t mrd_next_timeout_ns(struct mrd_context *context);
 
 /* ------------------------------------------------------------------------------ events, figures */
 
-/* `address` is the peer's; with other events it is the context's own. */
+/* `address` is the peer's; with events of no peer it is the context's own. */
 enum mrd_event_type {
     MRD_EVENT_PEER_UNREACHABLE = 0, /* no answer; work to it failed: MRD_WC_RETRY_EXC_ERR */
     MRD_EVENT_PEER_RESTARTED,       /* the peer lost its state; work to it failed likewise */
@@ -670,6 +680,7 @@ enum mrd_event_type {
     MRD_EVENT_SRQ_LIMIT_REACHED,    /* element.srq has fewer receives than its srq_limit */
     MRD_EVENT_PEER_BUSY,  /* the peer has no room for us; work to it fails unless it has soon */
     MRD_EVENT_PEERS_FULL, /* a peer was turned away: max_peers are in use here */
+    MRD_EVENT_QP_REFUSED, /* element.qp refused a request for good: see MRD_QP_TELL_REFUSED */
 };
 
 struct mrd_async_event {

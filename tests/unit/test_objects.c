@@ -183,6 +183,47 @@ static void mrd_modify_qp__refuses(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
+/* What was refused is told with the address of who asked, here the context's own. */
+static void mrd_get_async_event__refused(void **state)
+{
+    struct mrd_context *context = open_local(NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1}, .events = MRD_QP_TELL_REFUSED};
+    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_send_wr *bad, send = {.opcode = MRD_WR_SEND, .send_flags = MRD_SEND_SIGNALED};
+    char address[MRD_ADDRESS_MAX];
+    struct mrd_async_event event;
+    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
+    struct mrd_wc wc;
+
+    (void)state;
+    assert_non_null(qp);
+    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
+    send.ud.ah = mrd_create_ah(pd, address);
+    send.ud.remote_qpn = qp->qp_num;
+    send.ud.remote_qkey = 1;
+    assert_int_equal(mrd_post_send(qp, &send, &bad), 0);
+    while (!mrd_poll_cq(cq, 1, &wc))
+        ;
+    assert_int_equal(wc.status, MRD_WC_REM_INV_REQ_ERR);
+    assert_int_equal(poll(&fd, 1, 0), 1);
+    assert_int_equal(mrd_get_async_event(context, &event), 0);
+    assert_int_equal(event.event_type, MRD_EVENT_QP_REFUSED);
+    assert_ptr_equal(event.element.qp, qp);
+    assert_int_equal(event.peer_id, wc.peer_id);
+    assert_string_equal(event.address, address);
+    assert_int_equal(mrd_destroy_qp(qp), -EBUSY);
+    mrd_ack_async_event(&event);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_get_async_event(context, &event), -EAGAIN);
+    assert_int_equal(mrd_destroy_ah(send.ud.ah), 0);
+    assert_int_equal(mrd_destroy_cq(cq), 0);
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 /* A queue is as long as was asked; without room for one completion there is none. */
 static void mrd_create_cq__capacity(void **state)
 {
@@ -506,6 +547,7 @@ int main(void)
         cmocka_unit_test(mrd_query_device__limits),
         cmocka_unit_test(mrd_query_qp__what_is_in_force),
         cmocka_unit_test(mrd_modify_qp__refuses),
+        cmocka_unit_test(mrd_get_async_event__refused),
         cmocka_unit_test(mrd_create_cq__capacity),
         cmocka_unit_test(mrd_resize_cq__keeps_what_waits),
         cmocka_unit_test(mrd_dealloc_pd__busy),

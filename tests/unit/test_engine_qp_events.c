@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A queue pair tells what it refused, if its user asked for that. */
+#include <errno.h>
+
+#include "tests/unit/engine_hand.h"
+
+enum { TO = 0, FROM = 1, BYTES = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+struct test {
+    struct pair *p;
+    struct mrd_qp *kept;
+};
+
+static struct test begin(uint64_t events)
+{
+    struct test t = {.p = &pair};
+    struct mrd_qp_init_attr attr;
+    int error;
+
+    pair_begin(t.p);
+    t.kept = t.p->end[TO].qp;
+    mrd_engine_query_qp(t.kept, &attr);
+    attr.events = events;
+    t.p->end[TO].qp = mrd_engine_create_qp(t.p->end[TO].e, t.p->end[TO].pd, &attr, &error);
+    assert_non_null(t.p->end[TO].qp);
+    mrd_engine_query_qp(t.p->end[TO].qp, &attr);
+    assert_int_equal(attr.events, events);
+    return t;
+}
+
+static void end(struct test *t)
+{
+    hand_restore_qp(t->p, TO, t->kept);
+    pair_end(t->p);
+}
+
+static void expect_no_event(struct test *t)
+{
+    struct mrd_engine_event event;
+
+    assert_int_equal(mrd_engine_get_event(t->p->end[TO].e, &event), -EAGAIN);
+}
+
+static struct mrd_engine_event expect_event(struct test *t)
+{
+    struct mrd_engine_event event;
+
+    assert_int_equal(mrd_engine_get_event(t->p->end[TO].e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_QP_REFUSED);
+    assert_ptr_equal(event.object, t->p->end[TO].qp);
+    assert_int_equal(event.addr.port, t->p->end[FROM].addr.port);
+    assert_int_equal(event.peer_id, pair_peer(t->p, TO)->id);
+    expect_no_event(t);
+    return event;
+}
+
+enum request { SOUND, BAD_RKEY, BAD_RANGE, BAD_QKEY, TOO_LONG, NO_RECEIVE, NO_QP, REQUESTS };
+
+/* Posts it and waits until it ends, or for a second. */
+static void ask(struct test *t, enum request request)
+{
+    bool sends = request == BAD_QKEY || request == TOO_LONG || request == NO_RECEIVE;
+    struct hand_wr w;
+    struct mrd_wc wc;
+
+    if (request == BAD_QKEY || request == TOO_LONG)
+        pair_post_recv(t->p, TO, 0, BYTES / 2);
+    hand_wr(t->p, FROM, sends ? MRD_WR_SEND : MRD_WR_RDMA_WRITE,
+            request == BAD_QKEY ? BYTES / 2 : BYTES, &w);
+    w.wr.wr.rdma.rkey ^= request == BAD_RKEY;
+    w.wr.wr.rdma.remote_addr += request == BAD_RANGE ? PAIR_MEMORY : 0;
+    w.wr.ud.remote_qkey += request == BAD_QKEY;
+    w.wr.ud.remote_qpn += request == NO_QP ? 100 : 0;
+    assert_int_equal(hand_post(t->p, FROM, &w.wr), 0);
+    pair_settle(t->p, t->p->now + MRD_SEC);
+    assert_int_equal(pair_poll(t->p, FROM, &wc), request != NO_RECEIVE);
+    if (request != NO_RECEIVE)
+        assert_int_equal(wc.status == MRD_WC_SUCCESS, request == SOUND);
+}
+
+static void qp_events__of_what_was_refused(void **state)
+{
+    (void)state;
+    for (unsigned asked = 0; asked < 2; asked++) {
+        for (enum request request = SOUND; request < REQUESTS; request++) {
+            struct test t = begin(asked ? MRD_QP_TELL_REFUSED : 0);
+
+            ask(&t, request);
+            if (asked && request >= BAD_RKEY && request <= TOO_LONG)
+                expect_event(&t);
+            else
+                expect_no_event(&t);
+            end(&t);
+        }
+    }
+}
+
+/* One event at a time; while it is with the user its queue pair stays. */
+static void qp_events__one_at_a_time(void **state)
+{
+    struct test t = begin(MRD_QP_TELL_REFUSED);
+    struct mrd_engine *e = t.p->end[TO].e;
+    struct mrd_engine_event event;
+    (void)state;
+
+    for (unsigned i = 0; i < 3; i++)
+        ask(&t, BAD_RKEY);
+    event = expect_event(&t);
+    mrd_engine_hand_event(&event);
+    assert_int_equal(mrd_engine_destroy_qp(e, t.p->end[TO].qp, t.p->now), -EBUSY);
+    ask(&t, BAD_RKEY);
+    expect_event(&t);
+    mrd_engine_ack_event(event.type, event.object);
+    /* An event that nobody took goes with its queue pair. */
+    ask(&t, BAD_RKEY);
+    end(&t);
+}
+
+static void qp_events__is_checked(void **state)
+{
+    struct test t = begin(0);
+    struct mrd_qp_init_attr attr;
+    int error;
+    (void)state;
+
+    mrd_engine_query_qp(t.kept, &attr);
+    attr.events = 2;
+    assert_null(mrd_engine_create_qp(t.p->end[TO].e, t.p->end[TO].pd, &attr, &error));
+    assert_int_equal(error, -EINVAL);
+    end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(qp_events__of_what_was_refused),
+        cmocka_unit_test(qp_events__one_at_a_time),
+        cmocka_unit_test(qp_events__is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
