@@ -30,7 +30,8 @@ int mrd_engine_dealloc_pd(struct mrd_engine *e, struct mrd_pd *pd)
     if (pd_impl(pd)->users)
         return mrd_error_keep(
             e, -EBUSY,
-            "the protection domain still has memory regions, queue pairs or address handles");
+            "the protection domain still has memory regions, queue pairs, shared receive queues or "
+            "address handles");
     mrd_free(&e->allocator, pd, sizeof(struct mrd_pd_impl));
     e->objects.num_pds--;
     return 0;
