@@ -8,8 +8,6 @@
 #ifndef MRD_CORE_ENGINE_RX_H
 #define MRD_CORE_ENGINE_RX_H
 
-#include <string.h>
-
 #include "core/engine/state.h"
 
 /* A received packet, decoded: once, and handed on. */
@@ -41,18 +39,8 @@ enum { MRD_RX_TAKEN = 0 }; /* what became of a part: this, or an enum mrd_refusa
  * May the queue pair, if there is one, take messages of that source? Returns MRD_RX_TAKEN, or why
  * not.
  */
-static inline uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer *peer,
-                                          uint32_t src_qpn)
-{
-    if (!qp || qp->pub.state == MRD_QPS_ERR)
-        return MRD_REFUSE_QPN;
-    if (qp->pub.state == MRD_QPS_INIT)
-        return MRD_REFUSE_RNR;
-    if (qp->dest.only &&
-        (qp->dest.qpn != src_qpn || memcmp(&qp->dest.addr, &peer->addr, sizeof(peer->addr))))
-        return MRD_REFUSE_QPN;
-    return MRD_RX_TAKEN;
-}
+uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer *peer,
+                            uint32_t src_qpn);
 
 /* ---------------------------------------------------------------------- ends of messages, order */
 

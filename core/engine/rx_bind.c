@@ -87,6 +87,19 @@ struct mrd_flow_rx *mrd_rx_open_flow(struct mrd_engine *e, struct mrd_peer *peer
 
 /* -------------------------------------------------------------------------------------- binding */
 
+uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer *peer,
+                            uint32_t src_qpn)
+{
+    if (!qp || qp->pub.state == MRD_QPS_ERR)
+        return MRD_REFUSE_QPN;
+    if (qp->pub.state == MRD_QPS_INIT)
+        return MRD_REFUSE_RNR;
+    if (qp->dest.only &&
+        (qp->dest.qpn != src_qpn || memcmp(&qp->dest.addr, &peer->addr, sizeof(peer->addr))))
+        return MRD_REFUSE_QPN;
+    return MRD_RX_TAKEN;
+}
+
 uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
                             struct mrd_qp_impl *qp)
 {
