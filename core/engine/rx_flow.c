@@ -107,7 +107,7 @@ void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status)
     for (struct mrd_node *n = flow->pending.next; n != &flow->pending; n = n->next) {
         struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
 
-        if (pend->complete && pend->wc.status == MRD_WC_SUCCESS)
+        if (pend->wc.status == MRD_WC_SUCCESS)
             pend->wc.status = status;
     }
 }

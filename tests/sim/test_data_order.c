@@ -158,21 +158,24 @@ static void data_order__memory_goes_meanwhile(void **state)
     struct sim_world *w = world(MRD_ORDER_DATA, false, 0);
     struct wiretap *tap = wiretap_open(w);
     uint32_t lost = MULTI, index;
+    uint8_t target[64];
     (void)state;
 
     tap->rule = is_first_packet;
     tap->arg = &lost;
     sim_write(w, HOST_0, HOST_1, MULTI);
-    index = post(w, 64);
+    index = post(w, sizeof(target));
     sim_run(w, 30 * USEC_NS);
-    assert_true(has_head(&w->messages[index]));
+    assert_true(has_head(&w->messages[index]) && has_no_end(&w->messages[index]));
+    memcpy(target, w->messages[index].target, sizeof(target));
     assert_int_equal(mrd_dereg_mr(w->node[HOST_1].mr), 0);
     w->node[HOST_1].mr = mrd_reg_mr(w->node[HOST_1].pd, w->node[HOST_1].arena, 1 << 20,
                                     MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
     assert_non_null(w->node[HOST_1].mr);
     lost = 0;
     sim_run_until_complete(w, 20 * MSEC_NS);
-    assert_true(has_no_end(&w->messages[index]));
+    assert_true(w->messages[index].sent);
+    assert_memory_equal(w->messages[index].target, target, sizeof(target));
     wiretap_close(tap);
     sim_world_destroy(w);
 }
