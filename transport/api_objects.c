@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "transport/attr.h"
+#include "transport/channel.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/memory.h"
@@ -228,7 +229,15 @@ int mrd_destroy_cq(struct mrd_cq *cq)
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
     int error = mrd_context_enter(c);
 
-    return error ? error : finish_call(c, mrd_engine_destroy_cq(c->engine, cq));
+    if (error)
+        return error;
+
+    struct mrd_comp_channel *channel = mrd_engine_cq_channel(cq);
+
+    error = mrd_engine_destroy_cq(c->engine, cq);
+    if (!error && channel)
+        mrd_channel_quiet(channel);
+    return finish_call(c, error);
 }
 
 /* --------------------------------------------------------------------- shared receive queues */

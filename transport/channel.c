@@ -80,12 +80,28 @@ void mrd_channels_check(struct mrd_context_impl *c)
     }
 }
 
+/* Makes the descriptor unreadable if no event is left. */
+static void quiet(struct mrd_channel *ch)
+{
+    uint64_t count;
+
+    if (ch->event_fd >= 0 && mrd_list_empty(&ch->impl.cqs)) {
+        ssize_t bytes = read(ch->event_fd, &count, sizeof(count));
+
+        (void)bytes; /* fails if it was not readable */
+    }
+}
+
+void mrd_channel_quiet(struct mrd_comp_channel *channel)
+{
+    quiet(channel_of(channel));
+}
+
 bool mrd_channel_has_events_only(const struct mrd_cq *cq)
 {
-    const struct mrd_channel_impl *impl =
-        ((const struct mrd_cq_impl *)(const void *)cq)->notify.channel;
+    struct mrd_comp_channel *channel = mrd_engine_cq_channel(cq);
 
-    return impl && ((const struct mrd_channel *)(const void *)impl)->events_only;
+    return channel && channel_of(channel)->events_only;
 }
 
 void mrd_channels_fini(struct mrd_context_impl *c)
@@ -248,7 +264,6 @@ static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel 
 {
     bool drives = c->channels.alarm_fd >= 0 && !ch->events_only;
     struct mrd_cq *cq;
-    uint64_t count;
 
     /* Before the event is taken: others sleep that wait for what lies there. */
     if (drives) {
@@ -264,11 +279,7 @@ static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel 
         set_alarm(c, mrd_progress_deadline(c));
     }
     mrd_channels_check(c);
-    if (ch->event_fd >= 0 && mrd_list_empty(&ch->impl.cqs)) {
-        ssize_t bytes = read(ch->event_fd, &count, sizeof(count));
-
-        (void)bytes; /* fails if it was not readable */
-    }
+    quiet(ch);
     return cq;
 }
 

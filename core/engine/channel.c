@@ -37,6 +37,14 @@ int mrd_engine_arm_cq(struct mrd_engine *e, struct mrd_cq *cq, bool solicited_on
     return 0;
 }
 
+struct mrd_comp_channel *mrd_engine_cq_channel(const struct mrd_cq *cq)
+{
+    struct mrd_channel_impl *channel =
+        ((const struct mrd_cq_impl *)(const void *)cq)->notify.channel;
+
+    return channel ? &channel->pub : NULL;
+}
+
 bool mrd_engine_cq_armed(const struct mrd_cq *cq)
 {
     return ((const struct mrd_cq_impl *)(const void *)cq)->notify.armed != MRD_CQ_QUIET;

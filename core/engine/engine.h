@@ -141,6 +141,8 @@ int mrd_engine_close_channel(struct mrd_engine *e, struct mrd_channel_impl *chan
 void mrd_engine_set_channel(struct mrd_cq *cq, struct mrd_channel_impl *channel);
 /* 0, or -EINVAL: it has no channel. */
 int mrd_engine_arm_cq(struct mrd_engine *e, struct mrd_cq *cq, bool solicited_only);
+/* NULL: it has none. */
+struct mrd_comp_channel *mrd_engine_cq_channel(const struct mrd_cq *cq);
 bool mrd_engine_cq_armed(const struct mrd_cq *cq);
 /* Some queue is armed: a thread of the application may sleep. */
 bool mrd_engine_is_awaited(const struct mrd_engine *e);

@@ -100,6 +100,31 @@ static void channel_events__beside_who_comes_and_goes(void **state)
         assert_int_equal(sleepers[i].in_vain, 0);
 }
 
+/* A queue goes with an event that nobody took: there is none any more. */
+static void channel_events__queue_goes_with_its_event(void **state)
+{
+    const struct mrd_qp_attr err = {.qp_state = MRD_QPS_ERR};
+    struct fixture *f = *state;
+    struct mrd_comp_channel *channel = f->b.q[0].channel;
+    struct mrd_qp *qp = f->b.q[0].qp;
+    struct mrd_cq *cq;
+    struct mrd_wc wc;
+    void *context;
+
+    never_block(channel);
+    assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
+    post_receive(&f->b, 0, 0);
+    assert_int_equal(mrd_modify_qp(qp, &err, MRD_QP_STATE), 0);
+    assert_true(is_readable(channel));
+    assert_int_equal(mrd_poll_cq(f->b.q[0].cq, 1, &wc), 1);
+    assert_int_equal(mrd_destroy_qp(qp), 0);
+    assert_int_equal(mrd_destroy_cq(f->b.q[0].cq), 0);
+    assert_false(is_readable(channel));
+    assert_int_equal(mrd_get_cq_event(channel, &cq, &context), -EAGAIN);
+    assert_int_equal(mrd_destroy_comp_channel(channel), 0);
+    open_queue(&f->b, 0, MRD_COMP_CHANNEL_EVENTS_ONLY);
+}
+
 static void mrd_create_comp_channel_ex__refuses(void **state)
 {
     static const struct {
@@ -134,6 +159,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(channel_events__no_wakeup_in_vain, setup_events_only,
                                         teardown),
         cmocka_unit_test_setup_teardown(channel_events__beside_who_comes_and_goes,
+                                        setup_events_only, teardown),
+        cmocka_unit_test_setup_teardown(channel_events__queue_goes_with_its_event,
                                         setup_events_only, teardown),
         cmocka_unit_test(mrd_create_comp_channel_ex__refuses),
     };
