@@ -53,6 +53,8 @@ struct mrd_txq {
     uint64_t rnr_at_ns;    /* when the first of `waiting` is sent again */
     uint32_t rnr_usec;     /* RNR delay of the target between attempts */
     uint8_t rnr_doublings; /* doublings of rnr_usec */
+    /* The remote queue pair takes nothing yet, not even what needs no receive: that waits, too. */
+    bool shut;
 };
 
 /*

@@ -149,7 +149,7 @@ int mrd_engine_resize_cq(struct mrd_engine *e, struct mrd_cq *cq_pub, int cqe)
     }
     cq->pub.cqe = cqe;
     if (mrd_cq_room(cq) > room)
-        mrd_want_meet(e, &cq->wants, mrd_cq_room(cq) - room);
+        mrd_want_meet(e, &cq->wants, e->wants.pool.used); /* each that waits, of one place */
     return 0;
 }
 
@@ -328,6 +328,9 @@ static const char *check_modify(const struct mrd_qp *qp, const struct mrd_qp_att
         return "MRD_QPS_ERR is final";
     if (mask & MRD_QP_RNR_RETRY && attr->rnr_retry > MRD_RNR_RETRY_FOREVER)
         return "rnr_retry is 0 to 7";
+    if (mask & MRD_QP_DEST && qp->state != MRD_QPS_INIT)
+        return "MRD_QP_DEST is for queue pairs in MRD_QPS_INIT: others may have begun with "
+               "messages";
     if (mask & MRD_QP_DEST && attr->dest_ah && attr->dest_ah->context != qp->context)
         return "the address handle belongs to another context";
     return NULL;

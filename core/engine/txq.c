@@ -191,7 +191,7 @@ static void arm(struct mrd_engine *e, struct mrd_txq *q)
 
 void mrd_txq_enqueue(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg *msg)
 {
-    if (mrd_list_empty(&q->waiting) || !mrd_msg_consumes(msg)) {
+    if (mrd_list_empty(&q->waiting) || (!mrd_msg_consumes(msg) && !q->shut)) {
         queue(e, q, &q->msgs, msg);
         return;
     }
@@ -248,12 +248,8 @@ static void release(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn
     }
 }
 
-/*
- * Send the messages that wait for room at the target: they need no receive, and pass the others.
- * Only those to `remote_qpn`, if it is not 0.
- */
-static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn,
-                           uint8_t doublings)
+/* Send the messages that wait for room at the target: they need no receive, and pass the others. */
+static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doublings)
 {
     struct mrd_node *n, *next;
 
@@ -261,8 +257,23 @@ static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint32_t rem
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
 
         next = n->next;
-        if (!mrd_msg_consumes(msg) && (!remote_qpn || msg->wr.dst_qpn == remote_qpn))
+        if (!mrd_msg_consumes(msg) && msg->vendor_err != MRD_REFUSE_RNR)
             release_one(e, q, msg, doublings, false);
+    }
+}
+
+/* The remote queue pair takes messages: send all that need no receive. */
+static void open_shut(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn)
+{
+    struct mrd_node *n, *next;
+
+    q->shut = false;
+    for (n = q->waiting.next; n != &q->waiting; n = next) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, node);
+
+        next = n->next;
+        if (!mrd_msg_consumes(msg) && msg->wr.dst_qpn == remote_qpn)
+            release_one(e, q, msg, 0, true);
     }
 }
 
@@ -273,6 +284,7 @@ static bool check_waiting(struct mrd_engine *e, struct mrd_txq *q)
         return true;
     mrd_list_remove(&q->rnr_node);
     q->rnr_at_ns = MRD_NEVER;
+    q->shut = false;
     if (mrd_list_empty(&q->peer_node))
         mrd_txq_free(e, q);
     return false;
@@ -288,6 +300,7 @@ void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
         arm(e, q);
     }
     wait_on(q, msg);
+    q->shut |= !q->common && !mrd_msg_consumes(msg) && msg->vendor_err == MRD_REFUSE_RNR;
     if (take_ready(msg)) {
         release_one(e, q, msg, 0, true);
         check_waiting(e, q);
@@ -311,7 +324,7 @@ void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
         }
         if (q->rnr_doublings < MRD_RNR_DOUBLINGS)
             q->rnr_doublings++;
-        release_writes(e, q, 0, q->rnr_doublings);
+        release_writes(e, q, q->rnr_doublings);
         release(e, q, 0, q->common ? COMMON_TRIES : 1, q->rnr_doublings, false);
         if (check_waiting(e, q))
             arm(e, q);
@@ -331,7 +344,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         next = n->next;
         if (q->remote_qpn != remote_qpn && !q->common)
             continue;
-        release_writes(e, q, remote_qpn, 0);
+        open_shut(e, q, remote_qpn);
         release(e, q, remote_qpn, receives, 0, true);
         if (!check_waiting(e, q))
             continue;
@@ -360,12 +373,15 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
 {
     struct mrd_txq *q;
 
-    if (mrd_list_empty(&msg->peer->tx->rnr.txqs) || !mrd_msg_consumes(msg))
+    if (mrd_list_empty(&msg->peer->tx->rnr.txqs))
         return;
     q = find_queue(e, msg);
-    if (!q || mrd_list_empty(&q->rnr_node))
+    if (!q || mrd_list_empty(&q->rnr_node) || (!mrd_msg_consumes(msg) && !q->shut))
         return;
-    release(e, q, 0, FOLLOWERS, 0, true);
+    if (q->shut)
+        open_shut(e, q, msg->wr.dst_qpn);
+    if (mrd_msg_consumes(msg))
+        release(e, q, 0, FOLLOWERS, 0, true);
     if (!check_waiting(e, q))
         return;
     q->rnr_doublings = 0;

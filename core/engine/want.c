@@ -63,36 +63,42 @@ bool mrd_engine_says_ready(const struct mrd_engine *e)
     return e->turns.says_ready;
 }
 
+/* The peer of the want is to be told of so many receives more. */
+static void tell(struct mrd_engine *e, struct mrd_want *want, uint32_t receives)
+{
+    want->receives += receives;
+    if (want->receives > receives)
+        return;
+    mrd_list_remove(&want->peer_node);
+    mrd_list_append(&want->peer->readies, &want->peer_node);
+    mrd_tx_ready(e, want->peer);
+    e->turns.says_ready = true;
+}
+
 void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num)
 {
     while (num-- && !mrd_list_empty(wants)) {
         struct mrd_node *n = mrd_list_pop(wants);
-        struct mrd_want *want = mrd_container_of(n, struct mrd_want, queue_node);
 
         mrd_list_append(wants, n);
-        if (want->receives++)
-            continue;
-        mrd_list_remove(&want->peer_node);
-        mrd_list_append(&want->peer->readies, &want->peer_node);
-        mrd_tx_ready(e, want->peer);
-        e->turns.says_ready = true;
+        tell(e, mrd_container_of(n, struct mrd_want, queue_node), 1);
     }
 }
 
 void mrd_want_admit(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
-    struct mrd_node *list = list_of(qp);
-    uint32_t num = 0, receives = mrd_qp_receives(qp);
+    uint32_t num = 0, share;
 
-    for (struct mrd_node *n = qp->wants.prev; n != &qp->wants; n = n->prev) {
+    for (struct mrd_node *n = qp->wants.next; n != &qp->wants; n = n->next)
+        num++;
+    share = num ? mrd_qp_receives(qp) / num : 0;
+    for (struct mrd_node *n = qp->wants.next; n != &qp->wants; n = n->next) {
         struct mrd_want *want = mrd_container_of(n, struct mrd_want, qp_node);
 
         want->admitted = true;
-        mrd_list_prepend(list, &want->queue_node);
-        num++;
+        mrd_list_append(list_of(qp), &want->queue_node);
+        tell(e, want, share ? share : 1);
     }
-    if (num)
-        mrd_want_meet(e, list, receives > num ? receives : num);
 }
 
 void mrd_want_told(struct mrd_engine *e, uint32_t qpn)

@@ -489,8 +489,9 @@ struct mrd_qp_attr {
     uint32_t rnr_retry;
     uint64_t rnr_timer_ns;
     /*
-     * From now on it takes messages of that queue pair at that address only; others are told that
-     * there is no such queue pair. NULL: it takes those of all. The handle may be destroyed later.
+     * In MRD_QPS_INIT: it will take messages of that queue pair at that address only; others are
+     * told that there is no such queue pair. NULL: it takes those of all, as by default. The handle
+     * may be destroyed later.
      */
     struct mrd_ah *dest_ah;
     uint32_t dest_qp_num;

@@ -140,6 +140,41 @@ static void qp_init__writes_and_reads_wait(void **state)
     end(&t);
 }
 
+/* The packets that the sender sends in a second of waiting, with requests that wait. */
+static unsigned count_tries(enum mrd_wr_opcode opcode)
+{
+    struct test t = begin(MRD_ORDER_MSG);
+    const uint64_t *sent = &pair_peer(t.p, FROM)->count.packets_sent;
+    uint64_t before;
+
+    for (uint32_t i = 0; i < 8; i++)
+        pair_post(t.p, FROM, opcode, LONG * i, LONG);
+    pair_settle(t.p, t.p->now + MRD_SEC);
+    for (uint32_t i = 8; i < 12; i++) /* what is posted meanwhile waits behind them */
+        pair_post(t.p, FROM, opcode, LONG * i, LONG);
+    before = *sent;
+    pair_settle(t.p, t.p->now + MRD_SEC);
+    before = *sent - before;
+    for (uint32_t i = 0; i < 12; i++)
+        pair_post_recv(t.p, TO, LONG * i, LONG);
+    assert_int_equal(set_ready(&t), 0);
+    pair_settle(t.p, t.p->now + MRD_SEC);
+    for (uint32_t i = 0; i < 12; i++)
+        expect(&t, FROM, 500 + LONG * i, MRD_WC_SUCCESS);
+    end(&t);
+    return (unsigned)before;
+}
+
+/* Writes wait as sends do: one is tried at a time, and not all of them again and again. */
+static void qp_init__writes_do_not_flood(void **state)
+{
+    unsigned sends = count_tries(MRD_WR_SEND), writes = count_tries(MRD_WR_RDMA_WRITE);
+    (void)state;
+
+    assert_true(sends > 100);
+    assert_true(writes <= sends + sends / 8);
+}
+
 /* Whoever does not try for ever fails; what was posted behind goes on in order. */
 static void qp_init__who_gives_up_is_skipped(void **state)
 {
@@ -243,6 +278,7 @@ static void qp_dest__takes_from_one(void **state)
             pair_settle(t.p, t.p->now + MRD_SEC);
             for (unsigned k = 0; k < 2; k++)
                 expect(&t, FROM, 500 + k * BYTES, status);
+            assert_int_equal(modify(&t, attr, MRD_QP_DEST), -EINVAL); /* it takes messages */
             if (status == MRD_WC_SUCCESS)
                 expect(&t, TO, 900, MRD_WC_SUCCESS);
             expect_nothing(&t, TO);
@@ -259,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(qp_init__messages_wait),
         cmocka_unit_test(qp_init__writes_and_reads_wait),
+        cmocka_unit_test(qp_init__writes_do_not_flood),
         cmocka_unit_test(qp_init__who_gives_up_is_skipped),
         cmocka_unit_test(qp_init__error),
         cmocka_unit_test(qp_init__is_checked),
