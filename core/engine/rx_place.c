@@ -62,7 +62,6 @@ static void place_write(const struct mrd_bound *b, const struct mrd_wire_part *p
                         const uint8_t *payload)
 {
     uint32_t len = part->len;
-
     uint8_t *to = (uint8_t *)(uintptr_t)(part->addr + part->offset);
 
     if (ends_in_order(b, part->op)) {
