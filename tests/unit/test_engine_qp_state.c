@@ -150,8 +150,11 @@ static unsigned count_tries(enum mrd_wr_opcode opcode)
     for (uint32_t i = 0; i < 8; i++)
         pair_post(t.p, FROM, opcode, LONG * i, LONG);
     pair_settle(t.p, t.p->now + MRD_SEC);
+    before = *sent;
     for (uint32_t i = 8; i < 12; i++) /* what is posted meanwhile waits behind them */
         pair_post(t.p, FROM, opcode, LONG * i, LONG);
+    pair_settle(t.p, t.p->now + 20 * MRD_USEC);
+    assert_true(*sent - before < 4 * LONG / PAIR_PAYLOAD);
     before = *sent;
     pair_settle(t.p, t.p->now + MRD_SEC);
     before = *sent - before;
