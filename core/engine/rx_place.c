@@ -353,7 +353,8 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     }
     if (code == MRD_REFUSE_RESOURCES)
         usec = RESOURCES_RETRY_USEC;
-    if (qp && code != MRD_REFUSE_RNR && code != MRD_REFUSE_RESOURCES && code != MRD_REFUSE_QPN)
+    if (qp && part->op != MRD_OP_RESPONSE && code != MRD_REFUSE_RNR &&
+        code != MRD_REFUSE_RESOURCES && code != MRD_REFUSE_QPN)
         mrd_event_refused(e, peer, qp);
     r->rnr_usec = usec > r->rnr_usec ? usec : r->rnr_usec;
     r->entry[r->num++] = (struct mrd_wire_refusal_entry){

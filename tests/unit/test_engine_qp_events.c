@@ -118,6 +118,36 @@ static void qp_events__one_at_a_time(void **state)
     end(&t);
 }
 
+/* A response that finds its memory gone is no request: the requester's completion tells that. */
+static void qp_events__not_of_responses(void **state)
+{
+    struct test t = begin(MRD_QP_TELL_REFUSED);
+    struct pair_end *at = &t.p->end[TO], *from = &t.p->end[FROM];
+    struct mrd_mr *source, *target;
+    struct hand_wr w;
+    struct mrd_wc wc;
+    int error;
+    (void)state;
+
+    source = mrd_engine_reg_mr(from->e, from->pd, from->memory, BYTES, MRD_ACCESS_REMOTE_READ,
+                               &(struct mrd_mover_mr){0}, &error);
+    target = mrd_engine_reg_mr(at->e, at->pd, at->memory, BYTES, MRD_ACCESS_LOCAL_WRITE,
+                               &(struct mrd_mover_mr){0}, &error);
+    assert_true(source && target);
+    hand_wr(t.p, TO, MRD_WR_RDMA_READ, BYTES, &w);
+    w.sge.lkey = target->lkey;
+    w.wr.wr.rdma.rkey = source->rkey;
+    assert_int_equal(hand_post(t.p, TO, &w.wr), 0);
+    pair_tx(t.p, TO);
+    assert_int_equal(mrd_engine_dereg_mr(at->e, target, t.p->now), 0);
+    pair_settle(t.p, t.p->now + MRD_SEC);
+    assert_int_equal(pair_poll(t.p, TO, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_LOC_PROT_ERR);
+    expect_no_event(&t);
+    assert_int_equal(mrd_engine_dereg_mr(from->e, source, t.p->now), 0);
+    end(&t);
+}
+
 static void qp_events__is_checked(void **state)
 {
     struct test t = begin(0);
@@ -137,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(qp_events__of_what_was_refused),
         cmocka_unit_test(qp_events__one_at_a_time),
+        cmocka_unit_test(qp_events__not_of_responses),
         cmocka_unit_test(qp_events__is_checked),
     };
 
