@@ -149,7 +149,7 @@ int mrd_engine_resize_cq(struct mrd_engine *e, struct mrd_cq *cq_pub, int cqe)
     }
     cq->pub.cqe = cqe;
     if (mrd_cq_room(cq) > room)
-        mrd_want_meet(e, &cq->wants, e->wants.pool.used); /* each that waits, of one place */
+        mrd_want_meet_each(e, &cq->wants);
     return 0;
 }
 

@@ -61,6 +61,8 @@ void mrd_want_admit(struct mrd_engine *e, struct mrd_qp_impl *qp);
  * told in turn, each receive to one of them.
  */
 void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num);
+/* Many places more are there: all that wait on this list are to be told of one. */
+void mrd_want_meet_each(struct mrd_engine *e, struct mrd_node *wants);
 /* A peer was told of receives of queue pair `qpn`. If it left some, the next one is to be told. */
 void mrd_want_told(struct mrd_engine *e, uint32_t qpn);
 /* They were used up before the peer was told. */

@@ -85,6 +85,12 @@ void mrd_want_meet(struct mrd_engine *e, struct mrd_node *wants, uint32_t num)
     }
 }
 
+void mrd_want_meet_each(struct mrd_engine *e, struct mrd_node *wants)
+{
+    for (struct mrd_node *n = wants->next; n != wants; n = n->next)
+        tell(e, mrd_container_of(n, struct mrd_want, queue_node), 1);
+}
+
 void mrd_want_admit(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
     uint32_t num = 0, share;
