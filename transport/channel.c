@@ -80,9 +80,9 @@ void mrd_channels_check(struct mrd_context_impl *c)
     }
 }
 
-/* Makes the descriptor unreadable if no event is left. */
-static void quiet(struct mrd_channel *ch)
+void mrd_channel_quiet(struct mrd_comp_channel *channel)
 {
+    struct mrd_channel *ch = channel_of(channel);
     uint64_t count;
 
     if (ch->event_fd >= 0 && mrd_list_empty(&ch->impl.cqs)) {
@@ -90,11 +90,6 @@ static void quiet(struct mrd_channel *ch)
 
         (void)bytes; /* fails if it was not readable */
     }
-}
-
-void mrd_channel_quiet(struct mrd_comp_channel *channel)
-{
-    quiet(channel_of(channel));
 }
 
 bool mrd_channel_has_events_only(const struct mrd_cq *cq)
@@ -279,7 +274,7 @@ static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel 
         set_alarm(c, mrd_progress_deadline(c));
     }
     mrd_channels_check(c);
-    quiet(ch);
+    mrd_channel_quiet(&ch->impl.pub);
     return cq;
 }
 

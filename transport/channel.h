@@ -32,7 +32,7 @@ struct mrd_channels {
 void mrd_channels_check(struct mrd_context_impl *c);
 /* Does whoever sleeps on this queue's channel hear of events only? */
 bool mrd_channel_has_events_only(const struct mrd_cq *cq);
-/* A queue went, perhaps with events that nobody took: the last ones of the channel. */
+/* Events were taken, or went with their queue: if none is left, the descriptor is unreadable. */
 void mrd_channel_quiet(struct mrd_comp_channel *channel);
 /* For tests: what tells of events alone. */
 int mrd_channel_event_fd(struct mrd_comp_channel *channel);

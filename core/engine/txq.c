@@ -263,7 +263,7 @@ static void release_writes(struct mrd_engine *e, struct mrd_txq *q, uint8_t doub
 }
 
 /* The remote queue pair takes messages: send all that need no receive. */
-static void open_shut(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn)
+static void reopen(struct mrd_engine *e, struct mrd_txq *q, uint32_t remote_qpn)
 {
     struct mrd_node *n, *next;
 
@@ -344,7 +344,7 @@ void mrd_txq_apply_ready(struct mrd_engine *e, struct mrd_peer *peer, uint32_t r
         next = n->next;
         if (q->remote_qpn != remote_qpn && !q->common)
             continue;
-        open_shut(e, q, remote_qpn);
+        reopen(e, q, remote_qpn);
         release(e, q, remote_qpn, receives, 0, true);
         if (!check_waiting(e, q))
             continue;
@@ -379,7 +379,7 @@ void mrd_txq_found_receive(struct mrd_engine *e, const struct mrd_msg *msg)
     if (!q || mrd_list_empty(&q->rnr_node) || (!mrd_msg_consumes(msg) && !q->shut))
         return;
     if (q->shut)
-        open_shut(e, q, msg->wr.dst_qpn);
+        reopen(e, q, msg->wr.dst_qpn);
     if (mrd_msg_consumes(msg))
         release(e, q, 0, FOLLOWERS, 0, true);
     if (!check_waiting(e, q))
