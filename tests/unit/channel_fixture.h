@@ -193,6 +193,45 @@ static inline void await_event(struct end *e, unsigned queue)
 
 /* ------------------------------------------------------------------------------------ each rule */
 
+/* A long write from `a` to the first queue pair of `b`. */
+struct long_write {
+    uint8_t *from, *to;
+    struct mrd_mr *source, *target;
+    struct mrd_sge sge;
+    struct mrd_send_wr wr;
+};
+
+static inline void long_write_begin(struct fixture *f, struct long_write *w,
+                                    enum mrd_wr_opcode opcode, uint32_t bytes)
+{
+    w->from = calloc(1, bytes);
+    w->to = calloc(1, bytes);
+    assert_true(w->from && w->to);
+    for (size_t i = 0; i < bytes; i++)
+        w->from[i] = (uint8_t)(i * 7 + (i >> 9));
+    w->source = mrd_reg_mr(f->a.pd, w->from, bytes, 0);
+    w->target = mrd_reg_mr(f->b.pd, w->to, bytes, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
+    assert_true(w->source && w->target);
+    w->sge = (struct mrd_sge){(uintptr_t)w->from, bytes, w->source->lkey};
+    w->wr = (struct mrd_send_wr){
+        .sg_list = &w->sge,
+        .num_sge = 1,
+        .opcode = opcode,
+        .send_flags = MRD_SEND_SIGNALED,
+        .wr.rdma = {(uintptr_t)w->to, w->target->rkey},
+        .ud = {f->a.peer, f->b.q[0].qp->qp_num, 0},
+    };
+}
+
+static inline void long_write_end(struct long_write *w)
+{
+    assert_memory_equal(w->from, w->to, w->sge.length);
+    assert_int_equal(mrd_dereg_mr(w->source), 0);
+    assert_int_equal(mrd_dereg_mr(w->target), 0);
+    free(w->from);
+    free(w->to);
+}
+
 struct sleeper {
     struct end *end;
     const struct end *other;

@@ -191,6 +191,15 @@ static inline struct mrd_wire_head pair_head(const struct pair_frame *f)
     return head;
 }
 
+/* The address of some third host. */
+static inline struct mrd_addr pair_addr_of(uint32_t host)
+{
+    struct mrd_addr addr = {.port = 1000};
+
+    memcpy(&addr.ip[12], &host, sizeof(host));
+    return addr;
+}
+
 /* What the end knows of the other: its newest peer. */
 static inline struct mrd_peer *pair_peer(const struct pair *p, unsigned at)
 {

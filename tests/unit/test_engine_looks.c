@@ -5,17 +5,9 @@
 
 enum { PEERS = 8 * MRD_SWEEP_MOST };
 
-static struct mrd_addr addr_of(uint32_t host)
-{
-    struct mrd_addr addr = {.port = 1000};
-
-    memcpy(&addr.ip[12], &host, sizeof(host));
-    return addr;
-}
-
 static struct mrd_peer *add(struct mrd_engine *e, uint32_t host)
 {
-    struct mrd_addr addr = addr_of(host);
+    struct mrd_addr addr = pair_addr_of(host);
 
     return mrd_half_open_peer(e, &addr);
 }

@@ -8,17 +8,9 @@
 
 enum { MANY = 20000, STEP_MS = 5 };
 
-static struct mrd_addr addr_of(uint32_t host)
-{
-    struct mrd_addr addr = {.port = 1000};
-
-    memcpy(&addr.ip[12], &host, sizeof(host));
-    return addr;
-}
-
 static struct mrd_peer *contact(struct mrd_engine *e, uint32_t host)
 {
-    struct mrd_addr addr = addr_of(host);
+    struct mrd_addr addr = pair_addr_of(host);
     struct mrd_peer *peer = mrd_half_open_peer(e, &addr);
 
     mrd_half_open_tx(e, peer);
@@ -89,7 +81,7 @@ static void rest__many_sooner_than_few(void **state)
 static void rest__makes_room(void **state)
 {
     struct pair p;
-    struct mrd_addr other = addr_of(MANY);
+    struct mrd_addr other = pair_addr_of(MANY);
     struct mrd_peers *peers;
 
     (void)state;
@@ -103,7 +95,7 @@ static void rest__makes_room(void **state)
     assert_int_equal(p.end[0].e->stats.peers_evicted, 1);
     assert_int_equal(p.end[0].e->stats.peers, MANY);
     for (uint32_t i = 0; i < MANY; i += 2) {
-        struct mrd_addr addr = addr_of(i);
+        struct mrd_addr addr = pair_addr_of(i);
 
         assert_non_null(mrd_peer_find(peers, &addr));
     }

@@ -182,27 +182,15 @@ static void channel__thread_for_who_does_not_come(void **state)
 {
     enum { LONG_BYTES = 8 << 20 };
     struct fixture *f = *state;
-    uint8_t *from = calloc(1, LONG_BYTES), *to = calloc(1, LONG_BYTES);
-    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, LONG_BYTES, 0);
-    struct mrd_mr *target =
-        mrd_reg_mr(f->b.pd, to, LONG_BYTES, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
-    struct mrd_sge sge = {(uintptr_t)from, LONG_BYTES, source->lkey};
-    struct mrd_send_wr *bad, wr = {
-                                 .sg_list = &sge,
-                                 .num_sge = 1,
-                                 .opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
-                                 .send_flags = MRD_SEND_SIGNALED,
-                                 .wr.rdma = {(uintptr_t)to, target->rkey},
-                                 .ud = {f->a.peer, f->b.q[0].qp->qp_num, 0},
-                             };
+    struct mrd_send_wr *bad;
+    struct long_write w;
     struct pollfd event = {.events = POLLIN};
 
-    for (size_t i = 0; i < LONG_BYTES; i++)
-        from[i] = (uint8_t)(i * 7 + (i >> 9));
+    long_write_begin(f, &w, MRD_WR_RDMA_WRITE_WITH_IMM, LONG_BYTES);
     post_receive(&f->b, 0, 0);
     assert_int_equal(mrd_req_notify_cq(f->a.q[0].cq, 0), 0);
     assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
-    assert_int_equal(mrd_post_send(f->a.q[0].qp, &wr, &bad), 0);
+    assert_int_equal(mrd_post_send(f->a.q[0].qp, &w.wr, &bad), 0);
     /* Nobody calls until both have their events: these descriptors are not for users. */
     event.fd = mrd_channel_event_fd(f->b.q[0].channel);
     assert_int_equal(poll(&event, 1, -1), 1);
@@ -210,11 +198,7 @@ static void channel__thread_for_who_does_not_come(void **state)
     assert_int_equal(poll(&event, 1, -1), 1);
     await_event(&f->b, 0);
     await_event(&f->a, 0);
-    assert_memory_equal(from, to, LONG_BYTES);
-    assert_int_equal(mrd_dereg_mr(source), 0);
-    assert_int_equal(mrd_dereg_mr(target), 0);
-    free(from);
-    free(to);
+    long_write_end(&w);
 }
 
 /* ---------------------------------------------------------------------------- no lost wake-up */

@@ -19,29 +19,19 @@ static void channel_events__packets_do_not_wake(void **state)
 {
     enum { WRITES = 200, SPACE = 64 * 1024 };
     struct fixture *f = *state;
-    uint8_t *from = calloc(1, SPACE), *to = calloc(1, SPACE);
-    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, SPACE, 0);
-    struct mrd_mr *target =
-        mrd_reg_mr(f->b.pd, to, SPACE, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
-    struct mrd_sge sge = {(uintptr_t)from, SPACE, source->lkey};
-    struct mrd_send_wr *bad, wr = {
-                                 .sg_list = &sge,
-                                 .num_sge = 1,
-                                 .opcode = MRD_WR_RDMA_WRITE,
-                                 .send_flags = MRD_SEND_SIGNALED,
-                                 .wr.rdma = {(uintptr_t)to, target->rkey},
-                                 .ud = {f->a.peer, f->b.q[0].qp->qp_num, 0},
-                             };
+    struct mrd_send_wr *bad;
+    struct long_write w;
     struct mrd_comp_channel *channel = f->b.q[0].channel;
     struct mrd_cq *cq;
     struct mrd_wc wc;
     void *context;
 
     never_block(channel);
+    long_write_begin(f, &w, MRD_WR_RDMA_WRITE, SPACE);
     post_receive(&f->b, 0, 0);
     assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
     for (unsigned i = 0; i < WRITES; i++) {
-        assert_int_equal(mrd_post_send(f->a.q[0].qp, &wr, &bad), 0);
+        assert_int_equal(mrd_post_send(f->a.q[0].qp, &w.wr, &bad), 0);
         while (!mrd_poll_cq(f->a.q[0].cq, 1, &wc))
             assert_false(is_readable(channel));
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
@@ -55,10 +45,7 @@ static void channel_events__packets_do_not_wake(void **state)
     mrd_ack_cq_events(cq, 1);
     assert_false(is_readable(channel));
     assert_int_equal(mrd_poll_cq(cq, 1, &wc), 1);
-    assert_int_equal(mrd_dereg_mr(source), 0);
-    assert_int_equal(mrd_dereg_mr(target), 0);
-    free(from);
-    free(to);
+    long_write_end(&w);
 }
 
 /* Whoever finds it readable finds an event; and none is missed. */
