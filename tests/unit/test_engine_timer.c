@@ -167,6 +167,31 @@ static void mrd_timer_fire_due__without_a_grant(void **state)
 }
 
 /* A message that waits for a receive, and is tried again after so long. */
+/* Its time has come, but there is no grant: the next turn is due when it may ask. */
+static void mrd_timer_fire_due__paced_without_a_grant(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(p, AT);
+    tx = peer->tx;
+    take_turn(peer);
+    tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
+    tx->loss.srtt_ns = 1000;
+    tx->sent_ns = p->now;
+    tx->told.psn_limit = 1;
+    tx->told.ask_ns = p->now + 5 * MRD_MSEC;
+    assert_int_equal(next_of(p, peer), p->now + 4000);
+    fire_at(p, p->now + 4000);
+    take_turn(peer);
+    assert_int_equal(next_of(p, peer), tx->told.ask_ns);
+    pair_end(p);
+}
+
 static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
 {
     struct mrd_msg *msg;
@@ -293,6 +318,7 @@ int main(void)
         cmocka_unit_test(mrd_timer_fire_due__paced),
         cmocka_unit_test(mrd_timer_fire_due__starved),
         cmocka_unit_test(mrd_timer_fire_due__without_a_grant),
+        cmocka_unit_test(mrd_timer_fire_due__paced_without_a_grant),
         cmocka_unit_test(mrd_timer_fire_due__waiting_for_receives),
         cmocka_unit_test(mrd_timer_fire_due__attempt),
         cmocka_unit_test(mrd_timer_fire_due__idle_flow),
