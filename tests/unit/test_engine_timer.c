@@ -166,8 +166,7 @@ static void mrd_timer_fire_due__without_a_grant(void **state)
     pair_end(p);
 }
 
-/* A message that waits for a receive, and is tried again after so long. */
-/* Its time has come, but there is no grant: the next turn is due when it may ask. */
+/* The time of the next packet has come, but there is no grant: the next turn is due when it may ask. */
 static void mrd_timer_fire_due__paced_without_a_grant(void **state)
 {
     struct pair *p = &pair;
@@ -192,6 +191,7 @@ static void mrd_timer_fire_due__paced_without_a_grant(void **state)
     pair_end(p);
 }
 
+/* A message that waits for a receive, and is tried again after so long. */
 static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
 {
     struct mrd_msg *msg;
