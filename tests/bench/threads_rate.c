@@ -202,6 +202,18 @@ static unsigned number(const char *text, unsigned max)
     exit(2);
 }
 
+/*
+ * All completions of one queue pair are in two queues of one poller. The others would spin, which
+ * measures the scheduler: two threads that spin leave a fiftieth of two cores to the rest.
+ */
+static void refuse_idle_pollers(void)
+{
+    if (!options.shared || !options.queues || options.pollers == 1)
+        return;
+    fprintf(stderr, "threads_rate: with -q and -k only one poller has something to poll\n");
+    exit(2);
+}
+
 static void parse(int argc, char **argv)
 {
     int option;
@@ -242,6 +254,7 @@ static void parse(int argc, char **argv)
             exit(2);
         }
     }
+    refuse_idle_pollers();
 }
 
 static void print_counters(void)
