@@ -89,6 +89,8 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         EARLIER(peer->rx->probe_at_ns);
     }
     if (tx) {
+        const bool stuck = without_grant(peer);
+
         EARLIER(tx->loss.rack_ns);
         EARLIER(tail_ns(e, tx));
         EARLIER(tx->rnr.next_ns);
@@ -97,12 +99,12 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         if (tx->idle.next != &tx->idle)
             EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
                     MRD_FLOW_IDLE_NS);
-        if (without_grant(peer))
+        if (stuck)
             EARLIER(tx->told.ask_ns);
         /* Without a grant the next packet does not leave when its time has come. */
-        if (paced(tx) && (!without_grant(peer) || mrd_tx_pace_ns(tx) > now_ns))
+        if (paced(tx) && (!stuck || mrd_tx_pace_ns(tx) > now_ns))
             EARLIER(mrd_tx_pace_ns(tx));
-        else if (starved(peer) && !without_grant(peer))
+        else if (starved(peer) && !stuck)
             EARLIER(now_ns + STARVED_RETRY_NS);
     }
 #undef EARLIER
