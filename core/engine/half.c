@@ -259,6 +259,18 @@ void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
         peer->tx->payload_bytes = payload_bytes;
 }
 
+/*
+ * A message to a peer reads nearly all of its entry and its send half. With more peers than the
+ * caches hold that is 25 waits for memory in a row; asked for ahead they are about one.
+ */
+static void fetch(const void *record, size_t bytes)
+{
+    enum { LINE = 64 };
+
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const char *)record + i, 1);
+}
+
 struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
@@ -272,6 +284,9 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         mrd_half_limit_payload(peer, ah->payload_bytes);
     }
     peer->dscp = ah->dscp;
+    fetch(peer, sizeof(*peer));
+    if (peer->tx)
+        fetch(peer->tx, sizeof(*peer->tx));
     return peer;
 }
 

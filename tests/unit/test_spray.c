@@ -55,6 +55,13 @@ static void suspend_until(struct spray_fixture *f, uint32_t index, uint64_t unti
 {
     f->path[index].state = MRD_PATH_SUSPENDED;
     f->path[index].until_ns = until_ns;
+    f->paths.num_out++;
+}
+
+static void declare_dead(struct spray_fixture *f, uint32_t index)
+{
+    f->path[index].state = MRD_PATH_DEAD;
+    f->paths.num_dead++;
 }
 
 static void mrd_spray_find__by_name(void **state)
@@ -92,7 +99,7 @@ static void mrd_spray_pick__leaves_probes_to_the_engine(void **state)
         begin(f, names[k], 4);
         suspend_until(f, 0, 500);
         suspend_until(f, 2, 500);
-        f->path[2].state = MRD_PATH_DEAD;
+        declare_dead(f, 2);
         for (int avoid = -1; avoid < 3; avoid++) {
             f->args.avoid = avoid;
             for (int i = 0; i < 100; i++) {
@@ -152,7 +159,7 @@ static void mrd_spray_pick__none_usable(void **state)
         suspend_until(f, 1, 4000);
         suspend_until(f, 2, 6000);
         suspend_until(f, 3, 2000);
-        f->path[3].state = MRD_PATH_DEAD;
+        declare_dead(f, 3);
         assert_int_equal(pick(f), 1);
         f->args.avoid = 1;
         assert_int_equal(pick(f), 2);
