@@ -421,6 +421,8 @@ bool swarm_match_arrived(struct swarm *s, struct swarm_message *m);
 void swarm_check_arrived(struct swarm *s, uint32_t to_qp);
 /* Does the memory at `at` hold the message? */
 bool swarm_holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at);
+/* Did all of a write come, perhaps? Its last bytes may wait for their turn: MRD_ORDER_DATA. */
+bool swarm_may_have_come(const struct swarm *s, const struct swarm_message *m);
 /* Has every message ended, and arrived if it succeeded? */
 bool swarm_is_settled(struct swarm *s);
 /* The same of messages from `first` on. */

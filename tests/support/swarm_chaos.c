@@ -108,7 +108,7 @@ static void take_window(struct swarm *s, uint32_t host, uint32_t window)
         struct swarm_message *m = &s->message[i];
 
         if (m->target && s->qp[m->to_qp].host == host && m->window == window && !m->taken) {
-            m->placed = m->placed || swarm_holds(s, m, m->target);
+            m->placed = m->placed || swarm_may_have_come(s, m);
             memset(m->target, SWARM_TAKEN, m->len);
             m->taken = true;
         }

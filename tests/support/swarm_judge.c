@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/engine/engine.h"
+#include "core/tail.h"
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
@@ -19,6 +20,15 @@ static uint32_t number_of(const struct swarm *s, const struct swarm_message *m)
 bool swarm_holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at)
 {
     return payload_mismatch(at, m->len, s->seed, number_of(s, m)) == m->len;
+}
+
+bool swarm_may_have_come(const struct swarm *s, const struct swarm_message *m)
+{
+    size_t at = payload_mismatch(m->target, m->len, s->seed, number_of(s, m));
+    bool waits =
+        s->qp[m->from_qp].order != MRD_ORDER_NONE && s->qp[m->to_qp].order == MRD_ORDER_DATA;
+
+    return at == m->len || (waits && at >= m->len - mrd_tail_len(m->len));
 }
 
 /* The QP that the message was for takes messages no more, or its life is over. */
