@@ -212,8 +212,11 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
     if (swarm_is_request(m))
         swarm_judge_request(s, m);
     judge_flow(s, m);
-    if (wc->status == MRD_WC_SUCCESS && !to->qp) {
-        /* A later life of the host may have received it, and not have been polled yet. */
+    /*
+     * A later life of the host may have received it, and not have been polled yet. One that is
+     * stopped cannot be: there the end of the run shows.
+     */
+    if (wc->status == MRD_WC_SUCCESS && !to->qp && !s->host[to->host].resume_ns) {
         if (!swarm_match_arrived(s, m) && swarm_is_live(s, to->host))
             swarm_poll_host(s, to->host);
         swarm_check(

@@ -191,7 +191,8 @@ void swarm_crowd(struct swarm *s)
     swarm_pass_time(s, mrd_sim_now(s->sim) + 5 * MSEC_NS);
     for (uint32_t i = 0; i < CROWD_WARM; i++)
         swarm_post_drawn(s, (uint32_t)s->host[last].qp[0], to);
-    if (s->config.slots > 1)
+    /* Shared receives may all be held by messages that those who are cut off sent a part of. */
+    if (s->config.slots > 1 && !s->config.shared)
         talk_in_crowd(s, last, timeout_ns / 2);
     /*
      * The host that is reached is refused, and hears so: it must not take the peer for unreachable.
