@@ -339,7 +339,7 @@ static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *
                 "host %u does not send again what host %u lost, and the window is open", host, to);
 }
 
-/* How many items of a shared pool a peer holds. */
+/* How many items of a shared pool a peer holds. A spare page is beyond its share. */
 static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 {
     switch (what) {
@@ -350,7 +350,7 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
     case SWARM_POOL_PENDS:
         return peer->uses.pends;
     case SWARM_POOL_PAGES:
-        return peer->tx ? peer->tx->sent.num_pages : 0;
+        return peer->tx ? peer->tx->sent.num_pages - (peer->tx->sent.spare != NULL) : 0;
     default:
         return 0;
     }
