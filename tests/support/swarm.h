@@ -393,6 +393,8 @@ bool swarm_may_abort(const struct swarm *s, uint32_t host);
 bool swarm_is_crowded(const struct swarm *s);
 uint64_t swarm_timeout_ns(const struct swarm *s, uint32_t host);
 uint64_t swarm_timeout_most_ns(const struct swarm *s);
+/* The longest delay of a link, queues not counted. */
+uint64_t swarm_delay_ns(const struct swarm *s);
 uint64_t swarm_rtt_ns(const struct swarm *s);
 /* Once all faults have ended, all that was posted must end within that time. */
 uint64_t swarm_budget_ns(const struct swarm *s);

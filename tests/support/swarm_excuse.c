@@ -99,14 +99,18 @@ bool swarm_may_abort(const struct swarm *s, uint32_t host)
 
 /* ----------------------------------------------------------------------------------------- time */
 
+uint64_t swarm_delay_ns(const struct swarm *s)
+{
+    bool varies = s->config.unequal_delays || s->config.delay > 0;
+
+    return max_ns(s->config.healthy.delay_ns, varies ? SWARM_DELAY_MOST_NS : 0);
+}
+
 uint64_t swarm_rtt_ns(const struct swarm *s)
 {
     const struct mrd_sim_link *link = &s->config.healthy;
-    uint64_t delay_ns = link->delay_ns;
 
-    if (s->config.unequal_delays || s->config.delay > 0)
-        delay_ns = max_ns(delay_ns, SWARM_DELAY_MOST_NS);
-    return 2 * (delay_ns + link->queue_bytes * 8 * SEC_NS / link->rate_bps) +
+    return 2 * (swarm_delay_ns(s) + link->queue_bytes * 8 * SEC_NS / link->rate_bps) +
            s->config.sim.tx_done_delay_ns + 100 * USEC_NS;
 }
 

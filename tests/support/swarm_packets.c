@@ -209,7 +209,8 @@ static uint64_t draw_age_ns(struct swarm *s)
 }
 
 /*
- * Delivers a copy of some packets late. Not while links are cut: a copy would get around the cut.
+ * Delivers a copy of some packets late, never before the packet itself. Not while links are cut: a
+ * copy would get around the cut.
  * More of first contacts: they are few, and a host that accepts one begins a space.
  */
 static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
@@ -222,7 +223,7 @@ static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
     if (s->healing || s->cut.until_ns > 0 || mrd_rng_below(&s->wire_rng, 1000) >= per_mille)
         return;
     assert_int_equal(mrd_sim_inject(s->sim, d->from, d->to, d->data, d->len,
-                                    mrd_sim_now(s->sim) + draw_age_ns(s)),
+                                    mrd_sim_now(s->sim) + swarm_delay_ns(s) + draw_age_ns(s)),
                      0);
 }
 
