@@ -36,12 +36,11 @@ static struct mrd_sent *slot(const struct mrd_sents *s, uint32_t psn)
     return page ? &page->rec[psn % MRD_SENT_PAGE] : NULL;
 }
 
-void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker,
-                   uint32_t keep_free)
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker, uint32_t peers)
 {
     memset(s, 0, sizeof(*s));
     s->pages = pages;
-    s->keep_free = keep_free;
+    s->keep_free = 2 * peers;
     s->tracker = tracker;
     s->page = s->few;
     s->ring = MRD_SENT_FEW;
@@ -99,10 +98,16 @@ static struct mrd_sent_page **place_of_next(struct mrd_sents *s)
     }
 }
 
+/*
+ * Each peer may have one page whatever the others have: else those that cannot be reached, and hold
+ * pages until they are given up, would keep us from those that can.
+ */
 static bool has_share(const struct mrd_sents *s)
 {
     uint32_t free = mrd_pool_free(s->pages);
 
+    if (s->num_pages == (s->spare ? 1 : 0))
+        return true;
     return free > s->keep_free && s->num_pages < free - s->keep_free;
 }
 

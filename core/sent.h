@@ -89,7 +89,7 @@ struct mrd_sent_chain {
 struct mrd_sents {
     struct mrd_pool *pages;      /* of struct mrd_sent_page, shared by all peers */
     uint32_t num_pages;          /* pages in use here */
-    uint32_t keep_free;          /* free pages left for the peers' spare pages */
+    uint32_t keep_free;          /* free pages left for a first and a spare one of each peer */
     struct mrd_sent_page *spare; /* our page beyond our share, for control packets; NULL: none */
     /*
      * A ring of pages, indexed by their numbers: `few`, or allocated. It grows with the PSNs from
@@ -105,11 +105,10 @@ struct mrd_sents {
 };
 
 /*
- * `pages` is borrowed, and its allocator is used for the ring. keep_free: the number of peers that
- * share it.
+ * `pages` is borrowed, and its allocator is used for the ring. peers: how many share it, at most;
+ * it has two pages for each, and more.
  */
-void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker,
-                   uint32_t keep_free);
+void mrd_sent_init(struct mrd_sents *s, struct mrd_pool *pages, uint32_t tracker, uint32_t peers);
 void mrd_sent_fini(struct mrd_sents *s);
 /*
  * Returns a NEW record for PSN s->next, zeroed but for PSN, state and kind. NULL: our share of the

@@ -368,8 +368,8 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     static const char *const name[] = {"refusals", "open messages", "held back messages",
                                        "pages of records", "responses"};
     const struct mrd_pool *pool = swarm_pool(s, host, what);
-    /* One page for each peer is kept for refusals, and some peers use theirs. */
-    uint32_t kept = what == SWARM_POOL_PAGES ? e->peers.max : 0, taken = 0;
+    /* Each peer has a first page and one for refusals, and some use theirs. */
+    uint32_t kept = what == SWARM_POOL_PAGES ? 2 * e->peers.max : 0, taken = 0;
     uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 

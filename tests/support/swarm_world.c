@@ -226,7 +226,7 @@ static void shrink_pools(struct swarm *s, uint32_t host)
 {
     uint32_t least[SWARM_POOLS] = {
         [SWARM_POOL_PAGES] =
-            mrd_context_engine(s->host[host].context)->peers.max + 2 * s->config.sim.hosts,
+            2 * mrd_context_engine(s->host[host].context)->peers.max + s->config.sim.hosts,
         [SWARM_POOL_PENDS] = PENDS_LEAST,
     };
 

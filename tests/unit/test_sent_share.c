@@ -10,7 +10,7 @@
 #include "core/sent.h"
 #include "tests/unit/unit_alloc.h"
 
-enum { TRACKER = 1024, PAGES = 10, PEERS = 2 };
+enum { TRACKER = 1024, PAGES = 10, PEERS = 2, SHARED = PAGES - 2 * PEERS };
 
 /* Records of data that a peer gets, up to as many as half its tracker holds. */
 static uint32_t take(struct mrd_sents *s)
@@ -37,9 +37,9 @@ static void mrd_sent_add__leaves_pages_to_others(void **state)
     assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), PAGES));
     mrd_sent_init(&s[0], &pages, TRACKER, PEERS);
     mrd_sent_init(&s[1], &pages, TRACKER, PEERS);
-    assert_int_equal(take(&s[0]), (PAGES - PEERS) / 2 * MRD_SENT_PAGE);
-    assert_int_equal(pages.used, (PAGES - PEERS) / 2);
-    assert_true(take(&s[1]) >= (PAGES - PEERS) / 4 * MRD_SENT_PAGE);
+    assert_int_equal(take(&s[0]), SHARED / 2 * MRD_SENT_PAGE);
+    assert_int_equal(pages.used, SHARED / 2);
+    assert_true(take(&s[1]) >= SHARED / 4 * MRD_SENT_PAGE);
     for (unsigned i = 0; i < PEERS; i++) {
         assert_int_equal(take(&s[i]), 0);
         assert_non_null(mrd_sent_add(&s[i], MRD_SENT_REFUSAL));
@@ -51,10 +51,36 @@ static void mrd_sent_add__leaves_pages_to_others(void **state)
     assert_int_equal(alloc.live_bytes, 0);
 }
 
+/*
+ * However many took their share, and the spare page, each of the others finds a page for data and
+ * one for refusals.
+ */
+static void mrd_sent_add__finds_a_first_page(void **state)
+{
+    enum { MANY = 40 };
+    struct unit_alloc alloc;
+    struct mrd_pool pages;
+    struct mrd_sents s[MANY];
+
+    (void)state;
+    unit_alloc_init(&alloc);
+    assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), 2 * MANY + PAGES));
+    for (unsigned i = 0; i < MANY; i++) {
+        mrd_sent_init(&s[i], &pages, TRACKER, MANY);
+        assert_true(take(&s[i]) >= MRD_SENT_PAGE);
+        assert_non_null(mrd_sent_add(&s[i], MRD_SENT_REFUSAL));
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        mrd_sent_fini(&s[i]);
+    assert_int_equal(pages.used, 0);
+    mrd_pool_fini(&pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_sent_add__leaves_pages_to_others),
+        cmocka_unit_test(mrd_sent_add__finds_a_first_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
