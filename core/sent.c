@@ -99,8 +99,8 @@ static struct mrd_sent_page **place_of_next(struct mrd_sents *s)
 }
 
 /*
- * Each peer may have one page whatever the others have: else those that cannot be reached, and hold
- * pages until they are given up, would keep us from those that can.
+ * Each peer may have one page whatever the others have. Else peers that cannot be reached, which
+ * hold pages until they are given up, would leave none for data to those that can.
  */
 static bool has_share(const struct mrd_sents *s)
 {

@@ -76,11 +76,57 @@ static void mrd_sent_add__finds_a_first_page(void **state)
     mrd_pool_fini(&pages);
 }
 
+/* The packet leaves, and is acked. */
+static void pass(struct mrd_sents *s, struct mrd_paths *paths, uint32_t psn)
+{
+    struct mrd_sent *rec = mrd_sent_get(s, psn);
+
+    mrd_sent_transmit(s, rec, paths, 0, mrd_path_sent(paths, 0), 0);
+    mrd_path_forgot(paths, 0);
+    mrd_sent_ack(s, rec, paths);
+    mrd_sent_release(s, rec);
+}
+
+/* A peer whose only page is the spare one sends data there, and finds another spare page later. */
+static void mrd_sent_add__data_on_the_spare_page(void **state)
+{
+    enum { FIRST = MRD_SENT_PAGE, OTHERS = 8 };
+    struct unit_alloc alloc;
+    struct mrd_pool pages;
+    struct mrd_sents s[OTHERS + 1], *last = &s[OTHERS];
+    struct mrd_paths paths;
+    struct mrd_path path;
+    struct mrd_path_load load;
+
+    (void)state;
+    unit_alloc_init(&alloc);
+    mrd_paths_init(&paths, &path, &load, 1, 1, NULL, 0);
+    assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), 2 * OTHERS + 6));
+    for (unsigned i = 0; i <= OTHERS; i++) {
+        mrd_sent_init(&s[i], &pages, TRACKER, OTHERS + 1);
+        take(&s[i]);
+        assert_non_null(mrd_sent_add(&s[i], MRD_SENT_REFUSAL));
+    }
+    assert_non_null(last->spare);
+    assert_null(mrd_sent_add(last, MRD_SENT_SEGMENT));
+    for (uint32_t psn = 0; psn < FIRST; psn++)
+        pass(last, &paths, psn);
+    assert_int_equal(last->num_pages, 1);
+    assert_int_equal(take(last), MRD_SENT_PAGE - 1);
+    assert_null(last->spare);
+    assert_non_null(mrd_sent_add(last, MRD_SENT_REFUSAL));
+    assert_null(mrd_sent_add(last, MRD_SENT_SEGMENT));
+    for (unsigned i = 0; i <= OTHERS; i++)
+        mrd_sent_fini(&s[i]);
+    mrd_pool_fini(&pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_sent_add__leaves_pages_to_others),
         cmocka_unit_test(mrd_sent_add__finds_a_first_page),
+        cmocka_unit_test(mrd_sent_add__data_on_the_spare_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
