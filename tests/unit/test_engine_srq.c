@@ -227,6 +227,37 @@ static void begin_half(struct shared *s)
     assert_int_equal(num_posted(s), 0);
 }
 
+/*
+ * Half a message has its receive until its sender, which fell silent, is given up. Others find none
+ * meanwhile.
+ */
+static void srq__half_a_message_holds_its_receive(void **state)
+{
+    struct mrd_wc wc = {0};
+    struct shared s;
+    uint64_t silent_ns;
+
+    (void)state;
+    begin_half(&s);
+    send(&s, 1, SHORT);
+    pair_turn(s.p, FROM);
+    pair_turn(s.p, TO);
+    assert_int_equal(s.e->stats.rx_refuse_rnr, 1);
+    silent_ns = s.p->now;
+    while (!mrd_engine_poll_cq(s.e, s.cq[0], 1, &wc)) {
+        assert_true(s.p->now - silent_ns < 2 * s.e->config.peer_timeout_ns);
+        assert_int_equal(num_posted(&s), 0);
+        s.p->now += 10 * MRD_MSEC;
+        pair_turn(s.p, TO);
+        s.p->end[FROM].num_inbox = 0;
+    }
+    assert_true(s.p->now - silent_ns >= s.e->config.peer_timeout_ns);
+    assert_int_equal(wc.wr_id, 2);
+    assert_int_equal(wc.status, MRD_WC_REM_ABORT_ERR);
+    expect_nothing(&s);
+    end(&s);
+}
+
 /* A queue pair in error tells what became of the receives that it took; others stay shared. */
 static void srq__error_ends_what_was_taken(void **state)
 {
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(srq__waits_for_room_in_the_completion_queue),
         cmocka_unit_test(mrd_engine_resize_cq__room_is_told),
         cmocka_unit_test(srq__room_of_unsignaled_sends),
+        cmocka_unit_test(srq__half_a_message_holds_its_receive),
         cmocka_unit_test(srq__error_ends_what_was_taken),
         cmocka_unit_test(srq__destroyed_queue_pair_gives_back),
         cmocka_unit_test(srq__destroyed_queue_pair_is_waited_for_no_more),
