@@ -260,10 +260,11 @@ void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
 }
 
 /*
- * A message to a peer reads nearly all of its entry and its send half. With more peers than the
- * caches hold that is 25 waits for memory in a row; asked for ahead they are about one.
+ * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
+ * of its entry and its send half, about 25 lines, one after another. Where there are more peers than
+ * the caches hold, each is a wait for memory; these waits overlap then.
  */
-static void fetch(const void *record, size_t bytes)
+static void prefetch(const void *record, size_t bytes)
 {
     enum { LINE = 64 };
 
@@ -284,9 +285,9 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         mrd_half_limit_payload(peer, ah->payload_bytes);
     }
     peer->dscp = ah->dscp;
-    fetch(peer, sizeof(*peer));
+    prefetch(peer, sizeof(*peer));
     if (peer->tx)
-        fetch(peer->tx, sizeof(*peer->tx));
+        prefetch(peer->tx, sizeof(*peer->tx));
     return peer;
 }
 

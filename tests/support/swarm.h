@@ -130,7 +130,7 @@ struct swarm_config {
     uint64_t cut_ns, stop_ns; /* longest cut and longest stop of the long kind */
     /* Faults, per thousand of the actions. */
     uint32_t flush, destroy, dereg, restart, stop, hole, partition, one_way, delay, late;
-    /* Per thousand of the packets: delivered a second time, up to SWARM_OLDEST_NS late. */
+    /* Per thousand of the packets: delivered a second time, up to SWARM_OLDEST_NS later. */
     uint32_t old_copies;
     uint32_t longer; /* per thousand of stops and cuts: of the long kind */
     uint32_t busy;   /* per thousand of stops, cuts and restarts: amid traffic */
@@ -423,7 +423,10 @@ bool swarm_match_arrived(struct swarm *s, struct swarm_message *m);
 void swarm_check_arrived(struct swarm *s, uint32_t to_qp);
 /* Does the memory at `at` hold the message? */
 bool swarm_holds(const struct swarm *s, const struct swarm_message *m, const uint8_t *at);
-/* Did all of a write come, perhaps? Its last bytes may wait for their turn: MRD_ORDER_DATA. */
+/*
+ * May all of a write have come, by what its target holds? Where the target orders the data
+ * (MRD_ORDER_DATA), the last bytes may still wait for their turn.
+ */
 bool swarm_may_have_come(const struct swarm *s, const struct swarm_message *m);
 /* Has every message ended, and arrived if it succeeded? */
 bool swarm_is_settled(struct swarm *s);

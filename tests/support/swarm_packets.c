@@ -209,9 +209,9 @@ static uint64_t draw_age_ns(struct swarm *s)
 }
 
 /*
- * Delivers a copy of some packets late, never before the packet itself. Not while links are cut: a
- * copy would get around the cut.
- * More of first contacts: they are few, and a host that accepts one begins a space.
+ * Delivers a copy of some packets late, and not before a packet could come that meets no queue. Not
+ * while links are cut: a copy would get around the cut. More of first contacts: they are few, and a
+ * host that accepts one begins a space.
  */
 static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                       const struct mrd_wire_head *head)

@@ -166,7 +166,7 @@ static void mrd_timer_fire_due__without_a_grant(void **state)
     pair_end(p);
 }
 
-/* The time of the next packet has come, but there is no grant: the next turn is due when it may ask. */
+/* A packet's time has come, but there is no grant: the next turn is due when it may ask. */
 static void mrd_timer_fire_due__paced_without_a_grant(void **state)
 {
     struct pair *p = &pair;
