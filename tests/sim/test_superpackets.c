@@ -32,12 +32,15 @@ static void settle(struct runs *r)
 static bool loses_runs(void *arg, const struct wire_packet *p)
 {
     struct runs *r = arg;
-    const struct wire_packet *first = &r->tap->packets[r->first];
+    const struct wire_packet *first;
 
     if (p->from != HOST_0 || p->head.type != MRD_WIRE_DATA)
         return false;
-    if (r->len && (first->at_ns != p->at_ns || first->path != p->path))
-        settle(r);
+    if (r->len) {
+        first = &r->tap->packets[r->first];
+        if (first->at_ns != p->at_ns || first->path != p->path)
+            settle(r);
+    }
     if (!r->len++)
         r->first = r->tap->num; /* where the tap will keep it */
     return true;

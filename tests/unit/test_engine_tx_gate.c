@@ -287,6 +287,7 @@ static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
         t.e = p->end[AT].e;
         t.peer = hand_tx_peer(p, AT);
         t.tx = t.peer->tx;
+        t.packet = t.tx->cc.packet_bytes;
         assert_int_equal(t.tx->paths.num, MRD_PATHS_FIRST);
         t.tx->sent.inflight.num = table[i].inflight;
         assert_in_range(mrd_tx_pick_path(t.e, t.tx, -1), 0, table[i].paths - 1);

@@ -95,8 +95,8 @@ static void mrd_sent_add__data_on_the_spare_page(void **state)
     struct mrd_pool pages;
     struct mrd_sents s[OTHERS + 1], *last = &s[OTHERS];
     struct mrd_paths paths;
-    struct mrd_path path;
-    struct mrd_path_load load;
+    struct mrd_path path = {0};
+    struct mrd_path_load load = {0};
 
     (void)state;
     unit_alloc_init(&alloc);
