@@ -52,6 +52,7 @@ test  groff           command -v groff
 test  gnuplot-nox     command -v gnuplot
 test  dwarves         command -v pahole
 test  jq              command -v jq
+test  valgrind        command -v valgrind
 vm    qemu-system-x86 command -v qemu-system-x86_64
 vm    busybox-static  static busybox
 vm    cpio            command -v cpio
