@@ -101,8 +101,11 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
                     MRD_FLOW_IDLE_NS);
         if (stuck)
             EARLIER(tx->told.ask_ns);
-        /* Without a grant the next packet does not leave when its time has come. */
-        if (paced(tx) && (!stuck || mrd_tx_pace_ns(tx) > now_ns))
+        /*
+         * When its time has come, the next packet may still not leave: without a grant, or if its
+         * message is too far ahead in the order (MRD_MSN_WINDOW). A lost one leaves.
+         */
+        if (paced(tx) && (mrd_tx_pace_ns(tx) > now_ns || tx->sent.lost.num))
             EARLIER(mrd_tx_pace_ns(tx));
         else if (starved(peer) && !stuck)
             EARLIER(now_ns + STARVED_RETRY_NS);

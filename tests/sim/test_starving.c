@@ -7,6 +7,8 @@
  */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
 
 enum {
     SEGMENTED_BYTES = 5000, /* two packets */
@@ -69,6 +71,34 @@ static void sim_starving__more_messages_than_the_window(void **state)
     late(MRD_ORDER_MSG, MRD_MSN_WINDOW + 1, 8);
     late(MRD_ORDER_MSG, DEPTH, 8);
     late(MRD_ORDER_NONE, DEPTH, 8);
+}
+
+/*
+ * The same with a window below one packet, as an incast leaves it: the next packet's time is past,
+ * but its message is too far ahead in the order. Nobody looks at it again and again meanwhile.
+ */
+static void sim_starving__paced_beyond_the_window(void **state)
+{
+    enum { MESSAGES = MRD_MSN_WINDOW + 1, EVENTS_MOST = 1000 };
+    struct sim_world *w = create(MRD_ORDER_MSG, 1);
+    struct mrd_mover *mover = &mrd_context_engine(w->node[HOST_0].context)->config.mover;
+    uint32_t events = 0;
+    uint64_t end_ns;
+
+    (void)state;
+    mover->cwnd_cap_bytes = mover->payload_bytes / 2;
+    send_many(w, 0, MESSAGES, 8);
+    end_ns = mrd_sim_now(w->sim) + LATE_MS * MSEC_NS;
+    while (mrd_sim_now(w->sim) < end_ns && events < LATE_MS * EVENTS_MOST) {
+        mrd_sim_run_until(w->sim, mrd_sim_next_event_ns(w->sim));
+        events++;
+    }
+    test_check(w->options.seed, mrd_sim_now(w->sim) >= end_ns, "%u events in %.3f ms", events,
+               (double)(mrd_sim_now(w->sim) + LATE_MS * MSEC_NS - end_ns) / 1e6);
+    sim_post_recvs(w, HOST_1, 0, MESSAGES, 8);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
+    sim_world_destroy(w);
 }
 
 /* Many messages outstanding, few receives, which are posted again as they complete. */
@@ -259,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_starving__more_messages_than_slots),
         cmocka_unit_test(sim_starving__more_messages_than_the_window),
+        cmocka_unit_test(sim_starving__paced_beyond_the_window),
         cmocka_unit_test(sim_starving__few_receives),
         cmocka_unit_test(sim_starving__others_go_on),
         cmocka_unit_test(sim_starving__a_long_message_blocks_nobody),
