@@ -302,8 +302,15 @@ static void change_delay(struct swarm *s)
               swarm_below(s, SWARM_PICK(s, 1000, 30000, SWARM_DELAY_MOST_NS)));
 }
 
-/* So few paths may all lie on one dead link for long. */
+/* So few paths may all lie on one dead link for long; `single` uses one of them. */
 enum { PATHS_FEW = 2 };
+
+static bool has_few_paths(const struct swarm *s, uint32_t host)
+{
+    const struct swarm_host_config *c = &s->config.host[host];
+
+    return (c->paths > 0 && c->paths <= PATHS_FEW) || (c->spray && !strcmp(c->spray, "single"));
+}
 
 static void note_cut(struct swarm *s, uint64_t ns)
 {
@@ -311,9 +318,8 @@ static void note_cut(struct swarm *s, uint64_t ns)
 
     for (uint32_t a = 0; a < s->config.sim.hosts; a++) {
         for (uint32_t b = 0; b < s->config.sim.hosts; b++) {
-            uint32_t paths_a = s->config.host[a].paths, paths_b = s->config.host[b].paths;
-            bool few = (paths_a > 0 && paths_a <= PATHS_FEW) ||
-                       (paths_b > 0 && paths_b <= PATHS_FEW) || s->config.sim.links <= PATHS_FEW;
+            bool few =
+                has_few_paths(s, a) || has_few_paths(s, b) || s->config.sim.links <= PATHS_FEW;
 
             if ((cut->from != SWARM_ANY && cut->from != (int)a) || cut->spared == (int)b ||
                 (cut->to != SWARM_ANY && cut->to != (int)b))
