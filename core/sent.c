@@ -268,6 +268,26 @@ void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_pat
     s->inflight_bytes += rec->bytes;
 }
 
+void mrd_sent_follow(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_sent *last,
+                     struct mrd_paths *paths, uint32_t pseq)
+{
+    struct mrd_path *path = &paths->path[last->path];
+    uint32_t psn = rec->psn;
+
+    assert(last->state == MRD_SENT_INFLIGHT && last->tx_count == 1 && last->psn == psn - 1 &&
+           s->inflight.tail == last->psn && path->tail == last->psn);
+    *rec = *last;
+    rec->psn = psn;
+    rec->pseq = pseq;
+    rec->prev = rec->path_prev = last->psn;
+    rec->offset += last->len;
+    rec->in_run = true;
+    last->next = last->path_next = psn;
+    s->inflight.tail = path->tail = psn;
+    s->inflight.num++;
+    s->inflight_bytes += rec->bytes;
+}
+
 void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths)
 {
     assert(rec->state == MRD_SENT_INFLIGHT);

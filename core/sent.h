@@ -120,6 +120,12 @@ struct mrd_sent *mrd_sent_get(const struct mrd_sents *s, uint32_t psn);
 /* The packet leaves, for the first time or again; `pseq` is from mrd_path_sent() of that path. */
 void mrd_sent_transmit(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths,
                        uint16_t path, uint32_t pseq, uint64_t now_ns);
+/*
+ * A packet leaves for the first time, with the bytes behind those of `last`, a segment that left
+ * just now for the first time, and on its path. `rec` is new, of the next PSN.
+ */
+void mrd_sent_follow(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_sent *last,
+                     struct mrd_paths *paths, uint32_t pseq);
 /* The packet is declared lost. Call mrd_path_lost() or mrd_path_forgot() first. */
 void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
 /*

@@ -19,6 +19,17 @@ static inline const struct mrd_sge *mrd_sge_at(const struct mrd_sge *sge, uint32
     return sge;
 }
 
+/* Returns the bytes from byte `offset` of the list to the end of its entry, 0 at the list's end. */
+static inline uint32_t mrd_sge_rest(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset)
+{
+    for (uint32_t i = 0; i < num_sge; i++) {
+        if (offset < sge[i].length)
+            return sge[i].length - offset;
+        offset -= sge[i].length;
+    }
+    return 0;
+}
+
 /*
  * Fills `iov` with the pieces of bytes [offset, offset + len) of the list, which must hold them.
  * Returns their number, at most num_sge.

@@ -178,6 +178,8 @@ uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags)
            (flags & MRD_PART_IMM ? 4 : 0) + (flags & MRD_PART_ORDERED ? 8 : 0);
 }
 
+enum { OFFSET_AT = MRD_WIRE_PART_BYTES_MIN + 8 }; /* of a segment's part, behind id and total */
+
 uint8_t *mrd_wire_put_part(uint8_t *at, const struct mrd_wire_part *part)
 {
     at[0] = part->op | part->flags;
@@ -274,6 +276,19 @@ uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack)
     for (unsigned i = 0; i < ack->num_dups; i++)
         at = field32(at, ack->dup[i]);
     return at;
+}
+
+void mrd_wire_follow(uint8_t *buf, const uint8_t *prev, uint32_t head_len, uint32_t psn,
+                     uint32_t pseq, uint32_t offset, uint32_t payload_check)
+{
+    struct base *b = (struct base *)(void *)buf;
+
+    memcpy(buf, prev, head_len);
+    b->flags = 0;
+    put32(b->psn, psn);
+    put16(b->pseq, (uint16_t)pseq);
+    put32(b->payload_check, payload_check);
+    put32(buf + MRD_WIRE_BASE_BYTES + OFFSET_AT, offset);
 }
 
 void mrd_wire_add_flags(uint8_t *buf, uint8_t flags)

@@ -212,6 +212,12 @@ uint8_t *mrd_wire_put_refusal_entry(uint8_t *at, const struct mrd_wire_refusal_e
 uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
 /* Returns the number of bytes that mrd_wire_put_part() writes. */
 uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags);
+/*
+ * Writes the header of the segment that follows the one with header `prev`: all as there, but for
+ * what is given, and no flags. There must be no cookie and no ack block.
+ */
+void mrd_wire_follow(uint8_t *buf, const uint8_t *prev, uint32_t head_len, uint32_t psn,
+                     uint32_t pseq, uint32_t offset, uint32_t payload_check);
 /* Adds flags to a header that is not sealed yet. */
 void mrd_wire_add_flags(uint8_t *buf, uint8_t flags);
 void mrd_wire_set_payload_check(uint8_t *buf, uint32_t check);

@@ -37,6 +37,13 @@ uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg);
  */
 void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
                  bool copy, struct mrd_tx_out *o);
+/*
+ * Emit up to `n` packets with the next bytes of the message of which the last packet carries a
+ * segment, `rec`, from the user's memory; on its path, made after its header. Its message has so
+ * many more bytes. Returns how many.
+ */
+uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                       uint32_t n, struct mrd_tx_out *o);
 
 /* ---------------------------------------------------------------------------- windows and paths */
 
@@ -62,6 +69,11 @@ bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, u
 /* Data fills half of what the peer granted. Control packets are small, and need no grant. */
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
 /*
+ * How many packets of data, of so many bytes each, may leave one after the other before one of
+ * these three says no.
+ */
+uint32_t mrd_tx_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t bytes);
+/*
  * A long message goes in bursts that a mover can hand down at once: with less room than that, and
  * acks on their way, it waits for more. (The same trade as TCP's deferral of segmentation offload.)
  */
@@ -75,6 +87,9 @@ bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_ha
 /* A record for a control packet; false: no PSN is left in its share, or no memory. */
 bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
                         uint32_t sixteenths, struct mrd_sent **rec);
+/* Is a path out whose time has come? *index: which. */
+bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+                          uint32_t *index);
 /*
  * Probe a path that is out and whose time has come: while there is data to send it is worth knowing
  * whether it works again. The probe is an empty packet, because what is lost on a dead path is

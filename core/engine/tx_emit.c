@@ -286,6 +286,31 @@ static uint8_t *put_close(const struct mrd_sent *rec, uint8_t *at)
     return mrd_wire_put_part(at, &part);
 }
 
+/* The last packet, of that record, ends its header at `end`, and is not sealed yet. */
+static void open_packet(const struct mrd_engine *e, struct mrd_tx_half *tx,
+                        const struct mrd_sent *rec, uint8_t *end, struct mrd_tx_out *o)
+{
+    o->open_head = o->packets[o->num - 1].head;
+    o->open_end = end;
+    o->open_psn = rec->psn;
+    if (++tx->request.packets * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
+        tx->cc.cwnd_bytes)
+        mrd_tx_request_ack(tx, o);
+}
+
+/* `n` packets of so many bytes each left, without the header so many. */
+static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t n, uint32_t len,
+                          uint32_t head_len)
+{
+    uint64_t bytes = (uint64_t)n * (len - head_len);
+
+    e->stats.tx_packets += n;
+    e->stats.tx_bytes += bytes;
+    e->stats.tx_wire_bytes += (uint64_t)n * len;
+    peer->count.packets_sent += n;
+    peer->count.bytes_sent += bytes;
+}
+
 void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
                  bool copy, struct mrd_tx_out *o)
 {
@@ -319,9 +344,6 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     else if (rec->kind == MRD_SENT_CLOSE)
         at = put_close(rec, at);
     mrd_wire_set_payload_check(p->head, check);
-    o->open_head = p->head;
-    o->open_end = at;
-    o->open_psn = rec->psn;
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? rec->len : 0u);
     p->path = tx->paths.path[index].ev;
@@ -333,15 +355,8 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
             MRD_TX_FRAGMENT; /* cut before the MTU shrank: a retransmission keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
-    if (++tx->request.packets * e->config.mover.tune->engine.requests_per_window * rec->bytes >=
-        tx->cc.cwnd_bytes)
-        mrd_tx_request_ack(tx, o);
-
-    e->stats.tx_packets++;
-    e->stats.tx_bytes += p->len - (uint32_t)(at - p->head);
-    e->stats.tx_wire_bytes += p->len;
-    peer->count.packets_sent++;
-    peer->count.bytes_sent += p->len - (uint32_t)(at - p->head);
+    open_packet(e, tx, rec, at, o);
+    count_packets(e, peer, 1, p->len, (uint32_t)(at - p->head));
     tx->loss.last_send_ns = e->clock.now_ns;
     tx->active_ns = e->clock.now_ns;
     if (!tx->sent.inflight.num)
@@ -353,6 +368,44 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     if (rec->state == MRD_SENT_INFLIGHT) /* a probe: from now on only this copy is followed */
         mrd_path_forgot(&tx->paths, rec->path);
     mrd_sent_transmit(&tx->sent, rec, &tx->paths, (uint16_t)index, pseq, e->clock.now_ns);
+}
+
+uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+                       uint32_t n, struct mrd_tx_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_tx_id *id = mrd_ids_find(&tx->ids, rec->id);
+    struct mrd_tx_packet *p = &o->packets[o->num - 1];
+    uint32_t len = rec->len, sent;
+
+    for (sent = 0; sent < n; sent++) {
+        const struct mrd_tx_packet *last = p;
+        uint8_t *payload = (uint8_t *)last->iov[0].iov_base + len;
+        struct mrd_sent *next = mrd_sent_add(&tx->sent, MRD_SENT_SEGMENT);
+
+        if (!next)
+            break;
+        mrd_sent_follow(&tx->sent, next, rec, &tx->paths, mrd_path_sent(&tx->paths, rec->path));
+        rec = next;
+        mrd_tx_seal(o);
+        p = next_packet(o, peer);
+        p->cookie = last->cookie;
+        p->path = last->path;
+        p->flags = last->flags;
+        p->num_iov = 1;
+        p->head_len = last->head_len;
+        p->len = last->len;
+        p->key = last->key;
+        p->iov[0] = (struct iovec){payload, len};
+        mrd_wire_follow(p->head, last->head, p->head_len, rec->psn, rec->pseq, rec->offset,
+                        mrd_wire_payload_check(payload, len));
+        open_packet(e, tx, rec, p->head + p->head_len, o);
+    }
+    id->live += (uint16_t)sent;
+    if (!e->config.mover.copies)
+        id->msg->reading += sent;
+    count_packets(e, peer, sent, p->len, p->head_len);
+    return sent;
 }
 
 /* ------------------------------------------------------------------------------------ answers */

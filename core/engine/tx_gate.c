@@ -47,23 +47,29 @@ bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_se
     return *rec != NULL;
 }
 
-bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t *index)
 {
-    struct mrd_tx_half *tx = peer->tx;
-    struct mrd_sent *rec;
-
     for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
         const struct mrd_path *path = &tx->paths.path[i];
 
-        if (mrd_path_is_good(path) || !mrd_path_usable(path, e->clock.now_ns))
-            continue;
-        if (!mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
-            return false;
-        e->stats.probes_path++;
-        mrd_tx_emit(e, peer, rec, i, false, o);
-        return true;
+        *index = i;
+        if (!mrd_path_is_good(path) && mrd_path_usable(path, e->clock.now_ns))
+            return true;
     }
     return false;
+}
+
+bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+{
+    struct mrd_sent *rec;
+    uint32_t index;
+
+    if (!mrd_tx_path_to_probe(e, peer->tx, &index) ||
+        !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
+        return false;
+    e->stats.probes_path++;
+    mrd_tx_emit(e, peer, rec, index, false, o);
+    return true;
 }
 
 bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
@@ -93,6 +99,22 @@ bool mrd_tx_is_granted(const struct mrd_tx_half *tx)
     uint32_t una = tx->sent.una;
 
     return (int32_t)(tx->sent.next - una) < (int32_t)(tx->told.psn_limit - una) / 2;
+}
+
+uint32_t mrd_tx_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t bytes)
+{
+    const struct mrd_sents *s = &tx->sent;
+    int32_t psns = (int32_t)(e->config.mover.tracker / 16 * MRD_PSN_DATA);
+    int32_t granted = (int32_t)(tx->told.psn_limit - s->una) / 2;
+    double window = tx->cc.cwnd_bytes - (double)s->inflight_bytes;
+    int32_t n = (granted < psns ? granted : psns) - (int32_t)(s->next - s->una);
+    uint64_t fit;
+
+    if (n <= 0 || window <= 0 || tx->cc.cwnd_bytes < tx->cc.packet_bytes)
+        return 0;
+    fit = (uint64_t)(window / bytes);
+    fit += (double)(fit * bytes) < window;
+    return fit < (uint32_t)n ? (uint32_t)fit : (uint32_t)n;
 }
 
 bool mrd_tx_full_window(const struct mrd_tx_half *tx)

@@ -2,6 +2,7 @@
 /* New data: which message goes next, how much of it, and by which path. */
 #include "core/engine/message.h"
 #include "core/engine/tx.h"
+#include "core/sge.h"
 
 enum {
     MISSES_MAX = 64, /* queues without a message that fits, after which a packet is closed */
@@ -9,6 +10,11 @@ enum {
     HEAD_ROOM = MRD_WIRE_HEAD_BYTES_MAX - MRD_WIRE_BASE_BYTES - MRD_WIRE_COOKIE_BYTES -
                 MRD_WIRE_ACKBLOCK_BYTES,
 };
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Ordered: is the message within MRD_MSN_WINDOW of the oldest one that is not complete? */
 static bool flow_open(const struct mrd_msg *msg)
@@ -196,6 +202,28 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
     tx->run.picked_ns = e->clock.now_ns;
 }
 
+/*
+ * The rest of a run of segments, `rec` being the first: what holds for one holds for all, so it is
+ * asked once. The first one's memory was checked, and nothing is received meanwhile.
+ */
+static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg *msg,
+                     struct mrd_sent *rec, struct mrd_tx_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    uint32_t n = least(tx->run.left, o->max - o->num), in_entry, due;
+
+    if (!n || o->packets[o->num - 1].num_iov != 1 || rec->len != tx->payload_bytes ||
+        !tx->contact.acked_once || mrd_tx_path_to_probe(e, tx, &due))
+        return;
+    in_entry = mrd_sge_rest(msg->wr.sge, msg->wr.num_sge, msg->next_offset);
+    n = least(n, least(in_entry, msg->wr.length - msg->next_offset) / rec->len);
+    n = mrd_tx_follow(e, peer, rec, least(n, mrd_tx_room(e, tx, rec->bytes)), o);
+    msg->next_offset += n * rec->len;
+    tx->run.left -= n;
+    if (n && msg->next_offset == msg->wr.length)
+        mrd_txq_dequeue(e, msg);
+}
+
 bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -224,7 +252,10 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
         new_small(e, peer, rec);
     mrd_tx_emit(e, peer, rec, tx->run.path, false, o);
     tx->sent_ns = e->clock.now_ns;
-    if (--tx->run.left == 0)
+    tx->run.left--;
+    if (rec->kind == MRD_SENT_SEGMENT)
+        send_run(e, peer, msg, rec, o);
+    if (!tx->run.left)
         rotate(tx);
     return true;
 }

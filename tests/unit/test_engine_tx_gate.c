@@ -99,6 +99,37 @@ static void mrd_tx_psn_room__shares(void **state)
     end(p, &t);
 }
 
+/* The number of packets that may leave is where stepping through the checks ends. */
+static void mrd_tx_room__where_the_checks_say_no(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 4);
+    struct mrd_rng rng;
+
+    (void)state;
+    mrd_rng_init(&rng, 1);
+    for (unsigned i = 0; i < 3000; i++) {
+        uint32_t una = 0u - mrd_rng_below(&rng, 3), inflight = mrd_rng_below(&rng, 100);
+        uint32_t bytes = 1000 + mrd_rng_below(&rng, 4000), room, n;
+
+        t.tx->cc.cwnd_bytes = mrd_rng_below(&rng, 20) * t.packet / 2 + mrd_rng_below(&rng, 2) / 3.0;
+        t.tx->sent.una = una;
+        t.tx->sent.next = una + inflight;
+        t.tx->told.psn_limit = una + mrd_rng_below(&rng, 250);
+        t.tx->sent.inflight.num = 1;
+        t.tx->sent.inflight_bytes = mrd_rng_below(&rng, 8) * bytes;
+        room = mrd_tx_room(t.e, t.tx, bytes);
+        for (n = 0; mrd_tx_window_open(t.e, t.tx) && mrd_tx_is_granted(t.tx) &&
+                    mrd_tx_psn_room(t.e, t.tx, MRD_PSN_DATA);
+             n++) {
+            t.tx->sent.next++;
+            t.tx->sent.inflight_bytes += bytes;
+        }
+        assert_int_equal(room, n);
+    }
+    end(p, &t);
+}
+
 /* A control packet needs a PSN of its share and memory for its record. */
 static void mrd_tx_add_control__room_and_memory(void **state)
 {
@@ -302,6 +333,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_window_open__below_the_window),
         cmocka_unit_test(mrd_tx_window_open__below_one_packet),
         cmocka_unit_test(mrd_tx_psn_room__shares),
+        cmocka_unit_test(mrd_tx_room__where_the_checks_say_no),
         cmocka_unit_test(mrd_tx_add_control__room_and_memory),
         cmocka_unit_test(mrd_tx_probe_path__when_its_time_has_come),
         cmocka_unit_test(mrd_tx_waits_for_burst__room),

@@ -350,6 +350,45 @@ static void mrd_wire_part_bytes__table(void **state)
         assert_int_equal(mrd_wire_part_bytes(table[i].op, table[i].flags), table[i].bytes);
 }
 
+/* The header of the next segment is what encoding it would have made. */
+static void mrd_wire_follow__is_the_next_header(void **state)
+{
+    static const uint8_t flags[] = {0, MRD_PART_IMM, MRD_PART_ORDERED,
+                                    MRD_PART_IMM | MRD_PART_ORDERED};
+    static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_RESPONSE};
+
+    (void)state;
+    for (unsigned i = 0; i < 12; i++) {
+        struct mrd_wire_head head = data_head;
+        struct mrd_wire_part part = {.op = ops[i / 4],
+                                     .flags = flags[i % 4] | MRD_PART_MULTI,
+                                     .len = 4096,
+                                     .id = 7,
+                                     .total = 1 << 20,
+                                     .offset = 8192,
+                                     .addr = 0x123456789a,
+                                     .msn = 3};
+        uint8_t first[MRD_WIRE_HEAD_BYTES_MAX], next[MRD_WIRE_HEAD_BYTES_MAX];
+        uint8_t expected[MRD_WIRE_HEAD_BYTES_MAX], *end;
+        uint32_t len;
+
+        head.flags = 0;
+        end = mrd_wire_put_part(mrd_wire_put_head(first, &head), &part);
+        len = (uint32_t)(end - first);
+        mrd_wire_add_flags(first, MRD_WIRE_ACK_REQUEST);
+        mrd_wire_seal(first, end);
+        head.psn++;
+        head.pseq += 5;
+        head.payload_check = 0xabcdef;
+        part.offset += part.len;
+        mrd_wire_put_part(mrd_wire_put_head(expected, &head), &part);
+        mrd_wire_seal(expected, expected + len);
+        mrd_wire_follow(next, first, len, head.psn, head.pseq, part.offset, head.payload_check);
+        mrd_wire_seal(next, next + len);
+        assert_memory_equal(next, expected, len);
+    }
+}
+
 static void mrd_wire_add_flags__keeps_the_others(void **state)
 {
     struct mrd_wire_head head = data_head, got;
@@ -395,6 +434,7 @@ int main(void)
         cmocka_unit_test(mrd_wire_put_head__patience),
         cmocka_unit_test(mrd_wire_put_ack__round_trip_up_to_the_bounds),
         cmocka_unit_test(mrd_wire_part_bytes__table),
+        cmocka_unit_test(mrd_wire_follow__is_the_next_header),
         cmocka_unit_test(mrd_wire_add_flags__keeps_the_others),
     };
 
