@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 
 #define PROBE_UNDER_WAY UINT64_MAX
+#define LOSS_NONE       1e-9f /* a share of loss that is none */
 
 /* Of zeroed memory. */
 static void init_path(struct mrd_paths *paths, uint32_t index)
@@ -152,6 +153,11 @@ static void count_outcome(struct mrd_paths *paths, struct mrd_path *path, bool l
     load_of(paths, path)->out_packets--;
     path->loss_ewma += (sample - path->loss_ewma) * (float)tune->loss_gain;
     paths->loss_avg += (sample - paths->loss_avg) * (float)tune->loss_avg_gain;
+    /* Not ever smaller numbers: those near the least that a float holds are slow. */
+    if (path->loss_ewma < LOSS_NONE)
+        path->loss_ewma = 0;
+    if (paths->loss_avg < LOSS_NONE)
+        paths->loss_avg = 0;
     if (path->loss_ewma <= (float)tune->dead_share)
         path->bad_packets = 0;
     else if (path->bad_packets < dead_packets(paths))
@@ -170,6 +176,22 @@ void mrd_path_acked(struct mrd_paths *paths, uint32_t index)
         return;
     path->losses_row = 0;
     make_good(paths, path);
+}
+
+void mrd_path_run_acked(struct mrd_paths *paths, uint32_t index, uint32_t n)
+{
+    struct mrd_path *path = &paths->path[index];
+    uint32_t left = n;
+
+    assert(path->state == MRD_PATH_GOOD);
+    /* Without losses only the count changes. */
+    for (; left && (path->loss_ewma > 0 || paths->loss_avg > 0 || path->bad_packets); left--)
+        count_outcome(paths, path, false);
+    assert(load_of(paths, path)->out_packets >= left);
+    load_of(paths, path)->out_packets -= left;
+    mrd_path_came(path);
+    paths->acks += n;
+    path->losses_row = 0;
 }
 
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq)

@@ -132,6 +132,8 @@ uint32_t mrd_path_sent(struct mrd_paths *paths, uint32_t index);
  * becomes GOOD only by the ack of its probe.
  */
 void mrd_path_acked(struct mrd_paths *paths, uint32_t index);
+/* The same for `n` packets of a GOOD path. */
+void mrd_path_run_acked(struct mrd_paths *paths, uint32_t index, uint32_t n);
 /* Notes an acked PSEQ for loss detection by order: keeps the two highest. */
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 /*

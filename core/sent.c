@@ -314,6 +314,77 @@ void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec)
     page_drop(s, rec->psn);
 }
 
+uint32_t mrd_sent_run(const struct mrd_sents *s, const struct mrd_sent *first, uint32_t end)
+{
+    const struct mrd_sent *rec = first;
+    uint32_t n = 1;
+
+    if (first->kind != MRD_SENT_SEGMENT || first->state != MRD_SENT_INFLIGHT ||
+        first->tx_count != 1)
+        return 1;
+    for (; first->psn + n != end; n++) {
+        const struct mrd_sent *next = slot(s, first->psn + n);
+
+        if (!next || next->state != MRD_SENT_INFLIGHT || next->tx_count != 1 ||
+            next->kind != MRD_SENT_SEGMENT || next->id != first->id || next->path != first->path ||
+            next->tx_ns != first->tx_ns || !next->in_run || rec->next != next->psn ||
+            rec->path_next != next->psn)
+            break;
+        rec = next;
+    }
+    return n;
+}
+
+/* Takes the records from `first` to `last` out of both chains, in which they are neighbours. */
+static void unlink_run(struct mrd_sents *s, const struct mrd_sent *first,
+                       const struct mrd_sent *last, uint32_t n, struct mrd_path *path)
+{
+    if (s->inflight.head == first->psn)
+        s->inflight.head = last->next;
+    else
+        slot(s, first->prev)->next = last->next;
+    if (s->inflight.tail == last->psn)
+        s->inflight.tail = first->prev;
+    else
+        slot(s, last->next)->prev = first->prev;
+    s->inflight.num -= n;
+    if (path->head == first->psn)
+        path->head = last->path_next;
+    else
+        slot(s, first->path_prev)->path_next = last->path_next;
+    if (path->tail == last->psn)
+        path->tail = first->path_prev;
+    else
+        slot(s, last->path_next)->path_prev = first->path_prev;
+}
+
+void mrd_sent_ack_run(struct mrd_sents *s, const struct mrd_sent *first, uint32_t n,
+                      struct mrd_paths *paths, uint32_t *bytes, uint32_t *payload)
+{
+    const uint32_t begin = first->psn, end = first->psn + n;
+
+    *bytes = *payload = 0;
+    unlink_run(s, first, slot(s, end - 1), n, &paths->path[first->path]);
+    for (uint32_t psn = begin; psn != end; psn++) {
+        struct mrd_sent_page *page = *page_of(s, psn);
+        struct mrd_sent *rec = &page->rec[psn % MRD_SENT_PAGE];
+
+        *bytes += rec->bytes;
+        *payload += rec->len;
+        rec->state = MRD_SENT_FREE;
+        page->used--;
+        page->acked |= (uint16_t)(1u << psn % MRD_SENT_PAGE);
+    }
+    s->inflight_bytes -= *bytes;
+    if (s->una == begin)
+        s->una = end;
+    while (s->una != s->next && is_acked(s, s->una))
+        s->una++;
+    for (uint32_t psn = begin; psn != end; psn++)
+        if (psn % MRD_SENT_PAGE == MRD_SENT_PAGE - 1 || psn + 1 == end)
+            page_drop(s, psn);
+}
+
 /* Returns the acked ones of 64 PSNs from `base` on, which is a multiple of MRD_SENT_PAGE. */
 static uint64_t acked_bits(const struct mrd_sents *s, uint32_t base)
 {

@@ -135,6 +135,17 @@ void mrd_sent_lose(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *
 void mrd_sent_ack(struct mrd_sents *s, struct mrd_sent *rec, struct mrd_paths *paths);
 void mrd_sent_release(struct mrd_sents *s, struct mrd_sent *rec);
 /*
+ * Returns how many packets from `first`'s on, below PSN `end`, are alike for an ack: segments of one
+ * message that left once, at one time, one right behind the other on one path, and are in flight.
+ */
+uint32_t mrd_sent_run(const struct mrd_sents *s, const struct mrd_sent *first, uint32_t end);
+/*
+ * Acks the `n` packets of such a run and releases their records; mrd_path_run_acked() comes first.
+ * Adds up their bytes, and those of their payloads.
+ */
+void mrd_sent_ack_run(struct mrd_sents *s, const struct mrd_sent *first, uint32_t n,
+                      struct mrd_paths *paths, uint32_t *bytes, uint32_t *payload);
+/*
  * Returns those of `bits` (an ack's, for 64 PSNs from `base`) that are newly acked: PSNs below
  * `next` that were not acked before.
  */

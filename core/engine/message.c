@@ -296,15 +296,16 @@ static void small_acked(struct mrd_engine *e, struct mrd_sent *rec)
     }
 }
 
-static void segment_acked(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_sent *rec)
+void mrd_msg_segments_acked(struct mrd_engine *e, struct mrd_peer *peer, uint32_t msg_id,
+                            uint32_t n, uint32_t bytes)
 {
-    struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
+    struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, msg_id);
     struct mrd_msg *msg = id->msg;
 
-    assert(msg && id->live > 0);
-    id->live--;
+    assert(msg && id->live >= n);
+    id->live -= (uint16_t)n;
     if (msg->state == MRD_MSG_SENDING || msg->state == MRD_MSG_QUEUED) {
-        msg->acked_bytes += rec->len;
+        msg->acked_bytes += bytes;
         if (msg->acked_bytes < msg->wr.length)
             return;
         release_id(msg, id);
@@ -346,7 +347,7 @@ void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mr
         small_acked(e, rec);
         break;
     case MRD_SENT_SEGMENT:
-        segment_acked(e, peer, rec);
+        mrd_msg_segments_acked(e, peer, rec->id, 1, rec->len);
         break;
     case MRD_SENT_REFUSAL:
         if (peer->rx && rec->u.refusal->rx_life == peer->space.life &&

@@ -118,6 +118,9 @@ void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg);
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg);
 /* A record was acked: what it carried got there. Releases the record. */
 void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec);
+/* `n` segments with that id were acked, which carried `bytes` of the message. */
+void mrd_msg_segments_acked(struct mrd_engine *e, struct mrd_peer *peer, uint32_t msg_id,
+                            uint32_t n, uint32_t bytes);
 /* The target refused a part of a record. */
 void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                            const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec);

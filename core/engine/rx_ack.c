@@ -179,13 +179,51 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     mrd_msg_record_acked(e, peer, rec);
 }
 
-static void ack_through(struct mrd_engine *e, struct mrd_peer *peer, uint32_t cum,
+/*
+ * The packets from `psn` on, below `end`, that left as one run, as ack_psn() for each of them: what
+ * they have in common is done once. Returns their number; 0: there is no run.
+ */
+static uint32_t ack_run(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, uint32_t end,
                         struct acked *sum)
 {
-    struct mrd_sents *s = &peer->tx->sent;
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+    struct mrd_path *path;
+    uint32_t n, id, bytes, payload;
 
-    for (uint32_t psn = s->una; mrd_seq_before(psn, cum); psn++)
-        ack_psn(e, peer, psn, sum);
+    if (!rec || psn + 1 == end || tx->probes.timeout_ns)
+        return 0;
+    n = mrd_sent_run(&tx->sent, rec, end);
+    path = &tx->paths.path[rec->path];
+    if (n < 2 || !mrd_path_is_good(path))
+        return 0;
+    mrd_loss_acked(&tx->loss, rec, false, e->clock.now_ns);
+    mrd_path_run_acked(&tx->paths, rec->path, n);
+    for (uint32_t i = 0; i < n; i++)
+        mrd_path_age(path, e->clock.now_ns - rec->tx_ns);
+    for (uint32_t i = n - 2; i < n; i++)
+        mrd_path_pseq_acked(path, mrd_sent_get(&tx->sent, psn + i)->pseq);
+    for (uint32_t i = 0; tx->spray.ops->acked && i < n; i++)
+        tx->spray.ops->acked(&tx->spray, rec->path, path->rx_ce_now);
+    tx->run.losses = 0;
+    id = rec->id;
+    mrd_sent_ack_run(&tx->sent, rec, n, &tx->paths, &bytes, &payload);
+    sum->packets += n;
+    sum->bytes += bytes;
+    mrd_msg_segments_acked(e, peer, id, n, payload);
+    return n;
+}
+
+static void ack_range(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, uint32_t end,
+                      struct acked *sum)
+{
+    while (mrd_seq_before(psn, end)) {
+        uint32_t n = ack_run(e, peer, psn, end, sum);
+
+        if (!n)
+            ack_psn(e, peer, psn, sum);
+        psn += n ? n : 1;
+    }
 }
 
 static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_ack *ack,
@@ -196,8 +234,14 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
             uint32_t base = ack->slice[i].base + 64 * w;
             uint64_t bits = mrd_sent_new_bits(&peer->tx->sent, base, ack->slice[i].bits[w]);
 
-            for (; bits; bits &= bits - 1)
-                ack_psn(e, peer, base + (uint32_t)__builtin_ctzll(bits), sum);
+            while (bits) {
+                uint32_t from = (uint32_t)__builtin_ctzll(bits);
+                uint64_t gap = ~(bits >> from); /* the ones from there on end at its first one */
+                uint32_t n = gap ? (uint32_t)__builtin_ctzll(gap) : 64;
+
+                ack_range(e, peer, base + from, base + from + n, sum);
+                bits &= from + n < 64 ? ~0ull << (from + n) : 0;
+            }
         }
     }
 }
@@ -442,7 +486,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     sum.echo = ack.flags & MRD_ACK_ECHO;
     sum.echo_psn = ack.echo_psn;
     sum.echo_stamp = ack.echo_stamp;
-    ack_through(e, peer, ack.cum, &sum);
+    ack_range(e, peer, tx->sent.una, ack.cum, &sum);
     ack_slices(e, peer, &ack, &sum);
     if (sum.packets || (news && (ack.num_dups || ack.flags & MRD_ACK_ECHO)))
         mrd_half_answered(e, peer);
@@ -475,7 +519,7 @@ void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct m
         if (a.rtt_ns)
             mrd_loss_rtt(&tx->loss, a.rtt_ns, e->clock.now_ns);
     }
-    ack_through(e, peer, head->ack_cum, &sum);
+    ack_range(e, peer, tx->sent.una, head->ack_cum, &sum);
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);

@@ -52,16 +52,6 @@ static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t 
     return rec;
 }
 
-/* The segment behind `last`. */
-static struct mrd_sent *follow(struct sent_fixture *f, struct mrd_sent *last)
-{
-    struct mrd_sent *rec = mrd_sent_add(&f->s, MRD_SENT_SEGMENT);
-
-    assert_non_null(rec);
-    mrd_sent_follow(&f->s, rec, last, &f->paths, mrd_path_sent(&f->paths, last->path));
-    return rec;
-}
-
 static void again_at(struct sent_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)
 {
     struct mrd_sent *rec = mrd_sent_get(&f->s, psn);
@@ -599,54 +589,6 @@ static void mrd_sent_release__page_in_the_way_of_the_next(void **state)
     end(&f);
 }
 
-/* What follows is as if each had been sent by itself: also where a page ends. */
-static void mrd_sent_follow__like_a_transmission(void **state)
-{
-    enum { FIRST = 5, RUN = MRD_SENT_PAGE + 3, LEN = 64 };
-    struct sent_fixture f;
-    struct mrd_sent *rec;
-
-    (void)state;
-    begin(&f, PAGES, FIRST);
-    send_at(&f, 1, 10);
-    send_at(&f, 2, 10);
-    rec = mrd_sent_add(&f.s, MRD_SENT_SEGMENT);
-    rec->bytes = BYTES;
-    rec->len = LEN;
-    rec->id = 9;
-    rec->offset = 1000;
-    mrd_sent_transmit(&f.s, rec, &f.paths, 1, mrd_path_sent(&f.paths, 1), 20);
-    for (uint32_t i = 1; i < RUN; i++)
-        rec = follow(&f, rec);
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    assert_int_equal(f.s.inflight.num, RUN + 2);
-    assert_int_equal(f.s.inflight_bytes, (RUN + 2) * BYTES);
-    assert_int_equal(f.paths.load[1].out_packets, RUN + 1);
-    for (uint32_t i = 0; i < RUN; i++) {
-        rec = mrd_sent_get(&f.s, FIRST + 2 + i);
-        assert_int_equal(rec->kind, MRD_SENT_SEGMENT);
-        assert_int_equal(rec->state, MRD_SENT_INFLIGHT);
-        assert_int_equal(rec->tx_count, 1);
-        assert_int_equal(rec->tx_ns, 20);
-        assert_int_equal(rec->path, 1);
-        assert_int_equal(rec->pseq, 2 + i);
-        assert_int_equal(rec->id, 9);
-        assert_int_equal(rec->offset, 1000 + LEN * i);
-        assert_int_equal(rec->in_run, i > 0);
-    }
-    /* Both chains lead through all: whatever the order in which they are acked. */
-    for (uint32_t i = 0; i < RUN + 2; i++) {
-        rec = mrd_sent_get(&f.s, FIRST + i * 8 % (RUN + 2));
-        mrd_path_acked(&f.paths, rec->path);
-        mrd_sent_ack(&f.s, rec, &f.paths);
-        mrd_sent_release(&f.s, rec);
-        assert_true(mrd_sent_audit(&f.s, &f.paths));
-    }
-    assert_int_equal(f.s.inflight.num, 0);
-    assert_int_equal(f.s.una, FIRST + RUN + 2);
-    end(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,7 +613,6 @@ int main(void)
         cmocka_unit_test(mrd_sent_new_bits__after_a_turn_of_the_ring),
         cmocka_unit_test(mrd_sent_audit__sees_a_wrong_figure),
         cmocka_unit_test(mrd_sent_audit__random_walk),
-        cmocka_unit_test(mrd_sent_follow__like_a_transmission),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
