@@ -82,6 +82,21 @@ enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn)
     return mrd_bit_test(r->received, r->ring - 1, psn) ? MRD_RCV_DUPLICATE : MRD_RCV_NEW;
 }
 
+uint32_t mrd_rcv_room(const struct mrd_rcv *r, uint32_t psn, uint32_t most)
+{
+    uint32_t n = 0;
+
+    if (!mrd_seq_before(psn, r->limit))
+        return 0;
+    if (most > r->limit - psn)
+        most = r->limit - psn;
+    if (!mrd_seq_before(psn, r->highest) && psn - r->cum < r->tracker)
+        return most < r->cum + r->tracker - psn ? most : r->cum + r->tracker - psn;
+    while (n < most && mrd_rcv_check(r, psn + n) == MRD_RCV_NEW)
+        n++;
+    return n;
+}
+
 /*
  * Bits that cum passes are cleared: from then on they stand for the PSN one turn of the ring later.
  */
@@ -109,6 +124,17 @@ void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused)
     advance(r);
 }
 
+void mrd_rcv_add_run(struct mrd_rcv *r, uint32_t psn, uint32_t n)
+{
+    /* In order, with no gap before: no bit would stay set. */
+    if (psn == r->cum && r->cum == r->highest && !r->num_refused) {
+        r->cum = r->highest = psn + n;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        mrd_rcv_add(r, psn + i, false);
+}
+
 void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn)
 {
     if (r->num_dups < MRD_ACK_DUPS_MAX)
@@ -131,9 +157,14 @@ bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn)
 
 void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
 {
+    mrd_rcv_count_run(r, head, 1, ce);
+}
+
+void mrd_rcv_count_run(struct mrd_rcv *r, const struct mrd_wire_head *head, uint32_t n, bool ce)
+{
     struct mrd_rcv_path *p = path_of(r, head->path_id);
 
-    r->since_ack++;
+    r->since_ack += n;
     if (!p)
         return;
     if (!p->used || p->id != head->path_id) { /* a fresh entropy value replaced this path */
@@ -143,8 +174,8 @@ void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce)
         p->used = true;
         p->id = head->path_id;
     }
-    p->received++;
-    p->ce += ce;
+    p->received += n;
+    p->ce += ce ? n : 0;
     if (!p->seen) {
         p->seen = true;
         r->num_seen++;

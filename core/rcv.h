@@ -79,6 +79,12 @@ static inline size_t mrd_rcv_map_bytes(uint32_t tracker)
 void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, uint32_t limit);
 void mrd_rcv_fini(struct mrd_rcv *r);
 enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn);
+/*
+ * How many PSNs from `psn` on, at most `most`, are new one after the other and were granted to data.
+ */
+uint32_t mrd_rcv_room(const struct mrd_rcv *r, uint32_t psn, uint32_t most);
+/* Takes `n` new PSNs, from `psn` on. None is refused. */
+void mrd_rcv_add_run(struct mrd_rcv *r, uint32_t psn, uint32_t n);
 /* Takes a new PSN. `refused`: acks do not report it before mrd_rcv_refusal_acked(). */
 void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused);
 void mrd_rcv_dup(struct mrd_rcv *r, uint32_t psn);
@@ -89,6 +95,8 @@ bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn);
  * path its packets are not counted.
  */
 void mrd_rcv_count(struct mrd_rcv *r, const struct mrd_wire_head *head, bool ce);
+/* The same for `n` packets of one path. */
+void mrd_rcv_count_run(struct mrd_rcv *r, const struct mrd_wire_head *head, uint32_t n, bool ce);
 /*
  * The next ack echoes this packet's stamp. Call it for new packets only: a delayed or replayed copy
  * would give a false RTT sample.

@@ -301,6 +301,11 @@ void mrd_wire_set_payload_check(uint8_t *buf, uint32_t check)
     put32(((struct base *)(void *)buf)->payload_check, check);
 }
 
+uint32_t mrd_wire_get_payload_check(const uint8_t *buf)
+{
+    return get32(((const struct base *)(const void *)buf)->payload_check);
+}
+
 void mrd_wire_seal(uint8_t *buf, const uint8_t *end)
 {
     struct base *b = (struct base *)(void *)buf;

@@ -221,6 +221,8 @@ void mrd_wire_follow(uint8_t *buf, const uint8_t *prev, uint32_t head_len, uint3
 /* Adds flags to a header that is not sealed yet. */
 void mrd_wire_add_flags(uint8_t *buf, uint8_t flags);
 void mrd_wire_set_payload_check(uint8_t *buf, uint32_t check);
+/* Returns what the header, of MRD_WIRE_BASE_BYTES at least, says of its payload. */
+uint32_t mrd_wire_get_payload_check(const uint8_t *buf);
 /* Finishes the header: sets head_len and the header check. */
 void mrd_wire_seal(uint8_t *buf, const uint8_t *end);
 

@@ -51,19 +51,22 @@ static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_heap_arm(&e->timers.heap, &peer->timer, rx->probe_at_ns);
 }
 
-static void count_packet(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
+/* `n` new packets came, all with what is told of the last one. */
+static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t n,
+                          const struct mrd_wire_head *head, uint32_t payload_len,
+                          const struct mrd_rx_packet *packet)
 {
     struct mrd_rcv *r = &peer->rx->rcv;
-    bool ce = in->packet->ecn == MRD_ECN_CE;
+    bool ce = packet->ecn == MRD_ECN_CE;
 
-    e->stats.rx_packets++;
-    e->stats.rx_bytes += in->payload_len;
-    e->stats.rx_straight += in->packet->placed;
-    e->stats.rx_ce += ce;
-    peer->count.packets_received++;
-    peer->count.bytes_received += in->payload_len;
-    mrd_rcv_count(r, &in->head, ce);
-    mrd_rcv_echo(r, &in->head, ce, mrd_wire_stamp(e->clock.now_ns), e->clock.now_ns);
+    e->stats.rx_packets += n;
+    e->stats.rx_bytes += (uint64_t)n * payload_len;
+    e->stats.rx_straight += packet->placed ? n : 0;
+    e->stats.rx_ce += ce ? n : 0;
+    peer->count.packets_received += n;
+    peer->count.bytes_received += (uint64_t)n * payload_len;
+    mrd_rcv_count_run(r, head, n, ce);
+    mrd_rcv_echo(r, head, ce, mrd_wire_stamp(e->clock.now_ns), e->clock.now_ns);
 }
 
 /* Is the packet new, within what was granted, and undamaged? Else count it; ack a duplicate. */
@@ -122,9 +125,31 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         break;
     }
     mrd_rcv_add(r, in->head.psn, refusal != NULL);
-    count_packet(e, peer, in);
+    count_packets(e, peer, 1, &in->head, in->payload_len, in->packet);
     watch_silence(e, peer);
     owe_ack(e, peer, &in->head, end, had_gap);
+}
+
+/*
+ * The packets from the front that are as planned: what rx_data() does for each of them is done
+ * once. Returns their number; 0: to be dealt with one by one.
+ */
+static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets, uint32_t n)
+{
+    struct mrd_run run;
+
+    n = mrd_rx_plan_run(e, packets, n, &run);
+    if (n < 2 || mrd_contact_identify(e, &run.head, packets) != run.peer)
+        return 0;
+    n = mrd_rx_place_run(e, run.slot, &run.part, n);
+    if (!n)
+        return 0;
+    mrd_rcv_add_run(&run.peer->rx->rcv, run.head.psn, n);
+    run.head.psn += n - 1;
+    count_packets(e, run.peer, n, &run.head, run.part.len, packets);
+    watch_silence(e, run.peer);
+    owe_ack(e, run.peer, &run.head, MRD_PLACE_END_NONE, false);
+    return n;
 }
 
 /* ----------------------------------------------------------------------------------- any packet */
@@ -165,6 +190,12 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
         mrd_timer_look(e);
     mrd_share_read(&e->share, n);
     for (unsigned i = 0; i < n; i++) {
+        uint32_t in_run = packets[i].placed ? rx_run(e, &packets[i], n - i) : 0;
+
+        if (in_run) {
+            i += in_run - 1;
+            continue;
+        }
         in.packet = &packets[i];
         in.num_parts = 0;
         if (in.packet->placed && !mrd_rx_check_plan(e, &in))

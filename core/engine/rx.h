@@ -155,11 +155,17 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
                                     struct mrd_rx_in *in, struct mrd_refusal **refusal,
                                     enum mrd_place_end *end);
 /*
- * Where a segment's bytes belong. Returns the number of pieces; 0: its memory is not valid
- * any more.
+ * Where a message's bytes from `offset` on belong. Returns how many of them lie there in one piece;
+ * 0: its memory is not valid any more, or they have no place yet.
  */
-unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
-                          uint32_t len, struct iovec *iov);
+uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                         uint8_t **place);
+/*
+ * `n` segments, the first with that part, are in their places. Returns how many of them the message
+ * takes: not its last one, which ends it, and none if its memory is not valid any more.
+ */
+uint32_t mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot,
+                          const struct mrd_wire_part *part, uint32_t n);
 /*
  * All that the queue pair half-received or reserved, on every peer, fails. NULL: that of all queue
  * pairs in error, in one walk.
@@ -172,6 +178,20 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc
  * be dropped.
  */
 bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in);
+
+/* Packets that came as they were planned, one behind the other. */
+struct mrd_run {
+    struct mrd_peer *peer;
+    struct mrd_slot *slot;
+    struct mrd_wire_head head; /* of the first one */
+    struct mrd_wire_part part;
+};
+/*
+ * How many of `n` packets, all of one datagram, are the next segments of the message that were
+ * predicted at their places, new, whole and undamaged, with nothing else to tell? Nothing changes.
+ */
+uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packets, uint32_t n,
+                         struct mrd_run *run);
 
 /* ------------------------------------------------------------------------------ acks and losses */
 

@@ -172,21 +172,27 @@ static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot 
                          slot->total, MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
 }
 
-unsigned mrd_rx_place_iov(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
-                          uint32_t len, struct iovec *iov)
+uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+                         uint8_t **place)
 {
     struct scatter list = scatter_of(slot);
+    uint32_t end = slot->total, in_entry;
+    struct iovec iov;
 
     if (!slot_memory_valid(e, slot))
         return 0;
-    if (ends_in_order(&slot->bound, slot->op) &&
-        offset + len > slot->total - mrd_tail_len(slot->total))
+    if (ends_in_order(&slot->bound, slot->op))
+        end -= mrd_tail_len(slot->total);
+    if (offset >= end)
         return 0;
-    if (slot->op != MRD_OP_WRITE)
-        return mrd_sge_pieces(list.sge, list.num_sge, offset, len, iov);
-    iov->iov_base = (void *)(uintptr_t)(slot->addr + offset);
-    iov->iov_len = len;
-    return 1;
+    if (slot->op == MRD_OP_WRITE) {
+        *place = (uint8_t *)(uintptr_t)(slot->addr + offset);
+        return end - offset;
+    }
+    mrd_sge_pieces(list.sge, list.num_sge, offset, 1, &iov);
+    *place = iov.iov_base;
+    in_entry = mrd_sge_rest(list.sge, list.num_sge, offset);
+    return in_entry < end - offset ? in_entry : end - offset;
 }
 
 static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
@@ -525,6 +531,19 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
     if (!mrd_list_empty(&e->turns.responses))
         mrd_respond_run(e);
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
+}
+
+uint32_t mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot,
+                          const struct mrd_wire_part *part, uint32_t n)
+{
+    uint32_t before_last = slot->total - slot->got - 1;
+
+    if (!slot_memory_valid(e, slot))
+        return 0;
+    if (n > before_last / part->len)
+        n = before_last / part->len;
+    slot->got += n * part->len;
+    return n;
 }
 
 static bool is_flushed(const struct mrd_qp_impl *qp, const struct mrd_qp_impl *only)

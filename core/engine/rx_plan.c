@@ -8,6 +8,11 @@
 #include "core/engine/rx.h"
 #include "core/seq.h"
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The part of a packet that carries nothing but one segment of a message. */
 static bool get_segment(const uint8_t *data, const struct mrd_wire_head *head,
                         struct mrd_wire_part *part)
@@ -52,8 +57,8 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     struct mrd_slot *slot;
-    uint32_t len, offset;
-    unsigned n;
+    uint32_t len, room, n;
+    uint8_t *place;
 
     e->plan.num = 0;
     if (head_len > total_len)
@@ -68,20 +73,20 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     if (!slot)
         return 0;
     len = segment_len - head.head_len;
-    offset = part.offset;
     if (!mrd_slot_is_even(slot, &part, head.psn, len))
         return 0;
-    for (n = 0; n < segments && n < MRD_PLAN_SEGMENTS_MAX; n++, offset += len) {
+    /* What crosses entries of a scatter list is staged. */
+    room = mrd_rx_place_at(e, slot, part.offset, &place);
+    if (segments > MRD_PLAN_SEGMENTS_MAX)
+        segments = MRD_PLAN_SEGMENTS_MAX;
+    segments = mrd_rcv_room(&peer->rx->rcv, head.psn, segments);
+    for (n = 0; n < segments; n++) {
         uint32_t rest = total_len - n * segment_len;
         uint32_t take = (rest < segment_len ? rest : segment_len) - head.head_len;
 
-        if (rest <= head.head_len || offset >= slot->total || take > slot->total - offset ||
-            mrd_rcv_check(&peer->rx->rcv, head.psn + n) != MRD_RCV_NEW ||
-            !mrd_seq_before(head.psn + n, peer->rx->rcv.limit))
+        if (rest <= head.head_len || n * len + take > room)
             break;
-        if (mrd_rx_place_iov(e, slot, offset, take, &plan->iov[n]) != 1 ||
-            (char *)plan->iov[n].iov_base != (char *)plan->iov[0].iov_base + n * len)
-            break; /* it crosses entries of a scatter list, and is staged */
+        plan->iov[n] = (struct iovec){place + n * len, take};
         plan->first[n] = (uint16_t)n;
     }
     plan->first[n] = (uint16_t)n;
@@ -118,6 +123,45 @@ static bool as_planned(const struct mrd_plan *plan, struct mrd_rx_in *in)
            in->head.epoch == plan->head.epoch && in->head.src_inc == plan->head.src_inc &&
            part->id == plan->part.id && part->len == packet->placed_len &&
            part->offset == plan->part.offset + (uint32_t)packet->plan_index * plan->len;
+}
+
+uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packets, uint32_t n,
+                         struct mrd_run *run)
+{
+    const struct mrd_plan *plan = &e->plan;
+    const struct mrd_wire_head *head = &plan->head;
+    uint32_t first = packets->plan_index, count;
+    uint8_t expected[MRD_HEAD_PEEK_BYTES];
+
+    if (n < 2 || first >= plan->num || head->src_inc == e->config.incarnation)
+        return 0;
+    run->slot = planned_slot(e, head, &plan->part, &packets->from, &run->peer);
+    if (!run->slot)
+        return 0;
+    run->head = *head;
+    run->head.flags = 0;
+    run->head.psn += first;
+    run->part = plan->part;
+    run->part.len = plan->len;
+    run->part.offset += first * plan->len;
+    n = least(least(n, plan->num - first), mrd_rcv_room(&run->peer->rx->rcv, run->head.psn, n));
+    for (count = 0; count < n; count++) {
+        const struct mrd_rx_packet *packet = &packets[count];
+        uint32_t index = first + count, offset = index * plan->len;
+        uint32_t check;
+
+        if (!packet->placed || packet->plan_index != index || packet->len != head->head_len ||
+            packet->placed_len != plan->len || packet->ecn != packets->ecn)
+            break;
+        check = mrd_wire_get_payload_check(packet->data);
+        mrd_wire_follow(expected, plan->head_bytes, head->head_len, head->psn + index,
+                        head->pseq + index, plan->part.offset + offset, check);
+        mrd_wire_seal(expected, expected + head->head_len);
+        if (memcmp(expected, packet->data, packet->len) ||
+            mrd_wire_payload_check(plan->base + offset, plan->len) != check)
+            break;
+    }
+    return count;
 }
 
 bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in)

@@ -300,15 +300,15 @@ static void mrd_rx_place__abort_in_order(void **state)
 /* -------------------------------------------------------------------------------- straight, end */
 
 /* Where bytes belong: a write's in one place, a receive's along its list. */
-static void mrd_rx_place_iov__pieces(void **state)
+static void mrd_rx_place_at__pieces(void **state)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct pair_end *end = &p->end[AT];
     struct mrd_sge sge[2];
     struct mrd_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
-    struct iovec iov[MRD_SEGMENT_PIECES_MAX];
     const struct mrd_slot *slot;
+    uint8_t *place;
 
     (void)state;
     for (unsigned i = 0; i < 2; i++)
@@ -318,20 +318,20 @@ static void mrd_rx_place_iov__pieces(void **state)
     assert_int_equal(mrd_engine_post_recv(end->e, end->qp, &wr, &bad), 0);
     piece(p, peer, hand_send(p, AT, 0), ID, 0);
     slot = mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
-    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 2);
-    assert_ptr_equal(iov[0].iov_base, end->memory + BYTES);
-    assert_int_equal(iov[0].iov_len, BYTES / 2);
-    assert_ptr_equal(iov[1].iov_base, end->memory + FAR);
-    assert_int_equal(iov[1].iov_len, BYTES / 2);
+    assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), BYTES / 2);
+    assert_ptr_equal(place, end->memory + BYTES);
+    assert_int_equal(mrd_rx_place_at(end->e, slot, 3 * BYTES / 2, &place),
+                     slot->total - 3 * BYTES / 2);
+    assert_ptr_equal(place, end->memory + FAR);
+    assert_int_equal(mrd_rx_place_at(end->e, slot, slot->total, &place), 0);
 
     piece(p, peer, hand_write(p, AT, 0), ID + 1, 0);
     slot = mrd_container_of(peer->rx->slots.open.prev, struct mrd_slot, node);
-    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 1);
-    assert_ptr_equal(iov[0].iov_base, end->memory + BYTES);
-    assert_int_equal(iov[0].iov_len, BYTES);
+    assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), slot->total - BYTES);
+    assert_ptr_equal(place, end->memory + BYTES);
     assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
     end->mr = NULL;
-    assert_int_equal(mrd_rx_place_iov(end->e, slot, BYTES, BYTES, iov), 0);
+    assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), 0);
     pair_end(p);
 }
 
@@ -401,7 +401,7 @@ int main(void)
         cmocka_unit_test(mrd_rx_place__abort_of_an_id),
         cmocka_unit_test(mrd_rx_place__late_abort),
         cmocka_unit_test(mrd_rx_place__abort_in_order),
-        cmocka_unit_test(mrd_rx_place_iov__pieces),
+        cmocka_unit_test(mrd_rx_place_at__pieces),
         cmocka_unit_test(mrd_rx_flush_qp__half_messages),
         cmocka_unit_test(mrd_rx_flush_qp__what_waits_for_its_turn),
     };

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs: packets of one message that left as a burst arrive together, and are acked together. What
+ * becomes of them is what would have become of each by itself: two pairs of engines do the same,
+ * one packet by packet.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/unit/engine_pair.h"
+
+enum { SEGMENTS = 16, BURST = SEGMENTS - 1, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
+
+static struct pair pairs[2]; /* together, one by one */
+static struct pair_frame burst[BURST];
+static unsigned head_len;
+
+/* A message went before, so that the ends know each other; another was sent, and nothing of it came. */
+static void begin(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_config(p);
+    p->config.mover.quantum = SEGMENTS;
+    p->config.mover.ack_every = SEGMENTS / 2;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, MESSAGE, 4 * PAIR_PAYLOAD);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+}
+
+/* Its first packet arrives, the others are in `burst`. */
+static void begin_burst(struct pair *p)
+{
+    begin(p);
+    memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
+    p->end[1].num_inbox = 1;
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 1);
+    head_len = pair_head(&burst[0]).head_len;
+}
+
+/* ------------------------------------------------------------------------------------- received */
+
+enum odd {
+    NONE,
+    BAD_PAYLOAD,
+    OTHER_PSN,
+    OTHER_PSEQ,
+    OTHER_OFFSET,
+    ASKS,
+    BAD_HEADER,
+    MARKED,
+    ABSENT,
+    CAME_BEFORE,
+    FORGOTTEN,
+    NUM_ODD
+};
+
+/* Changes packet `at`. Returns whether it comes at all. */
+static bool change(struct pair *p, enum odd odd, unsigned at)
+{
+    struct pair_frame *f = &burst[at];
+
+    if (odd == BAD_PAYLOAD)
+        f->data[head_len + 7] ^= 1;
+    else if (odd == OTHER_PSN)
+        f->data[19]++;
+    else if (odd == OTHER_PSEQ)
+        f->data[27]++;
+    else if (odd == OTHER_OFFSET)
+        f->data[head_len - 13]++;
+    else if (odd == ASKS)
+        mrd_wire_add_flags(f->data, MRD_WIRE_ACK_REQUEST);
+    else if (odd == BAD_HEADER)
+        f->data[9] ^= 4;
+    else if (odd == CAME_BEFORE)
+        pair_rx_one(p, 1, f);
+    if (odd >= OTHER_PSN && odd <= ASKS)
+        mrd_wire_seal(f->data, f->data + head_len);
+    return odd != ABSENT;
+}
+
+/* All packets of the burst come as the mover brings them: where they were planned. */
+static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
+{
+    struct mrd_rx_packet packets[BURST];
+    struct mrd_rx_plan plan;
+    struct mrd_engine *e;
+    unsigned planned, n = 0;
+
+    begin_burst(p);
+    e = p->end[1].e;
+    for (unsigned i = 0; i < BURST; i++)
+        if (i != at || change(p, odd, at))
+            packets[n++] = (struct mrd_rx_packet){.plan_index = (uint16_t)i};
+    planned = mrd_engine_rx_plan(e, burst[0].data, head_len, BURST, burst[0].len,
+                                 BURST * burst[0].len, &p->end[0].addr, &plan);
+    for (unsigned k = 0; k < n; k++) {
+        unsigned i = packets[k].plan_index;
+
+        packets[k] = pair_packet(p, 1, &burst[i]);
+        packets[k].plan_index = (uint16_t)i;
+        packets[k].ecn = odd == MARKED && i == at ? MRD_ECN_CE : MRD_ECN_ECT0;
+        if (i >= planned)
+            continue;
+        memcpy(plan.iov[i].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
+        packets[k].len = head_len;
+        packets[k].placed = 1;
+        packets[k].placed_len = PAIR_PAYLOAD;
+    }
+    if (odd == FORGOTTEN) {
+        assert_int_equal(mrd_engine_dereg_mr(e, p->end[1].mr, p->now), 0);
+        p->end[1].mr = NULL;
+    }
+    if (together)
+        mrd_engine_rx(e, packets, n, p->now);
+    else
+        for (unsigned k = 0; k < n; k++)
+            mrd_engine_rx(e, &packets[k], 1, p->now);
+}
+
+/* What the receiver knows now. */
+static void compare_receivers(enum odd odd, unsigned at)
+{
+    struct mrd_engine *a = pairs[0].end[1].e, *b = pairs[1].end[1].e;
+    struct mrd_rx_half *x = pair_peer(&pairs[0], 1)->rx, *y = pair_peer(&pairs[1], 1)->rx;
+    struct mrd_rcv *r = &x->rcv, *s = &y->rcv;
+
+    if (memcmp(&a->stats, &b->stats, sizeof(a->stats)))
+        fail_msg("odd %d at %u: figures differ", odd, at);
+    assert_memory_equal(pairs[0].end[1].memory, pairs[1].end[1].memory, MESSAGE);
+    for (uint32_t psn = r->cum; psn != r->highest; psn++)
+        assert_int_equal(mrd_rcv_check(r, psn), mrd_rcv_check(s, psn));
+    assert_int_equal(r->cum, s->cum);
+    assert_int_equal(r->highest, s->highest);
+    assert_int_equal(r->since_ack, s->since_ack);
+    assert_int_equal(r->echo_psn, s->echo_psn);
+    assert_int_equal(r->echo_ce, s->echo_ce);
+    assert_int_equal(r->echo_stamp, s->echo_stamp);
+    assert_int_equal(r->num_refused, s->num_refused);
+    assert_int_equal(r->due_ns, s->due_ns);
+    assert_true(r->now == s->now && r->twice == s->twice && r->ce_unsaid == s->ce_unsaid);
+    assert_int_equal(x->slots.num_open, y->slots.num_open);
+    assert_int_equal(pair_peer(&pairs[0], 1)->count.packets_received,
+                     pair_peer(&pairs[1], 1)->count.packets_received);
+    assert_int_equal(mrd_engine_deadline(a), mrd_engine_deadline(b));
+}
+
+static void mrd_engine_rx__a_run_as_one_by_one(void **state)
+{
+    (void)state;
+    for (enum odd odd = NONE; odd < NUM_ODD; odd++) {
+        for (unsigned at = 0; at < BURST; at++) {
+            for (unsigned i = 0; i < 2; i++)
+                receive(&pairs[i], odd, at, i == 0);
+            compare_receivers(odd, at);
+            if (odd == NONE)
+                assert_int_equal(pairs[0].end[1].e->stats.rx_straight, BURST);
+            for (unsigned i = 0; i < 2; i++) {
+                pair_settle(&pairs[i], pairs[i].now + MRD_SEC);
+                if (odd != FORGOTTEN && odd != OTHER_OFFSET && odd != OTHER_PSN)
+                    assert_memory_equal(pairs[i].end[1].memory, pairs[i].end[0].memory, MESSAGE);
+            }
+            compare_receivers(odd, at);
+            pair_end(&pairs[0]);
+            pair_end(&pairs[1]);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- acked */
+
+enum before { NOTHING, LOSSES, TIMEOUT, GAPS, NUM_BEFORE };
+
+/* The records of the message are not known to have left as a burst. */
+static void take_apart(struct pair *p)
+{
+    struct mrd_sents *s = &pair_peer(p, 0)->tx->sent;
+
+    for (uint32_t psn = s->una; psn != s->next; psn++)
+        mrd_sent_get(s, psn)->in_run = false;
+}
+
+/* The whole message arrives, but for what `before` says; the acks come back. */
+static void send_and_ack(struct pair *p, enum before before, bool together)
+{
+    struct mrd_tx_half *tx;
+
+    begin(p);
+    tx = pair_peer(p, 0)->tx;
+    if (!together)
+        take_apart(p);
+    if (before == LOSSES) {
+        tx->paths.loss_avg = 0.3f;
+        for (uint32_t i = 0; i < tx->paths.num; i++)
+            tx->paths.path[i].loss_ewma = 0.4f;
+    } else if (before == TIMEOUT) {
+        tx->probes.timeout_ns = p->now + 1;
+        tx->probes.timeout_cwnd = 3 * tx->cc.cwnd_bytes;
+    } else if (before == GAPS) {
+        memmove(&p->end[1].inbox[3], &p->end[1].inbox[4],
+                (p->end[1].num_inbox - 4) * sizeof(struct pair_frame));
+        p->end[1].num_inbox--;
+    }
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 1);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 0);
+}
+
+static void compare_senders(void)
+{
+    struct mrd_engine *a = pairs[0].end[0].e, *b = pairs[1].end[0].e;
+    struct mrd_tx_half *x = pair_peer(&pairs[0], 0)->tx, *y = pair_peer(&pairs[1], 0)->tx;
+
+    assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
+    assert_memory_equal(&pair_peer(&pairs[0], 0)->count, &pair_peer(&pairs[1], 0)->count,
+                        sizeof(pair_peer(&pairs[0], 0)->count));
+    assert_int_equal(x->sent.una, y->sent.una);
+    assert_int_equal(x->sent.inflight.num, y->sent.inflight.num);
+    assert_int_equal(x->sent.inflight_bytes, y->sent.inflight_bytes);
+    assert_true(x->cc.cwnd_bytes == y->cc.cwnd_bytes);
+    assert_true(x->paths.loss_avg == y->paths.loss_avg);
+    assert_int_equal(x->paths.acks, y->paths.acks);
+    assert_int_equal(x->loss.rack_tx_ns, y->loss.rack_tx_ns);
+    assert_int_equal(x->loss.overtaken, y->loss.overtaken);
+    assert_int_equal(x->loss.skew_ns, y->loss.skew_ns);
+    assert_int_equal(x->probes.timeout_ns, y->probes.timeout_ns);
+    for (uint32_t i = 0; i < x->paths.num; i++) {
+        const struct mrd_path *v = &x->paths.path[i], *w = &y->paths.path[i];
+
+        assert_memory_equal(v->pseq_acked, w->pseq_acked, sizeof(v->pseq_acked));
+        assert_true(v->loss_ewma == w->loss_ewma);
+        assert_int_equal(v->age_ns, w->age_ns);
+        assert_memory_equal(&x->paths.load[i], &y->paths.load[i], sizeof(x->paths.load[i]));
+    }
+}
+
+static void mrd_rx_ack__a_run_as_one_by_one(void **state)
+{
+    (void)state;
+    for (enum before before = NOTHING; before < NUM_BEFORE; before++) {
+        for (unsigned i = 0; i < 2; i++)
+            send_and_ack(&pairs[i], before, i == 0);
+        compare_senders();
+        for (unsigned i = 0; i < 2; i++)
+            pair_settle(&pairs[i], pairs[i].now + MRD_SEC);
+        compare_senders();
+        for (unsigned i = 0; i < 2; i++) {
+            struct mrd_wc wc;
+
+            assert_int_equal(pair_poll(&pairs[i], 0, &wc), 1);
+            assert_int_equal(wc.status, MRD_WC_SUCCESS);
+            pair_end(&pairs[i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
+        cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
