@@ -246,7 +246,8 @@ struct mrd_peer {
     uint32_t id;            /* number in mrd_peers, with a generation in the upper bits */
     uint16_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
-    bool given_up;          /* it was unreachable, or restarted, and was not heard from since */
+    bool one_way : 1;       /* likewise: they all take one way, whatever their path */
+    bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */
     uint64_t heard_ns;
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
     struct mrd_rx_half *rx; /* only if space.state is KNOWN */

@@ -428,6 +428,8 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
 
     if (ah && dscp >= 0)
         mrd_engine_set_dscp(ah, (uint8_t)dscp);
+    if (ah && c->ops->one_way && c->ops->one_way(c->backend, to))
+        mrd_engine_set_one_way(ah);
     return finish_create(c, ah, error);
 }
 

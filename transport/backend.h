@@ -118,6 +118,10 @@ struct mrd_backend_ops {
      * fragmentation; or -EHOSTUNREACH with mrd_error_set().
      */
     int (*payload_bytes)(struct mrd_backend *b, const struct mrd_addr *to);
+    /*
+     * Do all packets to `to` take one way, whatever their path: is it on this machine? NULL: never.
+     */
+    bool (*one_way)(struct mrd_backend *b, const struct mrd_addr *to);
     /* What is known now of the port or interface; `facts` is zeroed. NULL: nothing. */
     void (*port_facts)(struct mrd_backend *b, struct mrd_port_facts *facts);
 };

@@ -454,6 +454,11 @@ struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
     return &ah->pub;
 }
 
+void mrd_engine_set_one_way(struct mrd_ah *ah)
+{
+    ((struct mrd_ah_impl *)(void *)ah)->one_way = true;
+}
+
 void mrd_engine_set_dscp(struct mrd_ah *ah, uint8_t dscp)
 {
     ((struct mrd_ah_impl *)(void *)ah)->dscp = dscp;

@@ -171,6 +171,8 @@ struct mrd_ah *mrd_engine_create_ah(struct mrd_engine *e, struct mrd_pd *pd,
                                     const struct mrd_addr *to, uint32_t payload_bytes, int *error);
 /* Packets to a peer have the DSCP of the handle last posted with; at first the context's. */
 void mrd_engine_set_dscp(struct mrd_ah *ah, uint8_t dscp);
+/* All packets to there take one way, whatever their path: the peer is on this machine. */
+void mrd_engine_set_one_way(struct mrd_ah *ah);
 int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
 /* From now on events tell when the peer goes away, work or not. 0, or -EAGAIN. */
 int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns);

@@ -285,6 +285,7 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         mrd_half_limit_payload(peer, ah->payload_bytes);
     }
     peer->dscp = ah->dscp;
+    peer->one_way = ah->one_way;
     prefetch(peer, sizeof(*peer));
     if (peer->tx)
         prefetch(peer->tx, sizeof(*peer->tx));

@@ -174,6 +174,7 @@ struct mrd_ah_impl {
     struct mrd_addr addr;
     uint32_t payload_bytes;
     uint8_t dscp;
+    bool one_way;
     uint32_t peer_id; /* cache */
 };
 

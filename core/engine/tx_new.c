@@ -163,8 +163,8 @@ static void rotate(struct mrd_tx_half *tx)
 
 /*
  * Packets to be sent in a row on a path: as many as the mover can batch. Of a long message no more
- * than quantum_rtts base RTTs carry at the measured rate, so that a slow fabric is sprayed finely;
- * and only one on a path that is not GOOD. Runs of short messages end by time: choose_path().
+ * than quantum_rtts base RTTs carry at the measured rate, so that a slow fabric is sprayed finely,
+ * unless there is nothing to spray over; and only one on a path that is not GOOD. Runs of short messages end by time: choose_path().
  */
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)
@@ -175,7 +175,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     if (max == 1 || tx->paths.path[index].state != MRD_PATH_GOOD ||
         e->clock.now_ns < tx->run.single_until_ns)
         return 1;
-    if (!msg->multi)
+    if (!msg->multi || msg->peer->one_way)
         return max;
     packets = mrd_cc_base_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
               e->config.mover.tune->engine.quantum_rtts / tx->cc.packet_bytes;

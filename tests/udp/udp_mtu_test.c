@@ -64,6 +64,7 @@ static void mrd_udp_payload_bytes__mtu(void **state)
         assert_int_equal(b->ops->parse_address(b, rows[i].to, &to), 0);
         if (b->ops->payload_bytes(b, &to) != rows[i].payload)
             fail_msg("row %zu: %d", i, b->ops->payload_bytes(b, &to));
+        assert_true(b->ops->one_way(b, &to)); /* this machine */
         fixture_close(b);
     }
 }
@@ -77,6 +78,7 @@ static void mrd_udp_payload_bytes__no_route(void **state)
     assert_int_equal(f->a->ops->parse_address(f->a, "192.0.2.1:1", &to), 0);
     assert_int_equal(f->a->ops->payload_bytes(f->a, &to), -EHOSTUNREACH);
     assert_non_null(strstr(mrd_last_error(), "192.0.2.1:1"));
+    assert_false(f->a->ops->one_way(f->a, &to));
     fixture_send_equal(f, f->a, &to, 0, 1000, 5);
     assert_int_equal(mrd_udp_of(f->a)->tx.lost, 5);
     assert_int_equal(f->a->ops->parse_address(f->a, "[2001:db8::1]:1", &to), 0);

@@ -262,11 +262,42 @@ static void mrd_rx_ack__a_run_as_one_by_one(void **state)
     }
 }
 
+/*
+ * A run is no longer than a part of what a round trip carries, so that a slow fabric is sprayed
+ * finely; but a whole burst if all paths are one.
+ */
+static void mrd_tx_new_data__whole_bursts_on_one_way(void **state)
+{
+    struct mrd_tune tune = mrd_tune_default;
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    tune.engine.quantum_rtts = 0.05; /* of 125,000 bytes: 5 packets */
+    for (unsigned one_way = 0; one_way < 2; one_way++) {
+        unsigned runs = 1;
+
+        pair_config(p);
+        p->config.mover.quantum = SEGMENTS;
+        p->config.mover.tune = &tune;
+        pair_open(p);
+        if (one_way)
+            mrd_engine_set_one_way(p->end[0].ah);
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        assert_int_equal(pair_tx(p, 0), SEGMENTS);
+        for (unsigned i = 1; i < SEGMENTS; i++)
+            runs += p->end[1].inbox[i].path != p->end[1].inbox[i - 1].path;
+        assert_int_equal(runs, one_way ? 1 : 4);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
+        cmocka_unit_test(mrd_tx_new_data__whole_bursts_on_one_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,12 +47,12 @@ static void fill_mover(struct mrd_udp *udp)
     m->link_bps = 0;
     m->rto_floor_ns = 2 * 1000 * 1000;
     m->base_rtt_ns = 50 * 1000;
-    m->ack_every = 30; /* two superpackets of the default payload */
     m->ack_delay_ns = 100 * 1000;
     m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_DEFAULT;
     m->quantum = MRD_UDP_SUPERPACKET_BYTES / (m->payload_bytes + MRD_UDP_HEADER_ROOM);
     if (m->quantum > MRD_UDP_SEGMENTS_MAX)
         m->quantum = MRD_UDP_SEGMENTS_MAX;
+    m->ack_every = 2 * m->quantum; /* at the latest: senders ask several times a window */
     m->paths = udp->tx.num_paths;
     m->tracker = 4096;
     m->cwnd_cap_bytes = 512 << 10;
@@ -269,5 +269,6 @@ const struct mrd_backend_ops mrd_udp_ops = {
     .format_address = mrd_udp_format_address,
     .self_address = mrd_udp_self_address,
     .payload_bytes = mrd_udp_payload_bytes,
+    .one_way = mrd_udp_one_way,
     .port_facts = mrd_udp_port_facts,
 };

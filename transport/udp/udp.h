@@ -256,6 +256,7 @@ int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to,
  */
 uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_t wanted);
 int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
+bool mrd_udp_one_way(struct mrd_backend *b, const struct mrd_addr *to);
 /* Finds the address that packets to `to` leave from if they name none; false: no route. */
 bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to,
                             struct mrd_addr *source);

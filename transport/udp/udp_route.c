@@ -101,6 +101,13 @@ int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
     return (int)payload;
 }
 
+bool mrd_udp_one_way(struct mrd_backend *b, const struct mrd_addr *to)
+{
+    struct mrd_udp_route route;
+
+    return !mrd_udp_route(mrd_udp_of(b), to, &route) && route.local;
+}
+
 static uint64_t coarse_ns(void)
 {
     struct timespec ts;
