@@ -15,6 +15,8 @@ enum {
     TX_BATCHES_MAX = 16,  /* a turn or post, so that receiving gets its share of time */
     NEW_PATHS_MAX = 8,    /* a turn: each binds a socket */
     TX_RETRY_NS = 10000,  /* time until packets that the mover did not take are offered again */
+    /* From head to head: an odd number of cache lines, so that they share no few sets of a cache. */
+    HEAD_STRIDE = (MRD_TX_HEAD_BYTES / 128 + 1) * 128 + 64,
 };
 #define QUIESCE_NS     1000000000ull
 #define OUTBOX_LIFE_NS (MRD_PACKET_LIFE_NS / 2)
@@ -25,11 +27,11 @@ int mrd_progress_init(struct mrd_context_impl *c)
     uint32_t quantum = c->backend->mover.quantum;
 
     /* By calloc(), so that heads that no packet ever uses stay untouched zero pages. */
-    out->heads = calloc(MRD_TX_BATCH_MAX, MRD_TX_HEAD_BYTES);
+    out->heads = calloc(MRD_TX_BATCH_MAX, HEAD_STRIDE);
     if (!out->heads)
         return -ENOMEM;
     for (unsigned i = 0; i < MRD_TX_BATCH_MAX; i++) {
-        out->packets[i].head = out->heads + (size_t)i * MRD_TX_HEAD_BYTES;
+        out->packets[i].head = out->heads + (size_t)i * HEAD_STRIDE;
         out->packets[i].head_cap = MRD_TX_HEAD_BYTES;
     }
     out->batch = MRD_TX_BATCH_MAX;
