@@ -286,6 +286,9 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
     }
     peer->dscp = ah->dscp;
     peer->one_way = ah->one_way;
+    if (peer->id == e->calls.peer_id)
+        return peer;
+    e->calls.peer_id = peer->id;
     prefetch(peer, sizeof(*peer));
     if (peer->tx)
         prefetch(peer->tx, sizeof(*peer->tx));

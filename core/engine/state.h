@@ -46,12 +46,13 @@ struct mrd_timers {
 
 /*
  * API calls and turns of the progress thread, counted by mrd_engine_begin(). Owned by loop.c;
- * post_seq by post.c.
+ * post_seq by post.c; peer_id by half.c.
  */
 struct mrd_calls {
     uint32_t seq;
     uint32_t post_seq; /* seq of the last post */
     uint32_t msg_seq;  /* of the next message posted: their order, context-wide */
+    uint32_t peer_id;  /* of the last post: what is known of that peer is in the caches */
 };
 
 /* Objects of the user. Owned by api.c; error by query.c. */
