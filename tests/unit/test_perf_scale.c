@@ -39,12 +39,16 @@ static void perf_scale_take__words(void **state)
     assert_int_equal(options.params.duration_s, 3);
     assert_int_equal(options.params.paths, 4);
     assert_int_equal(scale_depth(&options), 16);
+    good("scale 1 64 -s 64K --write_with_imm");
+    assert_int_equal(options.scale_peers[0], 1);
+    assert_int_equal(options.params.size_bytes, 65536);
+    assert_true(options.params.write_with_imm);
 }
 
 static void perf_scale_take__bad(void **state)
 {
     (void)state;
-    bad("scale 9", "'9' is not a number of peers within 10..1000000");
+    bad("scale 0", "'0' is not a number of peers within 1..1000000");
     bad("scale 1000001", "'1000001'");
     bad("scale 10x", "'10x'");
     bad("scale -- -10", "'-10'");
@@ -63,8 +67,8 @@ static void perf_scale_check__conflicts(void **state)
     bad("scale --source-ports 1000-1003", "no source ports");
     bad("scale -d a,b", "one device");
     bad("scale -a", "one size");
-    bad("scale -s 0", "1..1024");
-    bad("scale -s 1025", "1..1024");
+    bad("scale -s 0", "1..65536");
+    bad("scale -s 65537", "1..65536");
     bad("scale -n 100", "-D");
     bad("scale --spray sideways", "adaptive");
 }

@@ -125,7 +125,7 @@ static void add_rc(struct series *series, uint32_t peers, struct json_object *ro
     struct perf_state_figures figures = {NAN, NAN, NAN};
     char error[PERF_ERROR_BYTES];
 
-    if (!series->no_rc && peers <= PERF_SCALE_ACTIVE_MAX &&
+    if (!series->no_rc && peers >= PERF_PEERS_MIN && peers <= PERF_SCALE_ACTIVE_MAX &&
         perf_state_measure(series->options, "rc", peers, &figures, error)) {
         perf_complain(PERF_EXIT_OK, "scale: no memory of RC queue pairs beside mrd's: %s", error);
         series->no_rc = true;

@@ -62,6 +62,8 @@ struct scale_word {
     char error[PERF_ERROR_BYTES];
     uint16_t port;
     uint32_t qpn;
+    uint64_t addr; /* of the memory that writes go to */
+    uint32_t rkey;
     int64_t bytes;
     uint64_t messages;
     double user_s; /* user time of the server */

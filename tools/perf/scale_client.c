@@ -49,6 +49,7 @@ static int open_sender(struct sender *s)
 {
     struct mrd_context_attr attr = {.comp_mask = MRD_CONTEXT_ATTR_CHALLENGE};
     struct mrd_qp_cap cap = {.max_send_wr = s->depth, .max_recv_wr = 1};
+    bool writes = s->end.run->options->params.write_with_imm;
     struct mrd_context_info info;
     int rc = scale_open(&s->end, &attr, &cap, memory, sizeof(memory));
 
@@ -65,7 +66,8 @@ static int open_sender(struct sender *s)
         s->wrs[i] = (struct mrd_send_wr){
             .sg_list = &s->sge,
             .num_sge = 1,
-            .opcode = MRD_WR_SEND,
+            .opcode = writes ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_SEND,
+            .wr.rdma = {.remote_addr = s->server.addr, .rkey = s->server.rkey},
             .ud = {.remote_qpn = s->server.qpn, .remote_qkey = MRD_RUN_QKEY},
         };
     return 0;

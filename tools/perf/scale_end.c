@@ -44,6 +44,7 @@ int scale_memory(const struct scale_end *end, int64_t *bytes)
 int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
                const struct mrd_qp_cap *cap, void *at, size_t bytes)
 {
+    const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE;
     const struct perf_params *p = &end->run->options->params;
     struct mrd_context_attr attr = *more;
     int rc = scale_memory(end, &end->before_bytes);
@@ -63,7 +64,7 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
     if (rc)
         return rc;
     end->pd = mrd_alloc_pd(end->ctx);
-    end->mr = end->pd ? mrd_reg_mr(end->pd, at, bytes, MRD_ACCESS_LOCAL_WRITE) : NULL;
+    end->mr = end->pd ? mrd_reg_mr(end->pd, at, bytes, access) : NULL;
     if (!end->mr)
         return scale_fail(end, -errno, "mrd_reg_mr");
     end->cq = mrd_create_cq(end->ctx, (int)(cap->max_send_wr + cap->max_recv_wr), NULL);

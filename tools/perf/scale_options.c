@@ -14,6 +14,7 @@ int perf_scale_take(struct perf_cli *c, int count, char **words)
     struct perf_options *o = c->o;
 
     o->scale = true;
+    o->params.test = o->params.write_with_imm ? PERF_WRITE_BW : PERF_SEND_BW;
     if (!c->given.size)
         o->params.size_bytes = SIZE_DEFAULT;
     c->given.size = true;
@@ -45,8 +46,7 @@ int perf_scale_check(const struct perf_cli *c)
                                  "numbers of peers as words, no host, no --local, no "
                                  "--run_infinitely, no transports, no source ports, one device");
     if (o->all_sizes || o->params.size_bytes > PERF_SCALE_SIZE_MAX || o->params.size_bytes == 0)
-        return perf_cli_wrong(c, "scale: -s is one size within 1..%d, as messages are of a packet",
-                              PERF_SCALE_SIZE_MAX);
+        return perf_cli_wrong(c, "scale: -s is one size within 1..%d", PERF_SCALE_SIZE_MAX);
     if (o->params.iterations)
         return perf_cli_wrong(c, "scale: -D sets how long messages are sent, -n does not");
     return perf_params_check(&o->params, c->error);

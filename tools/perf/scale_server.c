@@ -85,13 +85,15 @@ static int serve(struct receiver *r, int fd, uint64_t *messages)
     return 0;
 }
 
-static int learn_port(struct receiver *r, struct scale_word *word)
+static int learn_place(struct receiver *r, struct scale_word *word)
 {
     struct mrd_context_info info;
     int rc = mrd_query_context(r->end.ctx, &info, sizeof(info));
 
     word->port = info.port;
     word->qpn = r->end.qp->qp_num;
+    word->addr = (uintptr_t)memory;
+    word->rkey = r->end.mr->rkey;
     return rc ? scale_fail(&r->end, rc, "mrd_query_context") : 0;
 }
 
@@ -114,7 +116,7 @@ void scale_server(struct scale_run *run, int fd)
     memset(memory, 1, sizeof(memory));
     word.rc = open_receiver(&r);
     if (word.rc == 0)
-        word.rc = learn_port(&r, &word);
+        word.rc = learn_place(&r, &word);
     if (!say(fd, &word) || word.rc)
         return;
     word.rc = serve(&r, fd, &word.messages);
