@@ -2,13 +2,10 @@
 #
 # What the expressions of compare.md.in are made with, besides page.jq.
 
-def median: sort | if length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
 def bw($mtu; $loss; $transport): [rows("bw_\($mtu)_\($loss)_\($transport)")[].bw_gbps];
 def mibs: . * 1e9 / 8 / 1048576;
 # The quotient of two figures of the page, which a reader can compute from them.
 def ratio($a; $b): ($a | median) / ($b | median);
-# The same of runs that followed one another: a slow minute of the machine counts on both sides.
-def ratio_in_turn($a; $b): [$a, $b] | transpose | map(.[0] / .[1]) | median;
 def kept($mtu; $loss; $transport): ratio(bw($mtu; $loss; $transport); bw($mtu; "0"; $transport));
 def kept_in_turn($mtu; $loss; $transport): ratio_in_turn(bw($mtu; $loss; $transport); bw($mtu; "0"; $transport));
 def half_rtt($transport): [rows("lat_" + $transport)[].lat_us.p50];

@@ -24,17 +24,13 @@ USAGE
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/common.sh
+source tools/common.sh
 # shellcheck source=tools/page.sh
 source tools/page.sh
 
 readonly size=65536 depth=32
 readonly losses=(0 0.1 1)
-
-die()
-{
-    printf 'compare.sh: %s\n' "$*" >&2
-    exit 1
-}
 
 # ------------------------------------------------------------------------------------- measuring, in the machine
 
@@ -159,21 +155,6 @@ measure_ecmp()
 
 # ------------------------------------------------------------------------------------------------------ the page
 
-build()
-{
-    local generator=()
-
-    tools/install-deps.sh build || echo 'going on without' >&2
-    if [[ ! -e build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
-        generator=(-G Ninja)
-    fi
-    if ! { cmake -S . -B build "${generator[@]}" -DMRD_TOOLS=ON -DMRD_IBV=ON &&
-        cmake --build build --parallel "$(nproc)" --target mrd_perf; } >"$scratch/build.log" 2>&1; then
-        tail -n 30 "$scratch/build.log" >&2
-        die 'the build failed'
-    fi
-}
-
 # in_machine NETWORK: measure there.
 in_machine()
 {
@@ -223,15 +204,13 @@ while (($# > 0)); do
     esac
     shift
 done
-for tool in jq gnuplot; do
-    command -v $tool >/dev/null || die "no $tool"
-done
+need jq gnuplot
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 
-[[ -n $perf ]] || { build; perf=build/tools/mrd_perf; }
+[[ -n $perf ]] || { build "$scratch" mrd_perf -- -DMRD_IBV=ON; perf=build/tools/mrd_perf; }
 perf=$(realpath "$perf")
 [[ -x $perf ]] || die "no $perf"
 set_sizes

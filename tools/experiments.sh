@@ -20,6 +20,8 @@ USAGE
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tools/common.sh
+source tools/common.sh
 # shellcheck source=tools/page.sh
 source tools/page.sh
 
@@ -28,27 +30,6 @@ sim=''
 quick=false
 seeds=10
 few_seeds=5
-
-die()
-{
-    printf 'experiments.sh: %s\n' "$*" >&2
-    exit 1
-}
-
-build()
-{
-    local generator=()
-
-    tools/install-deps.sh build || echo 'going on without' >&2
-    if [[ ! -e build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
-        generator=(-G Ninja)
-    fi
-    if ! { cmake -S . -B build "${generator[@]}" -DMRD_TOOLS=ON &&
-        cmake --build build --parallel "$(nproc)" --target mrd_sim; } >"$scratch/build.log" 2>&1; then
-        tail -n 30 "$scratch/build.log" >&2
-        die 'the build failed'
-    fi
-}
 
 # ------------------------------------------------------------------------------------------------- measuring
 
@@ -66,23 +47,6 @@ measure()
         tail -n 3 "$scratch/log" >&2
         die "mrd_sim $* exits with $status"
     fi
-}
-
-# A permutation of all hosts, one circle (Sattolo, 1986), by the generator of Park and Miller (1988).
-permutation()
-{
-    awk -v hosts="$1" -v bytes="$2" 'BEGIN {
-        print "# SPDX-License-Identifier: BSD-2-Clause"
-        printf "# A permutation of %d hosts, made by tools/experiments.sh.\n", hosts
-        printf "Nodes %d\nConnections %d\n", hosts, hosts
-        for (i = 0; i < hosts; i++) to[i] = i
-        for (i = hosts - 1; i > 0; i--) {
-            random = (random ? random : 1) * 16807 % 2147483647
-            other = random % i
-            kept = to[i]; to[i] = to[other]; to[other] = kept
-        }
-        for (i = 0; i < hosts; i++) printf "%d->%d start 0 size %d\n", i, to[i], bytes
-    }'
 }
 
 # The fabrics are those of the experiments' defaults; --quick has smaller ones.
@@ -185,15 +149,13 @@ while (($# > 0)); do
     esac
     shift
 done
-for tool in jq gnuplot; do
-    command -v $tool >/dev/null || die "no $tool"
-done
+need jq gnuplot
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 
-[[ -n $sim ]] || { build; sim=build/tools/mrd_sim; }
+[[ -n $sim ]] || { build "$scratch" mrd_sim; sim=build/tools/mrd_sim; }
 sim=$(realpath "$sim")
 [[ -x $sim ]] || die "no $sim"
 set_sizes

@@ -11,6 +11,11 @@ def row($name; condition): first(rows($name)[] | select(condition)) // error("\(
 def value(figure): ((.mean // .) | figure) // (if $quick then 0 else error("a figure is missing") end);
 def value($name; figure): row($name) | value(figure);
 
+def median: sort | if length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
+# Figures of runs that followed one another, divided: a slow minute of the machine counts on both sides.
+def ratios_in_turn($a; $b): [$a, $b] | transpose | map(.[0] / .[1]);
+def ratio_in_turn($a; $b): ratios_in_turn($a; $b) | median;
+
 # ------------------------------------------------------------------------------------------------------ printing
 
 # With so many digits behind the point.
