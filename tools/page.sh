@@ -23,17 +23,25 @@ page_commit()
     git log -1 --format=%h -- "$@" 2>/dev/null || true
 }
 
-# From NAME.json (results, one after the other) and commands (lines of a name, a tab, a command) in DIRECTORY.
+# Collects what NAME.json (results, one after the other) and commands (lines of a name, a tab, a command) in DIRECTORY
+# hold: into all and commands.object there, as page.jq has them.
+# page_collect DIRECTORY
+page_collect()
+{
+    (cd "$1" && jq -cn 'reduce inputs as $run ({}; .[input_filename | rtrimstr(".json")] += [$run])' ./*.json |
+        jq -c 'with_entries(.key |= ltrimstr("./"))') >"$1/all"
+    # Of several by one name the first.
+    jq -Rcn 'reduce (inputs | split("\t")) as [$name, $command] ({}; .[$name] //= $command)' "$1/commands" \
+        >"$1/commands.object"
+}
+
+# From the results in DIRECTORY.
 # page_write TEMPLATE DEFINITIONS DIRECTORY PAGE JQ-ARGUMENT...
 page_write()
 {
     local directory=$3
 
-    (cd "$directory" && jq -cn 'reduce inputs as $run ({}; .[input_filename | rtrimstr(".json")] += [$run])' ./*.json |
-        jq -c 'with_entries(.key |= ltrimstr("./"))') >"$directory/all"
-    # Of several by one name the first.
-    jq -Rcn 'reduce (inputs | split("\t")) as [$name, $command] ({}; .[$name] //= $command)' "$directory/commands" \
-        >"$directory/commands.object"
+    page_collect "$directory"
     page_program "$1" "$2" >"$directory/page.jq"
     jq -rn -f "$directory/page.jq" --slurpfile all "$directory/all" --slurpfile commands "$directory/commands.object" \
         "${@:5}" >"$directory/$4"
