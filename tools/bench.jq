@@ -24,7 +24,7 @@ def measurement_list:
      mrd("write_1408"; "write_bw -s 1M -m 1408"), raw("write_1408_raw"; "write_bw -s 1M -m 1408"),
      mrd("lat"; "write_lat -s 64"), raw("lat_raw"; "write_lat -s 64"), tcp("lat_tcp"; "write_lat -s 64"),
      mrd("send_64"; "send_bw -s 64"), mrd("send_64_drop1"; "send_bw -s 64 --drop 0.01"),
-     {name: "fan", command: "mrd_perf scale 1 64 -s 64K --write_with_imm"},
+     {name: "fan", command: "mrd_perf scale 1 64 -s 64K --write_with_imm --contexts"},
      ({name: "sim_128", command: "mrd_sim run -tm permutation_128.cm --tiers 3 --leaf-hosts 4"},
       {name: "sim_1024", command: "mrd_sim run -tm permutation_1024.cm --hosts 1024 --tiers 3 --leaf-hosts 8"}
       | .few = true),

@@ -71,6 +71,13 @@ run 1 5 -s 64K -t 16 --write_with_imm --drop 0.001 --out_json
 ((status == 0)) || fail "exit $status"
 is 'map(.peers) == [1, 5] and all(.[]; .size_bytes == 65536)'
 is 'all(.[].all_paths; .messages > 0 and .packets_per_message >= 16)'
+# A context of each peer takes more memory than one of all. Each gets its share, or messages would fail.
+run 20 --paths 2 --out_json
+((status == 0)) || fail "exit $status"
+shared=$(jq '.[0].all_paths.receiver_peer_bytes' out)
+run 20 --paths 2 --contexts --out_json
+((status == 0)) || fail "exit $status"
+is ".[0].all_paths | .messages > 0 and .receiver_peer_bytes > 2 * $shared"
 
 status=0
 timeout 300 "$perf" scale 10 -D 1 -F >/dev/full 2>err || status=$?

@@ -43,6 +43,9 @@ static void perf_scale_take__words(void **state)
     assert_int_equal(options.scale_peers[0], 1);
     assert_int_equal(options.params.size_bytes, 65536);
     assert_true(options.params.write_with_imm);
+    assert_false(options.scale_contexts);
+    good("scale 256 --contexts");
+    assert_true(options.scale_contexts);
 }
 
 static void perf_scale_take__bad(void **state)
@@ -70,6 +73,9 @@ static void perf_scale_check__conflicts(void **state)
     bad("scale -s 0", "1..65536");
     bad("scale -s 65537", "1..65536");
     bad("scale -n 100", "-D");
+    bad("scale 10 257 --contexts", "at most 256 peers, not 257");
+    bad("scale --contexts", "not 1000");
+    bad("write_bw --local --contexts", "--contexts is of scale");
     bad("scale --spray sideways", "adaptive");
 }
 

@@ -74,6 +74,7 @@ static const char help_text[] =
     "  --threads N              of each end, each with its QP and CQ on one context (1; bandwidth\n"
     "                           only)\n"
     "  --peers N                state: how many to make (1000)\n"
+    "  --contexts               scale: each peer is a context of its own, at most 256\n"
     "\n"
     "Exit status: 0 done, 1 failed or not verified, 2 wrong options. See mrd_perf(1).\n";
 

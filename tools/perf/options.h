@@ -21,6 +21,7 @@ struct perf_options {
     bool scale; /* no test: what many peers cost */
     uint32_t scale_peers[PERF_SCALE_ROWS_MAX];
     unsigned num_scale_peers;
+    bool scale_contexts; /* each peer is a context of its own */
     bool all_sizes, help, version;
     char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;

@@ -197,6 +197,8 @@ int perf_options_check(const struct perf_cli *c)
         return check_state(c);
     if (o->scale)
         return perf_scale_check(c);
+    if (o->scale_contexts)
+        return perf_cli_wrong(c, "--contexts is of scale");
     if (check_roles(c))
         return -EINVAL;
     /* In a comparison each transport is checked with its own meaning of the parameters. */

@@ -289,6 +289,7 @@ static const struct row rows[] = {
     {"transports", 0, &names, IN(transports), 0, 0, 0},
     {"repeat", 0, &number, IN(repeat), 1, PERF_REPEAT_MAX, GIVEN(repeat)},
     {"peers", 0, &number, IN(peers), PERF_PEERS_MIN, PERF_PEERS_MAX, GIVEN(peers)},
+    {"contexts", 0, &flag, IN(scale_contexts), 0, 0, 0},
     {"forever", 0, &flag, IN(forever), 0, 0, 0},
     {"report_gbits", 0, &flag, IN(gbits), 0, 0, 0},
     {"out_json", 0, &flag, IN(out_json), 0, 0, 0},

@@ -41,6 +41,7 @@ enum {
     PERF_SCALE_PEERS_MAX = 1000 * 1000,
     PERF_SCALE_ACTIVE_MAX = 100 * 1000, /* more peers are measured idle only */
     PERF_SCALE_SIZE_MAX = 64 << 10,
+    PERF_SCALE_CONTEXTS_MAX = 256, /* of the other end */
     PERF_ITERATIONS_MIN = 5,
     PERF_MTU_MAX = 8192,
     PERF_INTERVAL_MS_MAX = 60 * 1000,

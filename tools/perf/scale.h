@@ -5,7 +5,8 @@
  * Each figure is made in a network namespace of its own, whose loopback device answers for all of
  * 10.0.0.0/8: what is sent to such an address leaves from the same one. So two contexts that are
  * bound to no address are N peers of each other, one for each of N addresses. Each peer is a whole
- * one at both ends: an entry, sequence numbers, windows, paths, packets through the kernel.
+ * one at both ends: an entry, sequence numbers, windows, paths, packets through the kernel. With
+ * --contexts each of the N peers is a context of its own instead, bound to one of the addresses.
  *
  * scale.c takes the numbers of peers one by one, scale_world.c makes the namespace and the two
  * processes, scale_client.c has the context that is measured, scale_idle.c gives it idle peers, and
@@ -56,14 +57,19 @@ struct scale_run {
     bool no_network;           /* there can be no network namespace here */
 };
 
-/* What the server tells when it is ready, and when it has ended. */
-struct scale_word {
-    int rc;
-    char error[PERF_ERROR_BYTES];
+/* Where messages go. */
+struct scale_place {
     uint16_t port;
     uint32_t qpn;
     uint64_t addr; /* of the memory that writes go to */
     uint32_t rkey;
+};
+
+/* What the server tells of each context when all are ready, and once when it has ended. */
+struct scale_word {
+    int rc;
+    char error[PERF_ERROR_BYTES];
+    struct scale_place place;
     int64_t bytes;
     uint64_t messages;
     double user_s; /* user time of the server */
@@ -104,7 +110,7 @@ int scale_own_network(char *error);
 /* ------------------------------------------------------------------------- scale_end.c */
 
 /*
- * Open the context for so many peers, with a queue pair of these depths over `bytes` of memory at
+ * Open the context for all peers, unless `more` says how many, with a queue pair of these depths over `bytes` of memory at
  * `at`. 0, or -errno with a sentence.
  */
 int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
@@ -114,12 +120,18 @@ int scale_fail(const struct scale_end *end, int rc, const char *what);
 /* Memory of the process since scale_open() began. */
 int scale_memory(const struct scale_end *end, int64_t *bytes);
 /*
- * After each poll; `busy`: it found something. If nothing has come for a while, sleeps until a
- * packet comes or a timer is due: where others want the cores, who polls on is late when it counts.
+ * After each poll of these `count` ends; `busy`: it found something. If nothing has come for a
+ * while, sleeps until a packet comes or a timer is due: where others want the cores, who polls on is
+ * late when it counts.
  */
-void scale_wait(struct scale_end *end, bool busy);
+void scale_wait(struct scale_end *const *ends, unsigned count, bool busy);
 /* A counter of the context. */
 uint64_t scale_counter(const struct scale_end *end, const char *name);
+enum { SCALE_ADDRESS_BYTES = 16 };
+/* The address of the peer of that number. */
+void scale_address(char address[SCALE_ADDRESS_BYTES], uint32_t peer);
+/* Contexts of the other end: one of all peers, or of each. */
+uint32_t scale_contexts(const struct scale_run *run);
 /* A handle for the peer of that number, on `port`; NULL with a sentence. */
 struct mrd_ah *scale_handle(const struct scale_end *end, uint32_t peer, uint16_t port);
 /* Messages outstanding, over all peers. */

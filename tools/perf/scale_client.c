@@ -25,6 +25,8 @@ struct sender {
     int fd;
     clockid_t server_clock; /* CPU time of the server */
     struct scale_word server;
+    struct scale_place places[PERF_SCALE_CONTEXTS_MAX];
+    uint32_t num_places;
     struct mrd_ah **ahs;
     uint32_t bytes, depth;
     uint32_t turn;        /* the peer that gets the next message */
@@ -43,6 +45,18 @@ static int hear(struct sender *s)
     if (n != (ssize_t)sizeof(s->server))
         return perf_fail(s->end.error, -ECHILD, "the process at the other end died");
     return s->server.rc ? perf_fail(s->end.error, s->server.rc, "%s", s->server.error) : 0;
+}
+
+/* All contexts at the other end are ready. */
+static int hear_places(struct sender *s)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->num_places && rc == 0; i++) {
+        rc = hear(s);
+        s->places[i] = s->server.place;
+    }
+    return rc;
 }
 
 static int open_sender(struct sender *s)
@@ -67,10 +81,14 @@ static int open_sender(struct sender *s)
             .sg_list = &s->sge,
             .num_sge = 1,
             .opcode = writes ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_SEND,
-            .wr.rdma = {.remote_addr = s->server.addr, .rkey = s->server.rkey},
-            .ud = {.remote_qpn = s->server.qpn, .remote_qkey = MRD_RUN_QKEY},
+            .ud = {.remote_qkey = MRD_RUN_QKEY},
         };
     return 0;
+}
+
+static const struct scale_place *place_of(const struct sender *s, uint32_t peer)
+{
+    return &s->places[peer % s->num_places];
 }
 
 static int make_handles(struct sender *s)
@@ -79,7 +97,7 @@ static int make_handles(struct sender *s)
     int64_t bytes;
 
     for (uint32_t i = 0; i < run->peers; i++) {
-        s->ahs[i] = scale_handle(&s->end, i, s->server.port);
+        s->ahs[i] = scale_handle(&s->end, i, place_of(s, i)->port);
         if (!s->ahs[i])
             return -EIO;
     }
@@ -99,7 +117,11 @@ static int post(struct sender *s, uint64_t most)
     if (count == 0)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
+        const struct scale_place *place = place_of(s, s->turn);
         s->wrs[i].ud.ah = s->ahs[s->turn];
+        s->wrs[i].ud.remote_qpn = place->qpn;
+        s->wrs[i].wr.rdma.remote_addr = place->addr;
+        s->wrs[i].wr.rdma.rkey = place->rkey;
         s->wrs[i].next = i + 1 < count ? &s->wrs[i + 1] : NULL;
         s->turn = s->turn + 1 == s->end.run->peers ? 0 : s->turn + 1;
     }
@@ -115,7 +137,7 @@ static int poll_some(struct sender *s)
 
     if (n < 0)
         return scale_fail(&s->end, n, "mrd_poll_cq");
-    scale_wait(&s->end, n > 0);
+    scale_wait(&(struct scale_end *){&s->end}, 1, n > 0);
     for (int i = 0; i < n; i++) {
         if (wcs[i].status != MRD_WC_SUCCESS)
             return perf_fail(s->end.error, -EIO, "a message failed: %s",
@@ -230,6 +252,7 @@ int scale_client(struct scale_run *run, int fd, pid_t server)
     s = (struct sender){
         .end = {.run = run, .error = run->error},
         .fd = fd,
+        .num_places = scale_contexts(run),
         .ahs = malloc(run->peers * sizeof(struct mrd_ah *)),
         .bytes = (uint32_t)run->options->params.size_bytes,
         .depth = scale_depth(run->options),
@@ -239,7 +262,7 @@ int scale_client(struct scale_run *run, int fd, pid_t server)
     memset(s.ahs, 1, run->peers * sizeof(s.ahs[0])); /* so that it does not count */
     memset(memory, 1, sizeof(memory));
     perf_cpu_read(&before);
-    int rc = clock_getcpuclockid(server, &s.server_clock) ? -ECHILD : hear(&s);
+    int rc = clock_getcpuclockid(server, &s.server_clock) ? -ECHILD : hear_places(&s);
     if (rc == 0)
         rc = open_sender(&s);
     if (rc == 0)

@@ -55,7 +55,8 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
     attr.mtu = p->mtu;
     attr.spray = p->spray[0] ? p->spray : NULL;
     attr.cc = p->cc[0] ? p->cc : NULL;
-    attr.max_peers = end->run->peers;
+    if (attr.max_peers == 0)
+        attr.max_peers = end->run->peers;
     attr.max_flows =
         FLOWS_SPARE + scale_depth(end->run->options) + (p->ordered ? attr.max_peers : 0);
     attr.threading = MRD_THREADING_SINGLE;
@@ -80,19 +81,26 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
     return end->qp ? 0 : scale_fail(end, -errno, "mrd_create_qp");
 }
 
-void scale_wait(struct scale_end *end, bool busy)
+void scale_wait(struct scale_end *const *ends, unsigned count, bool busy)
 {
-    struct pollfd fd = {.fd = mrd_context_fd(end->ctx), .events = POLLIN};
-    uint64_t now_ns = perf_now_ns(), most_ns;
+    struct pollfd fds[PERF_SCALE_CONTEXTS_MAX];
+    uint64_t now_ns = perf_now_ns(), most_ns = SLEEP_MOST_NS;
 
-    if (busy || end->busy_ns == 0)
-        end->busy_ns = now_ns;
-    if (now_ns - end->busy_ns < SPIN_NS)
+    if (busy || ends[0]->busy_ns == 0)
+        ends[0]->busy_ns = now_ns;
+    if (now_ns - ends[0]->busy_ns < SPIN_NS)
         return;
-    most_ns = mrd_next_timeout_ns(end->ctx);
-    if (most_ns > SLEEP_MOST_NS)
-        most_ns = SLEEP_MOST_NS;
-    ppoll(&fd, 1, &(struct timespec){.tv_nsec = (long)most_ns}, NULL);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t due_ns = mrd_next_timeout_ns(ends[i]->ctx);
+        most_ns = due_ns < most_ns ? due_ns : most_ns;
+        fds[i] = (struct pollfd){.fd = mrd_context_fd(ends[i]->ctx), .events = POLLIN};
+    }
+    ppoll(fds, count, &(struct timespec){.tv_nsec = (long)most_ns}, NULL);
+}
+
+uint32_t scale_contexts(const struct scale_run *run)
+{
+    return run->options->scale_contexts ? run->peers : 1;
 }
 
 uint64_t scale_counter(const struct scale_end *end, const char *name)
@@ -107,12 +115,18 @@ uint64_t scale_counter(const struct scale_end *end, const char *name)
     return 0;
 }
 
+void scale_address(char address[SCALE_ADDRESS_BYTES], uint32_t peer)
+{
+    snprintf(address, SCALE_ADDRESS_BYTES, "10.%u.%u.%u",
+             (SCALE_ADDRESS_FIRST + (peer >> 16)) & 0xff, peer >> 8 & 0xff, peer & 0xff);
+}
+
 struct mrd_ah *scale_handle(const struct scale_end *end, uint32_t peer, uint16_t port)
 {
-    char address[MRD_ADDRESS_MAX];
+    char host[SCALE_ADDRESS_BYTES], address[MRD_ADDRESS_MAX];
 
-    snprintf(address, sizeof(address), "10.%u.%u.%u:%u", SCALE_ADDRESS_FIRST + (peer >> 16),
-             peer >> 8 & 0xff, peer & 0xff, port);
+    scale_address(host, peer);
+    snprintf(address, sizeof(address), "%s:%u", host, port);
     struct mrd_ah *ah = mrd_create_ah(end->pd, address);
     if (!ah)
         scale_fail(end, -errno, "mrd_create_ah");

@@ -95,7 +95,7 @@ static int wait_failures(struct idle *s, uint32_t count)
         int n = mrd_poll_cq(s->end.cq, SCALE_BATCH, wcs);
         if (n < 0)
             return scale_fail(&s->end, n, "mrd_poll_cq");
-        scale_wait(&s->end, n > 0);
+        scale_wait(&(struct scale_end *){&s->end}, 1, n > 0);
         count -= (uint32_t)n;
         mrd_forget_events(s->end.ctx);
         if (perf_now_ns() > until_ns)

@@ -47,6 +47,11 @@ int perf_scale_check(const struct perf_cli *c)
                                  "--run_infinitely, no transports, no source ports, one device");
     if (o->all_sizes || o->params.size_bytes > PERF_SCALE_SIZE_MAX || o->params.size_bytes == 0)
         return perf_cli_wrong(c, "scale: -s is one size within 1..%d", PERF_SCALE_SIZE_MAX);
+    for (unsigned i = 0; i < o->num_scale_peers && o->scale_contexts; i++) {
+        if (o->scale_peers[i] > PERF_SCALE_CONTEXTS_MAX)
+            return perf_cli_wrong(c, "scale: --contexts makes at most %d peers, not %u",
+                                  PERF_SCALE_CONTEXTS_MAX, o->scale_peers[i]);
+    }
     if (o->params.iterations)
         return perf_cli_wrong(c, "scale: -D sets how long messages are sent, -n does not");
     return perf_params_check(&o->params, c->error);
