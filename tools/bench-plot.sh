@@ -50,15 +50,15 @@ rows size '["size_bytes", "mrd-udp", "raw-udp", "tcp"]'
 rows peers '["peers", "msg_rate_mps"]'
 rows window '["outstanding_bytes", "cpu_ns_per_packet"]'
 
-plot_draw "$out" 1100 310 <<PLOT
-set multiplot layout 1,3 margins screen 0.06,0.98,0.18,0.9 spacing screen 0.08
+plot_draw "$out" 1100 340 <<PLOT
+set multiplot layout 1,3 margins screen 0.06,0.98,0.27,0.88 spacing screen 0.08
 set datafile missing "?"
 set style data linespoints
 set pointsize 0.6
 set yrange [0:*]
 set logscale x 2
 set xtics format "%.0b %BB"
-set key inside bottom right vertical maxrows 3
+set key at screen 0.19, screen 0.06 center horizontal maxrows 1
 set title "goodput of write_bw"
 set xlabel "a message" offset 0,0.3
 set ylabel "Gb/s"

@@ -22,13 +22,13 @@ usage: bench.sh [--quick] [--rows LIST] [--turns N] [-D SECONDS] [-o DIRECTORY] 
   -o DIRECTORY      write bench.json, bench.md and bench.svg there; without it nothing but the table is written
   --json FILE       write the JSON there
   --readme FILE     replace the table in FILE, README.md, that stands between the comments <!-- bench ... --> and
-                    <!-- /bench -->
+                    <!-- /bench -->; needs all rows, and not --quick
   -p MRD_PERF       the binary to run, with mrd_sim beside it; without it, both are built in build/
   -k DIRECTORY      keep the results there
   --from DIRECTORY  do not measure: judge results that were kept
 
 A measurement in which the host of the machine took more than 2% of the processors' time, or other programs more than
-5%, is repeated up to twice. If it stays so, the rows that use it are "disturbed", and not judged. About fifteen minutes
+5%, is repeated up to twice. If it stays so, the rows that use it are "disturbed", and not judged. A quarter of an hour
 on two cores that have nothing else to do. Needs jq, and for the picture gnuplot.
 
 Exit status: 0 all rows reach their marks, 1 some are below or disturbed, 2 something is wrong.
@@ -48,7 +48,7 @@ export LC_NUMERIC=C LC_MESSAGES=C # a point in each number
 readonly few_turns=3 repeats=2
 readonly begin='<!-- bench' end='<!-- /bench -->'
 
-# bench_jq EXPRESSION ARGUMENT...: over the results, once results() has collected them.
+# bench_jq EXPRESSION ARGUMENT...: over the results, once page_collect() has been called.
 bench_jq()
 {
     local all=(--argjson all '[{}]' --argjson commands '[{}]')
@@ -145,6 +145,7 @@ write_readme()
 {
     local file=$1
 
+    [[ $quick == false ]] || die "$file is not for figures of short runs"
     [[ $(grep -cE "^($begin|$end)" "$file") == 2 ]] || die "$file has no place for the table: '$begin ... -->', '$end'"
     # A table with holes would look whole.
     # shellcheck disable=SC2016 # jq's variables

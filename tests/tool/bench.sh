@@ -189,6 +189,9 @@ grep -qxF '| `write_bw -s 1M`, Gb/s | 65.0 | 100.0 | 56.0 |' README.md || fail '
 cp README.md once.md
 run 0 --from kept --readme README.md
 cmp README.md once.md || fail 'the table is written twice'
+sed -i 's/"quick":false/"quick":true/' kept/meta.json
+refused 'not for figures of short runs' --from kept --readme README.md
+keep
 rm kept/lat.json
 refused 'needs all rows' --from kept --readme README.md
 echo nothing >README.md
