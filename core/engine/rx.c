@@ -139,10 +139,8 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
     struct mrd_run run;
 
     n = mrd_rx_plan_run(e, packets, n, &run);
-    if (n < 2 || mrd_contact_identify(e, &run.head, packets) != run.peer)
-        return 0;
-    n = mrd_rx_place_run(e, run.slot, &run.part, n);
-    if (!n)
+    if (!n || mrd_contact_identify(e, &run.head, packets) != run.peer ||
+        !mrd_rx_place_run(e, run.slot, n * run.part.len))
         return 0;
     mrd_rcv_add_run(&run.peer->rx->rcv, run.head.psn, n);
     run.head.psn += n - 1;

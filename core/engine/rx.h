@@ -161,11 +161,10 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
 uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                          uint8_t **place);
 /*
- * `n` segments, the first with that part, are in their places. Returns how many of them the message
- * takes: not its last one, which ends it, and none if its memory is not valid any more.
+ * So many bytes of a message are in their places, and more are to come. false: its memory is not
+ * valid any more, and nothing changed.
  */
-uint32_t mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot,
-                          const struct mrd_wire_part *part, uint32_t n);
+bool mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot, uint32_t bytes);
 /*
  * All that the queue pair half-received or reserved, on every peer, fails. NULL: that of all queue
  * pairs in error, in one walk.
@@ -188,7 +187,8 @@ struct mrd_run {
 };
 /*
  * How many of `n` packets, all of one datagram, are the next segments of the message that were
- * predicted at their places, new, whole and undamaged, with nothing else to tell? Nothing changes.
+ * predicted at their places, new, whole and undamaged, with nothing else to tell and not the
+ * message's end? Nothing changes.
  */
 uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packets, uint32_t n,
                          struct mrd_run *run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received parts: placement, ABORTs, refusals. */
+#include <assert.h>
 #include <string.h>
 
 #include "core/engine/message.h"
@@ -533,17 +534,13 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 
-uint32_t mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot,
-                          const struct mrd_wire_part *part, uint32_t n)
+bool mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot, uint32_t bytes)
 {
-    uint32_t before_last = slot->total - slot->got - 1;
-
     if (!slot_memory_valid(e, slot))
-        return 0;
-    if (n > before_last / part->len)
-        n = before_last / part->len;
-    slot->got += n * part->len;
-    return n;
+        return false;
+    slot->got += bytes;
+    assert(slot->got < slot->total);
+    return true;
 }
 
 static bool is_flushed(const struct mrd_qp_impl *qp, const struct mrd_qp_impl *only)

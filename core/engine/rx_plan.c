@@ -144,6 +144,8 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     run->part = plan->part;
     run->part.len = plan->len;
     run->part.offset += first * plan->len;
+    /* Not the last segment: it ends the message. */
+    n = least(n, (run->slot->total - run->slot->got - 1) / plan->len);
     n = least(least(n, plan->num - first), mrd_rcv_room(&run->peer->rx->rcv, run->head.psn, n));
     for (count = 0; count < n; count++) {
         const struct mrd_rx_packet *packet = &packets[count];
