@@ -164,7 +164,8 @@ static void rotate(struct mrd_tx_half *tx)
 /*
  * Packets to be sent in a row on a path: as many as the mover can batch. Of a long message no more
  * than quantum_rtts base RTTs carry at the measured rate, so that a slow fabric is sprayed finely,
- * unless there is nothing to spray over; and only one on a path that is not GOOD. Runs of short messages end by time: choose_path().
+ * unless there is nothing to spray over; and only one on a path that is not GOOD. Runs of short
+ * messages end by time: choose_path().
  */
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)

@@ -110,8 +110,8 @@ int scale_own_network(char *error);
 /* ------------------------------------------------------------------------- scale_end.c */
 
 /*
- * Open the context for all peers, unless `more` says how many, with a queue pair of these depths over `bytes` of memory at
- * `at`. 0, or -errno with a sentence.
+ * Open the context for all peers, unless `more` says how many, with a queue pair of these depths
+ * over `bytes` of memory at `at`. 0, or -errno with a sentence.
  */
 int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
                const struct mrd_qp_cap *cap, void *at, size_t bytes);
