@@ -132,6 +132,7 @@ struct mrd_sim_datagram {
     uint32_t path;     /* the sender's path number */
     uint8_t *data;     /* valid during the call only; the tap may change it */
     uint32_t len;      /* the tap may reduce it */
+    uint8_t alone;     /* 1: its sender keeps it out of bursts that a device would split */
 };
 enum mrd_sim_verdict { MRD_SIM_PASS = 0, MRD_SIM_DROP };
 typedef enum mrd_sim_verdict mrd_sim_tap(void *arg, struct mrd_sim_datagram *datagram);

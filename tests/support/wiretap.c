@@ -66,6 +66,7 @@ static enum mrd_sim_verdict tapped(void *arg, struct mrd_sim_datagram *datagram)
                             .to = datagram->to,
                             .path = datagram->path,
                             .len = datagram->len,
+                            .alone = datagram->alone,
                             .data = malloc(datagram->len)};
 
     assert_non_null(p.data);

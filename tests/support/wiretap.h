@@ -35,6 +35,7 @@ struct wire_packet {
     uint32_t from, to, path, len;
     enum wire_kind kind;
     bool dropped;
+    bool alone; /* its sender keeps it out of bursts */
     uint32_t num_parts, num_void;
     struct mrd_wire_head head;
     struct mrd_wire_part part; /* the first that is not void; its pointers lead into `data` */

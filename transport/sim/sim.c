@@ -371,6 +371,7 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     packet->to = to;
     packet->path = 0;
     packet->ecn = MRD_ECN_NOT_ECT;
+    packet->alone = false;
     memcpy(packet->data, data, len);
     packet->event.tag = to;
     if (mrd_sim_events_push(&sim->events, &packet->event, at_ns) != 0) {

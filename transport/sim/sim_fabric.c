@@ -202,7 +202,8 @@ static enum mrd_sim_verdict ask_tap(struct mrd_sim_fabric *fabric, struct mrd_si
                                         .to = packet->to,
                                         .path = packet->path,
                                         .data = packet->data,
-                                        .len = packet->len};
+                                        .len = packet->len,
+                                        .alone = packet->alone};
     enum mrd_sim_verdict verdict = fabric->tap(fabric->tap_arg, &datagram);
 
     if (datagram.len < packet->len)

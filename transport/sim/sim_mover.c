@@ -247,6 +247,7 @@ static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd
     packet->to = tx->to.port - 1;
     packet->path = tx->path;
     packet->urgent = attr->ack_priority && is_ack(tx);
+    packet->alone = (tx->flags & MRD_TX_ALONE) != 0;
     packet->ecn = tx->flags & MRD_TX_ECT ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
     return packet;
 }

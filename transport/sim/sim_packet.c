@@ -93,6 +93,7 @@ struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
     clone->ecn = packet->ecn;
     clone->urgent = packet->urgent;
     clone->broken = packet->broken;
+    clone->alone = packet->alone;
     memcpy(clone->data, packet->data, packet->head_len);
     if (packet->rest)
         memcpy(clone->data + packet->head_len, packet->rest, packet->len - packet->head_len);

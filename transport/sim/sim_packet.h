@@ -38,6 +38,7 @@ struct mrd_sim_packet {
     uint8_t ecn;         /* enum mrd_ecn */
     bool urgent;         /* overtakes others, if mrd_sim_attr.ack_priority is set */
     bool broken;         /* a link corrupted it: for receivers whose data[] has no checksum */
+    bool alone;          /* not to be joined with others to a superpacket */
     uint8_t size_class;
     uint32_t len;        /* of the datagram */
     uint32_t head_len;   /* bytes at data[]; the others are at rest */
