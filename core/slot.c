@@ -116,24 +116,48 @@ bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *pa
            part->offset <= slot->total && part->len <= slot->total - part->offset;
 }
 
+/* Does the rule say that this PSN is at that offset? */
+static bool obeys(const struct mrd_slot *slot, uint32_t offset, uint32_t psn)
+{
+    int64_t ahead = (int64_t)offset - slot->anchor;
+
+    return ahead % slot->unit == 0 && ahead / slot->unit == (int32_t)(psn - slot->anchor_psn);
+}
+
+void mrd_slot_run_came(struct mrd_slot *slot, const struct mrd_wire_part *first, uint32_t psn,
+                       uint32_t n)
+{
+    uint32_t offset = first->offset, end = offset + n * first->len;
+    bool last = end == first->total;
+    bool as_told = slot->unit && obeys(slot, offset, psn) &&
+                   (first->len == slot->unit || (last && n == 1 && first->len < slot->unit));
+
+    if (offset >= slot->low && !as_told) {
+        /* The last part alone does not tell how long the others are. */
+        bool begins = offset >= slot->top && !last;
+
+        slot->unit = begins ? first->len : 0;
+        slot->anchor = offset;
+        slot->anchor_psn = psn;
+        if (!begins)
+            slot->low = slot->top > end ? slot->top : end;
+        else if (slot->top) /* else nothing came below it, and the rule holds there, too */
+            slot->low = offset;
+    }
+    if (end > slot->top)
+        slot->top = end;
+}
+
 void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn)
 {
-    bool last = part->offset + part->len == part->total;
-
-    if (!slot->unit && !last) {
-        slot->unit = part->len;
-        slot->psn_first = psn - part->offset / slot->unit;
-    }
-    if (!slot->unit || (!last && part->len != slot->unit) || part->offset % slot->unit ||
-        psn - part->offset / slot->unit != slot->psn_first)
-        slot->uneven = true;
+    mrd_slot_run_came(slot, part, psn, 1);
 }
 
 bool mrd_slot_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
                       uint32_t unit)
 {
-    return !slot->uneven && slot->unit == unit && part->offset % unit == 0 &&
-           psn - part->offset / unit == slot->psn_first;
+    return part->offset >= slot->top ||
+           (slot->unit == unit && part->offset >= slot->low && obeys(slot, part->offset, psn));
 }
 
 void mrd_slot_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offset,

@@ -51,9 +51,11 @@ struct mrd_slot {
     uint32_t id;
     uint8_t op, flags; /* the same in all its parts */
     uint32_t total, got;
-    /* Every part so far had psn = psn_first + offset / unit; unit 0: no full part came. */
-    uint32_t psn_first, unit;
-    bool uneven; /* some part had another PSN: the message's PSNs have gaps */
+    /*
+     * Every part so far from offset `low` on had psn = anchor_psn + (offset - anchor) / unit, and
+     * none reached beyond `top`; unit 0: there is no such rule.
+     */
+    uint32_t low, top, anchor, anchor_psn, unit;
     uint32_t src_qpn, dst_qpn, rkey, token, imm;
     uint64_t addr;
     struct mrd_bound bound;
@@ -100,11 +102,18 @@ void mrd_slots_shut(struct mrd_slots *slots, uint32_t id);
 /* Does the part lie inside the message, and agree with its first packet? */
 bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part);
 
-/* Notes the PSN of a part that arrived, for mrd_slot_is_even(). */
-void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn);
 /*
- * Do PSNs alone tell the offsets of this and all later parts? Only then does a new PSN mean that
- * nothing was received at its offset yet.
+ * Notes the PSN of a part that arrived, for mrd_slot_is_even(). Where the PSNs skip some, or the
+ * parts change their size, the first part beyond all others begins a new rule.
+ */
+void mrd_slot_came(struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn);
+/* The same for a run of `n` parts like the first one, each behind the other. */
+void mrd_slot_run_came(struct mrd_slot *slot, const struct mrd_wire_part *first, uint32_t psn,
+                       uint32_t n);
+/*
+ * Is it known that nothing was received yet at the offsets of this part and of those behind it, of
+ * `unit` bytes each, whose PSNs are new? Yes beyond all that came, and where the rule tells the
+ * offset of each PSN.
  */
 bool mrd_slot_is_even(const struct mrd_slot *slot, const struct mrd_wire_part *part, uint32_t psn,
                       uint32_t unit);

@@ -161,11 +161,6 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
 uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
                          uint8_t **place);
 /*
- * So many bytes of a message are in their places, and more are to come. false: its memory is not
- * valid any more, and nothing changed.
- */
-bool mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot, uint32_t bytes);
-/*
  * All that the queue pair half-received or reserved, on every peer, fails. NULL: that of all queue
  * pairs in error, in one walk.
  */
@@ -192,6 +187,11 @@ struct mrd_run {
  */
 uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packets, uint32_t n,
                          struct mrd_run *run);
+/*
+ * The first `n` segments of the run are in their places, and more of the message are to come. false:
+ * its memory is not valid any more, and nothing changed.
+ */
+bool mrd_rx_place_run(const struct mrd_engine *e, const struct mrd_run *run, uint32_t n);
 
 /* ------------------------------------------------------------------------------ acks and losses */
 

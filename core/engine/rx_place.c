@@ -534,11 +534,14 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
     return *refusal ? MRD_PLACE_REFUSED : MRD_PLACED;
 }
 
-bool mrd_rx_place_run(const struct mrd_engine *e, struct mrd_slot *slot, uint32_t bytes)
+bool mrd_rx_place_run(const struct mrd_engine *e, const struct mrd_run *run, uint32_t n)
 {
+    struct mrd_slot *slot = run->slot;
+
     if (!slot_memory_valid(e, slot))
         return false;
-    slot->got += bytes;
+    mrd_slot_run_came(slot, &run->part, run->head.psn, n);
+    slot->got += n * run->part.len;
     assert(slot->got < slot->total);
     return true;
 }

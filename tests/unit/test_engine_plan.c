@@ -217,6 +217,14 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
     finish(p);
 }
 
+/* The message that is half here. */
+static struct mrd_slot *open_slot(struct pair *p)
+{
+    struct mrd_peer *peer = mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr);
+
+    return mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
+}
+
 /* Headers whose check holds and that are not of this message, this space or this peer. */
 static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
 {
@@ -250,6 +258,7 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
 
     (void)state;
     begin(p);
+    open_slot(p)->top = UINT32_MAX; /* as if something came behind the burst */
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const struct pair_frame whole = burst[2];
 
@@ -298,9 +307,7 @@ static void mrd_engine_rx_plan__refuses_an_uneven_message(void **state)
 
     (void)state;
     begin(p);
-    mrd_container_of(mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.open.next,
-                     struct mrd_slot, node)
-        ->uneven = true;
+    open_slot(p)->top = open_slot(p)->low = UINT32_MAX;
     assert_int_equal(plan(p, 0, BURST, &out), 0);
     finish(p);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/rng.h"
 #include "core/slot.h"
 #include "tests/unit/unit_alloc.h"
 
@@ -103,6 +104,8 @@ static const struct mrd_slot write_slot = {.op = MRD_OP_WRITE,
                                            .dst_qpn = 21,
                                            .rkey = 22,
                                            .addr = 23};
+enum { LONG_BYTES = 65536 };
+static const struct mrd_slot long_slot = {.total = LONG_BYTES};
 static const struct mrd_wire_part write_part = {.op = MRD_OP_WRITE,
                                                 .flags = MRD_PART_MULTI,
                                                 .total = 10000,
@@ -174,6 +177,7 @@ static void came(struct mrd_slot *slot, uint32_t offset, uint16_t len, uint32_t 
 {
     struct mrd_wire_part part = write_part;
 
+    part.total = slot->total;
     part.offset = offset;
     part.len = len;
     mrd_slot_came(slot, &part, psn);
@@ -202,34 +206,151 @@ static void mrd_slot_came__even_in_any_order(void **state)
         came(&slot, 4096, 4096, psn[i] + 1);
         came(&slot, 8192, 1808, psn[i] + 2); /* the short last one */
         came(&slot, 0, 4096, psn[i]);
-        assert_false(slot.uneven);
-        assert_int_equal(slot.psn_first, psn[i]);
-        assert_int_equal(slot.unit, 4096);
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_true(is_even(&slot, k * 4096, psn[i] + k, 4096));
+            assert_false(is_even(&slot, k * 4096, psn[i] + k + 1, 4096));
+        }
     }
 }
 
-static void mrd_slot_came__uneven(void **state)
+/*
+ * A part beyond all others that does not lie where the rule says begins a new one, for itself and
+ * what is behind it. What is below it has no rule any more.
+ */
+static void mrd_slot_came__begins_anew(void **state)
 {
     static const struct {
         uint32_t offset;
         uint16_t len;
         uint32_t psn;
     } second[] = {
-        {4096, 4096, 102}, /* another packet lay between */
-        {4096, 2048, 101}, /* cut anew: the path's MTU shrank */
-        {2048, 4096, 101}, {2048, 4096, 100}, {8192, 1808, 103},
+        {8192, 4096, 103}, /* another packet lay between */
+        {8192, 2048, 102}, /* cut anew: the path's MTU shrank, */
+        {8192, 8192, 102}, /* or it grew */
+        {6144, 4096, 101},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++) {
-        struct mrd_slot slot = write_slot;
+        uint32_t offset = second[i].offset, len = second[i].len, psn = second[i].psn;
+        struct mrd_slot slot = long_slot;
 
         came(&slot, 0, 4096, 100);
-        assert_false(slot.uneven);
-        came(&slot, second[i].offset, second[i].len, second[i].psn);
-        assert_true(slot.uneven);
-        assert_false(is_even(&slot, 0, 100, 4096));
+        came(&slot, offset, second[i].len, psn);
+        assert_true(is_even(&slot, offset, psn, len));
+        assert_true(is_even(&slot, offset + 3 * len, psn + 3, len));
+        assert_true(is_even(&slot, offset + 3 * len, psn, len)); /* beyond all that came */
+        came(&slot, offset + 5 * len, second[i].len, psn + 5);
+        assert_true(is_even(&slot, offset + 3 * len, psn + 3, len));
+        assert_false(is_even(&slot, offset + 3 * len, psn + 4, len));
+        assert_false(is_even(&slot, offset + 3 * len, psn + 3, len / 2));
+        assert_false(is_even(&slot, 4096, 101, 4096));
     }
+}
+
+/* Amid what came, such a part ends the rule: it holds for none, until one comes beyond all. */
+static void mrd_slot_came__uneven(void **state)
+{
+    static const struct {
+        uint32_t offset;
+        uint16_t len;
+        uint32_t psn;
+    } third[] = {
+        {8192, 4096, 103},
+        {8192, 2048, 102},
+        {6144, 4096, 101},
+        {8192, 8192, 102},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(third) / sizeof(third[0]); i++) {
+        struct mrd_slot slot = long_slot;
+
+        came(&slot, 0, 4096, 100);
+        came(&slot, 16384, 4096, 104);
+        assert_true(is_even(&slot, 12288, 103, 4096));
+        came(&slot, third[i].offset, third[i].len, third[i].psn);
+        assert_false(is_even(&slot, 12288, 103, 4096));
+        assert_false(is_even(&slot, 4096, 101, 4096));
+        assert_true(is_even(&slot, 20480, 105, 4096));
+        came(&slot, 24576, 4096, 107);
+        assert_false(is_even(&slot, 20480, 106, 4096));
+        assert_true(is_even(&slot, 28672, 108, 4096));
+    }
+}
+
+/* A run is as its parts one by one. */
+static void mrd_slot_run_came__as_one_by_one(void **state)
+{
+    (void)state;
+    for (unsigned gap = 0; gap < 2; gap++) {
+        struct mrd_slot together = long_slot, apart = long_slot;
+        struct mrd_wire_part part = {.total = LONG_BYTES, .offset = 8192, .len = 4096};
+
+        came(&together, 0, 4096, 100);
+        came(&apart, 0, 4096, 100);
+        mrd_slot_run_came(&together, &part, 102 + gap, 4);
+        for (uint32_t i = 0; i < 4; i++)
+            came(&apart, 8192 + i * 4096, 4096, 102 + gap + i);
+        assert_memory_equal(&together, &apart, sizeof(apart));
+        assert_int_equal(together.top, 24576);
+    }
+}
+
+/*
+ * Random parts of a message, each PSN and offset once, in some disorder and cut anew at times:
+ * wherever the rule says that nothing came, nothing did.
+ */
+static void mrd_slot_is_even__never_where_something_came(void **state)
+{
+    enum { PARTS = 64, ROUNDS = 2000 };
+    static uint8_t taken[LONG_BYTES];
+    struct mrd_rng rng;
+    uint32_t even = 0;
+
+    (void)state;
+    mrd_rng_init(&rng, 7);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct mrd_slot slot = long_slot;
+        struct mrd_wire_part part[PARTS];
+        uint32_t psn[PARTS], offset = 0, unit = 64,
+                             next = mrd_rng_below(&rng, 2) ? 0 : UINT32_MAX - 20;
+        unsigned n = 0;
+        bool came_already[PARTS] = {false};
+
+        memset(taken, 0, sizeof(taken));
+        for (; n < PARTS; n++) {
+            if (!mrd_rng_below(&rng, 12))
+                unit = 64 * (1 + mrd_rng_below(&rng, 3));
+            next += !mrd_rng_below(&rng, 12);
+            part[n] = (struct mrd_wire_part){.total = LONG_BYTES, .offset = offset};
+            part[n].len = (uint16_t)unit;
+            psn[n] = next++;
+            offset += unit;
+        }
+        for (unsigned k = 0; k < PARTS; k++) {
+            unsigned i = mrd_rng_below(&rng, PARTS), window = 6;
+
+            /* About in order: one of the first few that did not come yet. */
+            for (i = 0; came_already[i]; i++)
+                ;
+            for (unsigned skip = mrd_rng_below(&rng, window); skip && i + 1 < PARTS; skip--)
+                i++;
+            while (came_already[i])
+                i--;
+            for (unsigned j = 0; slot.top && j < PARTS; j++) {
+                if (came_already[j] || !mrd_slot_is_even(&slot, &part[j], psn[j], part[j].len))
+                    continue;
+                even++;
+                for (uint32_t b = 0; b < part[j].len; b++)
+                    assert_false(taken[part[j].offset + b]);
+            }
+            mrd_slot_came(&slot, &part[i], psn[i]);
+            memset(taken + part[i].offset, 1, part[i].len);
+            came_already[i] = true;
+        }
+    }
+    assert_true(even > ROUNDS * PARTS);
 }
 
 /* The last packet alone does not tell how long the others are. */
@@ -239,7 +360,9 @@ static void mrd_slot_came__last_one_first(void **state)
 
     (void)state;
     came(&slot, 8192, 1808, 102);
-    assert_true(slot.uneven);
+    assert_false(is_even(&slot, 0, 100, 4096));
+    came(&slot, 0, 4096, 100);
+    assert_false(is_even(&slot, 4096, 101, 4096));
 }
 
 static void mrd_slot_is_even__table(void **state)
@@ -248,13 +371,13 @@ static void mrd_slot_is_even__table(void **state)
         uint32_t offset, psn, unit;
         bool even;
     } table[] = {
-        {0, 100, 4096, true},     {4096, 101, 4096, true},  {8192, 102, 4096, true},
-        {4096, 102, 4096, false}, {4096, 102, 2048, false}, {2048, 100, 4096, false},
+        {0, 100, 4096, true},    {4096, 101, 4096, true}, {8192, 102, 4096, true},
+        {4096, 102, 4096, true}, {4096, 102, 2048, true}, {2048, 100, 4096, false},
+        {0, 101, 4096, false},   {0, 100, 2048, false},
     };
     struct mrd_slot slot = write_slot;
 
     (void)state;
-    assert_false(is_even(&slot, 0, 100, 4096)); /* nothing came: nothing is known */
     came(&slot, 0, 4096, 100);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(is_even(&slot, table[i].offset, table[i].psn, table[i].unit),
@@ -314,7 +437,10 @@ int main(void)
         cmocka_unit_test(mrd_slot_agrees__send_has_no_rkey),
         cmocka_unit_test(mrd_slot_agrees__inside_the_message),
         cmocka_unit_test(mrd_slot_came__even_in_any_order),
+        cmocka_unit_test(mrd_slot_came__begins_anew),
         cmocka_unit_test(mrd_slot_came__uneven),
+        cmocka_unit_test(mrd_slot_run_came__as_one_by_one),
+        cmocka_unit_test(mrd_slot_is_even__never_where_something_came),
         cmocka_unit_test(mrd_slot_came__last_one_first),
         cmocka_unit_test(mrd_slot_is_even__table),
         cmocka_unit_test(mrd_slot_scatter__over_entries_and_nowhere_else),
