@@ -139,9 +139,7 @@ void mrd_slot_run_came(struct mrd_slot *slot, const struct mrd_wire_part *first,
         slot->unit = begins ? first->len : 0;
         slot->anchor = offset;
         slot->anchor_psn = psn;
-        if (!begins)
-            slot->low = slot->top > end ? slot->top : end;
-        else if (slot->top) /* else nothing came below it, and the rule holds there, too */
+        if (slot->top) /* else nothing came below it, and the rule holds there, too */
             slot->low = offset;
     }
     if (end > slot->top)
