@@ -80,7 +80,7 @@ struct mrd_tx_packet {
 };
 
 enum {
-    MRD_PAYLOAD_BYTES_MAX = 8192,
+    MRD_PAYLOAD_BYTES_MAX = 16384,
     /* Largest header (an ack of a full tracker, a packet of many parts) plus a staged payload. */
     MRD_TX_HEAD_BYTES = MRD_PAYLOAD_BYTES_MAX + 2560,
 };

@@ -167,6 +167,7 @@ struct mrd_tx_half {
     struct mrd_tx_rnr rnr;
     bool limited;           /* the window stopped the last attempt to send */
     uint32_t payload_bytes; /* most payload of a packet to this peer */
+    uint32_t quantum;       /* most such packets in a burst */
     uint64_t active_ns;     /* time of the last packet sent or ack received */
     uint64_t sent_ns;       /* when the window last let a packet out */
     /* Bytes of messages on txqs, part headers included: do they fill a packet? */
@@ -244,7 +245,7 @@ struct mrd_peer {
     struct mrd_addr addr;   /* where it receives */
     struct mrd_addr local;  /* our address that it sends to; packets to it leave from there */
     uint32_t id;            /* number in mrd_peers, with a generation in the upper bits */
-    uint16_t payload_bytes; /* of a packet to it, at most; 0: the mover's */
+    uint16_t payload_bytes; /* of a packet to it, at most; 0: the usual one */
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
     bool one_way : 1;       /* likewise: they all take one way, whatever their path */
     bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */

@@ -8,15 +8,32 @@
 
 #define PERIOD_NS (20 * MRD_MSEC)
 
-void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t packet_bytes,
-                    uint32_t packets_max, uint64_t now_ns)
+static void count_room(struct mrd_share *share)
+{
+    uint32_t most = share->largest > share->largest_before ? share->largest : share->largest_before;
+    uint64_t packets = (uint64_t)share->buffer_bytes * share->usual / share->cost / most;
+
+    if (share->buffer_bytes)
+        share->room = packets > 1 ? (uint32_t)packets : 1;
+}
+
+void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t usual_bytes,
+                    uint32_t overhead_bytes, uint32_t packets_max, uint64_t now_ns)
 {
     memset(share, 0, sizeof(*share));
-    if (buffer_bytes)
-        share->room = buffer_bytes > packet_bytes ? buffer_bytes / packet_bytes : 1;
+    share->buffer_bytes = buffer_bytes;
+    share->usual = share->largest = share->largest_before = usual_bytes;
+    share->cost = usual_bytes + overhead_bytes;
+    count_room(share);
     share->packets_max = packets_max;
     share->period_at_ns = now_ns;
     share->turns = 1;
+}
+
+void mrd_share_grow(struct mrd_share *share, uint32_t payload_bytes)
+{
+    share->largest = payload_bytes;
+    count_room(share);
 }
 
 void mrd_share_read(struct mrd_share *share, uint32_t packets)
@@ -39,6 +56,9 @@ static void begin_period(struct mrd_share *share, uint64_t now_ns)
     share->senders_prev = idle ? 0 : share->senders;
     share->most_prev = idle ? 0 : share->most;
     share->senders = share->most = 0;
+    share->largest_before = idle ? share->usual : share->largest;
+    share->largest = share->usual;
+    count_room(share);
     share->period++;
     share->period_at_ns = now_ns;
 }

@@ -16,24 +16,30 @@
 #include <stdint.h>
 
 struct mrd_share {
-    uint32_t room;         /* packets that the buffer holds; 0: no limit */
-    uint32_t packets_max;  /* granted to one peer */
-    uint64_t period;       /* counts periods */
-    uint64_t period_at_ns; /* when this one began */
-    uint32_t senders;      /* peers counted in this period */
-    uint32_t senders_prev; /* in the one before */
-    uint32_t turns;        /* one sender in so many may send; 1: all */
-    uint32_t since_empty;  /* packets read since the buffer was seen empty: it held no more */
+    uint32_t buffer_bytes;   /* 0: no limit */
+    uint32_t usual, cost;    /* a usual payload, and what its packet costs there; both in bytes */
+    uint32_t largest;        /* payload that came in this period, or a usual one */
+    uint32_t largest_before; /* in the one before */
+    uint32_t room;           /* so large packets that the buffer holds; 0: no limit */
+    uint32_t packets_max;    /* granted to one peer */
+    uint64_t period;         /* counts periods */
+    uint64_t period_at_ns;   /* when this one began */
+    uint32_t senders;        /* peers counted in this period */
+    uint32_t senders_prev;   /* in the one before */
+    uint32_t turns;          /* one sender in so many may send; 1: all */
+    uint32_t since_empty;    /* packets read since the buffer was seen empty: it held no more */
     /* The most of them in this period and in the one before, had all senders had their turn. */
     uint32_t most, most_prev;
 };
 
 /*
- * buffer_bytes 0: no limit. packet_bytes: what one packet costs there. packets_max: granted to one
- * peer at most.
+ * buffer_bytes 0: no limit. A packet of `usual_bytes` of payload costs so many and overhead_bytes
+ * there. packets_max: granted to one peer at most.
  */
-void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t packet_bytes,
-                    uint32_t packets_max, uint64_t now_ns);
+void mrd_share_init(struct mrd_share *share, uint32_t buffer_bytes, uint32_t usual_bytes,
+                    uint32_t overhead_bytes, uint32_t packets_max, uint64_t now_ns);
+/* A packet of more than share->largest bytes of payload came: the buffer holds fewer of these. */
+void mrd_share_grow(struct mrd_share *share, uint32_t payload_bytes);
 /* So many packets were read from the buffer. */
 void mrd_share_read(struct mrd_share *share, uint32_t packets);
 /* It was seen empty. */

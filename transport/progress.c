@@ -24,21 +24,18 @@ enum {
 int mrd_progress_init(struct mrd_context_impl *c)
 {
     struct mrd_outbox *out = &c->outbox;
-    uint32_t quantum = c->backend->mover.quantum;
 
+    out->batch = MRD_TX_BATCH_MAX;
+    if (c->backend->batch && c->backend->batch < out->batch)
+        out->batch = c->backend->batch;
     /* By calloc(), so that heads that no packet ever uses stay untouched zero pages. */
-    out->heads = calloc(MRD_TX_BATCH_MAX, HEAD_STRIDE);
+    out->heads = calloc(out->batch, HEAD_STRIDE);
     if (!out->heads)
         return -ENOMEM;
-    for (unsigned i = 0; i < MRD_TX_BATCH_MAX; i++) {
+    for (unsigned i = 0; i < out->batch; i++) {
         out->packets[i].head = out->heads + (size_t)i * HEAD_STRIDE;
         out->packets[i].head_cap = MRD_TX_HEAD_BYTES;
     }
-    out->batch = MRD_TX_BATCH_MAX;
-    if (quantum > 1 && quantum <= MRD_TX_BATCH_MAX)
-        out->batch -= MRD_TX_BATCH_MAX % quantum;
-    if (c->backend->batch && c->backend->batch < out->batch)
-        out->batch = c->backend->batch;
     out->retry_ns = UINT64_MAX;
     return 0;
 }
@@ -181,7 +178,7 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
             out->count = mrd_engine_tx(c->engine, out->packets, out->batch, now_ns);
             if (!out->count)
                 break;
-            last = out->count < out->batch;
+            last = out->count < out->batch && !mrd_engine_tx_cut_short(c->engine);
         }
         total += offer(c, now_ns);
         if (last || out->count)

@@ -33,7 +33,7 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
 /* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
-void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes);
+void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
 /* A packet last sent on the path is lost. */
 void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index);
 /*

@@ -45,8 +45,8 @@ static int check_config(const struct mrd_engine_config *c)
     if (m->tracker < MRD_TRACKER_MIN || m->tracker > MRD_TRACKER_MAX ||
         m->tracker & (m->tracker - 1))
         return -EINVAL;
-    if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX || !m->quantum ||
-        !m->ack_every)
+    if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX ||
+        m->payload_usual > m->payload_bytes || !m->quantum || !m->ack_every)
         return -EINVAL;
     return 0;
 }
@@ -67,6 +67,8 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
         return NULL;
     e->allocator = *allocator;
     e->config = *config;
+    if (!config->mover.payload_usual)
+        e->config.mover.payload_usual = m->payload_bytes;
     if (!config->mover.tune)
         e->config.mover.tune = &mrd_tune_default;
     e->spray = mrd_spray_find(config->spray);
@@ -78,8 +80,8 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->lives.epoch_next = 1;
     e->objects.qpn_next = MRD_QPN_FIRST;
     mrd_clock_init(&e->clock, now_ns);
-    mrd_share_init(&e->share, m->rx_buffer_bytes, m->payload_bytes + m->rx_packet_overhead,
-                   m->tracker / 2, now_ns);
+    mrd_share_init(&e->share, m->rx_buffer_bytes, e->config.mover.payload_usual,
+                   m->rx_packet_overhead, m->tracker / 2, now_ns);
     mrd_list_init(&e->turns.suspects);
     mrd_list_init(&e->turns.responses);
     mrd_list_init(&e->turns.news.channels);

@@ -35,16 +35,20 @@ struct mrd_mover {
     uint64_t base_rtt_ns;     /* least value taken for the base RTT; 0: the measured one */
     uint64_t base_rtt_max_ns; /* greatest: of the longest way through the fabric; 0: unknown */
     uint32_t ack_every;       /* packets received before an ack */
-    uint32_t ack_delay_ns;    /* longest time that an ack is held back */
-    uint32_t payload_bytes;   /* largest payload of a packet, multiple of 64 */
-    uint32_t quantum; /* most packets sent on a path before switching: 1, or what GSO takes */
-    uint32_t paths;   /* usable path numbers: 0 .. paths - 1 */
-    uint32_t tracker; /* PSNs tracked a peer: power of two, 256 .. 4096 */
-    uint32_t cwnd_cap_bytes;     /* 0: none */
-    uint32_t cwnd_start_bytes;   /* 0: 1.5 BDP */
-    uint32_t rx_buffer_bytes;    /* receive buffer shared by all senders; 0: no limit */
-    uint32_t rx_packet_overhead; /* what a packet costs in that buffer beyond its bytes */
-    uint32_t header_bytes;       /* below ours on the wire, for rates: Ethernet, IP, UDP */
+    uint32_t ack_bytes;     /* of segments so many bytes instead; 0: they are packets like others */
+    uint32_t ack_delay_ns;  /* longest time that an ack is held back */
+    uint32_t payload_bytes; /* largest payload of a packet to any peer, multiple of 64 */
+    uint32_t payload_usual; /* to peers of which no route is known; 0: payload_bytes */
+    uint32_t quantum;       /* most packets sent on a path before switching: 1, or what GSO takes */
+    uint32_t burst_bytes;   /* and at most so many bytes; 0: no limit */
+    uint32_t paths;         /* usable path numbers: 0 .. paths - 1 */
+    uint32_t tracker;       /* PSNs tracked a peer: power of two, 256 .. 4096 */
+    uint32_t cwnd_cap_bytes;   /* 0: none */
+    uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
+    uint32_t rx_buffer_bytes;  /* receive buffer shared by all senders; 0: no limit */
+    /* What a packet of usual payload costs there beyond its payload; a larger one, in proportion. */
+    uint32_t rx_packet_overhead;
+    uint32_t header_bytes; /* below ours on the wire, for rates: Ethernet, IP, UDP */
     bool copies; /* tx_burst copies: buffers are free when it returns, cookies are not needed */
     /* Constants of the policies; NULL: the defaults; borrowed, outlives the engine. */
     const struct mrd_tune *tune;
@@ -90,6 +94,11 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns);
  */
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
                        uint64_t now_ns);
+/*
+ * Did the last mrd_engine_tx() leave packets free that could have been filled, as there was no room
+ * for a whole burst? Then the next call goes on with that.
+ */
+bool mrd_engine_tx_cut_short(const struct mrd_engine *e);
 /* The mover no longer reads the buffers of the packet with this cookie. */
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns);
 /*

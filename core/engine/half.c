@@ -249,14 +249,27 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     e->turns.wants_path |= tx->paths.path[index].wants_ev != 0;
 }
 
-void mrd_half_limit_payload(struct mrd_peer *peer, uint32_t payload_bytes)
+/* Packets of the half carry so much from now on. */
+static void set_payload(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t payload_bytes)
 {
-    if (payload_bytes > MRD_PAYLOAD_BYTES_MAX)
+    const struct mrd_mover *m = &e->config.mover;
+    uint32_t bytes = payload_bytes + MRD_HEAD_PEEK_BYTES;
+
+    tx->payload_bytes = payload_bytes;
+    tx->quantum = m->quantum;
+    if (m->burst_bytes && m->burst_bytes / bytes < m->quantum)
+        tx->quantum = m->burst_bytes > bytes ? m->burst_bytes / bytes : 1;
+    tx->cc.packet_bytes = bytes + m->header_bytes;
+}
+
+void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
+{
+    if (payload_bytes > MRD_PAYLOAD_BYTES_MAX ||
+        (peer->payload_bytes && payload_bytes >= peer->payload_bytes))
         return;
-    if (!peer->payload_bytes || payload_bytes < peer->payload_bytes)
-        peer->payload_bytes = (uint16_t)payload_bytes;
-    if (peer->tx && payload_bytes < peer->tx->payload_bytes)
-        peer->tx->payload_bytes = payload_bytes;
+    peer->payload_bytes = (uint16_t)payload_bytes;
+    if (peer->tx)
+        set_payload(e, peer->tx, payload_bytes);
 }
 
 /*
@@ -282,7 +295,7 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         if (!peer)
             return NULL;
         ah->peer_id = peer->id;
-        mrd_half_limit_payload(peer, ah->payload_bytes);
+        mrd_half_limit_payload(e, peer, ah->payload_bytes);
     }
     peer->dscp = ah->dscp;
     peer->one_way = ah->one_way;
@@ -310,7 +323,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
-    tx->payload_bytes = peer->payload_bytes ? peer->payload_bytes : m->payload_bytes;
+    set_payload(e, tx, peer->payload_bytes ? peer->payload_bytes : m->payload_usual);
     e->cc_config = (struct mrd_cc_config){.link_bps = m->link_bps,
                                           .base_rtt_ns = m->base_rtt_ns,
                                           .base_rtt_max_ns = m->base_rtt_max_ns,
@@ -318,8 +331,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
                                           .cwnd_start_bytes = m->cwnd_start_bytes,
                                           .tune = m->tune,
                                           .allocator = &e->allocator};
-    mrd_cc_init(&tx->cc, e->cc, &e->cc_config,
-                tx->payload_bytes + MRD_HEAD_PEEK_BYTES + m->header_bytes);
+    mrd_cc_init(&tx->cc, e->cc, &e->cc_config, tx->cc.packet_bytes);
     tx->spray.ops = e->spray;
     e->spray->init(&tx->spray, &tx->paths, &e->rng);
     return tx;

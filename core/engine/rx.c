@@ -9,13 +9,16 @@
 
 /* Decide when the ack of a new packet leaves, and in how many copies. */
 static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
-                    enum mrd_place_end end, bool had_gap)
+                    uint32_t payload_len, enum mrd_place_end end, bool had_gap)
 {
     const struct mrd_mover *m = &e->config.mover;
     struct mrd_rcv *r = &peer->rx->rcv;
     uint64_t due = e->clock.now_ns + m->ack_delay_ns;
+    bool by_bytes = m->ack_bytes && payload_len && end != MRD_PLACE_END_SMALL;
 
-    if (r->since_ack >= m->ack_every || end >= MRD_PLACE_END_LONG)
+    if (end >= MRD_PLACE_END_LONG ||
+        (by_bytes ? (uint64_t)r->since_ack * payload_len >= m->ack_bytes
+                  : r->since_ack >= m->ack_every))
         r->now = true;
     /* Send the completing ack twice, on two paths: no later ack would repeat it. */
     r->twice |= end == MRD_PLACE_END_VERY_LONG;
@@ -59,6 +62,8 @@ static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
     struct mrd_rcv *r = &peer->rx->rcv;
     bool ce = packet->ecn == MRD_ECN_CE;
 
+    if (payload_len > e->share.largest)
+        mrd_share_grow(&e->share, payload_len);
     e->stats.rx_packets += n;
     e->stats.rx_bytes += (uint64_t)n * payload_len;
     e->stats.rx_straight += packet->placed ? n : 0;
@@ -127,7 +132,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
     mrd_rcv_add(r, in->head.psn, refusal != NULL);
     count_packets(e, peer, 1, &in->head, in->payload_len, in->packet);
     watch_silence(e, peer);
-    owe_ack(e, peer, &in->head, end, had_gap);
+    owe_ack(e, peer, &in->head, in->payload_len, end, had_gap);
 }
 
 /*
@@ -146,7 +151,7 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
     run.head.psn += n - 1;
     count_packets(e, run.peer, n, &run.head, run.part.len, packets);
     watch_silence(e, run.peer);
-    owe_ack(e, run.peer, &run.head, MRD_PLACE_END_NONE, false);
+    owe_ack(e, run.peer, &run.head, run.part.len, MRD_PLACE_END_NONE, false);
     return n;
 }
 

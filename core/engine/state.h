@@ -102,6 +102,7 @@ struct mrd_turns {
     struct mrd_channel_news news; /* of completion channels; channel.c takes them off */
     bool says_ready;              /* some peer is to be told of receives */
     bool wants_path;              /* some path is DEAD and needs a fresh entropy value */
+    bool cut_short;               /* mrd_engine_tx() ended where a burst would have been split */
 };
 
 /*

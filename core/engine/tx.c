@@ -356,6 +356,11 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
     return (!tx || (nothing_left(peer) && !tx->sent.inflight.num)) && !ack_owed(e, peer);
 }
 
+bool mrd_engine_tx_cut_short(const struct mrd_engine *e)
+{
+    return e->turns.cut_short;
+}
+
 unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsigned n,
                        uint64_t now_ns)
 {
@@ -363,7 +368,7 @@ unsigned mrd_engine_tx(struct mrd_engine *e, struct mrd_tx_packet *packets, unsi
     struct mrd_node turn;
 
     mrd_clock_set(&e->clock, now_ns);
-    e->turns.says_ready = false;
+    e->turns.says_ready = e->turns.cut_short = false;
     if (!mrd_list_empty(&e->turns.responses)) /* flows ended, and no packet was placed since */
         mrd_respond_run(e);
     mrd_tx_put_answers(e, &o);

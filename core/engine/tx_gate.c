@@ -77,11 +77,11 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
 {
     double packet = tx->cc.packet_bytes;
     double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
-    double most = e->config.mover.quantum * packet;
+    double most = tx->quantum * packet;
     double rest = msg->wr.length - msg->next_offset;
 
-    if (e->config.mover.quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) ||
-        !msg->multi || !tx->sent.inflight.num)
+    if (tx->quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) || !msg->multi ||
+        !tx->sent.inflight.num)
         return false;
     burst = burst < most ? burst : most;
     burst = burst < rest ? burst : rest;

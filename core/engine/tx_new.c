@@ -170,7 +170,7 @@ static void rotate(struct mrd_tx_half *tx)
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)
 {
-    uint32_t max = e->config.mover.quantum;
+    uint32_t max = tx->quantum;
     double packets;
 
     if (max == 1 || tx->paths.path[index].state != MRD_PATH_GOOD ||
@@ -230,6 +230,7 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_msg *msg = next_message(e, tx);
     struct mrd_sent *rec;
+    bool in_run;
 
     if (!msg)
         return false;
@@ -241,12 +242,19 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
         tx->run.path_probed = true; /* data is next: a window below a packet lets out only one */
         return true;
     }
+    in_run = tx->run.left && tx->run.picked_ns == e->clock.now_ns;
+    choose_path(e, tx, msg);
+    if (msg->multi && !in_run && o->num && tx->run.left > o->max - o->num) {
+        /* What is left of the caller's packets would split the burst. */
+        e->turns.cut_short = true;
+        o->max = o->num;
+        return true;
+    }
     rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);
     if (!rec)
         return false;
     tx->limited = tx->run.path_probed = false;
-    rec->in_run = tx->run.left && tx->run.picked_ns == e->clock.now_ns;
-    choose_path(e, tx, msg);
+    rec->in_run = in_run;
     if (msg->multi)
         new_segment(e, peer, msg, rec);
     else

@@ -123,11 +123,14 @@ static void rx_return(struct cost_end *end)
 
 static unsigned send_all(struct cost_end *end, uint64_t now_ns)
 {
-    unsigned total = 0, n = end->batch;
+    unsigned total = 0;
+    bool more = true;
 
-    for (unsigned i = 0; i < TX_BATCHES_MAX && n == end->batch; i++) {
+    for (unsigned i = 0; i < TX_BATCHES_MAX && more; i++) {
         toggle(end);
-        n = mrd_engine_tx(end->engine, end->tx, end->batch, now_ns);
+        unsigned n = mrd_engine_tx(end->engine, end->tx, MRD_TX_BATCH_MAX, now_ns);
+
+        more = n == MRD_TX_BATCH_MAX || mrd_engine_tx_cut_short(end->engine);
         toggle(end);
         cost_wire_send(end->links, &end->addr, end->tx, n, now_ns);
         total += n;

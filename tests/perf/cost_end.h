@@ -38,7 +38,6 @@ struct cost_end {
     bool rx_more, half_turn;
     unsigned polls_since_step;
     uint64_t last_step_ns;
-    unsigned batch;
     struct mrd_tx_packet tx[MRD_TX_BATCH_MAX];
     struct mrd_rx_packet rx[MRD_RX_BATCH_MAX];
     struct mrd_rx_plan plan;

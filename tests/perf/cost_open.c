@@ -35,10 +35,12 @@ static struct mrd_mover udp_mover(uint32_t payload_bytes)
     struct mrd_mover m = {
         .rto_floor_ns = 2 * MRD_MSEC,
         .base_rtt_ns = 50 * MRD_USEC,
-        .ack_every = 30,
+        .ack_every = MRD_UDP_ACK_EVERY,
+        .ack_bytes = MRD_UDP_ACK_BYTES,
         .ack_delay_ns = 100 * MRD_USEC,
         .payload_bytes = payload_bytes,
-        .quantum = MRD_UDP_SUPERPACKET_BYTES / (payload_bytes + MRD_UDP_HEADER_ROOM),
+        .quantum = MRD_UDP_SEGMENTS_MAX,
+        .burst_bytes = MRD_UDP_SUPERPACKET_BYTES,
         .paths = MRD_UDP_PATHS_DEFAULT,
         .tracker = 4096,
         .cwnd_cap_bytes = 512 << 10,
@@ -49,8 +51,6 @@ static struct mrd_mover udp_mover(uint32_t payload_bytes)
         .copies = true,
     };
 
-    if (m.quantum > MRD_UDP_SEGMENTS_MAX)
-        m.quantum = MRD_UDP_SEGMENTS_MAX;
     return m;
 }
 
@@ -72,7 +72,6 @@ static void open_engine(struct cost_end *end, const struct cost_end_options *opt
 
     end->engine = mrd_engine_create(&config, &allocator, options->now_ns, &error);
     cost_check(end->engine, "mrd_engine_create");
-    end->batch = MRD_TX_BATCH_MAX - MRD_TX_BATCH_MAX % config.mover.quantum;
 }
 
 static void open_objects(struct cost_end *end, size_t memory_bytes)

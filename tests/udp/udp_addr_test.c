@@ -192,7 +192,7 @@ static const struct {
     uint32_t wanted, payload;
 } fits[] = {
     {1500, false, true, 0, 1344},    {1500, false, false, 0, 1344}, {9000, false, true, 0, 8192},
-    {9000, true, true, 0, 4096},     {65536, true, true, 0, 4096},  {65536, true, true, 8192, 8192},
+    {9000, true, true, 0, 8832},     {65536, true, true, 0, 16128}, {65536, true, true, 8192, 8192},
     {1500, false, true, 4096, 1344}, {1500, false, true, 512, 512}, {4352, false, true, 0, 4096},
     {4220, false, true, 0, 4096},    {4219, false, true, 0, 4032},  {4239, false, false, 0, 4032},
     {8316, false, true, 0, 8192},    {8315, false, true, 0, 4096},  {576, false, true, 0, 448},
@@ -220,10 +220,10 @@ static void mrd_udp_payload_bytes__loopback(void **state)
     struct mrd_addr to;
 
     assert_int_equal(mrd_udp_parse_address(f->a, "127.0.0.1:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 4096);
+    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 16128);
     assert_int_equal(small->ops->payload_bytes(small, &to), 1024);
     assert_int_equal(mrd_udp_parse_address(f->a, "[::1]:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 4096);
+    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 16128);
     fixture_close(small);
 }
 

@@ -158,9 +158,10 @@ static void mrd_udp_open__defaults(void **state)
     assert_ptr_equal(b->ops, &mrd_udp_ops);
     assert_true(b->threaded);
     assert_int_equal(m->paths, 32);
-    assert_int_equal(m->payload_bytes, 4096);
-    assert_int_equal(m->quantum, 15);
-    assert_true(m->quantum * (m->payload_bytes + 96) <= 65000);
+    assert_int_equal(m->payload_bytes, 16128);
+    assert_int_equal(m->payload_usual, 4096);
+    assert_int_equal(m->quantum, 64);
+    assert_int_equal(m->burst_bytes, 65000);
     assert_int_equal(m->tracker, 4096);
     assert_true(m->copies);
     assert_null(b->ops->tx_reap);
@@ -208,18 +209,17 @@ static void mrd_udp_open__receive_buffer(void **state)
     }
 }
 
-/* The quantum follows the payload: what one superpacket takes. */
 static void mrd_udp_open__mtu(void **state)
 {
-    static const uint32_t rows[][2] = {{8192, 7}, {4096, 15}, {1344, 45}, {64, 64}};
+    static const uint32_t rows[] = {16384, 8192, 1344, 64};
 
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
-        struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i][0]};
+        struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i]};
         struct mrd_backend *b = fixture_open(&attr, 0);
 
-        assert_int_equal(b->mover.payload_bytes, rows[i][0]);
-        assert_int_equal(b->mover.quantum, rows[i][1]);
+        assert_int_equal(b->mover.payload_bytes, rows[i]);
+        assert_int_equal(b->mover.payload_usual, rows[i]);
         fixture_close(b);
     }
 }
@@ -230,7 +230,7 @@ static void mrd_udp_open__bad_attr(void **state)
 
     (void)state;
     check_refused(&(struct mrd_context_attr){.mtu = 100}, 0, -EINVAL, "100");
-    check_refused(&(struct mrd_context_attr){.mtu = 8256}, 0, -EINVAL, "8256");
+    check_refused(&(struct mrd_context_attr){.mtu = 16448}, 0, -EINVAL, "16448");
     check_refused(&(struct mrd_context_attr){.paths = 257}, 0, -EINVAL, "257");
     check_refused(&(struct mrd_context_attr){.rx_drop_ppm = 1000001}, 0, -EINVAL, "1000001");
     check_refused(&(struct mrd_context_attr){.source_ports = ports, .num_source_ports = 2}, 0,

@@ -275,7 +275,7 @@ static void mrd_udp_tx_burst__too_big(void **state)
     assert_int_equal(f->a->ops->tx_burst(f->a, packets + 1, 1), 1);
     assert_true(f->a->ops->too_big(f->a, &to, &payload));
     assert_memory_equal(&to, &f->to_b, sizeof(to));
-    assert_int_equal(payload, 4096);
+    assert_int_equal(payload, 16128);
     assert_false(f->a->ops->too_big(f->a, &to, &payload));
     fixture_receive(f, f->b, 2, false);
     fixture_check(f, 2);

@@ -292,12 +292,93 @@ static void mrd_tx_new_data__whole_bursts_on_one_way(void **state)
     }
 }
 
+/* A burst has as many packets as its bytes allow, whatever they carry to this peer. */
+static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
+{
+    static const struct {
+        uint32_t bytes, payload, run;
+    } table[] = {{4 * (PAIR_PAYLOAD + 96), PAIR_PAYLOAD, 4},
+                 {4 * (PAIR_PAYLOAD + 96) - 1, PAIR_PAYLOAD, 3},
+                 {4 * (PAIR_PAYLOAD + 96), PAIR_PAYLOAD / 2, 7},
+                 {64, PAIR_PAYLOAD, 1},
+                 {1 << 20, PAIR_PAYLOAD, SEGMENTS}};
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        unsigned n, run = 1;
+
+        pair_config(p);
+        p->config.mover.quantum = SEGMENTS;
+        p->config.mover.burst_bytes = table[i].bytes;
+        pair_open(p);
+        mrd_engine_set_one_way(p->end[0].ah);
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, table[i].payload);
+        n = pair_tx(p, 0);
+        while (run < n && p->end[1].inbox[run].path == p->end[1].inbox[0].path)
+            run++;
+        assert_int_equal(run, table[i].run);
+        assert_int_equal(pair_peer(p, 0)->tx->quantum, table[i].run);
+        pair_settle(p, p->now + MRD_SEC);
+        pair_end(p);
+    }
+}
+
+/* A caller whose last packets would split a burst is asked to come again, and says so. */
+static void mrd_engine_tx__cut_short_before_a_burst(void **state)
+{
+    struct mrd_tx_packet packet[SEGMENTS];
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.quantum = 5;
+    pair_open(p);
+    mrd_engine_set_one_way(p->end[0].ah);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+    assert_int_equal(mrd_engine_tx(p->end[0].e, packet, 12, p->now), 10);
+    assert_true(mrd_engine_tx_cut_short(p->end[0].e));
+    assert_int_equal(mrd_engine_deadline(p->end[0].e), 0);
+    assert_int_equal(mrd_engine_tx(p->end[0].e, packet, 12, p->now), SEGMENTS - 10);
+    assert_false(mrd_engine_tx_cut_short(p->end[0].e));
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Segments are acked by their bytes, other packets by their number. */
+static void mrd_engine_rx__acks_by_bytes(void **state)
+{
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.quantum = SEGMENTS;
+    p->config.mover.ack_every = 3;
+    p->config.mover.ack_bytes = 6 * PAIR_PAYLOAD;
+    pair_open(p);
+    mrd_engine_set_one_way(p->end[0].ah);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    for (unsigned i = 0; i < 6; i++) {
+        pair_rx_one(p, 1, &p->end[1].inbox[i]);
+        assert_int_equal(pair_peer(p, 1)->rx->rcv.now, i == 5);
+    }
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
         cmocka_unit_test(mrd_tx_new_data__whole_bursts_on_one_way),
+        cmocka_unit_test(mrd_tx_new_data__bursts_of_so_many_bytes),
+        cmocka_unit_test(mrd_engine_tx__cut_short_before_a_burst),
+        cmocka_unit_test(mrd_engine_rx__acks_by_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

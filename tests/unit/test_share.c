@@ -10,7 +10,13 @@
 #include "core/limits.h"
 #include "core/share.h"
 
-enum { PACKET_BYTES = 1124, PACKETS_MAX = 512, PEERS = 8 };
+enum {
+    PAYLOAD_BYTES = 1024,
+    OVERHEAD_BYTES = 100,
+    PACKET_BYTES = PAYLOAD_BYTES + OVERHEAD_BYTES,
+    PACKETS_MAX = 512,
+    PEERS = 8
+};
 
 #define PERIOD_NS (21 * MRD_MSEC) /* a little longer than one */
 
@@ -31,8 +37,8 @@ static void mrd_share_grant__divides_the_buffer(void **state)
         uint64_t seen[PEERS] = {0};
         struct mrd_share share;
 
-        mrd_share_init(&share, table[i].buffer_packets * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX,
-                       0);
+        mrd_share_init(&share, table[i].buffer_packets * PACKET_BYTES, PAYLOAD_BYTES,
+                       OVERHEAD_BYTES, PACKETS_MAX, 0);
         for (uint32_t k = 0; k < table[i].senders; k++)
             mrd_share_grant(&share, &seen[k], k, 0);
         assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), table[i].grant);
@@ -46,7 +52,7 @@ static void mrd_share_grant__never_nothing(void **state)
     uint64_t seen = 0;
 
     (void)state;
-    mrd_share_init(&share, PACKET_BYTES - 1, PACKET_BYTES, PACKETS_MAX, 0);
+    mrd_share_init(&share, PACKET_BYTES - 1, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
 }
 
@@ -67,7 +73,7 @@ static void mrd_share_grant__no_turns_while_there_is_room(void **state)
     struct mrd_share share;
 
     (void)state;
-    mrd_share_init(&share, 4 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+    mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     grant_all(&share, seen, now_ns);
     for (unsigned period = 0; period < 4; period++) {
         for (uint32_t k = 0; k < PEERS; k++) {
@@ -99,7 +105,8 @@ static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
         uint64_t seen[PEERS] = {0}, now_ns = 0;
         struct mrd_share share;
 
-        mrd_share_init(&share, 4 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+        mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX,
+                       now_ns);
         mrd_share_read(&share, 4);
         mrd_share_empty(&share);
         grant_all(&share, seen, now_ns);
@@ -124,7 +131,7 @@ static void mrd_share_grant__takes_turns(void **state)
     struct mrd_share share;
 
     (void)state;
-    mrd_share_init(&share, 2 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, now_ns);
+    mrd_share_init(&share, 2 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     for (uint32_t k = 0; k < PEERS; k++)
         mrd_share_grant(&share, &seen[k], k, now_ns);
     for (unsigned period = 0; period < 4; period++) {
@@ -155,7 +162,7 @@ static void mrd_share_grant__forgets_who_stopped_sending(void **state)
     struct mrd_share share;
 
     (void)state;
-    mrd_share_init(&share, 64 * PACKET_BYTES, PACKET_BYTES, PACKETS_MAX, 0);
+    mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     for (uint32_t k = 0; k < 4; k++)
         mrd_share_grant(&share, &seen[k], k, 0);
     assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), 32);
@@ -164,6 +171,24 @@ static void mrd_share_grant__forgets_who_stopped_sending(void **state)
     for (uint32_t k = 0; k < 4; k++)
         mrd_share_grant(&share, &seen[k], k, 2 * PERIOD_NS);
     assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 4 * PERIOD_NS), 128);
+}
+
+/* Larger packets fill the buffer sooner: fewer are granted, until for two periods none came. */
+static void mrd_share_grow__fewer_of_larger_packets(void **state)
+{
+    uint64_t seen = 0;
+    struct mrd_share share;
+
+    (void)state;
+    mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
+    assert_int_equal(share.largest, PAYLOAD_BYTES);
+    mrd_share_grow(&share, 4 * PAYLOAD_BYTES);
+    assert_int_equal(mrd_share_grant(&share, &seen, 0, 0), 2 * 16);
+    assert_int_equal(mrd_share_grant(&share, &seen, 0, PERIOD_NS), 2 * 16);
+    assert_int_equal(mrd_share_grant(&share, &seen, 0, 2 * PERIOD_NS), 2 * 64);
+    mrd_share_grow(&share, 100 * PAYLOAD_BYTES);
+    assert_int_equal(mrd_share_grant(&share, &seen, 0, 2 * PERIOD_NS), 2);
+    assert_int_equal(mrd_share_grant(&share, &seen, 0, 9 * PERIOD_NS), 2 * 64);
 }
 
 int main(void)
@@ -175,6 +200,7 @@ int main(void)
         cmocka_unit_test(mrd_share_grant__turns_end_when_the_buffer_stays_empty),
         cmocka_unit_test(mrd_share_grant__takes_turns),
         cmocka_unit_test(mrd_share_grant__forgets_who_stopped_sending),
+        cmocka_unit_test(mrd_share_grow__fewer_of_larger_packets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

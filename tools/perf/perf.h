@@ -43,7 +43,7 @@ enum {
     PERF_SCALE_SIZE_MAX = 64 << 10,
     PERF_SCALE_CONTEXTS_MAX = 256, /* of the other end */
     PERF_ITERATIONS_MIN = 5,
-    PERF_MTU_MAX = 8192,
+    PERF_MTU_MAX = 16384,
     PERF_INTERVAL_MS_MAX = 60 * 1000,
     PERF_DURATION_S_MAX = 7 * 24 * 3600,
     PERF_SWEEP_FIRST_BIT = 1, /* -a: sizes 2^1 .. 2^23 */

@@ -48,16 +48,17 @@ static void fill_mover(struct mrd_udp *udp)
     m->rto_floor_ns = 2 * 1000 * 1000;
     m->base_rtt_ns = 50 * 1000;
     m->ack_delay_ns = 100 * 1000;
-    m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_DEFAULT;
-    m->quantum = MRD_UDP_SUPERPACKET_BYTES / (m->payload_bytes + MRD_UDP_HEADER_ROOM);
-    if (m->quantum > MRD_UDP_SEGMENTS_MAX)
-        m->quantum = MRD_UDP_SEGMENTS_MAX;
-    m->ack_every = 2 * m->quantum; /* at the latest: senders ask several times a window */
+    m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_LOCAL;
+    m->payload_usual = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_DEFAULT;
+    m->quantum = MRD_UDP_SEGMENTS_MAX;
+    m->burst_bytes = MRD_UDP_SUPERPACKET_BYTES;
+    m->ack_every = MRD_UDP_ACK_EVERY;
+    m->ack_bytes = MRD_UDP_ACK_BYTES;
     m->paths = udp->tx.num_paths;
     m->tracker = 4096;
     m->cwnd_cap_bytes = 512 << 10;
     m->cwnd_start_bytes = 64 << 10;
-    m->rx_packet_overhead = rx_packet_overhead(m->payload_bytes);
+    m->rx_packet_overhead = rx_packet_overhead(m->payload_usual);
     m->header_bytes = (v6 ? 48 : 28) + ETHERNET_BYTES;
     m->copies = true;
 }

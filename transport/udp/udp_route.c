@@ -73,8 +73,10 @@ uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_
 
     if (wanted)
         return fit < wanted ? fit : wanted;
-    if (fit >= MRD_PAYLOAD_BYTES_MAX && !route->local)
-        return MRD_PAYLOAD_BYTES_MAX;
+    if (route->local)
+        return fit < MRD_UDP_PAYLOAD_LOCAL ? fit : MRD_UDP_PAYLOAD_LOCAL;
+    if (fit >= MRD_UDP_PAYLOAD_JUMBO)
+        return MRD_UDP_PAYLOAD_JUMBO;
     return fit < MRD_UDP_PAYLOAD_DEFAULT ? fit : MRD_UDP_PAYLOAD_DEFAULT;
 }
 
