@@ -216,7 +216,8 @@ static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg
     if (!n || o->packets[o->num - 1].num_iov != 1 || rec->len != tx->payload_bytes ||
         !tx->contact.acked_once || mrd_tx_path_to_probe(e, tx, &due))
         return;
-    in_entry = mrd_sge_rest(msg->wr.sge, msg->wr.num_sge, msg->next_offset);
+    /* Of the first one's entry: where that ends with it, the next bytes lie elsewhere. */
+    in_entry = mrd_sge_rest(msg->wr.sge, msg->wr.num_sge, rec->offset) - rec->len;
     n = least(n, least(in_entry, msg->wr.length - msg->next_offset) / rec->len);
     n = mrd_tx_follow(e, peer, rec, least(n, mrd_tx_room(e, tx, rec->bytes)), o);
     msg->next_offset += n * rec->len;

@@ -18,8 +18,8 @@ static struct pair pairs[2]; /* together, one by one */
 static struct pair_frame burst[BURST];
 static unsigned head_len;
 
-/* A message went before, so that the ends know each other; another was sent, and nothing of it came. */
-static void begin(struct pair *p)
+/* A message went before, so that the ends know each other. */
+static void begin_pair(struct pair *p)
 {
     struct mrd_wc wc;
 
@@ -30,6 +30,12 @@ static void begin(struct pair *p)
     pair_post(p, 0, MRD_WR_RDMA_WRITE, MESSAGE, 4 * PAIR_PAYLOAD);
     pair_settle(p, p->now + MRD_SEC);
     assert_int_equal(pair_poll(p, 0, &wc), 1);
+}
+
+/* The same, and another message was sent of which nothing came. */
+static void begin(struct pair *p)
+{
+    begin_pair(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
 }
@@ -325,6 +331,41 @@ static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
     }
 }
 
+/* The entries of a gather list lie apart, and one ends with a packet, or nearly. */
+static void mrd_tx_new_data__a_run_ends_with_its_entry(void **state)
+{
+    enum { APART = 40 * PAIR_PAYLOAD };
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    for (uint32_t i = 0; i < 9; i++) {
+        const uint32_t first = (i / 3 + 1) * PAIR_PAYLOAD + i % 3 - 1;
+        struct pair_end *a = &p->end[0], *b = &p->end[1];
+        struct mrd_sge sge[] = {{.length = first}, {.length = MESSAGE - first}};
+        struct mrd_send_wr wr = {.sg_list = sge, .num_sge = 2, .opcode = MRD_WR_RDMA_WRITE};
+        struct mrd_send_wr *bad;
+        struct mrd_wc wc;
+
+        begin_pair(p);
+        sge[0].addr = (uint64_t)(uintptr_t)a->memory;
+        sge[1].addr = (uint64_t)(uintptr_t)(a->memory + APART);
+        sge[0].lkey = sge[1].lkey = a->mr->lkey;
+        wr.send_flags = MRD_SEND_SIGNALED;
+        wr.ud.ah = a->ah;
+        wr.ud.remote_qpn = b->qp->qp_num;
+        wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)b->memory;
+        wr.wr.rdma.rkey = b->mr->rkey;
+        mrd_engine_begin(a->e, p->now);
+        assert_int_equal(mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now), 0);
+        pair_settle(p, p->now + MRD_SEC);
+        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_memory_equal(b->memory, a->memory, first);
+        assert_memory_equal(b->memory + first, a->memory + APART, MESSAGE - first);
+        pair_end(p);
+    }
+}
+
 /* A caller whose last packets would split a burst is asked to come again, and says so. */
 static void mrd_engine_tx__cut_short_before_a_burst(void **state)
 {
@@ -379,6 +420,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_new_data__bursts_of_so_many_bytes),
         cmocka_unit_test(mrd_engine_tx__cut_short_before_a_burst),
         cmocka_unit_test(mrd_engine_rx__acks_by_bytes),
+        cmocka_unit_test(mrd_tx_new_data__a_run_ends_with_its_entry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
