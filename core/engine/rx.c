@@ -144,8 +144,12 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
     struct mrd_run run;
 
     n = mrd_rx_plan_run(e, packets, n, &run);
-    if (!n || mrd_contact_identify(e, &run.head, packets) != run.peer ||
-        !mrd_rx_place_run(e, &run, n))
+    if (!n)
+        return 0;
+    /* The space may be over meanwhile: then the first packet was dealt with, by a RESET. */
+    if (!mrd_contact_identify(e, &run.head, packets))
+        return 1;
+    if (!mrd_rx_place_run(e, &run, n))
         return 0;
     mrd_rcv_add_run(&run.peer->rx->rcv, run.head.psn, n);
     run.head.psn += n - 1;

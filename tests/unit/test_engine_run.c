@@ -65,6 +65,7 @@ enum odd {
     ABSENT,
     CAME_BEFORE,
     FORGOTTEN,
+    EXPIRED,
     NUM_ODD
 };
 
@@ -123,6 +124,9 @@ static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
     if (odd == FORGOTTEN) {
         assert_int_equal(mrd_engine_dereg_mr(e, p->end[1].mr, p->now), 0);
         p->end[1].mr = NULL;
+    } else if (odd == EXPIRED) {
+        p->now += 100 * MRD_SEC;
+        mrd_engine_drained(e, p->now);
     }
     if (together)
         mrd_engine_rx(e, packets, n, p->now);
@@ -136,10 +140,16 @@ static void compare_receivers(enum odd odd, unsigned at)
 {
     struct mrd_engine *a = pairs[0].end[1].e, *b = pairs[1].end[1].e;
     struct mrd_rx_half *x = pair_peer(&pairs[0], 1)->rx, *y = pair_peer(&pairs[1], 1)->rx;
-    struct mrd_rcv *r = &x->rcv, *s = &y->rcv;
+    struct mrd_rcv *r, *s;
 
     if (memcmp(&a->stats, &b->stats, sizeof(a->stats)))
         fail_msg("odd %d at %u: figures differ", odd, at);
+    assert_int_equal(a->answers.tail - a->answers.head, b->answers.tail - b->answers.head);
+    assert_true(!x == !y);
+    if (!x)
+        return;
+    r = &x->rcv;
+    s = &y->rcv;
     assert_memory_equal(pairs[0].end[1].memory, pairs[1].end[1].memory, MESSAGE);
     for (uint32_t psn = r->cum; psn != r->highest; psn++)
         assert_int_equal(mrd_rcv_check(r, psn), mrd_rcv_check(s, psn));
@@ -170,7 +180,7 @@ static void mrd_engine_rx__a_run_as_one_by_one(void **state)
                 assert_int_equal(pairs[0].end[1].e->stats.rx_straight, BURST);
             for (unsigned i = 0; i < 2; i++) {
                 pair_settle(&pairs[i], pairs[i].now + MRD_SEC);
-                if (odd != FORGOTTEN && odd != OTHER_OFFSET && odd != OTHER_PSN)
+                if (odd != FORGOTTEN && odd != OTHER_OFFSET && odd != OTHER_PSN && odd != EXPIRED)
                     assert_memory_equal(pairs[i].end[1].memory, pairs[i].end[0].memory, MESSAGE);
             }
             compare_receivers(odd, at);
