@@ -113,7 +113,8 @@ bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *pa
            part->dst_qpn == slot->dst_qpn && part->src_qpn == slot->src_qpn &&
            (part->op != MRD_OP_WRITE || (part->rkey == slot->rkey && part->addr == slot->addr)) &&
            (part->op != MRD_OP_RESPONSE || part->token == slot->token) &&
-           part->offset <= slot->total && part->len <= slot->total - part->offset;
+           part->offset <= slot->total && part->len <= slot->total - part->offset &&
+           part->len <= slot->total - slot->got;
 }
 
 /* Does the rule say that this PSN is at that offset? */

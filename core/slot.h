@@ -99,7 +99,10 @@ struct mrd_slot *mrd_slots_open(struct mrd_slots *slots, uint32_t id);
 void mrd_slots_end(struct mrd_slots *slots, struct mrd_slot *slot, enum mrd_slot_state state);
 /* Closes an id whose slot is not OPEN. */
 void mrd_slots_shut(struct mrd_slots *slots, uint32_t id);
-/* Does the part lie inside the message, and agree with its first packet? */
+/*
+ * Does the part lie inside the message, and agree with its first packet? Is it no longer than what
+ * is left of the message? So `got` never exceeds `total`.
+ */
 bool mrd_slot_agrees(const struct mrd_slot *slot, const struct mrd_wire_part *part);
 
 /*

@@ -190,6 +190,60 @@ static void mrd_engine_rx__a_run_as_one_by_one(void **state)
     }
 }
 
+/*
+ * A message of 16 packets and a byte, of which one packet was made to carry all the rest, by an
+ * attacker or a confused peer: with it come more bytes than the message has. That is refused, and
+ * no run is taken for what is left of a message of which less than nothing is.
+ */
+static void mrd_engine_rx__more_than_the_message(void **state)
+{
+    enum { LONG = 8, LONG_BYTES = MESSAGE + 1 - LONG * PAIR_PAYLOAD, LATE = LONG - 1 };
+    static struct pair_frame frame[SEGMENTS + 1];
+    struct mrd_rx_packet packet[LATE];
+    struct pair *p = &pairs[0];
+    struct mrd_rx_plan plan;
+    unsigned planned;
+    struct mrd_wc wc;
+
+    (void)state;
+    begin_pair(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE + 1);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS + 1);
+    memcpy(frame, p->end[1].inbox, sizeof(frame));
+    p->end[1].num_inbox = 1;
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 1);
+    head_len = pair_head(&frame[0]).head_len;
+    frame[LONG].len = head_len + LONG_BYTES;
+    memset(frame[LONG].data + head_len, 0x55, LONG_BYTES);
+    frame[LONG].data[MRD_WIRE_BASE_BYTES + 2] = LONG_BYTES >> 8;
+    frame[LONG].data[MRD_WIRE_BASE_BYTES + 3] = LONG_BYTES & 255;
+    mrd_wire_set_payload_check(frame[LONG].data,
+                               mrd_wire_payload_check(frame[LONG].data + head_len, LONG_BYTES));
+    mrd_wire_seal(frame[LONG].data, frame[LONG].data + head_len);
+    pair_rx_one(p, 1, &frame[LONG]);
+    for (unsigned i = SEGMENTS; i > LONG; i--)
+        pair_rx_one(p, 1, &frame[i]);
+    assert_int_equal(p->end[1].e->stats.rx_refuse_invalid, 1);
+    planned = mrd_engine_rx_plan(p->end[1].e, frame[1].data, head_len, LATE, frame[1].len,
+                                 LATE * frame[1].len, &p->end[0].addr, &plan);
+    for (unsigned i = 0; i < LATE; i++) {
+        packet[i] = pair_packet(p, 1, &frame[1 + i]);
+        packet[i].plan_index = (uint16_t)i;
+        if (i >= planned)
+            continue;
+        memcpy(plan.iov[i].iov_base, frame[1 + i].data + head_len, PAIR_PAYLOAD);
+        packet[i].len = head_len;
+        packet[i].placed = 1;
+        packet[i].placed_len = PAIR_PAYLOAD;
+    }
+    mrd_engine_rx(p->end[1].e, packet, LATE, p->now);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_REM_INV_REQ_ERR);
+    pair_end(p);
+}
+
 /* ---------------------------------------------------------------------------------------- acked */
 
 enum before { NOTHING, LOSSES, TIMEOUT, GAPS, NUM_BEFORE };
@@ -425,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
+        cmocka_unit_test(mrd_engine_rx__more_than_the_message),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
         cmocka_unit_test(mrd_tx_new_data__whole_bursts_on_one_way),
         cmocka_unit_test(mrd_tx_new_data__bursts_of_so_many_bytes),

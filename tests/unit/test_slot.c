@@ -136,6 +136,18 @@ static void mrd_slot_agrees__every_field(void **state)
         assert_false(mrd_slot_agrees(&write_slot, &part[i]));
 }
 
+/* What came and this part are together no more than the message. */
+static void mrd_slot_agrees__no_more_than_the_message(void **state)
+{
+    struct mrd_slot slot = write_slot;
+
+    (void)state;
+    slot.got = slot.total - write_part.len;
+    assert_true(mrd_slot_agrees(&slot, &write_part));
+    slot.got++;
+    assert_false(mrd_slot_agrees(&slot, &write_part));
+}
+
 /* A send has no key and no address: whatever those fields hold. */
 static void mrd_slot_agrees__send_has_no_rkey(void **state)
 {
@@ -434,6 +446,7 @@ int main(void)
         cmocka_unit_test(mrd_slots_judge__table),
         cmocka_unit_test(mrd_slots_open__pool_exhausted),
         cmocka_unit_test(mrd_slot_agrees__every_field),
+        cmocka_unit_test(mrd_slot_agrees__no_more_than_the_message),
         cmocka_unit_test(mrd_slot_agrees__send_has_no_rkey),
         cmocka_unit_test(mrd_slot_agrees__inside_the_message),
         cmocka_unit_test(mrd_slot_came__even_in_any_order),
