@@ -133,7 +133,9 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     uint32_t first = packets->plan_index, count;
     uint8_t expected[MRD_HEAD_PEEK_BYTES];
 
-    if (n < 2 || first >= plan->num || head->src_inc == e->config.incarnation)
+    /* Behind a cookie or an ack block the fields lie elsewhere than in the headers that follow. */
+    if (n < 2 || first >= plan->num || head->parts_at != MRD_WIRE_BASE_BYTES ||
+        head->src_inc == e->config.incarnation)
         return 0;
     run->slot = planned_slot(e, head, &plan->part, &packets->from, &run->peer);
     if (!run->slot)

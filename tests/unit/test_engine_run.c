@@ -191,6 +191,56 @@ static void mrd_engine_rx__a_run_as_one_by_one(void **state)
 }
 
 /*
+ * The first packet has a cookie, and those behind it nothing but its bytes. Taken by themselves
+ * they say nothing that can be understood, so they are no segments.
+ */
+static void mrd_engine_rx__no_run_behind_a_cookie(void **state)
+{
+    enum { PACKETS = 3, AT = MRD_WIRE_BASE_BYTES, COOKIE = MRD_WIRE_COOKIE_BYTES };
+    struct mrd_rx_packet packets[PACKETS];
+    struct pair *p = &pairs[0];
+    struct mrd_wire_head head;
+    struct mrd_rx_plan plan;
+
+    (void)state;
+    begin_burst(p);
+    head = pair_head(&burst[0]);
+    memmove(burst[0].data + AT + COOKIE, burst[0].data + AT, burst[0].len - AT);
+    memset(burst[0].data + AT, 0, COOKIE);
+    mrd_wire_add_flags(burst[0].data, MRD_WIRE_COOKIE);
+    head_len += COOKIE;
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        uint8_t *data = burst[i].data;
+        uint32_t check = mrd_wire_payload_check(burst[0].data + head_len, PAIR_PAYLOAD);
+
+        if (i) {
+            memcpy(data + head_len, burst[0].data + head_len, PAIR_PAYLOAD);
+            mrd_wire_follow(data, burst[0].data, head_len, head.psn + i, head.pseq + i,
+                            (1 + i) * PAIR_PAYLOAD, check);
+        }
+        mrd_wire_seal(data, data + head_len);
+        burst[i].len = head_len + PAIR_PAYLOAD;
+    }
+    assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, PACKETS, burst[0].len,
+                                        PACKETS * burst[0].len, &p->end[0].addr, &plan),
+                     PACKETS);
+    for (uint32_t i = 0; i < PACKETS; i++) {
+        packets[i] = pair_packet(p, 1, &burst[i]);
+        memcpy(plan.iov[i].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
+        packets[i].len = head_len;
+        packets[i].placed = 1;
+        packets[i].placed_len = PAIR_PAYLOAD;
+        packets[i].plan_index = (uint16_t)i;
+    }
+    mrd_engine_rx(p->end[1].e, packets, PACKETS, p->now);
+    assert_int_equal(p->end[1].e->stats.rx_straight, 1);
+    assert_int_equal(p->end[1].e->stats.rx_drop_malformed, PACKETS - 1);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+    pair_end(p);
+}
+
+/*
  * A message of 16 packets and a byte, of which one packet was made to carry all the rest, by an
  * attacker or a confused peer: with it come more bytes than the message has. That is refused, and
  * no run is taken for what is left of a message of which less than nothing is.
@@ -479,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
+        cmocka_unit_test(mrd_engine_rx__no_run_behind_a_cookie),
         cmocka_unit_test(mrd_engine_rx__more_than_the_message),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
         cmocka_unit_test(mrd_tx_new_data__whole_bursts_on_one_way),
