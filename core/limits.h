@@ -32,7 +32,11 @@ enum {
     MRD_RENEWALS_MAX = 8,   /* epochs that may end during one first contact */
     MRD_REFUSED_MIN = 3,    /* reports that nobody listens at an address, before they count */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
-    MRD_RETX_LOG = 64,      /* retransmissions logged to find spurious ones */
+    MRD_PMTU_PROBES = 3,    /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
+    MRD_PMTU_LOSSES =
+        4, /* packets above the base payload lost in a row: is the path smaller now? */
+    MRD_PMTU_LOSSES_SRTTS = 4,
+    MRD_RETX_LOG = 64, /* retransmissions logged to find spurious ones */
 };
 
 /*
@@ -54,6 +58,12 @@ enum {
 
 /* Such reports, about a peer that was never heard of, must span so long. */
 #define MRD_REFUSED_NS MRD_SEC
+
+/* And these losses must span so long, and so many SRTTs (above), that no burst explains them. */
+#define MRD_PMTU_LOSSES_NS (10 * MRD_MSEC)
+/* From the end of a search for the path's MTU to the next one: at first, and at most. */
+#define MRD_PMTU_PAUSE_NS     (60 * MRD_SEC)
+#define MRD_PMTU_PAUSE_MAX_NS (600 * MRD_SEC)
 
 /* After nobody could be evicted from a full peer table, nobody looks again for so long. */
 #define MRD_FULL_NS (10 * MRD_MSEC)

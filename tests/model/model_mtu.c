@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The search for the path's MTU, and packets that do not fit any more.
+ *
+ * Sizes are small numbers; whatever the network does, size 1 comes through. A probe is an empty
+ * packet, padded to the size; lost, it is sent again without padding, since its PSN must be acked.
+ * The path may become smaller (a fault), and say nothing. Data is one packet at a time, cut at the
+ * size found; a retransmission keeps its size, but may be sent in pieces of the base size. Anything
+ * in flight may be late as long as it likes.
+ */
+#include <string.h>
+
+#include "tests/model/search.h"
+
+enum { BASE = 1, SIZES = 3, LOSSES_MAX = 2 };
+
+struct state {
+    uint8_t path;    /* largest size that comes through now */
+    uint8_t shrunk;  /* so many times */
+    uint8_t widest;  /* largest path so far */
+    uint8_t payload; /* size found */
+    uint8_t probe;   /* size of the probe that is not acked; 0: none is */
+    uint8_t padded;  /* it is on its way as it was first sent */
+    uint8_t plain;   /* it is on its way without padding */
+    uint8_t resent;  /* it was sent without padding */
+    uint8_t acked;   /* it came, an ack is on its way */
+    uint8_t failed;  /* least size given up */
+    uint8_t data;    /* size of the data packet that is not acked; 0: none is */
+    uint8_t there;   /* it is on its way */
+    uint8_t came;
+    uint8_t losses; /* of data above the base since one was acked */
+};
+
+struct rules {
+    uint8_t shrinks;        /* at most */
+    uint8_t trusts_any_ack; /* hole: the ack of a probe counts, whichever copy came */
+    uint8_t never_falls;    /* hole: lost data tells nothing */
+    uint8_t keeps_size;     /* hole: retransmissions stay whole */
+};
+
+static void init(const void *rules, void *state)
+{
+    struct state *s = state;
+
+    (void)rules;
+    s->path = s->widest = SIZES;
+    s->payload = BASE;
+    s->failed = SIZES + 1;
+}
+
+static void next_probe(struct search *search, const struct rules *r, const struct state *old)
+{
+    struct state s = *old;
+
+    if (!s.probe && s.payload + 1 < s.failed) {
+        s.probe = s.failed > SIZES ? SIZES : (uint8_t)((s.payload + s.failed) / 2);
+        s.padded = 1;
+        search_emit(search, SEARCH_STEP, &s, "a probe of size %u leaves", s.probe);
+        s = *old;
+    }
+    if (!s.probe && s.payload < SIZES && s.payload + 1 >= s.failed) {
+        s.failed = SIZES + 1;
+        search_emit(search, SEARCH_STEP, &s, "after a pause the search begins anew");
+        s = *old;
+    }
+    if (s.padded) {
+        s.padded = 0;
+        search_emit(search, s.probe <= s.path ? SEARCH_FAULT : SEARCH_STEP, &s,
+                    "the probe is lost");
+        s = *old;
+    }
+    if (s.padded && s.probe <= s.path) {
+        s.padded = 0;
+        s.acked = 1;
+        search_emit(search, SEARCH_STEP, &s, "the probe comes through");
+        s = *old;
+    }
+    if (s.probe && !s.plain && !s.acked) {
+        s.plain = s.resent = 1;
+        search_emit(search, SEARCH_STEP, &s, "the probe's PSN is sent again, without padding");
+        s = *old;
+    }
+    if (s.plain) {
+        s.plain = 0;
+        s.acked = 1;
+        search_emit(search, SEARCH_STEP, &s, "the PSN comes through without padding");
+        s = *old;
+    }
+    if (s.acked) {
+        if (!s.resent || r->trusts_any_ack)
+            s.payload = s.probe > s.payload ? s.probe : s.payload;
+        else if (s.probe < s.failed)
+            s.failed = s.probe;
+        s.probe = s.padded = s.plain = s.resent = s.acked = 0;
+        search_emit(search, SEARCH_STEP, &s, "the probe's PSN is acked");
+    }
+}
+
+static void next_data(struct search *search, const struct rules *r, const struct state *old)
+{
+    struct state s = *old;
+    uint8_t size = r->keeps_size || s.data <= s.payload ? s.data : BASE;
+
+    if (!s.data) {
+        s.data = s.payload;
+        s.there = s.data;
+        search_emit(search, SEARCH_STEP, &s, "data of size %u leaves", s.data);
+        return;
+    }
+    if (s.there) {
+        s.there = 0;
+        if (old->there > BASE && s.losses < LOSSES_MAX && !r->never_falls)
+            s.losses++;
+        search_emit(search, old->there <= s.path ? SEARCH_FAULT : SEARCH_STEP, &s, "it is lost");
+        s = *old;
+    }
+    if (s.there && s.there <= s.path) {
+        s.there = 0;
+        s.came = 1;
+        search_emit(search, SEARCH_STEP, &s, "it comes through");
+        s = *old;
+    }
+    if (s.losses == LOSSES_MAX && s.payload > BASE) {
+        s.payload = BASE;
+        s.failed = SIZES + 1;
+        s.losses = 0;
+        search_emit(search, SEARCH_STEP, &s, "the path has become smaller, the sender thinks");
+        s = *old;
+    }
+    if (s.data && !s.there && !s.came) {
+        s.there = size;
+        search_emit(search, SEARCH_STEP, &s, "data is sent again in pieces of size %u", size);
+        s = *old;
+    }
+    if (s.came) {
+        if (s.data > BASE)
+            s.losses = 0;
+        s.data = s.came = 0;
+        search_emit(search, SEARCH_STEP, &s, "data is acked");
+    }
+}
+
+static void next(struct search *search, const void *rules, const void *state)
+{
+    const struct rules *r = rules;
+    struct state s = *(const struct state *)state;
+
+    next_probe(search, r, state);
+    next_data(search, r, state);
+    if (s.path > BASE && s.shrunk < r->shrinks) {
+        s.path--;
+        s.shrunk++;
+        search_emit(search, SEARCH_FAULT, &s, "the path shrinks to %u", s.path);
+    }
+}
+
+static const char *bad(const void *rules, const void *state)
+{
+    const struct state *s = state;
+
+    (void)rules;
+    return s->payload > s->widest ? "a size is used that never came through" : NULL;
+}
+
+/* All data is acked, and nothing is in flight: what is used comes through. */
+static bool goal(const void *rules, const void *state)
+{
+    const struct state *s = state;
+
+    (void)rules;
+    return !s->data && !s->probe && s->payload <= s->path;
+}
+
+static void show(const void *rules, const void *state, FILE *to)
+{
+    const struct state *s = state;
+
+    (void)rules;
+    fprintf(to, "path %u, found %u, failed %u, probe %u, data %u, losses %u ", s->path, s->payload,
+            s->failed, s->probe, s->data, s->losses);
+}
+
+/* As above, on a path that takes only size 2 from the begin on. */
+static void init_narrow(const void *rules, void *state)
+{
+    struct state *s = state;
+
+    init(rules, state);
+    s->path = s->widest = 2;
+}
+
+static const struct search_model model = SEARCH_MODEL("mtu");
+
+static void mtu__holds(void **state)
+{
+    struct search_model narrow = model;
+    struct rules still = {.shrinks = 0}, shrinks = {.shrinks = 2};
+
+    (void)state;
+    narrow.init = init_narrow;
+    search_expect(&model, &still, "a path that stays", SEARCH_HOLDS, NULL);
+    search_expect(&model, &shrinks, "a path that shrinks twice", SEARCH_HOLDS, NULL);
+    search_expect(&narrow, &still, "a narrow path", SEARCH_HOLDS, NULL);
+    search_expect(&narrow, &shrinks, "a narrow path that shrinks", SEARCH_HOLDS, NULL);
+}
+
+static void mtu__holes(void **state)
+{
+    struct search_model narrow = model;
+    struct rules trusts = {.trusts_any_ack = 1};
+    struct rules never = {.shrinks = 1, .never_falls = 1};
+    struct rules whole = {.shrinks = 1, .keeps_size = 1};
+
+    (void)state;
+    narrow.init = init_narrow;
+    search_expect(&narrow, &trusts, "hole: any ack of the probe's PSN counts", SEARCH_BAD,
+                  "a size is used that never came through");
+    search_expect(&model, &never, "hole: lost data tells nothing", SEARCH_STUCK, NULL);
+    search_expect(&model, &whole, "hole: what was cut stays whole", SEARCH_STUCK, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mtu__holds),
+        cmocka_unit_test(mtu__holes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/limits.h"
+#include "core/pmtu.h"
+#include "core/rng.h"
+
+enum { BASE = 1088, LIMIT = 8192 };
+
+static const struct mrd_pmtu_range range = {BASE, LIMIT};
+
+/* Probes until none is due; packets of up to `path` bytes come through. Returns their number. */
+static unsigned search_in(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t path,
+                          uint64_t now_ns)
+{
+    unsigned probes = 0;
+    uint32_t bytes;
+
+    while ((bytes = mrd_pmtu_next(m, r, now_ns))) {
+        assert_true(bytes > m->payload && bytes <= r->limit && bytes % 64 == 0);
+        mrd_pmtu_sent(m, bytes);
+        assert_int_equal(mrd_pmtu_next(m, r, now_ns), 0); /* one at a time */
+        if (bytes <= path)
+            mrd_pmtu_acked(m, r, bytes, now_ns);
+        else
+            mrd_pmtu_lost(m, bytes, now_ns);
+        assert_true(++probes < 100);
+    }
+    return probes;
+}
+
+static unsigned search(struct mrd_pmtu *m, uint32_t path, uint64_t now_ns)
+{
+    return search_in(m, &range, path, now_ns);
+}
+
+/* Whatever the path takes is found, to the last multiple of 64. */
+static void mrd_pmtu_next__finds_any_size(void **state)
+{
+    (void)state;
+    for (uint32_t path = 0; path <= LIMIT + 64; path += 32) {
+        uint32_t expected = path < BASE ? BASE : path > LIMIT ? LIMIT : path / 64 * 64;
+        struct mrd_pmtu m;
+
+        mrd_pmtu_init(&m, &range, false);
+        assert_int_equal(m.payload, BASE);
+        assert_true(search(&m, path, 0) <= 30);
+        assert_int_equal(m.payload, expected);
+    }
+}
+
+/* Most networks need one probe; Ethernet four. */
+static void mrd_pmtu_next__likely_sizes_first(void **state)
+{
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    assert_int_equal(search(&m, LIMIT, 0), 1);
+    mrd_pmtu_init(&m, &range, false);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(mrd_pmtu_next(&m, &range, 0), LIMIT);
+        mrd_pmtu_sent(&m, LIMIT);
+        mrd_pmtu_lost(&m, LIMIT, 0);
+    }
+    assert_int_equal(mrd_pmtu_next(&m, &range, 0), 1344);
+    mrd_pmtu_init(&m, &(struct mrd_pmtu_range){1024, 1024}, false); /* nothing to search */
+    assert_int_equal(mrd_pmtu_next(&m, &(struct mrd_pmtu_range){1024, 1024}, 0), 0);
+    assert_int_equal(m.payload, 1024);
+}
+
+/* A few probes that were lost for other reasons do not hide a size. */
+static void mrd_pmtu_lost__three_in_a_row(void **state)
+{
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    for (unsigned i = 0; i < 2; i++) {
+        mrd_pmtu_sent(&m, mrd_pmtu_next(&m, &range, 0));
+        mrd_pmtu_lost(&m, LIMIT, 0);
+        mrd_pmtu_lost(&m, LIMIT, 0); /* told twice: it is none in flight */
+    }
+    assert_int_equal(mrd_pmtu_next(&m, &range, 0), LIMIT);
+    mrd_pmtu_sent(&m, LIMIT);
+    mrd_pmtu_acked(&m, &range, LIMIT, 0);
+    assert_int_equal(m.payload, LIMIT);
+}
+
+/* An ack of a probe that was taken for lost counts, as long as nothing else was sent in its place. */
+static void mrd_pmtu_acked__late(void **state)
+{
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, 4000, 0);
+    assert_int_equal(m.payload, 3968);
+    mrd_pmtu_acked(&m, &range, 6400, 0);
+    assert_int_equal(m.payload, 6400);
+    mrd_pmtu_acked(&m, &range, LIMIT + 64, 0);
+    assert_int_equal(m.payload, 6400);
+}
+
+/* When a search has ended another follows after a minute, then after two, at last every ten. */
+static void mrd_pmtu_next__searches_again(void **state)
+{
+    static const unsigned minutes[] = {1, 2, 4, 8, 10, 10};
+    uint64_t now_ns = 7;
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, 1400, now_ns);
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t next_ns = now_ns + minutes[i] * 60 * MRD_SEC;
+
+        assert_int_equal(mrd_pmtu_next(&m, &range, next_ns - MRD_SEC), 0);
+        assert_int_equal(search(&m, 1400 + 200 * i, next_ns) > 0, 1);
+        assert_int_equal(m.payload, (1400 + 200 * i) / 64 * 64);
+        now_ns = next_ns;
+    }
+}
+
+/*
+ * The path becomes smaller: packets above the base are lost, and none is acked. But neither a burst
+ * of losses counts, nor losses among acks, nor what carries no more than the base.
+ */
+static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
+{
+    const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, LIMIT, 0);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, span_ns - 1));
+    mrd_pmtu_payload_acked(&m, &range, LIMIT);
+    for (unsigned i = 0; i < 100; i++) {
+        assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC + i * span_ns));
+        assert_false(mrd_pmtu_payload_lost(&m, &range, BASE, srtt_ns, MRD_SEC + i * span_ns));
+        if (i % 3 == 2)
+            mrd_pmtu_payload_acked(&m, &range, BASE + 1);
+    }
+    mrd_pmtu_payload_acked(&m, &range, LIMIT);
+    for (unsigned i = 0; i < 4; i++) {
+        mrd_pmtu_payload_acked(&m, &range, BASE); /* small ones come through */
+        assert_int_equal(
+            mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, 9 * MRD_SEC + i * span_ns / 3),
+            i == 3);
+    }
+    assert_int_equal(m.payload, BASE);
+    assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, 20 * MRD_SEC)); /* of before */
+    /* The search begins at once, with what came through before. */
+    assert_int_equal(mrd_pmtu_next(&m, &range, 10 * MRD_SEC), LIMIT);
+    search(&m, 1400, 10 * MRD_SEC);
+    assert_int_equal(m.payload, 1344);
+}
+
+/* Who is sure of the size begins with it, and falls like others if it does not come through. */
+static void mrd_pmtu_init__sure(void **state)
+{
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, true);
+    assert_int_equal(m.payload, LIMIT);
+    assert_int_equal(mrd_pmtu_next(&m, &range, 0), 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(mrd_pmtu_payload_lost(&m, &range, LIMIT, 0, MRD_SEC * (i + 1)), i == 3);
+    assert_int_equal(m.payload, BASE);
+    search(&m, LIMIT, MRD_SEC * 5);
+    assert_int_equal(m.payload, LIMIT);
+}
+
+static void mrd_pmtu_limit__of_the_route(void **state)
+{
+    const struct mrd_pmtu_range less = {BASE, 4096}, least = {512, 512};
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, LIMIT, 0);
+    mrd_pmtu_limit(&m, &less);
+    assert_int_equal(m.payload, 4096);
+    assert_int_equal(mrd_pmtu_next(&m, &less, 1000 * MRD_SEC), 0);
+    assert_int_equal(mrd_pmtu_next(&m, &range, 1000 * MRD_SEC), LIMIT);
+    mrd_pmtu_limit(&m, &least);
+    assert_int_equal(m.payload, 512);
+    assert_false(mrd_pmtu_payload_lost(&m, &least, 4096, 0, MRD_SEC));
+}
+
+/* At 20% loss the size is found all the same, at times after another search. */
+static void mrd_pmtu_next__with_losses(void **state)
+{
+    struct mrd_rng rng;
+    unsigned searches = 0;
+
+    (void)state;
+    mrd_rng_init(&rng, 3);
+    for (unsigned i = 0; i < 1000; i++) {
+        uint32_t path = BASE + mrd_rng_below(&rng, LIMIT - BASE), bytes;
+        uint64_t now_ns = 0;
+        struct mrd_pmtu m;
+
+        mrd_pmtu_init(&m, &range, false);
+        for (searches++; m.payload != path / 64 * 64; searches++, now_ns += 600 * MRD_SEC) {
+            assert_true(now_ns < 20 * 600 * MRD_SEC);
+            while ((bytes = mrd_pmtu_next(&m, &range, now_ns))) {
+                mrd_pmtu_sent(&m, bytes);
+                if (bytes <= path && mrd_rng_below(&rng, 5))
+                    mrd_pmtu_acked(&m, &range, bytes, now_ns);
+                else
+                    mrd_pmtu_lost(&m, bytes, now_ns);
+            }
+        }
+    }
+    assert_true(searches < 2200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_pmtu_next__finds_any_size),
+        cmocka_unit_test(mrd_pmtu_next__likely_sizes_first),
+        cmocka_unit_test(mrd_pmtu_lost__three_in_a_row),
+        cmocka_unit_test(mrd_pmtu_acked__late),
+        cmocka_unit_test(mrd_pmtu_next__searches_again),
+        cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
+        cmocka_unit_test(mrd_pmtu_init__sure),
+        cmocka_unit_test(mrd_pmtu_limit__of_the_route),
+        cmocka_unit_test(mrd_pmtu_next__with_losses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
