@@ -48,10 +48,9 @@ struct mrd_rx_packet {
 };
 
 enum mrd_tx_flags {
-    MRD_TX_ECT = 1 << 0,      /* set ECT(0) */
-    MRD_TX_ALONE = 1 << 2,    /* not to be sent in a burst: this path loses bursts */
-    MRD_TX_UNHEARD = 1 << 3,  /* the peer was never heard of: does anybody listen there? */
-    MRD_TX_FRAGMENT = 1 << 1, /* may be fragmented: its size is from before the path's MTU shrank */
+    MRD_TX_ECT = 1 << 0,     /* set ECT(0) */
+    MRD_TX_ALONE = 1 << 2,   /* not to be sent in a burst: this path loses bursts */
+    MRD_TX_UNHEARD = 1 << 3, /* the peer was never heard of: does anybody listen there? */
 };
 
 /* The mover's handle and key of a memory region; all zero if it needs none. */

@@ -28,6 +28,7 @@
 #include "core/loss.h"
 #include "core/packet.h"
 #include "core/path.h"
+#include "core/pmtu.h"
 #include "core/pool.h"
 #include "core/rcv.h"
 #include "core/sent.h"
@@ -122,6 +123,8 @@ struct mrd_tx_run {
     uint32_t left;            /* packets of the quantum that are left */
     uint64_t picked_ns;       /* when it was chosen */
     bool path_probed;         /* a path that is not GOOD was probed since data was sent */
+    bool limited;             /* the window stopped the last attempt to send */
+    uint16_t quantum;         /* packets in a burst, at most: it follows from pmtu.payload */
     uint32_t losses;          /* packets of bursts lost since a packet of a burst was acked */
     uint64_t single_until_ns; /* until then packets go alone, not in bursts */
 };
@@ -165,11 +168,9 @@ struct mrd_tx_half {
     struct mrd_tx_request request;
     struct mrd_tx_probes probes;
     struct mrd_tx_rnr rnr;
-    bool limited;           /* the window stopped the last attempt to send */
-    uint32_t payload_bytes; /* most payload of a packet to this peer */
-    uint32_t quantum;       /* most such packets in a burst */
-    uint64_t active_ns;     /* time of the last packet sent or ack received */
-    uint64_t sent_ns;       /* when the window last let a packet out */
+    struct mrd_pmtu pmtu; /* most payload of a packet to this peer */
+    uint64_t active_ns;   /* time of the last packet sent or ack received */
+    uint64_t sent_ns;     /* when the window last let a packet out */
     /* Bytes of messages on txqs, part headers included: do they fill a packet? */
     uint64_t queued_bytes;
 

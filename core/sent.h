@@ -64,14 +64,24 @@ struct mrd_sent {
     /* Sent again as a tail loss probe: if only that copy arrives, the first one was lost. */
     uint8_t probed;
     uint8_t blamed; /* its path was blamed for a tail probe: a loss that the window knows not of */
-    uint16_t len;   /* SEGMENT: payload bytes */
-    uint32_t id, offset; /* SEGMENT; READY: a QP number, and how many receives it offers */
+    uint16_t len;   /* SEGMENT: payload bytes; EMPTY: those that it stands for, to probe the MTU */
+    /*
+     * SEGMENT; READY: a QP number, and how many receives it offers; EMPTY: offset is the payload
+     * that it stands for, to probe a path.
+     */
+    uint32_t id, offset;
     union {
         struct mrd_msg *small; /* SMALL: linked by mrd_msg.chain; ABORT: by abort_chain */
         struct mrd_refusal *refusal;
         struct mrd_flow_tx *flow; /* CLOSE */
     } u;
 };
+
+/* Is it an empty packet that is padded, to find out what its path takes? `len`: how much. */
+static inline bool mrd_sent_is_mtu_probe(const struct mrd_sent *rec)
+{
+    return rec->kind == MRD_SENT_EMPTY && rec->len;
+}
 
 struct mrd_sent_page {
     struct mrd_sent rec[MRD_SENT_PAGE];

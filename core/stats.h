@@ -34,11 +34,15 @@
     X(retx_spurious,          "packets",  "retransmissions whose original had arrived")          \
     X(probes,                 "packets",  "empty packets to a silent peer that owes something")  \
     X(probes_path,            "packets",  "empty packets on paths that were out")                \
+    X(probes_mtu,             "packets",  "padded packets, to find out what a path takes")       \
+    X(tx_fragments,           "packets",  "pieces of packets that their path takes no more")     \
+    X(mtu_falls,              "events",   "large packets stopped coming through: small ones then") \
     X(rx_packets,             "packets",  "data packets taken")                                  \
     X(rx_bytes,               "bytes",    "payload taken, without duplicates")                   \
     X(rx_acks,                "packets",  "acks received as packets of their own")               \
     X(rx_ce,                  "packets",  "data packets that a switch marked")                   \
     X(rx_straight,            "packets",  "data packets received straight into place")           \
+    X(rx_fragments,           "packets",  "pieces of packets received")                          \
     X(rx_straight_moved,      "packets",  "of planned packets: other than predicted")            \
     X(rx_messages,            "messages", "receives and writes with immediate completed")        \
     X(rx_refusals,            "messages", "refusals received")                                   \

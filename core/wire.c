@@ -164,6 +164,10 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
         at = field32(at, head->ack_stamp);
         at = field32(at, head->ack_psn_limit);
     }
+    if (head->type == MRD_WIRE_FRAGMENT) {
+        at = field32(at, head->whole_len);
+        at = field32(at, head->whole_offset);
+    }
     return at;
 }
 
@@ -337,21 +341,26 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     if (b->version_type >> 4 != MRD_WIRE_VERSION)
         return MRD_WIRE_BAD_VERSION;
     head->type = b->version_type & 15;
-    if (head->type < MRD_WIRE_DATA || head->type > MRD_WIRE_BUSY)
+    if (head->type < MRD_WIRE_DATA || head->type > MRD_WIRE_FRAGMENT)
         return MRD_WIRE_BAD_TYPE;
     head->flags = b->flags;
     head->head_len = get16(b->head_len);
     need += (head->flags & MRD_WIRE_COOKIE ? MRD_WIRE_COOKIE_BYTES : 0) +
             (head->flags & MRD_WIRE_ACKBLOCK ? MRD_WIRE_ACKBLOCK_BYTES : 0);
-    if (head->flags && head->type != MRD_WIRE_DATA)
-        return MRD_WIRE_BAD_LENGTH;
-    if (head->type == MRD_WIRE_ACK)
-        need = MRD_WIRE_ACK_BYTES;
+    if (head->type != MRD_WIRE_DATA) {
+        if (head->flags)
+            return MRD_WIRE_BAD_LENGTH;
+        if (head->type == MRD_WIRE_ACK)
+            need = MRD_WIRE_ACK_BYTES;
+        else if (head->type == MRD_WIRE_FRAGMENT)
+            need = MRD_WIRE_FRAGMENT_BYTES;
+    }
     if (head->head_len > len)
         return MRD_WIRE_TRUNCATED;
     if (head->head_len < need || head->head_len > MRD_WIRE_HEAD_BYTES_MAX)
         return MRD_WIRE_BAD_LENGTH;
-    if (head->type != MRD_WIRE_DATA && head->head_len != len)
+    if (head->type != MRD_WIRE_DATA &&
+        head->head_len != (head->type == MRD_WIRE_FRAGMENT ? need : len))
         return MRD_WIRE_BAD_LENGTH;
     if (!head_check_holds(buf, head->head_len))
         return MRD_WIRE_BAD_CHECK;
@@ -384,6 +393,9 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
             head->ack_psn_limit = get32(at + 16);
             at += MRD_WIRE_ACKBLOCK_BYTES;
         }
+    } else if (head->type == MRD_WIRE_FRAGMENT) {
+        head->whole_len = get32(at);
+        head->whole_offset = get32(at + 4);
     }
     head->parts_at = (uint16_t)(at - buf);
     return MRD_WIRE_OK;

@@ -23,6 +23,7 @@ enum {
     MRD_WIRE_BASE_BYTES = 40,
     MRD_WIRE_COOKIE_BYTES = 8,
     MRD_WIRE_ACKBLOCK_BYTES = 20,
+    MRD_WIRE_FRAGMENT_BYTES = 48, /* base included */
     MRD_WIRE_PART_BYTES_MIN = 12,
     MRD_WIRE_ATOMIC_BYTES = 8, /* what an atomic works on, and answers */
     MRD_WIRE_PART_BYTES_MAX = 52,
@@ -44,6 +45,7 @@ enum mrd_wire_type {
     MRD_WIRE_RESET = 3,
     MRD_WIRE_CHALLENGE = 4,
     MRD_WIRE_BUSY = 5,
+    MRD_WIRE_FRAGMENT = 6, /* a piece of a DATA packet that its path does not take any more */
 };
 
 /* As live epoch: the sender's life is over, or ends now, with all its spaces. */
@@ -110,6 +112,7 @@ struct mrd_wire_head {
      * FIRST_CONTACT: how long its sender waits for acks before it gives up; rounded up on the wire.
      */
     uint64_t patience_ns;
+    uint32_t whole_len, whole_offset; /* FRAGMENT: of the whole packet; where this piece begins */
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;
     uint16_t parts_at; /* offset of the first part */

@@ -33,6 +33,10 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
 /* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
+/* Sizes between which the path's MTU is searched. */
+struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mrd_peer *peer);
+/* Another tx->pmtu.payload was found: what follows from it. */
+void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx);
 void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
 /* A packet last sent on the path is lost. */
 void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index);

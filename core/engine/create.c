@@ -46,7 +46,9 @@ static int check_config(const struct mrd_engine_config *c)
         m->tracker & (m->tracker - 1))
         return -EINVAL;
     if (!m->payload_bytes || m->payload_bytes > MRD_PAYLOAD_BYTES_MAX ||
-        m->payload_usual > m->payload_bytes || !m->quantum || !m->ack_every)
+        m->payload_usual > m->payload_bytes || m->payload_base > m->payload_bytes ||
+        (m->payload_base && !m->copies) || (m->probes && !m->payload_base) || !m->quantum ||
+        !m->ack_every)
         return -EINVAL;
     return 0;
 }
@@ -80,7 +82,8 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->lives.epoch_next = 1;
     e->objects.qpn_next = MRD_QPN_FIRST;
     mrd_clock_init(&e->clock, now_ns);
-    mrd_share_init(&e->share, m->rx_buffer_bytes, e->config.mover.payload_usual,
+    mrd_share_init(&e->share, m->rx_buffer_bytes,
+                   m->probes ? m->payload_base : e->config.mover.payload_usual,
                    m->rx_packet_overhead, m->tracker / 2, now_ns);
     mrd_list_init(&e->turns.suspects);
     mrd_list_init(&e->turns.responses);
@@ -101,6 +104,7 @@ void mrd_engine_destroy(struct mrd_engine *e)
 {
     const struct mrd_allocator a = e->allocator;
 
+    mrd_frags_fini(&e->frags, &a);
     /* Queue pairs that the user destroyed and that still waited for their peers. */
     for (struct mrd_node *n; (n = mrd_list_pop(&e->objects.qp_list));) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);

@@ -39,16 +39,19 @@ struct mrd_mover {
     uint32_t ack_delay_ns;  /* longest time that an ack is held back */
     uint32_t payload_bytes; /* largest payload of a packet to any peer, multiple of 64 */
     uint32_t payload_usual; /* to peers of which no route is known; 0: payload_bytes */
-    uint32_t quantum;       /* most packets sent on a path before switching: 1, or what GSO takes */
-    uint32_t burst_bytes;   /* and at most so many bytes; 0: no limit */
-    uint32_t paths;         /* usable path numbers: 0 .. paths - 1 */
-    uint32_t tracker;       /* PSNs tracked a peer: power of two, 256 .. 4096 */
+    /* Payload that any network carries; 0: no path takes less than it did at first. */
+    uint32_t payload_base;
+    uint32_t quantum;     /* most packets sent on a path before switching: 1, or what GSO takes */
+    uint32_t burst_bytes; /* and at most so many bytes; 0: no limit */
+    uint32_t paths;       /* usable path numbers: 0 .. paths - 1 */
+    uint32_t tracker;     /* PSNs tracked a peer: power of two, 256 .. 4096 */
     uint32_t cwnd_cap_bytes;   /* 0: none */
     uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
     uint32_t rx_buffer_bytes;  /* receive buffer shared by all senders; 0: no limit */
-    /* What a packet of usual payload costs there beyond its payload; a larger one, in proportion. */
+    /* What a base or usual payload costs there beyond its bytes; a larger one, in proportion. */
     uint32_t rx_packet_overhead;
     uint32_t header_bytes; /* below ours on the wire, for rates: Ethernet, IP, UDP */
+    bool probes;           /* packets begin with payload_base, and larger ones are probed for */
     bool copies; /* tx_burst copies: buffers are free when it returns, cookies are not needed */
     /* Constants of the policies; NULL: the defaults; borrowed, outlives the engine. */
     const struct mrd_tune *tune;

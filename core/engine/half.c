@@ -249,27 +249,55 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     e->turns.wants_path |= tx->paths.path[index].wants_ev != 0;
 }
 
-/* Packets of the half carry so much from now on. */
-static void set_payload(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t payload_bytes)
+struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_mover *m = &e->config.mover;
-    uint32_t bytes = payload_bytes + MRD_HEAD_PEEK_BYTES;
+    struct mrd_pmtu_range r = {m->payload_base, m->payload_usual};
 
-    tx->payload_bytes = payload_bytes;
-    tx->quantum = m->quantum;
-    if (m->burst_bytes && m->burst_bytes / bytes < m->quantum)
-        tx->quantum = m->burst_bytes > bytes ? m->burst_bytes / bytes : 1;
+    if (peer->payload_bytes)
+        r.limit = peer->payload_bytes;
+    if (!r.base || r.base > r.limit)
+        r.base = r.limit;
+    return r;
+}
+
+void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx)
+{
+    const struct mrd_mover *m = &e->config.mover;
+    uint32_t bytes = tx->pmtu.payload + MRD_HEAD_PEEK_BYTES, quantum = m->quantum;
+
+    if (m->burst_bytes && m->burst_bytes / bytes < quantum)
+        quantum = m->burst_bytes > bytes ? m->burst_bytes / bytes : 1;
+    tx->run.quantum = (uint16_t)quantum;
     tx->cc.packet_bytes = bytes + m->header_bytes;
+}
+
+static void begin_search(const struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_pmtu_range r = mrd_half_range(e, peer);
+
+    mrd_pmtu_init(&peer->tx->pmtu, &r, !e->config.mover.probes || peer->one_way);
+    mrd_half_use_found(e, peer->tx);
 }
 
 void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
 {
+    struct mrd_pmtu_range r;
+    bool more;
+
     if (payload_bytes > MRD_PAYLOAD_BYTES_MAX ||
         (peer->payload_bytes && payload_bytes >= peer->payload_bytes))
         return;
+    r = mrd_half_range(e, peer);
+    more = payload_bytes > r.limit; /* it was not known, and taken for the usual one */
     peer->payload_bytes = (uint16_t)payload_bytes;
-    if (peer->tx)
-        set_payload(e, peer->tx, payload_bytes);
+    if (peer->tx && more) {
+        begin_search(e, peer);
+    } else if (peer->tx) {
+        r = mrd_half_range(e, peer);
+        mrd_pmtu_limit(&peer->tx->pmtu, &r);
+        mrd_half_use_found(e, peer->tx);
+    }
 }
 
 /*
@@ -295,6 +323,7 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         if (!peer)
             return NULL;
         ah->peer_id = peer->id;
+        peer->one_way = ah->one_way;
         mrd_half_limit_payload(e, peer, ah->payload_bytes);
     }
     peer->dscp = ah->dscp;
@@ -323,7 +352,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
-    set_payload(e, tx, peer->payload_bytes ? peer->payload_bytes : m->payload_usual);
+    begin_search(e, peer);
     e->cc_config = (struct mrd_cc_config){.link_bps = m->link_bps,
                                           .base_rtt_ns = m->base_rtt_ns,
                                           .base_rtt_max_ns = m->base_rtt_max_ns,

@@ -95,7 +95,7 @@ void mrd_respond_begin(struct mrd_engine *e, struct mrd_response *r)
         mrd_wire_put_u64(r->result, run_atomic(r));
         msg->wr.is_inline = true;
     }
-    msg->multi = msg->wr.length > msg->peer->tx->payload_bytes;
+    msg->multi = msg->wr.length > msg->peer->tx->pmtu.payload;
     if (msg->multi)
         msg->wr.part_flags |= MRD_PART_MULTI;
     msg->post_seq = e->calls.msg_seq++;

@@ -161,6 +161,37 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
 
 /* ----------------------------------------------------------------------------------- any packet */
 
+static bool decode(struct mrd_engine *e, struct mrd_rx_in *in);
+
+/* A piece of a packet: when all are here, it is dealt with as if it had come whole. */
+static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
+{
+    const struct mrd_wire_head *head = &piece->head;
+    struct mrd_addr from = piece->packet->from;
+    struct mrd_rx_in in = {.whole = *piece->packet};
+    bool fits;
+
+    from.port = head->reply;
+    if (mrd_wire_payload_check(piece->payload, piece->payload_len) != head->payload_check) {
+        e->stats.rx_drop_checksum++;
+        return;
+    }
+    in.whole.data = mrd_frags_add(&e->frags, &e->allocator, &from, head, piece->payload,
+                                  piece->payload_len, &in.whole.len, &fits);
+    e->stats.rx_fragments += fits;
+    e->stats.rx_drop_length += !fits;
+    in.packet = &in.whole;
+    if (!in.whole.data || !decode(e, &in))
+        return;
+    if (in.head.type != MRD_WIRE_DATA || in.head.psn != head->psn) {
+        e->stats.rx_drop_malformed++;
+        return;
+    }
+    in.head.stamp = head->stamp; /* of the last piece: the whole has none */
+    in.head.path_id = head->path_id;
+    rx_data(e, &in);
+}
+
 static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
 {
     struct mrd_stats *s = &e->stats;
@@ -224,6 +255,9 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
             break;
         case MRD_WIRE_BUSY:
             mrd_contact_busy(e, &in.head, &in.packet->from);
+            break;
+        case MRD_WIRE_FRAGMENT:
+            rx_fragment(e, &in);
             break;
         }
     }

@@ -13,6 +13,23 @@ enum {
 
 /* --------------------------------------------------------------------------------------- losses */
 
+/* What it carried, about: the room for a header is taken for used. */
+static uint32_t carried(const struct mrd_sent *rec)
+{
+    return rec->bytes > MRD_HEAD_PEEK_BYTES ? rec->bytes - MRD_HEAD_PEEK_BYTES : 0;
+}
+
+void mrd_rx_count_large_loss(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
+{
+    struct mrd_pmtu_range r = mrd_half_range(e, peer);
+    struct mrd_tx_half *tx = peer->tx;
+
+    if (!mrd_pmtu_payload_lost(&tx->pmtu, &r, carried(rec), tx->loss.srtt_ns, e->clock.now_ns))
+        return;
+    e->stats.mtu_falls++;
+    mrd_half_use_found(e, tx);
+}
+
 /*
  * Declare a packet lost. Returns true if a queue may have dropped it. A path that loses packet
  * after packet with none acked in between is broken: its losses must not cut the window, else many
@@ -23,6 +40,12 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
 {
     struct mrd_tx_half *tx = peer->tx;
 
+    if (mrd_sent_is_mtu_probe(rec)) { /* too large, or it is tried again: not the path's fault */
+        mrd_path_forgot(&tx->paths, rec->path);
+        mrd_sent_lose(&tx->sent, rec, &tx->paths);
+        return false;
+    }
+    mrd_rx_count_large_loss(e, peer, rec);
     if (cause == MRD_LOSS_BY_ORDER) {
         peer->count.lost_by_order++;
         e->stats.retx_order++;
@@ -140,6 +163,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+    struct mrd_pmtu_range r;
     bool last_copy;
 
     if (!rec || rec->state == MRD_SENT_ACKED || rec->state == MRD_SENT_NEW)
@@ -173,6 +197,14 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
         tx->run.losses = 0;
     if (tx->probes.timeout_ns)
         judge_timeout(tx, rec, last_copy);
+    if (mrd_sent_is_mtu_probe(rec)) {
+        r = mrd_half_range(e, peer);
+        mrd_pmtu_acked(&tx->pmtu, &r, rec->len, e->clock.now_ns);
+        mrd_half_use_found(e, tx);
+    } else if (tx->pmtu.losses) {
+        r = mrd_half_range(e, peer);
+        mrd_pmtu_payload_acked(&tx->pmtu, &r, carried(rec));
+    }
     sum->packets++;
     sum->bytes += rec->bytes;
     mrd_sent_ack(&tx->sent, rec, &tx->paths);
@@ -188,6 +220,7 @@ static uint32_t ack_run(struct mrd_engine *e, struct mrd_peer *peer, uint32_t ps
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+    struct mrd_pmtu_range r;
     struct mrd_path *path;
     uint32_t n, id, bytes, payload;
 
@@ -206,6 +239,10 @@ static uint32_t ack_run(struct mrd_engine *e, struct mrd_peer *peer, uint32_t ps
     for (uint32_t i = 0; tx->spray.ops->acked && i < n; i++)
         tx->spray.ops->acked(&tx->spray, rec->path, path->rx_ce_now);
     tx->run.losses = 0;
+    if (tx->pmtu.losses) {
+        r = mrd_half_range(e, peer);
+        mrd_pmtu_payload_acked(&tx->pmtu, &r, carried(rec));
+    }
     id = rec->id;
     mrd_sent_ack_run(&tx->sent, rec, n, &tx->paths, &bytes, &payload);
     sum->packets += n;
@@ -337,7 +374,7 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
     a->srtt_ns = tx->loss.srtt_ns;
     a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
     a->inflight_bytes = inflight;
-    a->limited = tx->limited;
+    a->limited = tx->run.limited;
     tx->cc.ops->ack(&tx->cc, a);
     if (tx->cc.watch.wish)
         fulfil_wish(e, tx);

@@ -26,6 +26,7 @@
 #include "core/clock.h"
 #include "core/cq.h"
 #include "core/engine/engine.h"
+#include "core/frag.h"
 #include "core/heap.h"
 #include "core/limits.h"
 #include "core/mr.h"
@@ -115,7 +116,7 @@ struct mrd_plan {
     struct mrd_wire_head head; /* of the first segment, */
     struct mrd_wire_part part;
     uint8_t head_bytes[MRD_HEAD_PEEK_BYTES]; /* and what they were decoded from */
-    /* A segment that was received at a place where another one was predicted. */
+    /* A segment that came where another one was predicted; or a packet that is cut to fragments. */
     uint8_t scratch[MRD_PAYLOAD_BYTES_MAX + MRD_WIRE_HEAD_BYTES_MAX];
 };
 
@@ -153,6 +154,7 @@ struct mrd_engine {
     struct mrd_share share;
     struct mrd_lives lives;
     struct mrd_plan plan;
+    struct mrd_frags frags;
 
     struct mrd_turns turns;
     struct mrd_peers peers;

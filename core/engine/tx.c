@@ -105,6 +105,34 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     return true;
 }
 
+/*
+ * Find out whether the path takes larger packets, by an empty one that is padded: only where there
+ * is more to send than fits into one, and once the peer answers.
+ */
+static bool send_mtu_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
+{
+    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_pmtu_range r;
+    struct mrd_sent *rec;
+    uint32_t bytes;
+
+    if (tx->queued_bytes <= tx->pmtu.payload || tx->pmtu.probed || !e->config.mover.payload_base)
+        return false;
+    r = mrd_half_range(e, peer);
+    if (tx->pmtu.payload >= r.limit || !tx->contact.acked_once || !mrd_tx_window_open(e, tx) ||
+        !mrd_tx_is_granted(tx))
+        return false;
+    bytes = mrd_pmtu_next(&tx->pmtu, &r, e->clock.now_ns);
+    if (!bytes || !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_DATA, &rec))
+        return false;
+    rec->len = (uint16_t)bytes;
+    mrd_pmtu_sent(&tx->pmtu, bytes);
+    e->stats.probes_mtu++;
+    mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
+    mrd_tx_request_ack(tx, o);
+    return true;
+}
+
 /* ------------------------------------------------------------------------------- retransmission */
 
 /* No new data waits, and the window is wide: a second copy of a retransmission costs nothing. */
@@ -123,6 +151,12 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     struct mrd_tx_half *tx = peer->tx;
     uint16_t old = rec->path;
 
+    if (mrd_sent_is_mtu_probe(rec)) { /* from now on an ack does not tell whether the size came */
+        mrd_pmtu_lost(&tx->pmtu, rec->len, e->clock.now_ns);
+        rec->len = 0;
+    }
+    if (rec->kind == MRD_SENT_EMPTY)
+        rec->offset = 0;
     rec->deliberate |= twice;
     mrd_loss_log(&tx->loss, &e->allocator, rec, old);
     e->stats.retx_packets++;
@@ -141,7 +175,7 @@ static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx
         return false;
     tx->probes.copy_due = false;
     rec = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
-    if (!rec || rec->state != MRD_SENT_INFLIGHT)
+    if (!rec || rec->state != MRD_SENT_INFLIGHT || mrd_tx_lacks_room(e, tx, rec, o))
         return false;
     e->stats.retx_packets++;
     e->stats.retx_copy++;
@@ -158,9 +192,13 @@ static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, stru
 {
     struct mrd_sents *s = &peer->tx->sent;
 
+    struct mrd_sent *rec;
+
     if (!s->lost_control.num)
         return false;
-    resend(e, peer, mrd_sent_get(s, s->lost_control.head), false, o);
+    rec = mrd_sent_get(s, s->lost_control.head);
+    if (!mrd_tx_lacks_room(e, peer->tx, rec, o))
+        resend(e, peer, rec, false, o);
     return true;
 }
 
@@ -171,11 +209,13 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 
     if (!tx->sent.lost.num)
         return false;
-    tx->limited = true;
+    tx->run.limited = true;
     if (!mrd_tx_window_open(e, tx))
         return false;
-    tx->limited = false;
+    tx->run.limited = false;
     rec = mrd_sent_get(&tx->sent, tx->sent.lost.head);
+    if (mrd_tx_lacks_room(e, tx, rec, o))
+        return true;
     resend(e, peer, rec, at_tail(tx), o);
     tx->sent_ns = e->clock.now_ns;
     return true;
@@ -224,7 +264,13 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     if (!tx->probes.due)
         return false;
     rec = mrd_sent_oldest(&tx->sent);
-    if (rec) {
+    if (rec && mrd_tx_lacks_room(e, tx, rec, o))
+        return true;
+    if (rec && mrd_sent_is_mtu_probe(rec)) { /* it says nothing of its path */
+        count_probe(e, peer);
+        resend(e, peer, rec, false, o);
+    } else if (rec) {
+        mrd_rx_count_large_loss(e, peer, rec);
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
         lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;
         count_probe(e, peer);
@@ -267,7 +313,7 @@ static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
  */
 static bool must_ask(const struct mrd_tx_half *tx)
 {
-    return !tx->limited || mrd_seq_before(tx->request.psn, tx->sent.una) ||
+    return !tx->run.limited || mrd_seq_before(tx->request.psn, tx->sent.una) ||
            tx->sent.inflight.num == 1;
 }
 
@@ -315,11 +361,13 @@ static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     if (peer->tx) {
         const bool hello = peer->tx->contact.hello;
 
-        peer->tx->limited = false;
+        peer->tx->run.limited = false;
         more = true;
         while (o->num < o->max && more) {
             if (send_copy(e, peer, o) || (!hello && send_control(e, peer, o)) ||
                 send_probe(e, peer, o) || retransmit(e, peer, o) || send_silence_probe(e, peer, o))
+                continue;
+            if (!hello && send_mtu_probe(e, peer, o))
                 continue;
             waits = !hello && mrd_tx_waits_for_company(e, peer->tx);
             more = !hello && !waits && mrd_tx_new_data(e, peer, o);

@@ -66,6 +66,11 @@ bool mrd_tx_full_window(const struct mrd_tx_half *tx);
  * wait for each.
  */
 bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths);
+/*
+ * Does the packet leave in pieces, more than there is room for? Then the caller's packets end here.
+ */
+bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_tx_half *tx,
+                       const struct mrd_sent *rec, struct mrd_tx_out *o);
 /* Data fills half of what the peer granted. Control packets are small, and need no grant. */
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
 /*

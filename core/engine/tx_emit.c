@@ -7,7 +7,10 @@
 #include "core/engine/tx.h"
 #include "core/sge.h"
 
-enum { ACK_PATH_TRIES = 8 }; /* draws for a path that is GOOD and not the last ack's */
+enum {
+    ACK_PATH_TRIES = 8, /* draws for a path that is GOOD and not the last ack's */
+    FRAGMENTS_ON = 3,   /* pieces by which each transmission begins later than the one before */
+};
 
 void mrd_tx_seal(struct mrd_tx_out *o)
 {
@@ -286,6 +289,24 @@ static uint8_t *put_close(const struct mrd_sent *rec, uint8_t *at)
     return mrd_wire_put_part(at, &part);
 }
 
+/*
+ * Padding, which the peer acks and forgets. The datagram is as long as the longest one with that
+ * payload.
+ */
+static uint8_t *put_padding(const struct mrd_sent *rec, uint8_t *at, struct mrd_tx_packet *p,
+                            uint32_t *check)
+{
+    static uint8_t zeros[MRD_PAYLOAD_BYTES_MAX + MRD_HEAD_PEEK_BYTES];
+    uint32_t head_len = (uint32_t)(at - p->head) + MRD_WIRE_PART_BYTES_MIN;
+    uint32_t len = (rec->len ? rec->len : rec->offset) + MRD_HEAD_PEEK_BYTES - head_len;
+    struct mrd_wire_part part = {.op = MRD_OP_VOID, .len = (uint16_t)len};
+
+    p->iov[0] = (struct iovec){zeros, len};
+    p->num_iov = 1;
+    *check = mrd_wire_payload_check(zeros, len);
+    return mrd_wire_put_part(at, &part);
+}
+
 /* The last packet, of that record, ends its header at `end`, and is not sealed yet. */
 static void open_packet(const struct mrd_engine *e, struct mrd_tx_half *tx,
                         const struct mrd_sent *rec, uint8_t *end, struct mrd_tx_out *o)
@@ -311,17 +332,86 @@ static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
     peer->count.bytes_sent += bytes;
 }
 
+/* Pieces in which a packet leaves that was made when its path took more; 1: it is not cut. */
+static uint32_t pieces(const struct mrd_tx_half *tx, const struct mrd_sent *rec)
+{
+    if (rec->bytes <= tx->pmtu.payload + MRD_HEAD_PEEK_BYTES || rec->kind == MRD_SENT_EMPTY)
+        return 1;
+    return (rec->bytes + tx->pmtu.payload - 1) / tx->pmtu.payload;
+}
+
+bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_tx_half *tx,
+                       const struct mrd_sent *rec, struct mrd_tx_out *o)
+{
+    if (!o->num || o->max - o->num >= pieces(tx, rec))
+        return false;
+    e->turns.cut_short = true;
+    o->max = o->num;
+    return true;
+}
+
+/*
+ * The packet does not fit its path any more, and a retransmission keeps its size: cut it. It is
+ * whole at whole->head, with its payload, if that is not staged, at its iov. Each time another piece
+ * goes first: where a small buffer drops the last ones, these are not always the same.
+ */
+static void put_fragments(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_packet *whole,
+                          uint32_t times, const struct mrd_wire_head *of, uint8_t *end,
+                          struct mrd_tx_out *o)
+{
+    struct mrd_wire_head head = *of;
+    uint32_t size = peer->tx->pmtu.payload, n = (whole->len + size - 1) / size;
+
+    mrd_wire_add_flags(whole->head, MRD_WIRE_ACK_REQUEST);
+    mrd_wire_seal(whole->head, end);
+    if (whole->num_iov)
+        memcpy(end, whole->iov[0].iov_base, whole->iov[0].iov_len);
+    if (whole->cookie != MRD_TX_COOKIE_NONE)
+        mrd_msg_end_read(e, (struct mrd_msg *)(uintptr_t)whole->cookie);
+    head.type = MRD_WIRE_FRAGMENT;
+    head.flags = 0;
+    head.whole_len = whole->len;
+    for (uint32_t i = 0; i < n && o->num < o->max; i++) {
+        struct mrd_tx_packet *p = next_packet(o, peer);
+        uint32_t offset = (i + times * FRAGMENTS_ON) % n * size;
+        uint32_t bytes = whole->len - offset < size ? whole->len - offset : size;
+        uint8_t *at;
+
+        head.whole_offset = offset;
+        head.payload_check = mrd_wire_payload_check(whole->head + offset, bytes);
+        at = mrd_wire_put_head(p->head, &head);
+        mrd_wire_seal(p->head, at);
+        memcpy(at, whole->head + offset, bytes);
+        p->head_len = (uint16_t)(MRD_WIRE_FRAGMENT_BYTES + bytes);
+        p->len = p->head_len;
+        p->path = whole->path;
+        p->flags = whole->flags;
+        e->stats.tx_fragments++;
+    }
+    peer->tx->request.packets = 0;
+    peer->tx->request.psn = head.psn;
+}
+
+static struct mrd_tx_packet *begin_whole(struct mrd_engine *e, struct mrd_tx_packet *whole)
+{
+    whole->head = e->plan.scratch;
+    whole->cookie = MRD_TX_COOKIE_NONE;
+    whole->num_iov = 0;
+    return whole;
+}
+
 void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
                  bool copy, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
-    struct mrd_tx_packet *p;
-    struct mrd_wire_head head;
+    struct mrd_tx_packet *p, whole;
+    bool cut = pieces(tx, rec) > 1;
+    struct mrd_wire_head head, fresh;
     uint32_t pseq, payload_len = 0, check = 0;
     uint8_t *at;
 
     mrd_tx_seal(o);
-    p = next_packet(o, peer);
+    p = cut ? begin_whole(e, &whole) : next_packet(o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
     begin_head(e, peer, rec, &tx->paths.path[index], pseq, &head);
     if (rec->kind == MRD_SENT_SMALL && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
@@ -329,6 +419,10 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
         mrd_rcv_ride(&peer->rx->rcv, &head, grant(e, peer), e->clock.now_ns);
         head.ack_epoch = peer->space.epoch;
         e->stats.tx_acks_ridden++;
+    }
+    if (cut) { /* all its transmissions are alike, so that their pieces go together */
+        fresh = head;
+        head.stamp = head.path_id = head.pseq = 0;
     }
     at = mrd_wire_put_head(p->head, &head);
     if (rec->kind == MRD_SENT_SEGMENT)
@@ -343,20 +437,23 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
         at = put_ready(e, rec, at);
     else if (rec->kind == MRD_SENT_CLOSE)
         at = put_close(rec, at);
+    else if (rec->len || rec->offset)
+        at = put_padding(rec, at, p, &check);
     mrd_wire_set_payload_check(p->head, check);
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
-    p->len = p->head_len + (p->num_iov ? rec->len : 0u);
+    p->len = p->head_len + (p->num_iov ? (uint32_t)p->iov[0].iov_len : 0u);
     p->path = tx->paths.path[index].ev;
     p->flags =
         (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
                   (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));
-    if (p->len > tx->payload_bytes + MRD_HEAD_PEEK_BYTES)
-        p->flags |=
-            MRD_TX_FRAGMENT; /* cut before the MTU shrank: a retransmission keeps its size */
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
-    open_packet(e, tx, rec, at, o);
-    count_packets(e, peer, 1, p->len, (uint32_t)(at - p->head));
+    if (cut)
+        put_fragments(e, peer, p, rec->tx_count, &fresh, at, o);
+    else
+        open_packet(e, tx, rec, at, o);
+    count_packets(e, peer, 1, p->len,
+                  rec->kind == MRD_SENT_EMPTY ? p->len : (uint32_t)(at - p->head));
     tx->loss.last_send_ns = e->clock.now_ns;
     tx->active_ns = e->clock.now_ns;
     if (!tx->sent.inflight.num)

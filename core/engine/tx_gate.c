@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* May a packet go now, and by which path: windows, PSN room, grants, bursts. */
+#include "core/engine/contact.h"
 #include "core/engine/tx.h"
 
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
@@ -68,6 +69,9 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
         return false;
     e->stats.probes_path++;
+    /* As large as data: the path may be out for taking less than the others. */
+    if (peer->tx->pmtu.payload > mrd_half_range(e, peer).base)
+        rec->offset = peer->tx->pmtu.payload;
     mrd_tx_emit(e, peer, rec, index, false, o);
     return true;
 }
@@ -77,11 +81,11 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
 {
     double packet = tx->cc.packet_bytes;
     double burst = tx->cc.cwnd_bytes / e->config.mover.tune->engine.bursts_per_window;
-    double most = tx->quantum * packet;
+    double most = tx->run.quantum * packet;
     double rest = msg->wr.length - msg->next_offset;
 
-    if (tx->quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) || !msg->multi ||
-        !tx->sent.inflight.num)
+    if (tx->run.quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) ||
+        !msg->multi || !tx->sent.inflight.num)
         return false;
     burst = burst < most ? burst : most;
     burst = burst < rest ? burst : rest;
@@ -91,7 +95,7 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&
-           tx->sent.inflight.num && tx->queued_bytes < tx->payload_bytes;
+           tx->sent.inflight.num && tx->queued_bytes < tx->pmtu.payload;
 }
 
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx)

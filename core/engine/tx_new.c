@@ -38,7 +38,7 @@ static bool may_start(struct mrd_tx_half *tx, const struct mrd_msg *msg)
 /* Bytes of parts and payloads that a packet of whole messages may hold. */
 static uint32_t small_room(const struct mrd_tx_half *tx)
 {
-    return tx->payload_bytes + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
+    return tx->pmtu.payload + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
 }
 
 /* The queue's next message, without those whose memory is gone. NULL: there is none. */
@@ -73,7 +73,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     left = msg->wr.length - msg->next_offset;
     rec->id = msg->id;
     rec->offset = msg->next_offset;
-    rec->len = (uint16_t)(left < tx->payload_bytes ? left : tx->payload_bytes);
+    rec->len = (uint16_t)(left < tx->pmtu.payload ? left : tx->pmtu.payload);
     mrd_ids_find(&tx->ids, msg->id)->live++;
     msg->next_offset += rec->len;
     msg->started = true;
@@ -170,7 +170,7 @@ static void rotate(struct mrd_tx_half *tx)
 static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
                         const struct mrd_msg *msg)
 {
-    uint32_t max = tx->quantum;
+    uint32_t max = tx->run.quantum;
     double packets;
 
     if (max == 1 || tx->paths.path[index].state != MRD_PATH_GOOD ||
@@ -213,7 +213,7 @@ static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg
     struct mrd_tx_half *tx = peer->tx;
     uint32_t n = least(tx->run.left, o->max - o->num), in_entry, due;
 
-    if (!n || o->packets[o->num - 1].num_iov != 1 || rec->len != tx->payload_bytes ||
+    if (!n || o->packets[o->num - 1].num_iov != 1 || rec->len != tx->pmtu.payload ||
         !tx->contact.acked_once || mrd_tx_path_to_probe(e, tx, &due))
         return;
     /* Of the first one's entry: where that ends with it, the next bytes lie elsewhere. */
@@ -235,7 +235,7 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
 
     if (!msg)
         return false;
-    tx->limited = true;
+    tx->run.limited = true;
     if (!mrd_tx_window_open(e, tx) || !mrd_tx_psn_room(e, tx, MRD_PSN_DATA) ||
         !mrd_tx_is_granted(tx) || mrd_tx_waits_for_burst(e, tx, msg))
         return false;
@@ -254,7 +254,7 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     rec = mrd_sent_add(&tx->sent, msg->multi ? MRD_SENT_SEGMENT : MRD_SENT_SMALL);
     if (!rec)
         return false;
-    tx->limited = tx->run.path_probed = false;
+    tx->run.limited = tx->run.path_probed = false;
     rec->in_run = in_run;
     if (msg->multi)
         new_segment(e, peer, msg, rec);

@@ -50,7 +50,7 @@ void cost_wire_give(struct cost_burst *burst)
 static bool continues(const struct mrd_tx_packet *first, const struct cost_burst *burst,
                       const struct mrd_tx_packet *packet)
 {
-    return !((first->flags | packet->flags) & (MRD_TX_ALONE | MRD_TX_FRAGMENT)) &&
+    return !((first->flags | packet->flags) & MRD_TX_ALONE) &&
            burst->segments < MRD_UDP_SEGMENTS_MAX &&
            burst->total_len == burst->segments * burst->segment_len &&
            packet->len <= burst->segment_len &&

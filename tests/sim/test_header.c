@@ -258,12 +258,14 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
     struct mrd_wire_head head;
 
     if (d->from != HOST_0 || mrd_wire_get(d->data, d->len, &head) != MRD_WIRE_OK ||
-        head.type != MRD_WIRE_DATA)
+        (head.type != MRD_WIRE_DATA && head.type != MRD_WIRE_FRAGMENT))
         return MRD_SIM_PASS;
     assert_true(head.psn < 4096);
-    if (s->of[head.psn]) {
+    if (head.type == MRD_WIRE_FRAGMENT) {
+        s->changed += s->of[head.psn] != head.whole_len || d->len > 1500;
+        s->old_again += head.whole_offset == 0;
+    } else if (s->of[head.psn]) {
         s->changed += s->of[head.psn] != d->len;
-        s->old_again += s->small && d->len > 2000;
     } else {
         s->new_small += s->small && d->len < 2000;
         s->of[head.psn] = d->len;
@@ -272,7 +274,7 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
 }
 
 /*
- * What was cut for the old MTU keeps PSN and size and is resent, fragmented; only new PSNs shrink.
+ * What was cut for the old MTU keeps PSN and size and is resent, in pieces; only new PSNs shrink.
  */
 static void sim_mtu_shrink__psn_keeps_its_size(void **state)
 {

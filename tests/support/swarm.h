@@ -98,6 +98,11 @@ struct swarm_config {
     struct swarm_host_config host[SWARM_HOSTS_MAX];
     uint32_t slots; /* QPs a host */
     uint32_t mtu;
+    uint32_t payload_base; /* contexts probe for larger packets from there on; 0: they do not */
+    bool payload_sure;     /* but begin with the largest */
+    /* Between the two times all paths lose datagrams of more bytes; 0: they never do. */
+    uint32_t narrow_bytes;
+    uint64_t narrow_from_ns, narrow_to_ns;
     uint32_t recv_bytes; /* room of each receive */
     uint32_t recv_depth; /* receives a QP */
     bool shared;         /* the QPs of a host share them */
@@ -218,6 +223,7 @@ struct swarm_begun {
 /* What a host's engine knew of a peer after the last turn. */
 struct swarm_view {
     uint32_t epoch, una, ack_serial, unanswered, unacked;
+    uint32_t call_seq; /* mrd_calls.seq when it was last looked at */
     uint64_t stall_seen_ns;
     bool ack_seen;
     /*

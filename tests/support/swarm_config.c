@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Draws the world of a seed: a little of everything, then adjusted to the seed's profile. */
+#include "core/packet.h"
 #include "tests/support/swarm.h"
 
 #define KIB 1024u
@@ -158,6 +159,30 @@ static void settle_config(struct swarm *s)
     }
 }
 
+/*
+ * Paths that take less than the contexts believe. Of the seed's own, so that all else is drawn as it
+ * would be without.
+ */
+static void draw_narrow_paths(struct swarm *s)
+{
+    struct swarm_config *c = &s->config;
+    struct mrd_rng rng;
+    uint32_t mtu = c->mtu ? c->mtu : 4096;
+
+    mrd_rng_init(&rng, s->seed ^ 0x6d7475);
+    if (mtu < 1024 || mrd_rng_below(&rng, 3))
+        return;
+    c->payload_base = 256 * (1 + mrd_rng_below(&rng, 2));
+    c->payload_sure = mrd_rng_below(&rng, 2);
+    if (!mrd_rng_below(&rng, 3))
+        return;
+    c->narrow_bytes = c->payload_base + MRD_HEAD_PEEK_BYTES + mrd_rng_below(&rng, mtu);
+    c->narrow_from_ns = mrd_rng_below(&rng, 2) * mrd_rng_below(&rng, 20) * MSEC_NS / 4;
+    c->narrow_to_ns = mrd_rng_below(&rng, 2)
+                          ? UINT64_MAX
+                          : c->narrow_from_ns + mrd_rng_below(&rng, 200) * MSEC_NS;
+}
+
 void swarm_draw(struct swarm *s)
 {
     s->config.sim.seed = s->seed;
@@ -166,6 +191,7 @@ void swarm_draw(struct swarm *s)
     draw_chaos(s);
     swarm_draw_profile(s);
     settle_config(s);
+    draw_narrow_paths(s);
 }
 
 /* --------------------------------------------------------------------------------- what follows */
@@ -195,6 +221,10 @@ void swarm_describe(const struct swarm *s)
     const struct swarm_config *c = &s->config;
     const struct mrd_sim_link *l = &c->sim.link;
 
+    if (c->payload_base)
+        print_error("  payloads from %u on%s; narrow: %u bytes from %.3f to %.3f ms\n",
+                    c->payload_base, c->payload_sure ? " (sure)" : "", c->narrow_bytes,
+                    (double)c->narrow_from_ns / 1e6, (double)c->narrow_to_ns / 1e6);
     print_error("swarm (%s) at %.3f us: hosts %u slots %u links %u mtu %u rate %.0fG delay %.1f us "
                 "(unequal %d) jitter %.1f us queue %u KiB ecn %u loss %u dup %u corrupt %u ppm\n",
                 swarm_profile_name(c->profile), (double)mrd_sim_now(s->sim) / 1e3, c->sim.hosts,

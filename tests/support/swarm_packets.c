@@ -155,10 +155,24 @@ static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
     return bytes;
 }
 
+/* The packet that may leave while the window is not full: one of before the path shrank, perhaps. */
+static uint32_t largest_packet(const struct mrd_tx_half *tx)
+{
+    uint32_t most = tx->pmtu.payload + HEAD_BYTES_MOST;
+
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
+        const struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
+
+        if (rec && rec->state == MRD_SENT_INFLIGHT && rec->bytes > most)
+            most = rec->bytes;
+    }
+    return most;
+}
+
 static void judge_window(struct swarm *s, const struct mrd_sim_datagram *d,
                          const struct mrd_sent *rec, const struct mrd_tx_half *tx)
 {
-    double most = tx->cc.cwnd_bytes + tx->payload_bytes + HEAD_BYTES_MOST;
+    double most = tx->cc.cwnd_bytes + largest_packet(tx);
 
     if (rec->deliberate || rec->probed || (double)tx->sent.inflight_bytes <= most)
         return;
@@ -252,6 +266,10 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
         judge_ack(s, d, &head);
     else if (head.type == MRD_WIRE_DATA)
         judge_data(s, d, &head);
+    if (s->config.narrow_bytes && d->len > s->config.narrow_bytes &&
+        mrd_sim_now(s->sim) >= s->config.narrow_from_ns &&
+        mrd_sim_now(s->sim) < s->config.narrow_to_ns)
+        return MRD_SIM_DROP;
     if (s->config.old_copies > 0)
         copy_late(s, d, &head);
     return MRD_SIM_PASS;
@@ -273,7 +291,8 @@ static uint32_t unacked(const struct mrd_tx_half *tx)
  * Checks what a host has learnt of a peer: acks and serials never go back, and only an ack of that
  * peer counts as its answer.
  */
-static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx)
+static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
+                         uint32_t call_seq)
 {
     struct swarm_view *v = &s->view[host][to];
 
@@ -289,6 +308,7 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
                 "host %u takes an older ack of host %u for a newer one", host, to);
     swarm_check(s,
                 tx->sent.una == v->una || tx->probes.unanswered < PROBES_OUT ||
+                    call_seq - v->call_seq > 1 || /* calls of the user are not looked at */
                     tx->probes.unanswered < v->unanswered,
                 "host %u counts %u probes of host %u as unanswered, and it acks", host,
                 tx->probes.unanswered, to);
@@ -299,6 +319,7 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
                 "host %u takes something for an answer of host %u that tells nothing", host, to);
     v->unacked = tx->probes.unanswered > 0 ? unacked(tx) : 0;
     v->stall_seen_ns = tx->probes.stall_seen_ns;
+    v->call_seq = call_seq;
     v->una = tx->sent.una;
     v->ack_seen = tx->told.valid;
     v->ack_serial = tx->told.serial;
@@ -313,7 +334,7 @@ static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struc
                         uint64_t now_ns)
 {
     if (s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
-        tx->sent.lost.num || tx->sent.lost_control.num || tx->limited || tx->probes.copy_due ||
+        tx->sent.lost.num || tx->sent.lost_control.num || tx->run.limited || tx->probes.copy_due ||
         tx->probes.due || tx->probes.silence_due || !mrd_list_empty(&tx->refusals) ||
         !mrd_list_empty(&tx->aborts) || !mrd_list_empty(&tx->closes))
         return;
@@ -402,7 +423,7 @@ void swarm_judge_turn(void *arg, uint32_t host)
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
         if (peer->tx) {
-            judge_learnt(s, host, peer->addr.port - 1, peer->tx);
+            judge_learnt(s, host, peer->addr.port - 1, peer->tx, e->calls.seq);
             judge_asked(s, host, peer->addr.port - 1, peer->tx, e->clock.now_ns);
             judge_lost(s, host, e, peer);
         }

@@ -247,6 +247,8 @@ static void shrink_mover(struct swarm *s, uint32_t host)
 
     if (s->config.tracker > 0)
         mover->tracker = s->config.tracker;
+    mover->payload_base = s->config.payload_base;
+    mover->probes = s->config.payload_base && !s->config.payload_sure;
     mover->rx_buffer_bytes = s->config.rx_buffer_bytes;
     mrd_share_init(&e->share, mover->rx_buffer_bytes, mover->payload_usual,
                    mover->rx_packet_overhead, mover->tracker / 2, e->clock.now_ns);

@@ -44,6 +44,9 @@ static void decode(const uint8_t *data, struct wire_packet *p)
     case MRD_WIRE_BUSY:
         p->kind = WIRE_BUSY;
         break;
+    case MRD_WIRE_FRAGMENT:
+        p->kind = WIRE_FRAGMENT;
+        break;
     }
 }
 

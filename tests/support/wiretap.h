@@ -27,6 +27,7 @@ enum wire_kind {
     WIRE_RESET,
     WIRE_CHALLENGE,
     WIRE_BUSY,
+    WIRE_FRAGMENT,
     WIRE_KINDS,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Routes with small MTUs: payload sizes, packets that do not fit any more, fragments.
+ * Routes with small MTUs: payload sizes, packets that do not fit any more.
  *
  * The process moves into a network namespace of its own, where it may change lo.
  */
@@ -148,9 +148,8 @@ static void mrd_udp_tx_burst__small_mtu(void **state)
 }
 
 /*
- * The MTU shrinks under a peer: packets cut before are lost and told, once; superpackets are not
- * taken for refused. A short last packet still fits. With leave to fragment the same packets
- * arrive.
+ * The MTU of the interface shrinks: packets cut before are lost and told, once; superpackets are not
+ * taken for refused. A short last packet still fits.
  */
 static void mrd_udp_tx_burst__mtu_shrinks(void **state)
 {
@@ -162,7 +161,6 @@ static void mrd_udp_tx_burst__mtu_shrinks(void **state)
 
     for (unsigned i = 0; i < 2; i++) {
         struct mrd_addr to = fixture_addr(ips[i], f->b), told;
-        struct mrd_tx_packet packets[4];
 
         set_lo(1500);
         f->num_sent = f->num_received = 0;
@@ -181,24 +179,6 @@ static void mrd_udp_tx_burst__mtu_shrinks(void **state)
         assert_int_equal(f->num_received, 1);
         assert_int_equal(f->received[0].number, 3);
         assert_int_equal(mrd_udp_of(f->a)->tx.num_no_gso, 0);
-
-        f->num_received = 0;
-        for (unsigned p = 0; p < 4; p++) {
-            packets[p] = fixture_packet(p, lens[p], &to);
-            packets[p].path = 1;
-            packets[p].flags = p < 3 ? MRD_TX_FRAGMENT : 0;
-        }
-        assert_int_equal(f->a->ops->tx_burst(f->a, packets, 4), 4);
-        fixture_receive(f, f->b, 4, false);
-        fixture_check(f, 4);
-        for (unsigned p = 0; p < 4; p++)
-            assert_int_equal(f->received[p].from.port, f->a->ops->path_port(f->a, 1));
-        assert_false(f->a->ops->too_big(f->a, &told, &payload));
-
-        /* The leave was for those calls only. */
-        f->num_sent = 0;
-        fixture_send_equal(f, f->a, &to, 1, 1440, 1);
-        assert_true(f->a->ops->too_big(f->a, &told, &payload));
     }
 }
 

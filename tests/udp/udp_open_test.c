@@ -159,7 +159,9 @@ static void mrd_udp_open__defaults(void **state)
     assert_true(b->threaded);
     assert_int_equal(m->paths, 32);
     assert_int_equal(m->payload_bytes, 16128);
-    assert_int_equal(m->payload_usual, 4096);
+    assert_int_equal(m->payload_usual, 8192);
+    assert_int_equal(m->payload_base, 1088);
+    assert_true(m->probes);
     assert_int_equal(m->quantum, 64);
     assert_int_equal(m->burst_bytes, 65000);
     assert_int_equal(m->tracker, 4096);

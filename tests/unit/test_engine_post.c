@@ -301,7 +301,7 @@ static void mrd_engine_post_send__least_payload_of_the_handles(void **state)
         p->end[0].ah = kept;
         peer = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr);
         assert_int_equal(peer->payload_bytes, 512);
-        assert_int_equal(peer->tx->payload_bytes, 512); /* also of a half that is in use */
+        assert_int_equal(peer->tx->pmtu.payload, 512); /* also of a half that is in use */
         pair_settle(p, p->now + MRD_SEC);
         pair_end(p);
     }

@@ -439,7 +439,7 @@ static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
         while (run < n && p->end[1].inbox[run].path == p->end[1].inbox[0].path)
             run++;
         assert_int_equal(run, table[i].run);
-        assert_int_equal(pair_peer(p, 0)->tx->quantum, table[i].run);
+        assert_int_equal(pair_peer(p, 0)->tx->run.quantum, table[i].run);
         pair_settle(p, p->now + MRD_SEC);
         pair_end(p);
     }

@@ -251,7 +251,7 @@ static void mrd_tx_waits_for_company__all_of_it(void **state)
             mrd_list_append(&t.tx->txqs, &queue);
         t.e->calls.post_seq = t.e->calls.seq - (missing == 2);
         set_inflight(&t, missing != 3, 0);
-        t.tx->queued_bytes = t.tx->payload_bytes - (missing != 4);
+        t.tx->queued_bytes = t.tx->pmtu.payload - (missing != 4);
         assert_int_equal(mrd_tx_waits_for_company(t.e, t.tx), missing == 0);
         mrd_list_remove(&queue);
         end(p, &t);

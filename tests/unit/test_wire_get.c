@@ -84,7 +84,7 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
         {0x11, 0, 40, MRD_WIRE_BAD_VERSION},
         {0x21, 0, 40, MRD_WIRE_BAD_VERSION},
         {0x30, 0, 40, MRD_WIRE_BAD_TYPE},
-        {0x36, 0, 40, MRD_WIRE_BAD_TYPE},
+        {0x37, 0, 40, MRD_WIRE_BAD_TYPE},
         {0x3f, 0, 40, MRD_WIRE_BAD_TYPE},
         {0x31, 0, 39, MRD_WIRE_BAD_LENGTH},
         {0x31, MRD_WIRE_COOKIE, 47, MRD_WIRE_BAD_LENGTH},

@@ -256,7 +256,7 @@ static bool is_too_big(const struct mrd_sim_host *host, const struct mrd_tx_pack
 {
     uint32_t max = host->sim->options.datagram_bytes_max;
 
-    return max != 0 && tx->len > max && !(tx->flags & MRD_TX_FRAGMENT);
+    return max != 0 && tx->len > max;
 }
 
 static void note_too_big(struct mrd_sim_host *host, const struct mrd_addr *to)

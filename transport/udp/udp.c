@@ -49,7 +49,9 @@ static void fill_mover(struct mrd_udp *udp)
     m->base_rtt_ns = 50 * 1000;
     m->ack_delay_ns = 100 * 1000;
     m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_LOCAL;
-    m->payload_usual = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_DEFAULT;
+    m->payload_usual = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_JUMBO;
+    m->payload_base = udp->mtu && udp->mtu < MRD_UDP_PAYLOAD_BASE ? udp->mtu : MRD_UDP_PAYLOAD_BASE;
+    m->probes = !udp->mtu;
     m->quantum = MRD_UDP_SEGMENTS_MAX;
     m->burst_bytes = MRD_UDP_SUPERPACKET_BYTES;
     m->ack_every = MRD_UDP_ACK_EVERY;
@@ -58,7 +60,7 @@ static void fill_mover(struct mrd_udp *udp)
     m->tracker = 4096;
     m->cwnd_cap_bytes = 512 << 10;
     m->cwnd_start_bytes = 64 << 10;
-    m->rx_packet_overhead = rx_packet_overhead(m->payload_usual);
+    m->rx_packet_overhead = rx_packet_overhead(m->probes ? m->payload_base : m->payload_usual);
     m->header_bytes = (v6 ? 48 : 28) + ETHERNET_BYTES;
     m->copies = true;
 }

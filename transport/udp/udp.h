@@ -25,6 +25,7 @@ enum {
     MRD_UDP_SUPERPACKET_BYTES =
         /* The loopback device silently splits superpackets of more than 65,493 payload bytes. */
     65000,
+    MRD_UDP_PAYLOAD_BASE = 1088, /* at an MTU of 1,280, which IPv6 asks of every network */
     MRD_UDP_PAYLOAD_DEFAULT = 4096,
     MRD_UDP_PAYLOAD_JUMBO = 8192, /* where the MTU is 9,000 or nearly so */
     MRD_UDP_HEADER_ROOM = 96,     /* room for our header in front of a payload */
@@ -223,11 +224,6 @@ static inline struct mrd_udp *mrd_udp_of(struct mrd_backend *b)
 int mrd_udp_family_choose(struct mrd_udp *udp);
 int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port);
 int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port);
-/*
- * Allows or forbids that the kernel fragments what this source socket sends. 0 or -errno,
- * without mrd_error_set().
- */
-int mrd_udp_set_fragment(const struct mrd_udp *udp, int fd, bool allowed);
 
 /* -------------------------------------------------------------------- udp_addr.c */
 

@@ -181,18 +181,15 @@ int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
 }
 
 /*
- * To forbid fragments take DO, not PROBE. Both set the DF bit, but only DO uses what ICMP told of
- * the path: a packet that the path would drop fails with EMSGSIZE, and IP_MTU tells what fits.
- * PROBE is for programs that probe the MTU themselves.
+ * Nothing is ever fragmented. PROBE, not DO: both set the DF bit, but with DO the kernel believes
+ * what ICMP says of the path, which may be forged or never come. The engine probes.
  */
-int mrd_udp_set_fragment(const struct mrd_udp *udp, int fd, bool allowed)
+static int forbid_fragments(const struct mrd_udp *udp, int fd)
 {
-    int error =
-        set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, allowed ? IP_PMTUDISC_DONT : IP_PMTUDISC_DO);
+    int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
 
     if (!error && udp->family == AF_INET6)
-        error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-                        allowed ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_DO);
+        error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     return error;
 }
 
@@ -205,7 +202,7 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
     assert(tx->num_paths < tx->max_paths);
     if (fd < 0)
         return fd;
-    error = mrd_udp_set_fragment(udp, fd, false);
+    error = forbid_fragments(udp, fd);
     /*
      * Set ECT on all packets, acks included: a mark on an ack does no harm, and an option for each
      * packet would cost time.

@@ -57,16 +57,14 @@ static unsigned group_size(const struct mrd_udp_tx *tx, const struct mrd_tx_pack
     unsigned size = 1, iov = 1u + packets[0].num_iov;
     uint32_t bytes = packets[0].len;
 
-    if (n == 1 || !tx->gso || (packets[0].flags & (MRD_TX_FRAGMENT | MRD_TX_ALONE)) ||
-        packets[0].len == 0 || !same_way(&packets[0], &packets[1]) ||
-        gso_refused(tx, &packets[0].to))
+    if (n == 1 || !tx->gso || (packets[0].flags & MRD_TX_ALONE) || packets[0].len == 0 ||
+        !same_way(&packets[0], &packets[1]) || gso_refused(tx, &packets[0].to))
         return 1;
     while (size < n && size < MRD_UDP_SEGMENTS_MAX) {
         const struct mrd_tx_packet *p = &packets[size];
 
-        if ((p->flags & MRD_TX_FRAGMENT) || p->len == 0 || p->len > packets[0].len ||
-            bytes + p->len > MRD_UDP_SUPERPACKET_BYTES || iov + 1 + p->num_iov > MRD_UDP_TX_IOV ||
-            !same_way(&packets[0], p))
+        if (p->len == 0 || p->len > packets[0].len || bytes + p->len > MRD_UDP_SUPERPACKET_BYTES ||
+            iov + 1 + p->num_iov > MRD_UDP_TX_IOV || !same_way(&packets[0], p))
             break;
         bytes += p->len;
         iov += 1u + p->num_iov;
@@ -226,8 +224,7 @@ static void fill_batch(struct mrd_udp *udp, const struct mrd_tx_packet *packets,
         const struct mrd_tx_packet *p = &packets[done];
         unsigned size, iov = 0;
 
-        if (done > 0 &&
-            (p->path != packets[0].path || (p->flags & MRD_TX_FRAGMENT) || !sendable(udp, p)))
+        if (done > 0 && (p->path != packets[0].path || !sendable(udp, p)))
             break;
         size = group_size(&udp->tx, p, n - done);
         for (unsigned i = 0; i < size; i++)
@@ -362,22 +359,6 @@ static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *pa
     return n;
 }
 
-/*
- * Sends a packet that was made before the path's MTU shrank. Its socket may fragment for this one
- * call. Another socket would be another path, and break the order of packets on this one. Returns
- * the number of packets taken.
- */
-static unsigned send_fragmented(struct mrd_udp *udp, const struct mrd_tx_packet *p)
-{
-    int fd = udp->tx.paths[p->path].fd;
-    int error = -mrd_udp_set_fragment(udp, fd, true);
-
-    if (!error)
-        error = send_single(udp, p);
-    (void)mrd_udp_set_fragment(udp, fd, false);
-    return error ? handle_error(udp, p, 1, error) : 1;
-}
-
 unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
 {
     struct mrd_udp *udp = mrd_udp_of(b);
@@ -399,16 +380,12 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
             mrd_udp_icmp_ask(udp, p->path);
             asked = true;
         }
-        if (p->flags & MRD_TX_FRAGMENT) {
-            taken += send_fragmented(udp, p);
-        } else {
-            fill_batch(udp, p, n - taken);
-            sent = send_batch(udp, udp->tx.paths[p->path].fd);
-            if (sent < 0)
-                taken += handle_error(udp, p, batch->packets[0], -sent);
-            for (int i = 0; i < sent; i++)
-                taken += batch->packets[i];
-        }
+        fill_batch(udp, p, n - taken);
+        sent = send_batch(udp, udp->tx.paths[p->path].fd);
+        if (sent < 0)
+            taken += handle_error(udp, p, batch->packets[0], -sent);
+        for (int i = 0; i < sent; i++)
+            taken += batch->packets[i];
         if (taken == before)
             break; /* the socket's buffer is full */
     }

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# mtu.sh MRD_PERF: hosts with an MTU of 9000, and spines that take less: what a packet carries is found out, and no
+# fragment is ever made. The last transfer's path shrinks on the way.
+
+# shellcheck source=tests/net/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+server_core=() client_core=()
+if (($(nproc) > 1)); then
+    server_core=(--bind 1) client_core=(--bind 0)
+fi
+
+readonly perf=$1 size=65536 iterations=4000
+
+for tool in jq ss; do
+    command -v $tool >/dev/null || skip "no $tool"
+done
+
+# set_mtu BYTES: of the links between leaves and spines.
+set_mtu()
+{
+    local s l
+
+    for s in 0 1; do
+        for l in 0 1; do
+            ip -n "${prefix}l$l" link set "up$s" mtu "$1"
+            ip -n "${prefix}s$s" link set "dn$l" mtu "$1"
+        done
+    done
+    # What the hosts' kernels learnt of the last one.
+    for l in 0 1; do
+        on $l 0 ip route flush cache
+    done
+}
+
+# Fragments made, and fragments received, in all namespaces.
+fragments()
+{
+    local ns
+
+    for ns in $(fabric names); do
+        # shellcheck disable=SC2016
+        ip netns exec "$ns" awk '$1 == "Ip:" && !n { n = split($0, name); next }
+            $1 == "Ip:" { for (i = 2; i <= n; i++) if (name[i] ~ /^(FragCreates|ReasmReqds)$/) print $i }' /proc/net/snmp
+    done | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+wait_for_server()
+{
+    local try
+
+    for ((try = 0; try < 100; try++)); do
+        [[ -z $(on 1 0 ss -Hltn 'sport = :4793') ]] || return 0
+        sleep 0.1
+    done
+    cat "$scratch/server" >&2
+    fail 'the server does not listen'
+}
+
+# transfer NAME [FAULT]: verified writes; FAULT is a function to call in their middle. Then $payload: of a packet, mean.
+transfer()
+{
+    local server client code=0
+
+    on 1 0 timeout 60 "$perf" write_bw "${server_core[@]}" >"$scratch/server" 2>&1 &
+    server=$!
+    wait_for_server
+    on 0 0 timeout 60 "$perf" write_bw "${client_core[@]}" -s $size -n $iterations --verify --out_json 10.1.0.2 \
+        >"$scratch/json" 2>"$scratch/client" &
+    client=$!
+    if (($# > 1)); then
+        $2
+    fi
+    wait $client || code=$?
+    ((code == 0)) || fail "$1: the client ended with $code: $(cat "$scratch/client")"
+    wait $server || fail "$1: the server failed: $(cat "$scratch/server")"
+    [[ $(jq -r .verified "$scratch/json") == true ]] || fail "$1: not verified"
+    payload=$(jq -r '.bytes_sent / .packets_sent | floor' "$scratch/json")
+    echo "$1: $payload bytes a packet, $(jq -r .packets_retransmitted "$scratch/json") of" \
+        "$(jq -r .packets_sent "$scratch/json") packets sent again"
+}
+
+shrink()
+{
+    sleep 0.5
+    set_mtu 1400
+}
+
+fabric_up -S 2 -m 9000
+# Jumbo frames; a cloud's; a tunnel of a cloud; the least of IPv6. And what a packet must carry there on average: nearly
+# what fits, as the first few carry less.
+while read -r mtu least most; do
+    set_mtu "$mtu"
+    transfer "MTU $mtu"
+    ((payload >= least && payload <= most)) || fail "MTU $mtu: $payload bytes a packet, not $least to $most"
+done <<'TABLE'
+9000 7500 8192
+8900 7500 8192
+1500 1280 1344
+1400 1160 1216
+1280 1080 1152
+TABLE
+set_mtu 9000
+transfer 'MTU 9000, then 1400' shrink
+((payload < 8000)) || fail "the path did not shrink in time: $payload bytes a packet"
+(($(fragments) == 0)) || fail "$(fragments) fragments"

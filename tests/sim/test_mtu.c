@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Paths that take packets up to some size, and silently lose what is larger: the sender finds out
+ * what they take, also when that changes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/engine/state.h"
+#include "tests/support/wiretap.h"
+#include "transport/context.h"
+
+enum { BASE = 1088, LIMIT = 8192, PATHS = 8, HEAD_BYTES = 96, MESSAGE_BYTES = 4 << 20 };
+
+struct narrow {
+    struct sim_world *w;
+    struct wiretap *tap;
+    uint32_t most;     /* bytes of a datagram that come through; 0: none does */
+    uint32_t one_path; /* only this path is so narrow; PATHS: all are */
+    uint32_t largest;  /* datagram of data that came through */
+};
+
+static bool loses_large(void *arg, const struct wire_packet *p)
+{
+    struct narrow *n = arg;
+
+    if (p->len > n->most && (n->one_path == PATHS || p->path == n->one_path))
+        return true;
+    if (p->len > n->largest)
+        n->largest = p->len;
+    return false;
+}
+
+static struct mrd_engine *engine_of(struct sim_world *w, uint32_t host)
+{
+    return mrd_context_engine(w->node[host].context);
+}
+
+/* Hosts that probe; `sure`: that begin with what was configured. */
+static struct narrow *begin(struct narrow *n, uint32_t most, bool sure)
+{
+    *n = (struct narrow){.most = most, .one_path = PATHS};
+    n->w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .paths = PATHS, .mtu = LIMIT, .straight = true});
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        struct mrd_mover *m = &engine_of(n->w, host)->config.mover;
+
+        m->payload_base = BASE;
+        m->probes = !sure;
+    }
+    n->tap = wiretap_open(n->w);
+    n->tap->rule = loses_large;
+    n->tap->arg = n;
+    return n;
+}
+
+static void end(struct narrow *n)
+{
+    wiretap_close(n->tap);
+    sim_world_destroy(n->w);
+}
+
+static uint32_t payload_in_use(struct narrow *n, uint32_t host)
+{
+    struct mrd_engine *e = engine_of(n->w, host);
+
+    return mrd_container_of(e->peers.awake.next, struct mrd_peer, node)->tx->pmtu.payload;
+}
+
+/* MTUs of IPv6 tunnels, of clouds, of Ethernet, of jumbo frames, less IP and UDP headers. */
+static void sim_mtu__is_found(void **state)
+{
+    static const struct {
+        uint32_t most, payload;
+    } table[] = {{1280 - 48, BASE}, {1400 - 28, 1216},  {1500 - 28, 1344},
+                 {4200 - 28, 4032}, {8900 - 28, LIMIT}, {65507, LIMIT}};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct narrow n;
+        struct sim_world *w = begin(&n, table[i].most, false)->w;
+
+        for (unsigned k = 0; k < 4; k++) {
+            sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+            sim_run_until_complete(w, 20 * MSEC_NS);
+        }
+        assert_true(sim_payload_equal(w, HOST_1));
+        assert_in_range(payload_in_use(&n, HOST_0), table[i].payload, table[i].payload + 64);
+        assert_true(n.largest <= table[i].most);
+        assert_in_range(sim_counter(w, HOST_0, "probes_mtu"), table[i].payload > BASE, 40);
+        assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
+        assert_int_equal(sim_counter(w, HOST_0, "tx_fragments"), 0);
+        /* A probe that does not come through is no loss: nothing but probes is sent again. */
+        assert_true(sim_counter(w, HOST_0, "retx_packets") <=
+                    sim_counter(w, HOST_0, "probes_mtu") + 2);
+        end(&n);
+    }
+}
+
+/* Who sends single small messages never probes: there is nothing to gain. */
+static void sim_mtu__is_not_asked_for_by_small_messages(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    (void)state;
+
+    for (unsigned i = 0; i < 50; i++) {
+        sim_send(w, HOST_0, HOST_1, 64);
+        sim_run_until_complete(w, 10 * MSEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_0, "probes_mtu"), 0);
+    end(&n);
+}
+
+/*
+ * The path becomes smaller amid a message: what is in flight leaves in pieces, and the rest in
+ * smaller packets. When it is wide again, a later search finds that.
+ */
+static void sim_mtu__shrinks(void **state)
+{
+    static const uint32_t mosts[] = {1280 - 48, 1400 - 28, 4200 - 28};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(mosts) / sizeof(mosts[0]); i++) {
+        struct narrow n;
+        struct sim_world *w = begin(&n, 65507, false)->w;
+
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+        assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+        sim_write(w, HOST_0, HOST_1, 4 * MESSAGE_BYTES);
+        sim_run(w, 300 * USEC_NS);
+        n.most = mosts[i];
+        n.largest = 0;
+        sim_run_until_complete(w, 200 * MSEC_NS);
+        assert_true(sim_payload_equal(w, HOST_1));
+        assert_true(n.largest <= mosts[i]);
+        assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
+        assert_true(sim_counter(w, HOST_0, "tx_fragments") > 0);
+        assert_int_equal(sim_counter(w, HOST_1, "rx_fragments"),
+                         sim_counter(w, HOST_0, "tx_fragments"));
+        assert_true(payload_in_use(&n, HOST_0) <= mosts[i]);
+
+        n.most = 65507;
+        sim_run(w, 61 * SEC_NS);
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 40 * MSEC_NS);
+        assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+        end(&n);
+    }
+}
+
+/* Small messages that come through all the while do not hide that large packets do not. */
+static void sim_mtu__shrinks_among_small_messages(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    uint32_t message;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    n.most = 1400 - 28;
+    message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    for (unsigned i = 0; i < 2000 && !w->messages[message].sent; i++) {
+        sim_send(w, HOST_0, HOST_1, 64);
+        sim_run(w, 100 * USEC_NS);
+    }
+    assert_true(w->messages[message].sent);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
+    end(&n);
+}
+
+/* Reads all of `there`; the rest of the path's story happens 300 us later. */
+static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
+{
+    struct sim_node *node = &n->w->node[HOST_0];
+    struct mrd_sge sge = {(uintptr_t)here->addr, (uint32_t)here->length, here->lkey};
+    struct mrd_send_wr *bad, wr = {.sg_list = &sge,
+                                   .num_sge = 1,
+                                   .opcode = MRD_WR_RDMA_READ,
+                                   .send_flags = MRD_SEND_SIGNALED};
+    uint64_t end_ns = mrd_sim_now(n->w->sim) + 200 * MSEC_NS;
+    struct mrd_wc wc;
+
+    wr.ud.ah = node->ah[HOST_1];
+    wr.ud.remote_qpn = n->w->node[HOST_1].qp[0]->qp_num;
+    wr.wr.rdma.remote_addr = (uintptr_t)there->addr;
+    wr.wr.rdma.rkey = there->rkey;
+    memset(here->addr, 0, here->length);
+    assert_int_equal(mrd_post_send(node->qp[0], &wr, &bad), 0);
+    mrd_sim_run_until(n->w->sim, mrd_sim_now(n->w->sim) + 300 * USEC_NS);
+    n->most = most;
+    while (!mrd_poll_cq(node->cq, 1, &wc)) {
+        assert_true(mrd_sim_now(n->w->sim) < end_ns);
+        mrd_sim_run_until(n->w->sim, mrd_sim_now(n->w->sim) + 10 * USEC_NS);
+    }
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_memory_equal(here->addr, there->addr, here->length);
+}
+
+/* Responses are cut and probed for like other messages. */
+static void sim_mtu__of_responses(void **state)
+{
+    const size_t bytes = 4 * MESSAGE_BYTES;
+    const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_READ;
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    uint8_t *from = malloc(bytes), *to = malloc(bytes);
+    struct mrd_mr *here, *there;
+    (void)state;
+
+    assert_true(from && to);
+    for (size_t i = 0; i < bytes; i++)
+        from[i] = (uint8_t)(i / 64 * 37 + i);
+    here = mrd_reg_mr(w->node[HOST_0].pd, to, bytes, access);
+    there = mrd_reg_mr(w->node[HOST_1].pd, from, bytes, access);
+    assert_true(here && there);
+    read_all(&n, here, there, 65507);
+    assert_int_equal(payload_in_use(&n, HOST_1), LIMIT);
+    read_all(&n, here, there, 1500 - 28);
+    assert_int_equal(sim_counter(w, HOST_1, "mtu_falls"), 1);
+    mrd_dereg_mr(here);
+    mrd_dereg_mr(there);
+    end(&n);
+    free(from);
+    free(to);
+}
+
+/* Who was told what to use, wrongly, gets through all the same, from the first packet on. */
+static void sim_mtu__configured_too_large(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 1400 - 28, true)->w;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_send(w, HOST_0, HOST_1, 4000);
+    sim_run_until_complete(w, 500 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_true(n.largest <= 1400 - 28);
+    end(&n);
+}
+
+/* Nothing comes through for a while, of any size: afterwards packets are as large as before. */
+static void sim_mtu__outage(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write(w, HOST_0, HOST_1, 4 * MESSAGE_BYTES);
+    sim_run(w, 300 * USEC_NS);
+    n.most = 0;
+    sim_run(w, 200 * MSEC_NS);
+    n.most = 65507;
+    sim_run_until_complete(w, 300 * MSEC_NS);
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    end(&n);
+}
+
+/* One of the paths takes less than the others: it is out of use, and they stay as they are. */
+static void sim_mtu__of_one_path(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 1500 - 28, false)->w;
+    (void)state;
+
+    n.one_path = 3;
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    for (unsigned i = 0; i < 8; i++) {
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+    }
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
+    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    assert_true(sim_counter(w, HOST_0, "retx_packets") * 200 <
+                sim_counter(w, HOST_0, "tx_packets"));
+    end(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_mtu__is_found),
+        cmocka_unit_test(sim_mtu__is_not_asked_for_by_small_messages),
+        cmocka_unit_test(sim_mtu__shrinks),
+        cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
+        cmocka_unit_test(sim_mtu__of_responses),
+        cmocka_unit_test(sim_mtu__configured_too_large),
+        cmocka_unit_test(sim_mtu__outage),
+        cmocka_unit_test(sim_mtu__of_one_path),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/frag.h"
+#include "core/rng.h"
+#include "tests/unit/unit_alloc.h"
+
+enum { TOTAL = 5000, PIECE = 1088 };
+
+static struct unit_alloc alloc;
+static struct mrd_frags frags;
+static uint8_t packet[MRD_FRAG_WHOLE_BYTES];
+
+static int setup(void **state)
+{
+    (void)state;
+    unit_alloc_init(&alloc);
+    memset(&frags, 0, sizeof(frags));
+    for (uint32_t i = 0; i < sizeof(packet); i++)
+        packet[i] = (uint8_t)(i * 7 + i / 256);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mrd_frags_fini(&frags, &alloc.ops);
+    assert_int_equal(alloc.live_bytes, 0);
+    return 0;
+}
+
+/* A piece of the packet with that PSN, of `total` bytes. Returns whether it is whole now. */
+static bool add(uint32_t psn, uint32_t total, uint32_t offset, uint32_t bytes)
+{
+    const struct mrd_addr from = {.port = 7};
+    struct mrd_wire_head head = {.psn = psn, .whole_len = total, .whole_offset = offset};
+    const uint8_t *whole;
+    uint32_t len = 0;
+    bool fits;
+
+    whole = mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + offset, bytes, &len, &fits);
+    assert_true(fits);
+    if (!whole)
+        return false;
+    assert_int_equal(len, total);
+    assert_memory_equal(whole, packet, total);
+    return true;
+}
+
+static uint32_t piece_len(uint32_t total, uint32_t i)
+{
+    return total - i * PIECE < PIECE ? total - i * PIECE : PIECE;
+}
+
+/* In any order, some twice: whole with the last missing one. */
+static void mrd_frags_add__in_any_order(void **state)
+{
+    struct mrd_rng rng;
+
+    (void)state;
+    mrd_rng_init(&rng, 5);
+    for (uint32_t round = 0; round < 300; round++) {
+        uint32_t total = 1 + mrd_rng_below(&rng, MRD_FRAG_WHOLE_BYTES), came = 0;
+        uint32_t pieces = (total + PIECE - 1) / PIECE;
+        bool whole = false, here[MRD_FRAG_WHOLE_BYTES / PIECE + 1] = {false};
+
+        while (!whole) {
+            uint32_t i = mrd_rng_below(&rng, pieces);
+
+            came += !here[i];
+            here[i] = true;
+            whole = add(round, total, i * PIECE, piece_len(total, i));
+            assert_int_equal(whole, came == pieces);
+        }
+    }
+}
+
+/* Pieces of different packets are not mixed. Those of two transmissions of one are: they are alike. */
+static void mrd_frags_add__of_one_packet_each(void **state)
+{
+    const struct mrd_addr from = {.port = 7}, other = {.port = 8};
+    struct mrd_wire_head head = {.src_inc = 1, .epoch = 2, .psn = 3, .stamp = 4};
+    struct mrd_wire_head heads[4];
+    uint32_t len;
+    bool fits;
+
+    (void)state;
+    head.whole_len = 128;
+    for (unsigned i = 0; i < 4; i++)
+        heads[i] = head;
+    heads[0].src_inc++;
+    heads[1].epoch++;
+    heads[2].psn++;
+    heads[3].whole_len++;
+    for (unsigned i = 0; i < 5; i++) {
+        mrd_frags_fini(&frags, &alloc.ops);
+        assert_null(mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, 64, &len, &fits));
+        head.whole_offset = 64;
+        head.stamp++;
+        heads[i % 4].whole_offset = 64;
+        assert_null(mrd_frags_add(&frags, &alloc.ops, i < 4 ? &from : &other,
+                                  i < 4 ? &heads[i] : &head, packet + 64, 64, &len, &fits));
+        assert_true(fits);
+        assert_non_null(
+            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + 64, 64, &len, &fits));
+        head.whole_offset = 0;
+    }
+}
+
+/* With more packets at a time than there is room for, those that came last are put together. */
+static void mrd_frags_add__the_oldest_goes(void **state)
+{
+    (void)state;
+    for (uint32_t psn = 0; psn <= MRD_FRAGS; psn++)
+        assert_false(add(psn, TOTAL, 0, PIECE));
+    for (uint32_t psn = 1; psn <= MRD_FRAGS; psn++)
+        for (uint32_t i = 1; i * PIECE < TOTAL; i++)
+            assert_int_equal(add(psn, TOTAL, i * PIECE, piece_len(TOTAL, i)),
+                             (i + 1) * PIECE >= TOTAL);
+    /* The first one begins anew. */
+    for (uint32_t i = 1; i * PIECE < TOTAL; i++)
+        assert_false(add(0, TOTAL, i * PIECE, piece_len(TOTAL, i)));
+    assert_true(add(0, TOTAL, 0, PIECE));
+}
+
+/* What no packet can be made of is refused, and takes no memory. */
+static void mrd_frags_add__refuses_nonsense(void **state)
+{
+    static const struct {
+        uint32_t total, offset, bytes;
+    } table[] = {
+        {TOTAL, 0, 0},
+        {TOTAL, TOTAL, 64},
+        {TOTAL, TOTAL - 9, 9},
+        {TOTAL, 4992, 9},
+        {TOTAL, 0, 100},
+        {TOTAL, 64, UINT32_MAX - 63},
+        {TOTAL, 1u << 31, 64},
+        {UINT32_MAX, UINT32_MAX - 63, 64},
+        {MRD_FRAG_WHOLE_BYTES + 1, 0, 64},
+        {0, 0, 0},
+    };
+    const struct mrd_addr from = {.port = 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct mrd_wire_head head = {.whole_len = table[i].total, .whole_offset = table[i].offset};
+        uint32_t len;
+        bool fits = true;
+
+        assert_null(
+            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, table[i].bytes, &len, &fits));
+        assert_false(fits);
+    }
+    assert_null(frags.frag[0]);
+}
+
+#define FRAG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FRAG_TEST(mrd_frags_add__in_any_order),
+        FRAG_TEST(mrd_frags_add__of_one_packet_each),
+        FRAG_TEST(mrd_frags_add__the_oldest_goes),
+        FRAG_TEST(mrd_frags_add__refuses_nonsense),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
