@@ -84,6 +84,13 @@ struct mrd_backend_ops {
     int (*fd)(struct mrd_backend *b);
 
     /*
+     * Zeroed memory for a context on the device, its engine included, and the release of it. NULL:
+     * the heap will do.
+     */
+    void *(*alloc)(const struct mrd_device *device, size_t bytes);
+    void (*release)(const struct mrd_device *device, void *ptr, size_t bytes);
+
+    /*
      * Registers memory with the device before it is sent from, and undoes that. Called without the
      * context's lock, perhaps at the same time as any other op. 0 or -errno with mrd_error_set().
      * NULL if the mover sends from any memory.

@@ -90,17 +90,38 @@ static void unmap_alive_page(const volatile uint8_t *alive)
 
 /* ---------------------------------------------------------------------------------------- open */
 
+static void *alloc(const struct mrd_backend_ops *ops, const struct mrd_device *device, size_t bytes)
+{
+    return ops->alloc ? ops->alloc(device, bytes) : calloc(1, bytes);
+}
+
+static void release(const struct mrd_backend_ops *ops, const struct mrd_device *device, void *ptr,
+                    size_t bytes)
+{
+    if (ops->release)
+        ops->release(device, ptr, bytes);
+    else
+        free(ptr);
+}
+
+void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes)
+{
+    return alloc(c->ops, c->context.device, bytes);
+}
+
+void mrd_context_release(const struct mrd_context_impl *c, void *ptr, size_t bytes)
+{
+    release(c->ops, c->context.device, ptr, bytes);
+}
+
 static void *engine_alloc(void *arg, size_t bytes)
 {
-    (void)arg;
-    return calloc(1, bytes);
+    return mrd_context_alloc(arg, bytes);
 }
 
 static void engine_free(void *arg, void *ptr, size_t bytes)
 {
-    (void)arg;
-    (void)bytes;
-    free(ptr);
+    mrd_context_release(arg, ptr, bytes);
 }
 
 static bool is_simulated(const struct mrd_device *device)
@@ -154,7 +175,7 @@ static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config 
 
 static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr *attr)
 {
-    static const struct mrd_allocator allocator = {.alloc = engine_alloc, .free = engine_free};
+    const struct mrd_allocator allocator = {.alloc = engine_alloc, .free = engine_free, .arg = c};
     struct mrd_engine_config config = {
         .mover = c->backend->mover,
         .seed = attr->seed,
@@ -240,13 +261,14 @@ static void context_destroy(struct mrd_context_impl *c)
     if (c->context.async_fd >= 0)
         close(c->context.async_fd);
     unmap_alive_page(c->alive);
-    free(c);
+    release(c->ops, c->context.device, c, sizeof(*c));
 }
 
 /* NULL with *error and mrd_error_set(). */
-static struct mrd_context_impl *context_alloc(int *error)
+static struct mrd_context_impl *context_alloc(const struct mrd_device *device,
+                                              const struct mrd_backend_ops *ops, int *error)
 {
-    struct mrd_context_impl *c = calloc(1, sizeof(*c));
+    struct mrd_context_impl *c = alloc(ops, device, sizeof(*c));
 
     *error = -ENOMEM;
     if (!c)
@@ -259,7 +281,7 @@ static struct mrd_context_impl *context_alloc(int *error)
     return c;
 
 fail_free:
-    free(c);
+    release(ops, device, c, sizeof(*c));
 fail:
     mrd_error_set("no memory for a context");
     return NULL;
@@ -269,7 +291,7 @@ static struct mrd_context_impl *context_open(const struct mrd_device *device,
                                              const struct mrd_backend_ops *ops,
                                              const struct mrd_context_attr *attr, int *error)
 {
-    struct mrd_context_impl *c = context_alloc(error);
+    struct mrd_context_impl *c = context_alloc(device, ops, error);
 
     if (!c)
         return NULL;

@@ -89,6 +89,10 @@ static inline uint64_t mrd_context_now(const struct mrd_context_impl *c)
     return c->ops->now_ns(c->backend);
 }
 
+/* Zeroed memory where the mover has it; NULL: there is none. Released with its size. */
+void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes);
+void mrd_context_release(const struct mrd_context_impl *c, void *ptr, size_t bytes);
+
 /* Sets the error sentence of a forked child, and returns -EPERM. */
 int mrd_context_forked(void);
 /*

@@ -28,8 +28,8 @@ int mrd_progress_init(struct mrd_context_impl *c)
     out->batch = MRD_TX_BATCH_MAX;
     if (c->backend->batch && c->backend->batch < out->batch)
         out->batch = c->backend->batch;
-    /* By calloc(), so that heads that no packet ever uses stay untouched zero pages. */
-    out->heads = calloc(out->batch, HEAD_STRIDE);
+    /* Zeroed by the allocator: heads that no packet ever uses can stay untouched pages. */
+    out->heads = mrd_context_alloc(c, (size_t)out->batch * HEAD_STRIDE);
     if (!out->heads)
         return -ENOMEM;
     for (unsigned i = 0; i < out->batch; i++) {
@@ -42,7 +42,7 @@ int mrd_progress_init(struct mrd_context_impl *c)
 
 void mrd_progress_fini(struct mrd_context_impl *c)
 {
-    free(c->outbox.heads);
+    mrd_context_release(c, c->outbox.heads, (size_t)c->outbox.batch * HEAD_STRIDE);
     c->outbox.heads = NULL;
 }
 

@@ -331,6 +331,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env)
     if (!d->source || !d->sink)
         goto no_memory;
     mrd_sim_set_tune(env->sim, &env->config->tune);
+    mrd_sim_set_large_pages(env->sim, true);
     for (uint32_t i = 0; i < env->cm->nodes; i++) {
         if (open_host(d, i) == 0)
             continue;

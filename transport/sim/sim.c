@@ -86,6 +86,7 @@ struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t siz
     sim->options.quantum = 1;
     mrd_rng_init(&rng, filled.seed);
     mrd_sim_packets_init(&sim->packets);
+    mrd_sim_memory_init(&sim->memory);
     if (mrd_sim_events_init(&sim->events) != 0)
         goto free_sim;
     ret =
@@ -125,6 +126,7 @@ void mrd_sim_destroy(struct mrd_sim *sim)
     free(sim->hosts);
     mrd_sim_faults_fini(sim);
     mrd_sim_fabric_fini(&sim->fabric);
+    mrd_sim_memory_fini(&sim->memory);
     mrd_sim_packets_fini(&sim->packets);
     mrd_sim_events_fini(&sim->events);
     free(sim);
@@ -425,6 +427,13 @@ void mrd_sim_set_clock_offset(struct mrd_sim *sim, uint32_t host, uint64_t offse
 void mrd_sim_set_read_check(struct mrd_sim *sim, bool check)
 {
     sim->options.read_check = check;
+}
+
+void mrd_sim_set_large_pages(struct mrd_sim *sim, bool large_pages)
+{
+    for (uint32_t i = 0; i < sim->attr.hosts; i++)
+        assert(!sim->hosts[i].open);
+    sim->options.large_pages = large_pages;
 }
 
 bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host)

@@ -165,6 +165,11 @@ void mrd_sim_set_clock_offset(struct mrd_sim *sim, uint32_t host, uint64_t offse
  * reading them. stats.changed_early counts those that have.
  */
 void mrd_sim_set_read_check(struct mrd_sim *sim, bool check);
+/*
+ * Have contexts opened from now on in large pages: see sim_memory.h. Unlike the heap, sanitizers do
+ * not see the blocks. None may be open.
+ */
+void mrd_sim_set_large_pages(struct mrd_sim *sim, bool large_pages);
 bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host);
 /* The time of the next event; UINT64_MAX: there is none. */
 uint64_t mrd_sim_next_event_ns(struct mrd_sim *sim);

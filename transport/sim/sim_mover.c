@@ -81,13 +81,34 @@ static uint64_t longest_rtt_ns(const struct mrd_sim *sim, uint32_t payload_bytes
                       mrd_sim_tree_longest_ns(topology, HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES));
 }
 
+/* The host of a device: the simulation owns its devices and none of them is const. */
+static struct mrd_sim_host *host_of_device(const struct mrd_device *device)
+{
+    return (struct mrd_sim_host *)((uintptr_t)device - offsetof(struct mrd_sim_host, device));
+}
+
+static void *sim_alloc(const struct mrd_device *device, size_t bytes)
+{
+    struct mrd_sim *sim = host_of_device(device)->sim;
+
+    return sim->options.large_pages ? mrd_sim_memory_alloc(&sim->memory, bytes) : calloc(1, bytes);
+}
+
+static void sim_release(const struct mrd_device *device, void *ptr, size_t bytes)
+{
+    struct mrd_sim *sim = host_of_device(device)->sim;
+
+    if (sim->options.large_pages)
+        mrd_sim_memory_release(&sim->memory, ptr, bytes);
+    else
+        free(ptr);
+}
+
 static struct mrd_backend *sim_open(const struct mrd_device *device,
                                     const struct mrd_context_attr *attr, int *error)
 {
     static const struct mrd_context_attr defaults;
-    /* The simulation owns its devices and none of them is const. */
-    struct mrd_sim_host *host =
-        (struct mrd_sim_host *)((uintptr_t)device - offsetof(struct mrd_sim_host, device));
+    struct mrd_sim_host *host = host_of_device(device);
     const struct mrd_sim *sim = host->sim;
 
     attr = attr ? attr : &defaults;
@@ -457,6 +478,8 @@ const struct mrd_backend_ops mrd_sim_ops = {
     .has_port = true,
     .open = sim_open,
     .close = sim_close,
+    .alloc = sim_alloc,
+    .release = sim_release,
     .now_ns = sim_now_ns,
     .tx_burst = sim_tx_burst,
     .tx_reap = sim_tx_reap,

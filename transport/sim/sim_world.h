@@ -5,6 +5,7 @@
 
 #include "transport/sim/sim_event.h"
 #include "transport/sim/sim_fabric.h"
+#include "transport/sim/sim_memory.h"
 #include "transport/sim/sim_packet.h"
 
 struct mrd_sim_host;
@@ -20,6 +21,7 @@ struct mrd_sim_options {
     uint32_t quantum;
     bool gro;
     bool read_check;
+    bool large_pages;
 };
 
 /* A scheduled change of the links that a pattern named. */
@@ -41,6 +43,7 @@ struct mrd_sim {
     struct mrd_sim_options options;
     struct mrd_sim_events events;
     struct mrd_sim_packets packets;
+    struct mrd_sim_memory memory; /* of contexts; only with options.large_pages */
     struct mrd_sim_fabric fabric;
     struct mrd_sim_host *hosts;    /* attr.hosts of them, owned */
     struct mrd_sim_fault **faults; /* num_faults of them, owned */
