@@ -67,7 +67,7 @@ is '.[0].all_paths.even.tx_depth == 8'
 is '.[0] | .one_path.packets_retransmitted > 0 and .all_paths.paths >= 1'
 
 # Writes of many packets, to one peer and to several in turn: each arrives once, which mrd_perf checks.
-run 1 5 -s 64K -t 16 --write_with_imm --drop 0.001 --out_json
+run 1 5 -s 64K -m 4096 -t 16 --write_with_imm --drop 0.001 --out_json
 ((status == 0)) || fail "exit $status"
 is 'map(.peers) == [1, 5] and all(.[]; .size_bytes == 65536)'
 is 'all(.[].all_paths; .messages > 0 and .packets_per_message >= 16)'
