@@ -53,7 +53,7 @@ static void next_probe(struct search *search, const struct rules *r, const struc
     struct state s = *old;
 
     if (!s.probe && s.payload + 1 < s.failed) {
-        s.probe = s.failed > SIZES ? SIZES : (uint8_t)((s.payload + s.failed) / 2);
+        s.probe = (uint8_t)(s.failed > SIZES ? SIZES : (s.payload + s.failed) / 2);
         s.padded = 1;
         search_emit(search, SEARCH_STEP, &s, "a probe of size %u leaves", s.probe);
         s = *old;
