@@ -414,7 +414,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     p = cut ? begin_whole(e, &whole) : next_packet(o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
     begin_head(e, peer, rec, &tx->paths.path[index], pseq, &head);
-    if (rec->kind == MRD_SENT_SMALL && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
+    if (rec->kind == MRD_SENT_SMALL && !cut && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
         !(head.flags & MRD_WIRE_COOKIE) && mrd_rcv_rides(&peer->rx->rcv)) {
         mrd_rcv_ride(&peer->rx->rcv, &head, grant(e, peer), e->clock.now_ns);
         head.ack_epoch = peer->space.epoch;

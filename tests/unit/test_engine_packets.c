@@ -187,6 +187,50 @@ static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
     pair_end(p);
 }
 
+/*
+ * All transmissions of a packet that leaves in pieces are alike, so that their pieces go together:
+ * none carries an ack, also where one could ride on it.
+ */
+static void mrd_tx_emit__pieces_carry_no_ack(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_end *a = &p->end[0], *b = &p->end[1];
+    unsigned pieces = 0;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 900);
+    assert_int_equal(pair_tx(p, 0), 1);
+    b->num_inbox = 0; /* lost */
+    mrd_engine_tx_too_big(a->e, &b->addr, 256);
+    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
+    assert_int_equal(pair_tx(p, 1), 1);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(a->e, p->now);
+    pair_rx_one(p, 0, &a->inbox[0]);
+    a->num_inbox = 0;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 2000, 64); /* the ack may ride: it does not go first */
+    pair_peer(p, 0)->tx->probes.due = 1;          /* a tail probe */
+    pair_tx(p, 0);
+    for (unsigned i = 0; i < b->num_inbox; i++) {
+        const struct pair_frame *f = &b->inbox[i];
+        struct mrd_wire_head head = pair_head(f);
+
+        if (head.type != MRD_WIRE_FRAGMENT)
+            continue;
+        pieces++;
+        if (head.whole_offset == 0)
+            assert_false(f->data[MRD_WIRE_FRAGMENT_BYTES + 1] & MRD_WIRE_ACKBLOCK);
+    }
+    assert_int_equal(pieces, 4);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(b->memory, a->memory, 900);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +240,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
         cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
         cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
+        cmocka_unit_test(mrd_tx_emit__pieces_carry_no_ack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
