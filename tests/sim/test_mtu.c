@@ -90,7 +90,9 @@ static void sim_mtu__is_found(void **state)
         assert_in_range(sim_counter(w, HOST_0, "probes_mtu"), table[i].payload > BASE, 40);
         assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
         assert_int_equal(sim_counter(w, HOST_0, "tx_fragments"), 0);
-        /* A probe that does not come through is no loss: nothing but probes is sent again. */
+        /* A probe that does not come through is no loss: not for its path, nor for the window. */
+        assert_int_equal(sim_counter(w, HOST_0, "retx_order") + sim_counter(w, HOST_0, "retx_rack"),
+                         0);
         assert_true(sim_counter(w, HOST_0, "retx_packets") <=
                     sim_counter(w, HOST_0, "probes_mtu") + 2);
         end(&n);
