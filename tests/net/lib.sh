@@ -11,6 +11,14 @@ test_name=$(basename "$0" .sh)
 prefix="mrd_${test_name}_$$_"
 scratch=$(mktemp -d)
 
+# For mrd_perf. Both ends poll: on one core each would wait for the other's time slice.
+# shellcheck disable=SC2034 # the tests use them
+server_core=() client_core=()
+if (($(nproc) > 1)); then
+    # shellcheck disable=SC2034
+    server_core=(--bind 1) client_core=(--bind 0)
+fi
+
 skip()
 {
     echo "$test_name: skipped: $*"
@@ -53,6 +61,19 @@ fabric_up()
     trap clean_up EXIT
     trap 'exit 1' INT TERM
     fabric up "$@"
+}
+
+# wait_for_server: until mrd_perf listens on host 0 of leaf 1; its output is in $scratch/server.
+wait_for_server()
+{
+    local try
+
+    for ((try = 0; try < 100; try++)); do
+        [[ -z $(on 1 0 ss -Hltn 'sport = :4793') ]] || return 0
+        sleep 0.1
+    done
+    cat "$scratch/server" >&2
+    fail 'the server does not listen'
 }
 
 # column NAME [LEAF]: that figure of each spine for what came from the leaf, in one line.

@@ -7,11 +7,6 @@
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-server_core=() client_core=()
-if (($(nproc) > 1)); then
-    server_core=(--bind 1) client_core=(--bind 0)
-fi
-
 readonly perf=$1 size=65536 iterations=4000
 
 for tool in jq ss; do
@@ -45,18 +40,6 @@ fragments()
         ip netns exec "$ns" awk '$1 == "Ip:" && !n { n = split($0, name); next }
             $1 == "Ip:" { for (i = 2; i <= n; i++) if (name[i] ~ /^(FragCreates|ReasmReqds)$/) print $i }' /proc/net/snmp
     done | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
-wait_for_server()
-{
-    local try
-
-    for ((try = 0; try < 100; try++)); do
-        [[ -z $(on 1 0 ss -Hltn 'sport = :4793') ]] || return 0
-        sleep 0.1
-    done
-    cat "$scratch/server" >&2
-    fail 'the server does not listen'
 }
 
 # transfer NAME [FAULT]: verified writes; FAULT is a function to call in their middle. Then $payload: of a packet, mean.

@@ -7,30 +7,12 @@
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# Both ends poll: on one core each would wait for the other's time slice.
-server_core=() client_core=()
-if (($(nproc) > 1)); then
-    server_core=(--bind 1) client_core=(--bind 0)
-fi
-
 readonly perf=$1 size=65536 iterations=12000 paths=64
 readonly payload=$((size * iterations))
 
 for tool in jq ss; do
     command -v $tool >/dev/null || skip "no $tool"
 done
-
-wait_for_server()
-{
-    local try
-
-    for ((try = 0; try < 100; try++)); do
-        [[ -z $(on 1 0 ss -Hltn 'sport = :4793') ]] || return 0
-        sleep 0.1
-    done
-    cat "$scratch/server" >&2
-    fail 'the server does not listen'
-}
 
 # wait_for_packets NUMBER: until so many of this transfer came to the spines.
 wait_for_packets()
