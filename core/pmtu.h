@@ -22,9 +22,9 @@ struct mrd_pmtu_range {
 };
 
 struct mrd_pmtu {
-    uint16_t
-        search_s; /* when the next search begins, if this one has ended, in seconds; it wraps */
-    uint16_t losses_ms; /* when the first of `losses` was, in milliseconds; likewise */
+    /* When the next search begins, if this one has ended, in seconds; it wraps. */
+    uint16_t search_s;
+    uint16_t losses_ms; /* when the first of `losses` was, in milliseconds; it wraps, too */
     uint16_t payload;   /* packets carry at most so much now: it came through, or is the base */
     uint16_t failed;    /* the least size that did not come through; above the limit: none */
     uint16_t hint;      /* size that came through before, tried first; 0: none */
@@ -41,8 +41,8 @@ uint32_t mrd_pmtu_next(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint6
 /* A probe of that size leaves. */
 void mrd_pmtu_sent(struct mrd_pmtu *m, uint32_t bytes);
 /*
- * The probe came through, or was lost. It may be neither: the packet was sent again, without
- * padding, and an ack does not tell which of them came; then it counts as lost.
+ * The probe came through, or was lost. One whose packet was sent again, without padding, counts as
+ * lost: an ack of it does not tell which of the two came.
  */
 void mrd_pmtu_acked(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes,
                     uint64_t now_ns);

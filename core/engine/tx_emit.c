@@ -392,6 +392,7 @@ static void put_fragments(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     peer->tx->request.psn = head.psn;
 }
 
+/* A packet that is to be cut is made in a scratch buffer, not among the caller's packets. */
 static struct mrd_tx_packet *begin_whole(struct mrd_engine *e, struct mrd_tx_packet *whole)
 {
     whole->head = e->plan.scratch;
