@@ -191,10 +191,11 @@ static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
  * All transmissions of a packet that leaves in pieces are alike, so that their pieces go together:
  * none carries an ack, also where one could ride on it.
  */
-static void mrd_tx_emit__pieces_carry_no_ack(void **state)
+static void mrd_tx_emit__pieces_are_alike_each_time(void **state)
 {
     struct pair *p = &pair;
     struct pair_end *a = &p->end[0], *b = &p->end[1];
+    uint8_t whole[2 * PAIR_PAYLOAD];
     unsigned pieces = 0;
 
     (void)state;
@@ -213,19 +214,63 @@ static void mrd_tx_emit__pieces_carry_no_ack(void **state)
     pair_rx_one(p, 0, &a->inbox[0]);
     a->num_inbox = 0;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 2000, 64); /* the ack may ride: it does not go first */
-    pair_peer(p, 0)->tx->probes.due = 1;          /* a tail probe */
-    pair_tx(p, 0);
-    for (unsigned i = 0; i < b->num_inbox; i++) {
-        const struct pair_frame *f = &b->inbox[i];
-        struct mrd_wire_head head = pair_head(f);
+    for (unsigned times = 0; times < 2; times++) {
+        pair_peer(p, 0)->tx->probes.due = 1; /* a tail probe */
+        pair_tx(p, 0);
+        for (unsigned i = 0; i < b->num_inbox; i++) {
+            const struct pair_frame *f = &b->inbox[i];
+            struct mrd_wire_head head = pair_head(f);
+            uint8_t *at;
 
-        if (head.type != MRD_WIRE_FRAGMENT)
-            continue;
-        pieces++;
-        if (head.whole_offset == 0)
-            assert_false(f->data[MRD_WIRE_FRAGMENT_BYTES + 1] & MRD_WIRE_ACKBLOCK);
+            if (head.type != MRD_WIRE_FRAGMENT)
+                continue;
+            pieces++;
+            at = &whole[head.whole_offset];
+            if (times)
+                assert_memory_equal(at, f->data + head.head_len, f->len - head.head_len);
+            memcpy(at, f->data + head.head_len, f->len - head.head_len);
+        }
+        b->num_inbox = 0; /* lost */
+        p->now += PAIR_HOP_NS;
+        mrd_engine_begin(a->e, p->now);
     }
-    assert_int_equal(pieces, 4);
+    assert_false(whole[1] & MRD_WIRE_ACKBLOCK);
+    assert_int_equal(pieces, 8);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(b->memory, a->memory, 900);
+    pair_end(p);
+}
+
+/* A caller with too little room gets all pieces of a packet with its next call, or none. */
+static void mrd_tx_lacks_room__for_all_pieces(void **state)
+{
+    enum { ROOM = 4, PIECES = 4 };
+    struct mrd_tx_packet packet[ROOM];
+    struct pair *p = &pair;
+    struct pair_end *a = &p->end[0], *b = &p->end[1];
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 900);
+    assert_int_equal(pair_tx(p, 0), 1);
+    b->num_inbox = 0; /* lost */
+    mrd_engine_tx_too_big(a->e, &b->addr, 256);
+    for (unsigned i = 0; i < ROOM; i++)
+        packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+    pair_peer(p, 0)->rx->rcv.now = true; /* an ack goes first */
+    pair_peer(p, 0)->tx->probes.due = 1;
+    mrd_tx_ready(a->e, pair_peer(p, 0));
+    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, p->now), 1);
+    assert_true(mrd_engine_tx_cut_short(a->e));
+    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, p->now), PIECES);
+    for (unsigned i = 0; i < PIECES; i++) {
+        assert_int_equal(mrd_wire_get(packet[i].head, packet[i].head_len, &head), MRD_WIRE_OK);
+        assert_int_equal(head.type, MRD_WIRE_FRAGMENT);
+    }
     pair_settle(p, p->now + MRD_SEC);
     assert_memory_equal(b->memory, a->memory, 900);
     pair_end(p);
@@ -240,7 +285,8 @@ int main(void)
         cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
         cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
         cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
-        cmocka_unit_test(mrd_tx_emit__pieces_carry_no_ack),
+        cmocka_unit_test(mrd_tx_emit__pieces_are_alike_each_time),
+        cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
