@@ -2,6 +2,7 @@
 /* Opening: sockets, ports, limits and the sentences that name what is wrong; sleeping; fresh paths.
  */
 #include "tests/udp/udp_fixture.h"
+#include "tests/udp/udp_ports.h"
 
 #include <errno.h>
 #include <netinet/udp.h>
@@ -260,15 +261,11 @@ static void mrd_udp_open__busy_port(void **state)
     struct mrd_context_attr attr = {.paths = 2};
     struct mrd_backend *other = fixture_open(&attr, 0);
     uint16_t rx_port = mrd_udp_of(other)->rx.port;
-    uint16_t ports[2] = {0, (uint16_t)other->ops->path_port(other, 1)};
-    struct mrd_backend *probe = fixture_open(&attr, 0);
-    unsigned descriptors;
+    uint16_t ports[2] = {udp_port_apart(), (uint16_t)other->ops->path_port(other, 1)};
+    unsigned descriptors = open_descriptors();
     char word[32];
 
     (void)state;
-    ports[0] = (uint16_t)probe->ops->path_port(probe, 0); /* free once probe is closed */
-    fixture_close(probe);
-    descriptors = open_descriptors();
     snprintf(word, sizeof(word), "port %u", rx_port);
     check_refused(&(struct mrd_context_attr){.port = rx_port, .paths = 1}, 0, -EADDRINUSE, word);
     check_refused(&(struct mrd_context_attr){.port = rx_port, .paths = 1, .address = "127.0.0.1"},
@@ -287,17 +284,12 @@ static void mrd_udp_open__busy_port(void **state)
 
 static void mrd_udp_open__given_ports(void **state)
 {
-    struct mrd_backend *probe = fixture_open(NULL, 0);
-    uint16_t ports[3];
-    struct mrd_context_attr attr = {.source_ports = ports, .num_source_ports = 3};
-    struct mrd_backend *b;
+    uint16_t ports[3] = {udp_port_apart(), udp_port_apart(), udp_port_apart()};
+    struct mrd_context_attr attr = {
+        .port = udp_port_apart(), .source_ports = ports, .num_source_ports = 3};
+    struct mrd_backend *b = fixture_open(&attr, 0);
 
     (void)state;
-    for (uint32_t i = 0; i < 3; i++)
-        ports[i] = (uint16_t)probe->ops->path_port(probe, i);
-    attr.port = mrd_udp_of(probe)->rx.port;
-    fixture_close(probe);
-    b = fixture_open(&attr, 0);
     assert_int_equal(b->mover.paths, 3);
     assert_int_equal(mrd_udp_of(b)->rx.port, attr.port);
     for (uint32_t i = 0; i < 3; i++)

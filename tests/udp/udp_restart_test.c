@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "udp_ports.h"
 #include "udp_process.h"
 
 enum {
@@ -167,7 +167,7 @@ static void finish(struct sender *s, uint64_t until_ns)
     }
 }
 
-/* A process takes its place, at the port of those before it; 0: any. */
+/* A process takes its place, at the port of those before it. */
 static void appear(struct sender *s, const struct process *life, uint16_t port, uint64_t until_ns)
 {
     struct order order = {port};
@@ -175,7 +175,7 @@ static void appear(struct sender *s, const struct process *life, uint16_t port, 
 
     process_tell(life->channel, &order, sizeof(order));
     must(process_hear(life->channel, &name, sizeof(name), until_ns));
-    must(!port || memcmp(&name, &s->name, sizeof(name)) == 0);
+    must(!s->name.address[0] || memcmp(&name, &s->name, sizeof(name)) == 0);
     s->name = name;
     memset(s->successes, 0, sizeof(s->successes));
     memset(s->errors, 0, sizeof(s->errors));
@@ -203,8 +203,10 @@ static void compare(const struct sender *s, const struct process *life, uint64_t
 static void restart(const struct mrd_context_attr *attr, unsigned num_lives, unsigned dead_ms)
 {
     struct process lives[LIVES_MAX];
+    uint16_t port = udp_port_apart();
     struct sender s = {0};
 
+    must(port);
     for (unsigned i = 0; i < num_lives; i++)
         process_start(&lives[i], serve);
 
@@ -213,15 +215,13 @@ static void restart(const struct mrd_context_attr *attr, unsigned num_lives, uns
     node_open(&s.node, attr, QPS, 1, MESSAGE_BYTES + GREETING_BYTES);
     node_fill(&s.node, 0, MESSAGE_BYTES, 1);
     expect_greeting(&s);
-    appear(&s, &lives[0], 0, until_ns);
+    appear(&s, &lives[0], port, until_ns);
     s.to = mrd_create_ah(s.node.pd, s.name.address);
     must(s.to);
     for (unsigned i = 0; i < QPS; i++)
         send_next(&s, i);
     go_on(&s, BEFORE, until_ns);
     check_each(&s, BEFORE, 0);
-
-    uint16_t port = (uint16_t)atoi(strrchr(s.name.address, ':') + 1);
 
     for (unsigned i = 1; i < num_lives; i++) {
         process_kill(&lives[i - 1]);
