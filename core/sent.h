@@ -162,6 +162,11 @@ void mrd_sent_ack_run(struct mrd_sents *s, const struct mrd_sent *first, uint32_
 uint64_t mrd_sent_new_bits(const struct mrd_sents *s, uint32_t base, uint64_t bits);
 /* Returns the record with the oldest last transmission, in flight or lost; NULL: there is none. */
 struct mrd_sent *mrd_sent_oldest(const struct mrd_sents *s);
+/* Returns whether there is one. */
+static inline bool mrd_sent_any(const struct mrd_sents *s)
+{
+    return s->inflight.num || s->lost.num || s->lost_control.num;
+}
 /* For tests: returns whether counters and chains agree with the records. */
 bool mrd_sent_audit(const struct mrd_sents *s, const struct mrd_paths *paths);
 

@@ -37,7 +37,7 @@ void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
 
-    tx->probes.silence_due = !mrd_sent_oldest(&tx->sent);
+    tx->probes.silence_due = !mrd_sent_any(&tx->sent);
     tx->active_ns = e->clock.now_ns; /* the next question is an interval away */
     mrd_tx_ready(e, peer);
 }

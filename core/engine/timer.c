@@ -17,7 +17,7 @@
 /* When the next tail probe or RTO is due. */
 static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
-    if (!mrd_sent_oldest(&tx->sent))
+    if (!mrd_sent_any(&tx->sent))
         return MRD_NEVER;
     return mrd_loss_tail_ns(&tx->loss, mrd_tx_full_window(tx),
                             tx->cc.cwnd_bytes / tx->cc.packet_bytes, e->config.mover.rto_floor_ns);
@@ -38,7 +38,7 @@ static uint64_t ask_ns(const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
 
-    if (!peer->uses.requests || mrd_sent_oldest(&tx->sent))
+    if (!peer->uses.requests || mrd_sent_any(&tx->sent))
         return MRD_NEVER;
     return tx->active_ns + tx->probes.answer_ns;
 }
@@ -54,7 +54,7 @@ static uint64_t quiet_ns(const struct mrd_engine *e, const struct mrd_peer *peer
     uint64_t interval_ns = e->config.peer_timeout_ns / MRD_WAITING_SHARE;
 
     if ((tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.on) ||
-        mrd_sent_oldest(&tx->sent))
+        mrd_sent_any(&tx->sent))
         return MRD_NEVER;
     return tx->active_ns + (interval_ns < MRD_WAITING_NS ? interval_ns : MRD_WAITING_NS);
 }
@@ -64,7 +64,7 @@ static bool starved(const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
 
-    return !mrd_sent_oldest(&tx->sent) &&
+    return !mrd_sent_any(&tx->sent) &&
            (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
             tx->aborts.next != &tx->aborts || peer->readies.next != &peer->readies ||
             tx->closes.next != &tx->closes || tx->probes.silence_due);
@@ -196,7 +196,7 @@ static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
     if (rx->silence_ns > MRD_SILENCE_MAX_NS)
         rx->silence_ns = MRD_SILENCE_MAX_NS;
     rx->probe_at_ns = e->clock.now_ns + rx->silence_ns;
-    tx->probes.silence_due = !mrd_sent_oldest(&tx->sent);
+    tx->probes.silence_due = !mrd_sent_any(&tx->sent);
     /* The peer may be waiting for an ack of ours that was lost: repeat it. */
     rx->rcv.now = rx->rcv.twice = true;
     mrd_tx_ready(e, peer);
