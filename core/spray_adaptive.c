@@ -65,10 +65,12 @@ static uint32_t adaptive_pick(struct mrd_spray *s, const struct mrd_paths *paths
         const struct mrd_path_load *load = &paths->load[i];
         float score_ns = 0;
 
-        if (!args->blind)
-            score_ns = (float)(int32_t)load->out_packets * unit_ns * load->weight +
-                       steps(delay_ns(load, average_ns, fade, args), noise_ns);
-
+        if (!args->blind) {
+            score_ns = (float)(int32_t)load->out_packets * unit_ns * load->weight;
+            if (score_ns > best_ns) /* with the delay, which costs more to tell, all the more */
+                continue;
+            score_ns += steps(delay_ns(load, average_ns, fade, args), noise_ns);
+        }
         /* While all paths are GOOD, only the loads are read: fewer cache lines. */
         if (score_ns > best_ns || (int)i == args->avoid ||
             (paths->num_out && !mrd_path_is_good(&paths->path[i])))
