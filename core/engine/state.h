@@ -82,9 +82,9 @@ struct mrd_answers {
 
 /* Events that the user has not taken yet. Owned by query.c. */
 struct mrd_events {
-    uint32_t head, tail; /* free-running; head: next to be taken */
-    struct mrd_engine_event ring[MRD_EVENTS_MAX];
+    uint32_t head, tail;     /* free-running; head: next to be taken */
     struct mrd_node objects; /* mrd_event_source.node: of objects, which tell one at a time */
+    struct mrd_engine_event ring[MRD_EVENTS_MAX];
 };
 
 /* Lives of halves, and of the context. Owned by half.c; closing by loop.c. */
@@ -149,12 +149,8 @@ struct mrd_engine {
     struct mrd_timers timers;
     struct mrd_calls calls;
     struct mrd_objects objects;
-    struct mrd_answers answers;
-    struct mrd_events events;
     struct mrd_share share;
     struct mrd_lives lives;
-    struct mrd_plan plan;
-    struct mrd_frags frags;
 
     struct mrd_turns turns;
     struct mrd_peers peers;
@@ -166,6 +162,12 @@ struct mrd_engine {
     struct mrd_pool refusals;  /* of struct mrd_refusal; rx_place.c */
     struct mrd_pool responses; /* of struct mrd_response; respond.c */
     struct mrd_requests requests;
+
+    /* What is large comes last: what each turn reads lies together. */
+    struct mrd_answers answers;
+    struct mrd_events events;
+    struct mrd_plan plan;
+    struct mrd_frags frags;
 };
 
 struct mrd_pd_impl {
