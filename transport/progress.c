@@ -56,7 +56,8 @@ static unsigned plan_segments(void *arg, const uint8_t *head, unsigned head_len,
                               plan);
 }
 
-static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
+/* `lone`: a packet that the mover gives alone is enough; else all that came. */
+static unsigned receive(struct mrd_context_impl *c, bool lone, uint64_t *now_ns)
 {
     unsigned total = 0;
 
@@ -76,7 +77,7 @@ static unsigned receive(struct mrd_context_impl *c, uint64_t *now_ns)
             total += n;
         }
         c->rx_more = more;
-        if (!more)
+        if (!more || (lone && total == 1))
             break;
     }
     if (total >= RX_CLOCK_PACKETS)
@@ -289,15 +290,15 @@ void mrd_progress_forget_events(struct mrd_context_impl *c, const void *object)
 }
 
 /*
- * The first half of a turn: receives. *now_ns is the time before and after. Returns the number of
- * packets received.
+ * The first half of a turn: receives; `lone`: see receive(). *now_ns is the time before and after.
+ * Returns the number of packets received.
  */
-static unsigned begin(struct mrd_context_impl *c, uint64_t *now_ns)
+static unsigned begin(struct mrd_context_impl *c, bool lone, uint64_t *now_ns)
 {
     mrd_engine_begin(c->engine, *now_ns);
     if (c->outbox.unreaped)
         reap(c, *now_ns);
-    return receive(c, now_ns);
+    return receive(c, lone, now_ns);
 }
 
 static void end_turn(struct mrd_context_impl *c, uint64_t now_ns, bool whole)
@@ -327,7 +328,7 @@ static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
 
 unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
 {
-    unsigned received = begin(c, &now_ns);
+    unsigned received = begin(c, false, &now_ns);
 
     return received + finish(c, now_ns);
 }
@@ -336,10 +337,15 @@ unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *
 {
     /* No second half in a row is left out: timers would wait as long as messages come. */
     bool owed = c->half_turn;
-    unsigned received = begin(c, &now_ns);
+    unsigned received = begin(c, !owed, &now_ns);
+    /*
+     * Whoever waits for one message, perhaps by looking at memory, has it a system call earlier:
+     * whether more came is looked at in the next turn.
+     */
+    bool lone = c->rx_more && received == 1;
 
-    if (!owed && received && !c->rx_more && !c->outbox.count && mrd_engine_cq_waits(cq) &&
-        mrd_engine_quiet(c->engine)) {
+    if (!owed && received && (lone || (!c->rx_more && mrd_engine_cq_waits(cq))) &&
+        !c->outbox.count && mrd_engine_quiet(c->engine)) {
         end_turn(c, now_ns, false);
         return received;
     }
