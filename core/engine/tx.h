@@ -86,7 +86,8 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
                             const struct mrd_msg *msg);
 /*
  * New data in a packet that is not full waits for company, within a post, while others are in
- * flight (RFC 896).
+ * flight (RFC 896), and no longer than until as many bytes wait: the receiver has dealt with those
+ * in flight by the time the others are posted, and would wait for more.
  */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /* A record for a control packet; false: no PSN is left in its share, or no memory. */

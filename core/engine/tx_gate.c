@@ -95,7 +95,7 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
     return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&
-           tx->sent.inflight.num && tx->queued_bytes < tx->pmtu.payload;
+           tx->queued_bytes < tx->pmtu.payload && tx->queued_bytes < tx->sent.inflight_bytes;
 }
 
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx)

@@ -113,7 +113,7 @@ static void sim_refusal__names_one_message_of_a_packet(void **state)
     for (uint32_t i = 0; i < 4; i++) /* the first leaves alone, the others share a packet */
         index[i] = sim_post(w, &(struct sim_post){.from = HOST_0,
                                                   .to = HOST_1,
-                                                  .len = 100 + i,
+                                                  .len = i ? 100 + i : 500,
                                                   .opcode = MRD_WR_SEND,
                                                   .qkey_add = i == 2});
     sim_run_until_complete(w, 1 * MSEC_NS);

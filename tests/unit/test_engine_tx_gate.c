@@ -236,13 +236,13 @@ static void mrd_tx_waits_for_burst__never(void **state)
     }
 }
 
-/* A packet that is not full waits within a post, while others are in flight. */
+/* A packet that is not full waits within a post, while more is in flight than waits. */
 static void mrd_tx_waits_for_company__all_of_it(void **state)
 {
     struct pair *p = &pair;
 
     (void)state;
-    for (unsigned missing = 0; missing <= 4; missing++) {
+    for (unsigned missing = 0; missing <= 5; missing++) {
         struct gate_test t = begin(p, 1);
         struct mrd_node queue;
 
@@ -250,8 +250,10 @@ static void mrd_tx_waits_for_company__all_of_it(void **state)
         if (missing != 1)
             mrd_list_append(&t.tx->txqs, &queue);
         t.e->calls.post_seq = t.e->calls.seq - (missing == 2);
-        set_inflight(&t, missing != 3, 0);
+        set_inflight(&t, missing != 3, missing != 3);
         t.tx->queued_bytes = t.tx->pmtu.payload - (missing != 4);
+        if (missing == 5)
+            t.tx->sent.inflight_bytes = t.tx->queued_bytes;
         assert_int_equal(mrd_tx_waits_for_company(t.e, t.tx), missing == 0);
         mrd_list_remove(&queue);
         end(p, &t);
