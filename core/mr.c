@@ -17,6 +17,7 @@ bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator)
     memset(mrs, 0, sizeof(*mrs));
     mrs->allocator = allocator;
     mrs->size = TABLE_MIN;
+    mrs->removals = 1;
     mrs->by_index = mrd_alloc(allocator, TABLE_MIN * sizeof(*mrs->by_index));
     return mrs->by_index && mrd_hash_init(&mrs->rkeys, allocator, TABLE_MIN);
 }
@@ -99,6 +100,7 @@ void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr)
     mrd_hash_del(&mrs->rkeys, &mr->by_rkey);
     mrs->by_index[mr->pub.lkey & (mrs->size - 1)] = NULL;
     mrs->num--;
+    mrs->removals++;
     mrd_free(mrs->allocator, mr, sizeof(*mr));
 }
 

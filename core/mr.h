@@ -2,8 +2,8 @@
 /*
  * Memory regions: tables by lkey (an index with a generation) and by rkey (random).
  *
- * mrd_mr_add() and mrd_mr_del() are for control calls. mrd_mr_local() and mrd_mr_remote() check
- * each access, so that no memory is touched after its deregistration.
+ * mrd_mr_add() and mrd_mr_del() are for control calls. mrd_mr_local(), mrd_mr_remote() and
+ * mrd_mr_list_stays() check each access, so that no memory is touched after its deregistration.
  */
 #ifndef MRD_CORE_MR_H
 #define MRD_CORE_MR_H
@@ -31,6 +31,7 @@ struct mrd_mrs {
     /* Regions; table size, a power of two; where to look for a free place. */
     uint32_t num, size, next;
     uint32_t generation;
+    uint64_t removals;     /* one more than regions were removed */
     struct mrd_hash rkeys; /* with as many buckets as the table has places */
 };
 
@@ -56,5 +57,20 @@ uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey);
  */
 enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
                                 const struct mrd_sge *sge, uint32_t num, int access);
+/*
+ * Are all entries of a list valid? `seen`: kept with the list, `removals` when they were last found
+ * so, 0 at first. They are not looked up again before a region is removed.
+ */
+static inline bool mrd_mr_list_stays(const struct mrd_mrs *mrs, const struct mrd_pd *pd,
+                                     const struct mrd_sge *sge, uint32_t num, int access,
+                                     uint64_t *seen)
+{
+    if (*seen == mrs->removals)
+        return true;
+    if (mrd_mr_list(mrs, pd, sge, num, access) != MRD_MR_OK)
+        return false;
+    *seen = mrs->removals;
+    return true;
+}
 
 #endif

@@ -119,6 +119,7 @@ struct mrd_msg {
     struct mrd_msg_rnr rnr;
     struct mrd_msg_abort abort;
     struct mrd_msg_request request;
+    uint64_t memory_seen; /* of mrd_mr_list_stays() */
     uint32_t peer_id;
     /* Packets whose payload the mover still reads from its buffers; it completes at 0. */
     uint32_t reading;

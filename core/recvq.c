@@ -77,6 +77,7 @@ int mrd_recvq_post(struct mrd_recvq *q, const struct mrd_recv_wr *wr)
         return -ENOMEM;
     recv = mrd_container_of(n, struct mrd_recv, node);
     recv->wr_id = wr->wr_id;
+    recv->memory_seen = 0;
     recv->seq = q->seq_next++;
     recv->num_sge = (uint32_t)wr->num_sge;
     recv->length = (uint32_t)length;

@@ -18,7 +18,8 @@
 struct mrd_recv {
     struct mrd_node node; /* on `posted` or `free`; on no list while bound to a message */
     uint64_t wr_id;
-    uint32_t seq; /* its place in the order of posting */
+    uint64_t memory_seen; /* of mrd_mr_list_stays() */
+    uint32_t seq;         /* its place in the order of posting */
     uint32_t length;
     uint32_t num_sge;
     struct mrd_sge *sge;
@@ -46,6 +47,11 @@ void mrd_recvq_return(struct mrd_recvq *q, struct mrd_recv *recv);
 void mrd_recvq_free(struct mrd_recvq *q, struct mrd_recv *recv);
 /* Fills a free slot and posts it. Returns 0, -EINVAL, or -ENOMEM if no slot is free. */
 int mrd_recvq_post(struct mrd_recvq *q, const struct mrd_recv_wr *wr);
+/* The receive posted last; there must be one. */
+static inline struct mrd_recv *mrd_recvq_newest(struct mrd_recvq *q)
+{
+    return mrd_container_of(q->posted.prev, struct mrd_recv, node);
+}
 
 /* What an object has to tell its user: one event at a time, so that none is lost. */
 struct mrd_event_source {

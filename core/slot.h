@@ -58,6 +58,7 @@ struct mrd_slot {
     uint32_t low, top, anchor, anchor_psn, unit;
     uint32_t src_qpn, dst_qpn, rkey, token, imm;
     uint64_t addr;
+    uint64_t memory_seen; /* mrd_mrs.removals when its memory was last found valid */
     struct mrd_bound bound;
 };
 

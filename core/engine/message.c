@@ -461,12 +461,12 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
     cancel_with(e, msg, wc_status(entry->code), retry && msg->order.flow);
 }
 
-static bool memory_valid(const struct mrd_engine *e, const struct mrd_msg *msg)
+static bool memory_valid(const struct mrd_engine *e, struct mrd_msg *msg)
 {
     int access = mrd_msg_is_request(msg) ? MRD_ACCESS_LOCAL_WRITE : 0;
 
-    return msg->wr.is_inline || mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge,
-                                            msg->wr.num_sge, access) == MRD_MR_OK;
+    return msg->wr.is_inline || mrd_mr_list_stays(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge,
+                                                  msg->wr.num_sge, access, &msg->memory_seen);
 }
 
 bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)

@@ -80,6 +80,7 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
         return mrd_error_keep(e, -ENOMEM, "the send queue is full");
     (*msg)->peer = peer;
     (*msg)->peer_id = peer->id;
+    (*msg)->memory_seen = e->objects.mrs.removals; /* check_send() looked */
     (*msg)->post_seq = e->calls.msg_seq++;
     if (qp->pub.order != MRD_ORDER_NONE)
         error = open_flow(e, *msg);
@@ -147,6 +148,7 @@ static int add_recv(struct mrd_engine *e, struct mrd_recvq *q, const struct mrd_
         return mrd_error_keep(e, error,
                               error == -ENOMEM ? "the receive queue is full"
                                                : "a receive that the receive queue cannot hold");
+    mrd_recvq_newest(q)->memory_seen = e->objects.mrs.removals; /* check_recv() looked */
     mrd_want_meet(e, &q->wants, 1);
     return 0;
 }

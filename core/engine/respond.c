@@ -91,6 +91,7 @@ void mrd_respond_begin(struct mrd_engine *e, struct mrd_response *r)
                                   .length = msg->wr.length,
                                   .lkey = mrd_mr_lkey(&e->objects.mrs, msg->wr.rkey)};
         msg->wr.num_sge = 1;
+        msg->memory_seen = 0;
     } else if (!is_read(r)) {
         mrd_wire_put_u64(r->result, run_atomic(r));
         msg->wr.is_inline = true;

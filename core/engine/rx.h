@@ -158,8 +158,15 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
  * Where a message's bytes from `offset` on belong. Returns how many of them lie there in one piece;
  * 0: its memory is not valid any more, or they have no place yet.
  */
-uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t offset,
                          uint8_t **place);
+/* Is the memory of a receive of this queue pair's still valid? */
+static inline bool mrd_rx_recv_valid(const struct mrd_engine *e, const struct mrd_qp_impl *qp,
+                                     struct mrd_recv *recv)
+{
+    return mrd_mr_list_stays(&e->objects.mrs, qp->recvq->pd, recv->sge, recv->num_sge,
+                             MRD_ACCESS_LOCAL_WRITE, &recv->memory_seen);
+}
 /*
  * All that the queue pair half-received or reserved, on every peer, fails. NULL: that of all queue
  * pairs in error, in one walk.

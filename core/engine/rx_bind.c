@@ -128,8 +128,8 @@ uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
     if (msg->wr.length != part->total || msg->request.slot ||
         (msg->wr.op != MRD_OP_READ && part->flags & MRD_PART_MULTI))
         return MRD_REFUSE_INVALID;
-    return mrd_mr_list(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge, msg->wr.num_sge,
-                       MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK
+    return mrd_mr_list_stays(&e->objects.mrs, msg->qp->pub.pd, msg->wr.sge, msg->wr.num_sge,
+                             MRD_ACCESS_LOCAL_WRITE, &msg->memory_seen)
                ? MRD_RX_TAKEN
                : MRD_REFUSE_ACCESS;
 }
@@ -261,9 +261,7 @@ uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
     }
     if (code || *old || part->op != MRD_OP_SEND)
         return code;
-    if (b->recv->length < part->total ||
-        mrd_mr_list(&e->objects.mrs, b->qp->recvq->pd, b->recv->sge, b->recv->num_sge,
-                    MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK) {
+    if (b->recv->length < part->total || !mrd_rx_recv_valid(e, b->qp, b->recv)) {
         bool short_recv = b->recv->length < part->total;
         struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
 

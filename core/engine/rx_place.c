@@ -161,19 +161,26 @@ static struct scatter scatter_of(const struct mrd_slot *slot)
     return (struct scatter){NULL, 0, NULL};
 }
 
-/* Keys are looked up for each packet, because the memory may be deregistered at any time. */
-static bool slot_memory_valid(const struct mrd_engine *e, const struct mrd_slot *slot)
+/* Asked for each packet, because the memory may be deregistered at any time. */
+static bool slot_memory_valid(const struct mrd_engine *e, struct mrd_slot *slot)
 {
-    struct scatter list = scatter_of(slot);
+    const struct mrd_mrs *mrs = &e->objects.mrs;
+    struct scatter list;
 
+    if (slot->memory_seen == mrs->removals)
+        return true;
+    list = scatter_of(slot);
     if (slot->op != MRD_OP_WRITE)
-        return mrd_mr_list(&e->objects.mrs, list.pd, list.sge, list.num_sge,
-                           MRD_ACCESS_LOCAL_WRITE) == MRD_MR_OK;
-    return mrd_mr_remote(&e->objects.mrs, slot->bound.qp->pub.pd, slot->rkey, slot->addr,
-                         slot->total, MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK;
+        return mrd_mr_list_stays(mrs, list.pd, list.sge, list.num_sge, MRD_ACCESS_LOCAL_WRITE,
+                                 &slot->memory_seen);
+    if (mrd_mr_remote(mrs, slot->bound.qp->pub.pd, slot->rkey, slot->addr, slot->total,
+                      MRD_ACCESS_REMOTE_WRITE) != MRD_MR_OK)
+        return false;
+    slot->memory_seen = mrs->removals;
+    return true;
 }
 
-uint32_t mrd_rx_place_at(struct mrd_engine *e, const struct mrd_slot *slot, uint32_t offset,
+uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t offset,
                          uint8_t **place)
 {
     struct scatter list = scatter_of(slot);
@@ -378,11 +385,9 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
     if (mrd_qp_receives(qp) < num)
         return false;
     for (; num--; n = n->next) {
-        const struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
+        struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
 
-        if (recv->length < length ||
-            mrd_mr_list(&e->objects.mrs, qp->recvq->pd, recv->sge, recv->num_sge,
-                        MRD_ACCESS_LOCAL_WRITE) != MRD_MR_OK)
+        if (recv->length < length || !mrd_rx_recv_valid(e, qp, recv))
             return false;
     }
     return true;

@@ -307,7 +307,7 @@ static void mrd_rx_place_at__pieces(void **state)
     struct pair_end *end = &p->end[AT];
     struct mrd_sge sge[2];
     struct mrd_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
-    const struct mrd_slot *slot;
+    struct mrd_slot *slot;
     uint8_t *place;
 
     (void)state;

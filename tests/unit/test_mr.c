@@ -274,6 +274,30 @@ static void mrd_mr_list__every_entry(void **state)
     end(&f);
 }
 
+/* What was found valid is not looked up again, before any region is removed. */
+static void mrd_mr_list_stays__until_one_is_removed(void **state)
+{
+    struct mrd_sge sge = {.addr = 0x1000, .length = 16};
+    struct mrd_mr_impl *mr, *other;
+    uint64_t seen = 0;
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    mr = add(&f, 0x1000, 0x20, 0);
+    other = add(&f, 0x2000, 0x20, 0);
+    assert_false(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen)); /* no such key */
+    sge.lkey = mr->pub.lkey;
+    assert_true(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
+    mrd_mr_del(&f.mrs, other);
+    assert_int_not_equal(seen, f.mrs.removals);
+    assert_true(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
+    assert_int_equal(seen, f.mrs.removals);
+    mrd_mr_del(&f.mrs, mr);
+    assert_false(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +310,7 @@ int main(void)
         cmocka_unit_test(mrd_mr_local__table),
         cmocka_unit_test(mrd_mr_remote__table),
         cmocka_unit_test(mrd_mr_list__every_entry),
+        cmocka_unit_test(mrd_mr_list_stays__until_one_is_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
