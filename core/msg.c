@@ -30,6 +30,10 @@ void mrd_msg_copy(const struct mrd_msg *msg, uint32_t offset, uint32_t len, uint
         memcpy(to, msg->wr.inline_data + offset, len);
         return;
     }
+    if (msg->wr.num_sge == 1 && len) {
+        memcpy(to, (const char *)(uintptr_t)msg->wr.sge->addr + offset, len);
+        return;
+    }
     n = mrd_sge_pieces(msg->wr.sge, msg->wr.num_sge, offset, len, iov);
     for (unsigned i = 0; i < n; i++) {
         memcpy(to, iov[i].iov_base, iov[i].iov_len);

@@ -230,5 +230,5 @@ void mrd_qp_msg_free(struct mrd_qp_impl *qp, struct mrd_msg *msg)
     assert(msg->state != MRD_MSG_FREE && qp->live_msgs > 0);
     msg->state = MRD_MSG_FREE;
     qp->live_msgs--;
-    mrd_list_append(&qp->free_msgs, &msg->node);
+    mrd_list_prepend(&qp->free_msgs, &msg->node); /* the next one finds it in the cache */
 }

@@ -163,8 +163,13 @@ void mrd_slot_scatter(const struct mrd_sge *sge, uint32_t num_sge, uint32_t offs
                       const uint8_t *data, uint32_t len)
 {
     struct iovec iov[MRD_SGE_MAX];
-    unsigned n = mrd_sge_pieces(sge, num_sge, offset, len, iov);
+    unsigned n;
 
+    if (num_sge == 1 && len) {
+        memcpy((char *)(uintptr_t)sge->addr + offset, data, len);
+        return;
+    }
+    n = mrd_sge_pieces(sge, num_sge, offset, len, iov);
     for (unsigned i = 0; i < n; i++) {
         memcpy(iov[i].iov_base, data, iov[i].iov_len);
         data += iov[i].iov_len;
