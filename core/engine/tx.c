@@ -154,6 +154,7 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     if (mrd_sent_is_mtu_probe(rec)) { /* from now on an ack does not tell whether the size came */
         mrd_pmtu_lost(&tx->pmtu, rec->len, e->clock.now_ns);
         rec->len = 0;
+        rec->deliberate = true; /* no loss was told to anybody that could be taken back */
     }
     if (rec->kind == MRD_SENT_EMPTY)
         rec->offset = 0;

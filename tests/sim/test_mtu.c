@@ -99,6 +99,26 @@ static void sim_mtu__is_found(void **state)
     }
 }
 
+/* A probe that comes after it was sent again: no loss was told of it that could be taken back. */
+static void sim_mtu__late_probe(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 1400 - 28, false)->w;
+    uint32_t lost = 0;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    while (!n.tap->packets[lost].dropped)
+        assert_true(++lost < n.tap->num);
+    assert_int_equal(n.tap->packets[lost].kind, WIRE_EMPTY);
+    wiretap_replay(n.tap, &n.tap->packets[lost]);
+    sim_run(w, MSEC_NS);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 1);
+    assert_int_equal(sim_counter(w, HOST_0, "retx_spurious"), 0);
+    end(&n);
+}
+
 /* Who sends single small messages never probes: there is nothing to gain. */
 static void sim_mtu__is_not_asked_for_by_small_messages(void **state)
 {
@@ -294,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_mtu__is_found),
+        cmocka_unit_test(sim_mtu__late_probe),
         cmocka_unit_test(sim_mtu__is_not_asked_for_by_small_messages),
         cmocka_unit_test(sim_mtu__shrinks),
         cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
