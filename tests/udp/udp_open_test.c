@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening: sockets, ports, limits and the sentences that name what is wrong; sleeping; fresh paths.
  */
+#include "tests/support/ports.h"
 #include "tests/udp/udp_fixture.h"
-#include "tests/udp/udp_ports.h"
 
 #include <errno.h>
 #include <netinet/udp.h>
@@ -261,7 +261,7 @@ static void mrd_udp_open__busy_port(void **state)
     struct mrd_context_attr attr = {.paths = 2};
     struct mrd_backend *other = fixture_open(&attr, 0);
     uint16_t rx_port = mrd_udp_of(other)->rx.port;
-    uint16_t ports[2] = {udp_port_apart(), (uint16_t)other->ops->path_port(other, 1)};
+    uint16_t ports[2] = {test_port_apart(), (uint16_t)other->ops->path_port(other, 1)};
     unsigned descriptors = open_descriptors();
     char word[32];
 
@@ -284,9 +284,9 @@ static void mrd_udp_open__busy_port(void **state)
 
 static void mrd_udp_open__given_ports(void **state)
 {
-    uint16_t ports[3] = {udp_port_apart(), udp_port_apart(), udp_port_apart()};
+    uint16_t ports[3] = {test_port_apart(), test_port_apart(), test_port_apart()};
     struct mrd_context_attr attr = {
-        .port = udp_port_apart(), .source_ports = ports, .num_source_ports = 3};
+        .port = test_port_apart(), .source_ports = ports, .num_source_ports = 3};
     struct mrd_backend *b = fixture_open(&attr, 0);
 
     (void)state;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "udp_ports.h"
+#include "tests/support/ports.h"
 #include "udp_process.h"
 
 enum {
@@ -203,7 +203,7 @@ static void compare(const struct sender *s, const struct process *life, uint64_t
 static void restart(const struct mrd_context_attr *attr, unsigned num_lives, unsigned dead_ms)
 {
     struct process lives[LIVES_MAX];
-    uint16_t port = udp_port_apart();
+    uint16_t port = test_port_apart();
     struct sender s = {0};
 
     must(port);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/ports.h"
 #include "tests/unit/context_fixture.h"
 
 static void mrd_get_device_list__udp_first_and_contexts_outlive_it(void **state)
@@ -145,7 +146,7 @@ static void mrd_open_device__place_by_environment(void **state)
 {
     struct mrd_context *context;
     char address[MRD_ADDRESS_MAX];
-    uint16_t port;
+    uint16_t port = test_port_apart();
 
     (void)state;
     setenv("MRD_ADDRESS", "127.0.0.3", 1);
@@ -156,10 +157,9 @@ static void mrd_open_device__place_by_environment(void **state)
     assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
     assert_int_equal(strncmp(address, "127.0.0.3:", 10), 0);
     assert_int_equal(context_info(context).mtu, 1024);
-    port = context_info(context).port;
     assert_int_equal(mrd_close_device(context), 0);
 
-    /* The port is free again. What the program asks for counts. */
+    /* What the program asks for counts. */
     snprintf(address, sizeof(address), "%u", port);
     setenv("MRD_PORT", address, 1);
     context = open_local(&(struct mrd_context_attr){.mtu = 512});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "udp_ports.h"
+#include "tests/support/ports.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static bool is_free(uint16_t port)
     return ok;
 }
 
-uint16_t udp_port_apart(void)
+uint16_t test_port_apart(void)
 {
     enum { PORTS = PORT_MAX - PORT_MIN + 1 };
     static unsigned tried;
