@@ -106,7 +106,8 @@ struct mrd_tx_contact {
 
 /* What the peer's newest ack said. Owned by rx_ack.c; ask_ns by timer.c. */
 struct mrd_tx_told {
-    bool valid; /* an ack arrived: `serial` is valid */
+    bool valid;     /* an ack arrived: `serial` is valid */
+    bool unchecked; /* the peer takes payloads without a check */
     bool delay_base_valid;
     uint32_t serial;     /* of the newest ack */
     uint32_t psn_limit;  /* the peer grants PSNs below it */

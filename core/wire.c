@@ -288,7 +288,7 @@ void mrd_wire_follow(uint8_t *buf, const uint8_t *prev, uint32_t head_len, uint3
     struct base *b = (struct base *)(void *)buf;
 
     memcpy(buf, prev, head_len);
-    b->flags = 0;
+    b->flags &= MRD_WIRE_UNCHECKED;
     put32(b->psn, psn);
     put16(b->pseq, (uint16_t)pseq);
     put32(b->payload_check, payload_check);

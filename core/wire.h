@@ -62,6 +62,7 @@ enum mrd_wire_flags {
     MRD_WIRE_FIRST_CONTACT = 1 << 1,
     MRD_WIRE_ACKBLOCK = 1 << 2,
     MRD_WIRE_COOKIE = 1 << 3,
+    MRD_WIRE_UNCHECKED = 1 << 4, /* the payload has no check: its receiver asked for none */
 };
 
 enum mrd_wire_op {
@@ -171,7 +172,11 @@ struct mrd_wire_refusal_entry {
     uint32_t id;
 };
 
-enum mrd_wire_ack_flags { MRD_ACK_ECHO = 1, MRD_ACK_ECHO_CE = 2 };
+enum mrd_wire_ack_flags {
+    MRD_ACK_ECHO = 1,
+    MRD_ACK_ECHO_CE = 2,
+    MRD_ACK_UNCHECKED = 4, /* the acker takes payloads without a check */
+};
 
 struct mrd_wire_slice {
     uint32_t base; /* multiple of MRD_WIRE_SLICE_BITS */
@@ -217,7 +222,7 @@ uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
 uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags);
 /*
  * Writes the header of the segment that follows the one with header `prev`: all as there, but for
- * what is given, and no flags. There must be no cookie and no ack block.
+ * what is given, and no flags but UNCHECKED. There must be no cookie and no ack block.
  */
 void mrd_wire_follow(uint8_t *buf, const uint8_t *prev, uint32_t head_len, uint32_t psn,
                      uint32_t pseq, uint32_t offset, uint32_t payload_check);

@@ -252,6 +252,7 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
         .link_bps = c->link_bps,
         .receive_buffer_bytes = c->backend->mover.rx_buffer_bytes,
         .port = c->ops->has_port ? (uint16_t)self.port : 0,
+        .check = (uint16_t)mrd_engine_check(c->engine),
     };
 
     struct mrd_port_facts facts = {0};

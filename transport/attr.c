@@ -118,6 +118,19 @@ static int apply_policies(struct mrd_context_attr *a)
     return 0;
 }
 
+static int apply_check(struct mrd_context_attr *a)
+{
+    const char *text = a->check ? NULL : mrd_attr_environment("MRD_CHECK");
+
+    if (text && strcmp(text, "on") && strcmp(text, "off"))
+        return INVALID("MRD_CHECK=%s: expected on or off", text);
+    if (text)
+        a->check = strcmp(text, "off") ? MRD_CHECK_ON : MRD_CHECK_OFF;
+    else if (!a->check)
+        a->check = MRD_CHECK_ON;
+    return 0;
+}
+
 static int apply_log(void)
 {
     const char *text = mrd_attr_environment("MRD_LOG");
@@ -188,6 +201,8 @@ static int check_rest(const struct mrd_context_attr *a)
         return INVALID("progress %d: no such mode", (int)a->progress);
     if (a->threading != MRD_THREADING_MULTI && a->threading != MRD_THREADING_SINGLE)
         return INVALID("threading %d: no such mode", (int)a->threading);
+    if ((unsigned)a->check > MRD_CHECK_OFF)
+        return INVALID("check %d: no such mode", (int)a->check);
     if (a->rx_drop_ppm > PPM)
         return INVALID("rx_drop_ppm %u: at most %d", a->rx_drop_ppm, PPM);
     if (a->dscp > MRD_DSCP_MAX)
@@ -211,7 +226,7 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
                        (unsigned long long)(a.comp_mask & ~ATTR_MASK));
     if ((error = apply_log()) || (error = apply_place(&a, transport, resolved->source_ports)) ||
         (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
-        (error = apply_policies(&a)))
+        (error = apply_policies(&a)) || (error = apply_check(&a)))
         return error;
     apply_defaults(&a, transport);
     if ((error = check_sizes(&a)) || (error = check_rest(&a)))

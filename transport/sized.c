@@ -40,7 +40,7 @@ SIZED(device_attr, max_paths);
 SIZED(counter, value);
 SIZED(peer_attr, address);
 SIZED(path_attr, min_rtt_ns);
-SIZED(context_info, reserved);
+SIZED(context_info, check);
 SIZED(sim_attr, ack_priority);
 SIZED(sim_stats, bytes);
 

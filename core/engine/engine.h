@@ -66,7 +66,8 @@ struct mrd_engine_config {
     uint32_t paths;                /* entropy values a peer, at most mover.paths */
     uint32_t max_peers, max_flows; /* 1 .. MRD_PEERS_MAX, 1 .. MRD_FLOWS_MAX of limits.h */
     uint64_t peer_timeout_ns, challenge_ns;
-    uint8_t dscp; /* of packets, 0 to 63, where no address handle has another */
+    uint8_t dscp;  /* of packets, 0 to 63, where no address handle has another */
+    bool no_check; /* payloads to and from peers that want the same have no check */
 };
 
 /* NULL: bad policy name or number (-EINVAL), or no memory (-ENOMEM); *error then holds which. */
@@ -239,6 +240,7 @@ int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uin
                           struct mrd_path_attr *attr);
 const char *mrd_engine_spray_name(const struct mrd_engine *e);
 const char *mrd_engine_cc_name(const struct mrd_engine *e);
+enum mrd_check mrd_engine_check(const struct mrd_engine *e);
 
 /*
  * For tests: every pool full again, every derived figure equal to what it is derived from; else

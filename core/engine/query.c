@@ -181,6 +181,11 @@ const char *mrd_engine_cc_name(const struct mrd_engine *e)
     return e->cc->name;
 }
 
+enum mrd_check mrd_engine_check(const struct mrd_engine *e)
+{
+    return e->config.no_check ? MRD_CHECK_OFF : MRD_CHECK_ON;
+}
+
 int mrd_error_keep(struct mrd_engine *e, int error, const char *why)
 {
     size_t n = strlen(why);

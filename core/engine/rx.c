@@ -91,7 +91,9 @@ static bool check_packet(struct mrd_engine *e, struct mrd_peer *peer, const stru
         e->stats.rx_drop_window++;
         return false;
     }
-    if (mrd_wire_payload_check(in->payload, in->payload_len) != in->head.payload_check) {
+    if (in->head.flags & MRD_WIRE_UNCHECKED
+            ? !e->config.no_check
+            : mrd_wire_payload_check(in->payload, in->payload_len) != in->head.payload_check) {
         e->stats.rx_drop_checksum++;
         return false;
     }

@@ -512,6 +512,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     news = check_serial(e, tx, ack.serial);
     if (news) {
         tx->told.psn_limit = ack.psn_limit;
+        tx->told.unchecked = ack.flags & MRD_ACK_UNCHECKED;
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
         apply_echo(e, tx, &ack, &a);
         apply_counts(tx, &ack, &a);

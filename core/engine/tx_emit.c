@@ -89,6 +89,8 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     struct mrd_wire_ack ack;
 
     mrd_rcv_build(r, &ack, grant(e, peer), packet_room(e), e->clock.now_ns);
+    if (e->config.no_check)
+        ack.flags |= MRD_ACK_UNCHECKED;
     r->twice = false;
     r->now = copies < wanted; /* the caller has no room for all: the rest follows */
     if (e->lives.closing)
@@ -111,6 +113,17 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 }
 
 /* ----------------------------------------------------------------------------- record -> packet */
+
+/* Do both ends want payloads without a check? */
+static bool is_unchecked(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    return e->config.no_check && tx->told.valid && tx->told.unchecked;
+}
+
+static uint32_t payload_check(uint8_t flags, const void *data, uint32_t len)
+{
+    return flags & MRD_WIRE_UNCHECKED ? 0 : mrd_wire_payload_check(data, len);
+}
 
 static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_sent *rec,
                        const struct mrd_path *path, uint32_t pseq, struct mrd_wire_head *head)
@@ -162,7 +175,7 @@ uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg)
     return mrd_wire_part_bytes(msg->wr.op, msg->wr.part_flags);
 }
 
-static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *at,
+static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t flags, uint8_t *at,
                           uint32_t *payload_len, uint32_t *check)
 {
     struct mrd_msg *msg, *next;
@@ -200,13 +213,13 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t *a
         at = mrd_wire_put_part(at, &part);
     }
     *payload_len = (uint32_t)(payload - at);
-    *check = mrd_wire_payload_check(at, *payload_len);
+    *check = payload_check(flags, at, *payload_len);
     return at;
 }
 
 static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                            uint8_t *at, struct mrd_tx_packet *p, uint32_t *payload_len,
-                            uint32_t *check)
+                            uint8_t flags, uint8_t *at, struct mrd_tx_packet *p,
+                            uint32_t *payload_len, uint32_t *check)
 {
     const struct mrd_tx_id *id = mrd_ids_find(&peer->tx->ids, rec->id);
     struct mrd_msg *msg = id->msg;
@@ -224,11 +237,11 @@ static uint8_t *put_segment(struct mrd_engine *e, struct mrd_peer *peer, struct 
     if (p->num_iov != 1) { /* rare; staged, so that the payload check runs over one piece */
         mrd_msg_copy(msg, rec->offset, rec->len, at);
         p->num_iov = 0;
-        *check = mrd_wire_payload_check(at, rec->len);
+        *check = payload_check(flags, at, rec->len);
         *payload_len = rec->len;
         return at;
     }
-    *check = mrd_wire_payload_check(p->iov[0].iov_base, rec->len);
+    *check = payload_check(flags, p->iov[0].iov_base, rec->len);
     if (!e->config.mover.copies) {
         p->cookie = (uint64_t)(uintptr_t)msg;
         p->key = mrd_mr_mover_key(&e->objects.mrs, mrd_sge_at(msg->wr.sge, rec->offset)->lkey);
@@ -293,8 +306,8 @@ static uint8_t *put_close(const struct mrd_sent *rec, uint8_t *at)
  * Padding, which the peer acks and forgets. The datagram is as long as the longest one with that
  * payload.
  */
-static uint8_t *put_padding(const struct mrd_sent *rec, uint8_t *at, struct mrd_tx_packet *p,
-                            uint32_t *check)
+static uint8_t *put_padding(const struct mrd_sent *rec, uint8_t flags, uint8_t *at,
+                            struct mrd_tx_packet *p, uint32_t *check)
 {
     static uint8_t zeros[MRD_PAYLOAD_BYTES_MAX + MRD_HEAD_PEEK_BYTES];
     uint32_t head_len = (uint32_t)(at - p->head) + MRD_WIRE_PART_BYTES_MIN;
@@ -303,7 +316,7 @@ static uint8_t *put_padding(const struct mrd_sent *rec, uint8_t *at, struct mrd_
 
     p->iov[0] = (struct iovec){zeros, len};
     p->num_iov = 1;
-    *check = mrd_wire_payload_check(zeros, len);
+    *check = payload_check(flags, zeros, len);
     return mrd_wire_put_part(at, &part);
 }
 
@@ -424,12 +437,14 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     if (cut) { /* all its transmissions are alike, so that their pieces go together */
         fresh = head;
         head.stamp = head.path_id = head.pseq = 0;
+    } else if (is_unchecked(e, tx)) {
+        head.flags |= MRD_WIRE_UNCHECKED;
     }
     at = mrd_wire_put_head(p->head, &head);
     if (rec->kind == MRD_SENT_SEGMENT)
-        at = put_segment(e, peer, rec, at, p, &payload_len, &check);
+        at = put_segment(e, peer, rec, head.flags, at, p, &payload_len, &check);
     else if (rec->kind == MRD_SENT_SMALL)
-        at = put_small(e, rec, at, &payload_len, &check);
+        at = put_small(e, rec, head.flags, at, &payload_len, &check);
     else if (rec->kind == MRD_SENT_REFUSAL)
         at = put_refusal(rec, at);
     else if (rec->kind == MRD_SENT_ABORT)
@@ -439,7 +454,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     else if (rec->kind == MRD_SENT_CLOSE)
         at = put_close(rec, at);
     else if (rec->len || rec->offset)
-        at = put_padding(rec, at, p, &check);
+        at = put_padding(rec, head.flags, at, p, &check);
     mrd_wire_set_payload_check(p->head, check);
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? (uint32_t)p->iov[0].iov_len : 0u);
@@ -474,6 +489,7 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_tx_id *id = mrd_ids_find(&tx->ids, rec->id);
     struct mrd_tx_packet *p = &o->packets[o->num - 1];
+    uint8_t flags = is_unchecked(e, tx) ? MRD_WIRE_UNCHECKED : 0;
     uint32_t len = rec->len, sent;
 
     for (sent = 0; sent < n; sent++) {
@@ -496,7 +512,7 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
         p->key = last->key;
         p->iov[0] = (struct iovec){payload, len};
         mrd_wire_follow(p->head, last->head, p->head_len, rec->psn, rec->pseq, rec->offset,
-                        mrd_wire_payload_check(payload, len));
+                        payload_check(flags, payload, len));
         open_packet(e, tx, rec, p->head + p->head_len, o);
     }
     id->live += (uint16_t)sent;

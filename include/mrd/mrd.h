@@ -75,6 +75,18 @@ struct mrd_device {
     char transport[16]; /* "udp", "ibv" or "sim" */
 };
 
+/* The check of payloads. That of headers is always on. */
+enum mrd_check {
+    MRD_CHECK_DEFAULT = 0, /* as MRD_CHECK says; on without it */
+    MRD_CHECK_ON,
+    /*
+     * Payloads to and from peers that have it off, too, are not checked: to measure what the check
+     * costs, or where the link checks end to end. What a broken switch or memory changes is then
+     * delivered as SUCCESS.
+     */
+    MRD_CHECK_OFF,
+};
+
 enum mrd_threading {
     MRD_THREADING_MULTI = 0, /* calls lock the context */
     MRD_THREADING_SINGLE,    /* the caller serialises all calls; implies MRD_PROGRESS_MANUAL */
@@ -128,7 +140,7 @@ struct mrd_context_attr {
      */
     const char *entropy;
     uint32_t dscp; /* of the IP header of packets, 0 to 63 (RFC 2474) */
-    uint32_t reserved;
+    enum mrd_check check;
 };
 
 struct mrd_context {
@@ -147,7 +159,7 @@ MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
 
 /*
  * Opens a context on `device` (NULL: that of MRD_DEVICE, else "udp"). `attr` may be NULL. Where it
- * leaves the default, these environment variables apply: MRD_ADDRESS, MRD_PORT, MRD_MTU,
+ * leaves the default, these environment variables apply: MRD_ADDRESS, MRD_PORT, MRD_MTU, MRD_CHECK,
  * MRD_SOURCE_PORTS (FIRST-LAST), MRD_DSCP, MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
  * NULL with errno: EINVAL (an attribute), EADDRINUSE (a port), EADDRNOTAVAIL (address), EMFILE
  * (each UDP path takes a descriptor), ENOMEM; mrd_open_device(3) has those of RDMA devices.
@@ -791,8 +803,8 @@ struct mrd_context_info {
     char cc[16];
     uint64_t link_bps; /* bit/s; 0: unknown */
     uint32_t receive_buffer_bytes;
-    uint16_t port; /* UDP receive port; 0: the device has none */
-    uint16_t reserved;
+    uint16_t port;  /* UDP receive port; 0: the device has none */
+    uint16_t check; /* MRD_CHECK_ON or MRD_CHECK_OFF of enum mrd_check */
     /* Of the RDMA device's port, or the network interface that has the context's address: now. */
     enum mrd_port_state port_state;
     uint32_t port_mtu;  /* bytes; 0: unknown */

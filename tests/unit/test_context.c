@@ -73,6 +73,7 @@ static void mrd_open_device__bad_attributes(void **state)
         {{.challenge_ns = UINT64_MAX}, "challenge_ns"},
         {{.progress = (enum mrd_progress)9}, "progress"},
         {{.threading = (enum mrd_threading)9}, "threading"},
+        {{.check = (enum mrd_check)9}, "check"},
         {{.rx_drop_ppm = 1000001}, "rx_drop_ppm"},
         {{.entropy = "flow label"}, "entropy"},
         {{.entropy = "qp"}, "entropy"},
@@ -120,6 +121,7 @@ static void mrd_open_device__environment_where_attr_is_default(void **state)
     setenv("MRD_PATHS", "5", 1);
     setenv("MRD_SPRAY", "rr", 1);
     setenv("MRD_CC", "dctcp", 1);
+    setenv("MRD_CHECK", "off", 1);
 
     struct mrd_context *context = open_local(NULL);
 
@@ -127,18 +129,26 @@ static void mrd_open_device__environment_where_attr_is_default(void **state)
     assert_int_equal(context_info(context).paths, 5);
     assert_string_equal(context_info(context).spray, "rr");
     assert_string_equal(context_info(context).cc, "dctcp");
+    assert_int_equal(context_info(context).check, MRD_CHECK_OFF);
     assert_int_equal(mrd_close_device(context), 0);
 
-    context = open_local(&(struct mrd_context_attr){.paths = 3, .spray = "reps", .cc = "none"});
+    context = open_local(&(struct mrd_context_attr){
+        .paths = 3, .spray = "reps", .cc = "none", .check = MRD_CHECK_ON});
     assert_non_null(context);
     assert_int_equal(context_info(context).paths, 3);
     assert_string_equal(context_info(context).spray, "reps");
     assert_string_equal(context_info(context).cc, "none");
+    assert_int_equal(context_info(context).check, MRD_CHECK_ON);
     assert_int_equal(mrd_close_device(context), 0);
 
     unsetenv("MRD_PATHS");
     unsetenv("MRD_SPRAY");
     unsetenv("MRD_CC");
+    unsetenv("MRD_CHECK");
+    context = open_local(NULL);
+    assert_non_null(context);
+    assert_int_equal(context_info(context).check, MRD_CHECK_ON);
+    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* Where the program leaves it open, the environment says where the context is. */
@@ -210,6 +220,7 @@ static void mrd_open_device__bad_environment(void **state)
         {"MRD_PORT", "0"},
         {"MRD_PORT", "65536"},
         {"MRD_MTU", "16385"},
+        {"MRD_CHECK", "maybe"},
         {"MRD_SOURCE_PORTS", "9"},
         {"MRD_SOURCE_PORTS", "9-8"},
         {"MRD_SOURCE_PORTS", "1-65536"},

@@ -187,22 +187,20 @@ static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
     pair_end(p);
 }
 
-/*
- * All transmissions of a packet that leaves in pieces are alike, so that their pieces go together:
- * none carries an ack, also where one could ride on it.
- */
-static void mrd_tx_emit__pieces_are_alike_each_time(void **state)
+static void send_pieces_twice(bool no_check)
 {
     struct pair *p = &pair;
     struct pair_end *a = &p->end[0], *b = &p->end[1];
     uint8_t whole[2 * PAIR_PAYLOAD];
     unsigned pieces = 0;
 
-    (void)state;
     pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
+    a->e->config.no_check = b->e->config.no_check = no_check;
+    for (unsigned i = 0; i < 2; i++) { /* one by one: each is acked by a packet of its own */
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, 64);
+        pair_settle(p, p->now + MRD_SEC);
+    }
+    assert_true(pair_peer(p, 0)->tx->told.unchecked == no_check);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 900);
     assert_int_equal(pair_tx(p, 0), 1);
     b->num_inbox = 0; /* lost */
@@ -234,11 +232,23 @@ static void mrd_tx_emit__pieces_are_alike_each_time(void **state)
         p->now += PAIR_HOP_NS;
         mrd_engine_begin(a->e, p->now);
     }
-    assert_false(whole[1] & MRD_WIRE_ACKBLOCK);
+    assert_false(whole[1] & (MRD_WIRE_ACKBLOCK | MRD_WIRE_UNCHECKED));
     assert_int_equal(pieces, 8);
     pair_settle(p, p->now + MRD_SEC);
     assert_memory_equal(b->memory, a->memory, 900);
     pair_end(p);
+}
+
+/*
+ * All transmissions of a packet that leaves in pieces are alike, so that their pieces go together:
+ * none carries an ack, also where one could ride on it, and each has its check, also if the peer
+ * says meanwhile that it wants none.
+ */
+static void mrd_tx_emit__pieces_are_alike_each_time(void **state)
+{
+    (void)state;
+    send_pieces_twice(false);
+    send_pieces_twice(true);
 }
 
 /* A caller with too little room gets all pieces of a packet with its next call, or none. */

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Payloads without a check: only between two ends that both want it so, and never before that is
+ * known. Headers keep theirs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/unit/engine_pair.h"
+
+enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
+
+static struct pair pair;
+
+/* The ends want no check; one message went, so that each knows of the other. */
+static void begin(struct pair *p, bool sender, bool receiver)
+{
+    struct mrd_wc wc;
+
+    pair_config(p);
+    p->config.mover.quantum = SEGMENTS;
+    pair_open(p);
+    p->end[0].e->config.no_check = sender;
+    p->end[1].e->config.no_check = receiver;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, MESSAGE, PAIR_PAYLOAD + 1);
+    assert_int_equal(pair_tx(p, 0), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_false(pair_head(&p->end[1].inbox[i]).flags & MRD_WIRE_UNCHECKED);
+        assert_int_not_equal(pair_head(&p->end[1].inbox[i]).payload_check, 0);
+    }
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+}
+
+static void mrd_tx_emit__no_check_if_both_want_none(void **state)
+{
+    (void)state;
+    for (unsigned wants = 0; wants < 4; wants++) {
+        struct pair *p = &pair;
+        unsigned n;
+
+        begin(p, wants & 1, wants & 2);
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        n = pair_tx(p, 0);
+        assert_int_equal(n, SEGMENTS);
+        for (unsigned i = 0; i < n; i++) {
+            struct mrd_wire_head head = pair_head(&p->end[1].inbox[i]);
+
+            assert_int_equal((head.flags & MRD_WIRE_UNCHECKED) != 0, wants == 3);
+            assert_int_equal(head.payload_check == 0, wants == 3);
+        }
+        pair_settle(p, p->now + MRD_SEC);
+        assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+        assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 0);
+        pair_end(p);
+    }
+}
+
+/* What was changed on the way is found out, unless both ends want no check; a header always. */
+static void mrd_engine_rx__changed_on_the_way(void **state)
+{
+    (void)state;
+    for (unsigned wants = 0; wants < 4; wants++) {
+        struct pair *p = &pair;
+        struct pair_frame *f = &p->end[1].inbox[0];
+        uint64_t dropped;
+        struct mrd_wc wc;
+
+        begin(p, wants & 1, wants & 2);
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        assert_int_equal(pair_tx(p, 0), SEGMENTS);
+        f[0].data[f[0].len - 1] ^= 1;
+        f[1].data[16] ^= 1;
+        dropped = p->end[1].e->stats.rx_drop_checksum;
+        pair_turn(p, 1);
+        assert_int_equal(p->end[1].e->stats.rx_drop_checksum - dropped, wants == 3 ? 1 : 2);
+        pair_settle(p, p->now + MRD_SEC);
+        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(memcmp(p->end[1].memory, p->end[0].memory, MESSAGE) != 0, wants == 3);
+        pair_end(p);
+    }
+}
+
+/* A packet that says that it has no check is dropped by who did not ask for that. */
+static void mrd_engine_rx__unchecked_uncalled_for(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame *f = &p->end[1].inbox[0];
+
+    (void)state;
+    begin(p, false, false);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        struct mrd_wire_head head = pair_head(&f[i]);
+
+        f[i].data[1] |= MRD_WIRE_UNCHECKED;
+        mrd_wire_seal(f[i].data, f[i].data + head.head_len);
+    }
+    pair_turn(p, 1);
+    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, SEGMENTS);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_tx_emit__no_check_if_both_want_none),
+        cmocka_unit_test(mrd_engine_rx__changed_on_the_way),
+        cmocka_unit_test(mrd_engine_rx__unchecked_uncalled_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
