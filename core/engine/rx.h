@@ -160,6 +160,12 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
  */
 uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t offset,
                          uint8_t **place);
+/*
+ * Where the bytes of a write belong whose first packet this is. Returns how many of them lie there
+ * in one piece; 0: it will perhaps not be taken, or in its turn only.
+ */
+uint32_t mrd_rx_place_new(struct mrd_engine *e, struct mrd_peer *peer,
+                          const struct mrd_wire_part *part, uint8_t **place);
 /* Is the memory of a receive of this queue pair's still valid? */
 static inline bool mrd_rx_recv_valid(const struct mrd_engine *e, const struct mrd_qp_impl *qp,
                                      struct mrd_recv *recv)

@@ -203,6 +203,24 @@ uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t o
     return in_entry < end - offset ? in_entry : end - offset;
 }
 
+uint32_t mrd_rx_place_new(struct mrd_engine *e, struct mrd_peer *peer,
+                          const struct mrd_wire_part *part, uint8_t **place)
+{
+    const struct mrd_slots *slots = &peer->rx->slots;
+    struct mrd_qp_impl *qp;
+
+    if (part->op != MRD_OP_WRITE || part->flags & MRD_PART_ORDERED || part->offset >= part->total ||
+        part->len > part->total - part->offset || !mrd_pool_share(slots->pool, slots->num_open))
+        return 0;
+    qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
+    if (mrd_rx_check_source(qp, peer, part->src_qpn) != MRD_RX_TAKEN ||
+        mrd_rx_check_target(e, part, qp) != MRD_RX_TAKEN ||
+        (mrd_wire_consumes(part) && !mrd_qp_receives(qp)))
+        return 0;
+    *place = (uint8_t *)(uintptr_t)(part->addr + part->offset);
+    return part->total - part->offset;
+}
+
 static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
                              const struct mrd_wire_part *part, uint32_t psn, const uint8_t *payload,
                              enum mrd_place_end *end)

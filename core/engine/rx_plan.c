@@ -25,29 +25,53 @@ static bool get_segment(const uint8_t *data, const struct mrd_wire_head *head,
            part->flags & MRD_PART_MULTI;
 }
 
-static struct mrd_slot *planned_slot(struct mrd_engine *e, const struct mrd_wire_head *head,
-                                     const struct mrd_wire_part *part, const struct mrd_addr *from,
-                                     struct mrd_peer **peer)
+/* The peer in whose space the packet is; NULL: it is in no space that is held. */
+static struct mrd_peer *planned_peer(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                     const struct mrd_addr *from)
 {
     struct mrd_addr addr = *from;
-    struct mrd_slot *slot;
+    struct mrd_peer *peer;
 
     addr.port = head->reply;
-    *peer = mrd_peer_find(&e->peers, &addr);
-    if (!*peer || (*peer)->space.state != MRD_SPACE_KNOWN || (*peer)->space.inc != head->src_inc ||
-        (*peer)->space.epoch != head->epoch ||
+    peer = mrd_peer_find(&e->peers, &addr);
+    if (!peer || peer->space.state != MRD_SPACE_KNOWN || peer->space.inc != head->src_inc ||
+        peer->space.epoch != head->epoch ||
         (head->dst_inc && head->dst_inc != e->config.incarnation))
         return NULL;
-    if (mrd_slots_judge(&(*peer)->rx->slots, part->id, &slot) != MRD_SLOT_GO_ON ||
-        !mrd_slot_agrees(slot, part))
-        return NULL;
-    return slot;
+    return peer;
+}
+
+/* The open message of the part; NULL: there is none, or it does not agree. */
+static struct mrd_slot *planned_slot(const struct mrd_peer *peer, const struct mrd_wire_part *part)
+{
+    struct mrd_slot *slot;
+
+    return mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_SLOT_GO_ON &&
+                   mrd_slot_agrees(slot, part)
+               ? slot
+               : NULL;
+}
+
+/* How many bytes from the part's on go to one place, segments of `len` bytes in a row; 0: none. */
+static uint32_t planned_room(struct mrd_engine *e, struct mrd_peer *peer,
+                             const struct mrd_wire_head *head, const struct mrd_wire_part *part,
+                             uint32_t len, uint8_t **place)
+{
+    struct mrd_slot *slot;
+
+    if (mrd_slots_judge(&peer->rx->slots, part->id, &slot) == MRD_SLOT_BEGIN)
+        return slot ? 0 : mrd_rx_place_new(e, peer, part, place);
+    slot = planned_slot(peer, part);
+    return slot && mrd_slot_is_even(slot, part, head->psn, len)
+               ? mrd_rx_place_at(e, slot, part->offset, place)
+               : 0;
 }
 
 /*
  * Only the first header is known. The plan assumes that the next PSNs follow it, with the next
  * offsets of the same message. It is made only if these PSNs are new, and if all that came of the
- * message lies where its PSN says: else bytes that came under other PSNs would be overwritten.
+ * message lies where its PSN says: else bytes that came under other PSNs would be overwritten. What
+ * begins a message is planned for, too, if it is a write that will be taken.
  */
 unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned head_len,
                             unsigned segments, unsigned segment_len, unsigned total_len,
@@ -56,7 +80,6 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     struct mrd_wire_head head;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
-    struct mrd_slot *slot;
     uint32_t len, room, n;
     uint8_t *place;
 
@@ -69,14 +92,14 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
         segment_len <= head.head_len ||
         part.len != (total_len < segment_len ? total_len : segment_len) - head.head_len)
         return 0;
-    slot = planned_slot(e, &head, &part, from, &peer);
-    if (!slot)
+    peer = planned_peer(e, &head, from);
+    if (!peer)
         return 0;
     len = segment_len - head.head_len;
-    if (!mrd_slot_is_even(slot, &part, head.psn, len))
-        return 0;
     /* What crosses entries of a scatter list is staged. */
-    room = mrd_rx_place_at(e, slot, part.offset, &place);
+    room = planned_room(e, peer, &head, &part, len, &place);
+    if (!room)
+        return 0;
     if (segments > MRD_PLAN_SEGMENTS_MAX)
         segments = MRD_PLAN_SEGMENTS_MAX;
     segments = mrd_rcv_room(&peer->rx->rcv, head.psn, segments);
@@ -138,7 +161,8 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     if (n < 2 || first >= plan->num || head->parts_at != MRD_WIRE_BASE_BYTES ||
         head->src_inc == e->config.incarnation)
         return 0;
-    run->slot = planned_slot(e, head, &plan->part, &packets->from, &run->peer);
+    run->peer = planned_peer(e, head, &packets->from);
+    run->slot = run->peer ? planned_slot(run->peer, &plan->part) : NULL;
     if (!run->slot)
         return 0;
     run->head = *head;

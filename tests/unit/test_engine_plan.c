@@ -148,8 +148,6 @@ static void mrd_engine_rx_plan__refuses_a_message_that_is_over(void **state)
     begin(p);
     word = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.word[0];
     open = *word;
-    *word = MRD_SLOT_EMPTY;
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
     *word = MRD_SLOT_CLOSED;
     assert_int_equal(plan(p, 0, BURST, &out), 0);
     *word = open;
@@ -185,14 +183,111 @@ static void mrd_engine_rx_plan__stops_at_the_grant(void **state)
     finish(p);
 }
 
-static void mrd_engine_rx_plan__never_the_first_packet_of_a_message(void **state)
+/* The message that is half here. */
+static struct mrd_slot *open_slot(struct pair *p)
+{
+    struct mrd_peer *peer = mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr);
+
+    return mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
+}
+
+/* Nothing came of the message: its first packet is lost. The ends know each other. */
+static void begin_new(struct pair *p, enum mrd_wr_opcode opcode)
+{
+    struct mrd_wc wc;
+
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_post(p, 0, opcode, 0, SEGMENTS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
+    p->end[1].num_inbox = 0;
+    p->now += PAIR_HOP_NS;
+    head_len = pair_head(&burst[0]).head_len;
+    segment_len = burst[0].len;
+}
+
+/* A write says by itself where its bytes belong: what begins it goes there, too. */
+static void mrd_engine_rx_plan__begins_a_write(void **state)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
     (void)state;
-    begin_at(p, SEGMENTS * PAIR_PAYLOAD, false);
+    begin_new(p, MRD_WR_RDMA_WRITE);
+    assert_int_equal(plan(p, 1, 4, &out), 4);
+    for (unsigned i = 0; i < 4; i++)
+        receive(p, &out, 1 + i, i);
+    assert_int_equal(p->end[1].e->stats.rx_straight, 4);
+    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 0);
+    assert_int_equal(open_slot(p)->got, 4 * PAIR_PAYLOAD);
+    finish(p);
+}
+
+/* The first of them was damaged: the others begin the message. */
+static void mrd_engine_rx_plan__begins_a_write_with_a_bad_packet(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+
+    (void)state;
+    begin_new(p, MRD_WR_RDMA_WRITE);
+    assert_int_equal(plan(p, 1, 4, &out), 4);
+    burst[1].data[segment_len - 1] ^= 1;
+    for (unsigned i = 0; i < 4; i++)
+        receive(p, &out, 1 + i, i);
+    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 1);
+    assert_int_equal(open_slot(p)->got, 3 * PAIR_PAYLOAD);
+    finish(p);
+}
+
+/* Not what may be refused, or has no place yet: nothing is written then. */
+static void mrd_engine_rx_plan__begins_nothing_else(void **state)
+{
+    static const struct {
+        unsigned at;
+        uint8_t flip;
+    } table[] = {
+        {47, 1},    /* target queue pair */
+        {62, 0x80}, /* offset: beyond the message */
+        {56, 0x80}, /* total: beyond the memory */
+        {67, 1},    /* rkey */
+        {71, 0x80}, /* address */
+    };
+    struct pair *p = &pair;
+    struct mrd_rx_plan out;
+    struct mrd_qp_impl *qp;
+    uint32_t *num_open;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) { /* of a receive: there is none */
+        begin_new(p, i ? MRD_WR_SEND : MRD_WR_RDMA_WRITE_WITH_IMM);
+        assert_int_equal(plan(p, 0, BURST, &out), 0);
+        pair_end(p);
+    }
+    begin_new(p, MRD_WR_RDMA_WRITE);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        const struct pair_frame whole = burst[2];
+
+        burst[2].data[table[i].at] ^= table[i].flip;
+        reseal(2);
+        assert_int_equal(plan(p, 2, 4, &out), 0);
+        burst[2] = whole;
+        assert_int_equal(plan(p, 2, 4, &out), 4);
+    }
+    qp = mrd_qp_impl(p->end[1].qp);
+    for (unsigned i = 0; i < 2; i++) {
+        qp->pub.state = i ? MRD_QPS_INIT : MRD_QPS_ERR;
+        assert_int_equal(plan(p, 0, BURST, &out), 0);
+    }
+    qp->pub.state = MRD_QPS_RTS;
+    num_open = &pair_peer(p, 1)->rx->slots.num_open;
+    *num_open = UINT32_MAX / 2; /* more than its share of the records */
     assert_int_equal(plan(p, 0, BURST, &out), 0);
+    *num_open = 0;
+    assert_int_equal(plan(p, 0, BURST, &out), BURST);
     finish(p);
 }
 
@@ -217,14 +312,6 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
     finish(p);
 }
 
-/* The message that is half here. */
-static struct mrd_slot *open_slot(struct pair *p)
-{
-    struct mrd_peer *peer = mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr);
-
-    return mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
-}
-
 /* Headers whose check holds and that are not of this message, this space or this peer. */
 static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
 {
@@ -244,7 +331,6 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
         {43, 4},    /* length: not what the segment holds */
         {47, 1},    /* target queue pair */
         {51, 1},    /* source queue pair */
-        {55, 1},    /* id */
         {59, 1},    /* total */
         {62, 0x80}, /* offset: beyond the message */
         {63, 1},    /* offset: not where this PSN's bytes belong */
@@ -469,7 +555,9 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx_plan__refuses_a_message_that_is_over),
         cmocka_unit_test(mrd_engine_rx_plan__stops_at_a_psn_that_came),
         cmocka_unit_test(mrd_engine_rx_plan__stops_at_the_grant),
-        cmocka_unit_test(mrd_engine_rx_plan__never_the_first_packet_of_a_message),
+        cmocka_unit_test(mrd_engine_rx_plan__begins_a_write),
+        cmocka_unit_test(mrd_engine_rx_plan__begins_a_write_with_a_bad_packet),
+        cmocka_unit_test(mrd_engine_rx_plan__begins_nothing_else),
         cmocka_unit_test(mrd_engine_rx_plan__refuses_a_broken_header),
         cmocka_unit_test(mrd_engine_rx_plan__refuses_what_is_not_of_the_message),
         cmocka_unit_test(mrd_engine_rx_plan__refuses_other_sizes),
