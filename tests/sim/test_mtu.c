@@ -195,6 +195,38 @@ static void sim_mtu__shrinks_among_small_messages(void **state)
     end(&n);
 }
 
+/*
+ * One packet does not come through, and all else does. The path probes that follow from it are sent
+ * again small: that these are acked says nothing of the size.
+ */
+static void shrinks_below_one_message(uint32_t others)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    uint32_t message;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    n.most = 1400 - 28;
+    message = sim_write(w, HOST_0, HOST_1, LIMIT);
+    for (unsigned i = 0; i < 20 && !w->messages[message].sent; i++) {
+        sim_send(w, HOST_0, HOST_1, others);
+        sim_run(w, 5 * MSEC_NS);
+    }
+    assert_true(w->messages[message].sent);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
+    assert_true(sim_counter(w, HOST_0, "retx_packets") < 200);
+    end(&n);
+}
+
+static void sim_mtu__shrinks_below_one_message(void **state)
+{
+    (void)state;
+    shrinks_below_one_message(64);
+}
+
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
 static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
 {
@@ -318,6 +350,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__is_not_asked_for_by_small_messages),
         cmocka_unit_test(sim_mtu__shrinks),
         cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
+        cmocka_unit_test(sim_mtu__shrinks_below_one_message),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),
