@@ -128,12 +128,15 @@ bool mrd_pmtu_payload_lost(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, u
         return false;
     if (!m->losses)
         m->losses_ms = msec(now_ns);
+    if (!m->losses || bytes < m->least)
+        m->least = (uint16_t)bytes;
     if (m->losses + 1 < MRD_PMTU_LOSSES)
         m->losses++;
     else if ((uint16_t)(msec(now_ns) - m->losses_ms) * MRD_MSEC >= span_ns) {
         m->hint = m->payload;
         m->payload = (uint16_t)r->base;
-        m->losses = m->searches = 0;
+        m->losses = 0;
+        m->searches = 0;
         begin_search(m, r);
         return true;
     }
@@ -142,6 +145,6 @@ bool mrd_pmtu_payload_lost(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, u
 
 void mrd_pmtu_payload_acked(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes)
 {
-    if (bytes > r->base)
+    if (bytes > r->base && bytes >= m->least)
         m->losses = 0;
 }

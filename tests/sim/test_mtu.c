@@ -227,6 +227,13 @@ static void sim_mtu__shrinks_below_one_message(void **state)
     shrinks_below_one_message(64);
 }
 
+/* Nor do others that are larger than the base, and that the path still takes. */
+static void sim_mtu__shrinks_among_middling_messages(void **state)
+{
+    (void)state;
+    shrinks_below_one_message(1200);
+}
+
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
 static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
 {
@@ -351,6 +358,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks),
         cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_one_message),
+        cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),

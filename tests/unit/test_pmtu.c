@@ -129,7 +129,7 @@ static void mrd_pmtu_next__searches_again(void **state)
 
 /*
  * The path becomes smaller: packets above the base are lost, and none is acked. But neither a burst
- * of losses counts, nor losses among acks, nor what carries no more than the base.
+ * of losses counts, nor losses among acks of packets as large, nor what carries no more than the base.
  */
 static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
 {
@@ -146,11 +146,12 @@ static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
         assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC + i * span_ns));
         assert_false(mrd_pmtu_payload_lost(&m, &range, BASE, srtt_ns, MRD_SEC + i * span_ns));
         if (i % 3 == 2)
-            mrd_pmtu_payload_acked(&m, &range, BASE + 1);
+            mrd_pmtu_payload_acked(&m, &range, LIMIT);
     }
     mrd_pmtu_payload_acked(&m, &range, LIMIT);
     for (unsigned i = 0; i < 4; i++) {
-        mrd_pmtu_payload_acked(&m, &range, BASE); /* small ones come through */
+        mrd_pmtu_payload_acked(&m, &range, BASE); /* smaller ones come through */
+        mrd_pmtu_payload_acked(&m, &range, LIMIT - 1);
         assert_int_equal(
             mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, 9 * MRD_SEC + i * span_ns / 3),
             i == 3);
