@@ -65,6 +65,7 @@ struct mrd_sent {
     uint8_t probed;
     uint8_t blamed; /* its path was blamed for a tail probe: a loss that the window knows not of */
     uint16_t len;   /* SEGMENT: payload bytes; EMPTY: those that it stands for, to probe the MTU */
+    uint16_t piece; /* bytes of each piece that the last transmission was cut to; 0: it was whole */
     /*
      * SEGMENT; READY: a QP number, and how many receives it offers; EMPTY: offset is the payload
      * that it stands for, to probe a path.

@@ -14,13 +14,16 @@ enum {
 /* --------------------------------------------------------------------------------------- losses */
 
 /*
- * What it carried, about: the room for a header is taken for used. A path probe carries its padding,
- * and nothing once it was sent again without: its record still has the bytes of before.
+ * What it carried, about, or each of its pieces did: the room for a header is taken for used. A path
+ * probe carries its padding, and nothing once it was sent again without: its record still has the
+ * bytes of before.
  */
 static uint32_t carried(const struct mrd_sent *rec)
 {
     if (rec->kind == MRD_SENT_EMPTY)
         return rec->offset;
+    if (rec->piece)
+        return rec->piece;
     return rec->bytes > MRD_HEAD_PEEK_BYTES ? rec->bytes - MRD_HEAD_PEEK_BYTES : 0;
 }
 

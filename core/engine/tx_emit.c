@@ -464,6 +464,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
                   (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
+    rec->piece = cut ? tx->pmtu.payload : 0;
     if (cut)
         put_fragments(e, peer, p, rec->tx_count, &fresh, at, o);
     else

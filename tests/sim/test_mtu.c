@@ -234,6 +234,29 @@ static void sim_mtu__shrinks_among_middling_messages(void **state)
     shrinks_below_one_message(1200);
 }
 
+/*
+ * The route takes less, says who sends there, and what lies behind it takes even less: then the
+ * pieces of packets from before do not come through either.
+ */
+static void sim_mtu__shrinks_below_the_pieces(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct mrd_peer *peer;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    n.most = 1400 - 28;
+    sim_write(w, HOST_0, HOST_1, LIMIT);
+    sim_run(w, 1 * MSEC_NS);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 4032);
+    sim_run_until_complete(w, 200 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    end(&n);
+}
+
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
 static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
 {
@@ -359,6 +382,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_one_message),
         cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
+        cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),
