@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/limits.h"
+
 void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocator)
 {
     for (uint32_t i = 0; i < MRD_FRAGS; i++) {
@@ -15,47 +17,78 @@ void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocat
 static bool is_of(const struct mrd_frag *f, const struct mrd_addr *from,
                   const struct mrd_wire_head *head)
 {
-    return f->got && !memcmp(&f->from, from, sizeof(*from)) && f->inc == head->src_inc &&
+    return !memcmp(&f->from, from, sizeof(*from)) && f->inc == head->src_inc &&
            f->epoch == head->epoch && f->psn == head->psn && f->total == head->whole_len;
 }
 
-/*
- * The packet that the fragment belongs to; else one that is free, or new, or was used the longest
- * ago. NULL: no memory for any.
- */
-static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             const struct mrd_addr *from, const struct mrd_wire_head *head)
+/* How gladly its room is given to another packet; 0: it is not. */
+static uint32_t rank(const struct mrd_frag *f, uint64_t now_ns)
 {
-    struct mrd_frag *oldest = NULL;
+    bool idle = now_ns - f->fed_ns >= MRD_FRAG_LIFE_NS;
+
+    if (!f->got && (idle || !f->was_whole))
+        return 3;
+    return !f->got ? 2 : idle;
+}
+
+/* Room for another packet; NULL: there is none. */
+static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allocator *allocator,
+                                  uint64_t now_ns)
+{
+    struct mrd_frag *best = NULL;
+    uint32_t best_rank = 0;
 
     for (uint32_t i = 0; i < MRD_FRAGS; i++) {
         struct mrd_frag *f = frags->frag[i];
+        uint32_t r;
 
-        if (f && is_of(f, from, head))
-            return f;
-        if (!f && (!oldest || oldest->got))
+        if (!f && best_rank < 3)
             f = frags->frag[i] = mrd_alloc(allocator, sizeof(*f));
-        if (f && (!oldest ||
-                  (oldest->got && (!f->got || frags->turn - f->turn > frags->turn - oldest->turn))))
-            oldest = f;
-        if (oldest && !oldest->got && !frags->frag[i])
-            break;
+        if (!f)
+            continue;
+        r = rank(f, now_ns);
+        if (r > best_rank || (r && r == best_rank && f->fed_ns < best->fed_ns)) {
+            best = f;
+            best_rank = r;
+        }
     }
-    if (!oldest)
+    return best;
+}
+
+/* The packet that the fragment belongs to, or room for it. NULL: it is to be dropped. */
+static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator *allocator,
+                             const struct mrd_addr *from, const struct mrd_wire_head *head,
+                             uint64_t now_ns)
+{
+    struct mrd_frag *f;
+
+    for (uint32_t i = 0; i < MRD_FRAGS; i++) {
+        f = frags->frag[i];
+        if (!f || !(f->got || f->was_whole) || !is_of(f, from, head))
+            continue;
+        if (f->got)
+            return f;
+        if (f->stamp == head->stamp)
+            return NULL;
+    }
+    f = find_room(frags, allocator, now_ns);
+    if (!f)
         return NULL;
-    oldest->from = *from;
-    oldest->inc = head->src_inc;
-    oldest->epoch = head->epoch;
-    oldest->psn = head->psn;
-    oldest->total = head->whole_len;
-    oldest->got = 0;
-    memset(oldest->came, 0, sizeof(oldest->came));
-    return oldest;
+    f->from = *from;
+    f->inc = head->src_inc;
+    f->epoch = head->epoch;
+    f->psn = head->psn;
+    f->total = head->whole_len;
+    f->got = 0;
+    f->was_whole = false;
+    memset(f->came, 0, sizeof(f->came));
+    return f;
 }
 
 const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
                              const struct mrd_addr *from, const struct mrd_wire_head *head,
-                             const uint8_t *data, uint32_t bytes, uint32_t *len, bool *fits)
+                             const uint8_t *data, uint32_t bytes, uint64_t now_ns, uint32_t *len,
+                             bool *fits)
 {
     uint32_t offset = head->whole_offset, total = head->whole_len;
     struct mrd_frag *f;
@@ -64,10 +97,11 @@ const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator
             offset % MRD_FRAG_UNIT == 0 && (bytes % MRD_FRAG_UNIT == 0 || offset + bytes == total);
     if (!*fits)
         return NULL;
-    f = find(frags, allocator, from, head);
+    f = find(frags, allocator, from, head, now_ns);
     if (!f)
         return NULL;
-    f->turn = ++frags->turn;
+    f->fed_ns = now_ns;
+    f->stamp = head->stamp;
     for (uint32_t at = offset; at < offset + bytes; at += MRD_FRAG_UNIT) {
         uint32_t unit = at / MRD_FRAG_UNIT;
         uint32_t n = total - at < MRD_FRAG_UNIT ? total - at : MRD_FRAG_UNIT;
@@ -81,6 +115,7 @@ const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator
     if (f->got < total)
         return NULL;
     f->got = 0;
+    f->was_whole = true;
     *len = total;
     return f->bytes;
 }

@@ -2,6 +2,10 @@
 /*
  * Packets that come in pieces: FRAGMENTs of a packet that was made when its path took more. Some at a
  * time for all peers: what has no room is thrown out, and its sender sends it again.
+ *
+ * Those that are being put together keep their room as long as pieces of them come. If each new one
+ * took the place of the oldest, the pieces of many senders that arrive by turns would throw each
+ * other out for ever.
  */
 #ifndef MRD_CORE_FRAG_H
 #define MRD_CORE_FRAG_H
@@ -23,24 +27,27 @@ struct mrd_frag {
     struct mrd_addr from;     /* where its sender receives */
     uint32_t inc, epoch, psn; /* one packet; its transmissions are alike */
     uint32_t total, got;      /* bytes; got 0: free */
-    uint32_t turn;            /* when a piece came last */
+    uint32_t stamp;           /* of the last piece */
+    bool was_whole;           /* free: more pieces of that transmission may follow */
+    uint64_t fed_ns;          /* when a piece came last */
     uint64_t came[MRD_FRAG_WHOLE_BYTES / MRD_FRAG_UNIT / 64 + 1]; /* a bit for each unit */
     uint8_t bytes[MRD_FRAG_WHOLE_BYTES];
 };
 
 struct mrd_frags {
     struct mrd_frag *frag[MRD_FRAGS]; /* made when they are needed */
-    uint32_t turn;
 };
 
 void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocator);
 /*
  * A fragment came, and its payload check holds. Returns the whole packet of *len bytes when that was
  * the last missing one, valid until the next call; else NULL. *fits: it may belong to a packet.
+ * What follows of the same transmission then is dropped.
  * `from`: where its sender receives; nothing need be known of it, as the whole packet will be judged.
  */
 const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
                              const struct mrd_addr *from, const struct mrd_wire_head *head,
-                             const uint8_t *data, uint32_t bytes, uint32_t *len, bool *fits);
+                             const uint8_t *data, uint32_t bytes, uint64_t now_ns, uint32_t *len,
+                             bool *fits);
 
 #endif

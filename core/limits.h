@@ -65,6 +65,9 @@ enum {
 #define MRD_PMTU_PAUSE_NS     (60 * MRD_SEC)
 #define MRD_PMTU_PAUSE_MAX_NS (600 * MRD_SEC)
 
+/* A packet of which no piece came for so long loses its room to another one. */
+#define MRD_FRAG_LIFE_NS (10 * MRD_MSEC)
+
 /* After nobody could be evicted from a full peer table, nobody looks again for so long. */
 #define MRD_FULL_NS (10 * MRD_MSEC)
 /* The user is told that peers are turned away, at most so often. */

@@ -179,7 +179,7 @@ static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
         return;
     }
     in.whole.data = mrd_frags_add(&e->frags, &e->allocator, &from, head, piece->payload,
-                                  piece->payload_len, &in.whole.len, &fits);
+                                  piece->payload_len, e->clock.now_ns, &in.whole.len, &fits);
     e->stats.rx_fragments += fits;
     e->stats.rx_drop_length += !fits;
     in.packet = &in.whole;

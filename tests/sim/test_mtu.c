@@ -36,13 +36,18 @@ static struct mrd_engine *engine_of(struct sim_world *w, uint32_t host)
     return mrd_context_engine(w->node[host].context);
 }
 
-/* Hosts that probe; `sure`: that begin with what was configured. */
-static struct narrow *begin(struct narrow *n, uint32_t most, bool sure)
+/* So many hosts that probe; `sure`: that begin with what was configured. */
+static struct narrow *begin_hosts(struct narrow *n, uint32_t hosts, uint32_t most, bool sure)
 {
     *n = (struct narrow){.most = most, .one_path = PATHS};
-    n->w = sim_world_create(
-        &(struct sim_options){.seed = test_seed(), .paths = PATHS, .mtu = LIMIT, .straight = true});
-    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+    n->w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                  .hosts = hosts,
+                                                  .paths = PATHS,
+                                                  .rate_bps = hosts > 2 ? 10000000000 : 0,
+                                                  .queue_bytes = hosts > 2 ? 4 << 20 : 0,
+                                                  .mtu = LIMIT,
+                                                  .straight = true});
+    for (uint32_t host = HOST_0; host < hosts; host++) {
         struct mrd_mover *m = &engine_of(n->w, host)->config.mover;
 
         m->payload_base = BASE;
@@ -52,6 +57,11 @@ static struct narrow *begin(struct narrow *n, uint32_t most, bool sure)
     n->tap->rule = loses_large;
     n->tap->arg = n;
     return n;
+}
+
+static struct narrow *begin(struct narrow *n, uint32_t most, bool sure)
+{
+    return begin_hosts(n, 2, most, sure);
 }
 
 static void end(struct narrow *n)
@@ -257,6 +267,24 @@ static void sim_mtu__shrinks_below_the_pieces(void **state)
     end(&n);
 }
 
+/* Pieces come from more senders at a time than a receiver can put packets together for. */
+static void sim_mtu__shrinks_for_many_senders(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin_hosts(&n, SIM_HOSTS_MAX, 65507, false)->w;
+    (void)state;
+
+    for (uint32_t host = HOST_1; host < SIM_HOSTS_MAX; host++)
+        sim_write(w, host, HOST_0, 1 << 20);
+    sim_run_until_complete(w, 500 * MSEC_NS);
+    n.most = 1500 - 28;
+    for (uint32_t host = HOST_1; host < SIM_HOSTS_MAX; host++)
+        sim_write(w, host, HOST_0, 100000);
+    sim_run_until_complete(w, 300 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_0));
+    end(&n);
+}
+
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
 static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
 {
@@ -383,6 +411,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks_below_one_message),
         cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
+        cmocka_unit_test(sim_mtu__shrinks_for_many_senders),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),

@@ -61,7 +61,7 @@ static void sim_retries__retries_used_up_by_ready(void **state)
  */
 static void sim_retries__one_receive_wakes_few(void **state)
 {
-    enum { HOSTS = SIM_HOSTS_MAX, BYTES = 80000 };
+    enum { HOSTS = 16, BYTES = 80000 };
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = HOSTS,
                                                                  .rnr_timer_ns = SEC_NS,

@@ -17,7 +17,7 @@
 #include "tests/support/check.h"
 #include "tests/support/ledger.h"
 
-enum { HOST_0 = 0, HOST_1, HOST_2, HOST_3, SIM_HOSTS_MAX = 16, SIM_QPS_MAX = 64 };
+enum { HOST_0 = 0, HOST_1, HOST_2, HOST_3, SIM_HOSTS_MAX = 64, SIM_QPS_MAX = 64 };
 
 /* Zero means the default, which is in brackets. */
 struct sim_options {

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/frag.h"
+#include "core/limits.h"
 #include "core/rng.h"
 #include "tests/unit/unit_alloc.h"
 
@@ -16,12 +17,14 @@ enum { TOTAL = 5000, PIECE = 1088 };
 static struct unit_alloc alloc;
 static struct mrd_frags frags;
 static uint8_t packet[MRD_FRAG_WHOLE_BYTES];
+static uint64_t now_ns;
 
 static int setup(void **state)
 {
     (void)state;
     unit_alloc_init(&alloc);
     memset(&frags, 0, sizeof(frags));
+    now_ns = MRD_SEC;
     for (uint32_t i = 0; i < sizeof(packet); i++)
         packet[i] = (uint8_t)(i * 7 + i / 256);
     return 0;
@@ -35,22 +38,32 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A piece of the packet with that PSN, of `total` bytes. Returns whether it is whole now. */
-static bool add(uint32_t psn, uint32_t total, uint32_t offset, uint32_t bytes)
+/*
+ * A piece of the packet with that PSN, of `total` bytes, as it was sent at `stamp`. Returns whether
+ * it is whole now.
+ */
+static bool add_sent(uint32_t psn, uint32_t stamp, uint32_t total, uint32_t offset, uint32_t bytes)
 {
     const struct mrd_addr from = {.port = 7};
-    struct mrd_wire_head head = {.psn = psn, .whole_len = total, .whole_offset = offset};
+    struct mrd_wire_head head = {
+        .psn = psn, .stamp = stamp, .whole_len = total, .whole_offset = offset};
     const uint8_t *whole;
     uint32_t len = 0;
     bool fits;
 
-    whole = mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + offset, bytes, &len, &fits);
+    whole = mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + offset, bytes, now_ns, &len,
+                          &fits);
     assert_true(fits);
     if (!whole)
         return false;
     assert_int_equal(len, total);
     assert_memory_equal(whole, packet, total);
     return true;
+}
+
+static bool add(uint32_t psn, uint32_t total, uint32_t offset, uint32_t bytes)
+{
+    return add_sent(psn, 0, total, offset, bytes);
 }
 
 static uint32_t piece_len(uint32_t total, uint32_t i)
@@ -100,33 +113,71 @@ static void mrd_frags_add__of_one_packet_each(void **state)
     heads[3].whole_len++;
     for (unsigned i = 0; i < 5; i++) {
         mrd_frags_fini(&frags, &alloc.ops);
-        assert_null(mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, 64, &len, &fits));
+        assert_null(
+            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, 64, now_ns, &len, &fits));
         head.whole_offset = 64;
         head.stamp++;
         heads[i % 4].whole_offset = 64;
         assert_null(mrd_frags_add(&frags, &alloc.ops, i < 4 ? &from : &other,
-                                  i < 4 ? &heads[i] : &head, packet + 64, 64, &len, &fits));
+                                  i < 4 ? &heads[i] : &head, packet + 64, 64, now_ns, &len, &fits));
         assert_true(fits);
         assert_non_null(
-            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + 64, 64, &len, &fits));
+            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + 64, 64, now_ns, &len, &fits));
         head.whole_offset = 0;
     }
 }
 
-/* With more packets at a time than there is room for, those that came last are put together. */
+/* With more packets at a time than there is room for, one that gets no pieces for a while goes. */
 static void mrd_frags_add__the_oldest_goes(void **state)
 {
     (void)state;
-    for (uint32_t psn = 0; psn <= MRD_FRAGS; psn++)
+    for (uint32_t psn = 0; psn < MRD_FRAGS; psn++) {
         assert_false(add(psn, TOTAL, 0, PIECE));
+        now_ns++;
+    }
+    now_ns += MRD_FRAG_LIFE_NS - MRD_FRAGS;
+    for (uint32_t psn = 1; psn <= MRD_FRAGS; psn++)
+        assert_false(add(psn, TOTAL, psn % MRD_FRAGS ? PIECE : 0, PIECE));
     for (uint32_t psn = 1; psn <= MRD_FRAGS; psn++)
         for (uint32_t i = 1; i * PIECE < TOTAL; i++)
             assert_int_equal(add(psn, TOTAL, i * PIECE, piece_len(TOTAL, i)),
                              (i + 1) * PIECE >= TOTAL);
     /* The first one begins anew. */
     for (uint32_t i = 1; i * PIECE < TOTAL; i++)
-        assert_false(add(0, TOTAL, i * PIECE, piece_len(TOTAL, i)));
-    assert_true(add(0, TOTAL, 0, PIECE));
+        assert_false(add_sent(0, 1, TOTAL, i * PIECE, piece_len(TOTAL, i)));
+    assert_true(add_sent(0, 1, TOTAL, 0, PIECE));
+}
+
+/* Pieces of many packets arrive by turns: as many as there is room for are whole in the end. */
+static void mrd_frags_add__by_turns(void **state)
+{
+    const uint32_t packets = 8 * MRD_FRAGS;
+    uint32_t whole = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i * PIECE < TOTAL; i++)
+        for (uint32_t psn = 0; psn < packets; psn++)
+            whole += add(psn, TOTAL, i * PIECE, piece_len(TOTAL, i));
+    assert_in_range(whole, MRD_FRAGS, packets);
+}
+
+/*
+ * A transmission goes on after its packet became whole by pieces of an earlier one. What is left of
+ * it takes no room, and does not hinder the next one, which may be needed.
+ */
+static void mrd_frags_add__leftovers(void **state)
+{
+    (void)state;
+    for (uint32_t psn = 0; psn < 4 * MRD_FRAGS; psn++) {
+        for (uint32_t i = 1; i * PIECE < TOTAL; i++)
+            assert_false(add_sent(psn, 1, TOTAL, i * PIECE, piece_len(TOTAL, i)));
+        assert_true(add_sent(psn, 2, TOTAL, 0, PIECE));
+        for (uint32_t i = 1; i * PIECE < TOTAL; i++)
+            assert_false(add_sent(psn, 2, TOTAL, i * PIECE, piece_len(TOTAL, i)));
+    }
+    for (uint32_t i = 0; i * PIECE < TOTAL; i++)
+        assert_int_equal(add_sent(0, 3, TOTAL, i * PIECE, piece_len(TOTAL, i)),
+                         (i + 1) * PIECE >= TOTAL);
 }
 
 /* What no packet can be made of is refused, and takes no memory. */
@@ -154,8 +205,8 @@ static void mrd_frags_add__refuses_nonsense(void **state)
         uint32_t len;
         bool fits = true;
 
-        assert_null(
-            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, table[i].bytes, &len, &fits));
+        assert_null(mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, table[i].bytes, now_ns,
+                                  &len, &fits));
         assert_false(fits);
     }
     assert_null(frags.frag[0]);
@@ -166,10 +217,9 @@ static void mrd_frags_add__refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FRAG_TEST(mrd_frags_add__in_any_order),
-        FRAG_TEST(mrd_frags_add__of_one_packet_each),
-        FRAG_TEST(mrd_frags_add__the_oldest_goes),
-        FRAG_TEST(mrd_frags_add__refuses_nonsense),
+        FRAG_TEST(mrd_frags_add__in_any_order),    FRAG_TEST(mrd_frags_add__of_one_packet_each),
+        FRAG_TEST(mrd_frags_add__the_oldest_goes), FRAG_TEST(mrd_frags_add__by_turns),
+        FRAG_TEST(mrd_frags_add__leftovers),       FRAG_TEST(mrd_frags_add__refuses_nonsense),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
