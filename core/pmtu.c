@@ -109,6 +109,23 @@ void mrd_pmtu_lost(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns)
     end_search(m, now_ns);
 }
 
+void mrd_pmtu_too_big(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns)
+{
+    if (m->payload <= bytes && m->failed <= bytes + STEP) /* it is known */
+        return;
+    if (m->payload > bytes) {
+        m->payload = (uint16_t)bytes;
+        m->searches = 0;
+    }
+    if (m->failed > bytes + STEP)
+        m->failed = (uint16_t)(bytes + STEP);
+    if (m->hint > bytes)
+        m->hint = 0;
+    m->lost = 0;
+    m->losses = 0;
+    end_search(m, now_ns);
+}
+
 void mrd_pmtu_limit(struct mrd_pmtu *m, const struct mrd_pmtu_range *r)
 {
     if (m->payload > r->limit)

@@ -48,6 +48,11 @@ void mrd_pmtu_sent(struct mrd_pmtu *m, uint32_t bytes);
 void mrd_pmtu_acked(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes,
                     uint64_t now_ns);
 void mrd_pmtu_lost(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns);
+/*
+ * Who sends there says that the route takes only so many, no fewer than the base, for now: packets
+ * carry no more. A later search finds whether that has changed.
+ */
+void mrd_pmtu_too_big(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns);
 /* The range is another one now. */
 void mrd_pmtu_limit(struct mrd_pmtu *m, const struct mrd_pmtu_range *r);
 /*

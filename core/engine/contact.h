@@ -38,6 +38,8 @@ struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mr
 /* Another tx->pmtu.payload was found: what follows from it. */
 void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx);
 void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
+/* The mover sent none of a packet, as the route takes only so many now. */
+void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
 /* A packet last sent on the path is lost. */
 void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index);
 /*

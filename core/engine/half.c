@@ -300,6 +300,19 @@ void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_
     }
 }
 
+void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
+{
+    struct mrd_pmtu_range r = mrd_half_range(e, peer);
+
+    /* Where nothing is searched for, it holds for good. */
+    if (payload_bytes < r.base || payload_bytes >= r.limit) {
+        mrd_half_limit_payload(e, peer, payload_bytes);
+    } else if (peer->tx) {
+        mrd_pmtu_too_big(&peer->tx->pmtu, payload_bytes, e->clock.now_ns);
+        mrd_half_use_found(e, peer->tx);
+    }
+}
+
 /*
  * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
  * of its entry and its send half, about 25 lines, one after another. Where there are more peers than

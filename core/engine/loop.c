@@ -113,7 +113,7 @@ void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint
 
     payload_bytes &= ~63u;
     if (peer && payload_bytes >= 64)
-        mrd_half_limit_payload(e, peer, payload_bytes);
+        mrd_half_too_big(e, peer, payload_bytes);
 }
 
 bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint64_t now_ns)

@@ -285,6 +285,32 @@ static void sim_mtu__shrinks_for_many_senders(void **state)
     end(&n);
 }
 
+/*
+ * The route takes less for a while, says who sends there. Later it takes more again: a search finds
+ * that, as it does where only the path behind the route changes.
+ */
+static void sim_mtu__of_a_route_that_grows(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct mrd_peer *peer;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 1344);
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    assert_int_equal(payload_in_use(&n, HOST_0), 1344);
+    sim_run(w, 61 * SEC_NS);
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 40 * MSEC_NS);
+    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    end(&n);
+}
+
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
 static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there, uint32_t most)
 {
@@ -412,6 +438,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
         cmocka_unit_test(sim_mtu__shrinks_for_many_senders),
+        cmocka_unit_test(sim_mtu__of_a_route_that_grows),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),

@@ -164,6 +164,35 @@ static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
     assert_int_equal(m.payload, 1344);
 }
 
+/* What the sender's own route does not take is not tried before the next search, a minute later. */
+static void mrd_pmtu_too_big__for_a_while(void **state)
+{
+    const uint64_t now_ns = 7 * MRD_SEC;
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, LIMIT, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        mrd_pmtu_too_big(&m, 1344, now_ns + i);
+        assert_int_equal(m.payload, 1344);
+    }
+    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 59 * MRD_SEC), 0);
+    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 61 * MRD_SEC), LIMIT);
+    mrd_pmtu_sent(&m, LIMIT);
+    mrd_pmtu_too_big(&m, 1344, now_ns + 61 * MRD_SEC);
+    mrd_pmtu_lost(&m, LIMIT, now_ns + 61 * MRD_SEC);
+    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 179 * MRD_SEC), 0);
+    search(&m, LIMIT, now_ns + 182 * MRD_SEC);
+    assert_int_equal(m.payload, LIMIT);
+    /* One that comes amid a search ends it only above what the route takes. */
+    mrd_pmtu_init(&m, &range, false);
+    mrd_pmtu_too_big(&m, 1344, 0);
+    assert_int_equal(m.payload, BASE);
+    assert_int_equal(search(&m, 1400, 0) > 0, 1);
+    assert_int_equal(m.payload, 1344);
+}
+
 /* Who is sure of the size begins with it, and falls like others if it does not come through. */
 static void mrd_pmtu_init__sure(void **state)
 {
@@ -234,6 +263,7 @@ int main(void)
         cmocka_unit_test(mrd_pmtu_acked__late),
         cmocka_unit_test(mrd_pmtu_next__searches_again),
         cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
+        cmocka_unit_test(mrd_pmtu_too_big__for_a_while),
         cmocka_unit_test(mrd_pmtu_init__sure),
         cmocka_unit_test(mrd_pmtu_limit__of_the_route),
         cmocka_unit_test(mrd_pmtu_next__with_losses),
