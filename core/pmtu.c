@@ -66,10 +66,14 @@ static void end_search(struct mrd_pmtu *m, uint64_t now_ns)
 
 uint32_t mrd_pmtu_next(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint64_t now_ns)
 {
+    uint16_t ahead_s;
+
     if (m->probed || m->payload >= r->limit)
         return 0;
     if (is_over(m)) {
-        if ((int16_t)(now_ns / MRD_SEC - m->search_s) < 0)
+        /* It was at most the longest pause ahead, so a time further ahead has passed. */
+        ahead_s = (uint16_t)(m->search_s - now_ns / MRD_SEC);
+        if (ahead_s && ahead_s <= MRD_PMTU_PAUSE_MAX_NS / MRD_SEC)
             return 0;
         begin_search(m, r);
     }

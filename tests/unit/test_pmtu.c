@@ -127,6 +127,19 @@ static void mrd_pmtu_next__searches_again(void **state)
     }
 }
 
+/* The next search is due also if nobody asked for hours: the clock of searches wraps every 18. */
+static void mrd_pmtu_next__after_hours(void **state)
+{
+    struct mrd_pmtu m;
+
+    (void)state;
+    for (unsigned hours = 1; hours < 40; hours++) {
+        mrd_pmtu_init(&m, &range, false);
+        search(&m, 1400, 0);
+        assert_int_equal(mrd_pmtu_next(&m, &range, hours * 3600 * MRD_SEC), LIMIT);
+    }
+}
+
 /*
  * The path becomes smaller: packets above the base are lost, and none is acked. But neither a burst
  * of losses counts, nor losses among acks of packets as large, nor what carries no more than the base.
@@ -262,6 +275,7 @@ int main(void)
         cmocka_unit_test(mrd_pmtu_lost__three_in_a_row),
         cmocka_unit_test(mrd_pmtu_acked__late),
         cmocka_unit_test(mrd_pmtu_next__searches_again),
+        cmocka_unit_test(mrd_pmtu_next__after_hours),
         cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
         cmocka_unit_test(mrd_pmtu_too_big__for_a_while),
         cmocka_unit_test(mrd_pmtu_init__sure),
