@@ -182,7 +182,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
                                e->clock.now_ns);
     if (rec->tx_count == 1)
         mrd_path_age(&tx->paths.path[rec->path], e->clock.now_ns - rec->tx_ns);
-    if (rec->state == MRD_SENT_LOST) {
+    if (rec->state == MRD_SENT_LOST && !mrd_sent_is_mtu_probe(rec)) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
         undo_loss(peer, rec->path, rec->blamed);

@@ -286,6 +286,43 @@ static void mrd_tx_lacks_room__for_all_pieces(void **state)
     pair_end(p);
 }
 
+/* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
+static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_sent *probe = NULL;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.payload_base = PAIR_PAYLOAD / 2;
+    p->config.mover.probes = true;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    tx = pair_peer(p, 0)->tx;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
+    pair_tx(p, 0);
+    for (uint32_t psn = tx->sent.una; psn != tx->sent.next && !probe; psn++)
+        if (mrd_sent_is_mtu_probe(mrd_sent_get(&tx->sent, psn)))
+            probe = mrd_sent_get(&tx->sent, psn);
+    assert_non_null(probe);
+    mrd_path_forgot(&tx->paths, probe->path); /* as declare_lost() does */
+    mrd_sent_lose(&tx->sent, probe, &tx->paths);
+    tx->cc.undo.packets = 2; /* other losses cut the window */
+    tx->cc.undo.rounds = UINT32_MAX;
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, 1);
+    p->now += PAIR_HOP_NS;
+    mrd_engine_begin(p->end[0].e, p->now);
+    pair_rx_acks(p, 0);
+    assert_int_equal(tx->pmtu.payload, PAIR_PAYLOAD);
+    assert_int_equal(tx->cc.undo.packets, 2);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, 8 * PAIR_PAYLOAD);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +334,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
         cmocka_unit_test(mrd_tx_emit__pieces_are_alike_each_time),
         cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
+        cmocka_unit_test(mrd_rx_ack__of_a_probe_that_seemed_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
