@@ -11,8 +11,11 @@
 #include "core/engine/rx.h"
 #include "core/engine/tx.h"
 
-#define STARVED_RETRY_NS (100 * MRD_USEC) /* a pool was empty: look again */
-#define GRANT_ASK_NS     (10 * MRD_MSEC)  /* nothing was granted: ask again */
+/* A pool was empty, or all messages are too far ahead in the order: look again after an eighth of
+ * the time that nothing went, within these bounds. */
+#define STARVED_RETRY_NS     (100 * MRD_USEC)
+#define STARVED_RETRY_MAX_NS (10 * MRD_MSEC)
+#define GRANT_ASK_NS         (10 * MRD_MSEC) /* nothing was granted: ask again */
 
 /* When the next tail probe or RTO is due. */
 static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
@@ -76,6 +79,16 @@ static bool without_grant(const struct mrd_peer *peer)
     return starved(peer) && (int32_t)(peer->tx->told.psn_limit - peer->tx->sent.una) < 2;
 }
 
+/* When a starved peer is looked at again. */
+static uint64_t retry_ns(const struct mrd_tx_half *tx, uint64_t now_ns)
+{
+    uint64_t pause_ns = now_ns > tx->active_ns ? (now_ns - tx->active_ns) / 8 : 0;
+
+    if (pause_ns < STARVED_RETRY_NS)
+        pause_ns = STARVED_RETRY_NS;
+    return now_ns + (pause_ns < STARVED_RETRY_MAX_NS ? pause_ns : STARVED_RETRY_MAX_NS);
+}
+
 /* Compute the peer's next deadline as of now_ns, and arm its timer. */
 static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 {
@@ -108,7 +121,7 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         if (paced(tx) && (mrd_tx_pace_ns(tx) > now_ns || tx->sent.lost.num))
             EARLIER(mrd_tx_pace_ns(tx));
         else if (starved(peer) && !stuck)
-            EARLIER(now_ns + STARVED_RETRY_NS);
+            EARLIER(retry_ns(tx, now_ns));
     }
 #undef EARLIER
     mrd_heap_arm(&e->timers.heap, &peer->timer, at != MRD_NEVER && at < soon ? soon : at);

@@ -126,21 +126,33 @@ static void mrd_timer_fire_due__paced(void **state)
     pair_end(p);
 }
 
-/* Work, and nothing in flight whose ack would wake it: it is tried again after 100 us. */
+/*
+ * Work, and nothing in flight whose ack would wake it: it is tried again after 100 us, later after
+ * an eighth of what it has waited, at most 10 ms.
+ */
 static void mrd_timer_fire_due__starved(void **state)
 {
+    static const struct {
+        uint64_t waited_ns, pause_ns;
+    } rows[] = {{0, 100 * MRD_USEC},
+                {800 * MRD_USEC, 100 * MRD_USEC},
+                {8 * MRD_MSEC, MRD_MSEC},
+                {MRD_SEC, 10 * MRD_MSEC}};
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
     (void)state;
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(p, AT);
-    take_turn(peer);
-    assert_int_equal(next_of(p, peer), p->now + 100 * MRD_USEC);
-    fire_at(p, p->now + 100 * MRD_USEC);
-    assert_true(has_turn(peer));
-    pair_end(p);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        pair_begin(p);
+        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        peer = hand_tx_peer(p, AT);
+        take_turn(peer);
+        peer->tx->active_ns = p->now - rows[i].waited_ns;
+        assert_int_equal(next_of(p, peer), p->now + rows[i].pause_ns);
+        fire_at(p, p->now + rows[i].pause_ns);
+        assert_true(has_turn(peer));
+        pair_end(p);
+    }
 }
 
 /* Without a grant an empty packet asks, each 10 ms. */
