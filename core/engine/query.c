@@ -129,6 +129,7 @@ int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
         attr->min_rtt_ns = mrd_loss_rtt_min_ns(&p->tx->loss);
         attr->cwnd_bytes = (uint64_t)p->tx->cc.cwnd_bytes;
         attr->inflight_bytes = p->tx->sent.inflight_bytes;
+        attr->payload_bytes = p->tx->pmtu.payload;
     }
     return 0;
 }

@@ -749,6 +749,7 @@ struct mrd_peer_attr {
     /* Losses by how they were found; tail loss probes; retransmission timeouts. */
     uint64_t lost_by_path_order, lost_by_rack, probes_tail, timeouts;
     char address[MRD_ADDRESS_MAX];
+    uint64_t payload_bytes; /* of a packet to it, at most, as its path was found to take now */
 };
 
 enum mrd_path_state { MRD_PATH_GOOD = 0, MRD_PATH_SUSPENDED, MRD_PATH_DEAD };

@@ -98,7 +98,8 @@ static void mrd_engine_query_peer__with_and_without_a_half(void **state)
     assert_int_equal(attr.lost_by_rack, 8);
     assert_int_equal(attr.probes_tail, 9);
     assert_int_equal(attr.timeouts, 10);
-    assert_int_equal(attr.paths + attr.srtt_ns + attr.cwnd_bytes + attr.inflight_bytes, 0);
+    assert_int_equal(
+        attr.paths + attr.srtt_ns + attr.cwnd_bytes + attr.inflight_bytes + attr.payload_bytes, 0);
 
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(p, AT);
@@ -108,6 +109,10 @@ static void mrd_engine_query_peer__with_and_without_a_half(void **state)
     assert_int_equal(attr.srtt_ns, 12345);
     assert_int_equal(attr.min_rtt_ns, 12345);
     assert_true(attr.cwnd_bytes > 0 && attr.inflight_bytes > BYTES);
+    assert_int_equal(attr.payload_bytes, PAIR_PAYLOAD);
+    mrd_engine_tx_too_big(e, &p->end[1].addr, 600);
+    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    assert_int_equal(attr.payload_bytes, 576); /* a multiple of 64 */
     pair_end(p);
 }
 
