@@ -11,8 +11,10 @@
 #include "core/engine/rx.h"
 #include "core/engine/tx.h"
 
-/* A pool was empty, or all messages are too far ahead in the order: look again after an eighth of
- * the time that nothing went, within these bounds. */
+/*
+ * A pool was empty, or all messages are too far ahead in the order: look again after an eighth of
+ * the time that nothing went, within these bounds.
+ */
 #define STARVED_RETRY_NS     (100 * MRD_USEC)
 #define STARVED_RETRY_MAX_NS (10 * MRD_MSEC)
 #define GRANT_ASK_NS         (10 * MRD_MSEC) /* nothing was granted: ask again */
