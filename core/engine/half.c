@@ -220,6 +220,7 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t
     tx->contact.epoch_ns = MRD_NEVER;
     tx->contact.inc = inc;
     tx->contact.knew_inc = inc != 0;
+    tx->told.unchecked = false; /* another life may want checks, and would ack nothing */
     /* The peer's tracker is not known yet: grant what the smallest one allows. */
     tx->told.psn_limit =
         e->config.mover.tracker / 4 < FIRST_GRANT ? e->config.mover.tracker / 4 : FIRST_GRANT;

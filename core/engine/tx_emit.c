@@ -117,7 +117,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 /* Do both ends want payloads without a check? */
 static bool is_unchecked(const struct mrd_engine *e, const struct mrd_tx_half *tx)
 {
-    return e->config.no_check && tx->told.valid && tx->told.unchecked;
+    return e->config.no_check && tx->told.unchecked;
 }
 
 static uint32_t payload_check(uint8_t flags, const void *data, uint32_t len)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/engine/contact.h"
 #include "tests/unit/engine_pair.h"
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
@@ -109,12 +110,33 @@ static void mrd_engine_rx__unchecked_uncalled_for(void **state)
     pair_end(p);
 }
 
+/* What was asked for holds for one epoch: who answers in the next one may be another. */
+static void mrd_half_begin_epoch__checks_again(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    begin(p, true, true);
+    tx = pair_peer(p, 0)->tx;
+    assert_true(tx->told.unchecked);
+    mrd_half_begin_epoch(p->end[0].e, tx, tx->contact.inc);
+    assert_false(tx->told.unchecked);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    pair_tx(p, 0);
+    assert_false(pair_head(&p->end[1].inbox[0]).flags & MRD_WIRE_UNCHECKED);
+    p->end[1].num_inbox = 0; /* its PSN is in no order that the peer could know */
+    mrd_half_end_tx(p->end[0].e, pair_peer(p, 0), MRD_WC_RETRY_EXC_ERR);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_tx_emit__no_check_if_both_want_none),
         cmocka_unit_test(mrd_engine_rx__changed_on_the_way),
         cmocka_unit_test(mrd_engine_rx__unchecked_uncalled_for),
+        cmocka_unit_test(mrd_half_begin_epoch__checks_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
