@@ -318,15 +318,16 @@ static bool must_ask(const struct mrd_tx_half *tx)
            tx->sent.inflight.num == 1;
 }
 
-/* Is there nothing to be sent but, perhaps, an ack? */
-static bool nothing_left(const struct mrd_peer *peer)
+/*
+ * Is there nothing to be sent but, perhaps, an ack or a READY? Of the latter nobody knows: its
+ * receives may be used up before it leaves.
+ */
+static bool nothing_left(const struct mrd_tx_half *tx)
 {
-    const struct mrd_tx_half *tx = peer->tx;
-
-    return mrd_list_empty(&peer->readies) && !tx->queued_bytes && !tx->sent.lost.num &&
-           !tx->sent.lost_control.num && !tx->probes.copy_due && !tx->probes.due &&
-           !tx->probes.silence_due && mrd_list_empty(&tx->refusals) &&
-           mrd_list_empty(&tx->aborts) && mrd_list_empty(&tx->closes);
+    return !tx->queued_bytes && !tx->sent.lost.num && !tx->sent.lost_control.num &&
+           !tx->probes.copy_due && !tx->probes.due && !tx->probes.silence_due &&
+           mrd_list_empty(&tx->refusals) && mrd_list_empty(&tx->aborts) &&
+           mrd_list_empty(&tx->closes);
 }
 
 /*
@@ -373,7 +374,7 @@ static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
             waits = !hello && mrd_tx_waits_for_company(e, peer->tx);
             more = !hello && !waits && mrd_tx_new_data(e, peer, o);
         }
-        if ((!more || nothing_left(peer)) && o->open_head && must_ask(peer->tx))
+        if ((!more || nothing_left(peer->tx)) && o->open_head && must_ask(peer->tx))
             mrd_tx_request_ack(peer->tx, o);
         mrd_tx_seal(o);
     }
@@ -402,7 +403,9 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
         return false;
     peer = mrd_container_of(first, const struct mrd_peer, ready);
     tx = peer->tx;
-    return (!tx || (nothing_left(peer) && !tx->sent.inflight.num)) && !ack_owed(e, peer);
+    return (!tx ||
+            (mrd_list_empty(&peer->readies) && nothing_left(tx) && !tx->sent.inflight.num)) &&
+           !ack_owed(e, peer);
 }
 
 bool mrd_engine_tx_cut_short(const struct mrd_engine *e)

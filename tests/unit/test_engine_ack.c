@@ -3,7 +3,7 @@
  * When acks leave, how often and which way; and what is asked for. Also where a mover takes one
  * packet at a time.
  */
-#include "tests/unit/engine_pair.h"
+#include "tests/unit/engine_hand.h"
 
 static struct pair pair; /* large, and begun anew by each test */
 
@@ -242,6 +242,43 @@ static void mrd_engine_tx__last_packet_asks_for_an_ack(void **state)
     }
 }
 
+/*
+ * A refusal fills the caller's room. The peer is to be told of receives, too, but they are used up
+ * when its turn comes: nothing follows.
+ */
+static void mrd_engine_tx__last_packet_asks_before_a_used_up_ready(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    unsigned refusals = 0;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[0].e;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 1, MRD_WR_SEND, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 1), 1);
+    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    p->end[0].num_inbox = 0;
+    mrd_want_meet(e, &hand_qp(p, 0)->recvq->wants, 1);
+    assert_false(mrd_list_empty(&pair_peer(p, 0)->readies));
+    p->burst = 1;
+    pair_tx(p, 0);
+    for (unsigned i = 0; i < p->end[1].num_inbox; i++) {
+        if (is_ack(&p->end[1].inbox[i]))
+            continue;
+        assert_true(asks(&p->end[1].inbox[i]));
+        refusals++;
+    }
+    assert_int_equal(refusals, 1);
+    assert_true(mrd_list_empty(&pair_peer(p, 0)->readies));
+    assert_int_equal(e->stats.tx_readies, 0);
+    pair_post_recv(p, 0, 0, PAIR_PAYLOAD);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 /* Data goes on and on: an ack that is due does not wait for the end of it. */
 static void mrd_engine_tx__data_does_not_keep_acks_back(void **state)
 {
@@ -271,6 +308,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
         cmocka_unit_test(mrd_engine_rx__completing_ack_goes_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__last_packet_asks_for_an_ack),
+        cmocka_unit_test(mrd_engine_tx__last_packet_asks_before_a_used_up_ready),
         cmocka_unit_test(mrd_engine_tx__data_does_not_keep_acks_back),
     };
 
