@@ -158,6 +158,12 @@ static inline uint32_t mrd_msg_payload(const struct mrd_msg *msg)
     return mrd_msg_is_request(msg) ? 0 : msg->wr.length;
 }
 
+/* Bytes of its part in a header. */
+static inline uint32_t mrd_msg_part_bytes(const struct mrd_msg *msg)
+{
+    return mrd_wire_part_bytes(msg->wr.op, msg->wr.part_flags);
+}
+
 /* Returns the opcode of its completion. */
 enum mrd_wc_opcode mrd_msg_wc_opcode(uint8_t op);
 /* Copies bytes [offset, offset + len) of the message to `to`. */

@@ -171,16 +171,10 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
     return at;
 }
 
-uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags)
-{
-    static const uint8_t of_op[16] = {
-        [MRD_OP_SEND] = 4,      [MRD_OP_WRITE] = 12,     [MRD_OP_READ] = 20,
-        [MRD_OP_CMP_SWAP] = 32, [MRD_OP_FETCH_ADD] = 32, [MRD_OP_RESPONSE] = 4,
-    };
-
-    return MRD_WIRE_PART_BYTES_MIN + (flags & MRD_PART_MULTI ? 12 : 0) + of_op[op & 15] +
-           (flags & MRD_PART_IMM ? 4 : 0) + (flags & MRD_PART_ORDERED ? 8 : 0);
-}
+const uint8_t mrd_wire_op_bytes[16] = {
+    [MRD_OP_SEND] = 4,      [MRD_OP_WRITE] = 12,     [MRD_OP_READ] = 20,
+    [MRD_OP_CMP_SWAP] = 32, [MRD_OP_FETCH_ADD] = 32, [MRD_OP_RESPONSE] = 4,
+};
 
 enum { OFFSET_AT = MRD_WIRE_PART_BYTES_MIN + 8 }; /* of a segment's part, behind id and total */
 
@@ -423,6 +417,7 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
                        struct mrd_wire_part *part)
 {
     const uint8_t *p = buf + *at;
+    uint32_t bytes;
 
     if (head_len - *at < MRD_WIRE_PART_BYTES_MIN)
         return false;
@@ -432,9 +427,10 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
         return get_refusal(p, at, head_len, part);
     if (part->op < MRD_OP_SEND || part->op > MRD_OP_CLOSE)
         return false;
-    if (head_len - *at < mrd_wire_part_bytes(part->op, part->flags))
+    bytes = mrd_wire_part_bytes(part->op, part->flags);
+    if (head_len - *at < bytes)
         return false;
-    *at += mrd_wire_part_bytes(part->op, part->flags);
+    *at += bytes;
     part->attempt = p[1];
     part->len = get16(p + 2);
     part->dst_qpn = get32(p + 4);

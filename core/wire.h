@@ -218,8 +218,17 @@ uint8_t *mrd_wire_put_refusal(uint8_t *at, uint32_t epoch, uint32_t psn, uint32_
 uint8_t *mrd_wire_put_refusal_entry(uint8_t *at, const struct mrd_wire_refusal_entry *entry);
 /* Writes the body of an ACK packet behind the base header of mrd_wire_put_head(). */
 uint8_t *mrd_wire_put_ack(uint8_t *at, const struct mrd_wire_ack *ack);
+/* Bytes of an operation's own fields in a part. */
+extern const uint8_t mrd_wire_op_bytes[16];
+
 /* Returns the number of bytes that mrd_wire_put_part() writes. */
-uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags);
+static inline uint32_t mrd_wire_part_bytes(uint8_t op, uint8_t flags)
+{
+    return MRD_WIRE_PART_BYTES_MIN + mrd_wire_op_bytes[op & 15] +
+           (flags & MRD_PART_MULTI ? 12u : 0u) + (flags & MRD_PART_IMM ? 4u : 0u) +
+           (flags & MRD_PART_ORDERED ? 8u : 0u);
+}
+
 /*
  * Writes the header of the segment that follows the one with header `prev`: all as there, but for
  * what is given, and no flags but UNCHECKED. There must be no cookie and no ack block.

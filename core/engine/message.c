@@ -469,10 +469,8 @@ static bool memory_valid(const struct mrd_engine *e, struct mrd_msg *msg)
                                                   msg->wr.num_sge, access, &msg->memory_seen);
 }
 
-bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)
+bool mrd_msg_find_memory(struct mrd_engine *e, struct mrd_msg *msg)
 {
-    if (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED)
-        return false;
     if (memory_valid(e, msg))
         return true;
     mrd_msg_cancel(e, msg, MRD_WC_LOC_PROT_ERR);

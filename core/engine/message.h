@@ -114,8 +114,17 @@ void mrd_msg_forget_request(struct mrd_engine *e, struct mrd_msg *msg);
 
 /* The whole response is in place: the request completes when it is acked, too. */
 void mrd_msg_end_request(struct mrd_engine *e, struct mrd_msg *msg);
+/* mrd_msg_check_memory() of a message that was last looked at before some region went. */
+bool mrd_msg_find_memory(struct mrd_engine *e, struct mrd_msg *msg);
+
 /* May its bytes be touched? Of a message whose memory was deregistered not: it is given up. */
-bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg);
+static inline bool mrd_msg_check_memory(struct mrd_engine *e, struct mrd_msg *msg)
+{
+    if (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED)
+        return false;
+    return msg->memory_seen == e->objects.mrs.removals || mrd_msg_find_memory(e, msg);
+}
+
 /* A record was acked: what it carried got there. Releases the record. */
 void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec);
 /* `n` segments with that id were acked, which carried `bytes` of the message. */

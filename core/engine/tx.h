@@ -29,8 +29,6 @@ void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o);
 void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 /* Resets and challenges. */
 void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o);
-/* Bytes of the message's part in a header. */
-uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg);
 /*
  * Build and emit a record's packet on a path. `copy`: a second copy, which the record does not
  * follow. An ack rides on packets of whole messages.

@@ -170,11 +170,6 @@ static void put_numbers(const struct mrd_msg *msg, struct mrd_wire_part *part)
     part->rsn_behind = (uint16_t)(msg->order.rsn - oldest->order.rsn);
 }
 
-uint32_t mrd_tx_part_bytes(const struct mrd_msg *msg)
-{
-    return mrd_wire_part_bytes(msg->wr.op, msg->wr.part_flags);
-}
-
 static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t flags, uint8_t *at,
                           uint32_t *payload_len, uint32_t *check)
 {
@@ -185,14 +180,14 @@ static uint8_t *put_small(struct mrd_engine *e, struct mrd_sent *rec, uint8_t fl
     /*
      * How long the header will be is known first: then parts and payloads are written side by side.
      */
-    for (msg = rec->u.small; msg; msg = next) {
+    for (msg = rec->tx_count ? rec->u.small : NULL; msg; msg = next) { /* new ones were checked */
         next = msg->packet.next;
         (void)mrd_msg_check_memory(e, msg);
     }
     for (msg = rec->u.small; msg; msg = msg->packet.next) {
         bytes += (msg->packet.index - index) * MRD_WIRE_PART_BYTES_MIN;
         index = msg->packet.index + 1u;
-        bytes += msg->state == MRD_MSG_SENDING ? mrd_tx_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
+        bytes += msg->state == MRD_MSG_SENDING ? mrd_msg_part_bytes(msg) : MRD_WIRE_PART_BYTES_MIN;
     }
     payload = at + bytes;
     index = 0;

@@ -50,7 +50,7 @@ static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
     while ((msg = mrd_txq_first(q))) {
         if (!mrd_msg_check_memory(e, msg))
             continue;
-        if (!msg->multi && mrd_tx_part_bytes(msg) + mrd_msg_payload(msg) > small_room(tx)) {
+        if (!msg->multi && mrd_msg_part_bytes(msg) + mrd_msg_payload(msg) > small_room(tx)) {
             msg->multi = true; /* the path's MTU shrank since it was posted */
             msg->wr.part_flags |= MRD_PART_MULTI;
         }
@@ -98,7 +98,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
 
         next = n->next;
         while (num < MRD_PARTS_MAX && (msg = next_of_queue(e, q))) {
-            uint32_t head_bytes = mrd_tx_part_bytes(msg);
+            uint32_t head_bytes = mrd_msg_part_bytes(msg);
             uint32_t bytes = head_bytes + mrd_msg_payload(msg);
 
             if (msg->multi || bytes > room || head_bytes > head_room || !flow_open(msg)) {

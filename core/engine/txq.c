@@ -32,16 +32,30 @@ static uint64_t txq_hash(const struct mrd_peer *peer, uint32_t qpn, uint32_t rem
     return mrd_flow_hash(peer->id, responses ? ~qpn : qpn, remote_qpn);
 }
 
+static bool is_for(const struct mrd_txq *q, const struct mrd_peer *peer, uint32_t qpn,
+                   uint32_t remote_qpn, bool responses)
+{
+    return q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn &&
+           q->responses == responses;
+}
+
 static struct mrd_txq *txq_find(const struct mrd_engine *e, const struct mrd_peer *peer,
                                 uint32_t qpn, uint32_t remote_qpn, bool responses)
 {
-    uint64_t hash = txq_hash(peer, qpn, remote_qpn, responses);
+    const struct mrd_node *newest = peer->tx->txqs.prev;
+    uint64_t hash;
 
+    if (newest != &peer->tx->txqs) { /* mostly the one that was last used */
+        struct mrd_txq *q = mrd_container_of(newest, struct mrd_txq, peer_node);
+
+        if (is_for(q, peer, qpn, remote_qpn, responses))
+            return q;
+    }
+    hash = txq_hash(peer, qpn, remote_qpn, responses);
     for (struct mrd_hash_node *n = mrd_hash_first(&e->txqs.by_key, hash); n; n = n->next) {
         struct mrd_txq *q = mrd_container_of(n, struct mrd_txq, by_key);
 
-        if (q->peer == peer && q->qpn == qpn && q->remote_qpn == remote_qpn &&
-            q->responses == responses)
+        if (is_for(q, peer, qpn, remote_qpn, responses))
             return q;
     }
     return NULL;
@@ -116,6 +130,14 @@ static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
     return !first->next_offset && mrd_seq_before(msg->post_seq, first->post_seq);
 }
 
+static bool goes_behind(const struct mrd_node *at, const struct mrd_node *list,
+                        const struct mrd_msg *msg)
+{
+    const struct mrd_msg *other = mrd_container_of(at, const struct mrd_msg, node);
+
+    return at == list || other->next_offset || mrd_seq_before(other->post_seq, msg->post_seq);
+}
+
 /*
  * Insert in the order of posting, behind a message that was sent in part; mostly that is the end.
  */
@@ -123,14 +145,10 @@ static void insert(struct mrd_node *list, struct mrd_msg *msg)
 {
     struct mrd_node *at = list->prev;
 
-    if (at != list && before_all(list, msg))
+    if (!goes_behind(at, list, msg) && before_all(list, msg))
         at = list;
-    for (; at != list; at = at->prev) {
-        const struct mrd_msg *other = mrd_container_of(at, struct mrd_msg, node);
-
-        if (other->next_offset || mrd_seq_before(other->post_seq, msg->post_seq))
-            break;
-    }
+    while (!goes_behind(at, list, msg))
+        at = at->prev;
     mrd_list_remove(&msg->node);
     mrd_list_insert_before(at->next, &msg->node);
 }
