@@ -18,8 +18,9 @@ enum {
     MRD_RESPONSES = 4096,  /* reads and atomics of peers that are executed at a time */
     MRD_TRACKER_MIN = 256,
     MRD_TRACKER_MAX = 4096,
-    MRD_PARTS_MAX = 64,   /* parts of a packet; a refusal names them by index */
-    MRD_MSG_SLOTS = 1024, /* messages of several packets in flight to a peer: power of two */
+    MRD_ROUTES_WANTED = 64, /* peers whose route is asked for at a time; others ask again */
+    MRD_PARTS_MAX = 64,     /* parts of a packet; a refusal names them by index */
+    MRD_MSG_SLOTS = 1024,   /* messages of several packets in flight to a peer: power of two */
     /* Messages of an ordered flow, from the oldest incomplete one to the newest. */
     MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 16,     /* records of sent packets that are allocated together */

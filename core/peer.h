@@ -251,6 +251,7 @@ struct mrd_peer {
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
     bool one_way : 1;       /* likewise: they all take one way, whatever their path */
     bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */
+    bool route_asked : 1;   /* the mover was asked what its route takes */
     uint64_t heard_ns;
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
     struct mrd_rx_half *rx; /* only if space.state is KNOWN */

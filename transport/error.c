@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SENTENCE_BYTES = 512 };
-
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
-static _Thread_local char last_error[SENTENCE_BYTES];
+static _Thread_local char last_error[MRD_SENTENCE_BYTES];
 
 static struct {
     pthread_mutex_t lock; /* guards fn, arg, chosen */
@@ -41,8 +39,8 @@ void mrd_error_copy(const char *sentence, int error)
     }
 
     size_t len = strlen(sentence);
-    if (len > SENTENCE_BYTES - 1)
-        len = SENTENCE_BYTES - 1;
+    if (len > MRD_SENTENCE_BYTES - 1)
+        len = MRD_SENTENCE_BYTES - 1;
     memcpy(last_error, sentence, len);
     last_error[len] = '\0';
 }
@@ -86,7 +84,7 @@ void mrd_log(enum mrd_log_level level, const char *format, ...)
     if ((int)level > atomic_load_explicit(&sink.level, memory_order_relaxed))
         return;
 
-    char message[SENTENCE_BYTES];
+    char message[MRD_SENTENCE_BYTES];
     va_list args;
 
     va_start(args, format);

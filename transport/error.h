@@ -11,6 +11,8 @@
 
 #include "transport/backend.h"
 
+enum { MRD_SENTENCE_BYTES = 512 }; /* of mrd_last_error(), at most */
+
 /*
  * Like mrd_error_set("%s", sentence) without formatting: cheap enough for posts to a full send
  * queue. If `sentence` is NULL or empty, takes strerror(-error).

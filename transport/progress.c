@@ -4,16 +4,19 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "core/limits.h"
+#include "transport/error.h"
 
 enum {
     RX_BURSTS_MAX = 4,    /* a turn, so that sending gets its share of time */
     RX_CLOCK_PACKETS = 8, /* receiving so many takes so long that the clock is read again */
     TX_BATCHES_MAX = 16,  /* a turn or post, so that receiving gets its share of time */
     NEW_PATHS_MAX = 8,    /* a turn: each binds a socket */
+    NEW_ROUTES_MAX = 8,   /* a turn: each asks the kernel, by a few system calls */
     TX_RETRY_NS = 10000,  /* time until packets that the mover did not take are offered again */
     /* From head to head: an odd number of cache lines, so that they share no few sets of a cache. */
     HEAD_STRIDE = (MRD_TX_HEAD_BYTES / 128 + 1) * 128 + 64,
@@ -216,6 +219,29 @@ static void renew_paths(struct mrd_context_impl *c, uint64_t now_ns)
 }
 
 /*
+ * Looks the routes to peers up that are known only by their requests. No call of the user's asked
+ * for that, so what mrd_last_error() says of his stays.
+ */
+static void find_routes(struct mrd_context_impl *c)
+{
+    char error[MRD_SENTENCE_BYTES];
+    struct mrd_addr to;
+    uint32_t peer_id;
+
+    for (unsigned i = 0; i < NEW_ROUTES_MAX && mrd_engine_wants_route(c->engine, &peer_id, &to);
+         i++) {
+        int payload_bytes;
+
+        snprintf(error, sizeof(error), "%s", mrd_last_error());
+        payload_bytes = c->ops->payload_bytes(c->backend, &to);
+        if (payload_bytes < 0)
+            mrd_error_set("%s", error);
+        mrd_engine_give_route(c->engine, peer_id, payload_bytes > 0 ? (uint32_t)payload_bytes : 0,
+                              c->ops->one_way && c->ops->one_way(c->backend, &to));
+    }
+}
+
+/*
  * Takes the device's events, also if nobody takes them from us: they are acted upon. They carry our
  * own address.
  */
@@ -319,6 +345,7 @@ static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
     if (mrd_engine_deadline(c->engine) <= now_ns || c->outbox.count) {
         mrd_engine_expire(c->engine, now_ns);
         renew_paths(c, now_ns);
+        find_routes(c);
         sent = mrd_progress_send(c, now_ns);
     }
     mrd_progress_collect_events(c);

@@ -248,6 +248,12 @@ enum mrd_check mrd_engine_check(const struct mrd_engine *e);
  */
 const char *mrd_engine_audit(struct mrd_engine *e);
 
+/* The mover is to say what the route to a peer takes; false: no peer's is asked for. */
+bool mrd_engine_wants_route(struct mrd_engine *e, uint32_t *peer_id, struct mrd_addr *to);
+/* The answer, as for an address handle. payload_bytes 0: it is not known. */
+void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payload_bytes,
+                           bool one_way);
+
 /* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
 bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);
 /*

@@ -42,7 +42,7 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 uint64_t mrd_engine_deadline(struct mrd_engine *e)
 {
     if (!mrd_list_empty(&e->turns.ready) || e->answers.head != e->answers.tail ||
-        e->turns.wants_path)
+        e->turns.wants_path || e->turns.wants_route)
         return 0;
     return mrd_timer_next_ns(e);
 }
@@ -99,6 +99,35 @@ void mrd_engine_give_path(struct mrd_engine *e, uint32_t peer_id, uint32_t index
     }
     e->stats.paths_replaced++;
     mrd_path_replace(&p->tx->paths, index, (uint16_t)path);
+}
+
+bool mrd_engine_wants_route(struct mrd_engine *e, uint32_t *peer_id, struct mrd_addr *to)
+{
+    while (e->turns.wants_route) {
+        const struct mrd_peer *p =
+            mrd_peer_by_id(&e->peers, e->turns.route_of[--e->turns.wants_route]);
+
+        if (!p) /* it went meanwhile */
+            continue;
+        *peer_id = p->id;
+        *to = p->addr;
+        return true;
+    }
+    return false;
+}
+
+void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payload_bytes,
+                           bool one_way)
+{
+    struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
+
+    if (!p)
+        return;
+    p->one_way = one_way;
+    if (payload_bytes > e->config.mover.payload_bytes)
+        payload_bytes = e->config.mover.payload_bytes;
+    if (payload_bytes)
+        mrd_half_limit_payload(e, p, payload_bytes);
 }
 
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)

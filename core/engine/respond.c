@@ -78,6 +78,21 @@ static uint64_t run_atomic(const struct mrd_response *r)
     return was;
 }
 
+/*
+ * The response is long, and the peer known only by its requests: without an address handle nobody
+ * has asked yet what the route to it takes.
+ */
+static void ask_for_route(struct mrd_engine *e, struct mrd_peer *peer, uint32_t length)
+{
+    const uint32_t limit = mrd_half_range(e, peer).limit;
+
+    if (peer->payload_bytes || peer->route_asked || e->turns.wants_route == MRD_ROUTES_WANTED ||
+        length <= limit || limit >= e->config.mover.payload_bytes)
+        return;
+    peer->route_asked = true;
+    e->turns.route_of[e->turns.wants_route++] = peer->id;
+}
+
 void mrd_respond_begin(struct mrd_engine *e, struct mrd_response *r)
 {
     struct mrd_msg *msg = &r->msg;
@@ -96,6 +111,7 @@ void mrd_respond_begin(struct mrd_engine *e, struct mrd_response *r)
         mrd_wire_put_u64(r->result, run_atomic(r));
         msg->wr.is_inline = true;
     }
+    ask_for_route(e, msg->peer, msg->wr.length);
     msg->multi = msg->wr.length > msg->peer->tx->pmtu.payload;
     if (msg->multi)
         msg->wr.part_flags |= MRD_PART_MULTI;

@@ -103,7 +103,9 @@ struct mrd_turns {
     struct mrd_channel_news news; /* of completion channels; channel.c takes them off */
     bool says_ready;              /* some peer is to be told of receives */
     bool wants_path;              /* some path is DEAD and needs a fresh entropy value */
-    bool cut_short;               /* mrd_engine_tx() ended where a burst would have been split */
+    uint32_t route_of[MRD_ROUTES_WANTED]; /* ids of peers whose route nobody has asked for */
+    uint32_t wants_route;                 /* how many */
+    bool cut_short; /* mrd_engine_tx() ended where a burst would have been split */
 };
 
 /*

@@ -395,7 +395,7 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
     const struct mrd_peer *peer;
     const struct mrd_tx_half *tx;
 
-    if (e->answers.head != e->answers.tail || e->turns.wants_path)
+    if (e->answers.head != e->answers.tail || e->turns.wants_path || e->turns.wants_route)
         return false;
     if (first == &e->turns.ready)
         return true;

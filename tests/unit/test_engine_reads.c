@@ -491,6 +491,123 @@ static void reads__turn_that_never_comes(void **state)
     pair_end(p);
 }
 
+/*
+ * The target has no address handle of the asker: the mover is asked once what the route takes, for a
+ * response that would take several packets else.
+ */
+static void reads__the_route_is_asked_for(void **state)
+{
+    enum { LARGE = 4 * PAIR_PAYLOAD };
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_addr to;
+    uint32_t id;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.payload_bytes = LARGE;
+    p->config.mover.payload_usual = PAIR_PAYLOAD;
+    pair_open(p);
+    for (unsigned at = 0; at < 2; at++)
+        register_again(p, at, ALL_ACCESS);
+    e = p->end[TARGET].e;
+    read_at(p, 0, PAIR_PAYLOAD);
+    settle(p);
+    assert_read(p, 0, PAIR_PAYLOAD);
+    assert_false(mrd_engine_wants_route(e, &id, &to));
+
+    read_at(p, 0, LARGE);
+    pair_turn(p, ASKER);
+    pair_turn(p, TARGET);
+    assert_int_equal(mrd_engine_deadline(e), 0);
+    assert_true(mrd_engine_wants_route(e, &id, &to));
+    assert_memory_equal(&to, &p->end[ASKER].addr, sizeof(to));
+    assert_false(mrd_engine_wants_route(e, &id, &to));
+    mrd_engine_give_route(e, id, 100 * LARGE, true); /* no more than the mover's */
+    assert_true(pair_peer(p, TARGET)->one_way);
+    settle(p);
+    assert_read(p, 0, LARGE);
+
+    read_at(p, 0, LARGE);
+    pair_turn(p, ASKER);
+    pair_turn(p, TARGET);
+    assert_int_equal(p->end[ASKER].inbox[p->end[ASKER].num_inbox - 1].len / LARGE, 1);
+    settle(p);
+    assert_read(p, 0, LARGE);
+    assert_false(mrd_engine_wants_route(e, &id, &to));
+    mrd_engine_give_route(e, 12345, LARGE, true); /* it went meanwhile */
+    pair_end(p);
+}
+
+/* Who waits longer for an asker than for others sends it no more packets for that. */
+static void reads__patient_with_a_dead_asker(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    uint64_t end_ns;
+
+    (void)state;
+    pair_config(p);
+    pair_open(p);
+    for (unsigned at = 0; at < 2; at++)
+        register_again(p, at, ALL_ACCESS);
+    e = p->end[TARGET].e;
+    e->config.peer_timeout_ns = MRD_MSEC;
+    read_at(p, 0, PAIR_PAYLOAD);
+    pair_turn(p, ASKER);
+    end_ns = p->now + 4 * MRD_SEC;
+    while (p->now < end_ns) {
+        uint64_t at;
+
+        pair_turn(p, TARGET);
+        p->end[ASKER].num_inbox = 0;
+        at = mrd_engine_deadline(e);
+        p->now = at > p->now ? at : p->now;
+    }
+    assert_true(e->stats.tx_packets < 1000);
+    settle(p);
+    pair_end(p);
+}
+
+/* Two begin to read in one turn: the route to each is asked for. */
+static void reads__routes_of_two(void **state)
+{
+    enum { LARGE = 4 * PAIR_PAYLOAD };
+    struct pair *p = &pair;
+    struct mrd_addr to[2];
+    struct mrd_rx_packet packet;
+    struct mrd_engine *e;
+    struct mrd_peer *other;
+    uint32_t id[2];
+    bool asked;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.payload_bytes = LARGE;
+    p->config.mover.payload_usual = PAIR_PAYLOAD;
+    pair_open(p);
+    for (unsigned at = 0; at < 2; at++)
+        register_again(p, at, ALL_ACCESS);
+    e = p->end[TARGET].e;
+    read_at(p, 0, LARGE);
+    pair_tx(p, ASKER);
+    packet = pair_packet(p, TARGET, &p->end[TARGET].inbox[0]);
+    packet.from = pair_addr_of(7);
+    mrd_engine_begin(e, p->now);
+    mrd_engine_rx(e, &packet, 1, p->now);
+    other = pair_peer(p, TARGET);
+    pair_rx_one(p, TARGET, &p->end[TARGET].inbox[0]);
+    p->end[TARGET].num_inbox = 0;
+    assert_true(mrd_engine_wants_route(e, &id[0], &to[0]));
+    asked = mrd_engine_wants_route(e, &id[1], &to[1]);
+    assert_true(!asked || id[0] != id[1]);
+    mrd_half_peer_unreachable(e, other);
+    settle(p);
+    assert_read(p, 0, LARGE);
+    assert_true(asked);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +627,9 @@ int main(void)
         cmocka_unit_test(reads__too_many_for_the_target),
         cmocka_unit_test(reads__in_order),
         cmocka_unit_test(reads__turn_that_never_comes),
+        cmocka_unit_test(reads__the_route_is_asked_for),
+        cmocka_unit_test(reads__routes_of_two),
+        cmocka_unit_test(reads__patient_with_a_dead_asker),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
