@@ -125,5 +125,7 @@ void mrd_engine_destroy(struct mrd_engine *e)
     mrd_table_fini(&e->wants, &a);
     mrd_table_fini(&e->txqs, &a);
     mrd_peers_fini(&e->peers);
+    if (e->plan.moved)
+        mrd_free(&a, e->plan.moved, e->plan.moved_size);
     mrd_free(&a, e, sizeof(*e));
 }

@@ -181,8 +181,8 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc
 /*
  * in->packet is a segment whose payload was received at a predicted place. If it is the one that
  * was predicted there, it is decoded, part and all. Else in->packet becomes the packet put together
- * in e->plan.scratch, to be decoded as any. false: no plan is like that; it was counted, and is to
- * be dropped.
+ * in e->plan.scratch, to be decoded as any. false: no plan is like that, or no memory; it was
+ * counted, and is to be dropped.
  */
 bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in);
 

@@ -3,6 +3,7 @@
  * Straight receive: where the payloads of a burst should go, and whether what came there is what
  * was predicted.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/engine/rx.h"
@@ -115,8 +116,9 @@ unsigned mrd_engine_rx_plan(struct mrd_engine *e, const uint8_t *data, unsigned 
     plan->first[n] = (uint16_t)n;
     plan->num_segments = (uint16_t)n;
     plan->head_len = head.head_len;
-    e->plan.num = (uint16_t)n;
+    e->plan.num = e->plan.moved_from = (uint16_t)n;
     e->plan.len = (uint16_t)len;
+    e->plan.bytes = n ? (n - 1) * len + (uint32_t)plan->iov[n - 1].iov_len : 0;
     e->plan.base = n ? plan->iov[0].iov_base : NULL;
     e->plan.head = head;
     e->plan.part = part;
@@ -196,6 +198,33 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     return count;
 }
 
+/*
+ * Where the payload is that was received as segment `index`, and is not what was predicted. Behind
+ * a lost segment each one lies where the one before it belongs: who is put into its place overwrites
+ * the next. So all that is left of the burst is moved away first. NULL: no memory.
+ */
+static const uint8_t *move_away(struct mrd_engine *e, uint16_t index)
+{
+    struct mrd_plan *plan = &e->plan;
+
+    if (plan->moved_from == plan->num) {
+        uint32_t bytes = plan->bytes - index * (uint32_t)plan->len;
+
+        if (plan->moved_size < bytes) {
+            uint8_t *moved = mrd_grow(&e->allocator, plan->moved, plan->moved_size, bytes);
+
+            if (!moved)
+                return NULL;
+            plan->moved = moved;
+            plan->moved_size = bytes;
+        }
+        memcpy(plan->moved, plan->base + index * (size_t)plan->len, bytes);
+        plan->moved_from = index;
+    }
+    assert(index >= plan->moved_from); /* in the order of the burst */
+    return plan->moved + (size_t)(index - plan->moved_from) * plan->len;
+}
+
 bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in)
 {
     const struct mrd_rx_packet *packet = in->packet;
@@ -207,12 +236,16 @@ bool mrd_rx_check_plan(struct mrd_engine *e, struct mrd_rx_in *in)
         e->stats.rx_drop_length++;
         return false;
     }
-    place = plan->base + (size_t)packet->plan_index * plan->len;
     if (as_planned(plan, in)) {
-        in->payload = place;
+        in->payload = plan->base + (size_t)packet->plan_index * plan->len;
         in->payload_len = packet->placed_len;
         in->num_parts = 1;
         return true;
+    }
+    place = move_away(e, packet->plan_index);
+    if (!place) {
+        e->stats.rx_drop_resources++;
+        return false;
     }
     e->stats.rx_straight_moved++;
     memcpy(plan->scratch, packet->data, packet->len);

@@ -114,7 +114,12 @@ struct mrd_turns {
  */
 struct mrd_plan {
     uint16_t num, len;
-    const uint8_t *base;       /* of the first segment's payload; the others follow it */
+    uint32_t bytes;      /* of all payloads */
+    const uint8_t *base; /* of the first segment's payload; the others follow it */
+    /* What was received from segment `moved_from` on, once one is not what was predicted. */
+    uint8_t *moved;
+    uint32_t moved_size;       /* bytes allocated */
+    uint16_t moved_from;       /* num: nothing was moved */
     struct mrd_wire_head head; /* of the first segment, */
     struct mrd_wire_part part;
     uint8_t head_bytes[MRD_HEAD_PEEK_BYTES]; /* and what they were decoded from */

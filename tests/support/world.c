@@ -133,6 +133,7 @@ void sim_open(struct sim_world *w, uint32_t host)
             .max_peers = o->max_peers,
             .max_flows = o->max_flows,
             .peer_timeout_ns = o->peer_timeout_ns,
+            .check = o->unchecked ? MRD_CHECK_OFF : MRD_CHECK_ON,
             .challenge_ns = o->challenge_ns,
             .seed = o->seed + host + 1000ull * node->life,
         });

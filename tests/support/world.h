@@ -45,6 +45,7 @@ struct sim_options {
     uint32_t max_peers; /* [64] */
     uint64_t peer_timeout_ns;
     uint64_t challenge_ns; /* [the library's] */
+    bool unchecked;        /* payloads have no check */
     bool no_challenge;     /* first contacts are never challenged, and carry data at once */
     enum mrd_order order;
     uint32_t send_wr, recv_wr, cqe; /* [256, 1024, 4096] */

@@ -206,6 +206,82 @@ static void mrd_engine_rx__a_run_as_one_by_one(void **state)
     }
 }
 
+/* Packet `lost` of the burst is missing, so each behind it lies where the one before it belongs. */
+static void receive_moved_up(struct pair *p, unsigned lost, bool unchecked, bool no_memory)
+{
+    struct mrd_rx_packet packets[BURST];
+    struct mrd_rx_plan plan;
+    struct mrd_engine *e;
+    unsigned first = lost == 0, n = 0;
+
+    begin_burst(p);
+    e = p->end[1].e;
+    e->config.no_check = unchecked;
+    for (unsigned i = 0; unchecked && i < BURST; i++) {
+        burst[i].data[1] |= MRD_WIRE_UNCHECKED;
+        mrd_wire_set_payload_check(burst[i].data, 0);
+        mrd_wire_seal(burst[i].data, burst[i].data + head_len);
+    }
+    assert_int_equal(mrd_engine_rx_plan(e, burst[first].data, head_len, BURST - 1, burst[0].len,
+                                        (BURST - 1) * burst[0].len, &p->end[0].addr, &plan),
+                     BURST - 1);
+    for (unsigned i = first; i < BURST; i++) {
+        if (i == lost)
+            continue;
+        packets[n] = pair_packet(p, 1, &burst[i]);
+        memcpy(plan.iov[n].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
+        packets[n].len = head_len;
+        packets[n].placed = 1;
+        packets[n].placed_len = PAIR_PAYLOAD;
+        packets[n].plan_index = (uint16_t)n;
+        n++;
+    }
+    if (no_memory)
+        p->alloc.fail_at = p->alloc.requests + 1;
+    mrd_engine_rx(e, packets, n, p->now);
+}
+
+/* Of those behind a lost one none is lost, or taken for another: each is moved to its place. */
+static void mrd_engine_rx__a_gap_in_a_burst(void **state)
+{
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    for (unsigned unchecked = 0; unchecked < 2; unchecked++) {
+        for (unsigned lost = 0; lost < BURST; lost++) {
+            const struct mrd_stats *stats;
+
+            receive_moved_up(p, lost, unchecked, false);
+            stats = &p->end[1].e->stats;
+            assert_int_equal(stats->rx_straight_moved, lost ? BURST - 1 - lost : 0);
+            assert_int_equal(stats->rx_drop_checksum, 0);
+            for (unsigned i = 0; i < BURST; i++) {
+                uint32_t at = (1 + i) * PAIR_PAYLOAD;
+
+                if (i != lost)
+                    assert_memory_equal(p->end[1].memory + at, p->end[0].memory + at, PAIR_PAYLOAD);
+            }
+            pair_settle(p, p->now + MRD_SEC);
+            assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+            pair_end(p);
+        }
+    }
+}
+
+/* The first one behind it is lost, too, if there is no memory to move it to; nothing is taken for it. */
+static void mrd_engine_rx__a_gap_without_memory(void **state)
+{
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    receive_moved_up(p, BURST / 2, true, true);
+    assert_int_equal(p->end[1].e->stats.rx_drop_resources, 1);
+    assert_int_equal(p->end[1].e->stats.rx_straight_moved, BURST - 2 - BURST / 2);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+    pair_end(p);
+}
+
 /*
  * The first packet has a cookie, and those behind it nothing but its bytes. Taken by themselves
  * they say nothing that can be understood, so they are no segments.
@@ -545,6 +621,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
+        cmocka_unit_test(mrd_engine_rx__a_gap_in_a_burst),
+        cmocka_unit_test(mrd_engine_rx__a_gap_without_memory),
         cmocka_unit_test(mrd_engine_rx__no_run_behind_a_cookie),
         cmocka_unit_test(mrd_engine_rx__more_than_the_message),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
