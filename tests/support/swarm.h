@@ -87,6 +87,7 @@ struct swarm_host_config {
     bool challenge; /* false: never; true: for challenge_ns after open, 0: the default */
     const char *spray, *cc;
     uint32_t paths, max_peers, max_flows;
+    uint8_t unchecked; /* bit i: lives i, i + 8, ... want payloads without a check */
 };
 
 /* What a seed draws. */

@@ -183,6 +183,21 @@ static void draw_narrow_paths(struct swarm *s)
                           : c->narrow_from_ns + mrd_rng_below(&rng, 200) * MSEC_NS;
 }
 
+/*
+ * Hosts that want payloads without a check, where nothing is changed on the way. Of the seed's own,
+ * as above.
+ */
+static void draw_checks(struct swarm *s)
+{
+    struct mrd_rng rng;
+
+    mrd_rng_init(&rng, s->seed ^ 0x636865636b);
+    if (s->config.sim.link.corrupt_ppm || mrd_rng_below(&rng, 3))
+        return;
+    for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++)
+        s->config.host[i].unchecked = (uint8_t)mrd_rng_below(&rng, 256);
+}
+
 void swarm_draw(struct swarm *s)
 {
     s->config.sim.seed = s->seed;
@@ -192,6 +207,7 @@ void swarm_draw(struct swarm *s)
     swarm_draw_profile(s);
     settle_config(s);
     draw_narrow_paths(s);
+    draw_checks(s);
 }
 
 /* --------------------------------------------------------------------------------- what follows */
@@ -210,10 +226,10 @@ static void describe_host(const struct swarm *s, uint32_t host)
     const struct swarm_host_config *h = &s->config.host[host];
 
     print_error("  host %u: paths %u spray %s cc %s peers %u flows %u timeout %u ms challenge %d "
-                "(%u ms) lives %u\n",
+                "(%u ms) unchecked %02x lives %u\n",
                 host, h->paths, h->spray ? h->spray : "-", h->cc ? h->cc : "-", h->max_peers,
                 h->max_flows, (unsigned)(h->peer_timeout_ns / MSEC_NS), h->challenge,
-                (unsigned)(h->challenge_ns / MSEC_NS), s->host[host].life);
+                (unsigned)(h->challenge_ns / MSEC_NS), h->unchecked, s->host[host].life);
 }
 
 void swarm_describe(const struct swarm *s)

@@ -200,6 +200,7 @@ static struct mrd_context *open_context(struct swarm *s, uint32_t host)
         .max_peers = c->max_peers,
         .max_flows = c->max_flows,
         .peer_timeout_ns = c->peer_timeout_ns,
+        .check = c->unchecked >> s->host[host].life % 8 & 1 ? MRD_CHECK_OFF : MRD_CHECK_ON,
         .seed = s->seed * 1000 + host * 100 + s->host[host].life,
     };
 
