@@ -15,11 +15,18 @@ static uint16_t msec(uint64_t ns)
     return (uint16_t)(ns / MRD_MSEC);
 }
 
+/* What becomes of a probe in flight says nothing of the size that is tried next. */
+static void forget_probes(struct mrd_pmtu *m)
+{
+    m->probed = 0;
+    m->lost = 0;
+}
+
 /* No size between was tried yet. */
 static void begin_search(struct mrd_pmtu *m, const struct mrd_pmtu_range *r)
 {
     m->failed = (uint16_t)(r->limit + STEP);
-    m->lost = 0;
+    forget_probes(m);
 }
 
 void mrd_pmtu_init(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, bool sure)
@@ -125,8 +132,8 @@ void mrd_pmtu_too_big(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns)
         m->failed = (uint16_t)(bytes + STEP);
     if (m->hint > bytes)
         m->hint = 0;
-    m->lost = 0;
     m->losses = 0;
+    forget_probes(m);
     end_search(m, now_ns);
 }
 

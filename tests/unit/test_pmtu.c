@@ -206,6 +206,36 @@ static void mrd_pmtu_too_big__for_a_while(void **state)
     assert_int_equal(m.payload, 1344);
 }
 
+/* A probe of a size that is not tried any more was lost: that hides none of the others. */
+static void mrd_pmtu_lost__of_another_size(void **state)
+{
+    (void)state;
+    for (unsigned falls = 0; falls < 2; falls++) {
+        uint32_t bytes;
+        struct mrd_pmtu m;
+
+        mrd_pmtu_init(&m, &range, false);
+        if (falls) {
+            search(&m, 4032, 0);
+            mrd_pmtu_next(&m, &range, 61 * MRD_SEC);
+        }
+        mrd_pmtu_sent(&m, LIMIT);
+        if (falls)
+            for (unsigned i = 0; i < 4; i++)
+                mrd_pmtu_payload_lost(&m, &range, 4032, 0, (62 + i) * MRD_SEC);
+        else
+            mrd_pmtu_too_big(&m, 1344, 0);
+        mrd_pmtu_lost(&m, LIMIT, 70 * MRD_SEC);
+        bytes = mrd_pmtu_next(&m, &range, 70 * MRD_SEC);
+        assert_int_equal(bytes, falls ? 4032 : 1344);
+        for (unsigned i = 0; i < 2; i++) {
+            mrd_pmtu_sent(&m, bytes);
+            mrd_pmtu_lost(&m, bytes, 70 * MRD_SEC);
+            assert_int_equal(mrd_pmtu_next(&m, &range, 70 * MRD_SEC), bytes);
+        }
+    }
+}
+
 /* Who is sure of the size begins with it, and falls like others if it does not come through. */
 static void mrd_pmtu_init__sure(void **state)
 {
@@ -273,6 +303,7 @@ int main(void)
         cmocka_unit_test(mrd_pmtu_next__finds_any_size),
         cmocka_unit_test(mrd_pmtu_next__likely_sizes_first),
         cmocka_unit_test(mrd_pmtu_lost__three_in_a_row),
+        cmocka_unit_test(mrd_pmtu_lost__of_another_size),
         cmocka_unit_test(mrd_pmtu_acked__late),
         cmocka_unit_test(mrd_pmtu_next__searches_again),
         cmocka_unit_test(mrd_pmtu_next__after_hours),
