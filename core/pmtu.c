@@ -156,8 +156,8 @@ bool mrd_pmtu_payload_lost(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, u
         return false;
     if (!m->losses)
         m->losses_ms = msec(now_ns);
-    if (!m->losses || bytes < m->least)
-        m->least = (uint16_t)bytes;
+    if (!m->losses || bytes > m->most)
+        m->most = (uint16_t)bytes;
     if (m->losses + 1 < MRD_PMTU_LOSSES)
         m->losses++;
     else if ((uint16_t)(msec(now_ns) - m->losses_ms) * MRD_MSEC >= span_ns) {
@@ -173,6 +173,6 @@ bool mrd_pmtu_payload_lost(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, u
 
 void mrd_pmtu_payload_acked(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes)
 {
-    if (bytes > r->base && bytes >= m->least)
+    if (bytes > r->base && bytes >= m->most)
         m->losses = 0;
 }

@@ -29,7 +29,7 @@ struct mrd_pmtu {
     uint16_t failed;    /* the least size that did not come through; above the limit: none */
     uint16_t hint;      /* size that came through before, tried first; 0: none */
     uint16_t probed;    /* size of the probe in flight; 0: none is */
-    uint16_t least;     /* size of the smallest of the packets that `losses` counts */
+    uint16_t most;      /* size of the largest of the packets that `losses` counts */
     uint8_t searches;   /* ended in a row: each waits twice as long for the next one */
     uint8_t lost : 4;   /* probes of the size tried now that were lost in a row */
     uint8_t losses : 4; /* packets above the base lost since one as large was acked, saturated */
@@ -57,8 +57,9 @@ void mrd_pmtu_too_big(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns);
 void mrd_pmtu_limit(struct mrd_pmtu *m, const struct mrd_pmtu_range *r);
 /*
  * A packet with so much payload was lost or acked. Returns true if so many above the base were lost,
- * and none as large as they came through for so long, that the path has become smaller: from now on
- * packets carry the base, and a search begins. Smaller ones that come through say nothing of theirs.
+ * and none as large as the largest of them came through for so long, that the path has become
+ * smaller: from now on packets carry the base, and a search begins. Smaller ones that come through
+ * say nothing of it, also where others like them are lost by chance.
  */
 bool mrd_pmtu_payload_lost(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes,
                            uint64_t srtt_ns, uint64_t now_ns);

@@ -17,6 +17,8 @@ struct narrow {
     struct wiretap *tap;
     uint32_t most;     /* bytes of a datagram that come through; 0: none does */
     uint32_t one_path; /* only this path is so narrow; PATHS: all are */
+    uint32_t lost_of;  /* of so many messages that would come through one is lost; 0: none is */
+    uint32_t turn;     /* of these */
     uint32_t largest;  /* datagram of data that came through */
 };
 
@@ -25,6 +27,8 @@ static bool loses_large(void *arg, const struct wire_packet *p)
     struct narrow *n = arg;
 
     if (p->len > n->most && (n->one_path == PATHS || p->path == n->one_path))
+        return true;
+    if (n->lost_of && p->kind == WIRE_MESSAGE && ++n->turn % n->lost_of == 0)
         return true;
     if (p->len > n->largest)
         n->largest = p->len;
@@ -244,6 +248,30 @@ static void sim_mtu__shrinks_among_middling_messages(void **state)
     shrinks_below_one_message(1200);
 }
 
+/* Nor does it help that some of these are lost by chance, and others come through. */
+static void sim_mtu__shrinks_among_lost_middling_messages(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 65507, false)->w;
+    uint32_t message;
+    (void)state;
+
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run_until_complete(w, 20 * MSEC_NS);
+    n.most = 1400 - 28;
+    n.lost_of = 3;
+    message = sim_write(w, HOST_0, HOST_1, LIMIT);
+    for (unsigned i = 0; i < 100 && !w->messages[message].sent; i++) {
+        sim_write(w, HOST_0, HOST_1, 1200);
+        sim_run(w, 400 * USEC_NS);
+    }
+    assert_true(w->messages[message].sent);
+    sim_run_until_complete(w, 50 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
+    end(&n);
+}
+
 /*
  * The route takes less, says who sends there, and what lies behind it takes even less: then the
  * pieces of packets from before do not come through either.
@@ -436,6 +464,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_one_message),
         cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
+        cmocka_unit_test(sim_mtu__shrinks_among_lost_middling_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
         cmocka_unit_test(sim_mtu__shrinks_for_many_senders),
         cmocka_unit_test(sim_mtu__of_a_route_that_grows),
