@@ -251,6 +251,20 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
 }
 
 /*
+ * What was lost, as this packet is about to be sent again by a probe: it. But if it was last sent
+ * larger than packets are now, that says nothing of their size: then the pieces of the probe before.
+ */
+static struct mrd_sent *lost_by_now(const struct mrd_tx_half *tx, struct mrd_sent *rec)
+{
+    struct mrd_sent *last = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
+
+    if (rec->piece || rec->bytes <= tx->pmtu.payload + MRD_HEAD_PEEK_BYTES || tx->loss.probes < 2 ||
+        !last || !last->piece || last->state != MRD_SENT_INFLIGHT)
+        return rec;
+    return last;
+}
+
+/*
  * A tail probe: retransmit the packet that was last sent the longest ago, in flight or lost, beyond
  * the window. Not the lowest PSN: its ack may wait for a later refusal of ours, whose ack waits for
  * a refusal of the peer's.
@@ -271,7 +285,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         count_probe(e, peer);
         resend(e, peer, rec, false, o);
     } else if (rec) {
-        mrd_rx_count_large_loss(e, peer, rec);
+        mrd_rx_count_large_loss(e, peer, lost_by_now(tx, rec));
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
         lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;
         count_probe(e, peer);

@@ -295,6 +295,34 @@ static void sim_mtu__shrinks_below_the_pieces(void **state)
     end(&n);
 }
 
+/*
+ * The same with a full window of packets from before. Probes of the tail send one after another of
+ * them in pieces for the first time: that each of these is lost counts, too.
+ */
+static void sim_mtu__shrinks_below_the_pieces_of_many(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 2600, false)->w;
+    struct mrd_peer *peer;
+    (void)state;
+
+    for (unsigned i = 0; i < 4; i++) {
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+    }
+    assert_int_equal(payload_in_use(&n, HOST_0), 2496);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run(w, 100 * USEC_NS);
+    assert_true(peer->tx->sent.inflight.num > 32);
+    n.most = 1400 - 28;
+    sim_run(w, 5 * MSEC_NS); /* the window is down to a packet */
+    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 2304);
+    sim_run_until_complete(w, 60 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    end(&n);
+}
+
 /* Pieces come from more senders at a time than a receiver can put packets together for. */
 static void sim_mtu__shrinks_for_many_senders(void **state)
 {
@@ -466,6 +494,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
         cmocka_unit_test(sim_mtu__shrinks_among_lost_middling_messages),
         cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
+        cmocka_unit_test(sim_mtu__shrinks_below_the_pieces_of_many),
         cmocka_unit_test(sim_mtu__shrinks_for_many_senders),
         cmocka_unit_test(sim_mtu__of_a_route_that_grows),
         cmocka_unit_test(sim_mtu__of_responses),
