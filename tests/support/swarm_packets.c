@@ -182,6 +182,19 @@ static void judge_window(struct swarm *s, const struct mrd_sim_datagram *d,
                 tx->cc.cwnd_bytes);
 }
 
+/* Only between two lives that both want it is a check left out. */
+static void judge_unchecked(struct swarm *s, const struct mrd_sim_datagram *d,
+                            const struct mrd_wire_head *head, const struct mrd_engine *from)
+{
+    const struct mrd_engine *to = engine_of(s, d->to);
+
+    if (!(head->flags & MRD_WIRE_UNCHECKED))
+        return;
+    swarm_check(s, !from || from->config.no_check, "host %u leaves out a check", d->from);
+    swarm_check(s, !to || to->config.incarnation != head->dst_inc || to->config.no_check,
+                "host %u leaves out a check, and host %u wants it", d->from, d->to);
+}
+
 static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
                        const struct mrd_wire_head *head)
 {
@@ -194,6 +207,7 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
          message = has_message(s, d, head);
 
     judge_first_contact(s, d, head, tx, just_sent);
+    judge_unchecked(s, d, head, e);
     if (head->flags & MRD_WIRE_ACKBLOCK) {
         judge_told(s, d, head, head->ack_epoch, head->ack_serial, head->ack_psn_limit,
                    head->ack_cum);
