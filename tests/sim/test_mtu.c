@@ -118,6 +118,7 @@ static void sim_mtu__late_probe(void **state)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 1400 - 28, false)->w;
+    uint64_t duplicates;
     uint32_t lost = 0;
     (void)state;
 
@@ -126,9 +127,10 @@ static void sim_mtu__late_probe(void **state)
     while (!n.tap->packets[lost].dropped)
         assert_true(++lost < n.tap->num);
     assert_int_equal(n.tap->packets[lost].kind, WIRE_EMPTY);
+    duplicates = sim_counter(w, HOST_1, "rx_duplicates"); /* second copies at the tail */
     wiretap_replay(n.tap, &n.tap->packets[lost]);
     sim_run(w, MSEC_NS);
-    assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 1);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), duplicates + 1);
     assert_int_equal(sim_counter(w, HOST_0, "retx_spurious"), 0);
     end(&n);
 }
