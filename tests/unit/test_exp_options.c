@@ -72,6 +72,9 @@ static void simx_options_parse__values(void **state)
     assert_int_equal(config.seed, 1000000000000000);
     assert_int_equal(config.seeds, 7);
     assert_int_equal(config.jobs, 3);
+    assert_false(config.check);
+    good("loss --check");
+    assert_true(config.check);
 
     good("incast --senders 5 --victim --oversubscription 4 --gbps 12.5 --delay 0.25 --loss 1e-3 "
          "--ecn 0.1,3 --limit 0.5");

@@ -9,20 +9,28 @@
 
 #define FABRIC " --hosts 8 --leaf-hosts 4"
 
+enum { NAME_BYTES = 32 };
+
 struct matrix {
-    char path[32], line[EXP_LINE_BYTES];
+    char path[NAME_BYTES], line[EXP_LINE_BYTES];
 };
 
-/* A file with these lines, and the command line that runs it. */
-static void matrix_write(struct matrix *m, const char *lines, const char *options)
+/* A file with these lines; the test removes it. */
+static void file_write(char *path, const char *lines)
 {
-    snprintf(m->path, sizeof(m->path), "/tmp/mrd_test_run_XXXXXX");
+    snprintf(path, NAME_BYTES, "/tmp/mrd_test_run_XXXXXX");
 
-    int fd = mkstemp(m->path);
+    int fd = mkstemp(path);
 
     assert_true(fd >= 0);
     assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
     close(fd);
+}
+
+/* A file with these lines, and the command line that runs it. */
+static void matrix_write(struct matrix *m, const char *lines, const char *options)
+{
+    file_write(m->path, lines);
     snprintf(m->line, sizeof(m->line), "run -tm %s" FABRIC "%s", m->path, options);
 }
 
@@ -99,12 +107,69 @@ static void simx_exp_run__all_retransmissions_are_spurious_without_loss(void **s
     json_object_put(result);
 }
 
+/* Does the line give the same result with `--check`, but for the machine's part? */
+static bool is_same_with_check(const char *line)
+{
+    static const char *const of_the_machine[] = {"wall_s", "packets_per_wall_s"};
+    char checked[EXP_LINE_BYTES];
+    struct json_object *result[2] = {exp_measure_only(line)};
+
+    assert_true(strlen(line) + sizeof(" --check") <= sizeof(checked));
+    snprintf(checked, sizeof(checked), "%s --check", line);
+    result[1] = exp_measure_only(checked);
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned k = 0; k < sizeof(of_the_machine) / sizeof(of_the_machine[0]); k++) {
+            assert_non_null(simx_json_get(result[i], of_the_machine[k]));
+            json_object_object_del(result[i], of_the_machine[k]);
+        }
+    }
+
+    bool same = json_object_equal(result[0], result[1]);
+
+    json_object_put(result[0]);
+    json_object_put(result[1]);
+    return same;
+}
+
+/* The check of payloads finds nothing where nothing corrupts them, and takes no time. */
+static void simx_exp_run__check_changes_nothing(void **state)
+{
+    (void)state;
+    assert_true(is_same_with_check("alltoall --hosts 16 --leaf-hosts 4 --at-once --size 1M"));
+    assert_true(is_same_with_check("alltoall" FABRIC " --size 1M --loss 0.01 --seed 3"));
+}
+
+/* Payloads that faults may corrupt are checked without being asked to, and sent again. */
+static void simx_exp_run__corrupted_payloads(void **state)
+{
+    enum { PACKETS = 500, LINKS = 4, CORRUPTED = PACKETS * LINKS / 50 };
+    char faults[NAME_BYTES], options[2 * NAME_BYTES];
+    struct matrix m;
+
+    (void)state;
+    file_write(faults, "0 * corrupt 0.02\n");
+    snprintf(options, sizeof(options), " --faults %s", faults);
+    matrix_write(&m, "Nodes 8\nConnections 1\n0->4 start 0 size 2048000\n", options);
+
+    struct json_object *result = exp_measure_only(m.line);
+
+    assert_int_equal(exp_number(result, "unfinished"), 0);
+    /* Of those with a header alone corrupted there are few. */
+    assert_true(exp_number(result, "retransmitted") > CORRUPTED / 2);
+    json_object_put(result);
+    assert_true(is_same_with_check(m.line));
+    unlink(m.path);
+    unlink(faults);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simx_exp_run__percentiles),
         cmocka_unit_test(simx_exp_run__percentiles_of_unfinished),
         cmocka_unit_test(simx_exp_run__all_retransmissions_are_spurious_without_loss),
+        cmocka_unit_test(simx_exp_run__check_changes_nothing),
+        cmocka_unit_test(simx_exp_run__corrupted_payloads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

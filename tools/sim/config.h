@@ -48,6 +48,7 @@ struct simx_config {
 
     /* Transport. */
     uint32_t paths, payload_bytes;
+    bool check; /* mrd: payloads are checked also without `faults` */
     struct simx_set set[SIMX_SETS_MAX];
     unsigned num_sets;
     struct mrd_tune tune;         /* with them applied */

@@ -111,6 +111,15 @@ static uint32_t table_size(uint32_t peers)
     return peers + peers / 4 + PEERS_SPARE;
 }
 
+/*
+ * Only faults of links corrupt packets. Without them the check of payloads finds nothing. It takes
+ * no byte on the wire and no virtual time, but a fifth of the instructions of a run.
+ */
+static enum mrd_check check_of(const struct simx_config *config)
+{
+    return config->check || config->faults[0] ? MRD_CHECK_ON : MRD_CHECK_OFF;
+}
+
 static int open_host(struct simx_drive *d, uint32_t number)
 {
     const struct simx_config *config = d->env.config;
@@ -129,6 +138,7 @@ static int open_host(struct simx_drive *d, uint32_t number)
             .mtu = config->payload_bytes,
             .spray = config->spray,
             .cc = config->cc,
+            .check = check_of(config),
             .max_peers = table_size(peers < d->env.cm->nodes ? peers : d->env.cm->nodes),
             .max_flows = host->num_out + PEERS_SPARE,
             .threading = MRD_THREADING_SINGLE,

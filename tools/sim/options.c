@@ -66,6 +66,8 @@ const struct simx_option simx_options[] = {
      NULL},
     {"payload", SIMX_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES", "4096",
      "of a packet, a multiple of 64", NULL},
+    {"check", SIMX_FLAG, FIELD(check), 0, 0, NULL, NULL,
+     "check payloads of mrd also where no faults can corrupt them", NULL},
     {"set", SIMX_SET, 0, 0, 0, 0, "NAME=VALUE", NULL,
      "a constant of a policy or model; --set list shows them", NULL},
 
