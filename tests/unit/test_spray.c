@@ -316,6 +316,81 @@ static void adaptive_pick__ties_at_random(void **state)
     }
 }
 
+/* The score of a path, as spray_adaptive.c has it at its top. */
+static float adaptive_score(const struct spray_fixture *f, uint32_t index)
+{
+    const struct mrd_tune_adaptive *tune = &f->args.tune->adaptive;
+    const struct mrd_path_load *load = &f->load[index];
+    float base_ns = BASE_NS, average_ns = f->paths.q_avg_ns, q_ns = load->q_ns;
+    float noise_ns = (float)tune->noise_rtts * base_ns;
+    float fade = 1 / ((float)tune->fade_rtts * base_ns);
+    float weight = 1 - (float)(int64_t)(f->args.now_ns - load->q_at_ns) * fade;
+
+    if (q_ns < 0 || (q_ns > average_ns && weight <= 0))
+        q_ns = average_ns;
+    else if (q_ns > average_ns)
+        q_ns = average_ns + (q_ns - average_ns) * weight;
+    if (noise_ns > 0 && q_ns < 1e9f)
+        q_ns = (float)(int64_t)(q_ns / noise_ns) * noise_ns;
+    return (float)(int32_t)load->out_packets * ((float)tune->unit_rtts * base_ns) * load->weight +
+           q_ns;
+}
+
+/* The path that the scores of all name, with the same draw among those that tie. */
+static uint32_t adaptive_choice(const struct spray_fixture *f)
+{
+    uint16_t tied[PATHS];
+    uint32_t ties = 0;
+    struct mrd_rng rng = f->rng;
+
+    for (uint32_t i = 0; i < f->paths.num; i++) {
+        if ((int)i == f->args.avoid || !mrd_path_is_good(&f->path[i]))
+            continue;
+        if (ties && adaptive_score(f, i) > adaptive_score(f, tied[0]))
+            continue;
+        if (ties && adaptive_score(f, i) < adaptive_score(f, tied[0]))
+            ties = 0;
+        tied[ties++] = (uint16_t)i;
+    }
+    return tied[ties == 1 ? 0 : mrd_rng_below(&rng, ties)];
+}
+
+/* What a pick leaves out, as it cannot be the least, changes no choice: delays of all sizes. */
+static void adaptive_pick__least_score(void **state)
+{
+    static const double noises_rtts[] = {0, 1e-9, 1e-4, 0.02, 0.5};
+    static const uint32_t delays_ns[] = {1, 100, 1000, 20000, 2000000000};
+    struct spray_fixture *f = *state;
+    struct mrd_tune tune = mrd_tune_default;
+    struct mrd_rng rng;
+
+    mrd_rng_init(&rng, 5);
+    begin(f, "adaptive", PATHS);
+    f->args.tune = &tune;
+    f->args.now_ns = 1000000;
+    suspend_until(f, 9, 10 * f->args.now_ns);
+    for (unsigned k = 0; k < 10000; k++) {
+        uint32_t delay_ns = delays_ns[mrd_rng_below(&rng, 5)];
+        uint32_t out_packets = 1 + mrd_rng_below(&rng, 4);
+
+        tune.adaptive.noise_rtts = noises_rtts[mrd_rng_below(&rng, 5)];
+        f->paths.q_avg_ns = (float)mrd_rng_below(&rng, delay_ns);
+        f->args.avoid = (int)mrd_rng_below(&rng, PATHS);
+        for (uint32_t i = 0; i < PATHS; i++) {
+            f->load[i].out_packets = mrd_rng_below(&rng, out_packets);
+            f->load[i].q_ns = (float)mrd_rng_below(&rng, delay_ns);
+            f->load[i].q_at_ns = f->args.now_ns - mrd_rng_below(&rng, 40 * BASE_NS);
+            f->load[i].weight = k % 2 ? 1 : (float)(1 + mrd_rng_below(&rng, 8)) / 4;
+            if (mrd_rng_below(&rng, 4) == 0)
+                f->load[i].q_ns = MRD_PATH_NO_DELAY;
+        }
+
+        uint32_t choice = adaptive_choice(f);
+
+        assert_int_equal(pick(f), choice);
+    }
+}
+
 /* While nothing is acked, what is outstanding says nothing: the emptiest path may be a dead one. */
 static void adaptive_pick__blind_tries_all(void **state)
 {
@@ -400,6 +475,7 @@ int main(void)
         cmocka_unit_test(reps_acked__bounded),
         cmocka_unit_test(adaptive_pick__least_out_then_delay),
         cmocka_unit_test(adaptive_pick__ties_at_random),
+        cmocka_unit_test(adaptive_pick__least_score),
         cmocka_unit_test(adaptive_pick__blind_tries_all),
         cmocka_unit_test(adaptive_pick__no_base_rtt),
         cmocka_unit_test(adaptive_pick__load_follows_speed),
