@@ -22,7 +22,7 @@
 
 enum {
     BUFFER_BYTES = 4 << 20,
-    PIECE_BYTES = 64 << 10,
+    PIECE_BYTES = 8 << 10,
     PEERS_SPARE = 4,
     WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the one before */
     WRS_MAX = 16384,
@@ -57,12 +57,22 @@ struct simx_drive {
 
 /* -------------------------------------------------------------------------------------- buffers */
 
+/* Bytes of a buffer that are memory of their own: whole pages. */
+static size_t piece_bytes(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return page > PIECE_BYTES ? page : PIECE_BYTES;
+}
+
 /* Maps the file's pages repeatedly until they fill the buffer. */
 static bool map_pieces(uint8_t *buffer, size_t bytes, int fd)
 {
-    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
-        if (mmap(buffer + at, PIECE_BYTES, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+    const size_t piece = piece_bytes();
+
+    for (size_t at = 0; at < bytes; at += piece) {
+        if (mmap(buffer + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                 fd, 0) == MAP_FAILED)
             return false;
     }
     return true;
@@ -70,14 +80,14 @@ static bool map_pieces(uint8_t *buffer, size_t bytes, int fd)
 
 /*
  * A buffer that maps the same few pages of memory again and again, or NULL; `bytes` are whole
- * pieces. Experiments move gigabytes that no code reads. If all of them are the same 64 KiB,
+ * pieces. Experiments move gigabytes that no code reads. If all of them are the same few KiB,
  * copying and hashing them does not evict the measured data from the caches.
  */
 static uint8_t *alloc_alias(size_t bytes)
 {
     uint8_t *buffer = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int fd = memfd_create("mrd_sim", MFD_CLOEXEC);
-    bool ok = buffer != MAP_FAILED && fd >= 0 && ftruncate(fd, PIECE_BYTES) == 0 &&
+    bool ok = buffer != MAP_FAILED && fd >= 0 && ftruncate(fd, (off_t)piece_bytes()) == 0 &&
               map_pieces(buffer, bytes, fd);
 
     if (fd >= 0)
@@ -102,7 +112,7 @@ static void count_traffic(struct simx_drive *d)
         if (flow->bytes > d->buffer_bytes)
             d->buffer_bytes = flow->bytes < BUFFER_BYTES ? flow->bytes : BUFFER_BYTES;
     }
-    d->mapped_bytes = (d->buffer_bytes + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
+    d->mapped_bytes = (d->buffer_bytes + piece_bytes() - 1) / piece_bytes() * piece_bytes();
 }
 
 /* Spare entries: a table that is seven eighths full makes new peers prove their address first. */
