@@ -19,13 +19,55 @@
 #define STARVED_RETRY_MAX_NS (10 * MRD_MSEC)
 #define GRANT_ASK_NS         (10 * MRD_MSEC) /* nothing was granted: ask again */
 
-/* When the next tail probe or RTO is due. */
-static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+/* Is there work of ours to the peer? A response is the peer's. */
+static bool has_own_work(const struct mrd_peer *peer)
 {
+    for (const struct mrd_node *n = peer->msgs.next; n != &peer->msgs; n = n->next)
+        if (!mrd_msg_is_response(mrd_container_of(n, const struct mrd_msg, peer_node)))
+            return true;
+    return false;
+}
+
+/*
+ * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake
+ * but only its own, as long as it waits for us.
+ */
+static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t own_ns = e->config.peer_timeout_ns;
+
+    if (!peer->rx || has_own_work(peer))
+        return own_ns;
+    return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
+}
+
+/*
+ * The longest RTO: it doubles no further than lets MRD_PROBES_MIN of them fit into the time that we
+ * wait for a silent peer. After acks that told nothing new, and then none, we would wait for it
+ * several times as long.
+ */
+static uint64_t rto_most_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    uint64_t rto_ns = mrd_loss_rto_ns(&peer->tx->loss, e->config.mover.rto_floor_ns);
+    uint64_t most_ns = patience_ns(e, peer) / MRD_PROBES_MIN;
+
+    return most_ns > rto_ns ? most_ns : rto_ns;
+}
+
+/* When the next tail probe or RTO is due. */
+static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    uint64_t at_ns, most_ns;
+
     if (!mrd_sent_any(&tx->sent))
         return MRD_NEVER;
-    return mrd_loss_tail_ns(&tx->loss, mrd_tx_full_window(tx),
-                            tx->cc.cwnd_bytes / tx->cc.packet_bytes, e->config.mover.rto_floor_ns);
+    at_ns = mrd_loss_tail_ns(&tx->loss, mrd_tx_full_window(tx),
+                             tx->cc.cwnd_bytes / tx->cc.packet_bytes, e->config.mover.rto_floor_ns);
+    if (!tx->loss.probes || !mrd_loss_timed_out(&tx->loss))
+        return at_ns;
+    most_ns = tx->loss.last_send_ns + rto_most_ns(e, peer);
+    return at_ns < most_ns ? at_ns : most_ns;
 }
 
 /* Does the next packet wait for its time, because the window is below one packet? */
@@ -107,7 +149,7 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         const bool stuck = without_grant(peer);
 
         EARLIER(tx->loss.rack_ns);
-        EARLIER(tail_ns(e, tx));
+        EARLIER(tail_ns(e, peer));
         EARLIER(tx->rnr.next_ns);
         EARLIER(ask_ns(peer));
         EARLIER(quiet_ns(e, peer));
@@ -127,28 +169,6 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
     }
 #undef EARLIER
     mrd_heap_arm(&e->timers.heap, &peer->timer, at != MRD_NEVER && at < soon ? soon : at);
-}
-
-/* Is there work of ours to the peer? A response is the peer's. */
-static bool has_own_work(const struct mrd_peer *peer)
-{
-    for (const struct mrd_node *n = peer->msgs.next; n != &peer->msgs; n = n->next)
-        if (!mrd_msg_is_response(mrd_container_of(n, const struct mrd_msg, peer_node)))
-            return true;
-    return false;
-}
-
-/*
- * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake
- * but only its own, as long as it waits for us.
- */
-static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
-{
-    uint64_t own_ns = e->config.peer_timeout_ns;
-
-    if (!peer->rx || has_own_work(peer))
-        return own_ns;
-    return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
 }
 
 /* Was the peer silent for the whole timeout, and asked often enough since our own last stall? */
@@ -249,14 +269,14 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
     }
     if (peer->rx && peer->rx->probe_at_ns <= e->clock.now_ns)
         fire_silence(e, peer);
-    if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer->tx) != MRD_NEVER) {
+    if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer) != MRD_NEVER) {
         mrd_half_peer_unreachable(e, peer);
         rearm(e, peer, e->clock.now_ns);
         return;
     }
     if (peer->tx && peer->tx->loss.rack_ns <= e->clock.now_ns)
         mrd_rx_judge_losses(e, peer);
-    if (peer->tx && tail_ns(e, peer->tx) <= e->clock.now_ns)
+    if (peer->tx && tail_ns(e, peer) <= e->clock.now_ns)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
         mrd_txq_retry(e, peer);

@@ -116,6 +116,42 @@ static void mrd_rx_ack__timeout_that_was_needed_stays(void **state)
     pair_end(p);
 }
 
+/*
+ * The RTO doubled often while acks came that told nothing new, and now nothing comes any more: the
+ * peer is given up when its timeout is over, not when five of the longest RTOs are.
+ */
+static void mrd_engine_expire__long_rtos_fit_into_the_timeout(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_tx_half *tx;
+    uint64_t start_ns;
+    struct mrd_wc wc;
+
+    (void)state;
+    pair_config(p);
+    p->config.peer_timeout_ns = 300 * MRD_MSEC;
+    p->config.mover.rto_floor_ns = 10 * MRD_MSEC;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    pair_tx(p, 0);
+    p->end[1].num_inbox = 0;
+    tx = pair_peer(p, 0)->tx;
+    tx->loss.probes = 40;
+    tx->probes.unanswered = 0;
+    start_ns = p->now;
+    while (!pair_poll(p, 0, &wc)) {
+        assert_true(p->now < start_ns + 10 * p->config.peer_timeout_ns);
+        next_deadline(p);
+    }
+    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    assert_true(p->now >= start_ns + p->config.peer_timeout_ns);
+    assert_true(p->now < start_ns + 3 * p->config.peer_timeout_ns / 2);
+    pair_end(p);
+}
+
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
 static void mrd_engine_expire__timeout_suspects_the_path(void **state)
 {
@@ -203,6 +239,7 @@ int main(void)
         cmocka_unit_test(mrd_rx_ack__timeout_of_a_repeated_packet_waits),
         cmocka_unit_test(mrd_rx_ack__timeout_that_was_needed_stays),
         cmocka_unit_test(mrd_engine_expire__timeout_suspects_the_path),
+        cmocka_unit_test(mrd_engine_expire__long_rtos_fit_into_the_timeout),
         cmocka_unit_test(mrd_engine_expire__five_probes_before_giving_up),
         cmocka_unit_test(mrd_engine_expire__five_probes_after_a_stall),
     };
