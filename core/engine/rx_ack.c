@@ -32,6 +32,9 @@ void mrd_rx_count_large_loss(struct mrd_engine *e, struct mrd_peer *peer, struct
     struct mrd_pmtu_range r = mrd_half_range(e, peer);
     struct mrd_tx_half *tx = peer->tx;
 
+    /* A lost path probe tells of its path only; and acks of data, a bit smaller, never outweigh it. */
+    if (rec->kind == MRD_SENT_EMPTY)
+        return;
     if (!mrd_pmtu_payload_lost(&tx->pmtu, &r, carried(rec), tx->loss.srtt_ns, e->clock.now_ns))
         return;
     e->stats.mtu_falls++;

@@ -481,6 +481,31 @@ static void sim_mtu__of_one_path(void **state)
     assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
     assert_true(sim_counter(w, HOST_0, "retx_packets") * 200 <
                 sim_counter(w, HOST_0, "tx_packets"));
+    /* It is dead by now, and there is no other in its place: it is probed each second. */
+    for (unsigned i = 0; i < 6; i++) {
+        sim_run(w, SEC_NS);
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
+    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    end(&n);
+}
+
+/* The same with a path that takes nothing at all. */
+static void sim_mtu__of_a_dead_path(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 0, false)->w;
+    (void)state;
+
+    n.one_path = 3;
+    for (unsigned i = 0; i < 10; i++) {
+        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+        sim_run_until_complete(w, 50 * MSEC_NS);
+        sim_run(w, SEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
     end(&n);
 }
 
@@ -503,6 +528,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__configured_too_large),
         cmocka_unit_test(sim_mtu__outage),
         cmocka_unit_test(sim_mtu__of_one_path),
+        cmocka_unit_test(sim_mtu__of_a_dead_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
