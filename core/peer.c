@@ -187,7 +187,8 @@ void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
                               .next = *bucket,
                               .payload_bytes = peer->payload_bytes,
                               .dscp = peer->dscp,
-                              .given_up = peer->given_up};
+                              .given_up = peer->given_up,
+                              .one_way = peer->one_way};
     *bucket = number + 1;
     peers->num_resting++;
     end_entry(peers, peer);
@@ -244,6 +245,7 @@ struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *a
     peer->payload_bytes = rest->payload_bytes;
     peer->dscp = rest->dscp;
     peer->given_up = rest->given_up;
+    peer->one_way = rest->one_way;
     rest->id = 0;
     return peer;
 }

@@ -280,7 +280,7 @@ struct mrd_rest {
     uint32_t next; /* in its bucket: number + 1 of the next one; 0: none */
     uint16_t payload_bytes;
     uint8_t dscp;
-    bool given_up;
+    bool given_up, one_way;
 };
 
 struct mrd_peers {

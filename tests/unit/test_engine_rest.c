@@ -140,6 +140,16 @@ static void rest__after_talking(void **state)
         assert_memory_equal(&addr, &p.end[1].addr, sizeof(addr));
         assert_true(before.packets_sent > round);
     }
+    pair_post(&p, 1, MRD_WR_RDMA_WRITE, 0, 100);
+    pair_settle(&p, p.now + MRD_SEC);
+    mrd_engine_give_route(p.end[0].e, pair_peer(&p, 0)->id, PAIR_PAYLOAD, true);
+    assert_true(pair_peer(&p, 0)->one_way);
+    idle(&p, 40 * MRD_SEC);
+    assert_int_equal(p.end[0].e->peers.num_resting, 1);
+    pair_post(&p, 1, MRD_WR_RDMA_WRITE, 0, 100);
+    pair_settle(&p, p.now + MRD_SEC);
+    assert_int_equal(pair_peer(&p, 0)->payload_bytes, PAIR_PAYLOAD);
+    assert_true(pair_peer(&p, 0)->one_way);
     assert_int_equal(mrd_engine_get_event(p.end[0].e, &event), -EAGAIN);
     pair_end(&p);
 }
