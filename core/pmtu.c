@@ -143,6 +143,7 @@ void mrd_pmtu_limit(struct mrd_pmtu *m, const struct mrd_pmtu_range *r)
         m->payload = (uint16_t)r->limit;
     if (m->hint > r->limit)
         m->hint = 0;
+    m->losses = 0; /* of sizes that are not sent any more */
     begin_search(m, r);
 }
 

@@ -177,6 +177,25 @@ static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
     assert_int_equal(m.payload, 1344);
 }
 
+/* The route takes less from now on: what was lost of the sizes before is no sign any more. */
+static void mrd_pmtu_limit__forgets_what_was_lost(void **state)
+{
+    const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
+    static const struct mrd_pmtu_range less = {BASE, LIMIT / 2};
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, LIMIT, 0);
+    assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC));
+    mrd_pmtu_limit(&m, &less);
+    for (unsigned i = 0; i < 10; i++) {
+        mrd_pmtu_payload_acked(&m, &less, LIMIT / 2);
+        assert_false(
+            mrd_pmtu_payload_lost(&m, &less, LIMIT / 2, srtt_ns, 2 * MRD_SEC + i * span_ns));
+    }
+}
+
 /* What the sender's own route does not take is not tried before the next search, a minute later. */
 static void mrd_pmtu_too_big__for_a_while(void **state)
 {
@@ -310,6 +329,7 @@ int main(void)
         cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
         cmocka_unit_test(mrd_pmtu_too_big__for_a_while),
         cmocka_unit_test(mrd_pmtu_init__sure),
+        cmocka_unit_test(mrd_pmtu_limit__forgets_what_was_lost),
         cmocka_unit_test(mrd_pmtu_limit__of_the_route),
         cmocka_unit_test(mrd_pmtu_next__with_losses),
     };
