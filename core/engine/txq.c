@@ -130,6 +130,7 @@ static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
     return !first->next_offset && mrd_seq_before(msg->post_seq, first->post_seq);
 }
 
+/* Does the message belong right behind `at`, which is on the list, or its head? */
 static bool goes_behind(const struct mrd_node *at, const struct mrd_node *list,
                         const struct mrd_msg *msg)
 {
