@@ -21,14 +21,21 @@ static bool is_of(const struct mrd_frag *f, const struct mrd_addr *from,
            f->epoch == head->epoch && f->psn == head->psn && f->total == head->whole_len;
 }
 
-/* How gladly its room is given to another packet; 0: it is not. */
-static uint32_t rank(const struct mrd_frag *f, uint64_t now_ns)
+/* Whose room another packet is given: the last of these that there is. */
+enum rank {
+    BUSY,  /* pieces came lately, and others are missing: it is kept */
+    IDLE,  /* no piece came for long */
+    WHOLE, /* it was handed out lately: a late piece of it would begin it anew */
+    FREE,
+};
+
+static enum rank rank(const struct mrd_frag *f, uint64_t now_ns)
 {
     bool idle = now_ns - f->fed_ns >= MRD_FRAG_LIFE_NS;
 
-    if (!f->got && (idle || !f->was_whole))
-        return 3;
-    return !f->got ? 2 : idle;
+    if (!f->got)
+        return f->was_whole && !idle ? WHOLE : FREE;
+    return idle ? IDLE : BUSY;
 }
 
 /* Room for another packet; NULL: there is none. */
@@ -36,18 +43,18 @@ static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allo
                                   uint64_t now_ns)
 {
     struct mrd_frag *best = NULL;
-    uint32_t best_rank = 0;
+    enum rank best_rank = BUSY;
 
     for (uint32_t i = 0; i < MRD_FRAGS; i++) {
         struct mrd_frag *f = frags->frag[i];
-        uint32_t r;
+        enum rank r;
 
-        if (!f && best_rank < 3)
+        if (!f && best_rank < FREE)
             f = frags->frag[i] = mrd_alloc(allocator, sizeof(*f));
         if (!f)
             continue;
         r = rank(f, now_ns);
-        if (r > best_rank || (r && r == best_rank && f->fed_ns < best->fed_ns)) {
+        if (r > best_rank || (r != BUSY && r == best_rank && f->fed_ns < best->fed_ns)) {
             best = f;
             best_rank = r;
         }
