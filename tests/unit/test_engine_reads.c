@@ -491,25 +491,32 @@ static void reads__turn_that_never_comes(void **state)
     pair_end(p);
 }
 
-/*
- * The target has no address handle of the asker: the mover is asked once what the route takes, for a
- * response that would take several packets else.
- */
-static void reads__the_route_is_asked_for(void **state)
-{
-    enum { LARGE = 4 * PAIR_PAYLOAD };
-    struct pair *p = &pair;
-    struct mrd_engine *e;
-    struct mrd_addr to;
-    uint32_t id;
+enum { LARGE = 4 * PAIR_PAYLOAD };
 
-    (void)state;
+/* Packets of up to LARGE bytes, and less where the route is not known. */
+static void begin_without_routes(struct pair *p)
+{
     pair_config(p);
     p->config.mover.payload_bytes = LARGE;
     p->config.mover.payload_usual = PAIR_PAYLOAD;
     pair_open(p);
     for (unsigned at = 0; at < 2; at++)
         register_again(p, at, ALL_ACCESS);
+}
+
+/*
+ * The target has no address handle of the asker: the mover is asked once what the route takes, for a
+ * response that would take several packets else.
+ */
+static void reads__the_route_is_asked_for(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    struct mrd_addr to;
+    uint32_t id;
+
+    (void)state;
+    begin_without_routes(p);
     e = p->end[TARGET].e;
     read_at(p, 0, PAIR_PAYLOAD);
     settle(p);
@@ -572,7 +579,6 @@ static void reads__patient_with_a_dead_asker(void **state)
 /* Two begin to read in one turn: the route to each is asked for. */
 static void reads__routes_of_two(void **state)
 {
-    enum { LARGE = 4 * PAIR_PAYLOAD };
     struct pair *p = &pair;
     struct mrd_addr to[2];
     struct mrd_rx_packet packet;
@@ -582,12 +588,7 @@ static void reads__routes_of_two(void **state)
     bool asked;
 
     (void)state;
-    pair_config(p);
-    p->config.mover.payload_bytes = LARGE;
-    p->config.mover.payload_usual = PAIR_PAYLOAD;
-    pair_open(p);
-    for (unsigned at = 0; at < 2; at++)
-        register_again(p, at, ALL_ACCESS);
+    begin_without_routes(p);
     e = p->end[TARGET].e;
     read_at(p, 0, LARGE);
     pair_tx(p, ASKER);
