@@ -64,7 +64,7 @@ static void mrd_sim_memory_alloc__released_block(void **state)
     mrd_sim_memory_fini(&memory);
 }
 
-/* Large blocks are the heap's, and stay when the memory goes. */
+/* Large blocks are no part of a chunk, and stay when the memory goes. */
 static void mrd_sim_memory_alloc__large_block(void **state)
 {
     enum { BYTES = MRD_SIM_BLOCK_BYTES_MAX + 1 };

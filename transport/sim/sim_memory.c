@@ -53,12 +53,16 @@ static void add_chunk(struct mrd_sim_memory *memory)
 
 void *mrd_sim_memory_alloc(struct mrd_sim_memory *memory, size_t bytes)
 {
-    if (bytes > MRD_SIM_BLOCK_BYTES_MAX)
-        return calloc(1, bytes);
+    void *block;
+
+    if (bytes > MRD_SIM_BLOCK_BYTES_MAX) {
+        block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return block == MAP_FAILED ? NULL : block;
+    }
 
     size_t units = (bytes + MRD_SIM_BLOCK_UNIT - 1) / MRD_SIM_BLOCK_UNIT;
-    void *block = memory->free[units];
 
+    block = memory->free[units];
     if (block) {
         memcpy(&memory->free[units], block, sizeof(block));
         return memset(block, 0, bytes);
@@ -76,9 +80,11 @@ void mrd_sim_memory_release(struct mrd_sim_memory *memory, void *block, size_t b
 {
     size_t units = (bytes + MRD_SIM_BLOCK_UNIT - 1) / MRD_SIM_BLOCK_UNIT;
 
+    if (!block)
+        return;
     if (bytes > MRD_SIM_BLOCK_BYTES_MAX) {
-        free(block);
-    } else if (block) {
+        (void)munmap(block, bytes);
+    } else {
         memcpy(block, &memory->free[units], sizeof(block));
         memory->free[units] = block;
     }

@@ -6,8 +6,9 @@
  * processor keeps translations of, and to look those up costs time at each visit.
  *
  * Blocks are cut from chunks, one behind the other. A released block serves the next request of its
- * size. Blocks above MRD_SIM_BLOCK_BYTES_MAX come from the heap: they are pools of which few pages
- * are ever used, and large pages would take memory for all of them.
+ * size. Blocks above MRD_SIM_BLOCK_BYTES_MAX are mapped one by one, in small pages: they are pools
+ * of which few pages are ever used. Large pages would take memory for all of them, and calloc()
+ * clears what it takes from the end of the heap.
  */
 #ifndef MRD_TRANSPORT_SIM_SIM_MEMORY_H
 #define MRD_TRANSPORT_SIM_SIM_MEMORY_H
@@ -29,9 +30,9 @@ struct mrd_sim_memory {
 };
 
 void mrd_sim_memory_init(struct mrd_sim_memory *memory);
-/* Frees all blocks but those from the heap, which the caller has released. */
+/* Frees all blocks but the largest, which the caller has released. */
 void mrd_sim_memory_fini(struct mrd_sim_memory *memory);
-/* A zeroed block, aligned to a cache line unless it is from the heap. NULL: no memory. */
+/* A zeroed block, aligned to a cache line. NULL: no memory. */
 void *mrd_sim_memory_alloc(struct mrd_sim_memory *memory, size_t bytes);
 /* `bytes` as they were allocated; `block` may be NULL. */
 void mrd_sim_memory_release(struct mrd_sim_memory *memory, void *block, size_t bytes);
