@@ -10,15 +10,6 @@
 
 enum { SPINS = 100 }; /* a few microseconds: the lock is held for about one */
 
-static void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -73,7 +64,7 @@ static bool spin(struct mrd_lock *lock, bool sleeper, uint64_t start_ns)
         }
         if (word & MRD_LOCK_IN_TURN && !sleeper)
             return false;
-        pause_cpu();
+        mrd_pause_cpu();
         word = atomic_load_explicit(&lock->word, memory_order_relaxed);
         i++;
     }

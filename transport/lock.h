@@ -67,4 +67,14 @@ static inline unsigned mrd_lock_sleepers(const struct mrd_lock *lock)
            MRD_LOCK_SLEEPER;
 }
 
+/* Tells the processor that this thread looks at a word until another thread changes it. */
+static inline void mrd_pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 #endif

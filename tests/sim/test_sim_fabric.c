@@ -192,7 +192,7 @@ static struct recorder_fabric *noisy_run(uint64_t seed, bool by_reference, bool 
     run(f, MSEC_NS);
     assert_int_equal(seen, tapped ? 640 : 0); /* once a packet, not once a link */
     /* Nothing is left: every packet was given back. */
-    assert_int_equal(f->sim->packets.out, 0);
+    assert_int_equal(f->sim->parts[0].packets.out, 0);
     return f;
 }
 
@@ -243,7 +243,7 @@ static void mrd_sim_fabric_send__seeded(void **state)
 static void send_raw(struct recorder_fabric *f, uint32_t from, uint32_t to, uint16_t path,
                      uint32_t wire_bytes)
 {
-    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&f->sim->packets, 16);
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&f->sim->parts[0].packets, 16);
 
     assert_non_null(packet);
     memset(packet->data, 0, 16);
@@ -355,8 +355,8 @@ static void mrd_sim_fabric_draw_loss__share(void **state)
 
     for (uint32_t host = 0; host < 16; host++)
         came += mrd_sim_get_host_stats(sim, host).dead_drops;
-    assert_int_equal(sim->fabric.lost, PACKETS - came);
-    assert_in_range(sim->fabric.lost, PACKETS / 20 - 300, PACKETS / 20 + 300);
+    assert_int_equal(mrd_sim_lost(sim), PACKETS - came);
+    assert_in_range(mrd_sim_lost(sim), PACKETS / 20 - 300, PACKETS / 20 + 300);
     mrd_sim_destroy(sim);
 }
 

@@ -359,7 +359,7 @@ static void mrd_sim_stack_wake__far_one_stays(void **state)
     mrd_sim_run_until(w.sim, WAKER_LATE_NS - 1);
     assert_int_equal(w.num_fired, 41);
     assert_int_equal(w.fired_ns[40], 40 * WAKER_SOON_NS);
-    assert_int_equal(w.sim->events.num_far, 1);
+    assert_int_equal(w.sim->parts[0].events.num_far, 1);
     mrd_sim_run_until(w.sim, 2 * WAKER_LATE_NS);
     assert_int_equal(w.num_fired, 42);
     assert_int_equal(w.fired_ns[41], WAKER_LATE_NS);

@@ -96,8 +96,8 @@ static void mrd_sim_set_large_pages__open_again(void **state)
         struct mrd_context *context = mrd_open_device(mrd_sim_device(sim, 1), NULL);
 
         assert_non_null(context);
-        assert_true(i == 0 || sim->memory.at == at);
-        at = sim->memory.at;
+        assert_true(i == 0 || sim->parts[0].memory.at == at);
+        at = sim->parts[0].memory.at;
         assert_int_equal(mrd_close_device(context), 0);
     }
     mrd_sim_destroy(sim);

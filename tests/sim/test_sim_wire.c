@@ -297,7 +297,7 @@ static struct recorder_fabric *incast(bool acks_first, bool mark_acks)
                                .ack_priority = acks_first});
 
     for (unsigned i = 0; i < 600; i++) {
-        struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&f->sim->packets, 16);
+        struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&f->sim->parts[0].packets, 16);
 
         assert_non_null(packet);
         memset(packet->data, i % 10 == 9, 16); /* an ack is a 1 */
@@ -357,7 +357,7 @@ static void crowd(struct sim_world *w, uint64_t end_ns)
 {
     for (; mrd_sim_now(w->sim) < end_ns; sim_run(w, 10 * USEC_NS)) {
         for (unsigned i = 0; i < 200; i++) {
-            struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&w->sim->packets, 16);
+            struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&w->sim->parts[0].packets, 16);
 
             assert_non_null(packet);
             memset(packet->data, 0, 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The control calls of mrd/sim.h and the run loop. */
+/* The control calls of mrd/sim.h but mrd_sim_run_until(). */
 #include "mrd/sim.h"
 
 #include <assert.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "transport/sim/sim_host.h"
+#include "transport/sim/sim_run.h"
 #include "transport/sim/sim_world.h"
 #include "transport/sized.h"
 
@@ -85,24 +86,17 @@ struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t siz
     sim->attr = filled;
     sim->options.quantum = 1;
     mrd_rng_init(&rng, filled.seed);
-    mrd_sim_packets_init(&sim->packets);
-    mrd_sim_memory_init(&sim->memory);
-    if (mrd_sim_events_init(&sim->events) != 0)
-        goto free_sim;
-    ret =
-        mrd_sim_fabric_init(&sim->fabric, &filled, mrd_rng_u64(&rng), &sim->events, &sim->packets);
+    ret = mrd_sim_fabric_init(&sim->fabric, &filled, mrd_rng_u64(&rng));
     if (ret != 0)
-        goto free_events;
+        goto free_sim;
     sim->attr.topology = NULL; /* was borrowed: the fabric has a copy */
     ret = init_hosts(sim, &rng);
-    if (ret != 0)
-        goto free_fabric;
-    return sim;
-
-free_fabric:
+    if (ret == 0)
+        ret = mrd_sim_run_init(sim);
+    if (ret == 0)
+        return sim;
+    free(sim->hosts);
     mrd_sim_fabric_fini(&sim->fabric);
-free_events:
-    mrd_sim_events_fini(&sim->events);
 free_sim:
     free(sim);
 fail:
@@ -126,9 +120,7 @@ void mrd_sim_destroy(struct mrd_sim *sim)
     free(sim->hosts);
     mrd_sim_faults_fini(sim);
     mrd_sim_fabric_fini(&sim->fabric);
-    mrd_sim_memory_fini(&sim->memory);
-    mrd_sim_packets_fini(&sim->packets);
-    mrd_sim_events_fini(&sim->events);
+    mrd_sim_run_fini(sim);
     free(sim);
 }
 
@@ -139,56 +131,10 @@ const struct mrd_device *mrd_sim_device(struct mrd_sim *sim, uint32_t host)
 
 /* ----------------------------------------------------------------------------------------- time */
 
+/* Between runs all parts have the same time. */
 uint64_t mrd_sim_now(const struct mrd_sim *sim)
 {
-    return sim->now_ns;
-}
-
-static void take_arrival(struct mrd_sim *sim, struct mrd_sim_packet *packet)
-{
-    uint32_t node = packet->event.tag;
-
-    if (node < sim->attr.hosts)
-        mrd_sim_host_receive(&sim->hosts[node], packet);
-    else
-        mrd_sim_fabric_forward(&sim->fabric, packet, node, sim->now_ns);
-}
-
-static void dispatch(struct mrd_sim *sim, struct mrd_sim_event *event)
-{
-    switch ((enum mrd_sim_event_kind)event->kind) {
-    case MRD_SIM_EVENT_ARRIVE:
-        take_arrival(sim, (struct mrd_sim_packet *)event);
-        break;
-    case MRD_SIM_EVENT_TIMER: {
-        struct mrd_sim_host *host = event->object;
-        uint32_t tag = event->tag;
-
-        mrd_sim_events_release(&sim->events, event);
-        mrd_sim_host_fire(host, tag);
-        break;
-    }
-    case MRD_SIM_EVENT_FAULT:
-        mrd_sim_fault_apply(sim, event->tag);
-        break;
-    }
-}
-
-void mrd_sim_run_until(struct mrd_sim *sim, uint64_t ns)
-{
-    uint64_t next_ns;
-
-    mrd_sim_hosts_settle(sim);
-    while ((next_ns = mrd_sim_events_next_ns(&sim->events)) <= ns && next_ns != MRD_SIM_NEVER) {
-        struct mrd_sim_event *event = mrd_sim_events_pop(&sim->events);
-
-        /* A call between two runs may push an event for an earlier time: it happens now. */
-        if (event->at_ns > sim->now_ns)
-            sim->now_ns = event->at_ns;
-        dispatch(sim, event);
-    }
-    if (ns > sim->now_ns)
-        sim->now_ns = ns;
+    return sim->parts[0].now_ns;
 }
 
 /* ---------------------------------------------------------------------------------------- links */
@@ -233,7 +179,7 @@ static void for_each_wire(struct mrd_sim *sim, const struct link_box *box, wire_
 
 static void set_attr(struct mrd_sim *sim, uint32_t wire, void *arg)
 {
-    mrd_sim_fabric_set(&sim->fabric, wire, arg, sim->now_ns);
+    mrd_sim_fabric_set(&sim->fabric, wire, arg, mrd_sim_now(sim));
 }
 
 int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link,
@@ -295,7 +241,11 @@ int(mrd_sim_link_stats)(const struct mrd_sim *sim, int from, int to, int link,
 
 uint64_t mrd_sim_lost(const struct mrd_sim *sim)
 {
-    return sim->fabric.lost;
+    uint64_t lost = 0;
+
+    for (uint32_t i = 0; i < sim->num_parts; i++)
+        lost += sim->parts[i].lost;
+    return lost;
 }
 
 uint32_t mrd_sim_num_links(const struct mrd_sim *sim)
@@ -355,6 +305,7 @@ void mrd_sim_stop_host(struct mrd_sim *sim, uint32_t host, int stopped)
 
 void mrd_sim_set_tap(struct mrd_sim *sim, mrd_sim_tap *tap, void *arg)
 {
+    assert(sim->num_parts == 1);
     sim->fabric.tap = tap;
     sim->fabric.tap_arg = arg;
 }
@@ -365,7 +316,8 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     if (from >= sim->attr.hosts || to >= sim->attr.hosts || len > MRD_SIM_DATAGRAM_BYTES_MAX)
         return -EINVAL;
 
-    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&sim->packets, len);
+    struct mrd_sim_part *part = sim->hosts[to].part;
+    struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&part->packets, len);
 
     if (!packet)
         return -ENOMEM;
@@ -375,12 +327,7 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     packet->ecn = MRD_ECN_NOT_ECT;
     packet->alone = false;
     memcpy(packet->data, data, len);
-    packet->event.tag = to;
-    if (mrd_sim_events_push(&sim->events, &packet->event, at_ns) != 0) {
-        mrd_sim_packet_release(&sim->packets, packet);
-        return -ENOMEM;
-    }
-    return 0;
+    return mrd_sim_part_arrive(part, packet, to, at_ns);
 }
 
 /* ----------------------------------------------------------------------- for experiments, tests */
@@ -442,10 +389,16 @@ bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host)
     return sim->hosts[host].stopped;
 }
 
-uint64_t mrd_sim_next_event_ns(struct mrd_sim *sim)
+uint32_t mrd_sim_part_of(const struct mrd_sim *sim, uint32_t host)
 {
-    mrd_sim_hosts_settle(sim);
-    return mrd_sim_events_next_ns(&sim->events);
+    assert(host < sim->attr.hosts);
+    return sim->hosts[host].part->packets.number;
+}
+
+uint64_t mrd_sim_host_time(const struct mrd_sim *sim, uint32_t host)
+{
+    assert(host < sim->attr.hosts);
+    return sim->hosts[host].part->now_ns;
 }
 
 struct mrd_sim_host_stats mrd_sim_get_host_stats(const struct mrd_sim *sim, uint32_t host)

@@ -6,7 +6,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { HEAP_ARITY = 4, HEAP_FIRST = 256, SLAB_EVENTS = 256, MASK = MRD_SIM_CALENDAR_NS - 1 };
+enum {
+    RANK_SHIFT = 56,
+    HEAP_ARITY = 4,
+    HEAP_FIRST = 256,
+    SLAB_EVENTS = 256,
+    MASK = MRD_SIM_CALENDAR_NS - 1
+};
 
 struct mrd_sim_slab {
     struct mrd_sim_slab *next;
@@ -15,7 +21,7 @@ struct mrd_sim_slab {
 
 int mrd_sim_events_init(struct mrd_sim_events *events)
 {
-    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER};
+    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER, .sorted_ns = MRD_SIM_NEVER};
     events->bucket = calloc(MRD_SIM_CALENDAR_NS, sizeof(events->bucket[0]));
     events->used = calloc(MRD_SIM_CALENDAR_WORDS, sizeof(events->used[0]));
     if (events->bucket && events->used)
@@ -35,7 +41,7 @@ void mrd_sim_events_fini(struct mrd_sim_events *events)
         events->slabs = slab->next;
         free(slab);
     }
-    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER};
+    *events = (struct mrd_sim_events){.near_ns = MRD_SIM_NEVER, .sorted_ns = MRD_SIM_NEVER};
 }
 
 /* ------------------------------------------------------------------------------------- calendar */
@@ -46,14 +52,14 @@ static void near_push(struct mrd_sim_events *events, struct mrd_sim_event *event
     struct mrd_sim_bucket *bucket = &events->bucket[index];
 
     event->next = NULL;
-    if (bucket->first) {
-        bucket->last->next = event;
-    } else {
-        bucket->first = event;
+    if (!bucket->first) {
+        bucket->first = bucket->last = event;
         events->used[index / 64] |= UINT64_C(1) << (index % 64);
         events->used_words[index / 4096] |= UINT64_C(1) << (index / 64 % 64);
+    } else {
+        bucket->last->next = event;
+        bucket->last = event;
     }
-    bucket->last = event;
     if (event->at_ns < events->near_ns)
         events->near_ns = event->at_ns;
 }
@@ -110,12 +116,57 @@ static void find_near(struct mrd_sim_events *events, uint64_t ns)
     events->near_ns = ns + ((index - from) & MASK);
 }
 
+/*
+ * Put events of low ranks first. Not as they are pushed: to look at those that are there already
+ * costs a cache line each, which is needed again only when they are due.
+ */
+static void sort(struct mrd_sim_bucket *bucket)
+{
+    struct mrd_sim_bucket of[MRD_SIM_RANK_LAST + 1] = {0};
+    struct mrd_sim_event **at = &bucket->first;
+    bool is_sorted = true;
+
+    for (struct mrd_sim_event *event = bucket->first; event->next; event = event->next)
+        is_sorted &= event->rank <= event->next->rank;
+    if (is_sorted)
+        return;
+    for (struct mrd_sim_event *event = bucket->first; event; event = event->next) {
+        struct mrd_sim_bucket *same = &of[event->rank];
+
+        if (same->first)
+            same->last->next = event;
+        else
+            same->first = event;
+        same->last = event;
+    }
+    for (unsigned rank = 0; rank <= MRD_SIM_RANK_LAST; rank++) {
+        if (!of[rank].first)
+            continue;
+        *at = of[rank].first;
+        at = &of[rank].last->next;
+        bucket->last = of[rank].last;
+    }
+    *at = NULL;
+}
+
+/* The calendar's first event; there is one. */
+static struct mrd_sim_event *near_first(struct mrd_sim_events *events)
+{
+    struct mrd_sim_bucket *bucket = &events->bucket[events->near_ns & MASK];
+
+    if (events->sorted_ns != events->near_ns) {
+        sort(bucket);
+        events->sorted_ns = events->near_ns;
+    }
+    return bucket->first;
+}
+
 static struct mrd_sim_event *near_pop(struct mrd_sim_events *events)
 {
     uint64_t ns = events->near_ns;
     uint32_t index = (uint32_t)ns & MASK;
     struct mrd_sim_bucket *bucket = &events->bucket[index];
-    struct mrd_sim_event *first = bucket->first;
+    struct mrd_sim_event *first = near_first(events);
 
     bucket->first = first->next;
     if (bucket->first) {
@@ -156,6 +207,9 @@ static int far_push(struct mrd_sim_events *events, struct mrd_sim_event *event)
         return -ENOMEM;
 
     struct mrd_sim_far item = {event->at_ns, events->order_next++, event};
+
+    item.order |= (uint64_t)event->rank << RANK_SHIFT;
+
     size_t hole = events->num_far++;
 
     while (hole > 0) {
@@ -208,6 +262,13 @@ static struct mrd_sim_event *far_pop(struct mrd_sim_events *events)
 
 int mrd_sim_events_push(struct mrd_sim_events *events, struct mrd_sim_event *event, uint64_t at_ns)
 {
+    return mrd_sim_events_push_rank(events, event, at_ns, MRD_SIM_RANK_LAST);
+}
+
+int mrd_sim_events_push_rank(struct mrd_sim_events *events, struct mrd_sim_event *event,
+                             uint64_t at_ns, uint8_t rank)
+{
+    event->rank = rank;
     event->at_ns = at_ns > events->base_ns ? at_ns : events->base_ns;
     if (event->at_ns - events->base_ns >= MRD_SIM_CALENDAR_NS)
         return far_push(events, event);
@@ -247,9 +308,18 @@ uint64_t mrd_sim_events_next_ns(const struct mrd_sim_events *events)
     return events->near_ns;
 }
 
+/* Is the first event in the heap? */
+static bool is_far_first(struct mrd_sim_events *events)
+{
+    if (!events->num_far || events->far[0].at_ns > events->near_ns)
+        return false;
+    return events->far[0].at_ns < events->near_ns ||
+           events->far[0].event->rank <= near_first(events)->rank;
+}
+
 struct mrd_sim_event *mrd_sim_events_pop(struct mrd_sim_events *events)
 {
-    bool is_far = events->num_far && events->far[0].at_ns <= events->near_ns;
+    bool is_far = is_far_first(events);
 
     assert(is_far || events->near_ns != MRD_SIM_NEVER);
 

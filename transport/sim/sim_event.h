@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The event queue of the simulator. Events come out in order of (time, insertion), so that runs
- * repeat exactly.
+ * The event queue of the simulator. Events come out in order of (time, rank, insertion), so that
+ * runs repeat exactly.
  *
  * A calendar with a bucket for each of the next MRD_SIM_CALENDAR_NS nanoseconds holds near events,
  * mostly arrivals of packets; push and pop take constant time. Later events, mostly timers, wait in
  * a heap. An event for time T is in the heap only if it was pushed at least MRD_SIM_CALENDAR_NS
- * before T. Every event for T in the calendar was pushed after that, so the heap's go first.
+ * before T. Every event for T in the calendar was pushed after that, so of the same rank the heap's
+ * go first.
  *
  * mrd_sim_events_push() takes an event of the caller, which must not move until it is popped. The
  * calendar never allocates memory. The heap grows by doubling and never shrinks.
@@ -27,7 +28,6 @@ enum {
 enum mrd_sim_event_kind {
     MRD_SIM_EVENT_ARRIVE = 0, /* a packet reaches the end of a link; tag: the node there */
     MRD_SIM_EVENT_TIMER,      /* object: the host; tag: which of its timers, most are stale */
-    MRD_SIM_EVENT_FAULT,      /* tag: index of the scheduled change of links */
 };
 
 struct mrd_sim_event {
@@ -36,7 +36,10 @@ struct mrd_sim_event {
     void *object; /* borrowed */
     uint32_t tag;
     uint8_t kind; /* enum mrd_sim_event_kind */
+    uint8_t rank; /* among the events of a nanosecond: the lowest is first */
 };
+
+enum { MRD_SIM_RANK_LAST = 16 };
 
 /* The events of one nanosecond, in order. `last` is valid unless `first` is NULL. */
 struct mrd_sim_bucket {
@@ -45,7 +48,7 @@ struct mrd_sim_bucket {
 
 struct mrd_sim_far {
     uint64_t at_ns;
-    uint64_t order; /* of insertion: breaks ties */
+    uint64_t order; /* rank, and then insertion: breaks ties */
     struct mrd_sim_event *event;
 };
 
@@ -55,6 +58,7 @@ struct mrd_sim_events {
     /* Time of the last event popped. The calendar holds the MRD_SIM_CALENDAR_NS from then on. */
     uint64_t base_ns;
     uint64_t near_ns;              /* of the calendar's first event; NEVER: it is empty */
+    uint64_t sorted_ns;            /* the bucket of that time has the order of ranks */
     struct mrd_sim_bucket *bucket; /* by time modulo MRD_SIM_CALENDAR_NS; owned */
     uint64_t *used;                /* a bit for each bucket that has events; owned */
     uint64_t used_words[MRD_SIM_CALENDAR_WORDS / 64]; /* a bit for each word of `used` */
@@ -73,6 +77,9 @@ void mrd_sim_events_fini(struct mrd_sim_events *events);
  * counts as that time. 0, or -ENOMEM: the event is not queued.
  */
 int mrd_sim_events_push(struct mrd_sim_events *events, struct mrd_sim_event *event, uint64_t at_ns);
+/* The same before events of higher ranks. Those of mrd_sim_events_push() have the last one. */
+int mrd_sim_events_push_rank(struct mrd_sim_events *events, struct mrd_sim_event *event,
+                             uint64_t at_ns, uint8_t rank);
 /* An event for a caller that has none; release it after it was popped. NULL: no memory. */
 struct mrd_sim_event *mrd_sim_events_alloc(struct mrd_sim_events *events);
 void mrd_sim_events_release(struct mrd_sim_events *events, struct mrd_sim_event *event);

@@ -88,15 +88,12 @@ static int init_tree(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *a
 }
 
 int mrd_sim_fabric_init(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr,
-                        uint64_t seed, struct mrd_sim_events *events,
-                        struct mrd_sim_packets *packets)
+                        uint64_t seed)
 {
     *fabric = (struct mrd_sim_fabric){.hosts = attr->hosts,
                                       .links = attr->links,
                                       .loss_ppb = attr->loss_ppb,
-                                      .has_priority = attr->ack_priority != 0,
-                                      .events = events,
-                                      .packets = packets};
+                                      .has_priority = attr->ack_priority != 0};
     mrd_rng_init(&fabric->rng, seed);
 
     int ret = attr->topology ? init_tree(fabric, attr) : init_pairs(fabric, attr);
@@ -154,6 +151,7 @@ void mrd_sim_fabric_set(struct mrd_sim_fabric *fabric, uint32_t wire,
 
     fabric->num_down -= may_be_down(&w->attr);
     fabric->num_down += may_be_down(attr);
+    fabric->has_changed |= attr->delay_ns != w->attr.delay_ns;
     mrd_sim_wire_set(w, attr, now_ns);
 }
 
@@ -211,29 +209,30 @@ static enum mrd_sim_verdict ask_tap(struct mrd_sim_fabric *fabric, struct mrd_si
     return verdict;
 }
 
-bool mrd_sim_fabric_draw_loss(struct mrd_sim_fabric *fabric)
+bool mrd_sim_fabric_draw_loss(const struct mrd_sim_fabric *fabric, struct mrd_sim_part *part)
 {
-    if (fabric->loss_ppb == 0 || mrd_rng_below(&fabric->rng, PPB) >= fabric->loss_ppb)
+    if (fabric->loss_ppb == 0 || mrd_rng_below(&part->rng, PPB) >= fabric->loss_ppb)
         return false;
-    fabric->lost++;
+    part->lost++;
     return true;
 }
 
 /* ------------------------------------------------------------------------------------- movement */
 
-static void push_arrival(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
-                         uint32_t node, uint64_t at_ns)
+static void arrive(struct mrd_sim_part *part, const struct mrd_sim_wire *wire,
+                   struct mrd_sim_packet *packet, uint64_t at_ns)
 {
-    packet->event.tag = node;
-    if (mrd_sim_events_push(fabric->events, &packet->event, at_ns) != 0)
-        mrd_sim_packet_release(fabric->packets, packet);
+    if (wire->part == part->packets.number)
+        (void)mrd_sim_part_arrive(part, packet, wire->to, at_ns);
+    else
+        mrd_sim_part_mail(part, wire->part, packet, wire->to, at_ns);
 }
 
 /* Flip a bit of a packet; with `rest`, of a copy in its place. NULL: no memory, it is lost. */
-static struct mrd_sim_packet *corrupt(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
+static struct mrd_sim_packet *corrupt(struct mrd_sim_part *part, struct mrd_sim_wire *wire,
                                       struct mrd_sim_packet *packet)
 {
-    packet = mrd_sim_packet_join(fabric->packets, packet);
+    packet = mrd_sim_packet_join(&part->packets, packet);
     if (packet) {
         packet->broken = true;
         mrd_sim_wire_corrupt(wire, packet->data, packet->len);
@@ -245,45 +244,45 @@ static struct mrd_sim_packet *corrupt(struct mrd_sim_fabric *fabric, struct mrd_
  * With priority: note the packet's size. Returns 0 if it is not urgent, else the size of the
  * largest packet that it may find in service.
  */
-static uint32_t note_size(struct mrd_sim_fabric *fabric, const struct mrd_sim_packet *packet)
+static uint32_t note_size(struct mrd_sim_part *part, const struct mrd_sim_packet *packet)
 {
-    if (packet->wire_bytes > fabric->bytes_max)
-        fabric->bytes_max = packet->wire_bytes;
-    return packet->urgent ? fabric->bytes_max : 0;
+    if (packet->wire_bytes > part->bytes_max)
+        part->bytes_max = packet->wire_bytes;
+    return packet->urgent ? part->bytes_max : 0;
 }
 
-static void pass(struct mrd_sim_fabric *fabric, struct mrd_sim_wire *wire,
-                 struct mrd_sim_packet *packet, uint64_t now_ns)
+static void pass(const struct mrd_sim_fabric *fabric, struct mrd_sim_part *part,
+                 struct mrd_sim_wire *wire, struct mrd_sim_packet *packet)
 {
-    uint32_t urgent = fabric->has_priority ? note_size(fabric, packet) : 0;
+    uint32_t urgent = fabric->has_priority ? note_size(part, packet) : 0;
     struct mrd_sim_passage passage = mrd_sim_wire_offer(
-        wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, urgent, now_ns);
+        wire, packet->wire_bytes, packet->ecn != MRD_ECN_NOT_ECT, urgent, part->now_ns);
 
     if (passage.ce)
         packet->ecn = MRD_ECN_CE;
     if (passage.copies == 0)
-        mrd_sim_packet_release(fabric->packets, packet);
+        mrd_sim_packet_release(&part->packets, packet);
     /* Each copy is damaged on its own, so that an intact one may arrive beside a broken one. */
     for (unsigned i = 0; i < passage.copies; i++) {
         bool is_last = i + 1 == passage.copies;
         struct mrd_sim_packet *copy =
-            is_last ? packet : mrd_sim_packet_clone(fabric->packets, packet);
+            is_last ? packet : mrd_sim_packet_clone(&part->packets, packet);
 
         if (copy && passage.corrupt[i])
-            copy = corrupt(fabric, wire, copy);
+            copy = corrupt(part, wire, copy);
         if (copy)
-            push_arrival(fabric, copy, wire->to, passage.arrive_ns[i]);
+            arrive(part, wire, copy, passage.arrive_ns[i]);
     }
 }
 
-void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
-                         uint64_t now_ns)
+void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_part *part,
+                         struct mrd_sim_packet *packet)
 {
     struct mrd_sim_wire *wire =
         mrd_sim_fabric_first(fabric, packet->from, packet->to, packet->path);
 
     if (fabric->tap) { /* it sees all bytes in one piece */
-        packet = mrd_sim_packet_join(fabric->packets, packet);
+        packet = mrd_sim_packet_join(&part->packets, packet);
         if (!packet)
             return;
     }
@@ -295,10 +294,10 @@ void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *p
     if (masked || dropped) {
         wire->stats.packets++;
         wire->stats.lost++;
-        mrd_sim_packet_release(fabric->packets, packet);
+        mrd_sim_packet_release(&part->packets, packet);
         return;
     }
-    pass(fabric, wire, packet, now_ns);
+    pass(fabric, part, wire, packet);
 }
 
 /* ECMP: of `num` equal wires from `first`, those that are up share by hash. NULL: none is up. */
@@ -320,8 +319,8 @@ static struct mrd_sim_wire *choose(struct mrd_sim_fabric *fabric, uint32_t first
     }
 }
 
-void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
-                            uint32_t node, uint64_t now_ns)
+void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_part *part,
+                            struct mrd_sim_packet *packet, uint32_t node)
 {
     const struct mrd_sim_switch *s = &fabric->tree->switches[node - fabric->hosts];
     struct mrd_sim_tuple tuple = {.source = packet->from,
@@ -331,13 +330,13 @@ void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_packet
                                   .protocol = PROTOCOL_UDP};
     uint32_t num, first = mrd_sim_tree_ways(s, packet->to, &num);
     uint64_t hash = num > 1 ? mrd_sim_tree_hash(s, &tuple) : 0;
-    struct mrd_sim_wire *wire = choose(fabric, first, num, hash, now_ns);
+    struct mrd_sim_wire *wire = choose(fabric, first, num, hash, part->now_ns);
 
     if (!wire) {
         fabric->wires[first].stats.packets++;
         fabric->wires[first].stats.blackholed++;
-        mrd_sim_packet_release(fabric->packets, packet);
+        mrd_sim_packet_release(&part->packets, packet);
         return;
     }
-    pass(fabric, wire, packet, now_ns);
+    pass(fabric, part, wire, packet);
 }

@@ -12,8 +12,7 @@
 #ifndef MRD_TRANSPORT_SIM_SIM_FABRIC_H
 #define MRD_TRANSPORT_SIM_SIM_FABRIC_H
 
-#include "transport/sim/sim_event.h"
-#include "transport/sim/sim_packet.h"
+#include "transport/sim/sim_part.h"
 #include "transport/sim/sim_tree.h"
 #include "transport/sim/sim_wire.h"
 
@@ -26,15 +25,12 @@ struct mrd_sim_fabric {
     struct mrd_sim_tree *tree;  /* owned; NULL: links between pairs */
     uint64_t *loss_masks; /* [from][to]: bit 0 is the next packet's; NULL: none was set; owned */
     uint32_t loss_ppb;    /* share of packets lost end to end */
-    uint64_t lost;        /* packets lost by that share */
     uint32_t num_down;    /* wires that are or flap down at times; 0: switches need not look */
     bool has_priority;    /* urgent packets go first */
-    uint32_t bytes_max;   /* wire_bytes of the largest packet so far; only with priority */
-    struct mrd_rng rng;
-    mrd_sim_tap *tap; /* or NULL */
+    bool has_changed;     /* the delay of a wire has, since somebody last looked */
+    struct mrd_rng rng;   /* of seeds */
+    mrd_sim_tap *tap;     /* or NULL */
     void *tap_arg;
-    struct mrd_sim_events *events;   /* borrowed */
-    struct mrd_sim_packets *packets; /* borrowed */
 };
 
 /*
@@ -42,17 +38,19 @@ struct mrd_sim_fabric {
  * or -ENOMEM.
  */
 int mrd_sim_fabric_init(struct mrd_sim_fabric *fabric, const struct mrd_sim_attr *attr,
-                        uint64_t seed, struct mrd_sim_events *events,
-                        struct mrd_sim_packets *packets);
+                        uint64_t seed);
 void mrd_sim_fabric_fini(struct mrd_sim_fabric *fabric);
-/* Send a packet and take it over: from, to, path, ecn, wire_bytes and data are set. */
-void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
-                         uint64_t now_ns);
-/* Forward a packet that arrived at `node`, a switch, and take it over. */
-void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_packet *packet,
-                            uint32_t node, uint64_t now_ns);
+/*
+ * Send a packet now and take it over: from, to, path, ecn, wire_bytes and data are set. `part` is
+ * that of its sender.
+ */
+void mrd_sim_fabric_send(struct mrd_sim_fabric *fabric, struct mrd_sim_part *part,
+                         struct mrd_sim_packet *packet);
+/* Forward a packet that arrived at `node`, a switch of that part, and take it over. */
+void mrd_sim_fabric_forward(struct mrd_sim_fabric *fabric, struct mrd_sim_part *part,
+                            struct mrd_sim_packet *packet, uint32_t node);
 /* Draw whether a packet that reached its host is lost, as loss_ppb says, and count it. */
-bool mrd_sim_fabric_draw_loss(struct mrd_sim_fabric *fabric);
+bool mrd_sim_fabric_draw_loss(const struct mrd_sim_fabric *fabric, struct mrd_sim_part *part);
 /* A wire between two hosts; only without a tree. */
 struct mrd_sim_wire *mrd_sim_fabric_wire(const struct mrd_sim_fabric *fabric, uint32_t from,
                                          uint32_t to, uint32_t link);

@@ -255,13 +255,19 @@ static void apply(struct mrd_sim *sim, const struct mrd_sim_fault *fault)
 
         change((enum action)fault->action, fault->value, mrd_sim_fabric_start(&sim->fabric, wire),
                &link);
-        mrd_sim_fabric_set(&sim->fabric, wire, &link, sim->now_ns);
+        mrd_sim_fabric_set(&sim->fabric, wire, &link, mrd_sim_now(sim));
     }
 }
 
-void mrd_sim_fault_apply(struct mrd_sim *sim, uint32_t index)
+uint64_t mrd_sim_faults_next_ns(const struct mrd_sim *sim)
 {
-    apply(sim, sim->faults[index]);
+    return sim->next_fault < sim->num_faults ? sim->faults[sim->next_fault]->at_ns : MRD_SIM_NEVER;
+}
+
+void mrd_sim_faults_apply(struct mrd_sim *sim)
+{
+    while (sim->next_fault < sim->num_faults && mrd_sim_faults_next_ns(sim) <= mrd_sim_now(sim))
+        apply(sim, sim->faults[sim->next_fault++]);
 }
 
 /* ----------------------------------------------------------------------------------- scheduling */
@@ -289,11 +295,14 @@ static int add(struct mrd_sim *sim, struct mrd_sim_fault *fault, uint64_t at_ns)
     if (!faults)
         return -ENOMEM;
     sim->faults = faults;
-    fault->event.kind = MRD_SIM_EVENT_FAULT;
-    fault->event.tag = sim->num_faults;
-    if (mrd_sim_events_push(&sim->events, &fault->event, at_ns) != 0)
-        return -ENOMEM;
-    sim->faults[sim->num_faults++] = fault;
+    fault->at_ns = at_ns;
+
+    /* Behind those of the same time. A file has them in order: it costs no search. */
+    uint32_t place = sim->num_faults++;
+
+    for (; place > sim->next_fault && faults[place - 1]->at_ns > at_ns; place--)
+        faults[place] = faults[place - 1];
+    faults[place] = fault;
     return 0;
 }
 
@@ -322,7 +331,7 @@ int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, con
         mrd_error_set("no link is named \"%s\"", links);
     if (ret != 0)
         goto fail;
-    if (at_ns > sim->now_ns) {
+    if (at_ns > mrd_sim_now(sim)) {
         ret = add(sim, fault, at_ns);
         if (ret == 0)
             return 0;

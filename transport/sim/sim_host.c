@@ -38,7 +38,7 @@ static void release_list(struct mrd_sim_host *host, struct mrd_sim_packet *list)
     while (list) {
         struct mrd_sim_packet *next = (struct mrd_sim_packet *)list->event.next;
 
-        mrd_sim_packet_release(&host->sim->packets, list);
+        mrd_sim_packet_release(&host->part->packets, list);
         list = next;
     }
 }
@@ -70,7 +70,7 @@ static uint64_t clock_at(const struct mrd_sim_host *host, uint64_t ns)
 
 uint64_t mrd_sim_host_now_ns(const struct mrd_sim_host *host)
 {
-    return clock_at(host, host->stopped ? host->stopped_at_ns : host->sim->now_ns);
+    return clock_at(host, host->stopped ? host->stopped_at_ns : host->part->now_ns);
 }
 
 /* The first virtual time at which the host's clock reads `clock_ns` or later. */
@@ -78,8 +78,8 @@ static uint64_t virtual_time(const struct mrd_sim_host *host, uint64_t clock_ns)
 {
     if (clock_ns == MRD_SIM_NEVER)
         return MRD_SIM_NEVER;
-    if (clock_ns <= clock_at(host, host->sim->now_ns))
-        return host->sim->now_ns;
+    if (clock_ns <= clock_at(host, host->part->now_ns))
+        return host->part->now_ns;
 
     double guess_ns =
         (double)(clock_ns - host->clock_offset_ns) * PPB / (PPB + (double)host->skew_ppb);
@@ -127,7 +127,7 @@ void mrd_sim_host_set_timer(struct mrd_sim_host *host, uint64_t at_ns)
     if (at_ns >= host->timer_at_ns)
         return;
 
-    struct mrd_sim_events *events = &host->sim->events;
+    struct mrd_sim_events *events = &host->part->events;
     struct mrd_sim_event *event = mrd_sim_events_alloc(events);
 
     if (!event)
@@ -165,9 +165,22 @@ static void arm(struct mrd_sim_host *host, uint64_t earliest_ns)
         mrd_sim_host_set_timer(host, at_ns < earliest_ns ? earliest_ns : at_ns);
 }
 
+/* Set the timers of all touched hosts of a part. */
+static void settle(struct mrd_sim_part *part)
+{
+    while (part->touched) {
+        struct mrd_sim_host *host = part->touched;
+
+        part->touched = host->touched_next;
+        host->touched = false;
+        if (is_live(host))
+            arm(host, part->now_ns);
+    }
+}
+
 static void take_turn(struct mrd_sim_host *host)
 {
-    uint64_t now_ns = host->sim->now_ns;
+    uint64_t now_ns = host->part->now_ns;
 
     if (now_ns - host->turn_at_ns > TURN_PLACE_NS) {
         host->turn_at_ns = now_ns;
@@ -183,14 +196,14 @@ static void take_turn(struct mrd_sim_host *host)
     arm(host, now_ns + 1); /* so that time moves on even if the context always has work */
     if (host->sim->options.turn_hook) {
         host->sim->options.turn_hook(host->sim->options.turn_hook_arg, host->number);
-        mrd_sim_hosts_settle(host->sim);
+        settle(host->part);
     }
 }
 
 uint64_t mrd_sim_host_idle_ns(const struct mrd_sim_host *host)
 {
     const struct mrd_sim_wire *wire = mrd_sim_fabric_uplink(&host->sim->fabric, host->number);
-    uint64_t now_ns = host->sim->now_ns;
+    uint64_t now_ns = host->part->now_ns;
 
     return wire && wire->idle_at_ns > now_ns ? wire->idle_at_ns : now_ns;
 }
@@ -202,7 +215,7 @@ static void call_stack_timer(struct mrd_sim_host *host)
 
     if (at_ns == MRD_SIM_NEVER)
         return;
-    if (at_ns > host->sim->now_ns) {
+    if (at_ns > host->part->now_ns) {
         mrd_sim_host_set_timer(host, at_ns);
         return;
     }
@@ -232,7 +245,7 @@ void mrd_sim_host_fire(struct mrd_sim_host *host, uint32_t tag)
 
     uint64_t at_ns = next_turn_ns(host);
 
-    if (at_ns <= host->sim->now_ns)
+    if (at_ns <= host->part->now_ns)
         take_turn(host);
     else if (at_ns != MRD_SIM_NEVER)
         mrd_sim_host_set_timer(host, at_ns);
@@ -240,10 +253,10 @@ void mrd_sim_host_fire(struct mrd_sim_host *host, uint32_t tag)
 
 void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *packet)
 {
-    uint64_t now_ns = host->sim->now_ns;
+    uint64_t now_ns = host->part->now_ns;
 
-    if (mrd_sim_fabric_draw_loss(&host->sim->fabric)) {
-        mrd_sim_packet_release(&host->sim->packets, packet);
+    if (mrd_sim_fabric_draw_loss(&host->sim->fabric, host->part)) {
+        mrd_sim_packet_release(&host->part->packets, packet);
         return;
     }
     if (host->stack) {
@@ -252,18 +265,18 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
     }
     if (!host->open) {
         host->stats.dead_drops++;
-        mrd_sim_packet_release(&host->sim->packets, packet);
+        mrd_sim_packet_release(&host->part->packets, packet);
         return;
     }
     if (host->sim->options.rx_packets_max &&
         host->rx_waiting >= host->sim->options.rx_packets_max) {
         host->stats.overflows++;
-        mrd_sim_packet_release(&host->sim->packets, packet);
+        mrd_sim_packet_release(&host->part->packets, packet);
         return;
     }
     /* The engine's plan and the placement read all bytes at data[]. */
     if (host->sim->options.gro)
-        packet = mrd_sim_packet_join(&host->sim->packets, packet);
+        packet = mrd_sim_packet_join(&host->part->packets, packet);
     if (!packet)
         return;
     packet->event.next = NULL;
@@ -288,10 +301,10 @@ void mrd_sim_host_stop(struct mrd_sim_host *host, bool stopped)
     if (host->stopped == stopped)
         return;
     if (stopped)
-        host->stopped_at_ns = host->sim->now_ns;
+        host->stopped_at_ns = host->part->now_ns;
     host->stopped = stopped;
     if (!stopped && host->progress)
-        mrd_sim_host_set_timer(host, host->sim->now_ns);
+        mrd_sim_host_set_timer(host, host->part->now_ns);
 }
 
 void mrd_sim_host_touch(struct mrd_sim_host *host)
@@ -299,20 +312,14 @@ void mrd_sim_host_touch(struct mrd_sim_host *host)
     if (host->touched || host->in_progress)
         return;
     host->touched = true;
-    host->touched_next = host->sim->touched;
-    host->sim->touched = host;
+    host->touched_next = host->part->touched;
+    host->part->touched = host;
 }
 
 void mrd_sim_hosts_settle(struct mrd_sim *sim)
 {
-    while (sim->touched) {
-        struct mrd_sim_host *host = sim->touched;
-
-        sim->touched = host->touched_next;
-        host->touched = false;
-        if (is_live(host))
-            arm(host, sim->now_ns);
-    }
+    for (uint32_t i = 0; i < sim->num_parts; i++)
+        settle(&sim->parts[i]);
 }
 
 void mrd_sim_attach(struct mrd_backend *b, void (*progress)(void *arg),

@@ -16,6 +16,7 @@
 #include "transport/sim/sim_packet.h"
 
 struct mrd_sim;
+struct mrd_sim_part;
 struct mrd_sim_stack_ops;
 
 /*
@@ -64,6 +65,7 @@ struct mrd_sim_host {
     struct mrd_backend backend; /* first: the ops get a pointer to it */
     struct mrd_device device;
     struct mrd_sim *sim;
+    struct mrd_sim_part *part; /* borrowed; set by mrd_sim_run_init(), mrd_sim_set_parts() */
     uint32_t number;
     bool open, stopped, touched, in_progress;
     struct mrd_sim_host *touched_next;
@@ -142,7 +144,7 @@ extern const struct mrd_backend_ops mrd_sim_ops;
 void mrd_sim_set_tune(struct mrd_sim *sim, const struct mrd_tune *tune);
 /*
  * Have `hook` called after each turn that a host does inside mrd_sim_run_until(), for example to
- * poll its completion queue. It may call all contexts.
+ * poll its completion queue. It may call all contexts of the host's part.
  */
 void mrd_sim_set_turn_hook(struct mrd_sim *sim, void (*hook)(void *arg, uint32_t host), void *arg);
 
@@ -173,6 +175,21 @@ void mrd_sim_set_large_pages(struct mrd_sim *sim, bool large_pages);
 bool mrd_sim_is_stopped(const struct mrd_sim *sim, uint32_t host);
 /* The time of the next event; UINT64_MAX: there is none. */
 uint64_t mrd_sim_next_event_ns(struct mrd_sim *sim);
+
+/*
+ * Cut the tree into parts of neighbouring leaves with their hosts, for up to so many threads, the
+ * caller's included: sim_part.h. The number of parts changes which of two packets that come in the
+ * same nanosecond is first, and the draws of losses end to end; that of the threads changes no bit.
+ * A simulation without a topology has one part. No context may be open, nothing under way, no tap
+ * set: now or later. 0, or -ENOMEM: it still has one part.
+ */
+int mrd_sim_set_parts(struct mrd_sim *sim, uint32_t num, uint32_t threads);
+/* How many parts it may have. */
+uint32_t mrd_sim_parts_max(const struct mrd_sim *sim);
+/* The number of the part that a host is in. */
+uint32_t mrd_sim_part_of(const struct mrd_sim *sim, uint32_t host);
+/* mrd_sim_now() of a host: inside mrd_sim_run_until() parts are not at the same time. */
+uint64_t mrd_sim_host_time(const struct mrd_sim *sim, uint32_t host);
 struct mrd_sim_host_stats mrd_sim_get_host_stats(const struct mrd_sim *sim, uint32_t host);
 
 /* A host's address: its number + 1, as the network's address and as the port. */

@@ -89,17 +89,18 @@ static struct mrd_sim_host *host_of_device(const struct mrd_device *device)
 
 static void *sim_alloc(const struct mrd_device *device, size_t bytes)
 {
-    struct mrd_sim *sim = host_of_device(device)->sim;
+    const struct mrd_sim_host *host = host_of_device(device);
 
-    return sim->options.large_pages ? mrd_sim_memory_alloc(&sim->memory, bytes) : calloc(1, bytes);
+    return host->sim->options.large_pages ? mrd_sim_memory_alloc(&host->part->memory, bytes)
+                                          : calloc(1, bytes);
 }
 
 static void sim_release(const struct mrd_device *device, void *ptr, size_t bytes)
 {
-    struct mrd_sim *sim = host_of_device(device)->sim;
+    const struct mrd_sim_host *host = host_of_device(device);
 
-    if (sim->options.large_pages)
-        mrd_sim_memory_release(&sim->memory, ptr, bytes);
+    if (host->sim->options.large_pages)
+        mrd_sim_memory_release(&host->part->memory, ptr, bytes);
     else
         free(ptr);
 }
@@ -211,7 +212,7 @@ static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
 {
     struct mrd_sim_sent *sent = &host->sent[host->sent_tail++ & (host->sent_cap - 1)];
 
-    sent->at_ns = host->sim->now_ns + host->sim->attr.tx_done_delay_ns;
+    sent->at_ns = host->part->now_ns + host->sim->attr.tx_done_delay_ns;
     sent->cookie = tx->cookie;
     sent->num_iov = tx->num_iov;
     memcpy(sent->iov, tx->iov, tx->num_iov * sizeof(tx->iov[0]));
@@ -244,7 +245,7 @@ static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd
     const struct mrd_sim_attr *attr = &host->sim->attr;
     bool by_reference = attr->payload_by_reference && tx->num_iov == 1;
     struct mrd_sim_packet *packet =
-        mrd_sim_packet_alloc(&host->sim->packets, by_reference ? tx->head_len : tx->len);
+        mrd_sim_packet_alloc(&host->part->packets, by_reference ? tx->head_len : tx->len);
 
     if (!packet)
         return NULL;
@@ -324,7 +325,7 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     struct mrd_sim_packet *packet = gather(host, tx);
 
     if (packet)
-        mrd_sim_fabric_send(&host->sim->fabric, packet, host->sim->now_ns);
+        mrd_sim_fabric_send(&host->sim->fabric, host->part, packet);
     return true;
 }
 
@@ -334,7 +335,7 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
  */
 static uint64_t link_wait_ns(const struct mrd_sim_host *host)
 {
-    return mrd_sim_host_idle_ns(host) - host->sim->now_ns;
+    return mrd_sim_host_idle_ns(host) - host->part->now_ns;
 }
 
 static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
@@ -358,7 +359,7 @@ static unsigned sim_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *
     }
     if (taken < n) {
         host->stats.partial_bursts++;
-        host->tx_retry_ns = host->sim->now_ns + wait_ns;
+        host->tx_retry_ns = host->part->now_ns + wait_ns;
     }
     return taken;
 }
@@ -371,7 +372,7 @@ static unsigned sim_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned m
     while (n < max && host->sent_head != host->sent_tail) {
         const struct mrd_sim_sent *sent = &host->sent[host->sent_head & (host->sent_cap - 1)];
 
-        if (sent->at_ns > host->sim->now_ns)
+        if (sent->at_ns > host->part->now_ns)
             break;
         if (host->sim->options.read_check && hash_pieces(sent->iov, sent->num_iov) != sent->hash)
             host->stats.changed_early++;

@@ -19,9 +19,9 @@ struct mrd_sim_packet_slab {
     _Alignas(LINE_BYTES) char items[];
 };
 
-void mrd_sim_packets_init(struct mrd_sim_packets *packets)
+void mrd_sim_packets_init(struct mrd_sim_packets *packets, uint8_t number)
 {
-    *packets = (struct mrd_sim_packets){0};
+    *packets = (struct mrd_sim_packets){.number = number};
 }
 
 void mrd_sim_packets_fini(struct mrd_sim_packets *packets)
@@ -51,6 +51,7 @@ static void grow(struct mrd_sim_packets *packets, unsigned size_class)
         struct mrd_sim_packet *packet = (void *)(slab->items + i * item);
 
         packet->size_class = (uint8_t)size_class;
+        packet->home = packets->number;
         packet->event.next = (struct mrd_sim_event *)packets->free[size_class];
         packets->free[size_class] = packet;
     }
@@ -114,9 +115,11 @@ struct mrd_sim_packet *mrd_sim_packet_join(struct mrd_sim_packets *packets,
 
 void mrd_sim_packet_release(struct mrd_sim_packets *packets, struct mrd_sim_packet *packet)
 {
-    struct mrd_sim_packet **free_list = &packets->free[packet->size_class];
+    bool is_home = packet->home == packets->number;
+    struct mrd_sim_packet **list =
+        is_home ? &packets->free[packet->size_class] : &packets->strays[packet->home];
 
-    packet->event.next = (struct mrd_sim_event *)*free_list;
-    *free_list = packet;
-    packets->out--;
+    packet->event.next = (struct mrd_sim_event *)*list;
+    *list = packet;
+    packets->out -= is_home;
 }

@@ -18,6 +18,7 @@
 enum {
     MRD_SIM_DATAGRAM_BYTES_MAX = 65535,
     MRD_SIM_PACKET_CLASSES = 6,
+    MRD_SIM_POOLS_MAX = 16,
     /*
      * What an Ethernet wire carries beyond the bytes of a datagram: preamble and start delimiter 8,
      * MAC header 14, IPv4 20, UDP 8, check sequence 4, gap 12. Every datagram of mrd is
@@ -40,6 +41,7 @@ struct mrd_sim_packet {
     bool broken;         /* a link corrupted it: for receivers whose data[] has no checksum */
     bool alone;          /* not to be joined with others to a superpacket */
     uint8_t size_class;
+    uint8_t home;        /* number of the pool that it is from */
     uint32_t len;        /* of the datagram */
     uint32_t head_len;   /* bytes at data[]; the others are at rest */
     const uint8_t *rest; /* borrowed; NULL: all bytes are at data[] */
@@ -52,9 +54,12 @@ struct mrd_sim_packets {
     struct mrd_sim_packet *free[MRD_SIM_PACKET_CLASSES];
     struct mrd_sim_packet_slab *slabs; /* owned */
     size_t out;                        /* packets allocated and not released */
+    uint8_t number;
+    /* Lists by number: packets of other pools that were released here, to be taken back there. */
+    struct mrd_sim_packet *strays[MRD_SIM_POOLS_MAX];
 };
 
-void mrd_sim_packets_init(struct mrd_sim_packets *packets);
+void mrd_sim_packets_init(struct mrd_sim_packets *packets, uint8_t number);
 void mrd_sim_packets_fini(struct mrd_sim_packets *packets);
 /* A packet of `len` bytes, at most MRD_SIM_DATAGRAM_BYTES_MAX. NULL: no memory. */
 struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uint32_t len);

@@ -69,7 +69,7 @@ static void unlink_run(struct mrd_sim_host *host, struct mrd_sim_packet **run, u
 /* Lend a packet to the engine until mrd_sim_rx_return(). False: no memory, it is lost. */
 static bool lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struct mrd_rx_packet *rx)
 {
-    packet = mrd_sim_packet_join(&host->sim->packets, packet);
+    packet = mrd_sim_packet_join(&host->part->packets, packet);
     if (!packet)
         return false;
     packet->event.next = (struct mrd_sim_event *)host->rx_lent;
@@ -183,6 +183,6 @@ void mrd_sim_rx_return(struct mrd_backend *b)
         struct mrd_sim_packet *packet = host->rx_lent;
 
         host->rx_lent = next_of(packet);
-        mrd_sim_packet_release(&host->sim->packets, packet);
+        mrd_sim_packet_release(&host->part->packets, packet);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/sim/sim_stack.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "transport/sim/sim_host.h"
@@ -11,6 +12,7 @@ int mrd_sim_stack_attach(struct mrd_sim *sim, uint32_t number, const struct mrd_
 {
     struct mrd_sim_host *host = &sim->hosts[number];
 
+    assert(sim->num_parts == 1);
     if (host->open || host->stack)
         return -EBUSY;
     host->stack = ops;
@@ -26,12 +28,12 @@ void mrd_sim_stack_detach(struct mrd_sim *sim, uint32_t number)
 
 struct mrd_sim_packet *mrd_sim_stack_alloc(struct mrd_sim *sim, uint32_t bytes)
 {
-    return mrd_sim_packet_alloc(&sim->packets, bytes);
+    return mrd_sim_packet_alloc(&sim->parts[0].packets, bytes);
 }
 
 void mrd_sim_stack_release(struct mrd_sim *sim, struct mrd_sim_packet *packet)
 {
-    mrd_sim_packet_release(&sim->packets, packet);
+    mrd_sim_packet_release(&sim->parts[0].packets, packet);
 }
 
 uint64_t mrd_sim_stack_send(struct mrd_sim *sim, uint32_t number, struct mrd_sim_packet *packet)
@@ -40,7 +42,7 @@ uint64_t mrd_sim_stack_send(struct mrd_sim *sim, uint32_t number, struct mrd_sim
         mrd_sim_fabric_first(&sim->fabric, number, packet->to, packet->path);
 
     packet->from = number;
-    mrd_sim_fabric_send(&sim->fabric, packet, sim->now_ns);
+    mrd_sim_fabric_send(&sim->fabric, &sim->parts[0], packet);
     return wire->idle_at_ns;
 }
 

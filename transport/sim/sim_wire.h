@@ -32,6 +32,7 @@ struct mrd_sim_wire {
     bool is_faulty;  /* attr asks for more than queueing and delay */
     bool in_burst;   /* Gilbert-Elliott: in the bad state */
     bool was_queued; /* old_* below are valid */
+    uint8_t part;    /* that `to` is in */
 
     struct mrd_sim_stats stats;
     struct mrd_sim_link attr; /* changed by mrd_sim_wire_set() */

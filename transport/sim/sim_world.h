@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulation as a whole: virtual time, event queue, fabric and hosts. See mrd/sim.h. */
+/* The simulation as a whole: its parts, fabric and hosts. See mrd/sim.h. */
 #ifndef MRD_TRANSPORT_SIM_SIM_WORLD_H
 #define MRD_TRANSPORT_SIM_SIM_WORLD_H
 
-#include "transport/sim/sim_event.h"
 #include "transport/sim/sim_fabric.h"
-#include "transport/sim/sim_memory.h"
-#include "transport/sim/sim_packet.h"
+#include "transport/sim/sim_part.h"
 
+struct mrd_sim_crew;
 struct mrd_sim_host;
 
 /* What only experiments and tests set, by calls of sim_host.h that say what each means. */
@@ -30,25 +29,26 @@ struct mrd_sim_fault {
     uint32_t num_wires;
     uint32_t action; /* enum action of sim_fault.c */
     double value[3];
-    struct mrd_sim_event event;
+    uint64_t at_ns;
 };
 
-/* Apply scheduled change number `index`. */
-void mrd_sim_fault_apply(struct mrd_sim *sim, uint32_t index);
+/* When the next scheduled change is due; NEVER: there is none. */
+uint64_t mrd_sim_faults_next_ns(const struct mrd_sim *sim);
+/* Apply the scheduled changes that are due, in the order in which they were scheduled. */
+void mrd_sim_faults_apply(struct mrd_sim *sim);
 void mrd_sim_faults_fini(struct mrd_sim *sim);
 
 struct mrd_sim {
-    uint64_t now_ns;
     struct mrd_sim_attr attr; /* with defaults filled in */
     struct mrd_sim_options options;
-    struct mrd_sim_events events;
-    struct mrd_sim_packets packets;
-    struct mrd_sim_memory memory; /* of contexts; only with options.large_pages */
+    struct mrd_sim_part *parts; /* num_parts of them, owned */
+    uint32_t num_parts;
+    uint64_t lookahead_ns;     /* of a window; only with several parts */
+    struct mrd_sim_crew *crew; /* owned; NULL: one part */
     struct mrd_sim_fabric fabric;
-    struct mrd_sim_host *hosts;    /* attr.hosts of them, owned */
-    struct mrd_sim_fault **faults; /* num_faults of them, owned */
-    uint32_t num_faults;
-    struct mrd_sim_host *touched; /* list: hosts whose timer is to be set anew */
+    struct mrd_sim_host *hosts;      /* attr.hosts of them, owned */
+    struct mrd_sim_fault **faults;   /* num_faults of them by time and insertion, owned */
+    uint32_t num_faults, next_fault; /* those before it have been applied */
 };
 
 #endif
