@@ -26,7 +26,8 @@ def measurement_list:
      mrd("send_64"; "send_bw -s 64"), mrd("send_64_drop1"; "send_bw -s 64 --drop 0.01"),
      {name: "fan", command: "mrd_perf scale 1 64 -s 64K --write_with_imm --contexts"},
      ({name: "sim_128", command: "mrd_sim run -tm permutation_128.cm --tiers 3 --leaf-hosts 4"},
-      {name: "sim_1024", command: "mrd_sim run -tm permutation_1024.cm --hosts 1024 --tiers 3 --leaf-hosts 8"}
+      ("mrd_sim run -tm permutation_1024.cm --hosts 1024 --tiers 3 --leaf-hosts 8"
+       | {name: "sim_1024", command: .}, {name: "sim_1024_one", command: "\(.) --threads 1"})
       | .few = true),
      ((grown_sizes[] as $size | transports[] | run("size_\($size)_\(.)"; "write_bw -s \($size) --transport \(.)")),
       (grown_depths[] | mrd("window_\(.)"; "write_bw -s 64K -t \(.)")),
@@ -65,7 +66,9 @@ def row_list:
      (128, 1024 | tostring | {over: "sim_\(.)"} +
          ({name: "sim_\(.)", what: "mrd_sim, \(.) hosts, seconds in all", figure: ["seconds"]},
           {name: "sim_\(.)_rate", what: "mrd_sim, \(.) hosts, thousand packets a second",
-           figure: ["result", "packets_per_wall_s"], scale: 1e-3, digits: 1}))];
+           figure: ["result", "packets_per_wall_s"], scale: 1e-3, digits: 1})),
+     {name: "sim_threads", what: "mrd_sim, 1024 hosts, seconds with one thread, of those with all", over: "sim_1024_one",
+      under: "sim_1024", figure: ["seconds"], least: 1.6}];
 
 # What is drawn, and has no mark.
 def growth_list: [

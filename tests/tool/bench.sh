@@ -35,11 +35,11 @@ is()
 
 # ------------------------------------------------------------------------------------------------------ kept results
 
-# record NAME RESULT [DISTURBED]: of one turn.
+# record NAME RESULT [DISTURBED [SECONDS]]: of one turn.
 record()
 {
-    printf '{"seconds":1,"stolen":0.001,"foreign":0.01,"disturbed":%s,"tries":1,"failed":null,"result":%s}\n' \
-        "${3-false}" "$2" >>"kept/$1.json"
+    printf '{"seconds":%s,"stolen":0.001,"foreign":0.01,"disturbed":%s,"tries":1,"failed":null,"result":%s}\n' \
+        "${4-1}" "${3-false}" "$2" >>"kept/$1.json"
 }
 
 # perf GBPS [SPURIOUS]: a report of mrd_perf, a message rate of a tenth, latencies and CPU time of 10 / GBPS.
@@ -55,7 +55,7 @@ mkdir kept
 echo '{"commit":"abc","version":"mrd_perf 0.1.0","date":"2000-01-01T00:00:00Z","quick":false,"turns":3,"seconds":2,
        "machine":{"cpu":"a processor","kernel":"Linux","cores":2}}' >kept/meta.json
 printf 'write_1m\tmrd_perf write_bw\n' >kept/commands
-# thrice NAME RESULT
+# thrice NAME RESULT [DISTURBED [SECONDS]]
 thrice()
 {
     record "$@"
@@ -85,6 +85,7 @@ MEASURED
 thrice fan '[{"rate_ratio_to_first":1},{"rate_ratio_to_first":0.91}]'
 thrice sim_128 '{"packets_per_wall_s":85000}'
 thrice sim_1024 '{"packets_per_wall_s":43000}'
+thrice sim_1024_one '{"packets_per_wall_s":26000}' false 1.61
 mv kept whole
 
 # Begin with these again.
@@ -102,11 +103,11 @@ verdict()
 
 keep
 run 0 --from kept --json j
-(($(wc -l <out) == 19)) || fail 'not a line for each row'
-is '.rows | length == 18 and all(.value != null and (.turns | length) == 3)' j
-is '[.rows[] | select(.least or .most) | .verdict] | length == 14 and all(. == "ok")' j
-is '[.rows[] | select(.name | startswith("sim")) | .verdict, .least, .most] | all(. == null)' j
-is '.machine.cores == 2 and .commit == "abc" and (.measurements | length) == 57' j
+(($(wc -l <out) == 20)) || fail 'not a line for each row'
+is '.rows | length == 19 and all(.value != null and (.turns | length) == 3)' j
+is '[.rows[] | select(.least or .most) | .verdict] | length == 15 and all(. == "ok")' j
+is '[.rows[] | select(.name | test("^sim_[0-9]")) | .verdict, .least, .most] | all(. == null)' j
+is '.machine.cores == 2 and .commit == "abc" and (.measurements | length) == 60' j
 is '.rows[] | select(.name == "bw_1m_raw") | .value == 0.65 and .min == 0.65 and .max == 0.65' j
 [[ $(verdict bw_1m_raw) == ok ]] || fail 'what reaches its mark is not ok'
 grep -qE '^rate_64 +6\.10  at least 6 +ok ' out || fail 'how a row is printed'
@@ -129,8 +130,10 @@ send_64 $(perf 59)
 send_64_drop1 $(perf 56)
 fan [{"rate_ratio_to_first":1},{"rate_ratio_to_first":0.89}]
 MISSED
+rm kept/sim_1024_one.json
+thrice sim_1024_one '{"packets_per_wall_s":27000}' false 1.59
 run 1 --from kept --json j
-is '[.rows[] | select(.least or .most) | .verdict] | length == 14 and all(. == "BELOW")' j
+is '[.rows[] | select(.least or .most) | .verdict] | length == 15 and all(. == "BELOW")' j
 [[ $(verdict bw_1m_raw) == BELOW ]] || fail 'what is below its mark is not'
 run 0 --from kept --rows sim_128,sim_1024
 run 1 --from kept --rows sim_128,peers_64
@@ -155,7 +158,7 @@ run 2 --from kept --rows bw_64k_tcp
 keep
 rm kept/fan.json
 run 0 --from kept --json j
-is '.rows | length == 17' j
+is '.rows | length == 18' j
 refused 'there is no measurement fan' --from kept --rows peers_64
 refused 'there are no results' --from nowhere
 
@@ -167,7 +170,7 @@ for size in 64 256 1024; do
 done
 if command -v gnuplot >/dev/null; then
     run 0 --from kept -o made
-    is '.rows | length == 18' made/bench.json
+    is '.rows | length == 19' made/bench.json
     tail -c 20 made/bench.svg | grep -q '</svg>' || fail 'the picture is not whole'
     ! grep -nE '\{\{|\}\}|\bnull\b|\\\(' made/bench.md >&2 || fail 'the page has holes'
     grep -q '^| bw_1m_raw | 0.65 | at least 0.65 | ok |' made/bench.md || fail 'the page has no rows'
@@ -252,7 +255,7 @@ grep -q 'failed: mrd_perf: it failed' err || fail 'why a run failed is not said'
 run 0 --help
 grep -q 'usage: bench.sh' out || fail 'no help'
 run 0 --list
-(($(wc -l <out) == 21)) || fail 'not all rows are listed'
+(($(wc -l <out) == 22)) || fail 'not all rows are listed'
 refused 'there is no row bandwidth' --rows bw_1m_raw,bandwidth
 refused 'takes a value' --rows
 refused "what is 'stray'" stray

@@ -194,6 +194,24 @@ run "${two[@]}" --faults dark.faults --limit 0.001 --json
 ((status == 1)) || fail "exit $status, not 1, though flows did not end"
 jq -e '.unfinished == 2 and .fct_us.max == null' out >/dev/null || fail 'unfinished flows are not told'
 
+# ----------------------------------------------------------------------------------------- threads
+
+# Several parts, also with triggers that fire where they start a flow, and losses. One part: triggers that do not.
+many=(--hosts 96 --leaf-hosts 8 --quiet --json)
+for words in 'run -tm far.cm --loss 0.01' 'allreduce --size 100K' 'incast --size 20K' 'run -tm elsewhere.cm'; do
+    awk 'BEGIN { print "Nodes 96\nConnections 96"
+        for (i = 0; i < 96; i++) print i "->" (i + 50) % 96 " start 0 size 100000" }' >far.cm
+    printf '%s\n' 'Nodes 96' 'Connections 2' 'Triggers 1' '0->50 start 0 size 100000 send_done_trigger 1' \
+        '70->10 trigger 1 size 100000' 'trigger id 1 oneshot' >elsewhere.cm
+    # shellcheck disable=SC2086 # words
+    for threads in 1 2 3; do
+        good $words "${many[@]}" --threads $threads
+        steady out >"threads.$threads"
+    done
+    cmp threads.1 threads.2 && cmp threads.1 threads.3 || fail "$words: the results depend on the threads"
+done
+jq -e '.unfinished == 0' threads.1 >/dev/null || fail 'a flow that is triggered elsewhere does not start'
+
 # ------------------------------------------------------------------------------------------ SIGINT
 
 # Longer than anyone waits. Jobs of a script ignore SIGINT unless they have a process group of their own.

@@ -67,7 +67,8 @@ struct simx_config {
 
     uint64_t seed;
     unsigned seeds, jobs;
-    double limit_s; /* of virtual time */
+    unsigned threads; /* of a run; 0: as many as there are processors, if there is one run */
+    double limit_s;   /* of virtual time */
     bool json, csv, quiet;
     char plot[SIMX_PATH_BYTES];
 };

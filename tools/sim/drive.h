@@ -27,6 +27,7 @@ struct simx_drive_env {
     const struct simx_net *net;
     const struct simx_cm *cm;
     struct mrd_sim *sim;
+    /* In the thread that runs the host at which it happens; `why` is static. */
     void (*event)(void *arg, uint32_t flow, enum simx_flow_event event, const char *why);
     void *arg;
 };

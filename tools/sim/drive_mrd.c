@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Flows by mrd: a context with one queue pair on each host that has traffic, a flow one RDMA write,
- * or several in a row where it is longer than the buffers. All sources are one buffer and so are
- * all sinks: a thousand hosts would need gigabytes otherwise, and the caches would see each byte
- * once.
+ * or several in a row where it is longer than the buffers. All sources are one buffer, and so are
+ * all sinks of a part of the simulation: a thousand hosts would need gigabytes otherwise, and the
+ * caches would see each byte once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 #include "core/list.h"
 #include "tools/sim/drive.h"
 #include "tools/sim/fail.h"
+#include "tools/sim/run.h"
 #include "transport/context.h"
 #include "transport/sim/sim_host.h"
 
@@ -51,8 +52,8 @@ struct simx_drive {
     struct simx_drive_env env;
     struct host *hosts;
     struct flow *flows;
-    uint8_t *source, *sink;
-    size_t buffer_bytes, mapped_bytes; /* used of each; its whole pieces */
+    uint8_t *source, *sinks[SIMX_PARTS_MAX]; /* a sink for each part of the simulation */
+    size_t buffer_bytes, mapped_bytes;       /* used of each; its whole pieces */
 };
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -115,6 +116,24 @@ static void count_traffic(struct simx_drive *d)
     d->mapped_bytes = (d->buffer_bytes + piece_bytes() - 1) / piece_bytes() * piece_bytes();
 }
 
+static uint8_t *sink_of(const struct simx_drive *d, uint32_t host)
+{
+    return d->sinks[mrd_sim_part_of(d->env.sim, host)];
+}
+
+static bool alloc_sinks(struct simx_drive *d)
+{
+    for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
+        uint8_t **sink = &d->sinks[mrd_sim_part_of(d->env.sim, i)];
+
+        if (!*sink)
+            *sink = alloc_alias(d->mapped_bytes);
+        if (!*sink)
+            return false;
+    }
+    return true;
+}
+
 /* Spare entries: a table that is seven eighths full makes new peers prove their address first. */
 static uint32_t table_size(uint32_t peers)
 {
@@ -160,7 +179,7 @@ static int open_host(struct simx_drive *d, uint32_t number)
     if (!host->pd)
         return -errno;
     host->source = mrd_reg_mr(host->pd, d->source, d->buffer_bytes, 0);
-    host->sink = mrd_reg_mr(host->pd, d->sink, d->buffer_bytes,
+    host->sink = mrd_reg_mr(host->pd, sink_of(d, number), d->buffer_bytes,
                             MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
     host->cq = mrd_create_cq(host->context, (int)(wrs + host->num_notes + 1), NULL);
     if (!host->source || !host->sink || !host->cq)
@@ -211,8 +230,10 @@ static void mrd_close(struct simx_drive *d)
         close_host(&d->hosts[i]);
     if (d->source)
         munmap(d->source, d->mapped_bytes);
-    if (d->sink)
-        munmap(d->sink, d->mapped_bytes);
+    for (unsigned i = 0; i < SIMX_PARTS_MAX; i++) {
+        if (d->sinks[i])
+            munmap(d->sinks[i], d->mapped_bytes);
+    }
     free(d->flows);
     free(d->hosts);
     free(d);
@@ -239,7 +260,7 @@ static int post_piece(struct simx_drive *d, uint32_t number)
         .send_flags = MRD_SEND_SIGNALED,
         .imm_data = number,
         .ud = {.ah = flow->ah, .remote_qpn = to->qp->qp_num},
-        .wr.rdma = {.remote_addr = (uintptr_t)d->sink, .rkey = to->sink->rkey},
+        .wr.rdma = {.remote_addr = (uintptr_t)sink_of(d, what->dst), .rkey = to->sink->rkey},
     };
     struct mrd_send_wr *bad;
 
@@ -304,7 +325,7 @@ static void send_completed(struct simx_drive *d, struct host *host, const struct
         ret = post_piece(d, (uint32_t)(next - d->flows));
     }
     if (ret != 0)
-        tell(d, number, SIMX_FAILED, mrd_last_error());
+        tell(d, number, SIMX_FAILED, "its next piece could not be posted");
     else if (flow->done_bytes == what->bytes)
         tell(d, number, SIMX_SENT, NULL);
 }
@@ -347,8 +368,7 @@ static struct simx_drive *mrd_open(const struct simx_drive_env *env)
         goto no_memory;
     count_traffic(d);
     d->source = alloc_alias(d->mapped_bytes);
-    d->sink = alloc_alias(d->mapped_bytes);
-    if (!d->source || !d->sink)
+    if (!d->source || !alloc_sinks(d))
         goto no_memory;
     mrd_sim_set_tune(env->sim, &env->config->tune);
     mrd_sim_set_large_pages(env->sim, true);

@@ -31,6 +31,8 @@ static struct json_object *run_job(void *arg, unsigned index, struct simx_progre
     if (s->experiment->point)
         s->experiment->point(&config, index / config.seeds);
     config.seed += index % config.seeds;
+    if (s->num_points * s->config.seeds > 1 && config.threads == 0)
+        config.threads = 1; /* runs share the processors */
 
     struct json_object *result = simx_measure(s->experiment, &config, progress);
 

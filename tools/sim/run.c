@@ -2,15 +2,20 @@
 #include "tools/sim/run.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/sim/fail.h"
+#include "transport/sim/sim_host.h"
 
 /* SETTLE_NS: packets in flight when the last flow ends still arrive and are counted. */
 enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };
+
+/* Hosts of a part of the simulation: fewer are less work than threads need to meet. */
+enum { PART_HOSTS = 32 };
 
 static uint64_t wall_start_ns;
 
@@ -34,14 +39,25 @@ uint64_t simx_wall_ns(void)
 
 /* ---------------------------------------------------------------------------------------- flows */
 
+/* The counters of the part that a host is in. */
+static struct simx_run_part *part_of(struct simx_run *run, uint32_t host)
+{
+    return &run->parts[mrd_sim_part_of(run->sim, host)];
+}
+
 static void start_flow(struct simx_run *run, uint32_t flow)
 {
-    run->flows[flow].start_ns = mrd_sim_now(run->sim);
+    uint32_t src = run->cm->flows[flow].src;
+    struct simx_run_part *part = part_of(run, src);
+
+    run->flows[flow].start_ns = mrd_sim_host_time(run->sim, src);
 
     int ret = run->ops->start(run->drive, flow);
 
-    if (ret != 0 && run->error == 0)
-        run->error = ret;
+    if (ret != 0 && part->error == 0) {
+        part->error = ret;
+        snprintf(part->why, sizeof(part->why), "%s", mrd_last_error());
+    }
 }
 
 static void fire(struct simx_run *run, int32_t trigger)
@@ -50,6 +66,7 @@ static void fire(struct simx_run *run, int32_t trigger)
 
     if (trigger < 0 || ++run->fired[trigger] != cm->triggers[trigger].count)
         return;
+    /* They start at the host at which the trigger fired, or there is one part. */
     for (uint32_t i = run->waiting.first[trigger]; i < run->waiting.first[trigger + 1]; i++)
         start_flow(run, run->waiting.flows[i]);
 }
@@ -63,17 +80,18 @@ static void flow_event(void *arg, uint32_t flow, enum simx_flow_event event, con
         fire(run, what->recv_done);
         return;
     }
+
+    struct simx_run_part *part = part_of(run, what->src);
+
     if (run->flows[flow].done_ns != UINT64_MAX || run->flows[flow].failure)
         return;
     if (event == SIMX_FAILED) {
         run->flows[flow].failure = why;
-        run->num_failed++;
+        part->num_failed++;
         return;
     }
-    run->flows[flow].done_ns = run->last_done_ns = mrd_sim_now(run->sim);
-    run->num_done++;
-    if (run->num_done == run->cm->num_flows)
-        run->wall_ns = simx_wall_ns();
+    run->flows[flow].done_ns = part->last_done_ns = mrd_sim_host_time(run->sim, what->src);
+    part->num_done++;
     fire(run, what->send_done);
 }
 
@@ -106,6 +124,80 @@ static uint64_t start_ns(const struct simx_run *run)
     return run->cm->flows[run->by_start[run->next_start]].start_ps / 1000;
 }
 
+/* ---------------------------------------------------------------------------------------- parts */
+
+/* Does each trigger start flows at that host only at which all that fire it happens? */
+static bool is_at_one_host(const struct simx_run *run)
+{
+    const struct simx_cm *cm = run->cm;
+    int64_t *host = malloc((cm->num_triggers + 1) * sizeof(*host)); /* of a trigger; -1: none yet */
+    bool is_one = host != NULL;
+
+    for (uint32_t i = 0; is_one && i < cm->num_triggers; i++)
+        host[i] = -1;
+    for (uint32_t i = 0; is_one && i < cm->num_flows; i++) {
+        const struct simx_flow *flow = &cm->flows[i];
+        const struct {
+            int32_t trigger;
+            uint32_t host;
+        } at[] = {{flow->send_done, flow->src},
+                  {flow->recv_done, flow->dst},
+                  {flow->triggered ? flow->trigger : -1, flow->src}};
+
+        for (unsigned j = 0; j < 3; j++) {
+            if (at[j].trigger < 0)
+                continue;
+            is_one &= host[at[j].trigger] < 0 || host[at[j].trigger] == at[j].host;
+            host[at[j].trigger] = at[j].host;
+        }
+    }
+    free(host);
+    return is_one;
+}
+
+/*
+ * How many parts the simulation has depends on what is simulated, not on this machine: so do its
+ * bits. Models keep state of both ends in one place, and a trigger that fires here and starts a
+ * flow there takes no time, which no window allows.
+ */
+static uint32_t choose_parts(const struct simx_run *run)
+{
+    uint32_t parts = run->net.topology.hosts / PART_HOSTS, max = mrd_sim_parts_max(run->sim);
+
+    if (run->ops != &simx_drive_mrd || parts == 0 || !is_at_one_host(run))
+        return 1;
+    return parts < max ? parts : max;
+}
+
+static uint32_t choose_threads(const struct simx_config *config)
+{
+    cpu_set_t ours;
+
+    if (config->threads)
+        return config->threads;
+    return sched_getaffinity(0, sizeof(ours), &ours) == 0 ? (uint32_t)CPU_COUNT(&ours) : 1;
+}
+
+/* Adds up what the parts counted. */
+static void add_up(struct simx_run *run)
+{
+    run->num_done = run->num_failed = 0;
+    for (uint32_t i = 0; i < SIMX_PARTS_MAX; i++) {
+        const struct simx_run_part *part = &run->parts[i];
+
+        run->num_done += part->num_done;
+        run->num_failed += part->num_failed;
+        if (part->last_done_ns > run->last_done_ns)
+            run->last_done_ns = part->last_done_ns;
+        if (run->error == 0 && part->error != 0) {
+            run->error = part->error;
+            simx_error_set("%s", part->why);
+        }
+    }
+    if (run->num_done == run->cm->num_flows && run->wall_ns == 0)
+        run->wall_ns = simx_wall_ns();
+}
+
 /* -------------------------------------------------------------------------------------- the run */
 
 int simx_run_create(struct simx_run *run, const struct simx_config *config,
@@ -126,6 +218,11 @@ int simx_run_create(struct simx_run *run, const struct simx_config *config,
     }
     order_starts(run);
     run->sim = simx_net_create(&run->net, config, config->seed);
+    if (run->sim && mrd_sim_set_parts(run->sim, choose_parts(run), choose_threads(config)) != 0) {
+        simx_error_set("no memory for the parts of the simulation");
+        simx_run_destroy(run);
+        return -ENOMEM;
+    }
     if (run->sim) {
         struct simx_drive_env env = {config, &run->net, cm, run->sim, flow_event, run};
 
@@ -176,11 +273,13 @@ bool simx_run_until(struct simx_run *run, uint64_t ns)
 
         while (start_ns(run) <= now_ns)
             start_flow(run, run->by_start[run->next_start++]);
+        add_up(run);
         if (now_ns >= ns || is_over(run))
             return is_over(run);
         if (start_ns(run) < to_ns)
             to_ns = start_ns(run);
         mrd_sim_run_until(run->sim, to_ns);
+        add_up(run);
         show(run);
     }
 }

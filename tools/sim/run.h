@@ -17,6 +17,17 @@ struct simx_run_flow {
     const char *failure; /* or NULL */
 };
 
+enum { SIMX_PARTS_MAX = 16, SIMX_WHY_BYTES = 128 };
+
+/* What happened in a part of the simulation: one thread at a time counts here. */
+struct simx_run_part {
+    _Alignas(128) uint32_t num_done;
+    uint32_t num_failed;
+    uint64_t last_done_ns;
+    int error; /* of starting a flow */
+    char why[SIMX_WHY_BYTES];
+};
+
 struct simx_run {
     const struct simx_config *config;
     struct simx_net net;
@@ -31,9 +42,11 @@ struct simx_run {
     struct simx_waiting waiting;
     uint32_t num_done, num_failed;
     uint64_t last_done_ns;
-    uint64_t wall_ns; /* of the machine's clock, from simx_wall_start() to the last completion */
-    int error;        /* of starting a flow */
-    void *memo;       /* what the experiment remembers of it; owned */
+    /* Of the machine's clock, from simx_wall_start() to the slice with the last completion. */
+    uint64_t wall_ns;
+    int error; /* of starting a flow */
+    struct simx_run_part parts[SIMX_PARTS_MAX];
+    void *memo;                     /* what the experiment remembers of it; owned */
     struct simx_progress *progress; /* receives progress now and then; or NULL */
 };
 
