@@ -290,17 +290,36 @@ static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t bas
         now_ns + mrd_tune_ns(tune->suspend_rtts * rtt_ns * (double)(UINT64_C(1) << doublings));
 }
 
+/* A lone loss on a path that loses no more than others do: it says nothing about this path. */
+static bool is_usual(const struct mrd_paths *paths, uint32_t index)
+{
+    const struct mrd_path *path = &paths->path[index];
+
+    if (path->state != MRD_PATH_GOOD || path->losses_row)
+        return false;
+
+    float mean = mean_of_others(paths, index);
+
+    return mean >= (float)paths->tune->usual_share &&
+           path->loss_ewma <= (float)paths->tune->usual_times * mean;
+}
+
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns)
 {
     struct mrd_path *path = &paths->path[index];
     /* While no path works, a loss says nothing about this one: losses_row does not grow. */
     bool others_work = paths->acks != path->lost_acks;
+    bool usual = is_usual(paths, index);
 
     count_outcome(paths, path, true);
     path->lost++;
     if (path->state != MRD_PATH_GOOD && path->until_ns != PROBE_UNDER_WAY)
         return; /* the packet left before the path went out */
     path->lost_acks = paths->acks;
+    if (usual) {
+        path->losses_row = 1;
+        return;
+    }
     if (path->state == MRD_PATH_DEAD) {
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
         return;

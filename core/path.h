@@ -8,7 +8,8 @@
  * reaches it: a map of the paths could make several values share one path.
  *
  * A declared loss takes a path from GOOD to SUSPENDED, each time in a row for twice as long. Then
- * an empty packet probes it: its ack makes the path GOOD, its loss suspends the path again. A path
+ * an empty packet probes it: its ack makes the path GOOD, its loss suspends the path again. Where
+ * all paths lose some packets, a path goes out only if it loses two in a row, or more than others. A path
  * that keeps failing while others do not becomes DEAD. A fresh entropy value replaces it, or it is
  * probed every dead_probe_ns until a probe is acked. At most half of the paths that are not dead
  * are out (not GOOD) at once; where more fail, they take turns. So uniform loss, or loss at the
@@ -138,8 +139,10 @@ void mrd_path_run_acked(struct mrd_paths *paths, uint32_t index, uint32_t n);
 void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 /*
  * A packet last sent on it was declared lost. The path is suspended for suspend_rtts base RTTs <<
- * min(losses_row - 1, suspend_doublings), unless more than half of the paths would be out. It
- * becomes DEAD if it lost far more than the other paths for long.
+ * min(losses_row - 1, suspend_doublings), unless more than half of the paths would be out, or it is
+ * a lone loss and no more than usual: the other paths' mean share of loss is at least usual_share,
+ * and this one's at most usual_times that. It becomes DEAD if it lost far more than the other paths
+ * for long.
  */
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
 /*

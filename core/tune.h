@@ -166,6 +166,12 @@
 #define MRD_TUNE_PATH(X)                                                                           \
     X(path, suspend_rtts,      4,        "base RTTs: first suspension")                            \
     X(path, suspend_doublings, 4,        "how often it doubles, at most 62")                       \
+    /*                                                                                             \
+     * Where all paths lose alike, another path is no better, and to suspend and probe costs a     \
+     * packet for each loss: a fifth of the rate of a host that its processor bounds, at 5%.       \
+     */                                                                                            \
+    X(path, usual_share,       0.003,    "mean loss of the other paths from which losses are usual") \
+    X(path, usual_times,       1.2,        "of that mean: a path with more loses more than usual")   \
     X(path, order_spurious,    3,        "needless losses that end detection by order on a path")  \
     X(path, delay_window_rtts, 8,        "RTTs: half window of the least one-way delay")           \
     /*                                                                                             \

@@ -294,10 +294,10 @@ static void send_any(struct course *c, unsigned to)
         c->sent++;
 }
 
-/* At most four are posted at a time. */
+/* At most four are posted at a time; messages that have begun may hold all others. */
 static void post_another(struct course *c)
 {
-    if (num_posted(&c->s) < 4)
+    if (num_posted(&c->s) < 4 && hand_length(&mrd_srq_impl(c->s.srq)->recvq.free) > 0)
         post_recv(&c->s, c->receives++);
 }
 

@@ -76,6 +76,76 @@ static void mrd_path_lost__outage_of_all_blames_none(void **state)
         assert_true(f->path[i].losses_row <= 1);
 }
 
+/* All paths have carried packets, and lost this share of them. */
+static void begin_lossy(struct path_fixture *f, uint32_t num, float share)
+{
+    begin(f, num);
+    for (uint32_t i = 0; i < num; i++) {
+        ack(f, i);
+        f->path[i].loss_ewma = share;
+    }
+}
+
+/* Where all paths lose alike, a lone loss leaves a path where it is; two in a row do not. */
+static void mrd_path_lost__usual(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin_lossy(f, PATHS, 0.03f);
+    for (uint32_t i = 0; i < PATHS; i++) {
+        lose_at(f, i, SEC_NS);
+        assert_int_equal(f->path[i].state, MRD_PATH_GOOD);
+        ack(f, i);
+    }
+    assert_int_equal(f->paths.num_out, 0);
+
+    begin_lossy(f, PATHS, 0.03f);
+    lose_at(f, 7, 2 * SEC_NS);
+    ack(f, 8);
+    lose_at(f, 7, 2 * SEC_NS);
+    assert_int_equal(f->path[7].state, MRD_PATH_SUSPENDED);
+    assert_int_equal(f->path[7].until_ns, 2 * SEC_NS + 8 * BASE_NS);
+    assert_int_equal(f->paths.num_out, 1);
+}
+
+/* Losses are not usual where the others have hardly any, nor on a path that has more than they. */
+static void mrd_path_lost__unusual(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin_lossy(f, PATHS, 0.002f); /* less than usual_share */
+    lose_at(f, 3, SEC_NS);
+    assert_int_equal(f->path[3].state, MRD_PATH_SUSPENDED);
+
+    begin_lossy(f, PATHS, 0.03f);
+    f->path[3].loss_ewma = 0.037f;
+    lose_at(f, 3, SEC_NS);
+    assert_int_equal(f->path[3].state, MRD_PATH_SUSPENDED);
+    assert_int_equal(f->path[3].until_ns, SEC_NS + 4 * BASE_NS);
+
+    begin_lossy(f, PATHS, 0.03f); /* others whose last packet was lost say nothing */
+    for (uint32_t i = 0; i < PATHS; i++) {
+        if (i != 3)
+            f->path[i].losses_row = 1;
+    }
+    lose_at(f, 3, SEC_NS);
+    assert_int_equal(f->path[3].state, MRD_PATH_SUSPENDED);
+}
+
+/* A black hole among paths that lose some packets dies as fast as among those that lose none. */
+static void mrd_path_lost__dies_among_lossy(void **state)
+{
+    struct path_fixture *f = *state;
+    uint64_t now_ns = SEC_NS;
+    unsigned lost;
+
+    begin(f, PATHS);
+    lost = fail_until_dead(f, 5, &now_ns);
+    begin_lossy(f, PATHS, 0.01f);
+    now_ns = SEC_NS;
+    assert_in_range(fail_until_dead(f, 5, &now_ns), lost, lost + 1);
+}
+
 static void mrd_path_lost__at_most_half_out(void **state)
 {
     static const uint32_t nums[] = {1, 2, 3, 4, 7, 64};
@@ -302,6 +372,9 @@ int main(void)
         cmocka_unit_test(mrd_path_lost__suspends_for_doubling_time),
         cmocka_unit_test(mrd_path_lost__burst_counts_once),
         cmocka_unit_test(mrd_path_lost__outage_of_all_blames_none),
+        cmocka_unit_test(mrd_path_lost__usual),
+        cmocka_unit_test(mrd_path_lost__unusual),
+        cmocka_unit_test(mrd_path_lost__dies_among_lossy),
         cmocka_unit_test(mrd_path_lost__at_most_half_out),
         cmocka_unit_test(mrd_path_lost__served_suspension_makes_room),
         cmocka_unit_test(mrd_path_lost__takes_turns),
