@@ -7,7 +7,8 @@
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-readonly perf=$1 size=65536 iterations=4000
+readonly perf=$1 size=65536
+iterations=4000
 
 for tool in jq ss; do
     command -v $tool >/dev/null || skip "no $tool"
@@ -65,9 +66,22 @@ transfer()
         "$(jq -r .packets_sent "$scratch/json") packets sent again"
 }
 
+# Bytes that the first host has sent.
+sent()
+{
+    # shellcheck disable=SC2016
+    on 0 0 awk '$1 == "eth0:" { print $10 }' /proc/net/dev
+}
+
+# Once a tenth is sent. The links are set one after the other, and meanwhile data flow on.
 shrink()
 {
-    sleep 0.5
+    local before
+
+    before=$(sent)
+    until (($(sent) - before > size * iterations / 10)) || ! kill -0 "$client" 2>/dev/null; do
+        sleep 0.01
+    done
     set_mtu 1400
 }
 
@@ -86,6 +100,7 @@ done <<'TABLE'
 1280 1080 1152
 TABLE
 set_mtu 9000
+iterations=8000
 transfer 'MTU 9000, then 1400' shrink
 ((payload < 8000)) || fail "the path did not shrink in time: $payload bytes a packet"
 (($(fragments) == 0)) || fail "$(fragments) fragments"
