@@ -104,7 +104,7 @@ measure_all()
     local turn name often command words
 
     permutation 128 2097152 >"$scratch/permutation_128.cm"
-    permutation 1024 262144 >"$scratch/permutation_1024.cm"
+    permutation 1024 1048576 >"$scratch/permutation_1024.cm"
     cut -f 1,3 "$scratch/plan" >"$scratch/commands"
     for ((turn = 1; turn <= turns; turn++)); do
         while IFS=$'\t' read -r name often command; do
