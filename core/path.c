@@ -208,7 +208,7 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq)
 /*
  * Returns the mean share of loss of the other GOOD paths that carried packets and whose last packet
  * was not lost; negative: there is none. A path whose last packet was lost may be GOOD only because
- * too many fail.
+ * too many fail, or because the loss was a usual one.
  */
 static float mean_of_others(const struct mrd_paths *paths, uint32_t index)
 {

@@ -9,11 +9,11 @@
  *
  * A declared loss takes a path from GOOD to SUSPENDED, each time in a row for twice as long. Then
  * an empty packet probes it: its ack makes the path GOOD, its loss suspends the path again. Where
- * all paths lose some packets, a path goes out only if it loses two in a row, or more than others. A path
- * that keeps failing while others do not becomes DEAD. A fresh entropy value replaces it, or it is
- * probed every dead_probe_ns until a probe is acked. At most half of the paths that are not dead
- * are out (not GOOD) at once; where more fail, they take turns. So uniform loss, or loss at the
- * peer itself, kills none. Constants named here are those of mrd_tune.path.
+ * all paths lose some packets, a path goes out only if it loses two in a row, or more than others.
+ * A path that keeps failing while others do not becomes DEAD. A fresh entropy value replaces it, or
+ * it is probed every dead_probe_ns until a probe is acked. At most half of the paths that are not
+ * dead are out (not GOOD) at once; where more fail, they take turns. So uniform loss, or loss at
+ * the peer itself, kills none. Constants named here are those of mrd_tune.path.
  */
 #ifndef MRD_CORE_PATH_H
 #define MRD_CORE_PATH_H

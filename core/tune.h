@@ -167,8 +167,7 @@
     X(path, suspend_rtts,      4,        "base RTTs: first suspension")                            \
     X(path, suspend_doublings, 4,        "how often it doubles, at most 62")                       \
     /*                                                                                             \
-     * Where all paths lose alike, another path is no better, and to suspend and probe costs a     \
-     * packet for each loss: a fifth of the rate of a host that its processor bounds, at 5%.       \
+     * Where all paths lose alike another path is no better, and to suspend one costs a probe.     \
      */                                                                                            \
     X(path, usual_share,       0.003,    "mean loss of the other paths from which losses are usual") \
     X(path, usual_times,       1.2,        "of that mean: a path with more loses more than usual")   \

@@ -14,7 +14,7 @@
 /* SETTLE_NS: packets in flight when the last flow ends still arrive and are counted. */
 enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };
 
-/* Hosts of a part of the simulation: fewer are less work than threads need to meet. */
+/* Hosts of a part of the simulation: fewer are too little work for a thread. */
 enum { PART_HOSTS = 32 };
 
 static uint64_t wall_start_ns;
