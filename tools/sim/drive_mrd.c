@@ -52,8 +52,8 @@ struct simx_drive {
     struct simx_drive_env env;
     struct host *hosts;
     struct flow *flows;
-    uint8_t *source, *sinks[SIMX_PARTS_MAX]; /* a sink for each part of the simulation */
-    size_t buffer_bytes, mapped_bytes;       /* used of each; its whole pieces */
+    uint8_t *source, *sinks[MRD_SIM_PARTS_MAX]; /* a sink for each part of the simulation */
+    size_t buffer_bytes, mapped_bytes;          /* used of each; its whole pieces */
 };
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -230,7 +230,7 @@ static void mrd_close(struct simx_drive *d)
         close_host(&d->hosts[i]);
     if (d->source)
         munmap(d->source, d->mapped_bytes);
-    for (unsigned i = 0; i < SIMX_PARTS_MAX; i++) {
+    for (unsigned i = 0; i < MRD_SIM_PARTS_MAX; i++) {
         if (d->sinks[i])
             munmap(d->sinks[i], d->mapped_bytes);
     }

@@ -9,6 +9,7 @@
 
 #include "core/cc.h"
 #include "tools/sim/fail.h"
+#include "transport/sim/sim_part.h"
 
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
@@ -75,7 +76,7 @@ const struct simx_option simx_options[] = {
     {"seeds", SIMX_COUNT, FIELD(seeds), 1, 10000, "N", "1",
      "runs of each point, each with the next seed; adds mean and ci95", NULL},
     {"jobs", SIMX_COUNT, FIELD(jobs), 1, 1024, "N", NULL, "runs at once, each a process", NULL},
-    {"threads", SIMX_COUNT, FIELD(threads), 1, 16, "N", NULL,
+    {"threads", SIMX_COUNT, FIELD(threads), 1, MRD_SIM_PARTS_MAX, "N", NULL,
      "of a run of mrd; the results do not depend on it", NULL},
     {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "10",
      "of virtual time, then it gives up", NULL},

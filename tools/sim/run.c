@@ -182,7 +182,7 @@ static uint32_t choose_threads(const struct simx_config *config)
 static void add_up(struct simx_run *run)
 {
     run->num_done = run->num_failed = 0;
-    for (uint32_t i = 0; i < SIMX_PARTS_MAX; i++) {
+    for (uint32_t i = 0; i < MRD_SIM_PARTS_MAX; i++) {
         const struct simx_run_part *part = &run->parts[i];
 
         run->num_done += part->num_done;

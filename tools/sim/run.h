@@ -10,6 +10,7 @@
 
 #include "tools/sim/drive.h"
 #include "tools/sim/jobs.h"
+#include "transport/sim/sim_part.h"
 
 struct simx_run_flow {
     uint64_t start_ns;
@@ -17,11 +18,11 @@ struct simx_run_flow {
     const char *failure; /* or NULL */
 };
 
-enum { SIMX_PARTS_MAX = 16, SIMX_WHY_BYTES = 128 };
+enum { SIMX_WHY_BYTES = 128 };
 
 /* What happened in a part of the simulation: one thread at a time counts here. */
 struct simx_run_part {
-    _Alignas(128) uint32_t num_done;
+    _Alignas(MRD_SIM_APART_BYTES) uint32_t num_done;
     uint32_t num_failed;
     uint64_t last_done_ns;
     int error; /* of starting a flow */
@@ -45,7 +46,7 @@ struct simx_run {
     /* Of the machine's clock, from simx_wall_start() to the slice with the last completion. */
     uint64_t wall_ns;
     int error; /* of starting a flow */
-    struct simx_run_part parts[SIMX_PARTS_MAX];
+    struct simx_run_part parts[MRD_SIM_PARTS_MAX];
     void *memo;                     /* what the experiment remembers of it; owned */
     struct simx_progress *progress; /* receives progress now and then; or NULL */
 };
