@@ -106,6 +106,14 @@ static void mrd_path_lost__usual(void **state)
     assert_int_equal(f->path[7].state, MRD_PATH_SUSPENDED);
     assert_int_equal(f->path[7].until_ns, 2 * SEC_NS + 8 * BASE_NS);
     assert_int_equal(f->paths.num_out, 1);
+
+    begin_lossy(f, PATHS, 0.3f); /* one loss more does not make this path worse than the others */
+    lose_at(f, 7, 3 * SEC_NS);
+    assert_int_equal(f->path[7].state, MRD_PATH_GOOD);
+    ack(f, 8);
+    lose_at(f, 7, 3 * SEC_NS);
+    assert_int_equal(f->path[7].state, MRD_PATH_SUSPENDED);
+    assert_int_equal(f->paths.num_out, 1);
 }
 
 /* Losses are not usual where the others have hardly any, nor on a path that has more than they. */
