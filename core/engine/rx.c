@@ -100,6 +100,12 @@ static bool check_packet(struct mrd_engine *e, struct mrd_peer *peer, const stru
     return true;
 }
 
+/* Without the padding of a packet that finds out what its path takes: it has nothing else. */
+static uint32_t payload_without_padding(const struct mrd_rx_in *in)
+{
+    return in->num_parts == 1 && in->part[0].op == MRD_OP_VOID ? 0 : in->payload_len;
+}
+
 static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
 {
     struct mrd_peer *peer = mrd_contact_identify(e, &in->head, in->packet);
@@ -132,7 +138,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         break;
     }
     mrd_rcv_add(r, in->head.psn, refusal != NULL);
-    count_packets(e, peer, 1, &in->head, in->payload_len, in->packet);
+    count_packets(e, peer, 1, &in->head, payload_without_padding(in), in->packet);
     watch_silence(e, peer);
     owe_ack(e, peer, &in->head, in->payload_len, end, had_gap);
 }

@@ -102,6 +102,7 @@ static void sim_mtu__is_found(void **state)
         assert_in_range(payload_in_use(&n, HOST_0), table[i].payload, table[i].payload + 64);
         assert_true(n.largest <= table[i].most);
         assert_in_range(sim_counter(w, HOST_0, "probes_mtu"), table[i].payload > BASE, 40);
+        assert_int_equal(sim_counter(w, HOST_1, "rx_bytes"), 4 * MESSAGE_BYTES); /* no padding */
         assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
         assert_int_equal(sim_counter(w, HOST_0, "tx_fragments"), 0);
         /* A probe that does not come through is no loss: not for its path, nor for the window. */
