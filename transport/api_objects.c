@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/limits.h"
 #include "transport/attr.h"
 #include "transport/channel.h"
 #include "transport/context.h"
@@ -15,6 +16,8 @@
     (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
      MRD_ACCESS_REMOTE_ATOMIC)
 #define QP_MASK ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY | MRD_QP_INIT_ATTR_STATE)
+
+_Static_assert((int)MRD_FIRST_QP_NUM == (int)MRD_QPN_FIRST, "what mrd.h promises");
 
 /*
  * Ends a constructor: releases the lock, and without an object sets errno and the

@@ -62,6 +62,8 @@ enum {
     MRD_SGE_MAX = 16,                /* most entries of a gather or scatter list */
     MRD_INLINE_BYTES_MAX = 1024,     /* most bytes of MRD_SEND_INLINE */
     MRD_RNR_RETRY_FOREVER = 7,
+    MRD_FIRST_QP_NUM =
+        16, /* qp_num of the first queue pair of a context: a server's, for example */
 };
 
 /* -------------------------------------------------------------------------------------- devices */
