@@ -5,6 +5,7 @@
 
 # ------------------------------------------------------------------------------------------ can it be done here
 
+readonly cap_burst=262144 # bytes
 readonly tools='ip:iproute2 tc:iproute2 nft:nftables ethtool:ethtool clang:clang awk:mawk'
 
 bpf_includes()
@@ -46,7 +47,7 @@ probe_kernel()
     attempt 'running in a namespace fails' ip netns exec "$1" true
     attempt 'no veth' ip -n "$1" link add veth0 type veth peer name veth1
     attempt 'no tbf queue' tc -n "$1" qdisc add dev veth0 root tbf rate 1mbit burst 10000 limit 10000
-    attempt 'no BPF at ingress' attach_rehash "$1" veth1
+    attempt 'no BPF at ingress' attach_leaf "$1" 1 veth1
     attempt 'no nftables as needed' set_spine_rules "$1"
     attempt 'no random loss' set_loss "$1" 1
     attempt 'no multipath by ports' ip netns exec "$1" test -e /proc/sys/net/ipv4/fib_multipath_hash_policy
@@ -249,15 +250,16 @@ set_rates()
     done
 }
 
-# attach_rehash NAMESPACE LINK...: see tools/bpf/rehash.bpf.c.
-attach_rehash()
+# attach_leaf NAMESPACE CAP-MBIT LINK...: see tools/bpf/leaf.bpf.c.
+attach_leaf()
 {
-    local ns=$1 link object failed=0
-    shift
+    local ns=$1 cap=() link object failed=0
 
+    (($2 == 0)) || cap=(-DCAP_BYTES="$(($2 * 125000))ULL" -DCAP_BURST="${cap_burst}ULL")
+    shift 2
     object=$(mktemp --suffix=.o)
     # shellcheck disable=SC2046
-    clang -O2 -g -target bpf $(bpf_includes) -c "$here/bpf/rehash.bpf.c" -o "$object" &&
+    clang -O2 -g -target bpf $(bpf_includes) "${cap[@]}" -c "$here/bpf/leaf.bpf.c" -o "$object" &&
         for link; do
             echo "qdisc add dev $link clsact"
             echo "filter add dev $link ingress bpf da obj $object sec tc"
@@ -266,13 +268,22 @@ attach_rehash()
     return $failed
 }
 
-attach_all_rehash()
+attach_leaves()
 {
     local l
 
     # shellcheck disable=SC2046
     for ((l = 0; l < leaves; l++)); do
-        attach_rehash "${prefix}l$l" $(links h "$hosts")
+        attach_leaf "${prefix}l$l" "$cap" $(links h "$hosts")
+        ip netns exec "${prefix}l$l" nft -f - <<'RULES'
+table ip fabric {
+    counter capped {}
+    chain transit {
+        type filter hook forward priority 0; policy accept;
+        meta mark 1 counter name capped drop
+    }
+}
+RULES
     done
 }
 
@@ -323,9 +334,10 @@ set_all_spine_rules()
 up()
 {
     local hosts=1 leaves=2 spines=4 rate=0 host_rate=0 queue=200000 burst=32000 mtu=9000 offloads=off ppm=0 seed=''
-    local option OPTIND=1
+    local cap=0 option OPTIND=1
 
-    while getopts :H:L:S:r:R:q:b:m:o:l:s: option; do
+    set -- "${@/#--flow-cap/-c}"
+    while getopts :H:L:S:r:R:q:b:m:o:l:s:c: option; do
         case $option in
         H) number -H "$OPTARG" 1 256; hosts=$OPTARG ;;
         L) number -L "$OPTARG" 2 128; leaves=$OPTARG ;;
@@ -337,6 +349,7 @@ up()
         m) number -m "$OPTARG" 576 65535; mtu=$OPTARG ;;
         o) on_off -o "$OPTARG"; offloads=$OPTARG ;;
         l) number -l "$OPTARG" 0 1000000; ppm=$OPTARG ;;
+        c) number --flow-cap "$OPTARG" 0 999999; cap=$OPTARG ;;
         s) number -s "$OPTARG" 1 999999999; seed=$OPTARG ;;
         *) bad_usage "up: option -$OPTARG is unknown or lacks its value" ;;
         esac
@@ -358,7 +371,7 @@ up()
     [[ $offloads == on ]] || switch_offloads_off
     spread_over_cores
     set_rates
-    attach_all_rehash
+    attach_leaves
     set_all_spine_rules
     loss "$ppm"
     trap - ERR INT TERM

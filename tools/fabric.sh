@@ -4,7 +4,7 @@
 # A leaf-spine fabric with ECMP out of network namespaces; usage() says how to use it.
 #
 # Hosts are single-homed to a leaf, every leaf is wired to every spine. A leaf spreads what leaves it over the spines
-# by the hash of addresses and ports (fib_multipath_hash_policy=1), as a switch does; tools/bpf/rehash.bpf.c tells why
+# by the hash of addresses and ports (fib_multipath_hash_policy=1), as a switch does; tools/bpf/leaf.bpf.c tells why
 # that needs help inside one kernel. What namespaces exist is the only state: their names tell the shape.
 
 set -euo pipefail
@@ -35,6 +35,9 @@ usage: fabric.sh [-P PREFIX] COMMAND
     -m BYTES    MTU (default 9000)
     -o on|off   segmentation offloads; off, each packet crosses links by itself (default off)
     -l PPM      loss, as by the command (default 0)
+    --flow-cap MBIT, -c MBIT
+                a rate that no flow exceeds, by protocol, addresses and ports, as in clouds: a leaf drops what is more,
+                after a burst of 256 kB; 0: no limit (default 0)
     -s SEED     hash seed of leaf n is SEED + n, for the same map of ports to spines each time (Linux 6.11 on)
   down                            remove it
   loss PPM                        lose so many packets in a million at every crossing of a spine, both ways
@@ -46,6 +49,7 @@ usage: fabric.sh [-P PREFIX] COMMAND
                                   did not pass on)
   console                         do what the lines of standard input say: counters, whose answer ends with a line ".",
                                   or blackhole. It starts no program for that, so that traffic keeps the cores
+  capped                          a line for each leaf: LEAF PACKETS that --flow-cap dropped
   stat                            packets and drops of every link
   names                           the namespaces
   check                           can this machine do it? Exit 77 and the reason if not
@@ -258,6 +262,17 @@ console()
     done
 }
 
+capped()
+{
+    local ns
+
+    need_fabric
+    for ns in $(namespaces "$any_leaf"); do
+        echo "${ns#"${prefix}l"} $(ip netns exec "$ns" nft list counter ip fabric capped 2>/dev/null |
+            awk '$1 == "packets" { print $2; n++ } END { if (!n) print 0 }')"
+    done
+}
+
 stat()
 {
     local ns
@@ -287,7 +302,7 @@ command=${1-}
 (($# == 0)) || shift
 case $command in
 up | loss | blackhole | cut | heal) "$command" "$@" ;;
-down | counters | console | stat | check)
+down | counters | console | capped | stat | check)
     (($# == 0)) || bad_usage "$command takes no arguments"
     "$command"
     ;;

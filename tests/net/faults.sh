@@ -123,3 +123,18 @@ expect_exit 2 fabric
 fabric down
 [[ -z $(fabric names) ]] || fail 'down leaves namespaces behind'
 expect_exit 1 fabric stat
+expect_exit 2 fabric up --flow-cap fast
+
+# A flow has a token bucket: what one port sends beyond it is dropped at the leaf, the same over many ports arrives.
+fabric_up -L 2 -S 2 --flow-cap 1
+before=$(received 1) began=$SECONDS
+on 0 0 "$sender" 10.1.0.2 20000 6000
+seconds=$((SECONDS - began + 1))
+arrived=$(($(received 1) - before))
+[[ $(fabric capped) == "0 $((6000 - arrived))"$'\n1 0' ]] || fail "of one port's 6000 packets $arrived arrived, but: $(fabric capped)"
+# The bucket holds 262144 bytes, which are 2473 packets, and the rate adds 1179 a second.
+((arrived >= 2473 && arrived <= 2473 + 1180 * seconds)) || fail "a cap of 1 Mbit/s let $arrived of 6000 packets through"
+send_all 0 1
+observe 0 1 capped
+((arrived == sent)) || fail "of ports below their caps $arrived of $sent packets arrived"
+fabric down
