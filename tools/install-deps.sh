@@ -34,6 +34,7 @@ build pkg-config      command -v pkg-config
 build libxxhash-dev   pkg-config --exists libxxhash
 build libjson-c-dev   pkg-config --exists json-c
 build libibverbs-dev  pkg-config --exists libibverbs
+build libevent-dev    pkg-config --exists libevent_core
 demo  iproute2        command -v ip tc
 demo  nftables        command -v nft
 demo  ethtool         command -v ethtool
@@ -53,6 +54,10 @@ test  gnuplot-nox     command -v gnuplot
 test  dwarves         command -v pahole
 test  jq              command -v jq
 test  valgrind        command -v valgrind
+test  iproute2        command -v ip ss
+test  curl            command -v curl
+test  iperf3          command -v iperf3
+test  rsync           command -v rsync
 vm    qemu-system-x86 command -v qemu-system-x86_64
 vm    busybox-static  static busybox
 vm    cpio            command -v cpio
@@ -69,6 +74,10 @@ ci    clang-format    command -v clang-format
 ci    clang-tidy      command -v clang-tidy
 ci    gcovr           command -v gcovr
 ci    jq              command -v jq
+ci    lighttpd        command -v lighttpd
+ci    redis-server    command -v redis-server
+ci    redis-tools     command -v redis-benchmark
+ci    postgresql      server postgresql
 TABLE
 }
 
@@ -89,6 +98,12 @@ static()
 provider()
 {
     compgen -G "/usr/lib/*/libibverbs/lib$1-rdmav*.so" >/dev/null
+}
+
+# server postgresql: whose programs are on nobody's path.
+server()
+{
+    compgen -G "/usr/lib/$1/*/bin/initdb" >/dev/null
 }
 
 # present KIND ARGUMENT...

@@ -42,5 +42,7 @@ dpkg-deb --field "$scratch"/libmrd-dev_*.deb Depends | grep -q 'libmrd0 (=' || f
 if grep -q '^set(CPACK_COMPONENTS_ALL .*tools' "$build/CPackConfig.cmake"; then
     holds mrd-tools '/usr/bin/mrd_perf$' '/usr/bin/mrd_sim$' '/usr/share/man/man1/mrd_perf\.1' \
         '/usr/share/man/man1/mrd_sim\.1'
+    ! grep -q '^LIBEVENT_FOUND.*=1' "$build/CMakeCache.txt" ||
+        holds mrd-tools '/usr/bin/mrd_forward$' '/usr/share/man/man1/mrd_forward\.1' '/systemd/system/mrd_forward@\.service$'
     dpkg-deb --field "$scratch"/mrd-tools_*.deb Suggests | grep -q gnuplot || fail 'mrd-tools does not suggest gnuplot'
 fi

@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# forward.sh MRD_FORWARD STREAMS: what mrd_forward promises, over the loopback interface: options and exit codes, each kind
+# of end, refusals, half-closes, a server that dies, stops and comes back, many connections, little at rest.
+
+set -euo pipefail
+
+forward=$1 streams=$2
+# shellcheck source=tests/tool/forward_lib.sh
+source "$(dirname "$0")/forward_lib.sh"
+
+for tool in ss curl; do
+    command -v $tool >/dev/null || { echo "forward: skipped: no $tool"; exit 77; }
+done
+
+# ------------------------------------------------------------------------------------------ the command line
+
+expect 0 'There is no encryption' --help
+expect 0 'mrd_forward 0.' --version
+expect 2 'serve, connect or pipe' --stats
+expect 2 "'bogus' is none of" bogus
+expect 2 'serve needs --allow' serve
+expect 2 "expected HOST:PORT" serve --allow nonsense
+expect 2 'connect needs -L or -D' connect localhost
+expect 2 'which server?' connect -L 1:h:1
+expect 2 'expected [BIND:]PORT:HOST:PORT' connect -L 1:2 localhost
+expect 2 'UDP is not forwarded' connect -L 53:dns:53/udp localhost
+expect 2 'without authentication' connect -D 0.0.0.0:1080 localhost
+expect 2 'is too much' connect -L 1:h:1 localhost more
+expect 2 -- '--memory is' serve --allow '*:*' --memory 1K
+expect 2 -- '--window is' serve --allow '*:*' --window 5M
+expect 2 -- '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
+expect 2 -- '--allow is of' connect -L 1:h:1 --allow a:1 localhost
+expect 2 'invalid option' serve --allow '*:*' -z
+expect 1 'no.such.host.invalid' connect -L 6000:h:1 no.such.host.invalid
+expect 1 'there is no user' serve --listen 127.0.0.1:5999 --allow '*:*' --user no-such-user
+expect 1 'it does not answer' pipe --peer-timeout 1 127.0.0.1:5998
+
+# ------------------------------------------------------------------------------------------ pipes
+
+head -c 50000000 /dev/urandom >data
+start_forward listener pipe --listen 127.0.0.1:4801 --verbose </dev/null
+timeout 60 "$forward" pipe 127.0.0.1:4801 <data || fail_with listener 'a pipe from a file'
+wait "$listener_pid" || fail_with listener "the listening pipe ends with $?"
+cmp data listener.out || fail 'a pipe from a file carries something else'
+
+# Both ways at once, through pipes that others hold.
+start_forward listener pipe --listen 127.0.0.1:4801 --verbose < <(cat data)
+cat data | timeout 60 "$forward" pipe 127.0.0.1:4801 | cat >back || fail_with listener 'a pipe, both ways'
+wait "$listener_pid" || fail_with listener "the listening pipe ends with $?"
+cmp data listener.out && cmp data back || fail 'a pipe both ways carries something else'
+
+# Whoever writes learns that the reader went.
+start listener bash -c '"$1" pipe --listen 127.0.0.1:4801 --verbose --receive-only | head -c 1000 >/dev/null' - "$forward"
+wait_until 10 grep -q 'no encryption' listener || fail_with listener 'the listening pipe does not start'
+status=0
+timeout 60 "$forward" pipe 127.0.0.1:4801 <data 2>err || status=$?
+((status == 1)) || fail "a pipe whose reader went ends with $status"
+grep -q '127.0.0.1:4801' err || fail 'a pipe whose reader went names nobody'
+wait "$listener_pid" || true
+
+# ------------------------------------------------------------------------------------------ targets
+
+start target "$streams" serve 127.0.0.1 7000
+mkdir www
+printf 'hello\n' >www/file
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --allow "$scratch/echo.sock" --allow 'localhost:7000' \
+    --connect-timeout 2 --peer-timeout 3 --verbose
+start_forward client connect -L 6000:127.0.0.1:7000 -L 6001:127.0.0.1:7001 -L 6002:192.0.2.1:80 -L "6003:$scratch/echo.sock" \
+    -L "$scratch/near.sock:127.0.0.1:7000" -L '[::1]:6004:localhost:7000' -L 6005:no.such.invalid:7000 -D 6010 --stats \
+    --peer-timeout 3 --verbose 127.0.0.1:4802
+drive()
+{
+    timeout 120 "$streams" drive 127.0.0.1 "$@" >out 2>err || fail "streams drive $*"
+}
+drive 6000 1 50 2
+grep -q ' 0 wrong' out || fail 'bytes were wrong'
+
+# refused PORT WHY: a connection there is reset, and the log says why.
+refused()
+{
+    local status=0
+
+    timeout 20 curl -s "http://127.0.0.1:$1/" >out 2>err || status=$?
+    ((status == 7 || status == 52 || status == 56)) || fail "a refused connection: curl ends with $status"
+    wait_until 5 grep -q "$2" client || fail_with client "'$2' is not said at the near end"
+}
+refused 6001 'through 127.0.0.1:4802: Connection refused'
+refused 6002 'not among the targets'
+refused 6003 'No such file or directory'
+grep -q '127.0.0.1:.* to 192.0.2.1:80: refused: not among' server || fail_with server 'a refusal is not said at the far end'
+# A UDP datagram finds nobody.
+[[ -z $(ss -Hlun 'sport = :6000') ]] || fail 'UDP is listened for'
+
+# SOCKS: by address and by name, and what is refused. curl says which code it got.
+status=0
+timeout 20 curl -s --socks5 127.0.0.1:6010 http://127.0.0.1:7001/ >out 2>err || status=$?
+((status == 97)) || fail "SOCKS to a closed port: curl ends with $status"
+status=0
+timeout 20 curl -s --socks5-hostname 127.0.0.1:6010 http://no.such.invalid:7000/ >out 2>err || status=$?
+((status == 97)) || fail "SOCKS to a target that is not allowed: curl ends with $status"
+wait_until 5 grep -q 'no.such.invalid:7000 through' client || fail_with client 'SOCKS: the target is not named'
+
+# A SOCKS client that goes, one that talks nonsense, and one that does not wait for the answer.
+printf '\x05' >/dev/tcp/127.0.0.1/6010
+exec 5<>/dev/tcp/127.0.0.1/6010
+printf 'GET / HTTP/1.0\r\n\r\n' >&5
+timeout 10 cat <&5 >out || true
+exec 5<&-
+wait_until 5 grep -q 'does not speak SOCKS 5' client || fail_with client 'nonsense is not named'
+
+# ------------------------------------------------------------------------------------------ at rest
+
+# A connection that is open and silent, and next to no wake-ups.
+exec 5<>/dev/tcp/127.0.0.1/6000
+sleep 1
+switches()
+{
+    awk '/^voluntary_ctxt/ { print $2 }' "/proc/$1/status"
+}
+before=$(switches "$server_pid")
+sleep 3
+woken=$(($(switches "$server_pid") - before))
+((woken < 60)) || fail "a server with one silent connection woke up $woken times in three seconds"
+exec 5<&-
+
+# ------------------------------------------------------------------------------------------ stops and deaths
+
+# Both ends stopped for longer than a round trip, less than the timeout: nothing happens.
+timeout 60 "$streams" drive 127.0.0.1 6000 2 100 6 >out 2>err &
+drive=$!
+sleep 1
+kill -STOP "$server_pid" "$client_pid"
+sleep 2
+kill -CONT "$server_pid" "$client_pid"
+wait "$drive" || fail 'streams through a stop of both ends'
+
+# The server dies: connections are reset within the timeout; a new one is found again.
+exec 5<>/dev/tcp/127.0.0.1/6000
+sleep 0.5
+kill -9 "$server_pid"
+wait "$server_pid" || true
+began=$SECONDS
+status=0
+timeout 30 cat <&5 >out 2>err || status=$?
+((status == 1)) || fail "the reader of a connection whose server died ends with $status"
+grep -q 'Connection reset by peer' err || fail 'the reader is not told of a reset'
+((SECONDS - began <= 7)) || fail 'a dead server is noticed late'
+exec 5<&-
+grep -q '127.0.0.1:4802 does not answer: 1 streams reset' client || fail_with client 'the dead server is not named'
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --peer-timeout 3 --verbose
+drive 6000 3 50 1
+# It is restarted while connections are open: they are reset, new ones work.
+exec 5<>/dev/tcp/127.0.0.1/6000
+sleep 0.3
+kill -9 "$server_pid"
+wait "$server_pid" || true
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --peer-timeout 3 --verbose
+drive 6000 4 50 1
+status=0
+timeout 20 cat <&5 >out 2>err || status=$?
+((status == 1)) || fail "the reader of a connection to the server before ends with $status"
+exec 5<&-
+
+# The client dies: the target sees its connections go.
+exec 5<>/dev/tcp/127.0.0.1/6000
+sleep 0.3
+[[ -n $(ss -Htn 'dport = :7000') ]] || fail 'no connection to the target'
+kill -9 "$client_pid"
+wait "$client_pid" || true
+exec 5<&-
+gone()
+{
+    [[ -z $(ss -Htn state established 'dport = :7000') ]]
+}
+wait_until 8 gone || fail_with server 'connections of a dead client stay open'
+
+# ------------------------------------------------------------------------------------------ many
+
+start_forward client connect -L 6000:127.0.0.1:7000 --stats 127.0.0.1:4802
+drive 6000 5 1000 4
+grep -q '^mrd_forward: [0-9]* streams, .* Gb/s there, .* paths, ' client || fail_with client 'no line of --stats'
+is_empty()
+{
+    kill -USR1 "$server_pid"
+    sleep 0.1
+    grep -q '^mrd_forward: 0 streams now; ' server
+}
+wait_until 5 is_empty || fail_with server 'streams stay, or no report'
+report=$(grep 'receive buffers free' server | tail -n 1)
+[[ $report =~ ([0-9]+)\ of\ ([0-9]+)\ receive ]] || fail "the report: $report"
+((BASH_REMATCH[1] == BASH_REMATCH[2])) || fail "receive buffers are missing: $report"
+stop client
+stop server
+kill "$target_pid"
+wait "$target_pid" || fail_with target 'the target saw wrong bytes'
+
+# Memory is bounded: more connections than it has room for are refused with a sentence, and those there are live.
+start target "$streams" serve 127.0.0.1 7000
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --streams 20
+start_forward client connect -L 6000:127.0.0.1:7000 127.0.0.1:4802
+for ((i = 0; i < 30; i++)); do
+    exec {fd}<>/dev/tcp/127.0.0.1/6000
+done
+wait_until 5 grep -q 'there are 20 streams, as many as --streams allows' client || fail_with client 'too many are not refused'
+stop client
+stop server

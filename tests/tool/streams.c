@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many TCP connections that open, transfer, end and break at random, with every byte compared at
+ * both ends. For what carries TCP connections.
+ *
+ * usage: streams serve ADDRESS PORT
+ *        streams drive ADDRESS PORT SEED CONNECTIONS SECONDS
+ *
+ * `drive` keeps so many connections open for so long, then waits for all to end. A connection begins
+ * with a head that says what both ends shall do. Both print one line; exit 1 if a byte was wrong, missing or
+ * too many, or if a connection did not end. `serve` ends with SIGTERM.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONNECTIONS_MAX = 20000,
+    CHUNK = 16384,
+    STUCK_MS = 40000, /* without a byte or an end: it hangs */
+    PAUSE_MS = 700,   /* of those who are slow to read */
+};
+
+enum deed {
+    ORDERLY,     /* all is sent, both ways */
+    SLOW_SERVER, /* which reads late */
+    SLOW_DRIVER,
+    DRIVER_BREAKS, /* in the middle, by a reset */
+    SERVER_BREAKS,
+    DEEDS,
+};
+
+struct head {
+    uint64_t seed, up, down, break_at;
+    uint32_t deed, magic;
+};
+
+enum { MAGIC = 0x7e57da7a };
+
+struct conn {
+    int fd; /* -1: free */
+    struct head head;
+    size_t head_done; /* bytes of it sent or received */
+    uint64_t sent, received;
+    bool connected, sent_all, received_all;
+    uint64_t paused_until, last_ms;
+};
+
+static struct conn conns[CONNECTIONS_MAX];
+static struct pollfd polls[CONNECTIONS_MAX + 1];
+static int num_conns; /* slots that were ever used */
+static bool serving;
+static uint64_t random_state, done, broken, wrong, bytes_total;
+static volatile sig_atomic_t over;
+
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static uint64_t draw(uint64_t below)
+{
+    random_state++;
+    return mix(random_state) % below;
+}
+
+static uint8_t byte_at(uint64_t seed, uint64_t offset)
+{
+    return (uint8_t)(mix(seed + offset / 8) >> 8 * (offset % 8));
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void complain(const struct conn *c, const char *what)
+{
+    wrong++;
+    fprintf(
+        stderr,
+        "streams: %s: seed %llx, deed %u, %llu up, %llu down: %s after %llu sent, %llu received\n",
+        serving ? "serve" : "drive", (unsigned long long)c->head.seed, c->head.deed,
+        (unsigned long long)c->head.up, (unsigned long long)c->head.down, what,
+        (unsigned long long)c->sent, (unsigned long long)c->received);
+}
+
+static uint64_t to_send(const struct conn *c)
+{
+    return serving ? c->head.down : c->head.up;
+}
+
+static uint64_t to_receive(const struct conn *c)
+{
+    return serving ? c->head.up : c->head.down;
+}
+
+static bool may_break(const struct conn *c)
+{
+    return c->head.deed == DRIVER_BREAKS || c->head.deed == SERVER_BREAKS;
+}
+
+static void end(struct conn *c, bool by_reset)
+{
+    struct linger linger = {.l_onoff = 1};
+
+    if (by_reset)
+        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    close(c->fd);
+    c->fd = -1;
+    done++;
+    broken += by_reset;
+}
+
+/* The other end went, or this one: is that as it was meant to be? */
+static void end_early(struct conn *c, const char *what)
+{
+    if (!may_break(c) && (serving ? c->head_done == sizeof(c->head) : true))
+        complain(c, what);
+    end(c, true);
+}
+
+static void end_if_done(struct conn *c)
+{
+    if (c->sent_all && c->received_all)
+        end(c, false);
+}
+
+/* False: the connection is no more. */
+static bool break_in_time(struct conn *c)
+{
+    if (c->head.deed != (serving ? SERVER_BREAKS : DRIVER_BREAKS) ||
+        c->head_done < sizeof(c->head) || c->sent + c->received < c->head.break_at)
+        return true;
+    end(c, true);
+    return false;
+}
+
+static void do_send(struct conn *c)
+{
+    uint8_t bytes[CHUNK];
+    uint64_t left = to_send(c) - c->sent;
+    size_t n = left < CHUNK ? (size_t)left : CHUNK;
+    ssize_t rc;
+
+    if (!serving && c->head_done < sizeof(c->head)) {
+        rc = send(c->fd, (uint8_t *)&c->head + c->head_done, sizeof(c->head) - c->head_done,
+                  MSG_NOSIGNAL);
+        if (rc < 0 && errno != EAGAIN)
+            end_early(c, strerror(errno));
+        else if (rc > 0)
+            c->head_done += (size_t)rc;
+        return;
+    }
+    if (n > 1000 && draw(4) == 0) /* pieces of all sizes */
+        n = 1 + (size_t)draw(1000);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = byte_at(c->head.seed + serving, c->sent + i);
+    rc = n ? send(c->fd, bytes, n, MSG_NOSIGNAL) : 0;
+    if (rc < 0 && errno == EAGAIN)
+        return;
+    if (rc < 0) {
+        end_early(c, strerror(errno));
+        return;
+    }
+    c->last_ms = now_ms();
+    c->sent += (uint64_t)rc;
+    bytes_total += (uint64_t)rc;
+    if (!break_in_time(c) || c->sent < to_send(c))
+        return;
+    shutdown(c->fd, SHUT_WR);
+    c->sent_all = true;
+    end_if_done(c);
+}
+
+static void take(struct conn *c, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != byte_at(c->head.seed + !serving, c->received + i)) {
+            complain(c, "a wrong byte");
+            end(c, true);
+            return;
+        }
+    }
+    c->received += n;
+    if (c->received > to_receive(c)) {
+        complain(c, "too many bytes");
+        end(c, true);
+    }
+}
+
+static void do_receive(struct conn *c)
+{
+    uint8_t bytes[CHUNK];
+    ssize_t rc;
+
+    if (serving && c->head_done < sizeof(c->head))
+        rc = recv(c->fd, (uint8_t *)&c->head + c->head_done, sizeof(c->head) - c->head_done, 0);
+    else
+        rc = recv(c->fd, bytes, sizeof(bytes), 0);
+    if (rc < 0 && errno == EAGAIN)
+        return;
+    if (rc < 0) {
+        end_early(c, strerror(errno));
+        return;
+    }
+    c->last_ms = now_ms();
+    if (rc == 0) {
+        if (c->received != to_receive(c) || (serving && c->head_done < sizeof(c->head))) {
+            end_early(c, "the end came too early");
+            return;
+        }
+        c->received_all = true;
+        end_if_done(c);
+        return;
+    }
+    if (serving && c->head_done < sizeof(c->head)) {
+        c->head_done += (size_t)rc;
+        if (c->head_done < sizeof(c->head))
+            return;
+        if (c->head.magic != MAGIC) {
+            complain(c, "a wrong head");
+            end(c, true);
+            return;
+        }
+        if (c->head.deed == SLOW_SERVER)
+            c->paused_until = now_ms() + PAUSE_MS;
+        return;
+    }
+    take(c, bytes, (size_t)rc);
+    if (c->fd >= 0)
+        (void)break_in_time(c);
+}
+
+static struct conn *add(int fd)
+{
+    int i = 0;
+
+    while (i < num_conns && conns[i].fd >= 0)
+        i++;
+    if (i == CONNECTIONS_MAX) {
+        close(fd);
+        return NULL;
+    }
+    num_conns += i == num_conns;
+    conns[i] = (struct conn){.fd = fd, .last_ms = now_ms()};
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return &conns[i];
+}
+
+static uint64_t draw_size(void)
+{
+    switch (draw(10)) {
+    case 0:
+        return 0;
+    case 1:
+        return draw(4 << 20);
+    case 2:
+    case 3:
+        return draw(256 << 10);
+    default:
+        return draw(8192);
+    }
+}
+
+static bool open_one(const struct sockaddr_in *to)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    struct conn *c;
+
+    if (fd < 0 ||
+        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) != 0 && errno != EINPROGRESS)) {
+        fprintf(stderr, "streams: connect: %s\n", strerror(errno));
+        wrong++;
+        return false;
+    }
+    c = add(fd);
+    c->head = (struct head){
+        .seed = draw(UINT64_MAX) | 2, .up = draw_size(), .down = draw_size(), .magic = MAGIC};
+    c->head.deed = (uint32_t)draw(2 * DEEDS);
+    if (c->head.deed >= DEEDS)
+        c->head.deed = ORDERLY;
+    c->head.break_at = draw(c->head.up + c->head.down + 1);
+    if (c->head.deed == SLOW_DRIVER)
+        c->paused_until = now_ms() + PAUSE_MS;
+    return true;
+}
+
+static void serve_polls(int num)
+{
+    uint64_t now = now_ms();
+
+    for (int i = 0; i < num; i++) {
+        struct conn *c = &conns[i];
+
+        if (c->fd < 0)
+            continue;
+        if (polls[i].revents & (POLLIN | POLLERR | POLLHUP) && now >= c->paused_until)
+            do_receive(c);
+        if (c->fd >= 0 && polls[i].revents & POLLOUT)
+            do_send(c);
+        if (c->fd >= 0 && now > c->last_ms + STUCK_MS) {
+            complain(c, "stuck");
+            end(c, true);
+        }
+    }
+}
+
+static int fill_polls(void)
+{
+    uint64_t now = now_ms();
+    int open = 0;
+
+    for (int i = 0; i < num_conns; i++) {
+        struct conn *c = &conns[i];
+        bool has_head = !serving || c->head_done == sizeof(c->head);
+
+        polls[i] = (struct pollfd){.fd = c->fd};
+        if (c->fd < 0)
+            continue;
+        open++;
+        if (!c->received_all && now >= c->paused_until)
+            polls[i].events |= POLLIN;
+        if (!c->sent_all && has_head)
+            polls[i].events |= POLLOUT;
+        if (!polls[i].events) /* errors would be told all the time */
+            polls[i].fd = -1;
+    }
+    return open;
+}
+
+static void on_term(int signal)
+{
+    (void)signal;
+    over = 1;
+}
+
+static int report(void)
+{
+    printf("%llu connections, %llu broken, %llu bytes, %llu wrong\n", (unsigned long long)done,
+           (unsigned long long)broken, (unsigned long long)bytes_total, (unsigned long long)wrong);
+    return wrong ? 1 : 0;
+}
+
+static int serve(const struct sockaddr_in *at)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1, got;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (const struct sockaddr *)at, sizeof(*at)) != 0 || listen(fd, 4096) != 0) {
+        perror("streams: listen");
+        return 1;
+    }
+    serving = true;
+    while (!over) {
+        int num, open = fill_polls();
+
+        num = num_conns;
+        polls[num] = (struct pollfd){.fd = fd, .events = POLLIN};
+        (void)open;
+        if (poll(polls, (nfds_t)num + 1, 50) < 0)
+            continue;
+        serve_polls(num);
+        while ((got = accept(fd, NULL, NULL)) >= 0)
+            (void)add(got);
+    }
+    return report();
+}
+
+static int drive(const struct sockaddr_in *to, int connections, int seconds)
+{
+    uint64_t end_ms = now_ms() + (uint64_t)seconds * 1000;
+
+    while (!over) {
+        bool more = now_ms() < end_ms;
+        int open = fill_polls();
+
+        for (int i = 0; more && open < connections && i < 32; i++, open++) {
+            if (!open_one(to))
+                return report();
+        }
+        open = fill_polls();
+        if (!more && open == 0)
+            break;
+        if (poll(polls, (nfds_t)num_conns, 50) >= 0)
+            serve_polls(num_conns);
+    }
+    return report();
+}
+
+int main(int argc, char **argv)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct rlimit files;
+    bool is_serve = argc == 4 && strcmp(argv[1], "serve") == 0;
+
+    if ((!is_serve && (argc != 7 || strcmp(argv[1], "drive") != 0)) ||
+        inet_pton(AF_INET, argv[2], &address.sin_addr) != 1) {
+        fputs("usage: streams serve ADDRESS PORT\n"
+              "       streams drive ADDRESS PORT SEED CONNECTIONS SECONDS\n",
+              stderr);
+        return 2;
+    }
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    signal(SIGTERM, on_term);
+    address.sin_port = htons((uint16_t)atoi(argv[3]));
+    if (is_serve)
+        return serve(&address);
+    random_state = mix(strtoull(argv[4], NULL, 0));
+    return drive(&address, atoi(argv[5]), atoi(argv[6]));
+}

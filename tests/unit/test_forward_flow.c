@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mrd_forward's credits and order: what may be sent, and what is handed on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tools/forward/flow.h"
+
+static uint8_t bytes[1];
+
+static void flow_sent__as_many_as_allowed(void **state)
+{
+    struct flow_tx tx;
+    (void)state;
+
+    flow_tx_init(&tx, 2);
+    assert_int_equal(flow_may_send(&tx), 2);
+    assert_int_equal(flow_sent(&tx), 0);
+    assert_int_equal(flow_sent(&tx), 1);
+    assert_int_equal(flow_may_send(&tx), 0);
+    assert_true(flow_credited(&tx, 5));
+    assert_int_equal(flow_may_send(&tx), 3);
+}
+
+/* Credits overtake each other, and numbers wrap. */
+static void flow_credited__late_or_absurd(void **state)
+{
+    struct flow_tx tx;
+    (void)state;
+
+    flow_tx_init(&tx, 4);
+    assert_true(flow_credited(&tx, 6));
+    assert_false(flow_credited(&tx, 5));
+    assert_false(flow_credited(&tx, 6 + FLOW_WINDOW_MAX + 1));
+    assert_int_equal(flow_may_send(&tx), 6);
+    tx.sent = UINT32_MAX - 1;
+    tx.allowed = UINT32_MAX;
+    assert_true(flow_credited(&tx, 3));
+    assert_int_equal(flow_may_send(&tx), 5);
+}
+
+static void flow_came__any_order(void **state)
+{
+    struct flow_rx rx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 4);
+    assert_true(flow_came(&rx, 2, bytes, 3));
+    assert_null(flow_next(&rx, 0));
+    assert_false(flow_came(&rx, 2, bytes, 3)); /* twice */
+    assert_false(flow_came(&rx, 4, bytes, 3)); /* not allowed yet */
+    assert_true(flow_came(&rx, 0, bytes, 1));
+    assert_int_equal(flow_next(&rx, 0)->len, 1);
+    flow_drained(&rx);
+    assert_false(flow_came(&rx, 0, bytes, 1)); /* over */
+    assert_false(flow_tell(&rx, &credit));     /* less than half a window */
+    assert_true(flow_came(&rx, 1, bytes, 2));
+    flow_drained(&rx);
+    assert_true(flow_tell(&rx, &credit));
+    assert_int_equal(credit, 6);
+    assert_int_equal(flow_next(&rx, 0)->len, 3);
+}
+
+static void flow_end__before_and_after_data(void **state)
+{
+    struct flow_rx rx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 4);
+    assert_true(flow_came(&rx, 1, bytes, 1));
+    assert_false(flow_end(&rx, 1)); /* less than came */
+    assert_false(flow_end(&rx, 5)); /* more than may come */
+    assert_true(flow_end(&rx, 2));
+    assert_false(flow_end(&rx, 2));
+    assert_false(flow_came(&rx, 2, bytes, 1));
+    assert_false(flow_is_over(&rx));
+    assert_true(flow_came(&rx, 0, bytes, 1));
+    flow_drained(&rx);
+    flow_drained(&rx);
+    assert_true(flow_is_over(&rx));
+    assert_false(flow_tell(&rx, &credit));
+}
+
+/* The window grows only for a sender that used it all, to a receiver that keeps up. */
+static void flow_grow__when_used_up(void **state)
+{
+    struct flow_rx rx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 2);
+    assert_int_equal(flow_wants(&rx, 64), 0);
+    assert_true(flow_came(&rx, 0, bytes, 1));
+    assert_true(flow_came(&rx, 1, bytes, 1));
+    assert_int_equal(flow_wants(&rx, 64), 0);
+    flow_drained(&rx);
+    flow_drained(&rx);
+    assert_int_equal(flow_wants(&rx, 64), 2);
+    assert_int_equal(flow_wants(&rx, 3), 1);
+    flow_grow(&rx, 1);
+    assert_true(flow_tell(&rx, &credit));
+    assert_int_equal(credit, 5);
+}
+
+/* A sender and a receiver, with messages and credits in any order: all comes, in order. */
+static void flow__random(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 200; seed++) {
+        struct flow_tx tx;
+        struct flow_rx rx;
+        uint32_t on_way[FLOW_WINDOW_MAX], num = 0, credits[8], num_credits = 0, drained = 0;
+
+        srand(seed);
+        flow_rx_init(&rx, 1 + (unsigned)rand() % 8);
+        flow_tx_init(&tx, rx.window);
+        tx.sent = rx.drained = rx.came = UINT32_MAX - 500;
+        rx.told = tx.allowed = tx.sent + rx.window;
+        for (unsigned step = 0; drained < 2000; step++) {
+            assert_true(step < 100000);
+            if (rand() % 2 && flow_may_send(&tx))
+                on_way[num++] = flow_sent(&tx);
+            if (rand() % 2 && num) {
+                unsigned i = (unsigned)rand() % num;
+
+                assert_true(flow_came(&rx, on_way[i], bytes, on_way[i]));
+                on_way[i] = on_way[--num];
+            }
+            if (rand() % 2 && flow_next(&rx, 0)) {
+                assert_int_equal(flow_next(&rx, 0)->len, rx.drained);
+                flow_drained(&rx);
+                drained++;
+                flow_grow(&rx, flow_wants(&rx, 1 + (unsigned)rand() % FLOW_WINDOW_MAX));
+            }
+            if (num_credits < 8 && flow_tell(&rx, &credits[num_credits]))
+                num_credits++;
+            if (rand() % 4 == 0 && num_credits) {
+                unsigned i = (unsigned)rand() % num_credits;
+
+                (void)flow_credited(&tx, credits[i]);
+                credits[i] = credits[--num_credits];
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flow_sent__as_many_as_allowed),
+        cmocka_unit_test(flow_credited__late_or_absurd),
+        cmocka_unit_test(flow_came__any_order),
+        cmocka_unit_test(flow_end__before_and_after_data),
+        cmocka_unit_test(flow_grow__when_used_up),
+        cmocka_unit_test(flow__random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/far.h"
+
+#include <errno.h>
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/forward/listen.h"
+#include "tools/forward/say.h"
+
+struct far {
+    struct event_base *base;
+    struct evdns_base *dns;
+    const struct options *options;
+};
+
+/* A connection to a target, from when it was asked for until its stream is over. */
+struct call {
+    struct far *far;
+    struct stream *stream; /* NULL: over, but the resolver's answer is still to come */
+    struct address target;
+    struct evutil_addrinfo *addresses, *next; /* owned; the one to be tried next */
+    struct evdns_getaddrinfo_request *lookup;
+    int fd; /* owned; -1: none, or the stream's */
+    struct event *connected, *timer;
+    int error; /* of the last attempt */
+    bool was_accepted;
+};
+
+static void let_go(struct call *c)
+{
+    c->stream = NULL;
+    if (c->connected)
+        event_free(c->connected);
+    if (c->timer)
+        event_free(c->timer);
+    c->connected = c->timer = NULL;
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+    if (c->lookup) { /* calls on_addresses(), now or later */
+        evdns_getaddrinfo_cancel(c->lookup);
+        return;
+    }
+    if (c->addresses)
+        evutil_freeaddrinfo(c->addresses);
+    free(c);
+}
+
+static void on_ended(struct stream *s, int error, const char *why)
+{
+    struct call *c = s->owner;
+
+    if (c->was_accepted && error)
+        say_detail("%s to %s: %s", s->peer->address, s->target, why);
+    else if (c->was_accepted)
+        say_detail("%s to %s: over, %llu bytes there, %llu back", s->peer->address, s->target,
+                   (unsigned long long)s->bytes_out, (unsigned long long)s->bytes_in);
+    let_go(c);
+}
+
+/* Ends in on_ended(). */
+static void refuse(struct call *c, int error, const char *why)
+{
+    char text[FRAME_TEXT_MAX];
+
+    snprintf(text, sizeof(text), "%.200s", why);
+    say("%s to %s: refused: %s", c->stream->peer->address, c->stream->target, text);
+    hub_refuse(c->stream, error, text);
+}
+
+static void try_next(struct call *c);
+
+static void on_connected(evutil_socket_t fd, short what, void *arg)
+{
+    struct call *c = arg;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    (void)what;
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    event_free(c->connected);
+    c->connected = NULL;
+    if (error) {
+        c->error = error;
+        close(c->fd);
+        c->fd = -1;
+        try_next(c);
+        return;
+    }
+    event_free(c->timer);
+    c->timer = NULL;
+    c->was_accepted = true;
+    c->fd = -1;
+    listen_tune(fd);
+    say_detail("%s to %s: open", c->stream->peer->address, c->stream->target);
+    (void)hub_accept(c->stream, fd, fd);
+}
+
+static void await_connection(struct call *c, int fd)
+{
+    c->fd = fd;
+    c->connected = event_new(c->far->base, fd, EV_WRITE, on_connected, c);
+    if (!c->connected || event_add(c->connected, NULL) != 0)
+        refuse(c, ENOMEM, "no memory");
+}
+
+/* Each address of the name in turn, until one answers. */
+static void try_next(struct call *c)
+{
+    while (c->next) {
+        const struct evutil_addrinfo *a = c->next;
+        int fd = listen_connect(a->ai_addr, a->ai_addrlen);
+
+        c->next = a->ai_next;
+        if (fd >= 0) {
+            await_connection(c, fd);
+            return;
+        }
+        c->error = -fd;
+    }
+    refuse(c, c->error, strerror(c->error));
+}
+
+static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg)
+{
+    struct call *c = arg;
+
+    c->lookup = NULL;
+    c->addresses = c->next = addresses;
+    if (!c->stream) { /* it went meanwhile */
+        let_go(c);
+        return;
+    }
+    if (error)
+        refuse(c, ENOENT, evutil_gai_strerror(error));
+    else
+        try_next(c);
+}
+
+static void on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+    struct call *c = arg;
+    (void)fd, (void)what;
+
+    refuse(c, ETIMEDOUT, c->lookup ? "the name servers do not answer" : strerror(ETIMEDOUT));
+}
+
+static bool is_allowed(const struct options *o, const struct address *target)
+{
+    for (uint32_t i = 0; i < o->num_allow; i++) {
+        if (address_allows(&o->allow[i], target))
+            return true;
+    }
+    return false;
+}
+
+/* The connection is under way, or was refused, which freed the call. */
+static void connect_to(struct call *c)
+{
+    const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct evdns_getaddrinfo_request *lookup;
+    int fd;
+
+    if (c->target.is_unix) {
+        fd = listen_connect_unix(c->target.host);
+        if (fd < 0)
+            refuse(c, -fd, strerror(-fd));
+        else
+            await_connection(c, fd);
+        return;
+    }
+    /* Calls back at once if it need not ask, and the call may be gone then: it returns NULL. */
+    lookup =
+        evdns_getaddrinfo(c->far->dns, c->target.host, c->target.port, &hints, on_addresses, c);
+    if (lookup)
+        c->lookup = lookup;
+}
+
+static void on_asked(void *arg, struct stream *s)
+{
+    static const struct stream_ops ops = {.ended = on_ended};
+    struct far *far = arg;
+    struct timeval patience = {.tv_sec = far->options->connect_timeout_s};
+    struct call *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        hub_refuse(s, ENOMEM, "no memory");
+        return;
+    }
+    c->far = far;
+    c->stream = s;
+    c->fd = -1;
+    c->error = EHOSTUNREACH;
+    s->owner = c;
+    s->ops = &ops;
+    c->timer = evtimer_new(far->base, on_timeout, c);
+    if (!c->timer || evtimer_add(c->timer, &patience) != 0)
+        refuse(c, ENOMEM, "no memory");
+    else if (!address_parse(&c->target, s->target, false))
+        refuse(c, EINVAL, "this server offers targets, no pipe");
+    else if (!is_allowed(far->options, &c->target))
+        refuse(c, EACCES, "not among the targets that --allow names");
+    else
+        connect_to(c);
+}
+
+const struct hub_ops far_ops = {on_asked};
+
+struct far *far_open(struct event_base *base, const struct options *o)
+{
+    struct far *far = calloc(1, sizeof(*far));
+
+    if (far) {
+        far->base = base;
+        far->options = o;
+        far->dns = evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
+                                            EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+    }
+    if (far && !far->dns) { /* no name server is set up: numbers and /etc/hosts */
+        far->dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+        if (far->dns)
+            (void)evdns_base_load_hosts(far->dns, "/etc/hosts");
+    }
+    if (far && far->dns)
+        return far;
+    free(far);
+    say("no memory");
+    return NULL;
+}
+
+void far_close(struct far *far)
+{
+    evdns_base_free(far->dns, 0);
+    free(far);
+}

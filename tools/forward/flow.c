@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/flow.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------- the sender */
+
+void flow_tx_init(struct flow_tx *tx, uint32_t credit)
+{
+    *tx = (struct flow_tx){.allowed = credit};
+}
+
+uint32_t flow_may_send(const struct flow_tx *tx)
+{
+    return tx->allowed - tx->sent;
+}
+
+uint32_t flow_sent(struct flow_tx *tx)
+{
+    assert(tx->allowed != tx->sent);
+    return tx->sent++;
+}
+
+bool flow_credited(struct flow_tx *tx, uint32_t allowed)
+{
+    if (allowed - tx->allowed > FLOW_WINDOW_MAX || allowed - tx->sent > FLOW_WINDOW_MAX)
+        return false;
+    tx->allowed = allowed;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------- the receiver */
+
+static struct flow_slot *slot_of(struct flow_rx *rx, uint32_t seq)
+{
+    return &rx->slot[seq % FLOW_WINDOW_MAX];
+}
+
+void flow_rx_init(struct flow_rx *rx, uint32_t window)
+{
+    assert(window >= 1 && window <= FLOW_WINDOW_MAX);
+    memset(rx, 0, sizeof(*rx));
+    rx->window = rx->told = window;
+}
+
+bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len)
+{
+    struct flow_slot *slot = slot_of(rx, seq);
+
+    if (seq - rx->drained >= rx->told - rx->drained || slot->buffer)
+        return false;
+    if (rx->has_end && seq - rx->drained >= rx->end - rx->drained)
+        return false;
+    *slot = (struct flow_slot){buffer, len};
+    if (seq + 1 - rx->drained > rx->came - rx->drained)
+        rx->came = seq + 1;
+    return true;
+}
+
+bool flow_end(struct flow_rx *rx, uint32_t end)
+{
+    if (rx->has_end || end - rx->drained > rx->told - rx->drained ||
+        end - rx->drained < rx->came - rx->drained)
+        return false;
+    rx->has_end = true;
+    rx->end = end;
+    return true;
+}
+
+struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead)
+{
+    struct flow_slot *slot = slot_of(rx, rx->drained + ahead);
+
+    return ahead < FLOW_WINDOW_MAX && slot->buffer ? slot : NULL;
+}
+
+void flow_drained(struct flow_rx *rx)
+{
+    assert(flow_next(rx, 0));
+    *slot_of(rx, rx->drained) = (struct flow_slot){0};
+    rx->drained++;
+}
+
+bool flow_is_over(const struct flow_rx *rx)
+{
+    return rx->has_end && rx->drained == rx->end;
+}
+
+uint32_t flow_wants(const struct flow_rx *rx, uint32_t most)
+{
+    uint32_t window = rx->window * 2 < most ? rx->window * 2 : most;
+
+    if (rx->has_end || rx->drained != rx->came || rx->came != rx->told || window <= rx->window)
+        return 0;
+    return window - rx->window;
+}
+
+void flow_grow(struct flow_rx *rx, uint32_t messages)
+{
+    rx->window += messages;
+    assert(rx->window <= FLOW_WINDOW_MAX);
+}
+
+bool flow_tell(struct flow_rx *rx, uint32_t *credit)
+{
+    uint32_t now = rx->drained + rx->window, more = now - rx->told;
+
+    if (rx->has_end || more == 0 || more * 2 < rx->window)
+        return false;
+    rx->told = *credit = now;
+    return true;
+}

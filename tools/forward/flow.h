@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One direction of a stream: how much may be sent, and in which order what came is handed on.
+ *
+ * Credit is counted in messages, as each takes a receive buffer whatever its length. It is absolute
+ * and wraps at 2^32: a credit that comes late or twice changes nothing.
+ *
+ * The sender: flow_tx_init(); flow_may_send(), flow_sent(); flow_credited().
+ * The receiver: flow_rx_init(); flow_came() for each message; flow_next() for what is in order, and
+ * flow_drained() when its bytes are handed on. Then flow_grow() and flow_tell().
+ */
+#ifndef FORWARD_FLOW_H
+#define FORWARD_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FLOW_WINDOW_MAX = 64 /* messages; a power of two */ };
+
+struct flow_tx {
+    uint32_t sent;    /* messages */
+    uint32_t allowed; /* messages in all */
+};
+
+/* A message that came and waits for those before it. */
+struct flow_slot {
+    uint8_t *buffer; /* NULL: free */
+    uint32_t len;
+};
+
+struct flow_rx {
+    uint32_t drained; /* messages whose bytes are handed on */
+    uint32_t came;    /* the number of the last one that came, and 1 */
+    uint32_t told;    /* credit that the sender knows of */
+    uint32_t window;  /* messages that the sender may be ahead of `drained` */
+    uint32_t end;     /* messages in all; valid if has_end */
+    bool has_end;
+    struct flow_slot slot[FLOW_WINDOW_MAX]; /* by number modulo FLOW_WINDOW_MAX */
+};
+
+void flow_tx_init(struct flow_tx *tx, uint32_t credit);
+/* Returns how many messages may be sent now. */
+uint32_t flow_may_send(const struct flow_tx *tx);
+/* Returns the number of the message. */
+uint32_t flow_sent(struct flow_tx *tx);
+/* False: a credit that goes back, or beyond the largest window, is ignored. */
+bool flow_credited(struct flow_tx *tx, uint32_t allowed);
+
+/* `window`: 1 to FLOW_WINDOW_MAX; it is the first credit, too. */
+void flow_rx_init(struct flow_rx *rx, uint32_t window);
+/* Takes the buffer over. False: no such message was allowed, or it came already. */
+bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len);
+/* The sender ends after `end` messages. False: that cannot be. */
+bool flow_end(struct flow_rx *rx, uint32_t end);
+/* The `ahead`th oldest message that was not handed on; NULL: it, or one before it, is missing. */
+struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead);
+/* The oldest one's bytes are handed on; its buffer is the caller's again. */
+void flow_drained(struct flow_rx *rx);
+bool flow_is_over(const struct flow_rx *rx);
+/*
+ * The window may double, up to `most`, when the sender has used all that it was told of and all of
+ * it is handed on. Returns by how much it would grow; flow_grow() does it.
+ */
+uint32_t flow_wants(const struct flow_rx *rx, uint32_t most);
+void flow_grow(struct flow_rx *rx, uint32_t messages);
+/* Is it time to tell the sender of more credit? Then returns it in *credit. */
+bool flow_tell(struct flow_rx *rx, uint32_t *credit);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of mrd_forward: a head of 24 bytes, big-endian, and what the type says behind it.
+ *
+ *     0        1        2        3        4        5        6        7
+ *    +--------+--------+--------+--------+--------+--------+--------+--------+
+ *    |  type  |version |      zero       |      session of the receiver      |
+ *    +--------+--------+--------+--------+--------+--------+--------+--------+
+ *    | stream, by the receiver's number  |                seq                |
+ *    +--------+--------+--------+--------+--------+--------+--------+--------+
+ *    |                arg                |              credit               |
+ *    +--------+--------+--------+--------+--------+--------+--------+--------+
+ *
+ * Messages may come in any order. A session is a random number that a process draws when it starts:
+ * what was meant for the process that was there before is told apart by it, and answered by GONE.
+ *
+ *   type     session  stream    seq               arg              credit  behind the head
+ *   OPEN     0        0         opener's session  opener's stream  yes     the target, as text
+ *   OPENED   yes      opener's  its session       its stream       yes     -
+ *   REFUSED  yes      opener's  0                 errno            0       why, as text
+ *   DATA     yes      yes       its number        bytes            0       the bytes
+ *   CREDIT   yes      yes       0                 0                yes     -
+ *   FIN      yes      yes       DATA in all       0                0       -
+ *   DONE     yes      yes       0                 0                0       -
+ *   RESET    yes      yes       0                 errno            0       -
+ *   GONE     0        0         the session       0                0       -
+ *
+ * DONE answers FIN when all bytes are handed on: only then the sender's side of the stream is over.
+ * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
+ * at 2^32. An errno is Linux's number on any machine.
+ */
+#ifndef FORWARD_FRAME_H
+#define FORWARD_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FRAME_HEAD_BYTES = 24,
+    FRAME_VERSION = 1,
+    FRAME_TEXT_MAX = 320, /* a host name of 255, its port, and words */
+};
+
+enum frame_type {
+    FRAME_OPEN = 1,
+    FRAME_OPENED,
+    FRAME_REFUSED,
+    FRAME_DATA,
+    FRAME_CREDIT,
+    FRAME_FIN,
+    FRAME_DONE,
+    FRAME_RESET,
+    FRAME_GONE,
+};
+
+struct frame {
+    enum frame_type type;
+    uint32_t session, stream, seq, arg, credit;
+};
+
+/* Writes FRAME_HEAD_BYTES. */
+void frame_put(uint8_t *head, const struct frame *frame);
+/* Of a message of `len` bytes. False: it is none of ours, or of another version. */
+bool frame_get(const uint8_t *message, uint32_t len, struct frame *frame);
+
+#endif

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/hub.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/forward/say.h"
+
+enum {
+    STREAMS_MAX = 1 << 16, /* the low half of their ids */
+    WINDOW_FIRST = 4,
+    TRIES_MAX = 16, /* of an OPEN */
+    CLOSE_MS = 2000,
+};
+
+#define SEC_NS        UINT64_C(1000000000)
+#define OPEN_PATIENCE (60 * SEC_NS) /* the far end has a shorter one, and answers */
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
+}
+
+bool hub_can_poll(int fd)
+{
+    struct epoll_event event = {0};
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    bool can = epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno != EPERM;
+
+    if (epoll >= 0)
+        close(epoll);
+    return can;
+}
+
+/* --------------------------------------------------------------------------------- the table */
+
+static struct stream *find(const struct hub *hub, uint32_t id)
+{
+    uint32_t index = id % STREAMS_MAX;
+    struct stream *s = index < hub->options->max_streams ? hub->slot[index] : NULL;
+
+    return s && s->id == id ? s : NULL;
+}
+
+/* Few messages where many streams share the buffers; 0: there are none. */
+static uint32_t first_window(const struct hub *hub)
+{
+    uint32_t free = link_buffers_free(hub->link);
+    uint32_t window = hub->options->window < WINDOW_FIRST ? hub->options->window : WINDOW_FIRST;
+
+    if (free / 2 < link_buffers(hub->link) / 4)
+        window = 1;
+    return free < window ? free : window;
+}
+
+/* NULL after it wrote why. The peer is used once more. */
+static struct stream *add(struct hub *hub, struct link_peer *peer, char *why, size_t why_bytes)
+{
+    uint32_t window = first_window(hub), index;
+    struct stream *s;
+
+    if (hub->num_streams == hub->options->max_streams || !window) {
+        snprintf(why, why_bytes, "there are %u streams, as many as %s allows", hub->num_streams,
+                 window ? "--streams" : "--memory");
+        return NULL;
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s) {
+        snprintf(why, why_bytes, "no memory");
+        return NULL;
+    }
+    index = hub->unused[hub->unused_first];
+    hub->unused_first = (hub->unused_first + 1) % hub->options->max_streams;
+    hub->num_streams++;
+    hub->slot[index] = s;
+    s->hub = hub;
+    s->id = (uint32_t)hub->generation[index] << 16 | index;
+    s->peer = peer;
+    s->in = s->out = -1;
+    s->since_ns = now_ns();
+    peer->uses++;
+    link_grant(hub->link, window);
+    flow_rx_init(&s->rx, window);
+    link_peer_watch(peer);
+    return s;
+}
+
+static void stop_waiting(struct stream *s)
+{
+    struct stream **at = &s->peer->waiting;
+
+    while (*at != s)
+        at = &(*at)->waiting_next;
+    *at = s->waiting_next;
+    if (!*at)
+        s->peer->waiting_last = at;
+    s->is_waiting = false;
+}
+
+static void be_clean(struct stream *s)
+{
+    struct stream **at = &s->hub->dirty;
+
+    while (*at != s)
+        at = &(*at)->dirty_next;
+    *at = s->dirty_next;
+    if (!*at)
+        s->hub->dirty_last = at;
+    s->is_dirty = false;
+}
+
+void hub_release(struct stream *s)
+{
+    struct hub *hub = s->hub;
+    uint32_t index = s->id % STREAMS_MAX, max = hub->options->max_streams;
+
+    if (s->is_waiting)
+        stop_waiting(s);
+    if (s->is_dirty)
+        be_clean(s);
+    hub->totals.bytes_in += s->bytes_in;
+    hub->totals.bytes_out += s->bytes_out;
+    hub->slot[index] = NULL;
+    if (++hub->generation[index] == 0) /* no id is 0 */
+        hub->generation[index] = 1;
+    hub->unused[(hub->unused_first + max - hub->num_streams) % max] = index;
+    hub->num_streams--;
+    link_peer_release(hub->link, s->peer);
+    free(s->target);
+    free(s);
+}
+
+/* --------------------------------------------------------------------------------- what waits */
+
+void hub_make_dirty(struct stream *s)
+{
+    struct hub *hub = s->hub;
+
+    if (s->is_dirty)
+        return;
+    s->is_dirty = true;
+    s->dirty_next = NULL;
+    *hub->dirty_last = s;
+    hub->dirty_last = &s->dirty_next;
+    link_progress_soon(hub->link);
+}
+
+void hub_wait_for_buffer(struct stream *s)
+{
+    if (s->is_waiting)
+        return;
+    s->is_waiting = true;
+    s->waiting_next = NULL;
+    *s->peer->waiting_last = s;
+    s->peer->waiting_last = &s->waiting_next;
+    if (s->readable)
+        (void)event_del(s->readable);
+}
+
+static void serve_waiting(struct hub *hub, const struct link_peer *peer)
+{
+    struct stream *last = NULL;
+
+    /* Each at most once: who could not be served, or has more, waits at the end again. */
+    for (struct stream *s = peer->waiting; s; s = s->waiting_next)
+        last = s;
+    while (peer->waiting) {
+        struct stream *s = peer->waiting;
+        uint8_t *buffer = link_tx(hub->link, peer);
+
+        if (!buffer)
+            return;
+        link_tx_unused(hub->link, buffer);
+
+        bool is_last = s == last;
+
+        stop_waiting(s);
+        stream_read(s);
+        if (is_last)
+            return;
+    }
+}
+
+static void serve_dirty(struct hub *hub)
+{
+    while (hub->dirty) {
+        struct stream *s = hub->dirty;
+
+        be_clean(s);
+        if (s->failed)
+            stream_reset(s, s->failed, strerror(s->failed), false);
+        else
+            stream_write(s);
+    }
+}
+
+static void on_settled(void *arg)
+{
+    struct hub *hub = arg;
+    const struct link_peer *next;
+
+    serve_dirty(hub);
+    for (const struct link_peer *peer = link_peers(hub->link); peer; peer = next) {
+        struct link_peer *used = (struct link_peer *)peer;
+
+        used->uses++; /* its last stream may end */
+        serve_waiting(hub, peer);
+        next = peer->next;
+        link_peer_release(hub->link, used);
+    }
+}
+
+void hub_wait_for_peer(struct hub *hub)
+{
+    struct timeval second = {.tv_sec = 1};
+
+    if (!evtimer_pending(hub->sweep, NULL))
+        (void)evtimer_add(hub->sweep, &second);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+    struct hub *hub = arg;
+    uint64_t now = now_ns();
+    bool again = false;
+    (void)fd, (void)what;
+
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        struct stream *s = hub->slot[i];
+
+        if (!s)
+            continue;
+        if (s->state == STREAM_OPENING && now - s->since_ns > OPEN_PATIENCE) {
+            stream_reset(s, ETIMEDOUT, "no answer to the request", false);
+            continue;
+        }
+        if (stream_is_deaf(s) && stream_has_died(s)) {
+            stream_reset(s, ECONNRESET, "the connection was reset while it waited", true);
+            continue;
+        }
+        again |= s->state == STREAM_OPENING || stream_is_deaf(s);
+    }
+    if (again)
+        hub_wait_for_peer(hub);
+}
+
+/* ------------------------------------------------------------------------------------- frames out */
+
+void hub_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len)
+{
+    struct frame full = *frame;
+    int rc;
+
+    full.session = s->session;
+    full.stream = s->remote;
+    rc = link_send(s->hub->link, s->peer, s->id, &full, bytes, len);
+    if (rc == 0)
+        return;
+    say_detail("%s: %s", s->peer->address, mrd_last_error());
+    s->failed = -rc;
+    hub_make_dirty(s);
+}
+
+static void send_open(struct stream *s)
+{
+    struct frame frame = {
+        .type = FRAME_OPEN, .seq = s->hub->session, .arg = s->id, .credit = s->rx.window};
+    int rc =
+        link_send(s->hub->link, s->peer, s->id, &frame, s->target, (uint32_t)strlen(s->target));
+
+    s->tries++;
+    if (rc == 0)
+        return;
+    s->failed = -rc;
+    hub_make_dirty(s);
+}
+
+struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *target,
+                        const struct stream_ops *ops, void *owner, char *why, size_t why_bytes)
+{
+    struct stream *s;
+
+    if (strlen(target) > FRAME_TEXT_MAX) {
+        snprintf(why, why_bytes, "a target has at most %d characters", FRAME_TEXT_MAX);
+        return NULL;
+    }
+    s = add(hub, peer, why, why_bytes);
+    if (!s)
+        return NULL;
+    s->target = strdup(target);
+    s->state = STREAM_OPENING;
+    flow_tx_init(&s->tx, 0);
+    if (!s->target) {
+        stream_reset(s, ENOMEM, "no memory", false); /* it has no ops yet */
+        snprintf(why, why_bytes, "no memory");
+        return NULL;
+    }
+    s->ops = ops;
+    s->owner = owner;
+    send_open(s);
+    hub_wait_for_peer(hub);
+    return s;
+}
+
+int hub_accept(struct stream *s, int in, int out)
+{
+    s->state = STREAM_OPEN;
+    s->hub->totals.opened++;
+    hub_send(
+        s,
+        &(struct frame){
+            .type = FRAME_OPENED, .seq = s->hub->session, .arg = s->id, .credit = s->rx.window},
+        NULL, 0);
+    return stream_join(s, in, out);
+}
+
+void hub_refuse(struct stream *s, int error, const char *why)
+{
+    s->hub->totals.refused++;
+    hub_send(s, &(struct frame){.type = FRAME_REFUSED, .arg = (uint32_t)error}, why,
+             (uint32_t)strnlen(why, FRAME_TEXT_MAX));
+    stream_reset(s, error, why, false);
+}
+
+/* -------------------------------------------------------------------------------------- frames in */
+
+static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *open,
+                           int error, const char *why)
+{
+    struct frame frame = {
+        .type = FRAME_REFUSED, .session = open->seq, .stream = open->arg, .arg = (uint32_t)error};
+
+    hub->totals.refused++;
+    link_answer(hub->link, wc, &frame, why);
+}
+
+static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
+                      const uint8_t *text, uint32_t len)
+{
+    char why[FRAME_TEXT_MAX];
+    struct link_peer *peer;
+    struct stream *s;
+
+    if (!hub->ops) {
+        refuse_unknown(hub, wc, frame, EACCES, "this end does not serve");
+        return;
+    }
+    peer = link_peer_of(hub->link, wc, frame->seq);
+    if (!peer)
+        return; /* forgotten already: it went */
+    s = add(hub, peer, why, sizeof(why));
+    if (!s) {
+        say("%s: refused: %s", peer->address, why);
+        refuse_unknown(hub, wc, frame, ENOBUFS, why);
+        link_peer_release(hub->link, peer);
+        return;
+    }
+    link_peer_release(hub->link, peer); /* the stream uses it */
+    s->state = STREAM_ASKED;
+    s->remote = frame->arg;
+    s->session = frame->seq;
+    flow_tx_init(&s->tx, frame->credit);
+    s->target = strndup((const char *)text, len);
+    if (!s->target)
+        hub_refuse(s, ENOMEM, "no memory");
+    else
+        hub->ops->asked(hub->arg, s);
+}
+
+static void came_opened(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
+                        struct stream *s)
+{
+    if (!s || s->state != STREAM_OPENING) { /* given up meanwhile, or asked for twice */
+        link_answer(hub->link, wc,
+                    &(struct frame){.type = FRAME_RESET,
+                                    .session = frame->seq,
+                                    .stream = frame->arg,
+                                    .arg = ECONNABORTED},
+                    "");
+        return;
+    }
+    s->state = STREAM_OPEN;
+    s->remote = frame->arg;
+    s->session = frame->seq;
+    (void)flow_credited(&s->tx, frame->credit);
+    hub->totals.opened++;
+    s->ops->opened(s);
+}
+
+static void came_refused(struct stream *s, const struct frame *frame, const uint8_t *text,
+                         uint32_t len)
+{
+    char why[FRAME_TEXT_MAX + 1];
+
+    if (s->state != STREAM_OPENING)
+        return;
+    memcpy(why, text, len);
+    for (uint32_t i = 0; i < len; i++) { /* it goes to a terminal */
+        if (!isprint((unsigned char)why[i]))
+            why[i] = '?';
+    }
+    why[len] = '\0';
+    s->hub->totals.refused++;
+    stream_reset(s, frame->arg ? (int)frame->arg : ECONNREFUSED, why, false);
+}
+
+/* Ends the streams of a process that is not there any more. Returns how many. */
+static uint32_t end_session(struct hub *hub, uint32_t session)
+{
+    uint32_t num = 0;
+
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        struct stream *s = hub->slot[i];
+
+        if (s && s->state != STREAM_OPENING && s->session == session) {
+            stream_reset(s, ECONNRESET, "the other end was restarted", false);
+            num++;
+        }
+    }
+    return num;
+}
+
+static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
+                    uint32_t len)
+{
+    struct hub *hub = arg;
+    struct stream *s;
+
+    if (frame->type == FRAME_OPEN) {
+        came_open(hub, wc, frame, bytes, len);
+        return false;
+    }
+    if (frame->type == FRAME_GONE) {
+        (void)end_session(hub, frame->seq);
+        return false;
+    }
+    if (frame->session != hub->session) {
+        link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
+        return false;
+    }
+    s = find(hub, frame->stream);
+    if (frame->type == FRAME_OPENED) {
+        came_opened(hub, wc, frame, s);
+        return false;
+    }
+    if (!s || s->state == STREAM_ASKED)
+        return false; /* it ended here, and the other end was told */
+    switch (frame->type) {
+    case FRAME_REFUSED:
+        came_refused(s, frame, bytes, len);
+        return false;
+    case FRAME_DATA:
+        return stream_data(s, frame, bytes, len);
+    case FRAME_CREDIT:
+        stream_credit(s, frame->credit);
+        return false;
+    case FRAME_FIN:
+        stream_fin(s, frame->seq);
+        return false;
+    case FRAME_DONE:
+        stream_done(s);
+        return false;
+    default:
+        hub->totals.reset++;
+        stream_reset(s, frame->arg ? (int)frame->arg : ECONNRESET, "reset by the other end", false);
+        return false;
+    }
+}
+
+/* ------------------------------------------------------------------------------------- failures */
+
+static void on_sent(void *arg, uint32_t stream, enum frame_type type, enum mrd_wc_status status)
+{
+    struct hub *hub = arg;
+    struct stream *s = find(hub, stream);
+
+    if (!s)
+        return;
+    if (type != FRAME_OPEN) {
+        hub->totals.reset++;
+        stream_reset(s, ECONNRESET, mrd_wc_status_str(status), false);
+        return;
+    }
+    if (s->state != STREAM_OPENING)
+        return;
+    if (status == MRD_WC_SUCCESS) {
+        s->is_known = true;
+        return;
+    }
+    /* A process that was restarted is found so; one that does not answer has had its time. */
+    if (status == MRD_WC_RETRY_EXC_ERR && s->tries < TRIES_MAX &&
+        now_ns() - s->since_ns < hub->options->link.peer_timeout_ns / 2) {
+        send_open(s);
+        return;
+    }
+    stream_reset(s, status == MRD_WC_RETRY_EXC_ERR ? EHOSTUNREACH : ECONNREFUSED,
+                 status == MRD_WC_RETRY_EXC_ERR ? "it does not answer"
+                                                : "what answers there is no mrd_forward",
+                 false);
+}
+
+static void on_lost(void *arg, const char *address, const char *why)
+{
+    struct hub *hub = arg;
+    uint32_t num = 0;
+
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        struct stream *s = hub->slot[i];
+
+        if (!s || strcmp(s->peer->address, address) != 0 ||
+            (s->state == STREAM_OPENING && !s->is_known))
+            continue;
+        num++;
+        stream_reset(s, ECONNRESET, why, false);
+    }
+    hub->totals.reset += num;
+    say("%s %s: %u streams reset", address, why, num);
+}
+
+/* --------------------------------------------------------------------------------------- opening */
+
+int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
+             const struct hub_ops *ops, void *arg)
+{
+    static const struct link_ops link_ops = {on_came, on_sent, on_lost, on_settled};
+    uint32_t max = options->max_streams;
+
+    *hub = (struct hub){.base = base, .options = options, .ops = ops, .arg = arg};
+    hub->dirty_last = &hub->dirty;
+    hub->slot = calloc(max, sizeof(struct stream *));
+    hub->generation = malloc(max * sizeof(hub->generation[0]));
+    hub->unused = malloc(max * sizeof(hub->unused[0]));
+    hub->sweep = evtimer_new(base, on_sweep, hub);
+    if (!hub->slot || !hub->generation || !hub->unused || !hub->sweep) {
+        say("no memory");
+        return -1;
+    }
+    for (uint32_t i = 0; i < max; i++) {
+        hub->generation[i] = 1;
+        hub->unused[i] = i;
+    }
+    while (hub->session == 0) {
+        if (getrandom(&hub->session, sizeof(hub->session), 0) != sizeof(hub->session)) {
+            say("getrandom: %s", strerror(errno));
+            return -1;
+        }
+    }
+    hub->link = link_open(&options->link, base, &link_ops, hub);
+    return hub->link ? 0 : -1;
+}
+
+void hub_close(struct hub *hub)
+{
+    for (uint32_t i = 0; hub->link && i < hub->options->max_streams; i++) {
+        if (hub->slot[i])
+            stream_reset(hub->slot[i], ECONNRESET, "mrd_forward ends", true);
+    }
+    if (hub->link)
+        link_close(hub->link, CLOSE_MS);
+    if (hub->sweep)
+        event_free(hub->sweep);
+    free(hub->slot);
+    free(hub->generation);
+    free(hub->unused);
+}

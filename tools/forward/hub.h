@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All streams of a process: their numbers, and which frame is for which of them.
+ *
+ * hub_open(). The near end: hub_dial() for each connection. The far end: hub_ops.asked() for each,
+ * which calls hub_accept() or hub_refuse(), at once or later. hub_close().
+ */
+#ifndef FORWARD_HUB_H
+#define FORWARD_HUB_H
+
+#include "tools/forward/link.h"
+#include "tools/forward/stream.h"
+
+struct hub_options {
+    struct link_options link;
+    uint32_t max_streams; /* up to 65,535 */
+    uint32_t window;      /* most messages of a stream; up to FLOW_WINDOW_MAX */
+};
+
+struct hub_ops {
+    /*
+     * The peer asks for a stream to `s->target`. Sets s->ops, and may set s->owner. NULL: all are
+     * refused.
+     */
+    void (*asked)(void *arg, struct stream *s);
+};
+
+struct hub_totals {
+    uint64_t opened, refused, reset, bytes_in, bytes_out;
+};
+
+struct hub {
+    struct event_base *base;
+    struct link *link;
+    uint32_t session;
+    const struct hub_options *options;
+    const struct hub_ops *ops;
+    void *arg;
+    struct stream **slot; /* by the low 16 bits of their ids; owned */
+    uint16_t *generation; /* the high 16 bits of the next one; owned */
+    uint32_t *unused;     /* ring of free slots, the one free for longest first; owned */
+    uint32_t unused_first, num_streams;
+    struct stream *dirty, **dirty_last;
+    struct event *sweep;
+    struct hub_totals totals; /* bytes: of streams that ended */
+};
+
+/* `options` stays the caller's, and there. -1 after it said why. */
+int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
+             const struct hub_ops *ops, void *arg);
+/* Resets all streams. */
+void hub_close(struct hub *hub);
+
+/*
+ * Asks the peer for a stream to `target`. ops->opened() or ops->ended() tells. NULL after it wrote
+ * why to why[]; nothing is called then.
+ */
+struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *target,
+                        const struct stream_ops *ops, void *owner, char *why, size_t why_bytes);
+/* As stream_join(); the peer is told that there is a connection. */
+int hub_accept(struct stream *s, int in, int out);
+void hub_refuse(struct stream *s, int error, const char *why);
+
+/* Of streams: */
+void hub_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len);
+/* It has something to write. */
+void hub_make_dirty(struct stream *s);
+/* Calls stream_read() when there is a buffer for it again. */
+void hub_wait_for_buffer(struct stream *s);
+/* Looks from time to time whether its socket is alive. */
+void hub_wait_for_peer(struct hub *hub);
+void hub_release(struct stream *s);
+/* False: a regular file and the like, which never has to wait. */
+bool hub_can_poll(int fd);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mrd_forward: TCP connections, unix sockets and pipes over mrd. See mrd_forward(1).
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tools/forward/far.h"
+#include "tools/forward/near.h"
+#include "tools/forward/notify.h"
+#include "tools/forward/options.h"
+#include "tools/forward/pipe.h"
+#include "tools/forward/report.h"
+#include "tools/forward/say.h"
+
+struct program {
+    struct options options;
+    struct event_base *base;
+    struct hub hub;
+    struct far *far;
+    struct near *near;
+    struct pipe_end pipe;
+    struct report *report;
+    struct event *signals[3];
+};
+
+static void on_end_signal(evutil_socket_t signal, short what, void *arg)
+{
+    struct program *p = arg;
+    (void)signal, (void)what;
+
+    p->pipe.exit_code = FORWARD_FAILED; /* a pipe was not done */
+    (void)event_base_loopbreak(p->base);
+}
+
+static void on_report_signal(evutil_socket_t signal, short what, void *arg)
+{
+    (void)signal, (void)what;
+    report_all(((struct program *)arg)->report);
+}
+
+static bool watch_signals(struct program *p)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+
+    for (int i = 0; i < 3; i++) {
+        p->signals[i] = evsignal_new(p->base, numbers[i],
+                                     numbers[i] == SIGUSR1 ? on_report_signal : on_end_signal, p);
+        if (!p->signals[i] || event_add(p->signals[i], NULL) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* As many descriptors as there may be: a connection takes one. */
+static void raise_limits(const struct options *o)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < o->hub.max_streams + 64 &&
+        o->mode != FORWARD_PIPE)
+        say("the limit of %llu open files is below --streams %u",
+            (unsigned long long)files.rlim_cur, o->hub.max_streams);
+}
+
+static bool become(const char *name)
+{
+    const struct passwd *user = getpwnam(name);
+
+    if (!user) {
+        say("there is no user '%s'", name);
+        return false;
+    }
+    if (initgroups(name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
+        setuid(user->pw_uid) != 0) {
+        say("cannot become '%s': %s", name, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* The server's, used once; NULL after it said why. */
+static struct link_peer *find_server(struct program *p)
+{
+    struct mrd_context *context = link_context(p->hub.link);
+    char address[MRD_ADDRESS_MAX];
+    struct link_peer *peer;
+
+    if (mrd_resolve(context, p->options.server, address, sizeof(address)) != 0) {
+        say("%s: %s", p->options.server, mrd_last_error());
+        return NULL;
+    }
+    peer = link_peer_open(p->hub.link, address);
+    if (!peer)
+        say("%s: %s", p->options.server, mrd_last_error());
+    return peer;
+}
+
+static bool open_near(struct program *p)
+{
+    struct link_peer *server = find_server(p);
+
+    if (!server)
+        return false;
+    if (p->options.mode == FORWARD_PIPE)
+        return pipe_dial(&p->pipe, server) == 0;
+    p->near = near_open(&p->hub, &p->options, server);
+    return p->near != NULL;
+}
+
+static bool open_hub(struct program *p)
+{
+    const struct options *o = &p->options;
+    const struct hub_ops *ops = NULL;
+    void *arg = NULL;
+
+    p->pipe = (struct pipe_end){.hub = &p->hub, .options = o, .exit_code = FORWARD_OK};
+    if (o->mode == FORWARD_SERVE) {
+        p->far = far_open(p->base, o);
+        if (!p->far)
+            return false;
+        ops = &far_ops;
+        arg = p->far;
+    } else if (o->mode == FORWARD_PIPE && o->listen) {
+        ops = &pipe_ops;
+        arg = &p->pipe;
+    }
+    return hub_open(&p->hub, p->base, &o->hub, ops, arg) == 0;
+}
+
+static bool open_base(struct program *p)
+{
+    struct event_config *config = event_config_new();
+
+    if (config) {
+        (void)event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+        p->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (!p->base || !watch_signals(p)) {
+        say("no event loop: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void announce(struct program *p)
+{
+    static const char *const what[] = {"serves", "forwards", "waits for the other pipe"};
+    const struct options *o = &p->options;
+    char address[MRD_ADDRESS_MAX] = "";
+
+    (void)mrd_query_address(link_context(p->hub.link), address, sizeof(address));
+    if (o->mode != FORWARD_PIPE || (o->listen && o->verbose))
+        say("%s at %s; no encryption: for trusted networks, or streams that protect themselves",
+            what[o->mode], address);
+    notify("READY=1");
+}
+
+static void close_all(struct program *p)
+{
+    if (p->report)
+        report_close(p->report);
+    hub_close(&p->hub);
+    if (p->near)
+        near_close(p->near);
+    if (p->far)
+        far_close(p->far);
+    for (int i = 0; i < 3; i++) {
+        if (p->signals[i])
+            event_free(p->signals[i]);
+    }
+    if (p->base)
+        event_base_free(p->base);
+}
+
+static int run(struct program *p)
+{
+    const struct options *o = &p->options;
+    bool near = o->mode == FORWARD_CONNECT || (o->mode == FORWARD_PIPE && !o->listen);
+    int code = FORWARD_FAILED;
+
+    if (open_base(p) && open_hub(p)) {
+        p->report = report_open(&p->hub, o->stats);
+        if (p->report && (!near || open_near(p)) && (!o->user || become(o->user))) {
+            announce(p);
+            (void)event_base_dispatch(p->base);
+            notify("STOPPING=1");
+            code = o->mode == FORWARD_PIPE ? p->pipe.exit_code : FORWARD_OK;
+        }
+    }
+    close_all(p);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program p; /* large */
+
+    switch (options_parse(&p.options, argc, argv)) {
+    case OPTIONS_RUN:
+        break;
+    case OPTIONS_HELP:
+        options_help();
+        return fflush(stdout) == 0 ? FORWARD_OK : FORWARD_FAILED;
+    case OPTIONS_VERSION:
+        printf("mrd_forward %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
+        return fflush(stdout) == 0 ? FORWARD_OK : FORWARD_FAILED;
+    default:
+        return FORWARD_USAGE;
+    }
+    signal(SIGPIPE, SIG_IGN); /* the call that fails tells */
+    if (p.options.verbose)
+        say_all();
+    raise_limits(&p.options);
+    return run(&p);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The near end, which listens: each connection becomes a stream to its forward's target. */
+#ifndef FORWARD_NEAR_H
+#define FORWARD_NEAR_H
+
+#include "tools/forward/hub.h"
+#include "tools/forward/options.h"
+
+struct near;
+
+/* Listens at each of o->forwards. NULL after it said why. `server` stays used. */
+struct near *near_open(struct hub *hub, const struct options *o, struct link_peer *server);
+/* After hub_close(). */
+void near_close(struct near *near);
+
+#endif

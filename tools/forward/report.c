@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/report.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/forward/say.h"
+
+enum { PATHS_MAX = 256, PEERS_MAX = 32, COUNTERS_MAX = 256 };
+
+/* What a peer's paths had carried a second ago. */
+struct seen {
+    char address[MRD_ADDRESS_MAX];
+    uint64_t packets[PATHS_MAX];
+};
+
+struct report {
+    struct hub *hub;
+    struct event *timer;
+    struct timespec last;
+    struct hub_totals last_totals;
+    uint64_t last_retransmitted, last_packets;
+    struct seen seen[PEERS_MAX];
+    struct mrd_counter counters[COUNTERS_MAX];
+};
+
+static double seconds_since(const struct timespec *then, struct timespec *now)
+{
+    clock_gettime(CLOCK_MONOTONIC, now);
+    return (double)(now->tv_sec - then->tv_sec) + 1e-9 * (double)(now->tv_nsec - then->tv_nsec);
+}
+
+/* Of the streams that are over, and of those there are. */
+static struct hub_totals totals_of(const struct hub *hub)
+{
+    struct hub_totals t = hub->totals;
+
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        const struct stream *s = hub->slot[i];
+
+        t.bytes_in += s ? s->bytes_in : 0;
+        t.bytes_out += s ? s->bytes_out : 0;
+    }
+    return t;
+}
+
+static int read_counters(struct report *r)
+{
+    int num = mrd_query_counters(link_context(r->hub->link), r->counters, COUNTERS_MAX);
+
+    return num < COUNTERS_MAX ? num : COUNTERS_MAX;
+}
+
+static uint64_t counter(struct report *r, int num, const char *name)
+{
+    for (int i = 0; i < num; i++) {
+        if (strcmp(r->counters[i].name, name) == 0)
+            return r->counters[i].value;
+    }
+    return 0;
+}
+
+static struct seen *seen_of(struct report *r, const char *address)
+{
+    for (int i = 0; i < PEERS_MAX; i++) {
+        struct seen *seen = &r->seen[i];
+
+        if (!seen->address[0])
+            snprintf(seen->address, sizeof(seen->address), "%s", address);
+        if (strcmp(seen->address, address) == 0)
+            return seen;
+    }
+    return NULL; /* more peers than are watched */
+}
+
+/* Paths that carried packets in the last second, to the peer that used most. */
+static unsigned paths_in_use(struct report *r)
+{
+    unsigned most = 0;
+
+    for (const struct link_peer *p = link_peers(r->hub->link); p; p = p->next) {
+        struct seen *seen = seen_of(r, p->address);
+        struct mrd_path_attr path;
+        unsigned used = 0;
+
+        for (uint32_t i = 0; seen && i < PATHS_MAX; i++) {
+            if (mrd_query_path(p->ah, i, &path, sizeof(path)) != 0)
+                break;
+            used += path.packets != seen->packets[i];
+            seen->packets[i] = path.packets;
+        }
+        most = used > most ? used : most;
+    }
+    return most;
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    struct report *r = arg;
+    struct hub_totals now = totals_of(r->hub);
+    struct timespec at;
+    double s = seconds_since(&r->last, &at);
+    int num = read_counters(r);
+    uint64_t retransmitted = counter(r, num, "retx_packets"),
+             packets = counter(r, num, "tx_packets");
+    (void)fd, (void)what;
+
+    fprintf(
+        stderr,
+        "mrd_forward: %u streams, %.2f Gb/s there, %.2f Gb/s back, %u paths, %llu of %llu packets "
+        "retransmitted\n",
+        r->hub->num_streams, 8e-9 * (double)(now.bytes_in - r->last_totals.bytes_in) / s,
+        8e-9 * (double)(now.bytes_out - r->last_totals.bytes_out) / s, paths_in_use(r),
+        (unsigned long long)(retransmitted - r->last_retransmitted),
+        (unsigned long long)(packets - r->last_packets));
+    r->last = at;
+    r->last_totals = now;
+    r->last_retransmitted = retransmitted;
+    r->last_packets = packets;
+}
+
+static void report_stream(const struct stream *s)
+{
+    static const char *const states[] = {"opening", "asked", "open"};
+
+    fprintf(
+        stderr,
+        "  stream %08x %s %s, %s: read %llu bytes%s, wrote %llu%s; may send %u messages, window "
+        "%u\n",
+        s->id, s->peer->address, s->target ? s->target : "", states[s->state],
+        (unsigned long long)s->bytes_in, s->in_ended ? " (all)" : "",
+        (unsigned long long)s->bytes_out, s->out_over ? " (all)" : "", flow_may_send(&s->tx),
+        s->rx.window);
+}
+
+static void report_peer(const struct link_peer *p)
+{
+    struct mrd_peer_attr a;
+
+    if (mrd_query_peer(p->ah, &a, sizeof(a)) != 0) {
+        fprintf(stderr, "  peer %s: nothing known\n", p->address);
+        return;
+    }
+    fprintf(
+        stderr,
+        "  peer %s: %u paths, RTT %.0f us (least %.0f), window %llu bytes, in flight %llu, %llu "
+        "packets sent, %llu retransmitted, %llu received, payload %llu bytes a packet\n",
+        p->address, a.paths, 1e-3 * (double)a.srtt_ns, 1e-3 * (double)a.min_rtt_ns,
+        (unsigned long long)a.cwnd_bytes, (unsigned long long)a.inflight_bytes,
+        (unsigned long long)a.packets_sent, (unsigned long long)a.packets_retransmitted,
+        (unsigned long long)a.packets_received, (unsigned long long)a.payload_bytes);
+}
+
+void report_all(struct report *r)
+{
+    struct hub_totals t = totals_of(r->hub);
+    const struct link *link = r->hub->link;
+    int num = read_counters(r);
+
+    fprintf(stderr,
+            "mrd_forward: %u streams now; %llu opened, %llu refused, %llu reset; %llu bytes there, "
+            "%llu back; %u of %u receive buffers free\n",
+            r->hub->num_streams, (unsigned long long)t.opened, (unsigned long long)t.refused,
+            (unsigned long long)t.reset, (unsigned long long)t.bytes_in,
+            (unsigned long long)t.bytes_out, link_buffers_free(link), link_buffers(link));
+    for (uint32_t i = 0; i < r->hub->options->max_streams; i++) {
+        if (r->hub->slot[i])
+            report_stream(r->hub->slot[i]);
+    }
+    for (const struct link_peer *p = link_peers(link); p; p = p->next)
+        report_peer(p);
+    for (int i = 0; i < num; i++) {
+        if (r->counters[i].value)
+            fprintf(stderr, "  %s %llu %s\n", r->counters[i].name,
+                    (unsigned long long)r->counters[i].value, r->counters[i].unit);
+    }
+}
+
+struct report *report_open(struct hub *hub, bool stats)
+{
+    struct report *r = calloc(1, sizeof(*r));
+    struct timeval second = {.tv_sec = 1};
+
+    if (!r) {
+        say("no memory");
+        return NULL;
+    }
+    r->hub = hub;
+    clock_gettime(CLOCK_MONOTONIC, &r->last);
+    if (!stats)
+        return r;
+    r->timer = event_new(hub->base, -1, EV_PERSIST, on_second, r);
+    if (r->timer && event_add(r->timer, &second) == 0)
+        return r;
+    say("no memory");
+    report_close(r);
+    return NULL;
+}
+
+void report_close(struct report *r)
+{
+    if (r->timer)
+        event_free(r->timer);
+    free(r);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/stream.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tools/forward/hub.h"
+
+enum {
+    READS_MAX = 4, /* messages of a stream before the others have their turn */
+    IOVECS_MAX = 16,
+};
+
+/* ---------------------------------------------------------------------------------------- the end */
+
+/* Others may have the open file, too, and are not prepared for calls that do not block. */
+static void close_pipe(int *fd)
+{
+    int flags = fcntl(*fd, F_GETFL);
+
+    if (flags >= 0)
+        (void)fcntl(*fd, F_SETFL, flags & ~O_NONBLOCK);
+    close(*fd);
+    *fd = -1;
+}
+
+static void close_both(struct stream *s, bool reset)
+{
+    struct linger at_once = {.l_onoff = 1};
+
+    if (s->readable)
+        event_free(s->readable);
+    if (s->writable)
+        event_free(s->writable);
+    s->readable = s->writable = NULL;
+    if (s->in >= 0 && s->in == s->out) {
+        if (reset)
+            (void)setsockopt(s->in, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        close(s->in);
+        s->in = s->out = -1;
+    }
+    if (s->in >= 0)
+        close_pipe(&s->in);
+    if (s->out >= 0)
+        close_pipe(&s->out);
+}
+
+static void end(struct stream *s, int error, const char *why)
+{
+    struct link *link = s->hub->link;
+
+    close_both(s, error != 0);
+    for (uint32_t i = 0; i < FLOW_WINDOW_MAX; i++) {
+        if (s->rx.slot[i].buffer)
+            link_return(link, s->rx.slot[i].buffer);
+    }
+    link_take_back(link, s->rx.window);
+    if (s->ops)
+        s->ops->ended(s, error, why);
+    hub_release(s);
+}
+
+static void end_if_over(struct stream *s)
+{
+    if (s->in_over && s->out_over)
+        end(s, 0, "");
+}
+
+void stream_reset(struct stream *s, int error, const char *why, bool tell)
+{
+    if (tell && s->state == STREAM_OPEN)
+        hub_send(s, &(struct frame){.type = FRAME_RESET, .arg = (uint32_t)error}, NULL, 0);
+    end(s, error, why);
+}
+
+/* ---------------------------------------------------------------------------- from here to there */
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+    (void)fd, (void)what;
+
+    if (s->peer->waiting)
+        hub_wait_for_buffer(s); /* behind the others */
+    else
+        stream_read(s);
+}
+
+/* A file is always readable, and nothing can wait for it. */
+static void want_read(struct stream *s)
+{
+    if (!s->in_is_file)
+        (void)event_add(s->readable, NULL);
+    else
+        event_active(s->readable, EV_READ, 0);
+}
+
+static void end_of_input(struct stream *s)
+{
+    s->in_ended = true;
+    (void)event_del(s->readable);
+    if (s->in != s->out)
+        close_pipe(&s->in);
+    hub_send(s, &(struct frame){.type = FRAME_FIN, .seq = s->tx.sent}, NULL, 0);
+}
+
+void stream_read(struct stream *s)
+{
+    if (s->state != STREAM_OPEN || s->in < 0 || s->in_ended)
+        return;
+    for (int i = 0; i < READS_MAX; i++) {
+        if (!flow_may_send(&s->tx)) {
+            (void)event_del(s->readable);
+            hub_wait_for_peer(s->hub);
+            return;
+        }
+
+        uint8_t *buffer = link_tx(s->hub->link, s->peer);
+
+        if (!buffer) {
+            (void)event_del(s->readable);
+            hub_wait_for_buffer(s);
+            return;
+        }
+
+        ssize_t n = read(s->in, buffer, LINK_DATA_BYTES);
+        int error = errno;
+
+        if (n <= 0)
+            link_tx_unused(s->hub->link, buffer);
+        if (n == 0) {
+            end_of_input(s);
+            return;
+        }
+        if (n < 0 && (error == EAGAIN || error == EINTR))
+            break;
+        if (n < 0) {
+            stream_reset(s, error, strerror(error), true);
+            return;
+        }
+        s->bytes_in += (uint64_t)n;
+        hub_send(s,
+                 &(struct frame){.type = FRAME_DATA, .seq = flow_sent(&s->tx), .arg = (uint32_t)n},
+                 buffer, (uint32_t)n);
+        if (n < LINK_DATA_BYTES)
+            break; /* there is probably no more */
+    }
+    want_read(s);
+}
+
+void stream_credit(struct stream *s, uint32_t credit)
+{
+    bool was_out = !flow_may_send(&s->tx);
+
+    if (flow_credited(&s->tx, credit) && was_out && !s->is_waiting && s->readable)
+        on_readable(-1, EV_READ, s);
+}
+
+void stream_done(struct stream *s)
+{
+    if (!s->in_ended) {
+        stream_reset(s, EPROTO, "the other end acknowledged an end that was not", true);
+        return;
+    }
+    s->in_over = true;
+    end_if_over(s);
+}
+
+/* ---------------------------------------------------------------------------- from there to here */
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    stream_write(arg);
+}
+
+/* The bytes of the oldest messages that are in order. Returns how many iovecs. */
+static int gather(struct stream *s, struct iovec *iov)
+{
+    uint32_t skip = s->written;
+    int num = 0;
+
+    for (; num < IOVECS_MAX; num++, skip = 0) {
+        struct flow_slot *slot = flow_next(&s->rx, (uint32_t)num);
+
+        if (!slot)
+            break;
+        iov[num] = (struct iovec){slot->buffer + skip, slot->len - skip};
+    }
+    return num;
+}
+
+static void wrote(struct stream *s, size_t n)
+{
+    s->bytes_out += n;
+    n += s->written;
+    for (;;) {
+        struct flow_slot *slot = flow_next(&s->rx, 0);
+
+        if (!slot || n < slot->len)
+            break;
+        n -= slot->len;
+        link_return(s->hub->link, slot->buffer);
+        flow_drained(&s->rx);
+    }
+    s->written = (uint32_t)n;
+}
+
+/* A window grows while a quarter of all buffers is left for others. */
+static void give_credit(struct stream *s)
+{
+    struct link *link = s->hub->link;
+    uint32_t more = flow_wants(&s->rx, s->hub->options->window), credit;
+
+    if (more && link_buffers_free(link) >= more + link_buffers(link) / 4) {
+        link_grant(link, more);
+        flow_grow(&s->rx, more);
+    }
+    if (flow_tell(&s->rx, &credit))
+        hub_send(s, &(struct frame){.type = FRAME_CREDIT, .credit = credit}, NULL, 0);
+}
+
+static void end_of_output(struct stream *s)
+{
+    s->out_over = true;
+    (void)event_del(s->writable);
+    if (s->in == s->out)
+        (void)shutdown(s->out, SHUT_WR);
+    else
+        close_pipe(&s->out);
+    hub_send(s, &(struct frame){.type = FRAME_DONE}, NULL, 0);
+    if (s->in_follows_out && !s->in_ended)
+        end_of_input(s);
+    end_if_over(s);
+}
+
+void stream_write(struct stream *s)
+{
+    struct iovec iov[IOVECS_MAX];
+    int num;
+
+    if (s->out < 0 || s->out_over)
+        return;
+    while ((num = gather(s, iov)) > 0) {
+        ssize_t n = writev(s->out, iov, num);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            (void)event_add(s->writable, NULL);
+            break;
+        }
+        if (n < 0) {
+            int error = errno;
+
+            stream_reset(s, error, strerror(error), true);
+            return;
+        }
+        wrote(s, (size_t)n);
+    }
+    if (num == 0)
+        (void)event_del(s->writable);
+    give_credit(s);
+    if (flow_is_over(&s->rx))
+        end_of_output(s);
+}
+
+bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len)
+{
+    if (!flow_came(&s->rx, frame->seq, bytes, len)) {
+        stream_reset(s, EPROTO, "the other end sent more than its credit", true);
+        return false;
+    }
+    hub_make_dirty(s);
+    return true;
+}
+
+void stream_fin(struct stream *s, uint32_t at)
+{
+    if (flow_end(&s->rx, at))
+        hub_make_dirty(s);
+    else
+        stream_reset(s, EPROTO, "the other end ended twice, or before its data", true);
+}
+
+/* ------------------------------------------------------------------------------------------- both */
+
+int stream_join(struct stream *s, int in, int out)
+{
+    s->in = in;
+    s->out = out;
+    s->in_is_file = !hub_can_poll(in);
+    s->readable =
+        event_new(s->hub->base, s->in_is_file ? -1 : in, EV_READ | EV_PERSIST, on_readable, s);
+    s->writable = event_new(s->hub->base, out, EV_WRITE | EV_PERSIST, on_writable, s);
+    if (!s->readable || !s->writable) {
+        stream_reset(s, ENOMEM, "no memory", true);
+        return -ENOMEM;
+    }
+    hub_make_dirty(s); /* data may have come before */
+    want_read(s);
+    return 0;
+}
+
+bool stream_is_deaf(const struct stream *s)
+{
+    return s->out >= 0 && s->readable && !event_pending(s->readable, EV_READ, NULL) &&
+           !event_pending(s->writable, EV_WRITE, NULL);
+}
+
+bool stream_has_died(const struct stream *s)
+{
+    struct pollfd p = {.fd = s->out};
+
+    if (poll(&p, 1, 0) <= 0)
+        return false;
+    return p.revents & POLLERR || (p.revents & POLLHUP && s->in == s->out && !s->out_over);
+}

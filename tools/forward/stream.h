@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A stream: one connection, between its two descriptors here and the ones at the other end.
+ *
+ * hub.h makes streams and hands them frames. stream_join() gives one its descriptors: from then on
+ * what can be read is sent as far as credit goes, and what came is written. It ends when both
+ * directions are over, or by a reset: then the descriptors are closed, ops->ended() is called, and
+ * the stream is no more.
+ */
+#ifndef FORWARD_STREAM_H
+#define FORWARD_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/forward/flow.h"
+#include "tools/forward/frame.h"
+
+struct hub;
+struct link_peer;
+struct stream;
+
+struct stream_ops {
+    /* The other end accepted: time to stream_join(). Near end only. */
+    void (*opened)(struct stream *s);
+    /* `error`: 0 after both directions were over, else an errno, and `why` is a sentence. */
+    void (*ended)(struct stream *s, int error, const char *why);
+};
+
+enum stream_state {
+    STREAM_OPENING, /* OPEN is sent, no answer yet */
+    STREAM_ASKED,   /* OPEN came, we have not answered */
+    STREAM_OPEN,
+};
+
+struct stream {
+    struct hub *hub;
+    const struct stream_ops *ops;
+    void *owner;      /* the user's */
+    uint32_t id;      /* by which the peer names it */
+    uint32_t remote;  /* by which we name it to the peer; valid when OPEN or ASKED */
+    uint32_t session; /* the peer's, likewise */
+    enum stream_state state;
+    struct link_peer *peer; /* used */
+    char *target;           /* owned; at the far end */
+    uint64_t since_ns;
+    unsigned tries; /* of OPEN */
+    bool is_known;  /* OPEN arrived */
+    int failed;     /* errno of a frame that could not be sent */
+    int in, out;    /* owned; the same for sockets; -1: none yet, or closed */
+    struct event *readable, *writable;
+    struct flow_tx tx;
+    struct flow_rx rx;
+    uint32_t written;    /* bytes of the oldest message that was not handed on */
+    bool in_is_file;     /* always readable */
+    bool in_follows_out; /* the input ends when the output does */
+    bool in_ended;       /* FIN is sent */
+    bool in_over;        /* and DONE came */
+    bool out_over;       /* all is handed on, and DONE sent */
+    bool is_dirty;       /* in the hub's list of those that may write */
+    bool is_waiting;     /* in the peer's list of those that wait for a buffer */
+    struct stream *dirty_next, *waiting_next;
+    uint64_t bytes_in, bytes_out; /* read and sent; came and written */
+};
+
+/* `in` and `out` are the stream's now; non-blocking. 0, or -ENOMEM: it was reset. */
+int stream_join(struct stream *s, int in, int out);
+/* Reads and sends while there is credit, and buffers. */
+void stream_read(struct stream *s);
+/* Writes what came. */
+void stream_write(struct stream *s);
+/* Frames that came. True: keeps the buffer. */
+bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len);
+void stream_credit(struct stream *s, uint32_t credit);
+void stream_fin(struct stream *s, uint32_t end);
+void stream_done(struct stream *s);
+/* Ends it with an error, here and, with `tell`, at the other end. */
+void stream_reset(struct stream *s, int error, const char *why, bool tell);
+/* Does it wait for the other end, so that the loop would not tell that its socket has died? */
+bool stream_is_deaf(const struct stream *s);
+bool stream_has_died(const struct stream *s);
+
+#endif
