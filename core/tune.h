@@ -155,8 +155,8 @@
     X(none, window_bytes, 16 << 20, "bytes: the window where nothing bounds it")
 
 #define MRD_TUNE_ADAPTIVE(X)                                                                       \
-    X(adaptive, noise_rtts, 0.02, "base RTTs: delays that differ by less are equal")               \
-    X(adaptive, unit_rtts, 0.3, "base RTTs: U, what a packet of our own counts against a delay")   \
+    X(adaptive, noise_rtts, 0.1, "RTTs: delays that differ by less are equal")               \
+    X(adaptive, unit_rtts, 0.3, "RTTs: U, what a packet of our own counts against a delay")   \
     /*                                                                                             \
      * A path that looked bad once is not chosen, so not sampled, and would look bad for ever.     \
      * Longer than a flow of a few windows, which keeps what it learnt.                            \

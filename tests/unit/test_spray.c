@@ -275,21 +275,24 @@ static void reps_acked__bounded(void **state)
 
 static void adaptive_pick__least_out_then_delay(void **state)
 {
-    /* U is 3000 ns here, the noise 200 ns; q_ns below 0: no sample, so the average of 1000. */
+    /* U is 6000 ns here, the noise 2000 ns; q_ns below 0: no sample, so the average of 10000. */
     static const struct {
         uint32_t out[4];
         float q_ns[4];
         uint32_t expect;
     } table[] = {
-        {{3, 2, 1, 2}, {0, 0, 0, 0}, 2},           {{1, 1, 1, 1}, {500, 400, 300, 600}, 2},
-        {{0, 1, 1, 1}, {2900, 0, 0, 0}, 0},        {{0, 1, 1, 1}, {3300, 50, 270, 490}, 1},
-        {{1, 1, 1, 1}, {1300, 1400, 1500, -1}, 3}, {{1, 1, 1, 1}, {1100, 900, 1300, -1}, 1},
+        {{3, 2, 1, 2}, {0, 0, 0, 0}, 2},
+        {{1, 1, 1, 1}, {5000, 3000, 1000, 7000}, 2},
+        {{0, 1, 1, 1}, {5900, 0, 0, 0}, 0},
+        {{0, 1, 1, 1}, {8100, 50, 2100, 4100}, 1},
+        {{1, 1, 1, 1}, {13000, 14000, 15000, -1}, 3},
+        {{1, 1, 1, 1}, {11000, 9000, 13000, -1}, 1},
     };
     struct spray_fixture *f = *state;
 
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
         begin(f, "adaptive", 4);
-        f->paths.q_avg_ns = 1000;
+        f->paths.q_avg_ns = 10000;
         for (uint32_t i = 0; i < 4; i++) {
             f->load[i].out_packets = table[k].out[i];
             f->load[i].q_ns = table[k].q_ns[i];
@@ -299,21 +302,32 @@ static void adaptive_pick__least_out_then_delay(void **state)
     }
 }
 
-static void adaptive_pick__ties_at_random(void **state)
+static void adaptive_pick__ties_in_turn(void **state)
 {
     struct spray_fixture *f = *state;
 
     begin(f, "adaptive", 8);
     for (uint32_t i = 0; i < 8; i += 2)
         f->load[i].out_packets = 1;
+    f->load[5].q_ns = 0.09f * BASE_NS; /* as good as nothing */
     for (int i = 0; i < 4000; i++)
         pick(f);
-    for (uint32_t i = 0; i < 8; i++) {
-        if (i % 2)
-            assert_in_range(f->picked[i], 850, 1150);
-        else
-            assert_int_equal(f->picked[i], 0);
-    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(f->picked[i], i % 2 ? 1000 : 0);
+}
+
+/* Behind a queue that all paths share, those seen empty do not get all of a window's packets. */
+static void adaptive_pick__shared_queue(void **state)
+{
+    struct spray_fixture *f = *state;
+
+    begin(f, "adaptive", 8);
+    f->paths.q_avg_ns = 30 * BASE_NS;
+    for (uint32_t i = 0; i < 8; i++)
+        f->load[i].q_ns = i ? 31 * BASE_NS : 0;
+    for (int i = 0; i < 24; i++)
+        mrd_path_sent(&f->paths, pick(f));
+    assert_in_range(f->picked[0], 4, 7); /* of U = 0.3 RTTs it is ahead by three or four packets */
 }
 
 /* The score of a path, as spray_adaptive.c has it at its top. */
@@ -322,7 +336,8 @@ static float adaptive_score(const struct spray_fixture *f, uint32_t index)
     const struct mrd_tune_adaptive *tune = &f->args.tune->adaptive;
     const struct mrd_path_load *load = &f->load[index];
     float base_ns = BASE_NS, average_ns = f->paths.q_avg_ns, q_ns = load->q_ns;
-    float noise_ns = (float)tune->noise_rtts * base_ns;
+    float rtt_ns = base_ns + average_ns;
+    float noise_ns = (float)tune->noise_rtts * rtt_ns;
     float fade = 1 / ((float)tune->fade_rtts * base_ns);
     float weight = 1 - (float)(int64_t)(f->args.now_ns - load->q_at_ns) * fade;
 
@@ -332,33 +347,29 @@ static float adaptive_score(const struct spray_fixture *f, uint32_t index)
         q_ns = average_ns + (q_ns - average_ns) * weight;
     if (noise_ns > 0 && q_ns < 1e9f)
         q_ns = (float)(int64_t)(q_ns / noise_ns) * noise_ns;
-    return (float)(int32_t)load->out_packets * ((float)tune->unit_rtts * base_ns) * load->weight +
+    return (float)(int32_t)load->out_packets * ((float)tune->unit_rtts * rtt_ns) * load->weight +
            q_ns;
 }
 
-/* The path that the scores of all name, with the same draw among those that tie. */
+/* The path that the scores of all name: of those that tie the next in turn. */
 static uint32_t adaptive_choice(const struct spray_fixture *f)
 {
-    uint16_t tied[PATHS];
-    uint32_t ties = 0;
-    struct mrd_rng rng = f->rng;
+    uint32_t best = PATHS;
 
-    for (uint32_t i = 0; i < f->paths.num; i++) {
-        if ((int)i == f->args.avoid || !mrd_path_is_good(&f->path[i]))
-            continue;
-        if (ties && adaptive_score(f, i) > adaptive_score(f, tied[0]))
-            continue;
-        if (ties && adaptive_score(f, i) < adaptive_score(f, tied[0]))
-            ties = 0;
-        tied[ties++] = (uint16_t)i;
+    for (uint32_t k = 0; k < f->paths.num; k++) {
+        uint32_t i = (f->spray.next + k) % f->paths.num;
+
+        if ((int)i != f->args.avoid && mrd_path_is_good(&f->path[i]) &&
+            (best == PATHS || adaptive_score(f, i) < adaptive_score(f, best)))
+            best = i;
     }
-    return tied[ties == 1 ? 0 : mrd_rng_below(&rng, ties)];
+    return best;
 }
 
 /* What a pick leaves out, as it cannot be the least, changes no choice: delays of all sizes. */
 static void adaptive_pick__least_score(void **state)
 {
-    static const double noises_rtts[] = {0, 1e-9, 1e-4, 0.02, 0.5};
+    static const double noises_rtts[] = {0, 1e-9, 1e-4, 0.1, 0.5};
     static const uint32_t delays_ns[] = {1, 100, 1000, 20000, 2000000000};
     struct spray_fixture *f = *state;
     struct mrd_tune tune = mrd_tune_default;
@@ -406,12 +417,8 @@ static void adaptive_pick__blind_tries_all(void **state)
     suspend_until(f, 0, 10 * f->args.now_ns);
     for (int i = 0; i < 6000; i++)
         pick(f);
-    for (uint32_t i = 0; i < 8; i++) {
-        if (i == 0 || i == 7)
-            assert_int_equal(f->picked[i], 0);
-        else
-            assert_in_range(f->picked[i], 850, 1150);
-    }
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(f->picked[i], i == 0 || i == 7 ? 0 : 1000);
 }
 
 /* Before the first RTT sample the paths still fill evenly. */
@@ -474,7 +481,8 @@ int main(void)
         cmocka_unit_test(reps_lost__forgets_path),
         cmocka_unit_test(reps_acked__bounded),
         cmocka_unit_test(adaptive_pick__least_out_then_delay),
-        cmocka_unit_test(adaptive_pick__ties_at_random),
+        cmocka_unit_test(adaptive_pick__ties_in_turn),
+        cmocka_unit_test(adaptive_pick__shared_queue),
         cmocka_unit_test(adaptive_pick__least_score),
         cmocka_unit_test(adaptive_pick__blind_tries_all),
         cmocka_unit_test(adaptive_pick__no_base_rtt),
