@@ -60,6 +60,17 @@ timeout 60 "$forward" pipe 127.0.0.1:4801 <data 2>err || status=$?
 grep -q '127.0.0.1:4801' err || fail 'a pipe whose reader went names nobody'
 wait "$listener_pid" || true
 
+# Closed standard streams: nothing else is taken for them. Without input it fails; output is not needed by a sender.
+status=0
+timeout 30 "$forward" pipe 127.0.0.1:4801 <&- 2>err || status=$?
+((status == 1)) || fail "a pipe without standard input ends with $status"
+start_forward listener pipe --listen 127.0.0.1:4801 --verbose --receive-only
+status=0
+timeout 30 "$forward" pipe 127.0.0.1:4801 <data >&- 2>err || status=$?
+((status == 0)) || fail "a pipe without standard output ends with $status"
+wait "$listener_pid" || fail_with listener "the listening pipe ends with $?"
+cmp data listener.out || fail 'a pipe without standard output carries something else'
+
 # ------------------------------------------------------------------------------------------ targets
 
 start target "$streams" serve 127.0.0.1 7000
@@ -127,6 +138,11 @@ exec 5<&-
 
 # ------------------------------------------------------------------------------------------ stops and deaths
 
+gone()
+{
+    [[ -z $(ss -Htn state established 'dport = :7000') ]]
+}
+
 # Both ends stopped for longer than a round trip, less than the timeout: nothing happens.
 timeout 60 "$streams" drive 127.0.0.1 6000 2 100 6 >out 2>err &
 drive=$!
@@ -163,6 +179,43 @@ timeout 20 cat <&5 >out 2>err || status=$?
 ((status == 1)) || fail "the reader of a connection to the server before ends with $status"
 exec 5<&-
 
+# Stopped for longer than the timeout, with a connection that is silent: the other end gives it up, and whoever
+# goes on is told.
+for end in client server; do
+    exec 5<>/dev/tcp/127.0.0.1/6000
+    sleep 0.5
+    pid=${end}_pid
+    kill -STOP "${!pid}"
+    sleep 8
+    kill -CONT "${!pid}"
+    status=0
+    timeout 20 cat <&5 >out 2>err || status=$?
+    ((status == 1)) || fail "the $end was stopped: the reader of a silent connection ends with $status"
+    exec 5<&-
+    wait_until 20 gone || fail_with server "the $end was stopped: the target's connection stays"
+    drive 6000 6 20 1
+done
+
+# The server is restarted, and then dies for good: its new connections are watched as well.
+exec 5<>/dev/tcp/127.0.0.1/6000
+sleep 0.3
+kill -9 "$server_pid"
+wait "$server_pid" || true
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --peer-timeout 3 --verbose
+exec 6<>/dev/tcp/127.0.0.1/6000
+connected()
+{
+    [[ -n $(ss -Htn state established 'dport = :7000') ]]
+}
+wait_until 10 connected || fail_with server 'a restarted server is not found'
+kill -9 "$server_pid"
+wait "$server_pid" || true
+status=0
+timeout 20 cat <&6 >out 2>err || status=$?
+((status == 1)) || fail "the server died for good: the reader ends with $status"
+exec 5<&- 6<&-
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --peer-timeout 3 --verbose
+
 # The client dies: the target sees its connections go.
 exec 5<>/dev/tcp/127.0.0.1/6000
 sleep 0.3
@@ -170,10 +223,6 @@ sleep 0.3
 kill -9 "$client_pid"
 wait "$client_pid" || true
 exec 5<&-
-gone()
-{
-    [[ -z $(ss -Htn state established 'dport = :7000') ]]
-}
 wait_until 8 gone || fail_with server 'connections of a dead client stay open'
 
 # ------------------------------------------------------------------------------------------ many

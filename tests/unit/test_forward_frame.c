@@ -40,6 +40,7 @@ static void frame_get__lengths(void **state)
         {FRAME_DONE, 0, 0, 0},
         {FRAME_RESET, 1, 0, 0},
         {FRAME_GONE, 0, 0, 0},
+        {FRAME_PING, 0, 0, 0},
     };
     uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX + 1];
     struct frame got;

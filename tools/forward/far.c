@@ -14,6 +14,8 @@
 #include "tools/forward/listen.h"
 #include "tools/forward/say.h"
 
+enum { BACKLOG_PAUSE_US = 20000 };
+
 struct far {
     struct event_base *base;
     struct evdns_base *dns;
@@ -29,7 +31,9 @@ struct call {
     struct evdns_getaddrinfo_request *lookup;
     int fd; /* owned; -1: none, or the stream's */
     struct event *connected, *timer;
-    int error; /* of the last attempt */
+    struct event *again;       /* a unix target whose backlog is full */
+    struct timeval an_address; /* the patience with each address */
+    int error;                 /* of the last attempt */
     bool was_accepted;
 };
 
@@ -40,7 +44,9 @@ static void let_go(struct call *c)
         event_free(c->connected);
     if (c->timer)
         event_free(c->timer);
-    c->connected = c->timer = NULL;
+    if (c->again)
+        event_free(c->again);
+    c->connected = c->timer = c->again = NULL;
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
@@ -76,15 +82,18 @@ static void refuse(struct call *c, int error, const char *why)
 }
 
 static void try_next(struct call *c);
+static void connect_unix(struct call *c);
 
 static void on_connected(evutil_socket_t fd, short what, void *arg)
 {
     struct call *c = arg;
     int error = 0;
     socklen_t len = sizeof(error);
-    (void)what;
 
-    (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (what & EV_TIMEOUT)
+        error = ETIMEDOUT;
+    else
+        (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
     event_free(c->connected);
     c->connected = NULL;
     if (error) {
@@ -107,7 +116,7 @@ static void await_connection(struct call *c, int fd)
 {
     c->fd = fd;
     c->connected = event_new(c->far->base, fd, EV_WRITE, on_connected, c);
-    if (!c->connected || event_add(c->connected, NULL) != 0)
+    if (!c->connected || event_add(c->connected, &c->an_address) != 0)
         refuse(c, ENOMEM, "no memory");
 }
 
@@ -128,12 +137,26 @@ static void try_next(struct call *c)
     refuse(c, c->error, strerror(c->error));
 }
 
+/* A name's silent address leaves time for the next one. */
+static void share_patience(struct call *c)
+{
+    uint32_t num = 1;
+
+    for (const struct evutil_addrinfo *a = c->addresses; a && a->ai_next; a = a->ai_next)
+        num++;
+    uint64_t us = (uint64_t)c->far->options->connect_timeout_s * 1000000 / num;
+
+    c->an_address =
+        (struct timeval){.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
+}
+
 static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg)
 {
     struct call *c = arg;
 
     c->lookup = NULL;
     c->addresses = c->next = addresses;
+    share_patience(c);
     if (!c->stream) { /* it went meanwhile */
         let_go(c);
         return;
@@ -161,19 +184,42 @@ static bool is_allowed(const struct options *o, const struct address *target)
     return false;
 }
 
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct call *c = arg;
+    (void)fd, (void)what;
+
+    event_free(c->again);
+    c->again = NULL;
+    connect_unix(c);
+}
+
+/* A full backlog is not waited for by the kernel, as this socket does not block. */
+static void connect_unix(struct call *c)
+{
+    struct timeval pause = {.tv_usec = BACKLOG_PAUSE_US};
+    int fd = listen_connect_unix(c->target.host);
+
+    if (fd >= 0) {
+        await_connection(c, fd);
+        return;
+    }
+    if (fd == -EAGAIN) {
+        c->again = evtimer_new(c->far->base, on_again, c);
+        if (c->again && evtimer_add(c->again, &pause) == 0)
+            return;
+    }
+    refuse(c, -fd, strerror(-fd));
+}
+
 /* The connection is under way, or was refused, which freed the call. */
 static void connect_to(struct call *c)
 {
     const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct evdns_getaddrinfo_request *lookup;
-    int fd;
 
     if (c->target.is_unix) {
-        fd = listen_connect_unix(c->target.host);
-        if (fd < 0)
-            refuse(c, -fd, strerror(-fd));
-        else
-            await_connection(c, fd);
+        connect_unix(c);
         return;
     }
     /* Calls back at once if it need not ask, and the call may be gone then: it returns NULL. */
@@ -200,11 +246,12 @@ static void on_asked(void *arg, struct stream *s)
     c->error = EHOSTUNREACH;
     s->owner = c;
     s->ops = &ops;
+    share_patience(c);
     c->timer = evtimer_new(far->base, on_timeout, c);
     if (!c->timer || evtimer_add(c->timer, &patience) != 0)
         refuse(c, ENOMEM, "no memory");
     else if (!address_parse(&c->target, s->target, false))
-        refuse(c, EINVAL, "this server offers targets, no pipe");
+        refuse(c, EINVAL, "not a target: HOST:PORT or unix:/PATH");
     else if (!is_allowed(far->options, &c->target))
         refuse(c, EACCES, "not among the targets that --allow names");
     else
@@ -228,8 +275,11 @@ struct far *far_open(struct event_base *base, const struct options *o)
         if (far->dns)
             (void)evdns_base_load_hosts(far->dns, "/etc/hosts");
     }
-    if (far && far->dns)
+    if (far && far->dns) {
+        /* One name whose server is silent does not hold up the others. */
+        (void)evdns_base_set_option(far->dns, "max-inflight:", "16384");
         return far;
+    }
     free(far);
     say("no memory");
     return NULL;
@@ -237,6 +287,7 @@ struct far *far_open(struct event_base *base, const struct options *o)
 
 void far_close(struct far *far)
 {
-    evdns_base_free(far->dns, 0);
+    evdns_base_free(far->dns, 1); /* lookups under way call back, in the loop */
+    (void)event_base_loop(far->base, EVLOOP_NONBLOCK);
     free(far);
 }

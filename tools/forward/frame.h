@@ -11,8 +11,10 @@
  *    |                arg                |              credit               |
  *    +--------+--------+--------+--------+--------+--------+--------+--------+
  *
- * Messages may come in any order. A session is a random number that a process draws when it starts:
- * what was meant for the process that was there before is told apart by it, and answered by GONE.
+ * Messages may come in any order. A session is a random number that a process draws for each of its
+ * peers, and again when it has given that peer up: frames of what is over since are told apart by
+ * it. DATA, FIN and PING of a session that is not known are answered by GONE. An end that has streams
+ * sends PING now and then: the other one may have given them up without its noticing.
  *
  *   type     session  stream    seq               arg              credit  behind the head
  *   OPEN     0        0         opener's session  opener's stream  yes     the target, as text
@@ -23,6 +25,7 @@
  *   FIN      yes      yes       DATA in all       0                0       -
  *   DONE     yes      yes       0                 0                0       -
  *   RESET    yes      yes       0                 errno            0       -
+ *   PING     yes      0         0                 0                0       -
  *   GONE     0        0         the session       0                0       -
  *
  * DONE answers FIN when all bytes are handed on: only then the sender's side of the stream is over.
@@ -50,6 +53,7 @@ enum frame_type {
     FRAME_FIN,
     FRAME_DONE,
     FRAME_RESET,
+    FRAME_PING,
     FRAME_GONE,
 };
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@ enum {
     STREAMS_MAX = 1 << 16, /* the low half of their ids */
     WINDOW_FIRST = 4,
     TRIES_MAX = 16, /* of an OPEN */
-    CLOSE_MS = 2000,
 };
 
 #define SEC_NS        UINT64_C(1000000000)
@@ -59,7 +57,7 @@ static uint32_t first_window(const struct hub *hub)
     uint32_t free = link_buffers_free(hub->link);
     uint32_t window = hub->options->window < WINDOW_FIRST ? hub->options->window : WINDOW_FIRST;
 
-    if (free / 2 < link_buffers(hub->link) / 4)
+    if (free < link_buffers(hub->link) / 8 * 7)
         window = 1;
     return free < window ? free : window;
 }
@@ -87,6 +85,7 @@ static struct stream *add(struct hub *hub, struct link_peer *peer, char *why, si
     s->hub = hub;
     s->id = (uint32_t)hub->generation[index] << 16 | index;
     s->peer = peer;
+    s->own = peer->own;
     s->in = s->out = -1;
     s->since_ns = now_ns();
     peer->uses++;
@@ -199,7 +198,7 @@ static void serve_dirty(struct hub *hub)
 
         be_clean(s);
         if (s->failed)
-            stream_reset(s, s->failed, strerror(s->failed), false);
+            stream_reset(s, s->failed, strerror(s->failed), true);
         else
             stream_write(s);
     }
@@ -257,6 +256,24 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------------------------- frames out */
 
+/* Asks each peer whether it knows the session of one of the streams to it. */
+static void on_ping(evutil_socket_t fd, short what, void *arg)
+{
+    struct hub *hub = arg;
+    const struct link_peer *asked = NULL;
+    (void)fd, (void)what;
+
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        struct stream *s = hub->slot[i];
+
+        if (!s || s->state != STREAM_OPEN || s->peer == asked)
+            continue;
+        asked = s->peer; /* neighbours are often of one peer; once more does no harm */
+        (void)link_send(hub->link, s->peer, s->id,
+                        &(struct frame){.type = FRAME_PING, .session = s->session}, NULL, 0);
+    }
+}
+
 void hub_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len)
 {
     struct frame full = *frame;
@@ -274,8 +291,9 @@ void hub_send(struct stream *s, const struct frame *frame, const void *bytes, ui
 
 static void send_open(struct stream *s)
 {
-    struct frame frame = {
-        .type = FRAME_OPEN, .seq = s->hub->session, .arg = s->id, .credit = s->rx.window};
+    s->own = s->peer->own;
+
+    struct frame frame = {.type = FRAME_OPEN, .seq = s->own, .arg = s->id, .credit = s->rx.window};
     int rc =
         link_send(s->hub->link, s->peer, s->id, &frame, s->target, (uint32_t)strlen(s->target));
 
@@ -319,8 +337,7 @@ int hub_accept(struct stream *s, int in, int out)
     s->hub->totals.opened++;
     hub_send(
         s,
-        &(struct frame){
-            .type = FRAME_OPENED, .seq = s->hub->session, .arg = s->id, .credit = s->rx.window},
+        &(struct frame){.type = FRAME_OPENED, .seq = s->own, .arg = s->id, .credit = s->rx.window},
         NULL, 0);
     return stream_join(s, in, out);
 }
@@ -343,6 +360,15 @@ static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struc
 
     hub->totals.refused++;
     link_answer(hub->link, wc, &frame, why);
+}
+
+/* What others write goes to terminals and logs. */
+static void make_printable(char *text)
+{
+    for (; text && *text; text++) {
+        if (!isprint((unsigned char)*text))
+            *text = '?';
+    }
 }
 
 static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
@@ -372,6 +398,7 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
     s->session = frame->seq;
     flow_tx_init(&s->tx, frame->credit);
     s->target = strndup((const char *)text, len);
+    make_printable(s->target);
     if (!s->target)
         hub_refuse(s, ENOMEM, "no memory");
     else
@@ -406,29 +433,51 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
     if (s->state != STREAM_OPENING)
         return;
     memcpy(why, text, len);
-    for (uint32_t i = 0; i < len; i++) { /* it goes to a terminal */
-        if (!isprint((unsigned char)why[i]))
-            why[i] = '?';
-    }
     why[len] = '\0';
+    make_printable(why);
     s->hub->totals.refused++;
     stream_reset(s, frame->arg ? (int)frame->arg : ECONNREFUSED, why, false);
 }
 
-/* Ends the streams of a process that is not there any more. Returns how many. */
-static uint32_t end_session(struct hub *hub, uint32_t session)
+/*
+ * Ends the streams of a session that the peer does not know any more. One that waits for nothing but
+ * DONE has a second chance: the peer knew of no stream, as DONE is on its way.
+ */
+static void end_session(struct hub *hub, uint32_t session)
 {
-    uint32_t num = 0;
-
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (s && s->state != STREAM_OPENING && s->session == session) {
-            stream_reset(s, ECONNRESET, "the other end was restarted", false);
-            num++;
+        if (!s || s->state == STREAM_OPENING || s->session != session)
+            continue;
+        if (s->in_ended && s->out_over && !s->was_gone) {
+            s->was_gone = true;
+            continue;
         }
+        hub->totals.reset++;
+        stream_reset(s, ECONNRESET, "the other end had given it up", false);
     }
-    return num;
+}
+
+/* Does a peer, or a stream that was asked for before its peer was given up, have this session? */
+static bool knows(const struct hub *hub, uint32_t own)
+{
+    if (link_knows(hub->link, own))
+        return true;
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        if (hub->slot[i] && hub->slot[i]->own == own)
+            return true;
+    }
+    return false;
+}
+
+/* A frame for no stream: of one that is over, or of a session that we have given up. */
+static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)
+{
+    bool asks = frame->type == FRAME_DATA || frame->type == FRAME_FIN || frame->type == FRAME_PING;
+
+    if (asks && !knows(hub, frame->session))
+        link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
 }
 
 static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
@@ -442,20 +491,22 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         return false;
     }
     if (frame->type == FRAME_GONE) {
-        (void)end_session(hub, frame->seq);
-        return false;
-    }
-    if (frame->session != hub->session) {
-        link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
+        end_session(hub, frame->seq);
         return false;
     }
     s = find(hub, frame->stream);
+    if (s && s->own != frame->session)
+        s = NULL;
     if (frame->type == FRAME_OPENED) {
         came_opened(hub, wc, frame, s);
         return false;
     }
-    if (!s || s->state == STREAM_ASKED)
-        return false; /* it ended here, and the other end was told */
+    if (!s) {
+        came_unknown(hub, wc, frame);
+        return false;
+    }
+    if (s->state == STREAM_ASKED)
+        return false; /* it cannot know this stream yet */
     switch (frame->type) {
     case FRAME_REFUSED:
         came_refused(s, frame, bytes, len);
@@ -525,7 +576,14 @@ static void on_lost(void *arg, const char *address, const char *why)
         stream_reset(s, ECONNRESET, why, false);
     }
     hub->totals.reset += num;
-    say("%s %s: %u streams reset", address, why, num);
+    if (num)
+        say("%s %s: %u streams reset", address, why, num);
+    /* Those that ask a new process are watched, and its answers are of a new session. */
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        if (hub->slot[i] && strcmp(hub->slot[i]->peer->address, address) == 0)
+            link_peer_watch(hub->slot[i]->peer);
+    }
+    link_renew(hub->link, address);
 }
 
 /* --------------------------------------------------------------------------------------- opening */
@@ -534,6 +592,7 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
              const struct hub_ops *ops, void *arg)
 {
     static const struct link_ops link_ops = {on_came, on_sent, on_lost, on_settled};
+    struct timeval patience = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
     uint32_t max = options->max_streams;
 
     *hub = (struct hub){.base = base, .options = options, .ops = ops, .arg = arg};
@@ -542,7 +601,9 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
     hub->generation = malloc(max * sizeof(hub->generation[0]));
     hub->unused = malloc(max * sizeof(hub->unused[0]));
     hub->sweep = evtimer_new(base, on_sweep, hub);
-    if (!hub->slot || !hub->generation || !hub->unused || !hub->sweep) {
+    hub->ping = event_new(base, -1, EV_PERSIST, on_ping, hub);
+    if (!hub->slot || !hub->generation || !hub->unused || !hub->sweep || !hub->ping ||
+        event_add(hub->ping, &patience) != 0) {
         say("no memory");
         return -1;
     }
@@ -550,26 +611,23 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
         hub->generation[i] = 1;
         hub->unused[i] = i;
     }
-    while (hub->session == 0) {
-        if (getrandom(&hub->session, sizeof(hub->session), 0) != sizeof(hub->session)) {
-            say("getrandom: %s", strerror(errno));
-            return -1;
-        }
-    }
     hub->link = link_open(&options->link, base, &link_ops, hub);
     return hub->link ? 0 : -1;
 }
 
-void hub_close(struct hub *hub)
+void hub_close(struct hub *hub, int ms)
 {
+    hub->ops = NULL; /* who asks now is refused */
     for (uint32_t i = 0; hub->link && i < hub->options->max_streams; i++) {
         if (hub->slot[i])
             stream_reset(hub->slot[i], ECONNRESET, "mrd_forward ends", true);
     }
     if (hub->link)
-        link_close(hub->link, CLOSE_MS);
+        link_close(hub->link, ms);
     if (hub->sweep)
         event_free(hub->sweep);
+    if (hub->ping)
+        event_free(hub->ping);
     free(hub->slot);
     free(hub->generation);
     free(hub->unused);

@@ -32,7 +32,6 @@ struct hub_totals {
 struct hub {
     struct event_base *base;
     struct link *link;
-    uint32_t session;
     const struct hub_options *options;
     const struct hub_ops *ops;
     void *arg;
@@ -41,15 +40,15 @@ struct hub {
     uint32_t *unused;     /* ring of free slots, the one free for longest first; owned */
     uint32_t unused_first, num_streams;
     struct stream *dirty, **dirty_last;
-    struct event *sweep;
+    struct event *sweep, *ping;
     struct hub_totals totals; /* bytes: of streams that ended */
 };
 
 /* `options` stays the caller's, and there. -1 after it said why. */
 int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
              const struct hub_ops *ops, void *arg);
-/* Resets all streams. */
-void hub_close(struct hub *hub);
+/* Resets all streams, and waits up to `ms` for what was sent to arrive. */
+void hub_close(struct hub *hub, int ms);
 
 /*
  * Asks the peer for a stream to `target`. ops->opened() or ops->ended() tells. NULL after it wrote

@@ -6,6 +6,7 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "tools/forward/pool.h"
@@ -37,6 +38,7 @@ struct link {
     uint32_t posted;         /* receives */
     uint32_t granted;        /* messages that senders have credit for, or that are kept */
     uint32_t signaled;       /* sends that will complete */
+    uint32_t controls;       /* of these, without a buffer; others wait: DATA has places */
     struct link_peer *peers; /* list, owned */
     struct waiting *waiting, **waiting_last;
     struct event *readable, *timer, *events;
@@ -105,6 +107,14 @@ void link_return(struct link *link, uint8_t *bytes)
 
 /* ------------------------------------------------------------------------------------------ peers */
 
+static void draw_session(struct link_peer *peer)
+{
+    do {
+        if (getrandom(&peer->own, sizeof(peer->own), 0) != sizeof(peer->own))
+            peer->own++; /* cannot be, by getrandom(2) */
+    } while (peer->own == 0);
+}
+
 static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t qpn,
                                   uint32_t session)
 {
@@ -121,6 +131,7 @@ static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t
     *peer = (struct link_peer){
         .ah = ah, .qpn = qpn, .session = session, .uses = 1, .next = link->peers};
     peer->waiting_last = &peer->waiting;
+    draw_session(peer);
     (void)mrd_query_ah(ah, peer->address, sizeof(peer->address));
     link->peers = peer;
     return peer;
@@ -148,6 +159,23 @@ struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint3
         }
     }
     return peer_add(link, ah, wc->src_qp, session);
+}
+
+void link_renew(struct link *link, const char *address)
+{
+    for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (strcmp(peer->address, address) == 0)
+            draw_session(peer);
+    }
+}
+
+bool link_knows(const struct link *link, uint32_t own)
+{
+    for (const struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (peer->own == own)
+            return true;
+    }
+    return false;
 }
 
 void link_peer_watch(struct link_peer *peer)
@@ -230,7 +258,7 @@ static int send_data(struct link *link, struct link_peer *peer, uint32_t stream,
     return 0;
 }
 
-/* Frames without a buffer have odd numbers. All but CREDIT complete, so that link_close() can wait. */
+/* Frames without a buffer have odd numbers. */
 static uint64_t control_id(uint32_t stream, enum frame_type type)
 {
     return (uint64_t)stream << 8 | (uint64_t)type << 1 | 1;
@@ -239,22 +267,21 @@ static uint64_t control_id(uint32_t stream, enum frame_type type)
 static int post_control(struct link *link, const struct link_peer *peer, uint64_t wr_id,
                         const uint8_t *bytes, uint32_t len)
 {
-    enum frame_type type = (enum frame_type)(wr_id >> 1 & 0x7f);
-    bool signaled = type != FRAME_CREDIT;
     struct mrd_sge sge = {(uintptr_t)bytes, len, 0};
     struct mrd_send_wr wr = {
         .wr_id = wr_id,
         .sg_list = &sge,
         .num_sge = 1,
         .opcode = MRD_WR_SEND,
-        .send_flags = MRD_SEND_INLINE | (signaled ? MRD_SEND_SIGNALED : 0),
+        .send_flags = MRD_SEND_INLINE | MRD_SEND_SIGNALED,
         .ud = {.ah = peer->ah, .remote_qpn = peer->qpn, .remote_qkey = QKEY},
     };
     struct mrd_send_wr *bad;
-    int rc = mrd_post_send(link->qp, &wr, &bad);
+    int rc = link->controls < CONTROL_SENDS ? mrd_post_send(link->qp, &wr, &bad) : -ENOMEM;
 
     if (rc == 0) {
-        link->signaled += signaled;
+        link->signaled++;
+        link->controls++;
         link_progress_soon(link);
     }
     return rc;
@@ -346,7 +373,8 @@ static void sent(struct link *link, const struct mrd_wc *wc)
     if (wc->wr_id & 1) {
         enum frame_type type = (enum frame_type)(wc->wr_id >> 1 & 0x7f);
 
-        link->signaled -= type != FRAME_CREDIT;
+        link->signaled--;
+        link->controls--;
         if (type == FRAME_OPEN || wc->status != MRD_WC_SUCCESS)
             link->ops->sent(link->arg, (uint32_t)(wc->wr_id >> 8), type, wc->status);
         return;
@@ -454,7 +482,7 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 static int make_objects(struct link *link, const struct link_options *o)
 {
     uint64_t buffers = o->memory_bytes / POOL_STRIDE;
-    uint32_t num_tx = (uint32_t)(buffers / 3), num_rx = (uint32_t)(buffers - num_tx);
+    uint32_t num_tx = (uint32_t)(buffers / 4), num_rx = (uint32_t)(buffers - num_tx);
     struct mrd_qp_init_attr qp = {.qkey = QKEY};
 
     link->pd = mrd_alloc_pd(link->context);

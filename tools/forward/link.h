@@ -32,7 +32,8 @@ struct link;
 struct link_peer {
     struct mrd_ah *ah;
     uint32_t qpn;
-    uint32_t session; /* 0: whichever is at the address */
+    uint32_t session; /* that it drew; 0: whichever is at the address */
+    uint32_t own;     /* the session that we drew for it */
     uint32_t uses;    /* by streams, and by buffers that are being sent */
     uint32_t sending; /* buffers */
     bool watched;
@@ -58,7 +59,7 @@ struct link_options {
     uint16_t port;       /* 0: any */
     uint32_t paths;      /* 0: the device's default */
     uint64_t peer_timeout_ns;
-    size_t memory_bytes; /* of all buffers; a third of it to send from */
+    size_t memory_bytes; /* of all buffers; a quarter of it to send from */
 };
 
 /* NULL after it said why. */
@@ -70,6 +71,10 @@ void link_close(struct link *link, int ms);
 struct mrd_context *link_context(struct link *link);
 const struct link_peer *link_peers(const struct link *link);
 
+/* Draws other sessions for those at the address: what they have of the old ones is over. */
+void link_renew(struct link *link, const char *address);
+/* Is there a peer for which this session was drawn? */
+bool link_knows(const struct link *link, uint32_t own);
 /* A process by its address, as mrd_create_ah() takes it; NULL with errno. It is used once. */
 struct link_peer *link_peer_open(struct link *link, const char *address);
 /* The sender of the message `wc`, which drew `session`; NULL with errno. It is used once more. */

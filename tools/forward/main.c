@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -19,6 +20,8 @@
 #include "tools/forward/pipe.h"
 #include "tools/forward/report.h"
 #include "tools/forward/say.h"
+
+enum { CLOSE_MS = 2000 }; /* of a service */
 
 struct program {
     struct options options;
@@ -124,7 +127,7 @@ static bool open_hub(struct program *p)
     const struct hub_ops *ops = NULL;
     void *arg = NULL;
 
-    p->pipe = (struct pipe_end){.hub = &p->hub, .options = o, .exit_code = FORWARD_OK};
+    p->pipe = (struct pipe_end){.hub = &p->hub, .options = o, .exit_code = FORWARD_FAILED};
     if (o->mode == FORWARD_SERVE) {
         p->far = far_open(p->base, o);
         if (!p->far)
@@ -171,7 +174,9 @@ static void close_all(struct program *p)
 {
     if (p->report)
         report_close(p->report);
-    hub_close(&p->hub);
+    hub_close(&p->hub, p->options.mode == FORWARD_PIPE
+                           ? (int)(p->options.hub.link.peer_timeout_ns / 1000000)
+                           : CLOSE_MS);
     if (p->near)
         near_close(p->near);
     if (p->far)
@@ -194,19 +199,31 @@ static int run(struct program *p)
         p->report = report_open(&p->hub, o->stats);
         if (p->report && (!near || open_near(p)) && (!o->user || become(o->user))) {
             announce(p);
-            (void)event_base_dispatch(p->base);
+            if (event_base_dispatch(p->base) < 0)
+                say("the event loop failed: %s", strerror(errno));
+            else
+                code = o->mode == FORWARD_PIPE ? p->pipe.exit_code : FORWARD_OK;
             notify("STOPPING=1");
-            code = o->mode == FORWARD_PIPE ? p->pipe.exit_code : FORWARD_OK;
         }
     }
     close_all(p);
     return code;
 }
 
+/* Of those that are closed the first sockets would take the places. Their use fails: EBADF. */
+static void keep_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct program p; /* large */
 
+    keep_standard_descriptors();
     switch (options_parse(&p.options, argc, argv)) {
     case OPTIONS_RUN:
         break;
@@ -220,6 +237,7 @@ int main(int argc, char **argv)
         return FORWARD_USAGE;
     }
     signal(SIGPIPE, SIG_IGN); /* the call that fails tells */
+    signal(SIGXFSZ, SIG_IGN);
     if (p.options.verbose)
         say_all();
     raise_limits(&p.options);

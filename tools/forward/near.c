@@ -98,6 +98,8 @@ static void on_opened(struct stream *s)
         tell(c, reply, sizeof(reply));
     }
     c->fd = -1;
+    s->early = c->bytes;
+    s->early_len = (uint32_t)c->len;
     (void)stream_join(s, fd, fd);
 }
 
@@ -185,12 +187,13 @@ static void on_socks(evutil_socket_t fd, short what, void *arg)
         result = greet(c);
     if (result == SOCKS_DONE)
         result = socks_request(c->bytes, c->len, &bytes, &target, &error);
-    if (result == SOCKS_BAD || (result == SOCKS_DONE && bytes != c->len)) { /* it did not wait */
+    if (result == SOCKS_BAD) {
         bad_request(c, error);
         return;
     }
     if (result == SOCKS_MORE)
         return;
+    used(c, bytes); /* what is left is for the target */
     end_talk(c);
     address_print(&target, c->target);
     dial(c);

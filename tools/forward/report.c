@@ -24,6 +24,7 @@ struct report {
     struct hub_totals last_totals;
     uint64_t last_retransmitted, last_packets;
     struct seen seen[PEERS_MAX];
+    unsigned oldest; /* of these, to be forgotten next */
     struct mrd_counter counters[COUNTERS_MAX];
 };
 
@@ -73,7 +74,11 @@ static struct seen *seen_of(struct report *r, const char *address)
         if (strcmp(seen->address, address) == 0)
             return seen;
     }
-    return NULL; /* more peers than are watched */
+    struct seen *seen = &r->seen[r->oldest++ % PEERS_MAX];
+
+    memset(seen, 0, sizeof(*seen));
+    snprintf(seen->address, sizeof(seen->address), "%s", address);
+    return seen;
 }
 
 /* Paths that carried packets in the last second, to the peer that used most. */
@@ -86,7 +91,7 @@ static unsigned paths_in_use(struct report *r)
         struct mrd_path_attr path;
         unsigned used = 0;
 
-        for (uint32_t i = 0; seen && i < PATHS_MAX; i++) {
+        for (uint32_t i = 0; i < PATHS_MAX; i++) {
             if (mrd_query_path(p->ah, i, &path, sizeof(path)) != 0)
                 break;
             used += path.packets != seen->packets[i];

@@ -40,7 +40,7 @@ static void close_both(struct stream *s, bool reset)
         event_free(s->writable);
     s->readable = s->writable = NULL;
     if (s->in >= 0 && s->in == s->out) {
-        if (reset)
+        if (reset && !(s->in_ended && s->out_over)) /* else all was handed on that there was */
             (void)setsockopt(s->in, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
         close(s->in);
         s->in = s->out = -1;
@@ -108,6 +108,18 @@ static void end_of_input(struct stream *s)
     if (s->in != s->out)
         close_pipe(&s->in);
     hub_send(s, &(struct frame){.type = FRAME_FIN, .seq = s->tx.sent}, NULL, 0);
+    hub_wait_for_peer(s->hub);
+}
+
+static ssize_t read_input(struct stream *s, uint8_t *buffer)
+{
+    uint32_t n = s->early_len;
+
+    if (!n)
+        return read(s->in, buffer, LINK_DATA_BYTES);
+    memcpy(buffer, s->early, n);
+    s->early_len = 0;
+    return (ssize_t)n;
 }
 
 void stream_read(struct stream *s)
@@ -129,7 +141,7 @@ void stream_read(struct stream *s)
             return;
         }
 
-        ssize_t n = read(s->in, buffer, LINK_DATA_BYTES);
+        ssize_t n = read_input(s, buffer);
         int error = errno;
 
         if (n <= 0)
@@ -230,9 +242,8 @@ static void end_of_output(struct stream *s)
 {
     s->out_over = true;
     (void)event_del(s->writable);
-    if (s->in == s->out)
-        (void)shutdown(s->out, SHUT_WR);
-    else
+    (void)shutdown(s->out, SHUT_WR); /* also if standard input is the same socket; else it fails */
+    if (s->in != s->out)
         close_pipe(&s->out);
     hub_send(s, &(struct frame){.type = FRAME_DONE}, NULL, 0);
     if (s->in_follows_out && !s->in_ended)
@@ -305,6 +316,8 @@ int stream_join(struct stream *s, int in, int out)
     }
     hub_make_dirty(s); /* data may have come before */
     want_read(s);
+    if (s->early_len)
+        event_active(s->readable, EV_READ, 0);
     return 0;
 }
 
@@ -320,5 +333,5 @@ bool stream_has_died(const struct stream *s)
 
     if (poll(&p, 1, 0) <= 0)
         return false;
-    return p.revents & POLLERR || (p.revents & POLLHUP && s->in == s->out && !s->out_over);
+    return (p.revents & POLLERR) != 0; /* a hang-up alone may leave bytes to read */
 }

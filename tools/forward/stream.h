@@ -39,6 +39,7 @@ struct stream {
     void *owner;      /* the user's */
     uint32_t id;      /* by which the peer names it */
     uint32_t remote;  /* by which we name it to the peer; valid when OPEN or ASKED */
+    uint32_t own;     /* our session that the peer names */
     uint32_t session; /* the peer's, likewise */
     enum stream_state state;
     struct link_peer *peer; /* used */
@@ -46,6 +47,7 @@ struct stream {
     uint64_t since_ns;
     unsigned tries; /* of OPEN */
     bool is_known;  /* OPEN arrived */
+    bool was_gone;  /* the peer said so once */
     int failed;     /* errno of a frame that could not be sent */
     int in, out;    /* owned; the same for sockets; -1: none yet, or closed */
     struct event *readable, *writable;
@@ -60,6 +62,8 @@ struct stream {
     bool is_dirty;       /* in the hub's list of those that may write */
     bool is_waiting;     /* in the peer's list of those that wait for a buffer */
     struct stream *dirty_next, *waiting_next;
+    const uint8_t *early; /* the user's: bytes that were read before the stream was joined */
+    uint32_t early_len;
     uint64_t bytes_in, bytes_out; /* read and sent; came and written */
 };
 
