@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# forward.sh MRD_FORWARD STREAMS: thousands of connections through mrd_forward over four spines, every byte compared at both
+# ends: clean, with loss, while a spine dies, while both ends stand still, and after the server was killed. What is
+# asserted are bytes and counts.
+
+# shellcheck source=tests/net/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+readonly forward=$1 streams=$2
+
+command -v ss >/dev/null || skip 'no ss'
+
+# wait_for HOST FILTER: until something listens there, as ss(8) filters.
+wait_for()
+{
+    local try
+
+    for ((try = 0; try < 200; try++)); do
+        [[ -z $(on "$1" 0 ss -Hlnut "sport = :$2") ]] || return 0
+        sleep 0.05
+    done
+    tail -n 20 "$scratch"/*.log >&2
+    fail "nobody listens at port $2 of host $1"
+}
+
+# Not by on(): what is started is what is stopped and killed.
+start_server()
+{
+    ip netns exec "${prefix}h1_0" "$forward" serve --listen 10.1.0.2 --allow '10.1.0.2:*' --peer-timeout 5 >>"$scratch/server.log" 2>&1 &
+    server=$!
+    wait_for 1 4793
+}
+
+# drive NAME CONNECTIONS SECONDS [FAULT]: all ends well; FAULT is a function to call in the middle.
+drive()
+{
+    local driver status=0 before_bytes
+
+    before_bytes=$(sum_of "$(column bytes)")
+    on 0 0 timeout 300 "$streams" drive 127.0.0.1 6000 "$RANDOM" "$2" "$3" >"$scratch/drive.out" 2>"$scratch/drive.log" &
+    driver=$!
+    if [[ -n ${4-} ]]; then
+        sleep 2
+        "$4"
+    fi
+    wait $driver || status=$?
+    if ((status != 0)); then
+        head -n 20 "$scratch/drive.log" "$scratch/drive.out" >&2
+        tail -n 5 "$scratch"/*.log >&2
+        fail "$1: streams ends with $status"
+    fi
+    echo "$1: $(<"$scratch/drive.out")"
+    (($(sum_of "$(column bytes)") > before_bytes)) || fail "$1: nothing crossed the spines"
+}
+
+sum_of()
+{
+    # shellcheck disable=SC2086
+    sum $1
+}
+
+kill_spine()
+{
+    fabric blackhole all 1 on
+}
+
+stand_still()
+{
+    kill -STOP "$server" "$client"
+    sleep 3
+    kill -CONT "$server" "$client"
+}
+
+fabric_up -S 4
+on 1 0 "$streams" serve 10.1.0.2 7000 >"$scratch/target.out" 2>"$scratch/target.log" &
+target=$!
+wait_for 1 7000
+start_server
+ip netns exec "${prefix}h0_0" "$forward" connect -L 6000:10.1.0.2:7000 --peer-timeout 5 10.1.0.2 >"$scratch/client.log" 2>&1 &
+client=$!
+wait_for 0 6000
+
+drive '1,000 connections' 1000 60
+fabric loss 10000
+drive '1% lost' 300 8
+fabric loss 0
+drive 'a spine dies' 300 8 kill_spine
+fabric blackhole all 1 off
+drive 'both ends stand still for 3 s' 300 8 stand_still
+
+# Whoever is connected when the server is killed is reset; whoever comes later is served.
+on 0 0 timeout 100 "$streams" drive 127.0.0.1 6000 1 50 20 >"$scratch/drive.out" 2>"$scratch/drive.log" &
+driver=$!
+sleep 2
+kill -9 "$server"
+wait "$server" || true
+start_server
+wait $driver && fail 'streams does not notice that the server was killed'
+grep -q 'reset by peer' "$scratch/drive.log" || fail 'connections of the killed server were not reset'
+! grep -qE 'wrong byte|too many|stuck' "$scratch/drive.log" || fail "the killed server: $(grep -m1 -E 'wrong byte|too many|stuck' "$scratch/drive.log")"
+grep -q '10.1.0.2:4793 .* streams reset' "$scratch/client.log" || fail 'the log does not name the server that died'
+drive 'after the server was restarted' 300 4
+
+kill "$client" "$server"
+wait "$client" || fail "the near end exits with $?"
+wait "$server" || fail "the far end exits with $?"
+kill "$target"
+wait "$target" || true # of the killed server's connections some ended early
+! grep -qE 'wrong byte|too many|stuck' "$scratch/target.log" || fail "the target: $(grep -m1 -E 'wrong byte|too many|stuck' "$scratch/target.log")"
