@@ -38,6 +38,7 @@ wait_until()
 # start NAME COMMAND...: in the background; $NAME_pid, and what it says in the file NAME.
 start()
 {
+    : >"$1" # now: what an earlier one said is no sign of this one
     "${@:2}" <&0 >"$1.out" 2>"$1" &
     printf -v "$1_pid" %s $!
 }
