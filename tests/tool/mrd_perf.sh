@@ -145,3 +145,9 @@ for option in --help --version; do
 done
 lost send_lat --local -n 20 -F
 lost state --peers 100 tcp -F
+
+# What is in the way of two ends on one host: figures of all kinds are there, and datagrams come through.
+timeout 120 "$perf" doctor --local -F --out_json >out 2>err || fail "doctor: exit $?"
+for word in '"udp_there": true' '"udp_back": true' '"mtu_through": 9000' '"latency"' '"rates"' '"tcp"' '"findings"'; do
+    grep -qF "$word" out || fail "doctor: no $word"
+done

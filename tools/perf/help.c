@@ -13,6 +13,7 @@
 static const char help_text[] =
     "Usage: mrd_perf TEST [options] [HOST]\n"
     "       mrd_perf compare TEST [options] [--transports A,B,...] [--repeat N] HOST | --local\n"
+    "       mrd_perf doctor [options] [HOST]\n"
     "       mrd_perf state [options] [--peers N] [TRANSPORT ...]\n"
     "       mrd_perf scale [options] [PEERS ...]\n"
     "TEST: send_bw, send_lat, write_bw, write_lat, read_bw, read_lat, atomic_bw, atomic_lat.\n"

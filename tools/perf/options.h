@@ -16,7 +16,8 @@
 struct perf_options {
     struct perf_params params; /* not settled: sizes come one by one with -a */
     bool compare;
-    bool state; /* no test: what a peer costs in memory */
+    bool doctor; /* no test: what the network gives */
+    bool state;  /* no test: what a peer costs in memory */
     uint32_t peers;
     bool scale; /* no test: what many peers cost */
     uint32_t scale_peers[PERF_SCALE_ROWS_MAX];

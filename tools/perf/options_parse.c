@@ -413,8 +413,12 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
         o->compare = true;
         i++;
     }
-    if (take_test(c, argc, argv, &i))
+    if (!o->compare && i < argc && strcmp(argv[i], "doctor") == 0) {
+        o->doctor = true;
+        i++;
+    } else if (take_test(c, argc, argv, &i)) {
         return -EINVAL;
+    }
     if (i < argc) {
         if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))
             return perf_cli_wrong(c, "the host's name is empty or too long");

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "tools/perf/control.h"
+#include "tools/perf/doctor.h"
 #include "tools/perf/endless.h"
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
 enum {
-    LANGUAGE = 5, /* of the control connection; both ends must speak the same */
+    LANGUAGE = 6, /* of the control connection; both ends must speak the same */
     HELLO_TIMEOUT_MS = 10 * 1000,
     CLOCK_ROUNDS = 8,
 };
@@ -112,6 +113,18 @@ static int run_all(const struct perf_options *o, struct perf_control *c)
     struct json_object *all =
         o->compare ? perf_compare(o, c, table_of(o), error) : json_object_new_array();
 
+    if (o->doctor) {
+        struct json_object *report = perf_doctor(o, c, table_of(o), error);
+
+        if (report)
+            json_object_array_add(all, report);
+        else
+            perf_complain(PERF_EXIT_FAILED, "%s", error);
+        bool told = report && perf_report_write(o, all, error) == 0;
+        json_object_put(all);
+        return told ? PERF_EXIT_OK : PERF_EXIT_FAILED;
+    }
+
     if (!all)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
     bool passed = o->compare || run_sizes(o, c, all) == 0;
@@ -209,10 +222,13 @@ static int answer(struct visit *v, struct json_object *message)
         return 0; /* the last one of a run that is over */
     if (perf_message_is(message, "bye"))
         return 1;
+    int rc = perf_doctor_answer(v->options, &v->control, message);
+    if (rc)
+        return rc > 0 ? 0 : rc;
     if (!perf_message_is(message, "run"))
         return -EPROTO;
     struct perf_run run = {.options = v->options, .server = true, .control = &v->control};
-    int rc = perf_run_server(&run, message);
+    rc = perf_run_server(&run, message);
     /* With both ends in one command the client says it. */
     if (rc && !v->options->local)
         perf_complain(PERF_EXIT_FAILED, "%s", run.error);

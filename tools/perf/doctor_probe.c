@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/perf/doctor_probe.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/errqueue.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MAGIC = 0x6d726470,
+    ECT0 = 2, /* RFC 3168 */
+    SMALL_BYTES = 64,
+    GAP_US = 200, /* between two datagrams: slow enough for any cap */
+    WAIT_MS = 500,
+    UDP_HEADERS = 28,
+    UDP_HEADERS_IPV6 = 48,
+    DATAGRAM_MAX = 65507,
+};
+
+const uint32_t perf_probe_mtus[PERF_PROBE_SIZES] = {1280, 1400, 1460, 1500, 4000, 8500, 8900, 9000};
+
+struct probe {
+    uint32_t magic, number;
+};
+
+struct place {
+    struct sockaddr_storage ss;
+    socklen_t len;
+    bool ipv6;
+};
+
+static int find(const char *host, uint16_t port, struct place *place)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                             .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *list;
+    char service[8];
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (getaddrinfo(host, service, &hints, &list) != 0)
+        return -EINVAL;
+    memcpy(&place->ss, list->ai_addr, list->ai_addrlen);
+    place->len = list->ai_addrlen;
+    place->ipv6 = list->ai_family == AF_INET6;
+    freeaddrinfo(list);
+    return 0;
+}
+
+static void set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+int perf_probe_open(const char *address, uint16_t port)
+{
+    struct place at;
+    int rc = find(address, port, &at);
+    int fd = rc == 0 ? socket(at.ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+
+    if (rc != 0)
+        return rc;
+    if (fd < 0)
+        return -errno;
+    set(fd, at.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, at.ipv6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+    set(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    if (bind(fd, (struct sockaddr *)&at.ss, at.len) == 0)
+        return fd;
+    rc = -errno;
+    close(fd);
+    return rc;
+}
+
+static int ecn_of(struct msghdr *msg)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        int value = 0;
+
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
+            return *(uint8_t *)CMSG_DATA(c) & 3;
+        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+            memcpy(&value, CMSG_DATA(c), sizeof(value));
+            return value & 3;
+        }
+    }
+    return 0;
+}
+
+void perf_probe_take(int fd, struct json_object *arrivals)
+{
+    static char bytes[DATAGRAM_MAX];
+    char control[128];
+    struct probe probe;
+
+    for (;;) {
+        struct iovec iov = {bytes, sizeof(bytes)};
+        struct msghdr msg = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+        ssize_t n = recvmsg(fd, &msg, 0);
+
+        if (n < 0)
+            return;
+        memcpy(&probe, bytes, sizeof(probe));
+        if (n < (ssize_t)sizeof(probe) || ntohl(probe.magic) != MAGIC ||
+            json_object_array_length(arrivals) >= 2 * PERF_PROBE_MAX)
+            continue;
+        json_object_array_add(arrivals, json_object_new_int64(ntohl(probe.number)));
+        json_object_array_add(arrivals, json_object_new_int(ecn_of(&msg)));
+    }
+}
+
+static void pause_us(long us)
+{
+    struct timespec ts = {us / 1000000, us % 1000000 * 1000};
+
+    nanosleep(&ts, NULL);
+}
+
+/* A socket from an ephemeral port of `from`, connected. Returns it, or -errno. */
+static int connect_socket(const char *from, const struct place *to)
+{
+    struct place local;
+    int rc = find(from, 0, &local);
+    int fd = rc == 0 ? socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+
+    if (rc != 0)
+        return rc;
+    if (fd < 0)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&local.ss, local.len) == 0 &&
+        connect(fd, (const struct sockaddr *)&to->ss, to->len) == 0)
+        return fd;
+    rc = -errno;
+    close(fd);
+    return rc;
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof(ss);
+
+    if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
+        return 0;
+    return ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
+                                          : ((struct sockaddr_in *)&ss)->sin_port);
+}
+
+/* 0, or -errno: EMSGSIZE is the only one that tells something. */
+static int send_probe(int fd, uint32_t number, uint32_t bytes)
+{
+    static char payload[DATAGRAM_MAX];
+    struct probe probe = {htonl(MAGIC), htonl(number)};
+
+    memcpy(payload, &probe, sizeof(probe));
+    for (int tries = 0; tries < 3; tries++) { /* an earlier error is told once */
+        if (send(fd, payload, bytes, 0) >= 0)
+            return 0;
+        if (errno == EMSGSIZE)
+            return -EMSGSIZE;
+    }
+    return -errno;
+}
+
+int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
+{
+    int fds[PERF_PROBE_PORTS], num = 0, rc;
+    struct place there;
+
+    rc = find(to, port, &there);
+    for (; rc == 0 && num < PERF_PROBE_PORTS; num++) {
+        fds[num] = connect_socket(from, &there);
+        if (fds[num] < 0) {
+            rc = fds[num];
+            break;
+        }
+        sent->ports[num] = port_of(fds[num]);
+        set(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_TCLASS : IP_TOS,
+            ECT0);
+    }
+    for (uint32_t number = 0; rc == 0 && number < PERF_PROBE_SIZE_BASE; number++) {
+        (void)send_probe(fds[number % PERF_PROBE_PORTS], number, SMALL_BYTES);
+        pause_us(GAP_US);
+    }
+    while (num > 0)
+        close(fds[--num]);
+    return rc;
+}
+
+/* The MTU that a router told, into sent->icmp_mtu. */
+static void take_icmp(int fd, struct perf_probe_sent *sent)
+{
+    char control[512];
+    struct msghdr msg = {.msg_control = control, .msg_controllen = sizeof(control)};
+
+    for (; recvmsg(fd, &msg, MSG_ERRQUEUE) >= 0; msg.msg_controllen = sizeof(control)) {
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+            struct sock_extended_err error;
+
+            memcpy(&error, CMSG_DATA(c), sizeof(error));
+            if (error.ee_errno == EMSGSIZE && error.ee_info &&
+                (error.ee_origin == SO_EE_ORIGIN_ICMP || error.ee_origin == SO_EE_ORIGIN_ICMP6))
+                sent->icmp_mtu = error.ee_info;
+        }
+    }
+}
+
+int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
+{
+    struct place there;
+    int rc = find(to, port, &there);
+    int fd = rc == 0 ? connect_socket(from, &there) : rc;
+
+    if (fd < 0)
+        return fd;
+    set(fd, there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    /* The interface's MTU bounds it, what was learnt of the path does not (ip(7)). */
+    set(fd, there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+        there.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    for (uint32_t i = 0; i < PERF_PROBE_SIZES * PERF_PROBE_REPEATS; i++) {
+        uint32_t mtu = perf_probe_mtus[i / PERF_PROBE_REPEATS];
+        uint32_t bytes = mtu - (there.ipv6 ? UDP_HEADERS_IPV6 : UDP_HEADERS);
+
+        if (send_probe(fd, PERF_PROBE_SIZE_BASE + i, bytes) == -EMSGSIZE && !sent->local_mtu)
+            sent->local_mtu = mtu;
+        pause_us(10L * GAP_US);
+        take_icmp(fd, sent);
+    }
+    pause_us(1000L * WAIT_MS);
+    take_icmp(fd, sent);
+    close(fd);
+    return 0;
+}
