@@ -5,7 +5,6 @@
 
 # ------------------------------------------------------------------------------------------ can it be done here
 
-readonly cap_burst=262144 # bytes
 readonly tools='ip:iproute2 tc:iproute2 nft:nftables ethtool:ethtool clang:clang awk:mawk'
 
 bpf_includes()
@@ -254,8 +253,10 @@ set_rates()
 attach_leaf()
 {
     local ns=$1 cap=() link object failed=0
+    local burst=$(($2 * 25000)) # bytes of a fifth of a second: with less TCP waits for timeouts most of the time
 
-    (($2 == 0)) || cap=(-DCAP_BYTES="$(($2 * 125000))ULL" -DCAP_BURST="${cap_burst}ULL")
+    ((burst > 262144)) || burst=262144
+    (($2 == 0)) || cap=(-DCAP_BYTES="$(($2 * 125000))ULL" -DCAP_BURST="${burst}ULL")
     shift 2
     object=$(mktemp --suffix=.o)
     # shellcheck disable=SC2046

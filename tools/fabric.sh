@@ -37,7 +37,7 @@ usage: fabric.sh [-P PREFIX] COMMAND
     -l PPM      loss, as by the command (default 0)
     --flow-cap MBIT, -c MBIT
                 a rate that no flow exceeds, by protocol, addresses and ports, as in clouds: a leaf drops what is more,
-                after a burst of 256 kB; 0: no limit (default 0)
+                after a burst of a fifth of a second, at least 256 kB; 0: no limit (default 0)
     -s SEED     hash seed of leaf n is SEED + n, for the same map of ports to spines each time (Linux 6.11 on)
   down                            remove it
   loss PPM                        lose so many packets in a million at every crossing of a spine, both ways
