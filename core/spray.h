@@ -23,7 +23,7 @@ struct mrd_spray_ops;
 
 struct mrd_spray {
     const struct mrd_spray_ops *ops;
-    /* Index; rr: the next one; single: the only one; reps: next to explore. */
+    /* Index; adaptive, rr: the next in turn; single: the only one; reps: next to explore. */
     uint32_t next;
     uint16_t cache_head, cache_tail; /* reps: free-running */
     /* reps: indices whose last packet came back unmarked. Set by the caller, if `caches`. */
