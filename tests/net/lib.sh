@@ -76,6 +76,22 @@ wait_for_server()
     fail 'the server does not listen'
 }
 
+# set_mtu BYTES: of the links between leaves and spines.
+set_mtu()
+{
+    local ns link l
+
+    for ns in $(fabric names); do
+        for link in $(ip -n "$ns" -o link show | sed -nE 's/^[0-9]+: ((up|dn)[0-9]+)[@:].*/\1/p'); do
+            ip -n "$ns" link set "$link" mtu "$1"
+        done
+    done
+    # What the hosts' kernels learnt of the last one.
+    for l in 0 1; do
+        on $l 0 ip route flush cache
+    done
+}
+
 # column NAME [LEAF]: that figure of each spine for what came from the leaf, in one line.
 column()
 {

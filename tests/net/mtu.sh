@@ -14,23 +14,6 @@ for tool in jq ss; do
     command -v $tool >/dev/null || skip "no $tool"
 done
 
-# set_mtu BYTES: of the links between leaves and spines.
-set_mtu()
-{
-    local s l
-
-    for s in 0 1; do
-        for l in 0 1; do
-            ip -n "${prefix}l$l" link set "up$s" mtu "$1"
-            ip -n "${prefix}s$s" link set "dn$l" mtu "$1"
-        done
-    done
-    # What the hosts' kernels learnt of the last one.
-    for l in 0 1; do
-        on $l 0 ip route flush cache
-    done
-}
-
 # Fragments made, and fragments received, in all namespaces.
 fragments()
 {
