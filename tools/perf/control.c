@@ -11,10 +11,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tools/perf/json.h"
+
 enum {
     MESSAGE_BYTES_MAX = 256 << 20, /* the samples of a long run */
     READ_BYTES = 64 << 10,
     DEAD_AFTER_MS = 10 * 1000, /* silence of a vanished host */
+    ANSWER_MS = 10 * 1000,
 };
 
 void perf_format_endpoint(char *text, size_t len, const char *host, unsigned port)
@@ -280,4 +283,24 @@ int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object
         struct pollfd pfd = {.fd = c->fd, .events = POLLIN};
         poll(&pfd, 1, timeout_ms < 0 ? -1 : (int)((deadline_ns - now_ns) / PERF_MSEC_NS) + 1);
     }
+}
+
+struct json_object *perf_control_ask(struct perf_control *c, struct json_object *question,
+                                     const char *type, char *error)
+{
+    struct json_object *answer = NULL;
+    int rc = perf_control_send(c, question);
+
+    if (rc == 0)
+        rc = perf_control_recv(c, ANSWER_MS, &answer);
+    if (rc == 0 && perf_message_is(answer, type))
+        return answer;
+    const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
+    if (text)
+        snprintf(error, PERF_ERROR_BYTES, "the server %s says: %s", c->peer, text);
+    else
+        snprintf(error, PERF_ERROR_BYTES, "the server at %s does not answer as mrd_perf does: %s",
+                 c->peer, rc ? strerror(-rc) : "unexpected message");
+    json_object_put(answer);
+    return NULL;
 }

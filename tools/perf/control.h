@@ -41,6 +41,13 @@ int perf_control_send(struct perf_control *c, struct json_object *message);
  */
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message);
 
+/*
+ * One question, whose ownership passes, and its answer of that type, which the caller puts. NULL
+ * with a sentence.
+ */
+struct json_object *perf_control_ask(struct perf_control *c, struct json_object *question,
+                                     const char *type, char *error);
+
 /* The port that a socket is bound to. */
 uint16_t perf_control_port(int fd);
 /* "192.0.2.7:5000" or "[2001:db8::7]:5000" */

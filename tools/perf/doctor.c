@@ -98,28 +98,12 @@ int perf_doctor_answer(const struct perf_options *o, struct perf_control *c,
 
 /* ------------------------------------------------------------------------------------- the client */
 
-/* NULL with a sentence. */
-static struct json_object *ask(struct perf_control *c, struct json_object *question,
-                               const char *type, char *error)
-{
-    struct json_object *answer = NULL;
-    int rc = perf_control_send(c, question);
-
-    if (rc == 0)
-        rc = perf_control_recv(c, ANSWER_MS, &answer);
-    if (rc == 0 && perf_message_is(answer, type))
-        return answer;
-    json_object_put(answer);
-    perf_fail(error, -EPROTO, "the server %s does not answer: %s", c->peer,
-              rc ? strerror(-rc) : "unexpected message");
-    return NULL;
-}
-
 /* Both ends' facts into `report`, under that name. */
 static int get_facts(struct perf_control *c, struct json_object *report, const char *name,
                      char *error)
 {
-    struct json_object *answer = ask(c, perf_message("facts"), "facts", error), *facts = NULL;
+    struct json_object *answer = perf_control_ask(c, perf_message("facts"), "facts", error),
+                       *facts = NULL;
     struct json_object *both = json_object_new_object();
 
     if (!answer) {
@@ -150,7 +134,8 @@ static void add_sent(struct json_object *report, const struct perf_probe_sent *s
 static int probe_there(struct perf_control *c, struct json_object *report, char *error)
 {
     struct perf_probe_sent sent = {0};
-    struct json_object *answer = ask(c, perf_message("probe"), "probe", error), *arrivals = NULL;
+    struct json_object *answer = perf_control_ask(c, perf_message("probe"), "probe", error),
+                       *arrivals = NULL;
     uint64_t port = 0;
 
     if (!answer)
@@ -162,7 +147,7 @@ static int probe_there(struct perf_control *c, struct json_object *report, char 
         rc = perf_probe_sizes(c->local, c->peer, (uint16_t)port, &sent);
     if (rc)
         return perf_fail(error, rc, "cannot send UDP to %s: %s", c->peer, strerror(-rc));
-    answer = ask(c, perf_message("sent"), "arrived", error);
+    answer = perf_control_ask(c, perf_message("sent"), "arrived", error);
     if (!answer)
         return -EPROTO;
     (void)json_object_object_get_ex(answer, "arrivals", &arrivals);

@@ -18,9 +18,11 @@
 
 #include "tools/perf/json.h"
 #include "tools/perf/perf.h"
-#include "transport/udp/udp.h"
 
-enum { STATS_MAX = 4096 };
+enum {
+    RCVBUF_WANTED = 4 << 20, /* what the library asks for: mrd(7) */
+    STATS_MAX = 4096,
+};
 
 static bool has_address(const struct ifaddrs *i, const char *address)
 {
@@ -72,19 +74,17 @@ static bool socket_takes(int level, int option, int value)
     return takes;
 }
 
-static int granted_rcvbuf(void)
+/* What a context of the library gets; 0: none can be opened. */
+static uint32_t granted_rcvbuf(void)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), value = MRD_UDP_RCVBUF_BYTES;
-    socklen_t len = sizeof(value);
+    struct mrd_context *context = mrd_open_device(NULL, NULL);
+    struct mrd_context_info info = {0};
 
-    if (fd < 0)
+    if (!context)
         return 0;
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &value, sizeof(value)) != 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value));
-    if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &value, &len) != 0)
-        value = 0;
-    close(fd);
-    return value / 2; /* the kernel doubles it for its own needs: socket(7) */
+    (void)mrd_query_context(context, &info, sizeof(info));
+    (void)mrd_close_device(context);
+    return info.receive_buffer_bytes / 2; /* the kernel counts twice what it grants: socket(7) */
 }
 
 static int ethtool(int fd, const char *name, void *data)
@@ -145,8 +145,8 @@ struct json_object *perf_facts(const char *address)
     json_object_object_add(facts, "link_mbps", interface_number(name, "speed"));
     perf_json_add_bool(facts, "gso", socket_takes(IPPROTO_UDP, UDP_SEGMENT, 1400));
     perf_json_add_bool(facts, "gro", socket_takes(IPPROTO_UDP, UDP_GRO, 1));
-    perf_json_add_u64(facts, "rcvbuf_wanted", MRD_UDP_RCVBUF_BYTES);
-    perf_json_add_u64(facts, "rcvbuf_granted", (uint64_t)granted_rcvbuf());
+    perf_json_add_u64(facts, "rcvbuf_wanted", RCVBUF_WANTED);
+    perf_json_add_u64(facts, "rcvbuf_granted", granted_rcvbuf());
     json_object_object_add(facts, "allowances", allowances(name));
     return facts;
 }

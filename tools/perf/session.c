@@ -22,27 +22,6 @@ static FILE *table_of(const struct perf_options *o)
     return o->out_json ? stderr : stdout;
 }
 
-/* One question, one answer of that type. NULL with a sentence. */
-static struct json_object *ask(struct perf_control *c, struct json_object *question,
-                               const char *type, char *error)
-{
-    struct json_object *answer = NULL;
-    int rc = perf_control_send(c, question);
-
-    if (rc == 0)
-        rc = perf_control_recv(c, HELLO_TIMEOUT_MS, &answer);
-    if (rc == 0 && perf_message_is(answer, type))
-        return answer;
-    const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
-    if (text)
-        snprintf(error, PERF_ERROR_BYTES, "the server %s says: %s", c->peer, text);
-    else
-        snprintf(error, PERF_ERROR_BYTES, "the server at %s does not answer as mrd_perf does: %s",
-                 c->peer, rc ? strerror(-rc) : "unexpected message");
-    json_object_put(answer);
-    return NULL;
-}
-
 /* The fastest round trip tells best how far the clocks are apart. */
 static int compare_clocks(struct perf_control *c, char *error)
 {
@@ -50,7 +29,7 @@ static int compare_clocks(struct perf_control *c, char *error)
 
     for (int i = 0; i < CLOCK_ROUNDS; i++) {
         uint64_t asked_ns = perf_now_ns(), there_ns;
-        struct json_object *answer = ask(c, perf_message("clock"), "clock", error);
+        struct json_object *answer = perf_control_ask(c, perf_message("clock"), "clock", error);
         uint64_t rtt_ns = perf_now_ns() - asked_ns;
         if (!answer)
             return -EPROTO;
@@ -68,7 +47,7 @@ static int greet(struct perf_control *c, char *error)
     struct json_object *hello = perf_message("hello");
 
     perf_json_add_u64(hello, "language", LANGUAGE);
-    struct json_object *answer = ask(c, hello, "hello", error);
+    struct json_object *answer = perf_control_ask(c, hello, "hello", error);
     if (!answer)
         return -EPROTO;
     json_object_put(answer);
@@ -107,23 +86,26 @@ static int run_sizes(const struct perf_options *o, struct perf_control *c, struc
     return rc;
 }
 
+static int run_doctor(const struct perf_options *o, struct perf_control *c)
+{
+    char error[PERF_ERROR_BYTES];
+    struct json_object *all = json_object_new_array();
+    struct json_object *report = perf_doctor(o, c, table_of(o), error);
+    enum perf_exit code = PERF_EXIT_OK;
+
+    if (report)
+        json_object_array_add(all, report);
+    if (!report || perf_report_write(o, all, error))
+        code = perf_complain(PERF_EXIT_FAILED, "%s", error);
+    json_object_put(all);
+    return code;
+}
+
 static int run_all(const struct perf_options *o, struct perf_control *c)
 {
     char error[PERF_ERROR_BYTES];
     struct json_object *all =
         o->compare ? perf_compare(o, c, table_of(o), error) : json_object_new_array();
-
-    if (o->doctor) {
-        struct json_object *report = perf_doctor(o, c, table_of(o), error);
-
-        if (report)
-            json_object_array_add(all, report);
-        else
-            perf_complain(PERF_EXIT_FAILED, "%s", error);
-        bool told = report && perf_report_write(o, all, error) == 0;
-        json_object_put(all);
-        return told ? PERF_EXIT_OK : PERF_EXIT_FAILED;
-    }
 
     if (!all)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
@@ -149,7 +131,7 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
         greet(&control, error))
         perf_complain(PERF_EXIT_FAILED, "%s", error);
     else
-        code = run_all(o, &control);
+        code = o->doctor ? run_doctor(o, &control) : run_all(o, &control);
     if (control.fd >= 0)
         (void)perf_control_send(&control, perf_message("bye")); /* closing says the same */
     perf_control_close(&control);
