@@ -260,15 +260,15 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 static void on_ping(evutil_socket_t fd, short what, void *arg)
 {
     struct hub *hub = arg;
-    const struct link_peer *asked = NULL;
     (void)fd, (void)what;
 
+    hub->pings++;
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || s->state != STREAM_OPEN || s->peer == asked)
+        if (!s || s->state != STREAM_OPEN || s->peer->pinged == hub->pings)
             continue;
-        asked = s->peer; /* neighbours are often of one peer; once more does no harm */
+        s->peer->pinged = hub->pings;
         (void)link_send(hub->link, s->peer, s->id,
                         &(struct frame){.type = FRAME_PING, .session = s->session}, NULL, 0);
     }

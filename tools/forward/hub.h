@@ -41,6 +41,7 @@ struct hub {
     uint32_t unused_first, num_streams;
     struct stream *dirty, **dirty_last;
     struct event *sweep, *ping;
+    uint32_t pings;           /* rounds of them */
     struct hub_totals totals; /* bytes: of streams that ended */
 };
 

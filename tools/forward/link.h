@@ -37,6 +37,7 @@ struct link_peer {
     uint32_t uses;    /* by streams, and by buffers that are being sent */
     uint32_t sending; /* buffers */
     bool watched;
+    uint32_t pinged;                        /* the user's: the last round of pings */
     struct stream *waiting, **waiting_last; /* the user's: those who wait for a buffer */
     char address[MRD_ADDRESS_MAX];
     struct link_peer *next;
