@@ -70,7 +70,14 @@ void hub_wait_for_buffer(struct stream *s);
 /* Looks from time to time whether its socket is alive. */
 void hub_wait_for_peer(struct hub *hub);
 void hub_release(struct stream *s);
-/* False: a regular file and the like, which never has to wait. */
-bool hub_can_poll(int fd);
+
+/* Of hub.c and hub_table.c: */
+uint64_t hub_now_ns(void); /* CLOCK_MONOTONIC */
+/* NULL: there is no stream of that id any more. */
+struct stream *hub_find(const struct hub *hub, uint32_t id);
+/* A new stream to the peer, which is used once more. NULL after it wrote why. */
+struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_t why_bytes);
+/* Writes what came, and sends for those who waited for a buffer. */
+void hub_settle(struct hub *hub);
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -302,11 +303,23 @@ void stream_fin(struct stream *s, uint32_t at)
 
 /* ------------------------------------------------------------------------------------------- both */
 
+/* False: a regular file and the like, which never has to wait. */
+static bool can_poll(int fd)
+{
+    struct epoll_event event = {0};
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    bool can = epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno != EPERM;
+
+    if (epoll >= 0)
+        close(epoll);
+    return can;
+}
+
 int stream_join(struct stream *s, int in, int out)
 {
     s->in = in;
     s->out = out;
-    s->in_is_file = !hub_can_poll(in);
+    s->in_is_file = !can_poll(in);
     s->readable =
         event_new(s->hub->base, s->in_is_file ? -1 : in, EV_READ | EV_PERSIST, on_readable, s);
     s->writable = event_new(s->hub->base, out, EV_WRITE | EV_PERSIST, on_writable, s);
