@@ -81,9 +81,15 @@ start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --allow
 start_forward client connect -L 6000:127.0.0.1:7000 -L 6001:127.0.0.1:7001 -L 6002:192.0.2.1:80 -L "6003:$scratch/echo.sock" \
     -L "$scratch/near.sock:127.0.0.1:7000" -L '[::1]:6004:localhost:7000' -L 6005:no.such.invalid:7000 -D 6010 --stats \
     --peer-timeout 3 --verbose 127.0.0.1:4802
+# Half-closed connections whose near end broke: the target is told within a second or two.
+settled()
+{
+    [[ -z $(ss -Htn state fin-wait-2 'dport = :7000') ]]
+}
 drive()
 {
     timeout 120 "$streams" drive 127.0.0.1 "$@" >out 2>err || fail "streams drive $*"
+    wait_until 10 settled || fail "the target is not told of breaks: streams drive $*"
 }
 drive 6000 1 50 2
 grep -q ' 0 wrong' out || fail 'bytes were wrong'
@@ -121,6 +127,15 @@ timeout 10 cat <&5 >out || true
 exec 5<&-
 wait_until 5 grep -q 'does not speak SOCKS 5' client || fail_with client 'nonsense is not named'
 
+# ------------------------------------------------------------------------------------------ ends
+
+# Whoever closes when all is sent loses nothing, whether by TCP or by a unix socket, and however late the target reads.
+drive 6000 11 20 2 5
+timeout 120 "$streams" drive "$scratch/near.sock" - 12 20 2 5 >out 2>err || fail 'a unix socket that closes when all is sent'
+grep -q ' 0 wrong' out || fail 'bytes were wrong through a unix socket'
+# A connection that is half-closed, silent, and then reset: the target is told.
+drive 6000 13 1 1 6
+
 # ------------------------------------------------------------------------------------------ at rest
 
 # A connection that is open and silent, and next to no wake-ups.
@@ -151,6 +166,7 @@ kill -STOP "$server_pid" "$client_pid"
 sleep 2
 kill -CONT "$server_pid" "$client_pid"
 wait "$drive" || fail 'streams through a stop of both ends'
+wait_until 10 settled || fail 'the target is not told of breaks'
 
 # The server dies: connections are reset within the timeout; a new one is found again.
 exec 5<>/dev/tcp/127.0.0.1/6000

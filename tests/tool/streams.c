@@ -4,11 +4,12 @@
  * both ends. For what carries TCP connections.
  *
  * usage: streams serve ADDRESS PORT
- *        streams drive ADDRESS PORT SEED CONNECTIONS SECONDS
+ *        streams drive ADDRESS PORT SEED CONNECTIONS SECONDS [DEED]
  *
- * `drive` keeps so many connections open for so long, then waits for all to end. A connection begins
- * with a head that says what both ends shall do. Both print one line; exit 1 if a byte was wrong, missing or
- * too many, or if a connection did not end. `serve` ends with SIGTERM.
+ * ADDRESS is of IPv4, or the path of a unix socket. `drive` keeps so many connections open for so
+ * long, then waits for all to end. A connection begins with a head that says what both ends shall
+ * do; with DEED, a number of enum deed, all do the same. Both print one line; exit 1 if a byte was
+ * wrong, missing or too many, or if a connection did not end. `serve` ends with SIGTERM.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,22 +24,28 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     CONNECTIONS_MAX = 20000,
     CHUNK = 16384,
+    LEFT_BYTES = 280 << 10,
     STUCK_MS = 40000, /* without a byte or an end: it hangs */
     PAUSE_MS = 700,   /* of those who are slow to read */
+    LONG_MS = 2500,   /* of those who are slower, and before who fades ends his half, and breaks */
+    TOLD_MS = 15000,  /* for a break to be told, where nobody sends */
 };
 
 enum deed {
-    ORDERLY,     /* all is sent, both ways */
-    SLOW_SERVER, /* which reads late */
-    SLOW_DRIVER,
+    ORDERLY,       /* all is sent, both ways */
+    SLOW_SERVER,   /* which reads late */
+    SLOW_DRIVER,   /* likewise */
     DRIVER_BREAKS, /* in the middle, by a reset */
-    SERVER_BREAKS,
+    SERVER_BREAKS, /* likewise */
+    DRIVER_LEAVES, /* it closes when it has sent all, and the server reads late */
+    DRIVER_FADES,  /* it ends its half, and then breaks: the server, which is silent, is told */
     DEEDS,
 };
 
@@ -48,6 +55,11 @@ struct head {
 };
 
 enum { MAGIC = 0x7e57da7a };
+
+struct place {
+    struct sockaddr_storage any;
+    socklen_t len;
+};
 
 struct conn {
     int fd; /* -1: free */
@@ -62,6 +74,7 @@ static struct conn conns[CONNECTIONS_MAX];
 static struct pollfd polls[CONNECTIONS_MAX + 1];
 static int num_conns; /* slots that were ever used */
 static bool serving;
+static uint32_t only = DEEDS; /* that deed; DEEDS: any */
 static uint64_t random_state, done, broken, wrong, bytes_total;
 static volatile sig_atomic_t over;
 
@@ -115,7 +128,8 @@ static uint64_t to_receive(const struct conn *c)
 
 static bool may_break(const struct conn *c)
 {
-    return c->head.deed == DRIVER_BREAKS || c->head.deed == SERVER_BREAKS;
+    return c->head.deed == DRIVER_BREAKS || c->head.deed == SERVER_BREAKS ||
+           c->head.deed == DRIVER_FADES;
 }
 
 static void end(struct conn *c, bool by_reset)
@@ -181,13 +195,20 @@ static void do_send(struct conn *c)
         end_early(c, strerror(errno));
         return;
     }
-    c->last_ms = now_ms();
+    if (rc > 0)
+        c->last_ms = now_ms();
     c->sent += (uint64_t)rc;
     bytes_total += (uint64_t)rc;
-    if (!break_in_time(c) || c->sent < to_send(c))
+    if (!break_in_time(c) || c->sent < to_send(c) ||
+        (c->head.deed == DRIVER_FADES && now_ms() < c->last_ms + LONG_MS))
         return;
-    shutdown(c->fd, SHUT_WR);
+    c->last_ms = now_ms();
     c->sent_all = true;
+    if (!serving && c->head.deed == DRIVER_LEAVES) {
+        end(c, false);
+        return;
+    }
+    shutdown(c->fd, SHUT_WR);
     end_if_done(c);
 }
 
@@ -243,6 +264,8 @@ static void do_receive(struct conn *c)
         }
         if (c->head.deed == SLOW_SERVER)
             c->paused_until = now_ms() + PAUSE_MS;
+        if (c->head.deed == DRIVER_LEAVES)
+            c->paused_until = now_ms() + LONG_MS;
         return;
     }
     take(c, bytes, (size_t)rc);
@@ -281,13 +304,13 @@ static uint64_t draw_size(void)
     }
 }
 
-static bool open_one(const struct sockaddr_in *to)
+static bool open_one(const struct place *to)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd = socket(to->any.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     struct conn *c;
 
     if (fd < 0 ||
-        (connect(fd, (const struct sockaddr *)to, sizeof(*to)) != 0 && errno != EINPROGRESS)) {
+        (connect(fd, (const struct sockaddr *)&to->any, to->len) != 0 && errno != EINPROGRESS)) {
         fprintf(stderr, "streams: connect: %s\n", strerror(errno));
         wrong++;
         return false;
@@ -298,10 +321,40 @@ static bool open_one(const struct sockaddr_in *to)
     c->head.deed = (uint32_t)draw(2 * DEEDS);
     if (c->head.deed >= DEEDS)
         c->head.deed = ORDERLY;
+    if (only < DEEDS)
+        c->head.deed = only;
+    if (c->head.deed == DRIVER_LEAVES || c->head.deed == DRIVER_FADES)
+        c->head.down = 0;
+    if (c->head.deed == DRIVER_LEAVES) /* more than a first credit, less than that and a buffer */
+        c->head.up = LEFT_BYTES + draw(LEFT_BYTES / 2);
     c->head.break_at = draw(c->head.up + c->head.down + 1);
     if (c->head.deed == SLOW_DRIVER)
         c->paused_until = now_ms() + PAUSE_MS;
     return true;
+}
+
+/* It neither sends nor ends its half. */
+static bool waits_for_break(const struct conn *c)
+{
+    return serving && c->head.deed == DRIVER_FADES && c->head_done == sizeof(c->head);
+}
+
+/* One end breaks when both halves are silent, the other one waits to be told. True: it is over. */
+static bool fades(struct conn *c, short revents, uint64_t now)
+{
+    if (!serving && c->sent_all && now > c->last_ms + LONG_MS) {
+        end(c, true);
+        return true;
+    }
+    if (!serving || !c->received_all)
+        return false;
+    if (now > c->last_ms + TOLD_MS)
+        complain(c, "nobody told of the break");
+    if (revents & (POLLERR | POLLHUP) || now > c->last_ms + TOLD_MS) {
+        end(c, true);
+        return true;
+    }
+    return false;
 }
 
 static void serve_polls(int num)
@@ -313,10 +366,13 @@ static void serve_polls(int num)
 
         if (c->fd < 0)
             continue;
-        if (polls[i].revents & (POLLIN | POLLERR | POLLHUP) && now >= c->paused_until)
+        if (polls[i].revents & (POLLIN | POLLERR | POLLHUP) && now >= c->paused_until &&
+            !(waits_for_break(c) && c->received_all))
             do_receive(c);
         if (c->fd >= 0 && polls[i].revents & POLLOUT)
             do_send(c);
+        if (c->fd >= 0 && c->head.deed == DRIVER_FADES && fades(c, polls[i].revents, now))
+            continue;
         if (c->fd >= 0 && now > c->last_ms + STUCK_MS) {
             complain(c, "stuck");
             end(c, true);
@@ -339,9 +395,9 @@ static int fill_polls(void)
         open++;
         if (!c->received_all && now >= c->paused_until)
             polls[i].events |= POLLIN;
-        if (!c->sent_all && has_head)
+        if (!c->sent_all && has_head && !waits_for_break(c))
             polls[i].events |= POLLOUT;
-        if (!polls[i].events) /* errors would be told all the time */
+        if (!polls[i].events && !waits_for_break(c)) /* errors would be told all the time */
             polls[i].fd = -1;
     }
     return open;
@@ -360,12 +416,12 @@ static int report(void)
     return wrong ? 1 : 0;
 }
 
-static int serve(const struct sockaddr_in *at)
+static int serve(const struct place *at)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1, got;
+    int fd = socket(at->any.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1, got;
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *)at, sizeof(*at)) != 0 || listen(fd, 4096) != 0) {
+    if (bind(fd, (const struct sockaddr *)&at->any, at->len) != 0 || listen(fd, 4096) != 0) {
         perror("streams: listen");
         return 1;
     }
@@ -385,7 +441,7 @@ static int serve(const struct sockaddr_in *at)
     return report();
 }
 
-static int drive(const struct sockaddr_in *to, int connections, int seconds)
+static int drive(const struct place *to, int connections, int seconds)
 {
     uint64_t end_ms = now_ms() + (uint64_t)seconds * 1000;
 
@@ -406,16 +462,35 @@ static int drive(const struct sockaddr_in *to, int connections, int seconds)
     return report();
 }
 
+/* False: it is no address. */
+static bool find(const char *address, const char *port, struct place *place)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)&place->any;
+    struct sockaddr_un *un = (struct sockaddr_un *)&place->any;
+
+    memset(place, 0, sizeof(*place));
+    if (*address == '/') {
+        un->sun_family = AF_UNIX;
+        snprintf(un->sun_path, sizeof(un->sun_path), "%s", address);
+        place->len = sizeof(*un);
+        return true;
+    }
+    in->sin_family = AF_INET;
+    in->sin_port = htons((uint16_t)atoi(port));
+    place->len = sizeof(*in);
+    return inet_pton(AF_INET, address, &in->sin_addr) == 1;
+}
+
 int main(int argc, char **argv)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    struct rlimit files;
     bool is_serve = argc == 4 && strcmp(argv[1], "serve") == 0;
+    bool is_drive = (argc == 7 || argc == 8) && strcmp(argv[1], "drive") == 0;
+    struct place place;
+    struct rlimit files;
 
-    if ((!is_serve && (argc != 7 || strcmp(argv[1], "drive") != 0)) ||
-        inet_pton(AF_INET, argv[2], &address.sin_addr) != 1) {
+    if ((!is_serve && !is_drive) || !find(argv[2], argv[3], &place)) {
         fputs("usage: streams serve ADDRESS PORT\n"
-              "       streams drive ADDRESS PORT SEED CONNECTIONS SECONDS\n",
+              "       streams drive ADDRESS PORT SEED CONNECTIONS SECONDS [DEED]\n",
               stderr);
         return 2;
     }
@@ -423,9 +498,10 @@ int main(int argc, char **argv)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGTERM, on_term);
-    address.sin_port = htons((uint16_t)atoi(argv[3]));
     if (is_serve)
-        return serve(&address);
+        return serve(&place);
+    if (argc == 8)
+        only = (uint32_t)atoi(argv[7]);
     random_state = mix(strtoull(argv[4], NULL, 0));
-    return drive(&address, atoi(argv[5]), atoi(argv[6]));
+    return drive(&place, atoi(argv[5]), atoi(argv[6]));
 }
