@@ -138,10 +138,11 @@ struct mrd_tx_request {
 
 /* Tail loss probes, RTOs and silence probes. Owned by timer.c and tx.c. */
 struct mrd_tx_probes {
-    uint32_t due;     /* copies of a tail loss probe to be sent */
-    bool silence_due; /* a silence probe, an empty packet, is to be sent */
-    bool copy_due;    /* a second copy of copy_psn is to be sent on another path */
-    uint32_t copy_psn;
+    uint32_t due;        /* copies of a tail loss probe to be sent */
+    bool silence_due;    /* a silence probe, an empty packet, is to be sent */
+    bool copy_due;       /* a second copy of copy_psn is to be sent on another path */
+    uint8_t of_pieces;   /* tail probes in a row, after the first, of copy_psn in pieces */
+    uint32_t copy_psn;   /* of the last retransmission */
     uint32_t unanswered; /* probes since the peer was last heard from */
     /* Start of the silence, stalls not counted: last answer, or first packet in flight. */
     uint64_t patience_ns;

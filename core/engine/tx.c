@@ -7,6 +7,8 @@
 #include "core/engine/timer.h"
 #include "core/seq.h"
 
+enum { PROBES_OF_PIECES = 8 }; /* tail probes of one packet in pieces, at most, after the first */
+
 static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_rcv *r;
@@ -265,10 +267,25 @@ static struct mrd_sent *lost_by_now(const struct mrd_tx_half *tx, struct mrd_sen
 }
 
 /*
- * A tail probe: retransmit the packet that was last sent the longest ago, in flight or lost, beyond
- * the window. Not the lowest PSN: its ack may wait for a later refusal of ours, whose ack waits for
- * a refusal of the peer's.
+ * Which packet a tail probe retransmits: the one that was last sent the longest ago, in flight or
+ * lost. Not the lowest PSN: its ack may wait for a later refusal of ours, whose ack waits for a
+ * refusal of the peer's.
+ *
+ * One that the probe before sent in pieces is sent again for some times: the peer may hold all but a
+ * few of them. It holds those of few packets at a time; of all that are in flight, it would have
+ * dropped them before their turn came again.
  */
+static struct mrd_sent *to_probe(const struct mrd_tx_half *tx)
+{
+    struct mrd_sent *last = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
+
+    if (tx->loss.probes > 1 && last && last->piece && last->state == MRD_SENT_INFLIGHT &&
+        tx->probes.of_pieces < PROBES_OF_PIECES)
+        return last;
+    return mrd_sent_oldest(&tx->sent);
+}
+
+/* A tail probe, beyond the window. */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
     struct mrd_tx_half *tx = peer->tx;
@@ -278,13 +295,14 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 
     if (!tx->probes.due)
         return false;
-    rec = mrd_sent_oldest(&tx->sent);
+    rec = to_probe(tx);
     if (rec && mrd_tx_lacks_room(e, tx, rec, o))
         return true;
     if (rec && mrd_sent_is_mtu_probe(rec)) { /* it says nothing of its path */
         count_probe(e, peer);
         resend(e, peer, rec, false, o);
     } else if (rec) {
+        tx->probes.of_pieces = rec->psn == tx->probes.copy_psn ? tx->probes.of_pieces + 1 : 0;
         mrd_rx_count_large_loss(e, peer, lost_by_now(tx, rec));
         rec->probed = rec->state == MRD_SENT_INFLIGHT && !mrd_loss_timed_out(&tx->loss);
         lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;

@@ -10,6 +10,8 @@
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
 
+#define BURST_NS (10 * USEC_NS)
+
 enum { BASE = 1088, LIMIT = 8192, PATHS = 8, HEAD_BYTES = 96, MESSAGE_BYTES = 4 << 20 };
 
 struct narrow {
@@ -19,6 +21,9 @@ struct narrow {
     uint32_t one_path; /* only this path is so narrow; PATHS: all are */
     uint32_t lost_of;  /* of so many messages that would come through one is lost; 0: none is */
     uint32_t turn;     /* of these */
+    uint32_t buffer;   /* packets of a burst that come through; 0: all do */
+    uint32_t burst;    /* of these, so many came */
+    uint64_t burst_ns; /* since then */
     uint32_t largest;  /* datagram of data that came through */
 };
 
@@ -30,6 +35,14 @@ static bool loses_large(void *arg, const struct wire_packet *p)
         return true;
     if (n->lost_of && p->kind == WIRE_MESSAGE && ++n->turn % n->lost_of == 0)
         return true;
+    if (n->buffer) {
+        if (mrd_sim_now(n->w->sim) - n->burst_ns > BURST_NS) {
+            n->burst_ns = mrd_sim_now(n->w->sim);
+            n->burst = 0;
+        }
+        if (++n->burst > n->buffer)
+            return true;
+    }
     if (p->len > n->largest)
         n->largest = p->len;
     return false;
@@ -441,6 +454,28 @@ static void sim_mtu__configured_too_large(void **state)
     end(&n);
 }
 
+/*
+ * A buffer on the way does not hold all pieces of a packet: several transmissions of it bring what is
+ * missing, each of them others. The receiver does not put as many packets together at a time as are in
+ * flight.
+ */
+static void sim_mtu__pieces_through_a_small_buffer(void **state)
+{
+    struct narrow n;
+    struct sim_world *w = begin(&n, 1400 - 28, true)->w;
+    (void)state;
+
+    n.buffer = 5;
+    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    sim_run(w, 100 * USEC_NS);
+    assert_true(engine_of(w, HOST_0)->stats.tx_packets > MRD_FRAGS);
+    sim_run(w, 1000 * MSEC_NS);
+    assert_true(sim_counter(w, HOST_1, "rx_packets") > 0);
+    sim_run_until_complete(w, 4000 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    end(&n);
+}
+
 /* Nothing comes through for a while, of any size: afterwards packets are as large as before. */
 static void sim_mtu__outage(void **state)
 {
@@ -527,6 +562,7 @@ int main(void)
         cmocka_unit_test(sim_mtu__of_a_route_that_grows),
         cmocka_unit_test(sim_mtu__of_responses),
         cmocka_unit_test(sim_mtu__configured_too_large),
+        cmocka_unit_test(sim_mtu__pieces_through_a_small_buffer),
         cmocka_unit_test(sim_mtu__outage),
         cmocka_unit_test(sim_mtu__of_one_path),
         cmocka_unit_test(sim_mtu__of_a_dead_path),
