@@ -13,6 +13,12 @@
 /* Budget of messages between peers that know each other: round trips, and losses at full queues. */
 #define HELLO_NS (100 * MSEC_NS)
 
+/*
+ * Senders to a host whose receive buffer holds fewer packets than there are of them take turns, each
+ * of a period of mrd_share_grant() and what is left until a sender asks again.
+ */
+#define TURN_NS (30 * MSEC_NS)
+
 enum { RTTS = 50 };
 
 struct task {
@@ -149,6 +155,8 @@ void swarm_aftermath(struct swarm *s)
         if (s->config.host[host].max_flows > 0)
             third_ns = budget_ns;
     }
+    if (s->config.rx_buffer_bytes > 0)
+        third_ns += s->config.sim.hosts * TURN_NS;
     swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     drain_receives(s);
     /*
