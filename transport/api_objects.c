@@ -14,8 +14,9 @@
 
 #define ACCESS_MASK                                                                                \
     (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
-     MRD_ACCESS_REMOTE_ATOMIC)
-#define QP_MASK ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY | MRD_QP_INIT_ATTR_STATE)
+     MRD_ACCESS_REMOTE_ATOMIC | MRD_ACCESS_ON_DEMAND)
+#define REMOTE_MASK (MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ | MRD_ACCESS_REMOTE_ATOMIC)
+#define QP_MASK     ((uint64_t)MRD_QP_INIT_ATTR_RNR_RETRY | MRD_QP_INIT_ATTR_STATE)
 
 _Static_assert((int)MRD_FIRST_QP_NUM == (int)MRD_QPN_FIRST, "what mrd.h promises");
 
@@ -82,6 +83,12 @@ static int check_region(const void *addr, size_t length, int access)
         mrd_error_set("%zu bytes at %p wrap around", length, addr);
         return -EINVAL;
     }
+    if (!addr && length == SIZE_MAX && access & MRD_ACCESS_ON_DEMAND) {
+        if (!(access & REMOTE_MASK))
+            return 0;
+        mrd_error_set("peers may not use all memory of the process");
+        return -EINVAL;
+    }
     if (!addr && length) {
         mrd_error_set("no memory at NULL");
         return -EINVAL;
@@ -103,8 +110,12 @@ static struct mrd_mr *reg_mr(struct mrd_pd *pd, void *addr, size_t length, int a
     int error = check_region(addr, length, access);
     struct mrd_mover_mr mover = {0};
 
+    if (!error && access & MRD_ACCESS_ON_DEMAND && c->ops->reg_mr) {
+        mrd_error_set("the device pins memory: MRD_ACCESS_ON_DEMAND is for those that do not");
+        error = -EOPNOTSUPP;
+    }
     /* A simulation registers memory for each of many messages. */
-    if (!error && c->backend->threaded)
+    if (!error && c->backend->threaded && !(access & MRD_ACCESS_ON_DEMAND))
         error = mrd_memory_check(addr, length, access & MRD_ACCESS_LOCAL_WRITE);
     /* Pinning memory is slow: do it without the lock, so that the context goes on meanwhile. */
     if (!error && *c->alive && c->ops->reg_mr)

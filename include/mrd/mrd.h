@@ -193,6 +193,11 @@ enum mrd_access_flags {
     MRD_ACCESS_REMOTE_WRITE = 1 << 1,  /* peers may write to it; needs LOCAL_WRITE */
     MRD_ACCESS_REMOTE_READ = 1 << 2,   /* peers may read it */
     MRD_ACCESS_REMOTE_ATOMIC = 1 << 3, /* peers may run atomics on it; needs LOCAL_WRITE */
+    /*
+     * The memory need not be there yet: it is neither looked at nor pinned. NULL with SIZE_MAX is
+     * all memory of the process; no peer may use that. Not on RDMA devices.
+     */
+    MRD_ACCESS_ON_DEMAND = 1 << 4,
 };
 
 struct mrd_mr {
@@ -209,7 +214,8 @@ MRD_EXPORT int mrd_dealloc_pd(struct mrd_pd *pd); /* -EBUSY while it has MRs, QP
 
 /*
  * Registers [addr, addr + length) without a copy; RDMA devices pin it. NULL with errno EINVAL
- * (flags, NULL, wrap-around), EFAULT (not mapped, or not accessible as `access` needs) or ENOMEM.
+ * (flags, NULL, wrap-around), EFAULT (not mapped, or not accessible as `access` needs), ENOMEM, or
+ * EOPNOTSUPP (ON_DEMAND on an RDMA device).
  */
 MRD_EXPORT struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int access);
 struct mrd_mr_init_attr {

@@ -312,6 +312,21 @@ static void mrd_reg_mr__locked_memory(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
+/* A device that pins memory cannot wait until it is there. */
+static void mrd_reg_mr__on_demand_pins(void **state)
+{
+    static uint8_t memory[64];
+    struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
+    struct mrd_pd *pd = mrd_alloc_pd(context);
+
+    (void)state;
+    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_ON_DEMAND));
+    assert_int_equal(errno, EOPNOTSUPP);
+    assert_non_null(strstr(mrd_last_error(), "pins memory"));
+    assert_int_equal(mrd_dealloc_pd(pd), 0);
+    assert_int_equal(mrd_close_device(context), 0);
+}
+
 static void mrd_query_context__of_the_port(void **state)
 {
     struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
@@ -394,6 +409,7 @@ int main(void)
         OPEN_TEST(mrd_open_device__tight_limits),
         OPEN_TEST(mrd_open_device__locked_memory),
         OPEN_TEST(mrd_reg_mr__locked_memory),
+        OPEN_TEST(mrd_reg_mr__on_demand_pins),
         OPEN_TEST(mrd_query_context__of_the_port),
         OPEN_TEST(mrd_open_device__any_call_fails),
     };

@@ -224,6 +224,73 @@ static void mrd_reg_mr__beyond_4_gib(void **state)
     munmap(to, bytes);
 }
 
+/* What is there only when it is used is registered on demand. */
+static void mrd_reg_mr__on_demand(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *from = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
+    uint8_t *to = map_memory(BYTES, PROT_NONE, MAP_PRIVATE, -1);
+    struct mrd_mr *target =
+        mrd_reg_mr(f->b.pd, to, BYTES,
+                   MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_ON_DEMAND);
+    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, BYTES, 0);
+    struct mrd_sge sge = {(uintptr_t)from, BYTES, source->lkey};
+    struct mrd_send_wr wr = {.sg_list = &sge, .opcode = MRD_WR_RDMA_WRITE};
+
+    assert_non_null(target);
+    memset(from, 7, BYTES);
+    assert_int_equal(mprotect(to, BYTES, PROT_READ | PROT_WRITE), 0);
+    wr.wr.rdma.remote_addr = (uintptr_t)to;
+    wr.wr.rdma.rkey = target->rkey;
+    run(f, &wr);
+    assert_memory_equal(to, from, BYTES);
+    assert_int_equal(mrd_dereg_mr(source), 0);
+    assert_int_equal(mrd_dereg_mr(target), 0);
+    munmap(from, BYTES);
+    munmap(to, BYTES);
+}
+
+/* One region is all memory of the process, for its own work requests only. */
+static void mrd_reg_mr__all_memory(void **state)
+{
+    struct fixture *f = *state;
+    const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_ON_DEMAND;
+    const int remote[] = {MRD_ACCESS_REMOTE_READ, MRD_ACCESS_REMOTE_WRITE,
+                          MRD_ACCESS_REMOTE_ATOMIC};
+    struct mrd_mr *all = mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, access);
+    uint8_t *from = malloc(BYTES), *back = malloc(BYTES), *to = calloc(1, BYTES);
+    struct mrd_mr *target =
+        mrd_reg_mr(f->b.pd, to, BYTES,
+                   MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
+    struct mrd_sge sge = {(uintptr_t)from, BYTES, all ? all->lkey : 0};
+    struct mrd_send_wr wr = {.sg_list = &sge, .opcode = MRD_WR_RDMA_WRITE};
+
+    assert_non_null(all);
+    assert_non_null(target);
+    memset(from, 9, BYTES);
+    wr.wr.rdma.remote_addr = (uintptr_t)to;
+    wr.wr.rdma.rkey = target->rkey;
+    run(f, &wr);
+    assert_memory_equal(to, from, BYTES);
+    sge.addr = (uintptr_t)back;
+    wr.opcode = MRD_WR_RDMA_READ;
+    run(f, &wr);
+    assert_memory_equal(back, from, BYTES);
+    for (unsigned i = 0; i < sizeof(remote) / sizeof(remote[0]); i++) {
+        errno = 0;
+        assert_null(mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, access | remote[i]));
+        assert_int_equal(errno, EINVAL);
+        assert_non_null(strstr(mrd_last_error(), "peers may not use all memory"));
+    }
+    assert_null(mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
+    assert_null(mrd_reg_mr(f->a.pd, NULL, BYTES, access));
+    assert_int_equal(mrd_dereg_mr(all), 0);
+    assert_int_equal(mrd_dereg_mr(target), 0);
+    free(from);
+    free(back);
+    free(to);
+}
+
 /* Neighbours in memory need not be one mapping; memory that is only sent from may be read-only. */
 static void mrd_memory_check__neighbours(void **state)
 {
@@ -326,6 +393,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_reg_mr__kinds_of_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__huge_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__beyond_4_gib, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__on_demand, setup, teardown),
+        cmocka_unit_test_setup_teardown(mrd_reg_mr__all_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_memory_check__neighbours, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_memory_check__device_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
