@@ -35,6 +35,7 @@ build libxxhash-dev   pkg-config --exists libxxhash
 build libjson-c-dev   pkg-config --exists json-c
 build libibverbs-dev  pkg-config --exists libibverbs
 build libevent-dev    pkg-config --exists libevent_core
+build libfabric-dev   pkg-config --exists libfabric
 demo  iproute2        command -v ip tc
 demo  nftables        command -v nft
 demo  ethtool         command -v ethtool
@@ -45,6 +46,7 @@ demo  clang           command -v clang
 demo  linux-libc-dev  header linux/bpf.h
 demo  libbpf-dev      header bpf/bpf_helpers.h
 test  libcmocka-dev   pkg-config --exists cmocka
+test  libfabric-bin   command -v fi_info fi_pingpong
 test  g++             command -v g++
 test  dpkg-dev        command -v dpkg-shlibdeps
 test  file            command -v file

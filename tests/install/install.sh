@@ -87,6 +87,15 @@ for tool in "$tree"/bin/*; do
     [[ -e $tree/share/man/man1/$name.1 ]] || fail "$name has no man page"
 done
 
+# The provider, where it is built: libfabric finds it by what pkg-config tells, and it finds the library by itself.
+providers=$(pkg-config --variable=fi_provider_path mrd)
+if [[ -n $providers ]]; then
+    [[ -e $providers/libmrd-fi.so ]] || fail "there is no libmrd-fi.so in $providers"
+    ! command -v fi_info >/dev/null ||
+        env -u LD_LIBRARY_PATH FI_PROVIDER_PATH="$providers" fi_info -p mrd >"$scratch/fi_info" ||
+        fail 'libfabric does not find the provider'
+fi
+
 if command -v g++ >/dev/null; then
     for header in "$tree"/include/mrd/*.h; do
         g++ -std=c++11 -Wall -Wextra -Werror -I"$tree/include" -fsyntax-only -x c++ "$header"

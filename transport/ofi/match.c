@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages meet receives: those posted, in the order posted, or else the message is unexpected and
+ * waits for one. All 64 bits of a tag count, but those that the receive ignores.
+ */
+#include "transport/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mrd_ofi_match_init(struct mrd_ofi_match *m)
+{
+    mrd_list_init(&m->posted);
+    mrd_list_init(&m->unexpected);
+    mrd_list_init(&m->claimed);
+}
+
+static struct mrd_ofi_unexpected *unexpected_of(struct mrd_node *n)
+{
+    return mrd_container_of(n, struct mrd_ofi_unexpected, node);
+}
+
+static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
+{
+    return mrd_container_of(n, struct mrd_ofi_rx, node);
+}
+
+static void free_unexpected(struct mrd_node *list)
+{
+    for (struct mrd_node *n = list->next, *next; n != list; n = next) {
+        next = n->next;
+        free(unexpected_of(n));
+    }
+}
+
+void mrd_ofi_match_fini(struct mrd_ofi_match *m)
+{
+    for (struct mrd_node *n = m->posted.next, *next; n != &m->posted; n = next) {
+        next = n->next;
+        free(rx_of(n));
+    }
+    free_unexpected(&m->unexpected);
+    free_unexpected(&m->claimed);
+}
+
+struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node *n = mrd_list_pop(&ep->rx_free);
+    struct mrd_ofi_rx *rx = n ? rx_of(n) : malloc(sizeof(*rx));
+
+    if (rx) {
+        memset(rx, 0, sizeof(*rx));
+        mrd_list_init(&rx->node);
+    }
+    return rx;
+}
+
+void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    mrd_list_remove(&rx->node);
+    mrd_list_prepend(&ep->rx_free, &rx->node);
+}
+
+static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
+{
+    return tagged ? &ep->tagged : &ep->msg;
+}
+
+/* ------------------------------------------------------------------------------------------- ends */
+
+void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                    const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
+                    int status)
+{
+    bool multi = rx->flags & FI_MULTI_RECV;
+    bool over = !multi || (rx->retired && rx->pulls == 0);
+    struct mrd_ofi_comp comp = {.context = rx->context,
+                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG),
+                                .len = got,
+                                .tag = rx->tagged ? head->tag : 0,
+                                .src = mrd_ofi_peer_fi_addr(ep, peer),
+                                .err = error,
+                                .prov_errno = status};
+
+    if (multi)
+        comp.buf = (uint8_t *)rx->iov[0].iov_base + at;
+    if (multi && over)
+        comp.flags |= FI_MULTI_RECV;
+    if (head->flags & MRD_OFI_DATA) {
+        comp.flags |= FI_REMOTE_CQ_DATA;
+        comp.data = head->data;
+    }
+    if (error) {
+        comp.olen = head->bytes - got;
+        comp.text = mrd_ofi_error_text(peer, error, status);
+        mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    } else {
+        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    }
+    if (ep->rx_cq && (error || rx->flags & FI_COMPLETION || comp.flags & FI_MULTI_RECV))
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    else
+        free(comp.text);
+    if (over)
+        mrd_ofi_rx_release(ep, rx);
+}
+
+void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                     const struct mrd_ofi_wire_head *head, int error)
+{
+    struct mrd_ofi_wire_head done = {
+        .what = MRD_OFI_DONE, .answer = head->id, .num = (uint32_t)error};
+
+    if (head->flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM))
+        mrd_ofi_say(ep, peer, &done, NULL, 0);
+}
+
+/*
+ * The receive gets the message: its bytes, or those at the sender's, are put into its buffer. Returns
+ * whether it takes more; else it may have ended.
+ */
+static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                 const struct mrd_ofi_wire_head *head, const uint8_t *payload)
+{
+    uint64_t at = rx->used, room = rx->bytes - at;
+    uint64_t got = head->bytes < room ? head->bytes : room;
+    bool more = false;
+
+    if (rx->flags & FI_MULTI_RECV) {
+        rx->used += got;
+        more = rx->bytes - rx->used >= ep->min_multi_recv && head->bytes <= room;
+        rx->retired = !more;
+    }
+    if (!more)
+        mrd_list_remove(&rx->node);
+    if (head->flags & MRD_OFI_PULL) {
+        mrd_ofi_pull(ep, rx, peer, head, payload, at, got);
+        return more;
+    }
+    mrd_ofi_iov_write(rx->iov, rx->num_iov, at, payload, got);
+    mrd_ofi_confirm(ep, peer, head, 0);
+    mrd_ofi_rx_end(ep, rx, peer, head, at, got, head->bytes > room ? FI_ETRUNC : 0, 0);
+    return more;
+}
+
+/* --------------------------------------------------------------------------------------- messages */
+
+static bool takes(const struct mrd_ofi_rx *rx, const struct mrd_ofi_peer *peer, uint64_t tag)
+{
+    return (!rx->from || rx->from == peer) && (!rx->tagged || !((rx->tag ^ tag) & ~rx->ignore));
+}
+
+/* Does the head say what there is? */
+static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
+{
+    uint64_t sum = 0;
+
+    if (!(head->flags & MRD_OFI_PULL))
+        return head->bytes == bytes;
+    if (head->num > MRD_OFI_IOV_MAX || bytes != head->num * sizeof(struct mrd_ofi_wire_range) ||
+        head->bytes > MRD_MESSAGE_BYTES_MAX)
+        return false;
+    for (uint32_t i = 0; i < head->num; i++) {
+        struct mrd_ofi_wire_range r;
+
+        memcpy(&r, payload + i * sizeof(r), sizeof(r));
+        mrd_ofi_wire_swap_range(&r);
+        if (r.bytes > MRD_MESSAGE_BYTES_MAX)
+            return false;
+        sum += r.bytes;
+    }
+    return sum == head->bytes;
+}
+
+static void keep(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, struct mrd_ofi_peer *peer,
+                 const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
+{
+    struct mrd_ofi_unexpected *u = malloc(sizeof(*u) + bytes);
+
+    if (!u) {
+        MRD_OFI_WARN(EP_DATA, "no memory for a message of %s that no receive waits for\n",
+                     peer->text);
+        mrd_ofi_confirm(ep, peer, head, FI_ENOMEM);
+        return;
+    }
+    u->peer = peer;
+    u->head = *head;
+    u->claimed_by = NULL;
+    u->bytes = bytes;
+    memcpy(u->payload, payload, bytes);
+    mrd_list_append(&q->unexpected, &u->node);
+}
+
+void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                           const struct mrd_ofi_wire_head *head, const uint8_t *payload,
+                           uint32_t bytes)
+{
+    struct mrd_ofi_match *q = queue_of(ep, head->flags & MRD_OFI_TAGGED);
+
+    if (!is_sound(head, payload, bytes)) {
+        MRD_OFI_WARN(EP_DATA, "%s sent a malformed message\n", peer->text);
+        return;
+    }
+    for (struct mrd_node *n = q->posted.next; n != &q->posted; n = n->next) {
+        struct mrd_ofi_rx *rx = rx_of(n);
+
+        if (takes(rx, peer, head->tag)) {
+            (void)give(ep, rx, peer, head, payload);
+            return;
+        }
+    }
+    keep(ep, q, peer, head, payload, bytes);
+}
+
+/* --------------------------------------------------------------------------------------- receives */
+
+/* The first unexpected message that the receive takes; NULL: none. */
+static struct mrd_ofi_unexpected *find_unexpected(struct mrd_ofi_ep *ep,
+                                                  const struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_match *q = queue_of(ep, rx->tagged);
+
+    for (struct mrd_node *n = q->unexpected.next; n != &q->unexpected; n = n->next) {
+        if (takes(rx, unexpected_of(n)->peer, unexpected_of(n)->head.tag))
+            return unexpected_of(n);
+    }
+    return NULL;
+}
+
+/* The message is the receive's, as for give(); its record ends. */
+static bool take(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_unexpected *u)
+{
+    bool more;
+
+    mrd_list_remove(&u->node);
+    more = give(ep, rx, u->peer, &u->head, u->payload);
+    free(u);
+    return more;
+}
+
+void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_unexpected *u = find_unexpected(ep, rx);
+
+    mrd_list_append(&queue_of(ep, rx->tagged)->posted, &rx->node);
+    while (u)
+        u = take(ep, rx, u) ? find_unexpected(ep, rx) : NULL;
+}
+
+static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
+{
+    mrd_list_remove(&u->node);
+    mrd_ofi_confirm(ep, u->peer, &u->head, 0);
+    free(u);
+}
+
+/* The completion of a search that found a message. */
+static struct mrd_ofi_comp found(struct mrd_ofi_ep *ep, const struct mrd_ofi_unexpected *u,
+                                 void *context)
+{
+    struct mrd_ofi_comp comp = {.context = context,
+                                .flags = FI_RECV | FI_TAGGED,
+                                .len = u->head.bytes,
+                                .tag = u->head.tag,
+                                .src = mrd_ofi_peer_fi_addr(ep, u->peer)};
+
+    if (u->head.flags & MRD_OFI_DATA) {
+        comp.flags |= FI_REMOTE_CQ_DATA;
+        comp.data = u->head.data;
+    }
+    return comp;
+}
+
+int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+    struct mrd_ofi_rx like = {.tagged = true, .tag = msg->tag, .ignore = msg->ignore};
+    struct mrd_ofi_comp comp = {.context = msg->context,
+                                .flags = FI_RECV | FI_TAGGED,
+                                .tag = msg->tag,
+                                .src = FI_ADDR_NOTAVAIL,
+                                .err = FI_ENOMSG};
+    struct mrd_ofi_unexpected *u;
+
+    if (ep->info->caps & FI_DIRECTED_RECV && msg->addr != FI_ADDR_UNSPEC) {
+        like.from = mrd_ofi_peer_get(ep, msg->addr);
+        if (!like.from)
+            return -FI_EINVAL;
+    }
+    u = find_unexpected(ep, &like);
+    if (!u) {
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+        return 0;
+    }
+    comp = found(ep, u, msg->context);
+    if (flags & FI_DISCARD) {
+        discard(ep, u);
+    } else if (flags & FI_CLAIM) {
+        mrd_list_remove(&u->node);
+        u->claimed_by = msg->context;
+        mrd_list_append(&ep->tagged.claimed, &u->node);
+    }
+    mrd_ofi_cq_add(ep->rx_cq, &comp);
+    return 0;
+}
+
+int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *context)
+{
+    struct mrd_node *list = &ep->tagged.claimed;
+
+    for (struct mrd_node *n = list->next; n != list; n = n->next) {
+        struct mrd_ofi_unexpected *u = unexpected_of(n);
+
+        if (u->claimed_by != context)
+            continue;
+        if (rx) {
+            (void)take(ep, rx, u);
+        } else {
+            struct mrd_ofi_comp comp = found(ep, u, context);
+
+            discard(ep, u);
+            mrd_ofi_cq_add(ep->rx_cq, &comp);
+        }
+        return 0;
+    }
+    return -FI_EINVAL;
+}
+
+/* ------------------------------------------------------------------------------------ cancellation */
+
+static struct mrd_ofi_rx *find_posted(struct mrd_ofi_match *q, const void *context)
+{
+    for (struct mrd_node *n = q->posted.next; n != &q->posted; n = n->next) {
+        if (rx_of(n)->context == context)
+            return rx_of(n);
+    }
+    return NULL;
+}
+
+int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
+{
+    struct mrd_ofi_rx *rx = find_posted(&ep->tagged, context);
+    struct mrd_ofi_comp comp = {.context = context, .src = FI_ADDR_NOTAVAIL, .err = FI_ECANCELED};
+
+    if (!rx)
+        rx = find_posted(&ep->msg, context);
+    if (!rx)
+        return -FI_ENOENT;
+    comp.flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG);
+    comp.tag = rx->tag;
+    mrd_list_remove(&rx->node);
+    rx->retired = true;
+    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    if (ep->rx_cq)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    if (!rx->pulls)
+        mrd_ofi_rx_release(ep, rx);
+    return 0;
+}

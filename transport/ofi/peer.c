@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The peers of an endpoint: by address, by fi_addr, and by the number that completions name. */
+#include "transport/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 1024, IDS = 1024 };
+
+int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    *p = (struct mrd_ofi_peers){.num_buckets = BUCKETS, .num_by_id = IDS};
+    p->bucket = malloc(BUCKETS * sizeof(*p->bucket));
+    p->by_id = calloc(IDS, sizeof(*p->by_id));
+    if (!p->bucket || !p->by_id) {
+        free(p->bucket);
+        free(p->by_id);
+        *p = (struct mrd_ofi_peers){0};
+        return -FI_ENOMEM;
+    }
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        mrd_list_init(&p->bucket[i]);
+    return 0;
+}
+
+void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    for (uint32_t i = 0; i < p->num_buckets; i++) {
+        struct mrd_node *n;
+
+        while ((n = mrd_list_pop(&p->bucket[i]))) {
+            struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+            mrd_ofi_keys_fini(ep, peer);
+            (void)mrd_destroy_ah(peer->ah);
+            free(peer);
+        }
+    }
+    free(p->bucket);
+    free(p->by_id);
+    free(p->by_fi_addr);
+    *p = (struct mrd_ofi_peers){0};
+}
+
+static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_addr *addr,
+                                   struct mrd_node *bucket)
+{
+    struct mrd_ofi_peer *peer = calloc(1, sizeof(*peer));
+
+    if (!peer)
+        return NULL;
+    peer->addr = *addr;
+    mrd_ofi_addr_text(addr, peer->text);
+    peer->ah = mrd_create_ah(ep->pd, peer->text);
+    if (!peer->ah) {
+        MRD_OFI_WARN(AV, "%s cannot be sent to: %s\n", peer->text, mrd_last_error());
+        free(peer);
+        return NULL;
+    }
+    peer->fi_addr = FI_ADDR_NOTAVAIL;
+    peer->av_version = ep->av ? ep->av->version - 1 : 0;
+    mrd_list_init(&peer->answers);
+    mrd_list_init(&peer->keys);
+    mrd_list_append(bucket, &peer->by_addr);
+    ep->peers.num++;
+    return peer;
+}
+
+static struct mrd_ofi_peer *by_addr(struct mrd_ofi_ep *ep, const union mrd_ofi_addr *addr)
+{
+    struct mrd_node *bucket =
+        &ep->peers.bucket[mrd_ofi_addr_hash(addr) & (ep->peers.num_buckets - 1)];
+
+    for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+        if (mrd_ofi_addr_equal(&peer->addr, addr))
+            return peer;
+    }
+    return create(ep, addr, bucket);
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text)
+{
+    union mrd_ofi_addr addr;
+
+    return mrd_ofi_addr_parse(text, &addr) == 0 ? by_addr(ep, &addr) : NULL;
+}
+
+/* Room for as many fi_addrs as the AV has; what was remembered of an older AV is forgotten. */
+static bool renew_by_fi_addr(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    if (p->by_fi_addr && p->av_version == ep->av->version)
+        return true;
+    if (p->num_by_fi_addr < ep->av->num) {
+        void *larger = realloc(p->by_fi_addr, ep->av->room * sizeof(*p->by_fi_addr));
+
+        if (!larger)
+            return false;
+        p->by_fi_addr = larger;
+        p->num_by_fi_addr = ep->av->room;
+    }
+    if (p->num_by_fi_addr)
+        memset(p->by_fi_addr, 0, p->num_by_fi_addr * sizeof(*p->by_fi_addr));
+    p->av_version = ep->av->version;
+    return p->by_fi_addr != NULL;
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+    const union mrd_ofi_addr *addr;
+
+    if (!ep->av || !renew_by_fi_addr(ep) || fi_addr >= p->num_by_fi_addr)
+        return NULL;
+    if (p->by_fi_addr[fi_addr])
+        return p->by_fi_addr[fi_addr];
+    addr = mrd_ofi_av_get(ep->av, fi_addr);
+    if (addr)
+        p->by_fi_addr[fi_addr] = by_addr(ep, addr);
+    return p->by_fi_addr[fi_addr];
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
+{
+    struct mrd_ofi_peer_id *slot = &ep->peers.by_id[peer_id & (ep->peers.num_by_id - 1)];
+    struct mrd_peer_attr attr;
+    struct mrd_ofi_peer *peer;
+
+    if (slot->peer && slot->id == peer_id)
+        return slot->peer;
+    if (mrd_query_peer_id(ep->context, peer_id, &attr, sizeof(attr)))
+        return NULL;
+    peer = mrd_ofi_peer_by_text(ep, attr.address);
+    if (peer)
+        *slot = (struct mrd_ofi_peer_id){peer_id, peer};
+    return peer;
+}
+
+fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (!ep->av)
+        return FI_ADDR_NOTAVAIL;
+    if (peer->av_version != ep->av->version) {
+        peer->fi_addr = mrd_ofi_av_find(ep->av, &peer->addr);
+        peer->av_version = ep->av->version;
+    }
+    return peer->fi_addr;
+}

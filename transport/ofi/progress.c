@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Progress of endpoints: completions, messages, events; and the thread that makes it by itself. */
+#include "transport/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TURNS = 8,   /* polls of the completion queue in one call, at most */
+    QUIET = 128, /* calls without a completion after which events are looked for */
+};
+
+/* ----------------------------------------------------------------------------------------- events */
+
+/* A peer is gone: what it owes will not come. */
+static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    struct mrd_node *n;
+
+    peer->watched = false; /* the event ended that */
+    while ((n = mrd_list_first(&peer->answers))) {
+        struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, answer_node);
+
+        mrd_ofi_op_fail(op, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
+        mrd_ofi_op_answered(ep, op);
+        if (!op->pending)
+            op->done(ep, op, NULL);
+    }
+    mrd_ofi_keys_fini(ep, peer);
+}
+
+static void take_events(struct mrd_ofi_ep *ep)
+{
+    struct mrd_async_event event;
+
+    while (mrd_get_async_event(ep->context, &event) == 0) {
+        struct mrd_ofi_peer *peer;
+
+        MRD_OFI_INFO(EP_CTRL, "%s: %s\n", event.address, mrd_event_type_str(event.event_type));
+        if (event.event_type == MRD_EVENT_PEER_UNREACHABLE ||
+            event.event_type == MRD_EVENT_PEER_RESTARTED) {
+            peer = mrd_ofi_peer_by_text(ep, event.address);
+            if (peer)
+                fail_answers(ep, peer);
+        } else if (event.event_type == MRD_EVENT_DEVICE_FATAL) {
+            MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event.address);
+        }
+        mrd_ack_async_event(&event);
+    }
+}
+
+/* ------------------------------------------------------------------------------------ completions */
+
+static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
+{
+    uint64_t kind = wc->wr_id == MRD_OFI_INJECTED_TAGGED ? FI_TAGGED : FI_MSG;
+    struct mrd_ofi_comp comp = {.flags = FI_SEND | kind,
+                                .src = FI_ADDR_NOTAVAIL,
+                                .err = mrd_ofi_error_of(wc->status),
+                                .prov_errno = (int)wc->status};
+
+    ep->silent--;
+    if (wc->wr_id == MRD_OFI_SAID)
+        return;
+    if (wc->status == MRD_WC_SUCCESS) {
+        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_SEND], 1);
+        return;
+    }
+    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
+    comp.text = mrd_ofi_error_text(mrd_ofi_peer_of(ep, wc->peer_id), comp.err, comp.prov_errno);
+    MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an injected message failed");
+    if (ep->tx_cq)
+        mrd_ofi_cq_add(ep->tx_cq, &comp);
+    else
+        free(comp.text);
+}
+
+static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
+{
+    struct mrd_ofi_peer *peer;
+
+    if (wc->status != MRD_WC_SUCCESS)
+        return; /* its sender gave it up, and knows */
+    peer = mrd_ofi_peer_of(ep, wc->peer_id);
+    if (peer)
+        mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
+}
+
+void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
+                              uint32_t bytes)
+{
+    struct mrd_ofi_wire_head head;
+    const uint8_t *more = data + sizeof(head);
+
+    if (bytes < sizeof(head)) {
+        MRD_OFI_WARN(EP_DATA, "%s sent %u bytes that are no message\n", peer->text, bytes);
+        return;
+    }
+    memcpy(&head, data, sizeof(head));
+    mrd_ofi_wire_swap_head(&head);
+    bytes -= (uint32_t)sizeof(head);
+    if (head.version != MRD_OFI_WIRE_VERSION) {
+        MRD_OFI_WARN(EP_DATA, "%s speaks version %u of this protocol, this is version %d\n",
+                     peer->text, head.version, MRD_OFI_WIRE_VERSION);
+        return;
+    }
+    switch (head.what) {
+    case MRD_OFI_MSG:
+        mrd_ofi_match_message(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_DONE:
+        mrd_ofi_done(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_ASK:
+        mrd_ofi_key_asked(ep, peer, &head);
+        break;
+    case MRD_OFI_TELL:
+        mrd_ofi_key_told(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_NOTE:
+        mrd_ofi_rma_noted(ep, peer, &head);
+        break;
+    case MRD_OFI_ATOMIC:
+        mrd_ofi_atomic_asked(ep, peer, &head, more, bytes);
+        break;
+    default:
+        MRD_OFI_WARN(EP_DATA, "%s sent a message of an unknown kind, %u\n", peer->text, head.what);
+        break;
+    }
+}
+
+static void repost(struct mrd_ofi_ep *ep, struct mrd_recv_wr *first)
+{
+    struct mrd_recv_wr *bad;
+
+    if (first && mrd_post_recv(ep->messages, first, &bad))
+        MRD_OFI_WARN(EP_DATA, "a buffer for messages is lost: %s\n", mrd_last_error());
+}
+
+/* Deals with completions; returns how many. */
+static int take_completions(struct mrd_ofi_ep *ep)
+{
+    struct mrd_wc wc[MRD_OFI_RX_POLL];
+    struct mrd_recv_wr wr[MRD_OFI_RX_POLL], *first = NULL, **link = &first;
+    struct mrd_sge sge[MRD_OFI_RX_POLL];
+    int n = mrd_poll_cq(ep->cq, MRD_OFI_RX_POLL, wc);
+
+    for (int i = 0; i < n; i++) {
+        if (wc[i].opcode < MRD_WC_RECV) {
+            if (wc[i].wr_id <= MRD_OFI_INJECTED_TAGGED) {
+                end_injected(ep, &wc[i]);
+            } else {
+                struct mrd_ofi_op *op = (struct mrd_ofi_op *)(uintptr_t)wc[i].wr_id;
+
+                op->pending--;
+                if (wc[i].status != MRD_WC_SUCCESS)
+                    mrd_ofi_op_fail(op, mrd_ofi_error_of(wc[i].status), (int)wc[i].status);
+                op->done(ep, op, &wc[i]);
+            }
+            continue;
+        }
+        received(ep, &wc[i]);
+        if (wc[i].status == MRD_WC_WR_FLUSH_ERR)
+            continue;
+        sge[i] = (struct mrd_sge){(uintptr_t)(ep->rx_memory + wc[i].wr_id * ep->rx_bytes),
+                                  ep->rx_bytes, ep->rx_mr->lkey};
+        wr[i] = (struct mrd_recv_wr){.wr_id = wc[i].wr_id, .sg_list = &sge[i], .num_sge = 1};
+        *link = &wr[i];
+        link = &wr[i].next;
+    }
+    repost(ep, first);
+    return n;
+}
+
+void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
+{
+    int n = MRD_OFI_RX_POLL;
+
+    for (unsigned turn = 0; turn < TURNS && n == MRD_OFI_RX_POLL; turn++)
+        n = take_completions(ep);
+    if (!mrd_list_empty(&ep->unsent))
+        mrd_ofi_op_flush(ep);
+    if (n > 0) {
+        ep->quiet = 0;
+    } else if (++ep->quiet >= QUIET) {
+        ep->quiet = 0;
+        take_events(ep);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- who sleeps */
+
+int mrd_ofi_ep_fd(const struct mrd_ofi_ep *ep)
+{
+    return ep->wait_fd;
+}
+
+void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
+{
+    struct mrd_cq *cq;
+    void *context;
+    unsigned taken = 0;
+
+    while (mrd_get_cq_event(ep->channel, &cq, &context) == 0)
+        taken++;
+    if (taken)
+        mrd_ack_cq_events(ep->cq, taken);
+    (void)mrd_req_notify_cq(ep->cq, 0);
+    take_events(ep);
+}
+
+/* The thread of a domain whose endpoints make progress by themselves. */
+static void *run(void *arg)
+{
+    struct mrd_ofi_domain *d = arg;
+    struct mrd_node *n;
+
+    mrd_ofi_lock(d);
+    while (!d->stopping) {
+        mrd_ofi_wait_arm(&d->wait);
+        for (n = d->eps.next; n != &d->eps; n = n->next)
+            mrd_ofi_ep_arm(mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+        for (n = d->eps.next; n != &d->eps; n = n->next)
+            mrd_ofi_ep_progress(mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+        mrd_ofi_unlock(d);
+        (void)mrd_ofi_wait_sleep(&d->wait, -1);
+        mrd_ofi_lock(d);
+    }
+    mrd_ofi_unlock(d);
+    return NULL;
+}
+
+int mrd_ofi_progress_start(struct mrd_ofi_domain *d)
+{
+    int error;
+
+    if (!d->automatic || d->running)
+        return 0;
+    error = mrd_ofi_wait_init(&d->wait, FI_WAIT_FD);
+    if (error)
+        return error;
+    d->stopping = false;
+    error = pthread_create(&d->thread, NULL, run, d);
+    if (error) {
+        mrd_ofi_wait_fini(&d->wait);
+        return -error;
+    }
+    d->running = true;
+    return 0;
+}
+
+void mrd_ofi_progress_stop(struct mrd_ofi_domain *d)
+{
+    if (!d->running)
+        return;
+    mrd_ofi_lock(d);
+    d->stopping = true;
+    mrd_ofi_wait_signal(&d->wait);
+    mrd_ofi_unlock(d);
+    pthread_join(d->thread, NULL);
+    mrd_ofi_wait_fini(&d->wait);
+    d->running = false;
+}

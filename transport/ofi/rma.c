@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads and writes of remote memory: mrd's own, once the key is known (key.c). A write with data for
+ * the target's completion queue, or one that the target wants to hear of, is followed by a NOTE when it
+ * is complete.
+ */
+#include "transport/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rma {
+    const struct iovec *iov;
+    size_t num_iov;
+    const struct fi_rma_iov *rma;
+    size_t num_rma;
+    fi_addr_t to;
+    uint64_t data;
+    bool read;
+    void *context;
+    uint64_t flags;
+};
+
+/* ---------------------------------------------------------------------------------------- resolving */
+
+static bool add_range(struct mrd_ofi_op *op, const struct mrd_ofi_wire_range *of, uint64_t offset,
+                      uint64_t bytes)
+{
+    if (op->num_ranges == MRD_OFI_RMA_IOV_MAX)
+        return false;
+    op->range[op->num_ranges++] =
+        (struct mrd_ofi_wire_range){of->addr + offset, bytes, of->rkey, 0};
+    return true;
+}
+
+/* Adds where [addr, addr + len) of the key lies. False: it is outside of the region. */
+static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64_t addr,
+                    uint64_t len)
+{
+    bool is_virtual = key->flags & MRD_OFI_VIRTUAL, begun = false;
+
+    for (uint32_t i = 0; i < key->num; i++) {
+        const struct mrd_ofi_wire_range *r = &key->range[i];
+        uint64_t base = is_virtual && !begun ? r->addr : 0, n;
+
+        if (addr < base || addr - base >= r->bytes) {
+            if (!is_virtual && !begun && addr - base == r->bytes && !len)
+                return add_range(op, r, r->bytes, 0);
+            if (!is_virtual)
+                addr -= r->bytes;
+            continue;
+        }
+        n = r->bytes - (addr - base) < len ? r->bytes - (addr - base) : len;
+        if (!add_range(op, r, addr - base, n))
+            return false;
+        len -= n;
+        if (!len)
+            return true;
+        begun = true; /* the rest begins where the next range does */
+        addr = 0;
+    }
+    return false;
+}
+
+void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    op->num_ranges = 0;
+    op->offset = 0;
+    for (uint32_t i = 0; i < op->num_rma && !op->error; i++) {
+        const struct mrd_ofi_key *key = mrd_ofi_key_get(ep, op, op->rma[i].key);
+
+        if (!key)
+            return;
+        if (key->flags & MRD_OFI_EVENTS)
+            op->notes |= op->opcode == MRD_WR_RDMA_READ ? MRD_OFI_READ : MRD_OFI_WRITE;
+        if (!resolve(op, key, op->rma[i].addr, op->rma[i].len))
+            mrd_ofi_op_fail(op, FI_EINVAL, 0);
+    }
+    if (op->error)
+        op->done(ep, op, NULL);
+    else
+        mrd_ofi_transfer(ep, op);
+}
+
+/* --------------------------------------------------------------------------------------------- ends */
+
+static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
+{
+    struct mrd_ofi_wire_head head = {.what = MRD_OFI_NOTE,
+                                     .flags = op->notes,
+                                     .tag = op->num_rma ? op->rma[0].key : 0,
+                                     .data = op->data,
+                                     .bytes = op->len};
+
+    mrd_ofi_say(ep, op->peer, &head, NULL, 0);
+}
+
+/* The target refused the key: the region may be another one by now. Returns whether to try again. */
+static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    if (op->status != MRD_WC_REM_ACCESS_ERR || op->asked_again)
+        return false;
+    op->asked_again = true;
+    op->error = op->status = 0;
+    for (uint32_t i = 0; i < op->num_rma; i++)
+        mrd_ofi_key_drop(ep, op->peer, op->rma[i].key);
+    mrd_ofi_rma_go(ep, op);
+    return true;
+}
+
+void mrd_ofi_rma_transferred(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
+{
+    (void)wc;
+    if (op->pending || (!op->error && op->offset < op->len))
+        return;
+    mrd_list_remove(&op->node); /* the rest is not posted any more */
+    if (!op->answered)
+        mrd_ofi_op_answered(ep, op);
+    if (op->error && tries_again(ep, op))
+        return;
+    if (!op->error && op->notes)
+        note(ep, op);
+    if (!op->error && op->num_results)
+        mrd_ofi_iov_write(op->result, op->num_results, 0, &op->word, sizeof(op->word));
+    op->data = 0;
+    mrd_ofi_op_tell(ep, op);
+    ep->tx_used--;
+    mrd_ofi_op_release(ep, op);
+}
+
+void mrd_ofi_rma_noted(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                       const struct mrd_ofi_wire_head *head)
+{
+    struct mrd_ofi_mr *mr = mrd_ofi_mr_find(ep->domain, head->tag);
+    struct mrd_ofi_comp comp = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                                .len = head->bytes,
+                                .data = head->data,
+                                .src = mrd_ofi_peer_fi_addr(ep, peer)};
+
+    if (head->flags & MRD_OFI_READ)
+        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_READ], 1);
+    if (head->flags & MRD_OFI_WRITE) {
+        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE], 1);
+        if (mr)
+            mrd_ofi_cntr_add(mr->cntr, 1);
+    }
+    if (head->flags & MRD_OFI_DATA && ep->rx_cq)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+}
+
+/* ------------------------------------------------------------------------------------------ posting */
+
+static int fill(struct mrd_ofi_op *op, const struct rma *r)
+{
+    uint64_t remote = 0;
+
+    op->done = mrd_ofi_rma_transferred;
+    op->context = r->context;
+    op->flags = FI_RMA | (r->read ? FI_READ : FI_WRITE);
+    op->tells = r->flags & FI_COMPLETION;
+    op->opcode = r->read ? MRD_WR_RDMA_READ : MRD_WR_RDMA_WRITE;
+    op->len = mrd_ofi_iov_bytes(r->iov, r->num_iov);
+    op->num_iov = (uint32_t)r->num_iov;
+    op->num_rma = (uint32_t)r->num_rma;
+    if (r->num_iov)
+        memcpy(op->iov, r->iov, r->num_iov * sizeof(op->iov[0]));
+    memcpy(op->rma, r->rma, r->num_rma * sizeof(op->rma[0]));
+    for (size_t i = 0; i < r->num_rma; i++)
+        remote += r->rma[i].len;
+    if (remote != op->len)
+        return -FI_EINVAL;
+    if (r->flags & FI_REMOTE_CQ_DATA) {
+        op->notes = MRD_OFI_DATA;
+        op->data = r->data;
+    }
+    if (!(r->flags & FI_INJECT) || !op->len)
+        return 0;
+    op->copy = malloc(op->len);
+    if (!op->copy)
+        return -FI_ENOMEM;
+    mrd_ofi_iov_read(op->iov, op->num_iov, 0, op->copy, op->len);
+    op->iov[0] = (struct iovec){op->copy, op->len};
+    op->num_iov = 1;
+    return 0;
+}
+
+static int post(struct mrd_ofi_ep *ep, const struct rma *r)
+{
+    struct mrd_ofi_peer *peer;
+    struct mrd_ofi_op *op;
+    int error;
+
+    if (!ep->enabled)
+        return -FI_EOPBADSTATE;
+    if (r->num_iov > MRD_OFI_IOV_MAX || !r->num_rma || r->num_rma > MRD_OFI_RMA_IOV_MAX)
+        return -FI_EINVAL;
+    if (r->flags & FI_INJECT &&
+        mrd_ofi_iov_bytes(r->iov, r->num_iov) > ep->info->tx_attr->inject_size)
+        return -FI_EMSGSIZE;
+    peer = mrd_ofi_peer_get(ep, r->to);
+    if (!peer)
+        return -FI_EINVAL;
+    if (!mrd_ofi_has_room(ep))
+        return -FI_EAGAIN;
+    op = mrd_ofi_op_alloc(ep);
+    if (!op)
+        return -FI_ENOMEM;
+    op->peer = peer;
+    error = fill(op, r);
+    if (error) {
+        mrd_ofi_op_release(ep, op);
+        return error;
+    }
+    ep->tx_used++;
+    mrd_ofi_rma_go(ep, op);
+    return 0;
+}
+
+static ssize_t transfer(struct fid_ep *fid, const struct rma *r)
+{
+    struct mrd_ofi_ep *ep = mrd_container_of(fid, struct mrd_ofi_ep, fid);
+    int error;
+
+    mrd_ofi_lock(ep->domain);
+    error = post(ep, r);
+    mrd_ofi_unlock(ep->domain);
+    return error;
+}
+
+/* The flags of a call that names none; of one that names some. */
+static uint64_t usual_flags(struct fid_ep *fid)
+{
+    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_flags;
+}
+
+static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
+{
+    return flags |
+           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
+}
+
+static ssize_t simple(struct fid_ep *fid, const struct iovec *iov, size_t count, fi_addr_t to,
+                      uint64_t addr, uint64_t key, bool read, uint64_t data, void *context,
+                      uint64_t flags)
+{
+    struct fi_rma_iov rma = {addr, mrd_ofi_iov_bytes(iov, count), key};
+
+    return transfer(fid, &(struct rma){.iov = iov,
+                                       .num_iov = count,
+                                       .rma = &rma,
+                                       .num_rma = 1,
+                                       .to = to,
+                                       .data = data,
+                                       .read = read,
+                                       .context = context,
+                                       .flags = flags});
+}
+
+static ssize_t message(struct fid_ep *fid, const struct fi_msg_rma *msg, bool read, uint64_t flags)
+{
+    return transfer(fid, &(struct rma){.iov = msg->msg_iov,
+                                       .num_iov = msg->iov_count,
+                                       .rma = msg->rma_iov,
+                                       .num_rma = msg->rma_iov_count,
+                                       .to = msg->addr,
+                                       .data = msg->data,
+                                       .read = read,
+                                       .context = msg->context,
+                                       .flags = named_flags(fid, flags)});
+}
+
+static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+                         fi_addr_t from, uint64_t addr, uint64_t key, void *context)
+{
+    (void)desc;
+    return simple(fid, iov, count, from, addr, key, true, 0, context,
+                  usual_flags(fid) & ~FI_INJECT);
+}
+
+static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t from,
+                        uint64_t addr, uint64_t key, void *context)
+{
+    struct iovec iov = {buf, len};
+
+    return rma_readv(fid, &iov, &desc, 1, from, addr, key, context);
+}
+
+static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+    return message(fid, msg, true, flags & ~(FI_INJECT | FI_REMOTE_CQ_DATA));
+}
+
+static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+                          fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+    (void)desc;
+    return simple(fid, iov, count, to, addr, key, false, 0, context, usual_flags(fid));
+}
+
+static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t to,
+                         uint64_t addr, uint64_t key, void *context)
+{
+    struct iovec iov = {(void *)(uintptr_t)buf, len};
+
+    return rma_writev(fid, &iov, &desc, 1, to, addr, key, context);
+}
+
+static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+    return message(fid, msg, false, flags);
+}
+
+static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len, uint64_t data, fi_addr_t to,
+                      uint64_t addr, uint64_t key, uint64_t flags)
+{
+    struct iovec iov = {(void *)(uintptr_t)buf, len};
+
+    return simple(fid, &iov, 1, to, addr, key, false, data, NULL, FI_INJECT | flags);
+}
+
+static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to,
+                          uint64_t addr, uint64_t key)
+{
+    return inject(fid, buf, len, 0, to, addr, key, 0);
+}
+
+static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+                             uint64_t data, fi_addr_t to, uint64_t addr, uint64_t key,
+                             void *context)
+{
+    struct iovec iov = {(void *)(uintptr_t)buf, len};
+
+    (void)desc;
+    return simple(fid, &iov, 1, to, addr, key, false, data, context,
+                  usual_flags(fid) | FI_REMOTE_CQ_DATA);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
+                              fi_addr_t to, uint64_t addr, uint64_t key)
+{
+    return inject(fid, buf, len, data, to, addr, key, FI_REMOTE_CQ_DATA);
+}
+
+struct fi_ops_rma mrd_ofi_rma_ops = {
+    .size = sizeof(struct fi_ops_rma),
+    .read = rma_read,
+    .readv = rma_readv,
+    .readmsg = rma_readmsg,
+    .write = rma_write,
+    .writev = rma_writev,
+    .writemsg = rma_writemsg,
+    .inject = rma_inject,
+    .writedata = rma_writedata,
+    .injectdata = rma_injectdata,
+};
