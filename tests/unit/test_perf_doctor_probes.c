@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What doctor says of bare datagrams: each finding where its input is, and not where it is not. */
+#include "tests/unit/doctor_fixture.h"
+
+/* Judges probes that fare so on the way there. */
+static void judge(struct ill there)
+{
+    examine(&there, NULL);
+    perf_doctor_judge_probes(report);
+}
+
+static uint32_t bound; /* of what the next functions do */
+
+static bool first_ports(uint32_t number, uint32_t port)
+{
+    (void)number;
+    return port < bound;
+}
+
+static void judge_ports__all_well(void **state)
+{
+    struct json_object *through = NULL;
+
+    (void)state;
+    judge((struct ill){0});
+    found_none();
+    assert_true(json_object_object_get_ex(report, "ports_through", &through));
+    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
+    assert_true(perf_doctor_may_run(report));
+    assert_false(json_object_object_get_ex(report, "probe_arrivals", NULL));
+    assert_false(json_object_object_get_ex(report, "probe_back_arrivals", NULL));
+}
+
+/* One port that is blocked is named by its number; the others are left to run from. */
+static void judge_ports__blocked(void **state)
+{
+    struct json_object *through = NULL;
+
+    (void)state;
+    bound = 1;
+    judge((struct ill){.drops = first_ports});
+    found("ports_blocked");
+    says("ports_blocked", "40000");
+    assert_true(json_object_object_get_ex(report, "ports_through", &through));
+    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS - 1);
+    assert_int_equal(perf_json_u32_at(through, 0), FIRST_PORT + 1);
+    bound = PERF_PROBE_PORTS - 1;
+    judge((struct ill){.drops = first_ports});
+    found("ports_blocked");
+    says("ports_blocked", "31 of 32");
+    assert_true(perf_doctor_may_run(report));
+}
+
+static bool sizes_drop(uint32_t mtu, uint32_t repeat)
+{
+    (void)repeat;
+    return mtu >= bound;
+}
+
+/* Nothing else is said of a way on which nothing arrives. */
+static void judge_ports__nothing_arrives(void **state)
+{
+    (void)state;
+    bound = PERF_PROBE_PORTS;
+    judge((struct ill){.drops = first_ports});
+    found("no_udp_there");
+    assert_false(perf_doctor_may_run(report));
+}
+
+static bool all_drop(uint32_t number, uint32_t port)
+{
+    (void)number, (void)port;
+    return true;
+}
+
+static void judge_back__nothing_arrives(void **state)
+{
+    (void)state;
+    examine(NULL, &(struct ill){.drops = all_drop});
+    perf_doctor_judge_probes(report);
+    found("no_udp_back");
+    assert_false(perf_doctor_may_run(report));
+}
+
+/* A link that loses a third of what some ports send; one port of them is enough. */
+static bool third_of_first_ports(uint32_t number, uint32_t port)
+{
+    return port < bound && number / PERF_PROBE_PORTS % 3 == 0;
+}
+
+static void judge_ports__some_lose(void **state)
+{
+    (void)state;
+    bound = 8;
+    judge((struct ill){.drops = third_of_first_ports});
+    found("loss_on_some");
+    says("loss_on_some", "8 of 32");
+    bound = 1;
+    judge((struct ill){.drops = third_of_first_ports});
+    found("loss_on_some");
+}
+
+/* One datagram here and there is no bad link. */
+static bool a_few(uint32_t number, uint32_t port)
+{
+    (void)port;
+    return number == 3 || number == 100;
+}
+
+static void judge_ports__a_few_are_lost(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops = a_few});
+    found_none();
+}
+
+/* `bound` datagrams arrive behind their successors. */
+static void judge_order__overtaken(void **state)
+{
+    (void)state;
+    for (uint32_t late = 16; late <= 17; late++) {
+        struct json_object *arrivals = json_object_new_array();
+        examine(NULL, NULL);
+        for (uint32_t i = 0; i < PERF_PROBE_SIZE_BASE; i++)
+            arrive(arrivals, i < 2 * late ? i ^ 1 : i, ECT0);
+        for (uint32_t i = PERF_PROBE_SIZE_BASE; i < PERF_PROBE_MAX; i++)
+            arrive(arrivals, i, NOT_ECT);
+        json_object_object_add(report, "probe_arrivals", arrivals);
+        perf_doctor_judge_probes(report);
+        if (late == 16) /* 2% of 800 are not more than 2% */
+            found_none();
+        else
+            found("reordering");
+    }
+}
+
+static int bleached(uint32_t number, uint32_t port)
+{
+    (void)number, (void)port;
+    return NOT_ECT;
+}
+
+static int one_marked(uint32_t number, uint32_t port)
+{
+    (void)port;
+    return number == 17 ? CE : ECT0;
+}
+
+static void judge_marks__bleached(void **state)
+{
+    (void)state;
+    judge((struct ill){.ecn = bleached});
+    found("ecn_bleached");
+    says("ecn_bleached", "800 of 800");
+}
+
+static void judge_marks__marked(void **state)
+{
+    (void)state;
+    judge((struct ill){.ecn = one_marked});
+    found("ecn_marks");
+}
+
+/* The path takes less than the interface, and ICMP tells or does not. */
+static void judge_sizes__path(void **state)
+{
+    (void)state;
+    bound = 4000;
+    judge((struct ill){.drops_size = sizes_drop, .icmp_mtu = 1500});
+    found("mtu_path");
+    says("mtu_path", "packets of 1500 bytes come through, of 4000 do not; ICMP says 1500");
+    judge((struct ill){.drops_size = sizes_drop});
+    found("mtu_silent");
+    bound = 1500;
+    judge((struct ill){.drops_size = sizes_drop, .icmp_mtu = 1460});
+    found("mtu_path", "mtu_small");
+    judge((struct ill){.drops_size = sizes_drop});
+    found("mtu_silent", "mtu_small");
+}
+
+/* What an end's own interface refuses is no fault of the path. */
+static void judge_sizes__interface(void **state)
+{
+    (void)state;
+    judge((struct ill){.local_mtu = 4000});
+    found_none();
+    judge((struct ill){.local_mtu = 9000});
+    found_none();
+    bound = 4000;
+    judge((struct ill){.local_mtu = 9000, .drops_size = sizes_drop});
+    found("mtu_silent");
+}
+
+/* Some of each size are enough: a bad link takes the others. */
+static bool all_but_one(uint32_t mtu, uint32_t repeat)
+{
+    return mtu >= 4000 && repeat != 5;
+}
+
+static void judge_sizes__lossy(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops_size = all_but_one});
+    found_none();
+}
+
+/* What no probe is, or none of these, is not counted. */
+static void judge_probes__foreign_numbers(void **state)
+{
+    struct json_object *arrivals = json_object_new_array();
+
+    (void)state;
+    examine(NULL, NULL);
+    arrive(arrivals, PERF_PROBE_MAX, ECT0);
+    json_object_array_add(arrivals, json_object_new_int64(-1));
+    json_object_array_add(arrivals, json_object_new_int(ECT0));
+    json_object_array_add(arrivals, json_object_new_int64(1)); /* half a pair */
+    json_object_object_add(report, "probe_arrivals", arrivals);
+    perf_doctor_judge_probes(report);
+    found("no_udp_there");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(judge_ports__all_well, forget_report),
+        cmocka_unit_test_teardown(judge_ports__blocked, forget_report),
+        cmocka_unit_test_teardown(judge_ports__nothing_arrives, forget_report),
+        cmocka_unit_test_teardown(judge_back__nothing_arrives, forget_report),
+        cmocka_unit_test_teardown(judge_ports__some_lose, forget_report),
+        cmocka_unit_test_teardown(judge_ports__a_few_are_lost, forget_report),
+        cmocka_unit_test_teardown(judge_order__overtaken, forget_report),
+        cmocka_unit_test_teardown(judge_marks__bleached, forget_report),
+        cmocka_unit_test_teardown(judge_marks__marked, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__path, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__interface, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__lossy, forget_report),
+        cmocka_unit_test_teardown(judge_probes__foreign_numbers, forget_report),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What doctor says of runs and of hosts: each finding where its input is, and only there. */
+#include "tests/unit/doctor_fixture.h"
+
+enum { RATES = 5 };
+
+static const uint32_t ports[RATES] = {1, 2, 4, 8, 32};
+
+/* Runs of these rates with 1, 2, 4, 8 and 32 ports, of one TCP connection, at that cost. */
+static void run_at(const double gbps[RATES], double cpu_s_per_gb)
+{
+    struct json_object *rates = json_object_new_array(), *tcp = json_object_new_object();
+
+    examine(NULL, NULL);
+    for (unsigned i = 0; i < RATES; i++) {
+        struct json_object *one = json_object_new_object();
+        perf_json_add_number(one, "bw_gbps", gbps[i]);
+        perf_json_add_number(one, "cpu_s_per_gb", cpu_s_per_gb);
+        perf_json_add_u64(one, "packets_sent", 1000);
+        perf_json_add_u64(one, "packets_retransmitted", 1);
+        perf_json_add_u64(one, "source_ports", ports[i]);
+        json_object_array_add(rates, one);
+    }
+    perf_json_add_number(tcp, "bw_gbps", gbps[0]);
+    json_object_object_add(report, "rates", rates);
+    json_object_object_add(report, "tcp", tcp);
+    perf_doctor_judge_probes(report);
+}
+
+static void judge(const double gbps[RATES], double cpu_s_per_gb)
+{
+    run_at(gbps, cpu_s_per_gb);
+    perf_doctor_judge_runs(report);
+}
+
+#define rates_of(...) ((const double[RATES]){__VA_ARGS__})
+
+static void judge_runs__nothing_in_the_way(void **state)
+{
+    struct json_object *findings = NULL;
+
+    (void)state;
+    judge(rates_of(10, 10, 10, 10, 10), 0.1);
+    found_none();
+    assert_true(json_object_object_get_ex(report, "findings", &findings));
+}
+
+/* No runs at all, as behind a firewall. */
+static void judge_runs__none(void **state)
+{
+    (void)state;
+    examine(NULL, NULL);
+    perf_doctor_judge_runs(report);
+    found_none();
+}
+
+static void judge_rates__capped(void **state)
+{
+    (void)state;
+    judge(rates_of(1, 2, 4, 8, 8), 0.1);
+    found("flow_cap");
+    says("flow_cap", "about 1.00 Gb/s");
+    /* What a policer drops is sent again, so that one port has less than the cap. */
+    judge(rates_of(3, 9, 18, 36, 90), 0.01);
+    found("flow_cap");
+    says("flow_cap", "about 4.50 Gb/s");
+    /* Two ports may share one of several paths. */
+    judge(rates_of(1, 1, 2, 3, 4), 0.1);
+    found("flow_cap");
+}
+
+/* More ports must have that much more than one, and than two. */
+static void judge_rates__borders(void **state)
+{
+    (void)state;
+    judge(rates_of(1, 1.6, 2.5, 2.57, 2.57), 0.1);
+    found("flow_cap");
+    judge(rates_of(1, 1.59, 2.5, 2.55, 2.55), 0.1);
+    found_none();
+    judge(rates_of(1, 2, 3, 3.19, 3.19), 0.1);
+    found_none();
+    judge(rates_of(1, 2, 3, 3.21, 3.21), 0.1);
+    found("flow_cap");
+}
+
+/* More ports are no slower anywhere, but not faster: one is enough. */
+static void judge_rates__no_cap(void **state)
+{
+    (void)state;
+    judge(rates_of(10, 9, 8, 7, 6), 0.1);
+    found_none();
+    judge(rates_of(6, 7, 8, 9, 10), 0.1);
+    found_none();
+}
+
+/* 1.7 cores of both ends together, each of which has one thread. */
+static void judge_cores__border(void **state)
+{
+    (void)state;
+    judge(rates_of(8, 8, 8, 8, 8), 1.71);
+    found("core_bound");
+    judge(rates_of(8, 8, 8, 8, 8), 1.69);
+    found_none();
+}
+
+static void judge_host__rcvbuf(void **state)
+{
+    (void)state;
+    examine(NULL, NULL);
+    perf_json_add_u64(facts_of("facts", "server"), "rcvbuf_granted", WANTED - 1);
+    perf_doctor_judge_runs(report);
+    found("rcvbuf");
+    says("rcvbuf", "the server grants 4194303");
+    says("rcvbuf", "net.core.rmem_max=4194304");
+}
+
+static void judge_host__offloads(void **state)
+{
+    (void)state;
+    examine(NULL, NULL);
+    perf_json_add_bool(facts_of("facts", "client"), "gso", false);
+    perf_doctor_judge_runs(report);
+    found("no_gso");
+    says("no_gso", "client");
+    examine(NULL, NULL);
+    perf_json_add_bool(facts_of("facts", "server"), "gro", false);
+    perf_doctor_judge_runs(report);
+    found("no_gro");
+    says("no_gro", "server");
+}
+
+static struct json_object *allowances(const char *facts, const char *end)
+{
+    struct json_object *all = NULL;
+
+    assert_true(json_object_object_get_ex(facts_of(facts, end), "allowances", &all));
+    return all;
+}
+
+/* Counters that stand still, or grew before, are no finding. */
+static void judge_allowances__grown(void **state)
+{
+    static const char name[] = "bw_out_allowance_exceeded";
+
+    (void)state;
+    examine(NULL, NULL);
+    perf_json_add_u64(allowances("facts", "client"), name, 7);
+    perf_json_add_u64(allowances("facts_after", "client"), name, 7);
+    perf_doctor_judge_runs(report);
+    found_none();
+    examine(NULL, NULL);
+    perf_json_add_u64(allowances("facts", "client"), name, 7);
+    perf_json_add_u64(allowances("facts_after", "client"), name, 8);
+    perf_doctor_judge_runs(report);
+    found("allowance");
+    says("allowance", "client: bw_out_allowance_exceeded grew by 1");
+}
+
+/* What the end did not tell of is no fault of its. */
+static void judge_allowances__none_after(void **state)
+{
+    (void)state;
+    examine(NULL, NULL);
+    perf_json_add_u64(allowances("facts", "server"), "bw_in_allowance_exceeded", 7);
+    json_object_object_del(report, "facts_after");
+    perf_doctor_judge_runs(report);
+    found_none();
+}
+
+/* The table has a line for each figure, each finding and its advice. */
+static void print__all(void **state)
+{
+    static const char *const words[] = {
+        "latency",   " 1 source ports",    "32 source ports",
+        "flow_cap",  "spray: mrd does so", "one TCP connection: 1.00",
+        "9000 bytes"};
+    char *text = NULL;
+    size_t len = 0;
+    FILE *table = open_memstream(&text, &len);
+    struct json_object *latency = json_object_new_object(), *lat_us = json_object_new_object();
+
+    (void)state;
+    assert_non_null(table);
+    judge(rates_of(1, 2, 4, 8, 8), 0.1);
+    perf_json_add_number(lat_us, "p50", 12.5);
+    perf_json_add_number(lat_us, "p99", 20);
+    json_object_object_add(latency, "lat_us", lat_us);
+    json_object_object_add(report, "latency", latency);
+    perf_doctor_print(table, report);
+    fclose(table);
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        assert_non_null(strstr(text, words[i]));
+    assert_null(strstr(text, "nothing is in the way"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(judge_runs__nothing_in_the_way, forget_report),
+        cmocka_unit_test_teardown(judge_runs__none, forget_report),
+        cmocka_unit_test_teardown(judge_rates__capped, forget_report),
+        cmocka_unit_test_teardown(judge_rates__borders, forget_report),
+        cmocka_unit_test_teardown(judge_rates__no_cap, forget_report),
+        cmocka_unit_test_teardown(judge_cores__border, forget_report),
+        cmocka_unit_test_teardown(judge_host__rcvbuf, forget_report),
+        cmocka_unit_test_teardown(judge_host__offloads, forget_report),
+        cmocka_unit_test_teardown(judge_allowances__grown, forget_report),
+        cmocka_unit_test_teardown(judge_allowances__none_after, forget_report),
+        cmocka_unit_test_teardown(print__all, forget_report),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
