@@ -486,9 +486,40 @@ static void perf_params_from_json__too_large(void **state)
     json_object_put(told);
 }
 
+/* What doctor would not heed is refused, above all what would keep it from its end. */
+static void perf_options_check__doctor(void **state)
+{
+    (void)state;
+    good("doctor");
+    good("doctor h -F --out_json -p 5000");
+    good("doctor --forever");
+    assert_true(options.doctor);
+    bad("doctor h --run_infinitely", "--run_infinitely");
+    bad("doctor h -s 64", "leave out -s");
+    bad("doctor h -a", "leave out -s and -a");
+    bad("doctor h -D 100", "duration");
+    bad("doctor h -n 100", "iterations");
+    bad("doctor h -b", "direction");
+    bad("doctor h -e", "events");
+    bad("doctor h -H", "latencies");
+    bad("doctor h --threads 2", "threads");
+    bad("doctor h --paths 4", "paths");
+    bad("doctor h --verify", "verification");
+    bad("doctor h --drop 0.1", "dropped");
+    bad("doctor h --transport tcp", "transport");
+    bad("doctor h --spray rr", "spray");
+    bad("doctor h --cc none", "congestion control");
+    bad("doctor h --wait spin", "wait");
+    bad("doctor h --source-ports 1000-1003", "--source-ports");
+    bad("doctor h -d rocep1", "RDMA");
+    bad("doctor h --repeat 3", "compare");
+    bad("doctor h h2", "one word too many");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(perf_options_check__doctor),
         cmocka_unit_test(perf_options_parse__defaults),
         cmocka_unit_test(perf_options_parse__perftest),
         cmocka_unit_test(perf_options_parse__ours),

@@ -189,10 +189,32 @@ static int check_state(const struct perf_cli *c)
     return check_list(c);
 }
 
+/* Doctor chooses all of its runs, and no option may seem to count that does not. */
+static int check_doctor(const struct perf_cli *c)
+{
+    const struct perf_options *o = c->o;
+    const char *what = perf_params_given(&o->params);
+
+    if (o->params.endless)
+        return perf_cli_wrong(c, "doctor ends by itself: leave out --run_infinitely");
+    if (c->given.size || o->all_sizes)
+        return perf_cli_wrong(c, "doctor chooses its sizes: leave out -s and -a");
+    if (perf_options_rdma_device(o->device) || o->gid_index >= 0 || o->ib_port)
+        return perf_cli_wrong(c, "doctor looks at sockets: leave out RDMA's -d, -x and -i");
+    if (what)
+        return perf_cli_wrong(c, "doctor chooses the %s of its runs: leave that out", what);
+    if (o->num_source_ports)
+        return perf_cli_wrong(c, "doctor looks for source ports that get through: leave out "
+                                 "--source-ports");
+    return 0;
+}
+
 int perf_options_check(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
+    if (o->doctor && check_doctor(c))
+        return -EINVAL;
     if (o->state)
         return check_state(c);
     if (o->scale)

@@ -123,6 +123,25 @@ void perf_params_init(struct perf_params *params)
 #undef DEFAULT
 }
 
+const char *perf_params_given(const struct perf_params *p)
+{
+    struct perf_params defaults;
+
+    perf_params_init(&defaults);
+    defaults.size_bytes = p->size_bytes;
+#define COMPARE(member, what, ...)                                                                 \
+    if (p->member != defaults.member)                                                              \
+        return what;
+    NUMBERS(COMPARE)
+#undef COMPARE
+#define COMPARE(member, what, ...)                                                                 \
+    if (strcmp(p->member, defaults.member) != 0)                                                   \
+        return what;
+    NAMES(COMPARE)
+#undef COMPARE
+    return NULL;
+}
+
 void perf_params_to_json(const struct perf_params *p, struct json_object *object)
 {
     perf_json_add_text(object, "test", perf_test_name(p->test));
