@@ -288,16 +288,26 @@ int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object
 struct json_object *perf_control_ask(struct perf_control *c, struct json_object *question,
                                      const char *type, char *error)
 {
+    return perf_control_ask_for(c, question, type, ANSWER_MS, error);
+}
+
+struct json_object *perf_control_ask_for(struct perf_control *c, struct json_object *question,
+                                         const char *type, int timeout_ms, char *error)
+{
     struct json_object *answer = NULL;
     int rc = perf_control_send(c, question);
 
     if (rc == 0)
-        rc = perf_control_recv(c, ANSWER_MS, &answer);
+        rc = perf_control_recv(c, timeout_ms, &answer);
     if (rc == 0 && perf_message_is(answer, type))
         return answer;
     const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
     if (text)
         snprintf(error, PERF_ERROR_BYTES, "the server %s says: %s", c->peer, text);
+    else if (rc == -ETIMEDOUT)
+        snprintf(error, PERF_ERROR_BYTES,
+                 "the server at %s does not answer: %s (is it busy with another client?)", c->peer,
+                 strerror(-rc));
     else
         snprintf(error, PERF_ERROR_BYTES, "the server at %s does not answer as mrd_perf does: %s",
                  c->peer, rc ? strerror(-rc) : "unexpected message");

@@ -20,6 +20,7 @@ struct perf_control {
     char peer[PERF_HOST_BYTES];  /* numeric address of the other end */
     char local[PERF_HOST_BYTES]; /* numeric address of this end */
     int64_t clock_offset_ns;     /* client: what to add to its clock to have the server's */
+    uint64_t rtt_ns;             /* client: of the fastest question and answer */
 };
 
 /*
@@ -47,6 +48,9 @@ int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object
  */
 struct json_object *perf_control_ask(struct perf_control *c, struct json_object *question,
                                      const char *type, char *error);
+/* Likewise, with another patience than its 10 s. */
+struct json_object *perf_control_ask_for(struct perf_control *c, struct json_object *question,
+                                         const char *type, int timeout_ms, char *error);
 
 /* The port that a socket is bound to. */
 uint16_t perf_control_port(int fd);

@@ -134,12 +134,19 @@ static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
     run->live_shown = true;
 }
 
+static int fail_late(struct perf_run *run)
+{
+    return perf_run_fail(run, -ETIMEDOUT, "there is no time left for it");
+}
+
 int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     struct json_object *message;
 
     if (run->main)
         return perf_threads_watch(run, now_ns, done);
+    if (run->deadline_ns && now_ns >= run->deadline_ns)
+        return fail_late(run);
     int rc = perf_threads_check(run, &done);
     if (rc)
         return rc;
@@ -173,13 +180,30 @@ int perf_run_sleep(struct perf_run *run, int fd)
     return 0;
 }
 
+int perf_run_patience_ms(const struct perf_run *run, int most_ms)
+{
+    uint64_t now_ns = perf_now_ns();
+
+    if (run->deadline_ns == 0)
+        return most_ms;
+    if (now_ns >= run->deadline_ns)
+        return 1;
+    uint64_t left_ms = (run->deadline_ns - now_ns) / PERF_MSEC_NS + 1;
+    return left_ms < (uint64_t)most_ms ? (int)left_ms : most_ms;
+}
+
 struct json_object *perf_run_expect(struct perf_run *run, const char *type)
 {
     struct json_object *message;
     int rc;
 
     do {
-        rc = perf_control_recv(run->control, HANDSHAKE_TIMEOUT_MS, &message);
+        int ms = perf_run_patience_ms(run, HANDSHAKE_TIMEOUT_MS);
+        rc = perf_control_recv(run->control, ms, &message);
+        if (rc == -ETIMEDOUT && ms < HANDSHAKE_TIMEOUT_MS) {
+            fail_late(run);
+            return NULL;
+        }
         if (rc) {
             fail_control(run, rc);
             return NULL;

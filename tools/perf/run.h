@@ -28,6 +28,7 @@ struct perf_run {
     struct perf_run *main;        /* of another thread than the main one: the main one's... */
     unsigned thread;              /* ...and its number; the main one's is 0 */
     struct perf_control *control;
+    uint64_t deadline_ns; /* then it fails; 0: it takes what time it takes */
     char error[PERF_ERROR_BYTES];
     bool peer_told; /* the other end knows of the error, or told us */
 
@@ -97,6 +98,8 @@ static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uin
 
 /* Send `message`, whose ownership passes. 0 or -errno with run->error. */
 int perf_run_say(struct perf_run *run, struct json_object *message);
+/* How long to wait for something of which `most_ms` is enough: not beyond the deadline; at least 1. */
+int perf_run_patience_ms(const struct perf_run *run, int most_ms);
 /* The next message, which must be of this type. NULL with run->error if it is not. */
 struct json_object *perf_run_expect(struct perf_run *run, const char *type);
 /* Take the live line away. */

@@ -18,6 +18,7 @@
 
 enum {
     IO_BYTES = 1 << 20,
+    CONNECT_TIMEOUT_MS = 10 * 1000, /* the kernel would try for two minutes */
     ACCEPT_TIMEOUT_MS = 10 * 1000,
 };
 
@@ -72,9 +73,14 @@ static int tcp_connect(struct perf_run *run, struct json_object *info)
     t->fd = perf_net_bind(run, SOCK_STREAM, from);
     if (t->fd < 0)
         return t->fd;
-    if (connect(t->fd, (struct sockaddr *)&to.ss, to.len))
-        return perf_run_fail(run, -errno, "cannot connect to TCP port %u of %s: %s", (unsigned)port,
-                             run->control->peer, strerror(errno));
+    int ms = perf_run_patience_ms(run, CONNECT_TIMEOUT_MS);
+    struct timeval patience = {ms / 1000, ms % 1000 * 1000};
+    setsockopt(t->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)); /* of connect(), too */
+    if (connect(t->fd, (struct sockaddr *)&to.ss, to.len)) {
+        rc = errno == EINPROGRESS ? ETIMEDOUT : errno;
+        return perf_run_fail(run, -rc, "cannot connect to TCP port %u of %s: %s", (unsigned)port,
+                             run->control->peer, strerror(rc));
+    }
     return 0;
 }
 
