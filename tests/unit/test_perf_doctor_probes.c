@@ -82,6 +82,37 @@ static void judge_back__nothing_arrives(void **state)
     assert_false(perf_doctor_may_run(report));
 }
 
+/* The way back is judged like the way there, and says which of the two it is. */
+static bool third_of_some(uint32_t number, uint32_t port)
+{
+    return port < 8 && number / PERF_PROBE_PORTS % 3 == 0;
+}
+
+static int all_marked(uint32_t number, uint32_t port)
+{
+    (void)number, (void)port;
+    return CE;
+}
+
+static void judge_back__like_there(void **state)
+{
+    (void)state;
+    examine(NULL, &(struct ill){.drops = third_of_some, .ecn = all_marked});
+    perf_doctor_judge_probes(report);
+    found("loss_on_some", "ecn_marks");
+    says("loss_on_some", "from the server");
+    says("ecn_marks", "from the server");
+    examine(&(struct ill){.drops = third_of_some}, NULL);
+    perf_doctor_judge_probes(report);
+    found("loss_on_some");
+    says("loss_on_some", "to the server");
+    bound = 3;
+    examine(NULL, &(struct ill){.drops = first_ports});
+    perf_doctor_judge_probes(report);
+    found("ports_blocked");
+    says("ports_blocked", "3 of 32 source ports of the server");
+}
+
 /* A link that loses a third of what some ports send; one port of them is enough. */
 static bool third_of_first_ports(uint32_t number, uint32_t port)
 {
@@ -97,6 +128,150 @@ static void judge_ports__some_lose(void **state)
     says("loss_on_some", "8 of 32");
     bound = 1;
     judge((struct ill){.drops = third_of_first_ports});
+    found("loss_on_some");
+}
+
+/* As few as three of a port are named, as mrd_perf(1) says, where no other loses anything. */
+static uint32_t few;
+
+static bool few_of_first_ports(uint32_t number, uint32_t port)
+{
+    return port < bound && number / PERF_PROBE_PORTS < few;
+}
+
+static void judge_loss__three_of_25(void **state)
+{
+    (void)state;
+    few = 3;
+    bound = 1;
+    judge((struct ill){.drops = few_of_first_ports});
+    found("loss_on_some");
+    bound = 8;
+    judge((struct ill){.drops = few_of_first_ports});
+    found("loss_on_some");
+    says("loss_on_some", "8 of 32");
+    bound = 16; /* of half of the ports: chance may do that */
+    judge((struct ill){.drops = few_of_first_ports});
+    found("loss_on_all");
+    few = 2; /* of one port: by chance */
+    bound = 1;
+    judge((struct ill){.drops = few_of_first_ports});
+    found_none();
+}
+
+/* Ports that lost less are not counted among those that share a bad link. */
+static bool much_of_one_little_of_next(uint32_t number, uint32_t port)
+{
+    return number / PERF_PROBE_PORTS < (port == 0 ? 5u : port == 1 ? 2u : 0u);
+}
+
+static void judge_loss__one_of_two(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops = much_of_one_little_of_next});
+    found("loss_on_some");
+    says("loss_on_some", "1 of 32");
+}
+
+/* Loss that hits all alike is no bad link of some, though some lose more by chance. */
+static uint32_t dice(uint32_t number)
+{
+    uint32_t x = number * 2654435761u;
+
+    x ^= x >> 15;
+    x *= 2246822519u;
+    return (x ^ x >> 13) % 100;
+}
+
+static bool by_chance(uint32_t number, uint32_t port)
+{
+    (void)port;
+    return dice(number) < bound;
+}
+
+static void judge_loss__all_alike(void **state)
+{
+    static const uint32_t percent[] = {2, 5, 20, 60};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(percent) / sizeof(percent[0]); i++) {
+        bound = percent[i];
+        judge((struct ill){.drops = by_chance});
+        found("loss_on_all");
+    }
+}
+
+/* A link that loses a third stands out of a network that loses everywhere. */
+static bool chance_and_a_bad_link(uint32_t number, uint32_t port)
+{
+    return dice(number) < (port % 4 == 1 ? 40u : 5u);
+}
+
+static void judge_loss__some_and_all(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops = chance_and_a_bad_link});
+    found("loss_on_some");
+}
+
+/* From 1% on it is told, where no port stands out: 8 of 800. */
+static bool first_of_some_ports(uint32_t number, uint32_t port)
+{
+    return port < bound && number / PERF_PROBE_PORTS == 7;
+}
+
+static void judge_loss__border_of_all(void **state)
+{
+    (void)state;
+    bound = 7;
+    judge((struct ill){.drops = first_of_some_ports});
+    found_none();
+    bound = 8;
+    judge((struct ill){.drops = first_of_some_ports});
+    found("loss_on_all");
+    says("loss_on_all", "1.0%");
+}
+
+/* A way of which one port is left: nothing to compare it with. */
+static bool all_but_some_of_one(uint32_t number, uint32_t port)
+{
+    return port > 0 || number / PERF_PROBE_PORTS < 5;
+}
+
+static void judge_loss__one_port_left(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops = all_but_some_of_one});
+    found("ports_blocked", "loss_on_all");
+    says("loss_on_all", "20.0%");
+}
+
+/* What a network delivers twice neither hides a loss nor is late. */
+static void judge_probes__duplicates(void **state)
+{
+    struct json_object *arrivals = json_object_new_array();
+
+    (void)state;
+    examine(NULL, NULL);
+    for (uint32_t i = 0; i < PERF_PROBE_MAX; i++)
+        arrive(arrivals, i, ECT0);
+    for (uint32_t i = 0; i < PERF_PROBE_MAX; i++)
+        arrive(arrivals, i, ECT0);
+    json_object_object_add(report, "probe_arrivals", arrivals);
+    perf_doctor_judge_probes(report);
+    found_none();
+
+    arrivals = json_object_new_array();
+    examine(NULL, NULL);
+    bound = 8;
+    for (uint32_t i = 0; i < PERF_PROBE_MAX; i++) {
+        if (i < PERF_PROBE_SIZE_BASE && third_of_first_ports(i, i % PERF_PROBE_PORTS))
+            continue;
+        arrive(arrivals, i, ECT0);
+        arrive(arrivals, i, ECT0);
+    }
+    json_object_object_add(report, "probe_arrivals", arrivals);
+    perf_doctor_judge_probes(report);
     found("loss_on_some");
 }
 
@@ -154,6 +329,24 @@ static void judge_marks__bleached(void **state)
     says("ecn_bleached", "800 of 800");
 }
 
+/* A router on one of eight paths clears them; a single datagram is an accident. */
+static int bleached_on_some(uint32_t number, uint32_t port)
+{
+    return port < bound || number == 100 ? NOT_ECT : ECT0;
+}
+
+static void judge_marks__bleached_on_some(void **state)
+{
+    (void)state;
+    bound = 4;
+    judge((struct ill){.ecn = bleached_on_some});
+    found("ecn_bleached");
+    says("ecn_bleached", "101 of 800");
+    bound = 0;
+    judge((struct ill){.ecn = bleached_on_some});
+    found_none();
+}
+
 static void judge_marks__marked(void **state)
 {
     (void)state;
@@ -168,7 +361,7 @@ static void judge_sizes__path(void **state)
     bound = 4000;
     judge((struct ill){.drops_size = sizes_drop, .icmp_mtu = 1500});
     found("mtu_path");
-    says("mtu_path", "packets of 1500 bytes come through, of 4000 do not; ICMP says 1500");
+    says("mtu_path", "packets of 4000 bytes do not come through; ICMP says 1500");
     judge((struct ill){.drops_size = sizes_drop});
     found("mtu_silent");
     bound = 1500;
@@ -186,9 +379,59 @@ static void judge_sizes__interface(void **state)
     found_none();
     judge((struct ill){.local_mtu = 9000});
     found_none();
+    judge((struct ill){.local_mtu = 9000, .icmp_mtu = 8900}); /* of another time */
+    found_none();
     bound = 4000;
     judge((struct ill){.local_mtu = 9000, .drops_size = sizes_drop});
     found("mtu_silent");
+}
+
+/* A tunnel whose own interface is small is small, too, and silent by no fault of a router. */
+static void judge_sizes__small_interface(void **state)
+{
+    (void)state;
+    judge((struct ill){.local_mtu = 1460});
+    found("mtu_small");
+    judge((struct ill){.local_mtu = 1500});
+    found("mtu_small");
+}
+
+/* None of the sizes comes through, but small datagrams do. */
+static void judge_sizes__none(void **state)
+{
+    (void)state;
+    bound = 0;
+    judge((struct ill){.drops_size = sizes_drop});
+    found("mtu_silent", "mtu_small");
+    says("mtu_small", "1280 bytes do not come through");
+}
+
+/* A firewall before all ports from which sizes were sent says nothing of sizes. */
+static bool ports_of_sizes(uint32_t number, uint32_t port)
+{
+    bool one = false;
+
+    (void)number;
+    for (uint32_t i = bound; i < PERF_PROBE_REPEATS; i++)
+        one = one || port == perf_probe_size_port(i);
+    return one;
+}
+
+static bool all_sizes(uint32_t mtu, uint32_t repeat)
+{
+    (void)mtu, (void)repeat;
+    return true;
+}
+
+static void judge_sizes__blocked_ports(void **state)
+{
+    (void)state;
+    bound = 0;
+    judge((struct ill){.drops = ports_of_sizes, .drops_size = all_sizes});
+    found("ports_blocked");
+    bound = 1; /* one gets through, and none of its sizes does */
+    judge((struct ill){.drops = ports_of_sizes, .drops_size = all_sizes});
+    found("ports_blocked", "mtu_silent", "mtu_small");
 }
 
 /* Some of each size are enough: a bad link takes the others. */
@@ -227,13 +470,25 @@ int main(void)
         cmocka_unit_test_teardown(judge_ports__blocked, forget_report),
         cmocka_unit_test_teardown(judge_ports__nothing_arrives, forget_report),
         cmocka_unit_test_teardown(judge_back__nothing_arrives, forget_report),
+        cmocka_unit_test_teardown(judge_back__like_there, forget_report),
         cmocka_unit_test_teardown(judge_ports__some_lose, forget_report),
+        cmocka_unit_test_teardown(judge_loss__three_of_25, forget_report),
+        cmocka_unit_test_teardown(judge_loss__one_of_two, forget_report),
+        cmocka_unit_test_teardown(judge_loss__all_alike, forget_report),
+        cmocka_unit_test_teardown(judge_loss__some_and_all, forget_report),
+        cmocka_unit_test_teardown(judge_loss__border_of_all, forget_report),
+        cmocka_unit_test_teardown(judge_loss__one_port_left, forget_report),
+        cmocka_unit_test_teardown(judge_probes__duplicates, forget_report),
         cmocka_unit_test_teardown(judge_ports__a_few_are_lost, forget_report),
         cmocka_unit_test_teardown(judge_order__overtaken, forget_report),
         cmocka_unit_test_teardown(judge_marks__bleached, forget_report),
+        cmocka_unit_test_teardown(judge_marks__bleached_on_some, forget_report),
         cmocka_unit_test_teardown(judge_marks__marked, forget_report),
         cmocka_unit_test_teardown(judge_sizes__path, forget_report),
         cmocka_unit_test_teardown(judge_sizes__interface, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__small_interface, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__none, forget_report),
+        cmocka_unit_test_teardown(judge_sizes__blocked_ports, forget_report),
         cmocka_unit_test_teardown(judge_sizes__lossy, forget_report),
         cmocka_unit_test_teardown(judge_probes__foreign_numbers, forget_report),
     };

@@ -93,13 +93,85 @@ static void judge_rates__no_cap(void **state)
     found_none();
 }
 
-/* 1.7 cores of both ends together, each of which has one thread. */
+/* Noise goes up and down: that is no cap, however little one port had. */
+static void judge_rates__noise(void **state)
+{
+    (void)state;
+    judge(rates_of(1, 9, 2, 6, 15), 0.01);
+    found_none();
+    judge(rates_of(1, 2, 4, 6, 4.81), 0.1);
+    found("flow_cap");
+    judge(rates_of(1, 2, 4, 6, 4.79), 0.1);
+    found_none();
+}
+
+static struct json_object *rate_of(size_t i)
+{
+    struct json_object *rates = NULL;
+
+    assert_true(json_object_object_get_ex(report, "rates", &rates));
+    return json_object_array_get_idx(rates, i);
+}
+
+/* Where a firewall leaves four ports, it is these whose rates are compared and told. */
+static void judge_rates__few_ports(void **state)
+{
+    struct json_object *rates = NULL;
+
+    (void)state;
+    run_at(rates_of(1, 2, 4, 4, 4), 0.1);
+    assert_true(json_object_object_get_ex(report, "rates", &rates));
+    json_object_array_del_idx(rates, 3, 2);
+    perf_doctor_judge_runs(report);
+    found("flow_cap");
+    says("flow_cap", "1 1.00, 2 2.00, 4 4.00 Gb/s");
+    run_at(rates_of(1, 2, 4, 4, 4), 0.1);
+    assert_true(json_object_object_get_ex(report, "rates", &rates));
+    json_object_array_del_idx(rates, 2, 3); /* two tell nothing */
+    perf_doctor_judge_runs(report);
+    found_none();
+}
+
+/* 0.85 of a core at either end, with all ports: an end has one thread. */
 static void judge_cores__border(void **state)
 {
     (void)state;
-    judge(rates_of(8, 8, 8, 8, 8), 1.71);
+    run_at(rates_of(8, 8, 8, 8, 8), 0.1);
+    perf_json_add_number(rate_of(4), "cores_client", 0.2);
+    perf_json_add_number(rate_of(4), "cores_server", 0.85);
+    perf_doctor_judge_runs(report);
     found("core_bound");
-    judge(rates_of(8, 8, 8, 8, 8), 1.69);
+    says("core_bound", "the server");
+    run_at(rates_of(8, 8, 8, 8, 8), 0.1);
+    perf_json_add_number(rate_of(4), "cores_client", 0.84);
+    perf_json_add_number(rate_of(4), "cores_server", 0.84);
+    perf_json_add_number(rate_of(0), "cores_client", 1);
+    perf_doctor_judge_runs(report);
+    found_none();
+}
+
+/* One run that was disturbed is told of, and which figures it may have spoilt. */
+static void judge_disturbance__one(void **state)
+{
+    (void)state;
+    run_at(rates_of(8, 8, 8, 8, 8), 0.1);
+    perf_json_add_bool(rate_of(0), "disturbed", false);
+    perf_json_add_bool(rate_of(2), "disturbed", true);
+    perf_doctor_judge_runs(report);
+    found("disturbed");
+    says("disturbed", "in 1 of 5 runs");
+}
+
+/* A server that told nothing of itself lacks nothing for that. */
+static void judge_host__not_known(void **state)
+{
+    struct json_object *facts = NULL;
+
+    (void)state;
+    examine(NULL, NULL);
+    assert_true(json_object_object_get_ex(report, "facts", &facts));
+    json_object_object_add(facts, "server", NULL);
+    perf_doctor_judge_runs(report);
     found_none();
 }
 
@@ -172,7 +244,7 @@ static void print__all(void **state)
 {
     static const char *const words[] = {
         "latency",   " 1 source ports",    "32 source ports",
-        "flow_cap",  "spray: mrd does so", "one TCP connection: 1.00",
+        "flow_cap",  "spray: mrd does so", "one TCP connection: 1.00 Gb/s",
         "9000 bytes"};
     char *text = NULL;
     size_t len = 0;
@@ -202,7 +274,11 @@ int main(void)
         cmocka_unit_test_teardown(judge_rates__capped, forget_report),
         cmocka_unit_test_teardown(judge_rates__borders, forget_report),
         cmocka_unit_test_teardown(judge_rates__no_cap, forget_report),
+        cmocka_unit_test_teardown(judge_rates__noise, forget_report),
+        cmocka_unit_test_teardown(judge_rates__few_ports, forget_report),
         cmocka_unit_test_teardown(judge_cores__border, forget_report),
+        cmocka_unit_test_teardown(judge_disturbance__one, forget_report),
+        cmocka_unit_test_teardown(judge_host__not_known, forget_report),
         cmocka_unit_test_teardown(judge_host__rcvbuf, forget_report),
         cmocka_unit_test_teardown(judge_host__offloads, forget_report),
         cmocka_unit_test_teardown(judge_allowances__grown, forget_report),

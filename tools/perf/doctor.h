@@ -11,8 +11,9 @@
 #include "tools/perf/options.h"
 
 /*
- * The client, over a control connection that was greeted. Prints to `table`; returns the report, or
- * NULL with a sentence.
+ * The client, over a control connection that was greeted. Takes no longer than half a minute. Prints
+ * to `table`; returns the report, or NULL with a sentence. A report with a sentence is of what was
+ * found out before something failed.
  */
 struct json_object *perf_doctor(const struct perf_options *o, struct perf_control *c, FILE *table,
                                 char *error);

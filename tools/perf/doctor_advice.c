@@ -10,13 +10,18 @@
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
 
-enum { RATES = 5 };
+enum {
+    LOST_STANDS_OUT = 3, /* of a port's datagrams, from which on it may share a bad link */
+    RATES_MIN = 3,       /* as many tell whether more ports have more */
+    MTU_COMMON = 1500,
+};
 
-#define LOSS_SHARE    0.04 /* of a port's datagrams, from which on it stands out: one of 25 */
+#define LOST_SHARE    0.01 /* of all datagrams, from which on it is told where no port stands out */
 #define REORDER_SHARE 0.02
+#define BLEACH_SHARE  0.02
 #define CAP_GROWTH    1.6 /* times the rate with more ports: flows are what bounds it */
-#define CORES_SHARE   0.85
-#define MTU_COMMON    1500
+#define CAP_STEADY    0.8 /* times the rate with fewer ports: a cap leaves no less to more of them */
+#define CORE_SHARE    0.85
 
 void perf_doctor_find(struct json_object *report, const char *name, const char *advice,
                       const char *format, ...)
@@ -41,22 +46,32 @@ void perf_doctor_find(struct json_object *report, const char *name, const char *
 /* ---------------------------------------------------------------------------------------- probes */
 
 struct counts {
+    bool seen[PERF_PROBE_MAX]; /* a datagram counts once */
     uint32_t by_port[PERF_PROBE_PORTS], by_size[PERF_PROBE_SIZES];
     uint32_t total, late; /* of the ports' datagrams; of these, overtaken */
     uint32_t ecn[4];      /* by codepoint: Not-ECT, ECT(1), ECT(0), CE */
+    uint32_t alive;       /* ports of which some arrived */
+    uint32_t lossy;       /* of these, ports that lost several */
 };
+
+static uint32_t lost_of(const struct counts *n, uint32_t port)
+{
+    return PERF_PROBE_ROUNDS - n->by_port[port];
+}
 
 static void count(struct json_object *arrivals, struct counts *n)
 {
+    size_t length = arrivals ? json_object_array_length(arrivals) : 0;
     int64_t highest = -1;
 
     memset(n, 0, sizeof(*n));
-    for (size_t i = 0; i + 1 < json_object_array_length(arrivals); i += 2) {
+    for (size_t i = 0; i + 1 < length; i += 2) {
         int64_t number = json_object_get_int64(json_object_array_get_idx(arrivals, i));
         int ecn = json_object_get_int(json_object_array_get_idx(arrivals, i + 1)) & 3;
 
-        if (number < 0 || number >= PERF_PROBE_MAX)
+        if (number < 0 || number >= PERF_PROBE_MAX || n->seen[number])
             continue;
+        n->seen[number] = true;
         if (number >= PERF_PROBE_SIZE_BASE) {
             n->by_size[(number - PERF_PROBE_SIZE_BASE) / PERF_PROBE_REPEATS]++;
             continue;
@@ -66,6 +81,10 @@ static void count(struct json_object *arrivals, struct counts *n)
         n->ecn[ecn]++;
         n->late += number < highest;
         highest = number > highest ? number : highest;
+    }
+    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
+        n->alive += n->by_port[i] > 0;
+        n->lossy += n->by_port[i] > 0 && lost_of(n, i) >= LOST_STANDS_OUT;
     }
 }
 
@@ -81,59 +100,87 @@ static void judge_ports(struct json_object *report, const struct counts *n)
 {
     struct json_object *ports = member(report, "probe_ports"), *lost = json_object_new_array();
     struct json_object *through = json_object_new_array();
-    uint32_t dead = 0, lossy = 0;
     char names[200] = "";
 
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
-        double share = 1 - (double)n->by_port[i] / PERF_PROBE_ROUNDS;
+        uint32_t port = perf_json_u32_at(ports, i);
 
-        json_object_array_add(lost, perf_json_number(share > 0 ? share : 0));
-        if (n->by_port[i] == 0 && strlen(names) < sizeof(names) - 16)
-            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%u", dead ? ", " : "",
-                     perf_json_u32_at(ports, i));
+        json_object_array_add(lost, perf_json_number((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
         if (n->by_port[i])
-            json_object_array_add(through, json_object_new_int64(perf_json_u32_at(ports, i)));
-        dead += n->by_port[i] == 0;
-        lossy += share >= 2 * LOSS_SHARE && n->by_port[i] > 0;
+            json_object_array_add(through, json_object_new_int64(port));
+        else if (strlen(names) < sizeof(names) - 16)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%u",
+                     names[0] ? ", " : "", port);
     }
     json_object_object_add(report, "probe_lost", lost);
     json_object_object_add(report, "ports_through", through);
-    if (dead == PERF_PROBE_PORTS)
+    if (n->alive == 0)
         perf_doctor_find(
             report, "no_udp_there", "let UDP to the server's receive port in, from any source port",
             "no UDP datagram reaches the server from any of %u source ports", PERF_PROBE_PORTS);
-    else if (dead)
+    else if (n->alive < PERF_PROBE_PORTS)
         perf_doctor_find(report, "ports_blocked",
                          "let UDP from all source ports in, or name those that pass in "
                          "MRD_SOURCE_PORTS; a path that a dead link takes looks alike",
-                         "from %u of %u source ports nothing arrives: %s", dead, PERF_PROBE_PORTS,
-                         names);
-    if (lossy)
-        perf_doctor_find(report, "loss_on_some",
-                         "look for a bad link or a switch port that drops: these flows share it",
-                         "%u of %u source ports lose more than %.0f%%, in all %.1f%% are lost",
-                         lossy, PERF_PROBE_PORTS - dead, 200 * LOSS_SHARE,
-                         100.0 - 100.0 * n->total /
-                                     ((PERF_PROBE_PORTS - dead) * (double)PERF_PROBE_ROUNDS));
+                         "from %u of %u source ports nothing arrives: %s",
+                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS, names);
 }
 
-static void judge_order_and_marks(struct json_object *report, const struct counts *n)
+/*
+ * Do some ports lose more than chance makes of what all lose? Where all are alike, the sum of the
+ * squared deviations by the variance is a chi-squared: its mean is one less than the number of ports
+ * k, its variance 2 (k - 1). Four standard deviations are no chance.
+ */
+static bool stands_out(const struct counts *n, double share)
+{
+    double mean = share * PERF_PROBE_ROUNDS, sum = 0, degrees = n->alive - 1.0;
+
+    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
+        double off = lost_of(n, i) - mean;
+        sum += n->by_port[i] ? off * off : 0;
+    }
+    return n->alive > 1 && sum > mean * (1 - share) * (degrees + 4 * sqrt(2 * degrees));
+}
+
+static void judge_loss(struct json_object *report, const struct counts *n, const char *way)
+{
+    double sent = (double)n->alive * PERF_PROBE_ROUNDS, share = 1 - n->total / sent;
+
+    if (n->alive == 0)
+        return;
+    if (n->lossy && stands_out(n, share))
+        perf_doctor_find(report, "loss_on_some",
+                         "look for a bad link or a switch port that drops: these flows share it",
+                         "%s %u of %u source ports lose %u or more of %u datagrams, in all %.1f%% "
+                         "are lost",
+                         way, n->lossy, n->alive, LOST_STANDS_OUT, PERF_PROBE_ROUNDS, 100 * share);
+    else if (n->total <= (1 - LOST_SHARE) * sent)
+        perf_doctor_find(
+            report, "loss_on_all",
+            "look at what all paths share: the hosts' own links and receive buffers, a "
+            "rate that the provider caps, a tunnel",
+            "%s %.1f%% of the datagrams are lost, on all paths alike", way, 100 * share);
+}
+
+static void judge_order_and_marks(struct json_object *report, const struct counts *n,
+                                  const char *way)
 {
     if (n->total == 0)
         return;
     if (n->late > REORDER_SHARE * n->total)
         perf_doctor_find(report, "reordering", "nothing to do: mrd puts them back in order",
-                         "%.1f%% of the datagrams were overtaken: the paths differ in length",
-                         100.0 * n->late / n->total);
-    if (n->ecn[0] > n->total / 2)
+                         "%s %.1f%% of the datagrams were overtaken: the paths differ in length",
+                         way, 100.0 * n->late / n->total);
+    if (n->ecn[0] > BLEACH_SHARE * n->total)
         perf_doctor_find(report, "ecn_bleached",
                          "find the router that clears the ECN bits: without marks queues fill "
                          "until they drop",
-                         "ECN marks are bleached: %u of %u datagrams arrive without ECT", n->ecn[0],
-                         n->total);
+                         "%s ECN marks are bleached: %u of %u datagrams arrive without ECT", way,
+                         n->ecn[0], n->total);
     if (n->ecn[3])
         perf_doctor_find(report, "ecn_marks", "somebody else fills a queue on the way",
-                         "%.1f%% of slow datagrams are marked CE", 100.0 * n->ecn[3] / n->total);
+                         "%s %.1f%% of slow datagrams are marked CE", way,
+                         100.0 * n->ecn[3] / n->total);
 }
 
 /* The largest MTU of which all sizes up to it came through. */
@@ -146,6 +193,16 @@ static uint32_t largest_mtu(const struct counts *n)
     return mtu;
 }
 
+/* Did any of the ports from which sizes were sent get through? */
+static bool sizes_tell(const struct counts *n)
+{
+    bool tell = false;
+
+    for (uint32_t i = 0; i < PERF_PROBE_REPEATS; i++)
+        tell = tell || n->by_port[perf_probe_size_port(i)];
+    return tell;
+}
+
 static void judge_sizes(struct json_object *report, const struct counts *n)
 {
     uint32_t mtu = largest_mtu(n);
@@ -156,30 +213,43 @@ static void judge_sizes(struct json_object *report, const struct counts *n)
     for (uint32_t i = PERF_PROBE_SIZES; i-- > 0;)
         next = perf_probe_mtus[i] > mtu ? perf_probe_mtus[i] : next;
     json_object_object_add(report, "mtu_through", json_object_new_int64(mtu));
-    if (mtu == 0 || !next || local == next)
-        return; /* its own interface bounds it, or nothing does */
-    perf_doctor_find(report, icmp ? "mtu_path" : "mtu_silent",
-                     icmp ? "nothing to do: mrd finds it; TCP finds it, too"
-                          : "nothing to do for mrd, which probes; TCP may hang: let ICMP "
-                            "'fragmentation needed' through, or set the interface's MTU",
-                     icmp ? "packets of %u bytes come through, of %u do not; ICMP says %lld"
-                          : "packets of %u bytes come through, of %u vanish, and no ICMP tells "
-                            "(%lld)",
-                     mtu, next, (long long)icmp);
+    if (mtu == 0 && !sizes_tell(n))
+        return; /* not even small ones came through */
+    /* Unless its own interface bounds it, or nothing does. */
+    if (next && local != next && icmp)
+        perf_doctor_find(report, "mtu_path", "nothing to do: mrd finds it; TCP finds it, too",
+                         "packets of %u bytes do not come through; ICMP says %lld", next,
+                         (long long)icmp);
+    else if (next && local != next)
+        perf_doctor_find(report, "mtu_silent",
+                         "nothing to do for mrd, which probes; TCP may hang: let ICMP "
+                         "'fragmentation needed' through, or set the interface's MTU",
+                         "packets of %u bytes vanish, and no ICMP tells", next);
     if (mtu < MTU_COMMON)
         perf_doctor_find(report, "mtu_small",
                          "small packets cost processor time: use larger ones "
                          "if the network can",
-                         "the path takes less than an Ethernet MTU: %u bytes", mtu);
+                         "the path takes less than an Ethernet MTU: of the sizes that were tried "
+                         "%u bytes do not come through",
+                         next);
 }
 
+/* Of the way back the ports are the server's, which nobody chooses. */
 static void judge_back(struct json_object *report, const struct counts *n)
 {
+    if (n->alive > 0 && n->alive < PERF_PROBE_PORTS)
+        perf_doctor_find(report, "ports_blocked",
+                         "let UDP from all source ports in; a path that a dead link takes looks "
+                         "alike",
+                         "from %u of %u source ports of the server nothing arrives here",
+                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS);
+    judge_loss(report, n, "from the server");
+    judge_order_and_marks(report, n, "from the server");
     if (n->total == 0)
         perf_doctor_find(report, "no_udp_back",
                          "open a UDP port here for the server, and name it in MRD_PORT: to a "
                          "firewall the way back is no reply",
-                         "no UDP datagram from the server reaches an ephemeral port of this host");
+                         "no UDP datagram from the server reaches this host's receive port");
 }
 
 void perf_doctor_judge_probes(struct json_object *report)
@@ -189,7 +259,8 @@ void perf_doctor_judge_probes(struct json_object *report)
     count(member(report, "probe_arrivals"), &there);
     count(member(report, "probe_back_arrivals"), &back);
     judge_ports(report, &there);
-    judge_order_and_marks(report, &there);
+    judge_loss(report, &there, "to the server");
+    judge_order_and_marks(report, &there, "to the server");
     judge_sizes(report, &there);
     judge_back(report, &back);
     /* Long, and told of by then. */
@@ -207,56 +278,89 @@ bool perf_doctor_may_run(struct json_object *report)
 
 /* ------------------------------------------------------------------------------------------ runs */
 
-static double rate_at(struct json_object *report, size_t i)
+static size_t num_rates(struct json_object *report)
 {
     struct json_object *rates = member(report, "rates");
 
-    return rates && i < json_object_array_length(rates)
-               ? perf_report_number(json_object_array_get_idx(rates, i), "bw_gbps")
-               : NAN;
+    return rates ? json_object_array_length(rates) : 0;
+}
+
+static double figure_at(struct json_object *report, size_t i, const char *name)
+{
+    return perf_report_number(json_object_array_get_idx(member(report, "rates"), i), name);
+}
+
+static double rate_at(struct json_object *report, size_t i)
+{
+    return figure_at(report, i, "bw_gbps");
+}
+
+bool perf_doctor_seems_capped(struct json_object *report)
+{
+    size_t num = num_rates(report);
+
+    for (size_t i = 1; i < num; i++) {
+        if (!(rate_at(report, i) >= CAP_STEADY * rate_at(report, i - 1)))
+            return false;
+    }
+    return num >= RATES_MIN &&
+           rate_at(report, num - 1) >= CAP_GROWTH * CAP_GROWTH * rate_at(report, 0) &&
+           rate_at(report, num - 1) >= CAP_GROWTH * rate_at(report, 1);
 }
 
 /*
- * Is a flow slower than the network? Then more ports have more, again and again. One port's rate is
- * not the cap itself: of what a policer drops much is sent again.
+ * Is a flow slower than the network? One port's rate is not the cap itself: of what a policer drops
+ * much is sent again.
  */
 static void judge_rates(struct json_object *report)
 {
-    double one = rate_at(report, 0), two = rate_at(report, 1), eight = rate_at(report, 3);
-    double all = rate_at(report, RATES - 1);
-    double tcp = perf_report_number(member(report, "tcp"), "bw_gbps");
-    double flow = fmax(fmax(one, two / 2), fmax(rate_at(report, 2) / 4, eight / 8));
+    double flow = 0;
+    char rates[200] = "";
 
-    if (!(all >= CAP_GROWTH * CAP_GROWTH * one) || !(all >= CAP_GROWTH * two))
+    if (!perf_doctor_seems_capped(report))
         return;
+    for (size_t i = 0; i < num_rates(report); i++) {
+        double ports = figure_at(report, i, "source_ports");
+
+        flow = fmax(flow, rate_at(report, i) / ports);
+        snprintf(rates + strlen(rates), sizeof(rates) - strlen(rates), "%s%.0f %.2f", i ? ", " : "",
+                 ports, rate_at(report, i));
+    }
     perf_doctor_find(
         report, "flow_cap", "spray: mrd does so by itself; for TCP programs there is mrd_forward",
-        "a flow is capped, or tied to one of several paths, at about %.2f Gb/s: 1 source "
-        "port %.2f, 2 %.2f, 8 %.2f, 32 %.2f Gb/s; one TCP connection %.2f",
-        flow, one, two, eight, all, tcp);
+        "a flow is capped, or tied to one of several paths, at about %.2f Gb/s: by source ports "
+        "%s Gb/s; one TCP connection %.2f",
+        flow, rates, perf_report_number(member(report, "tcp"), "bw_gbps"));
 }
 
-static void judge_cores(struct json_object *report)
+/* An end has one thread for its packets. */
+static void judge_cores(struct json_object *report, const char *end, const char *figure)
 {
-    struct json_object *rates = member(report, "rates"), *last;
-    uint64_t here = 0, there = 0;
+    size_t num = num_rates(report);
 
-    if (!rates || json_object_array_length(rates) < RATES)
+    if (num == 0 || !(figure_at(report, num - 1, figure) >= CORE_SHARE))
         return;
-    last = json_object_array_get_idx(rates, RATES - 1);
-    (void)perf_json_get_u64(member(member(report, "facts"), "client"), "cpus", &here);
-    (void)perf_json_get_u64(member(member(report, "facts"), "server"), "cpus", &there);
-    double cores =
-        perf_report_number(last, "cpu_s_per_gb") * perf_report_number(last, "bw_gbps") / 8;
+    perf_doctor_find(
+        report, "core_bound",
+        "more threads or contexts, larger packets, or the link is not the limit",
+        "the %s uses %.2f cores at %.2f Gb/s, and has one thread: the processor is the "
+        "limit",
+        end, figure_at(report, num - 1, figure), rate_at(report, num - 1));
+}
 
-    /* An end has one thread for its packets. */
-    if (cores >= 2 * CORES_SHARE)
-        perf_doctor_find(report, "core_bound",
-                         "more threads or contexts, larger packets, or the link is not the limit",
-                         "both ends together use %.2f cores at %.2f Gb/s, of one each: processors "
-                         "are the limit (%llu here, %llu there)",
-                         cores, perf_report_number(last, "bw_gbps"), (unsigned long long)here,
-                         (unsigned long long)there);
+/* Figures of a machine that others used meanwhile are none of the network. */
+static void judge_disturbance(struct json_object *report)
+{
+    size_t num = num_rates(report), disturbed = 0;
+
+    for (size_t i = 0; i < num; i++)
+        disturbed += (size_t)json_object_get_boolean(
+            member(json_object_array_get_idx(member(report, "rates"), i), "disturbed"));
+    if (disturbed)
+        perf_doctor_find(report, "disturbed", "measure again when the hosts are idle",
+                         "in %zu of %zu runs others had much of a host's processors: rates may be "
+                         "higher",
+                         disturbed, num);
 }
 
 static void judge_host(struct json_object *report, const char *end)
@@ -264,6 +368,8 @@ static void judge_host(struct json_object *report, const char *end)
     struct json_object *facts = member(member(report, "facts"), end);
     uint64_t wanted = 0, granted = 0;
 
+    if (!facts)
+        return;
     (void)perf_json_get_u64(facts, "rcvbuf_wanted", &wanted);
     (void)perf_json_get_u64(facts, "rcvbuf_granted", &granted);
     if (granted < wanted)
@@ -299,7 +405,9 @@ static void judge_allowances(struct json_object *report, const char *end)
 void perf_doctor_judge_runs(struct json_object *report)
 {
     judge_rates(report);
-    judge_cores(report);
+    judge_cores(report, "client", "cores_client");
+    judge_cores(report, "server", "cores_server");
+    judge_disturbance(report);
     judge_host(report, "client");
     judge_host(report, "server");
     judge_allowances(report, "client");
@@ -310,27 +418,33 @@ void perf_doctor_judge_runs(struct json_object *report)
 
 /* ----------------------------------------------------------------------------------------- print */
 
+/* A rate, in digits that tell something of a slow one, too. */
+static const char *rate_text(double gbps, char text[32])
+{
+    bool slow = gbps < 0.1;
+
+    snprintf(text, 32, "%.2f %s", slow ? 1000 * gbps : gbps, slow ? "Mb/s" : "Gb/s");
+    return text;
+}
+
 static void print_runs(FILE *table, struct json_object *report)
 {
-    static const unsigned ports[RATES] = {1, 2, 4, 8, 32};
-    struct json_object *latency = member(report, "latency"), *rates = member(report, "rates");
+    struct json_object *latency = member(report, "latency");
+    char text[32];
 
     if (latency)
         fprintf(table, " latency, half a round trip of 64 bytes: %.1f us, 99%% %.1f us\n",
                 perf_report_number(latency, "lat_us/p50"),
                 perf_report_number(latency, "lat_us/p99"));
-    for (size_t i = 0; rates && i < json_object_array_length(rates) && i < RATES; i++) {
-        struct json_object *one = json_object_array_get_idx(rates, i);
-
-        fprintf(table, " %2u source ports: %7.2f Gb/s, %.2f%% sent again, %.2f CPU s a GB\n",
-                ports[i], perf_report_number(one, "bw_gbps"),
-                100 * perf_report_number(one, "packets_retransmitted") /
-                    perf_report_number(one, "packets_sent"),
-                perf_report_number(one, "cpu_s_per_gb"));
-    }
+    for (size_t i = 0; i < num_rates(report); i++)
+        fprintf(table, " %2.0f source ports: %12s, %.2f%% sent again, %.2f CPU s a GB\n",
+                figure_at(report, i, "source_ports"), rate_text(rate_at(report, i), text),
+                100 * figure_at(report, i, "packets_retransmitted") /
+                    figure_at(report, i, "packets_sent"),
+                figure_at(report, i, "cpu_s_per_gb"));
     if (member(report, "tcp"))
-        fprintf(table, " one TCP connection: %.2f Gb/s\n",
-                perf_report_number(member(report, "tcp"), "bw_gbps"));
+        fprintf(table, " one TCP connection: %s\n",
+                rate_text(perf_report_number(member(report, "tcp"), "bw_gbps"), text));
 }
 
 void perf_doctor_print(FILE *table, struct json_object *report)

@@ -17,6 +17,8 @@
 void perf_doctor_judge_probes(struct json_object *report);
 /* Do datagrams come through both ways? */
 bool perf_doctor_may_run(struct json_object *report);
+/* Have more ports more, again and again? Noise goes up and down. */
+bool perf_doctor_seems_capped(struct json_object *report);
 /* Of the runs, of what hosts say, and of counters before and after. */
 void perf_doctor_judge_runs(struct json_object *report);
 /* A finding; `format` makes its text, `advice` is static. */

@@ -17,7 +17,10 @@ enum {
     MAGIC = 0x6d726470,
     ECT0 = 2, /* RFC 3168 */
     SMALL_BYTES = 64,
-    GAP_US = 200, /* between two datagrams: slow enough for any cap */
+    GAP_US = 200,         /* between two datagrams: paths that differ by it let one overtake */
+    ROUND_US = 20 * 1000, /* between two rounds of the ports: 0.9 Mb/s, slow enough for any cap */
+    SIZE_GAP_US = 2000,   /* between two sizes, and as long as they take at that rate: */
+    SIZES_BITS_A_US = 3,
     WAIT_MS = 500,
     UDP_HEADERS = 28,
     UDP_HEADERS_IPV6 = 48,
@@ -124,11 +127,11 @@ static void pause_us(long us)
     nanosleep(&ts, NULL);
 }
 
-/* A socket from an ephemeral port of `from`, connected. Returns it, or -errno. */
-static int connect_socket(const char *from, const struct place *to)
+/* A socket from that port of `from`, connected; 0: an ephemeral one. Returns it, or -errno. */
+static int connect_socket(const char *from, uint16_t port, const struct place *to)
 {
     struct place local;
-    int rc = find(from, 0, &local);
+    int rc = find(from, port, &local);
     int fd = rc == 0 ? socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
     if (rc != 0)
@@ -161,11 +164,9 @@ static int send_probe(int fd, uint32_t number, uint32_t bytes)
     struct probe probe = {htonl(MAGIC), htonl(number)};
 
     memcpy(payload, &probe, sizeof(probe));
-    for (int tries = 0; tries < 3; tries++) { /* an earlier error is told once */
+    for (int tries = 0; tries < 3; tries++) { /* what ICMP said of an earlier one is told once */
         if (send(fd, payload, bytes, 0) >= 0)
             return 0;
-        if (errno == EMSGSIZE)
-            return -EMSGSIZE;
     }
     return -errno;
 }
@@ -177,7 +178,7 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
 
     rc = find(to, port, &there);
     for (; rc == 0 && num < PERF_PROBE_PORTS; num++) {
-        fds[num] = connect_socket(from, &there);
+        fds[num] = connect_socket(from, 0, &there);
         if (fds[num] < 0) {
             rc = fds[num];
             break;
@@ -188,7 +189,7 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
     }
     for (uint32_t number = 0; rc == 0 && number < PERF_PROBE_SIZE_BASE; number++) {
         (void)send_probe(fds[number % PERF_PROBE_PORTS], number, SMALL_BYTES);
-        pause_us(GAP_US);
+        pause_us(number % PERF_PROBE_PORTS == PERF_PROBE_PORTS - 1 ? ROUND_US : GAP_US);
     }
     while (num > 0)
         close(fds[--num]);
@@ -213,29 +214,57 @@ static void take_icmp(int fd, struct perf_probe_sent *sent)
     }
 }
 
-int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
+static int connect_for_sizes(const char *from, uint16_t port, const struct place *to)
 {
-    struct place there;
-    int rc = find(to, port, &there);
-    int fd = rc == 0 ? connect_socket(from, &there) : rc;
+    int fd = connect_socket(from, port, to);
 
+    if (fd < 0) /* somebody has it by now */
+        fd = connect_socket(from, 0, to);
     if (fd < 0)
         return fd;
-    set(fd, there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    set(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
     /* The interface's MTU bounds it, what was learnt of the path does not (ip(7)). */
-    set(fd, there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-        there.ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-    for (uint32_t i = 0; i < PERF_PROBE_SIZES * PERF_PROBE_REPEATS; i++) {
-        uint32_t mtu = perf_probe_mtus[i / PERF_PROBE_REPEATS];
-        uint32_t bytes = mtu - (there.ipv6 ? UDP_HEADERS_IPV6 : UDP_HEADERS);
+    set(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
+        IP_PMTUDISC_PROBE);
+    return fd;
+}
 
-        if (send_probe(fd, PERF_PROBE_SIZE_BASE + i, bytes) == -EMSGSIZE && !sent->local_mtu)
+/* One of each size. In turn: what fills a queue for a while hits all sizes. */
+static void send_sizes(int fd, bool ipv6, uint32_t repeat, struct perf_probe_sent *sent)
+{
+    for (uint32_t size = 0; size < PERF_PROBE_SIZES; size++) {
+        uint32_t mtu = perf_probe_mtus[size];
+        uint32_t bytes = mtu - (ipv6 ? UDP_HEADERS_IPV6 : UDP_HEADERS);
+        uint32_t number = PERF_PROBE_SIZE_BASE + size * PERF_PROBE_REPEATS + repeat;
+        int error = send_probe(fd, number, bytes);
+
+        if (error == -EMSGSIZE && (!sent->local_mtu || mtu < sent->local_mtu))
             sent->local_mtu = mtu;
-        pause_us(10L * GAP_US);
+        pause_us(SIZE_GAP_US + (error ? 0L : 8L * mtu / SIZES_BITS_A_US));
         take_icmp(fd, sent);
     }
-    pause_us(1000L * WAIT_MS);
-    take_icmp(fd, sent);
-    close(fd);
-    return 0;
+}
+
+int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
+{
+    int fds[PERF_PROBE_REPEATS];
+    uint32_t num = 0;
+    struct place there;
+    int rc = find(to, port, &there);
+
+    for (; rc == 0 && num < PERF_PROBE_REPEATS; num++) {
+        fds[num] = connect_for_sizes(from, sent->ports[perf_probe_size_port(num)], &there);
+        if (fds[num] < 0) {
+            rc = fds[num];
+            break;
+        }
+        send_sizes(fds[num], there.ipv6, num, sent);
+    }
+    if (rc == 0)
+        pause_us(1000L * WAIT_MS);
+    while (num > 0) {
+        take_icmp(fds[--num], sent);
+        close(fds[num]);
+    }
+    return rc;
 }

@@ -22,6 +22,12 @@ enum {
     PERF_PROBE_MAX = PERF_PROBE_SIZE_BASE + PERF_PROBE_SIZES * PERF_PROBE_REPEATS,
 };
 
+/* The port, counted from 0, from which a repetition of the sizes is sent: some are blocked at times. */
+static inline uint32_t perf_probe_size_port(uint32_t repeat)
+{
+    return repeat * PERF_PROBE_PORTS / PERF_PROBE_REPEATS;
+}
+
 /* MTUs that are tried: bytes of the IP packet. */
 extern const uint32_t perf_probe_mtus[PERF_PROBE_SIZES];
 
@@ -39,7 +45,10 @@ struct perf_probe_sent {
 
 /* From so many source ports of this address, each in turn; ECT(0). 0, or -errno. */
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent);
-/* Of each size, not to be fragmented. Takes a second, for what routers say. 0, or -errno. */
+/*
+ * Of each size, not to be fragmented, from some of the ports that perf_probe_ports() had. Takes two
+ * seconds, with what routers say. 0, or -errno.
+ */
 int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent);
 
 #endif

@@ -34,7 +34,7 @@ static int compare_clocks(struct perf_control *c, char *error)
         if (!answer)
             return -EPROTO;
         if (perf_json_get_u64(answer, "now_ns", &there_ns) == 0 && rtt_ns < best_ns) {
-            best_ns = rtt_ns;
+            best_ns = c->rtt_ns = rtt_ns;
             c->clock_offset_ns = (int64_t)(there_ns - (asked_ns + rtt_ns / 2));
         }
         json_object_put(answer);
@@ -93,10 +93,13 @@ static int run_doctor(const struct perf_options *o, struct perf_control *c)
     struct json_object *report = perf_doctor(o, c, table_of(o), error);
     enum perf_exit code = PERF_EXIT_OK;
 
-    if (report)
-        json_object_array_add(all, report);
-    if (!report || perf_report_write(o, all, error))
+    if (error[0])
         code = perf_complain(PERF_EXIT_FAILED, "%s", error);
+    if (report) {
+        json_object_array_add(all, report);
+        if (perf_report_write(o, all, error))
+            code = perf_complain(PERF_EXIT_FAILED, "%s", error);
+    }
     json_object_put(all);
     return code;
 }
