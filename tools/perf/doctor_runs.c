@@ -218,7 +218,7 @@ int perf_doctor_run(const struct perf_options *o, struct perf_control *c,
     if (late)
         perf_doctor_find(report, "no_time",
                          "measure by hand what is missing: 'mrd_perf write_bw -D 10'",
-                         "the path is too slow to measure all in half a minute%s%s",
+                         "not all could be measured in half a minute%s%s",
                          rc < 0 ? ": " : "", rc < 0 ? error : "");
     else if (rc < 0)
         perf_doctor_find(report, "run_failed",
