@@ -7,7 +7,8 @@
 
 enum { ELEMENT_MAX = 32 };
 
-/* Each type with its C type, and what may be done with it: numbers can be ordered, integers have bits. */
+/* Each type with its C type, and what may be done with it: numbers can be ordered, integers have
+ * bits. */
 #define INTEGERS(X)                                                                                \
     X(FI_INT8, int8_t)                                                                             \
     X(FI_UINT8, uint8_t)                                                                           \
@@ -85,14 +86,10 @@ bool mrd_ofi_atomic_is_valid(enum mrd_ofi_atomic_kind kind, enum fi_datatype typ
     }
 }
 
-/* ------------------------------------------------------------------------------------ one element */
+/* ---------------------------------------------------------------------------------- one element */
 
 /* What all types have. Comparisons: `compare` OP `was`, as fi_atomic(3) defines them. */
 #define COMMON(c)                                                                                  \
-    case FI_SUM:                                                                                   \
-        return (c)(was + operand);                                                                 \
-    case FI_PROD:                                                                                  \
-        return (c)(was * operand);                                                                 \
     case FI_LOR:                                                                                   \
         return (c)(was != 0 || operand != 0);                                                      \
     case FI_LAND:                                                                                  \
@@ -105,6 +102,17 @@ bool mrd_ofi_atomic_is_valid(enum mrd_ofi_atomic_kind kind, enum fi_datatype typ
         return compare == was ? operand : was;                                                     \
     case FI_CSWAP_NE:                                                                              \
         return compare != was ? operand : was;
+#define SUMS(c)                                                                                    \
+    case FI_SUM:                                                                                   \
+        return (c)(was + operand);                                                                 \
+    case FI_PROD:                                                                                  \
+        return (c)(was * operand);
+/* Those of integers wrap around. */
+#define WRAPS(c)                                                                                   \
+    case FI_SUM:                                                                                   \
+        return (c)((uint64_t)was + (uint64_t)operand);                                             \
+    case FI_PROD:                                                                                  \
+        return (c)((uint64_t)was * (uint64_t)operand);
 #define ORDERED                                                                                    \
     case FI_MIN:                                                                                   \
         return operand < was ? operand : was;                                                      \
@@ -139,13 +147,13 @@ bool mrd_ofi_atomic_is_valid(enum mrd_ofi_atomic_kind kind, enum fi_datatype typ
         }                                                                                          \
     }
 
-#define X(name, c) FUNCTION(name, c, COMMON(c) ORDERED BITS(c))
+#define X(name, c) FUNCTION(name, c, COMMON(c) WRAPS(c) ORDERED BITS(c))
 INTEGERS(X)
 #undef X
-#define X(name, c) FUNCTION(name, c, COMMON(c) ORDERED)
+#define X(name, c) FUNCTION(name, c, COMMON(c) SUMS(c) ORDERED)
 REALS(X)
 #undef X
-#define X(name, c) FUNCTION(name, c, COMMON(c))
+#define X(name, c) FUNCTION(name, c, COMMON(c) SUMS(c))
 COMPLEX(X)
 #undef X
 
@@ -174,7 +182,7 @@ static void compute(enum fi_datatype type, enum fi_op op, const void *was, const
     }
 }
 
-/* ---------------------------------------------------------------------------------------- a target */
+/* ------------------------------------------------------------------------------------- a target */
 
 /* An element of 8 bytes: again until nobody changed it meanwhile. */
 static void apply_word(enum fi_datatype type, enum fi_op op, uint64_t *target, const void *operand,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Atomics. One addition or compare-and-swap of 64 bits is an atomic of mrd's: it needs nothing of the
- * target's program. All others are messages, which the target applies when it makes progress.
+ * Atomics. One addition or compare-and-swap of 64 bits is an atomic of mrd's: it needs nothing of
+ * the target's program. All others are messages, which the target applies when it makes progress.
  */
 #include "transport/ofi/apply.h"
 #include "transport/ofi/ep.h"
@@ -47,7 +47,7 @@ size_t mrd_ofi_atomic_bytes_max(void)
            2;
 }
 
-/* -------------------------------------------------------------------------------------- initiator */
+/* ------------------------------------------------------------------------------------ initiator */
 
 static void answered(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
 {
@@ -179,7 +179,7 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
     return error;
 }
 
-/* ------------------------------------------------------------------------------------------- calls */
+/* ---------------------------------------------------------------------------------------- calls */
 
 static bool add(struct list *l, enum fi_datatype type, const struct fi_ioc *ioc, size_t count)
 {
@@ -356,7 +356,7 @@ static ssize_t atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_atomi
                    flags);
 }
 
-/* --------------------------------------------------------------------------------------- questions */
+/* ------------------------------------------------------------------------------------ questions */
 
 static int valid(enum mrd_ofi_atomic_kind kind, enum fi_datatype type, enum fi_op op, size_t *count)
 {

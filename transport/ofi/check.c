@@ -36,7 +36,7 @@ static bool fits(const char *what, uint64_t asked, uint64_t most)
                                    (unsigned long long)most);
 }
 
-/* ----------------------------------------------------------------------------------- capabilities */
+/* --------------------------------------------------------------------------------- capabilities */
 
 uint64_t mrd_ofi_caps_implied(uint64_t caps)
 {
@@ -51,8 +51,8 @@ uint64_t mrd_ofi_caps_implied(uint64_t caps)
 }
 
 /*
- * Those of one side: part of the endpoint's, if these are told. Bits of the other side do not matter;
- * applications give both sides the same.
+ * Those of one side: part of the endpoint's, if these are told. Bits of the other side do not
+ * matter; applications give both sides the same.
  */
 static bool side_caps_fit(const char *what, uint64_t asked, uint64_t of_side, uint64_t of_ep)
 {
@@ -61,14 +61,14 @@ static bool side_caps_fit(const char *what, uint64_t asked, uint64_t of_side, ui
     return !of_ep || has_bits(what, FI_TYPE_CAPS, asked & of_side, mrd_ofi_caps_implied(of_ep));
 }
 
-/* ------------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static bool tx_fits(const struct fi_tx_attr *tx, uint64_t caps)
 {
     return side_caps_fit("tx_attr->caps", tx->caps, MRD_OFI_TX_CAPS, caps) &&
            has_bits("tx_attr->op_flags", FI_TYPE_OP_FLAGS, tx->op_flags, MRD_OFI_TX_FLAGS) &&
            has_bits("tx_attr->msg_order", FI_TYPE_MSG_ORDER, tx->msg_order, FI_ORDER_SAS) &&
-           has_bits("tx_attr->comp_order", FI_TYPE_MSG_ORDER, tx->comp_order, FI_ORDER_NONE) &&
+           has_bits("tx_attr->comp_order", FI_TYPE_MSG_ORDER, tx->comp_order, 0) &&
            fits("tx_attr->inject_size", tx->inject_size, MRD_OFI_INJECT_BYTES) &&
            fits("tx_attr->size", tx->size, MRD_OFI_QUEUE_MAX) &&
            fits("tx_attr->iov_limit", tx->iov_limit, MRD_OFI_IOV_MAX) &&
@@ -81,7 +81,7 @@ static bool rx_fits(const struct fi_rx_attr *rx, uint64_t caps)
     return side_caps_fit("rx_attr->caps", rx->caps, MRD_OFI_RX_CAPS, caps) &&
            has_bits("rx_attr->op_flags", FI_TYPE_OP_FLAGS, rx->op_flags, MRD_OFI_RX_FLAGS) &&
            has_bits("rx_attr->msg_order", FI_TYPE_MSG_ORDER, rx->msg_order, FI_ORDER_SAS) &&
-           has_bits("rx_attr->comp_order", FI_TYPE_MSG_ORDER, rx->comp_order, FI_ORDER_NONE) &&
+           has_bits("rx_attr->comp_order", FI_TYPE_MSG_ORDER, rx->comp_order, 0) &&
            fits("rx_attr->size", rx->size, MRD_OFI_QUEUE_MAX) &&
            fits("rx_attr->iov_limit", rx->iov_limit, MRD_OFI_IOV_MAX);
 }
@@ -94,7 +94,7 @@ static bool contexts_fit(const struct fi_ep_attr *ep)
            fits("ep_attr->rx_ctx_cnt", ep->rx_ctx_cnt, 1);
 }
 
-/* Nothing is ordered after reads and writes, however small. Without these, the sizes say nothing. */
+/* Nothing is ordered after reads and writes, however small. Without them the sizes say nothing. */
 static bool orders_fit(const struct fi_ep_attr *ep, uint64_t caps)
 {
     return !(caps & (FI_RMA | FI_ATOMIC)) ||
@@ -119,7 +119,7 @@ static bool ep_fits(const struct fi_ep_attr *ep, uint64_t caps)
            orders_fit(ep, caps);
 }
 
-/* Nothing that an application may require of memory or keys is needed. It may not mix old with new. */
+/* The provider needs none of these modes, so it takes any. Old and new ones are not to be mixed. */
 static bool mr_mode_fits(uint32_t version, int mr_mode)
 {
     const int old = FI_MR_BASIC | FI_MR_SCALABLE;

@@ -2,6 +2,7 @@
 /* Counters: of completions and of errors. They may be read without the lock. */
 #include "transport/ofi/ofi.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 static struct mrd_ofi_cntr *cntr_of(struct fid_cntr *fid)
@@ -112,7 +113,7 @@ static int look(struct mrd_ofi_cntr *cntr, uint64_t threshold, uint64_t errors)
 
     mrd_ofi_sources_progress(&cntr->sources);
     result = state(cntr, threshold, errors);
-    if (result != -FI_EAGAIN)
+    if (result != -FI_EAGAIN || cntr->wait.obj == FI_WAIT_NONE)
         return result;
     mrd_ofi_sources_arm(&cntr->sources, &cntr->wait);
     mrd_ofi_sources_progress(&cntr->sources);
@@ -132,6 +133,12 @@ static int wait_for(struct mrd_ofi_cntr *cntr, uint64_t threshold, int timeout_m
         left_ms = mrd_ofi_time_left(timeout_ms, start_ns);
         if (!left_ms)
             return -FI_ETIMEDOUT;
+        if (cntr->wait.obj == FI_WAIT_NONE) { /* it cannot sleep: others get their turn */
+            mrd_ofi_unlock(cntr->domain);
+            sched_yield();
+            mrd_ofi_lock(cntr->domain);
+            continue;
+        }
         result = mrd_ofi_wait_block(&cntr->wait, mutex, left_ms);
         if (result)
             return result;
@@ -143,8 +150,6 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout_ms)
     struct mrd_ofi_cntr *cntr = cntr_of(fid);
     int result;
 
-    if (cntr->wait.obj == FI_WAIT_NONE)
-        return -FI_ENOSYS;
     mrd_ofi_lock(cntr->domain);
     result = wait_for(cntr, threshold, timeout_ms);
     mrd_ofi_unlock(cntr->domain);

@@ -18,7 +18,7 @@ static bool family_fits(const struct wanted *wanted, const union mrd_ofi_addr *a
     return wanted->family == AF_UNSPEC || addr->sa.sa_family == wanted->family;
 }
 
-/* --------------------------------------------------------------------------------------- by names */
+/* ------------------------------------------------------------------------------------- by names */
 
 /* IPv4 comes first where either is wanted, as in what is offered without any address. */
 static const struct addrinfo *choose(const struct addrinfo *list)
@@ -89,8 +89,8 @@ static int look_up_peer(const struct wanted *wanted, const char *node, const cha
 }
 
 /*
- * Of this machine; without a node only the port is meant. An RDMA device has no ports; its GID may be
- * that of an IPv4 address.
+ * Of this machine; without a node only the port is meant. An RDMA device has no ports; its GID may
+ * be that of an IPv4 address.
  */
 static int look_up_own(const struct wanted *wanted, const char *node, const char *service,
                        union mrd_ofi_addr *addr)
@@ -106,7 +106,7 @@ static int look_up_own(const struct wanted *wanted, const char *node, const char
     return error;
 }
 
-/* --------------------------------------------------------------------------------------- by hints */
+/* ------------------------------------------------------------------------------------- by hints */
 
 static int take(const struct wanted *wanted, const char *what, const void *from, size_t bytes,
                 union mrd_ofi_addr *addr)

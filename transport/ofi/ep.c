@@ -14,7 +14,7 @@ static struct mrd_ofi_ep *impl(struct fid *fid)
     return mrd_container_of(fid, struct mrd_ofi_ep, fid.fid);
 }
 
-/* ----------------------------------------------------------------------------------------- enabling */
+/* ------------------------------------------------------------------------------------- enabling */
 
 /* What hears of the endpoint's completions looks at it, and is woken up by it. */
 static int add_sources(struct mrd_ofi_ep *ep)
@@ -87,7 +87,7 @@ static int enable(struct mrd_ofi_ep *ep)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------ binding */
+/* -------------------------------------------------------------------------------------- binding */
 
 static int bind_cq(struct mrd_ofi_ep *ep, struct mrd_ofi_cq *cq, uint64_t flags)
 {
@@ -179,7 +179,7 @@ static int ep_bind(struct fid *fid, struct fid *other, uint64_t flags)
     return error;
 }
 
-/* ------------------------------------------------------------------------------------------ closing */
+/* -------------------------------------------------------------------------------------- closing */
 
 /* What was injected, and what the provider says for itself, is still on its way. */
 static void linger(struct mrd_ofi_ep *ep)
@@ -248,7 +248,7 @@ static int ep_close(struct fid *fid)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------ control */
+/* -------------------------------------------------------------------------------------- control */
 
 static int set_flags(struct mrd_ofi_ep *ep, uint64_t flags)
 {
@@ -381,7 +381,7 @@ static struct fi_ops_ep ep_ops = {
     .tx_size_left = tx_size_left,
 };
 
-/* ----------------------------------------------------------------------------------------- its name */
+/* ------------------------------------------------------------------------------------- its name */
 
 int mrd_ofi_ep_getname(fid_t fid, void *addr, size_t *len)
 {
@@ -425,7 +425,7 @@ int mrd_ofi_ep_setname(fid_t fid, void *addr, size_t len)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------- making */
+/* --------------------------------------------------------------------------------------- making */
 
 int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out,
                     void *context)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints. Each is a context of mrd with two queue pairs: one for messages (wire.h), in order if the
- * application asks for that, and one for reads and writes, which have none.
+ * Endpoints. Each is a context of mrd with two queue pairs: one for messages (wire.h), in order if
+ * the application asks for that, and one for reads and writes, which have none.
  *
- * An operation (struct mrd_ofi_op) is what the application, or the provider for itself, has under way:
- * it is taken from a pool, posts one or more work requests, and ends when their completions and, if
- * it waits for one, the peer's answer have come.
+ * An operation (struct mrd_ofi_op) is what the application, or the provider for itself, has under
+ * way: it is taken from a pool, posts one or more work requests, and ends when their completions
+ * and, if it waits for one, the peer's answer have come.
  */
 #ifndef MRD_OFI_EP_H
 #define MRD_OFI_EP_H
@@ -13,7 +13,7 @@
 #include "transport/ofi/ofi.h"
 #include "transport/ofi/wire.h"
 
-/* ------------------------------------------------------------------------------------------ peers */
+/* ---------------------------------------------------------------------------------------- peers */
 
 /* A key of a peer's that was asked for. */
 struct mrd_ofi_key {
@@ -34,7 +34,8 @@ struct mrd_ofi_peer {
     char text[MRD_ADDRESS_MAX];
     fi_addr_t fi_addr;   /* as of... */
     uint32_t av_version; /* ...that state of the AV */
-    /* Operations that wait for an answer: mrd_ofi_op.answer_node. While there are any it is watched. */
+    /* Operations that wait for an answer: mrd_ofi_op.answer_node. While there are any it is
+     * watched. */
     struct mrd_node answers;
     bool watched;
     struct mrd_node keys;
@@ -65,7 +66,7 @@ struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *tex
 /* Its fi_addr now; FI_ADDR_NOTAVAIL: it is not in the AV. */
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 
-/* -------------------------------------------------------------------------------------- operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 /* What completions of messages without an operation are known by; others by the operation. */
 enum { MRD_OFI_SAID = 1, MRD_OFI_INJECTED_MSG, MRD_OFI_INJECTED_TAGGED };
@@ -75,7 +76,8 @@ enum {
     /* The largest head that is kept in an operation: with the ranges of a list. */
     MRD_OFI_OP_HEAD =
         sizeof(struct mrd_ofi_wire_head) + MRD_OFI_IOV_MAX * sizeof(struct mrd_ofi_wire_range),
-    MRD_OFI_RX_POLL = 32, /* completions taken at a time */
+    MRD_OFI_RX_POLL = 32,  /* completions taken at a time */
+    MRD_OFI_RX_SPENT = 32, /* buffers that wait to be posted again */
 };
 
 struct mrd_ofi_op {
@@ -167,9 +169,9 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
 void mrd_ofi_op_send(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_ofi_wire_head *head,
                      const void *more, uint32_t more_bytes);
 /*
- * Posts the work requests of a transfer: op->iov, op->range, op->len and op->opcode are set. Waits in
- * ep->unsent for room. op->done() is called for each completion, and once with NULL if the rest cannot
- * be posted; at the last one `pending` is 0.
+ * Posts the work requests of a transfer: op->iov, op->range, op->len and op->opcode are set. Waits
+ * in ep->unsent for room. op->done() is called for each completion, and once with NULL if the rest
+ * cannot be posted; at the last one `pending` is 0.
  */
 void mrd_ofi_transfer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* Returns false if some of it must wait for room. */
@@ -181,7 +183,8 @@ bool mrd_ofi_has_room(struct mrd_ofi_ep *ep);
 /* Tells the application of its end: entry, counters. */
 void mrd_ofi_op_tell(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op);
 /*
- * Posts a message of at most MRD_INLINE_BYTES_MAX without an operation: `what` is MRD_OFI_SAID or _INJECTED_. -FI_EAGAIN: no room now.
+ * Posts a message of at most MRD_INLINE_BYTES_MAX without an operation: `what` is MRD_OFI_SAID or
+ * _INJECTED_. -FI_EAGAIN: no room now.
  */
 int mrd_ofi_send_now(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                      struct mrd_ofi_wire_head *head, const struct iovec *more, uint32_t num,
@@ -200,7 +203,7 @@ size_t mrd_ofi_iov_write(const struct iovec *iov, uint32_t num, uint64_t offset,
                          size_t len);
 uint64_t mrd_ofi_iov_bytes(const struct iovec *iov, size_t num);
 
-/* ---------------------------------------------------------------------------------------- receives */
+/* ------------------------------------------------------------------------------------- receives */
 
 /* A posted receive. */
 struct mrd_ofi_rx {
@@ -234,7 +237,7 @@ struct mrd_ofi_match {
     struct mrd_node claimed; /* of tagged messages */
 };
 
-/* --------------------------------------------------------------------------------------- endpoints */
+/* ------------------------------------------------------------------------------------ endpoints */
 
 /* What an endpoint counts on counters that are bound to it. */
 enum mrd_ofi_counts {
@@ -281,6 +284,7 @@ struct mrd_ofi_ep {
     uint8_t *rx_memory;
     struct mrd_mr *rx_mr;
     uint32_t rx_bytes, num_rx; /* of a buffer; how many there are */
+    uint32_t spent[MRD_OFI_RX_SPENT], num_spent;
     struct mrd_ofi_match msg, tagged;
     struct mrd_node rx_free;
 
@@ -315,7 +319,7 @@ extern struct fi_ops_tagged mrd_ofi_tagged_ops;
 extern struct fi_ops_rma mrd_ofi_rma_ops;
 extern struct fi_ops_atomic mrd_ofi_atomic_ops;
 
-/* ---------------------------------------------------------------------------------------- messages */
+/* ------------------------------------------------------------------------------------- messages */
 
 ssize_t mrd_ofi_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t src,
                      void *context);
@@ -344,8 +348,8 @@ void mrd_ofi_match_fini(struct mrd_ofi_match *m);
 struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep);
 void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 /*
- * `rx` has got `got` bytes of a message, from `at` in its buffer on: tells the application. error: a
- * FI_ error number, or 0.
+ * `rx` has got `got` bytes of a message, from `at` in its buffer on: tells the application. error:
+ * a FI_ error number, or 0.
  */
 void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                     const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
@@ -361,9 +365,10 @@ void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                   const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes);
 
-/* ----------------------------------------------------------------------------------- remote memory */
+/* -------------------------------------------------------------------------------- remote memory */
 
-/* What the key of a peer's is, if it is known; else asks, and the operation waits. NULL: it waits. */
+/* What the key of a peer's is, if it is known; else asks, and the operation waits. NULL: it waits.
+ */
 const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,
                                           uint64_t key);
 /* Forgets it. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------------------------------- domains */
+/* -------------------------------------------------------------------------------------- domains */
 
 static struct mrd_ofi_domain *domain_of(struct fid *fid)
 {
@@ -134,7 +134,7 @@ int mrd_ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct 
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------------- fabrics */
+/* -------------------------------------------------------------------------------------- fabrics */
 
 static int fabric_close(struct fid *fid)
 {

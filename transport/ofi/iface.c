@@ -33,7 +33,7 @@ bool mrd_ofi_addr_is_any(const union mrd_ofi_addr *addr)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------- routes */
+/* --------------------------------------------------------------------------------------- routes */
 
 bool mrd_ofi_route(const union mrd_ofi_addr *to, union mrd_ofi_addr *from)
 {
@@ -64,7 +64,7 @@ static bool default_route(const char *world, union mrd_ofi_addr *from)
     return !mrd_ofi_addr_parse(world, &to) && mrd_ofi_route(&to, from);
 }
 
-/* ------------------------------------------------------------------------------------- interfaces */
+/* ----------------------------------------------------------------------------------- interfaces */
 
 bool mrd_ofi_iface_has(const struct mrd_ofi_iface *iface, const union mrd_ofi_addr *addr)
 {

@@ -21,7 +21,7 @@ struct place {
     const union mrd_ofi_addr *src, *dest; /* NULL: it has none yet */
 };
 
-/* ------------------------------------------------------------------------------------- attributes */
+/* ----------------------------------------------------------------------------------- attributes */
 
 static void fill_tx(struct fi_tx_attr *tx, const struct fi_tx_attr *hints, uint64_t caps)
 {
@@ -29,7 +29,6 @@ static void fill_tx(struct fi_tx_attr *tx, const struct fi_tx_attr *hints, uint6
 
     tx->caps = caps & MRD_OFI_TX_CAPS & (asked ? asked : ~0ull);
     tx->op_flags = hints ? hints->op_flags : 0;
-    tx->comp_order = FI_ORDER_NONE;
     tx->inject_size = MRD_OFI_INJECT_BYTES;
     tx->size = hints && hints->size ? hints->size : MRD_OFI_QUEUE;
     tx->iov_limit = MRD_OFI_IOV_MAX;
@@ -42,14 +41,13 @@ static void fill_rx(struct fi_rx_attr *rx, const struct fi_rx_attr *hints, uint6
 
     rx->caps = caps & MRD_OFI_RX_CAPS & (asked ? asked : ~0ull);
     rx->op_flags = hints ? hints->op_flags : 0;
-    rx->comp_order = FI_ORDER_NONE;
     rx->size = hints && hints->size ? hints->size : MRD_OFI_QUEUE;
     rx->iov_limit = MRD_OFI_IOV_MAX;
 }
 
 /*
- * Messages wait for lost ones only if somebody asks for their order. Whoever has no hints at all gets
- * it.
+ * Messages wait for lost ones only if somebody asks for their order. Whoever has no hints at all
+ * gets it.
  */
 static uint64_t order_of(const struct fi_info *hints)
 {
@@ -107,7 +105,7 @@ static void fill_domain(struct fi_domain_attr *domain, const struct request *r)
     domain->caps = MRD_OFI_DOMAIN_CAPS;
 }
 
-/* ------------------------------------------------------------------------------------------ places */
+/* --------------------------------------------------------------------------------------- places */
 
 /* Copies an address; none is none. false: no memory. */
 static bool fill_addr(const union mrd_ofi_addr *addr, void **copy, size_t *bytes)
@@ -175,7 +173,7 @@ static int nothing(void)
     return -FI_ENODATA;
 }
 
-/* ------------------------------------------------------------------------------ network interfaces */
+/* --------------------------------------------------------------------------- network interfaces */
 
 static bool is_wanted(const struct request *r, const struct mrd_ofi_iface *iface)
 {
@@ -199,9 +197,9 @@ static bool asks_remote(const struct fi_info *hints)
 }
 
 /*
- * Drops what nobody means who names no address. Some applications, Open MPI among them, spread their
- * processes over all that is offered: so no loopback, if other machines are to be reached; and no
- * IPv6, if nobody asks for it and there is IPv4. Returns how many are left.
+ * Drops what nobody means who names no address. Some applications, Open MPI among them, spread
+ * their processes over all that is offered: so no loopback, if other machines are to be reached;
+ * and no IPv6, if nobody asks for it and there is IPv4. Returns how many are left.
  */
 static int drop_unmeant(const struct request *r, struct mrd_ofi_iface *list, int num)
 {
@@ -305,7 +303,7 @@ static int offer_interfaces(struct request *r, struct fi_info **out)
     return error ? error : nothing();
 }
 
-/* ------------------------------------------------------------------------------------ RDMA devices */
+/* --------------------------------------------------------------------------------- RDMA devices */
 
 /* Its address is known when an endpoint is enabled; a source of address 0 says nothing. */
 static int offer_device(const struct request *r, const char *name, struct fi_info **out)
@@ -323,7 +321,7 @@ static int offer_device(const struct request *r, const char *name, struct fi_inf
     return *out ? 0 : -FI_ENOMEM;
 }
 
-/* ----------------------------------------------------------------------------------------- getinfo */
+/* -------------------------------------------------------------------------------------- getinfo */
 
 /* Copies the device of FI_MRD_DEVICE; without one, that of UDP over all interfaces. */
 static int find_device(struct mrd_device *device)

@@ -25,8 +25,8 @@
 /* Tags have 64 fields of one bit: an application may ignore any bits. */
 #define MRD_OFI_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull
 
-/* The protocol of endpoints: what wire.h describes, between contexts of mrd. */
-#define MRD_OFI_PROTOCOL (FI_PROV_SPECIFIC | 0x6d7264u)
+/* The protocol of endpoints, which wire.h describes. Bit 31: it is a provider's own. */
+#define MRD_OFI_PROTOCOL (1u << 31 | 0x6d7264u)
 
 enum {
     MRD_OFI_OBJECTS = 1 << 16,      /* CQs, endpoints, counters of a domain; memory is the limit */
@@ -36,14 +36,14 @@ enum {
     MRD_OFI_NETWORK_BYTES_MAX = 64, /* text of a network, such as 192.0.2.0/24 */
 };
 
-/* ---------------------------------------------------------------------------------------- check.c */
+/* -------------------------------------------------------------------------------------- check.c */
 
-/* Can all that is asked for be had? 0, or -FI_ENODATA with a line in the log that says what cannot. */
+/* Can all that is asked for be had? 0, or -FI_ENODATA: a line in the log says what cannot. */
 int mrd_ofi_check_hints(uint32_t version, const struct fi_info *hints);
-/* With what is implied: messages are sent and received, and memory is read and written both ways. */
+/* With what is implied: messages are sent and received, memory is read and written both ways. */
 uint64_t mrd_ofi_caps_implied(uint64_t caps);
 
-/* ----------------------------------------------------------------------------------------- ends.c */
+/* --------------------------------------------------------------------------------------- ends.c */
 
 /*
  * The addresses that are asked for. A source of address 0 is any of this machine, of its family, at
@@ -62,7 +62,7 @@ int mrd_ofi_ends_find(const char *node, const char *service, uint64_t flags,
                       const struct fi_info *hints, bool rdma, struct mrd_ofi_ends *ends);
 bool mrd_ofi_addr_is_any(const union mrd_ofi_addr *addr);
 
-/* ---------------------------------------------------------------------------------------- iface.c */
+/* -------------------------------------------------------------------------------------- iface.c */
 
 /* An address of a network interface. */
 struct mrd_ofi_iface {
@@ -74,11 +74,11 @@ struct mrd_ofi_iface {
 
 /*
  * Lists the addresses of interfaces that are up and that other programs can use. First those of the
- * interface of the default route, last those of loopback; IPv4 before IPv6. Returns their number, and
- * the list, which the caller frees; or -FI_ENOMEM, or another negative number.
+ * interface of the default route, last those of loopback; IPv4 before IPv6. Returns their number,
+ * and the list, which the caller frees; or -FI_ENOMEM, or another negative number.
  */
 int mrd_ofi_ifaces_list(struct mrd_ofi_iface **list);
-/* Is it the interface's address, or another one of a loopback interface's network? Ports are ignored. */
+/* Is it the interface's address, or any of a loopback interface's network? Ports are ignored. */
 bool mrd_ofi_iface_has(const struct mrd_ofi_iface *iface, const union mrd_ofi_addr *addr);
 /* The local address, of port 0, that packets to `to` are sent from. false: there is no route. */
 bool mrd_ofi_route(const union mrd_ofi_addr *to, union mrd_ofi_addr *from);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys of remote memory. An application chooses keys of 64 bits, and addresses that are offsets; mrd
- * has keys of its own. So a peer is asked once what a key of its stands for. If mrd's key is refused
- * later, the region was closed, and the peer is asked again: the key may be that of another one.
+ * Keys of remote memory. An application chooses keys of 64 bits, and addresses that are offsets;
+ * mrd has keys of its own. So a peer is asked once what a key of its stands for. If mrd's key is
+ * refused later, the region was closed, and the peer is asked again: the key may be that of another
+ * one.
  */
 #include "transport/ofi/ep.h"
 
@@ -85,7 +86,7 @@ void mrd_ofi_keys_fini(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     mrd_list_init(&peer->keys);
 }
 
-/* ----------------------------------------------------------------------------------- at the target */
+/* -------------------------------------------------------------------------------- at the target */
 
 /* Registers all ranges of the region with the endpoint. 0, or a FI_ error number. */
 static uint32_t fill_ranges(struct mrd_ofi_ep *ep, struct mrd_ofi_mr *mr,
@@ -122,7 +123,7 @@ void mrd_ofi_key_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     mrd_ofi_say(ep, peer, &tell, range, tell.num * (uint32_t)sizeof(range[0]));
 }
 
-/* -------------------------------------------------------------------------------- at the initiator */
+/* ----------------------------------------------------------------------------- at the initiator */
 
 void mrd_ofi_key_told(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                       const struct mrd_ofi_wire_head *head, const uint8_t *ranges, uint32_t bytes)

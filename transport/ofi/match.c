@@ -66,7 +66,7 @@ static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
     return tagged ? &ep->tagged : &ep->msg;
 }
 
-/* ------------------------------------------------------------------------------------------- ends */
+/* ----------------------------------------------------------------------------------------- ends */
 
 void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                     const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
@@ -116,8 +116,8 @@ void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 }
 
 /*
- * The receive gets the message: its bytes, or those at the sender's, are put into its buffer. Returns
- * whether it takes more; else it may have ended.
+ * The receive gets the message: its bytes, or those at the sender's, are put into its buffer.
+ * Returns whether it takes more; else it may have ended.
  */
 static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                  const struct mrd_ofi_wire_head *head, const uint8_t *payload)
@@ -143,7 +143,7 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
     return more;
 }
 
-/* --------------------------------------------------------------------------------------- messages */
+/* ------------------------------------------------------------------------------------- messages */
 
 static bool takes(const struct mrd_ofi_rx *rx, const struct mrd_ofi_peer *peer, uint64_t tag)
 {
@@ -212,7 +212,7 @@ void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     keep(ep, q, peer, head, payload, bytes);
 }
 
-/* --------------------------------------------------------------------------------------- receives */
+/* ------------------------------------------------------------------------------------- receives */
 
 /* The first unexpected message that the receive takes; NULL: none. */
 static struct mrd_ofi_unexpected *find_unexpected(struct mrd_ofi_ep *ep,
@@ -325,7 +325,7 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
     return -FI_EINVAL;
 }
 
-/* ------------------------------------------------------------------------------------ cancellation */
+/* --------------------------------------------------------------------------------- cancellation */
 
 static struct mrd_ofi_rx *find_posted(struct mrd_ofi_match *q, const void *context)
 {

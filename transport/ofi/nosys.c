@@ -24,7 +24,7 @@ int mrd_ofi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void 
     return -FI_ENOSYS;
 }
 
-/* ------------------------------------------------------------------- connections, which there are not */
+/* ---------------------------------------------------------------------------------- connections */
 
 static int no_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
 {

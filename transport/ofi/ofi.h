@@ -2,12 +2,12 @@
 /*
  * The libfabric provider "mrd": reliable datagram endpoints (FI_EP_RDM) over mrd's public API.
  *
- * Objects are libfabric's, one struct each: fabric, domain, endpoint, address vector (AV), completion
- * queue (CQ), counter, event queue (EQ), memory region (MR), poll set. An endpoint has a context of
- * mrd of its own, and so an address; everything else belongs to a domain.
+ * Objects are libfabric's, one struct each: fabric, domain, endpoint, address vector (AV),
+ * completion queue (CQ), counter, event queue (EQ), memory region (MR), poll set. An endpoint has a
+ * context of mrd of its own, and so an address; everything else belongs to a domain.
  *
- *   prov.c    entry point, parameters      av.c    addresses, EQ events of inserts
- *   info.c    getinfo                      eq.c    event queues
+ *   prov.c params.c  entry, parameters     av.c addr.c  addresses, EQ events of inserts
+ *   info.c check.c ends.c iface.c  getinfo eq.c    event queues
  *   fabric.c  fabrics and domains          cq.c    completion queues      cntr.c  counters
  *   mr.c      memory regions, their keys   wait.c  what sleeps: descriptors; poll.c  poll sets
  *   ep.c context.c  endpoints              peer.c  peers of an endpoint, by address and by number
@@ -61,7 +61,7 @@ extern struct fi_provider mrd_ofi_provider;
 #define MRD_OFI_WARN(subsystem, ...) FI_WARN(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
 #define MRD_OFI_INFO(subsystem, ...) FI_INFO(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
 
-/* ------------------------------------------------------------------------------------ parameters */
+/* ----------------------------------------------------------------------------------- parameters */
 
 /* FI_MRD_*: read once, at the first getinfo. NULL or 0: mrd's default. */
 struct mrd_ofi_params {
@@ -91,11 +91,11 @@ int mrd_ofi_getinfo(uint32_t version, const char *node, const char *service, uin
  */
 int mrd_ofi_check_ep_info(const struct fi_info *info);
 
-/* --------------------------------------------------------------------------------------- waiting */
+/* -------------------------------------------------------------------------------------- waiting */
 
 /*
- * What a CQ, counter or EQ is waited on by. The descriptor is an epoll set of the endpoints' channels
- * and of an eventfd for entries that no packet makes.
+ * What a CQ, counter or EQ is waited on by. The descriptor is an epoll set of the endpoints'
+ * channels and of an eventfd for entries that no packet makes.
  */
 struct mrd_ofi_wait {
     enum fi_wait_obj obj; /* FI_WAIT_NONE: there is no descriptor */
@@ -117,13 +117,13 @@ void mrd_ofi_wait_signal(struct mrd_ofi_wait *w);
 /* From now on signal() wakes up; earlier signals are forgotten. */
 void mrd_ofi_wait_arm(struct mrd_ofi_wait *w);
 /*
- * Without any lock: sleeps until something is readable or timeout_ms are over (-1: for ever; 0: not).
- * 0; -FI_EINTR.
+ * Without any lock: sleeps until something is readable or timeout_ms are over (-1: for ever; 0:
+ * not). 0; -FI_EINTR.
  */
 int mrd_ofi_wait_sleep(struct mrd_ofi_wait *w, int timeout_ms);
 /*
- * As sleep(), with `mutex`, which is held, released meanwhile (NULL: there is none). Several threads
- * may sleep on the same wait: a signal wakes them all.
+ * As sleep(), with `mutex`, which is held, released meanwhile (NULL: there is none). Several
+ * threads may sleep on the same wait: a signal wakes them all.
  */
 int mrd_ofi_wait_block(struct mrd_ofi_wait *w, pthread_mutex_t *mutex, int timeout_ms);
 /* fi_control() FI_GETWAIT and FI_GETWAITOBJ of an object with such a wait. -FI_ENOSYS: others. */
@@ -192,7 +192,7 @@ static inline void mrd_ofi_unlock(struct mrd_ofi_domain *d)
         pthread_mutex_unlock(&d->mutex);
 }
 
-/* ---------------------------------------------------------------------------------- event queues */
+/* --------------------------------------------------------------------------------- event queues */
 
 struct mrd_ofi_event {
     struct mrd_node node;
@@ -219,7 +219,7 @@ int mrd_ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct f
 int mrd_ofi_eq_add(struct mrd_ofi_eq *eq, uint32_t type, fid_t fid, void *context, uint64_t data);
 int mrd_ofi_eq_add_error(struct mrd_ofi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
 
-/* ------------------------------------------------------------------------------------- addresses */
+/* ------------------------------------------------------------------------------------ addresses */
 
 /* struct sockaddr_in or sockaddr_in6. Of an RDMA device: the GID, sin6_flowinfo its QP number. */
 union mrd_ofi_addr {
@@ -235,12 +235,13 @@ bool mrd_ofi_addr_equal(const union mrd_ofi_addr *a, const union mrd_ofi_addr *b
 uint32_t mrd_ofi_addr_hash(const union mrd_ofi_addr *addr);
 /* Writes it as mrd_create_ah() takes it: text of MRD_ADDRESS_MAX. */
 void mrd_ofi_addr_text(const union mrd_ofi_addr *addr, char *text);
-/* Parses what mrd_query_address() and so on tell. v4-mapped IPv6 becomes IPv4, but of RDMA devices. */
+/* Parses what mrd_query_address() and so on tell. v4-mapped IPv6 becomes IPv4, but of RDMA devices.
+ */
 int mrd_ofi_addr_parse(const char *text, union mrd_ofi_addr *addr);
 /*
- * Looks up a host, by name or number, and a port (service NULL: MRD_DEFAULT_PORT, or what `node` as an
- * address of mrd's has). format: FI_SOCKADDR_IN, FI_SOCKADDR_IN6, or another one: either. Waits for
- * the answer: without any lock. 0, -FI_EADDRNOTAVAIL, -FI_ENOMEM.
+ * Looks up a host, by name or number, and a port (service NULL: MRD_DEFAULT_PORT, or what `node` as
+ * an address of mrd's has). format: FI_SOCKADDR_IN, FI_SOCKADDR_IN6, or another one: either. Waits
+ * for the answer: without any lock. 0, -FI_EADDRNOTAVAIL, -FI_ENOMEM.
  */
 int mrd_ofi_addr_look_up(uint32_t format, const char *node, const char *service,
                          union mrd_ofi_addr *addr);
@@ -272,7 +273,7 @@ const union mrd_ofi_addr *mrd_ofi_av_get(const struct mrd_ofi_av *av, fi_addr_t 
 /* The first fi_addr of an address; FI_ADDR_NOTAVAIL: it was not inserted. */
 fi_addr_t mrd_ofi_av_find(const struct mrd_ofi_av *av, const union mrd_ofi_addr *addr);
 
-/* ------------------------------------------------------------------------------ completion queues */
+/* ---------------------------------------------------------------------------- completion queues */
 
 struct mrd_ofi_comp {
     void *context;
@@ -311,7 +312,7 @@ static inline bool mrd_ofi_cq_empty(const struct mrd_ofi_cq *cq)
     return cq->head == cq->tail;
 }
 
-/* --------------------------------------------------------------------------------------- counters */
+/* ------------------------------------------------------------------------------------- counters */
 
 struct mrd_ofi_cntr {
     struct fid_cntr fid;
@@ -329,13 +330,13 @@ int mrd_ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, stru
 void mrd_ofi_cntr_add(struct mrd_ofi_cntr *cntr, uint64_t value);
 void mrd_ofi_cntr_add_error(struct mrd_ofi_cntr *cntr, uint64_t value);
 
-/* -------------------------------------------------------------------------------------- poll sets */
+/* ------------------------------------------------------------------------------------ poll sets */
 
 int mrd_ofi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **set);
 /* fi_trywait(): 0, or -FI_EAGAIN: one of the objects has something. */
 int mrd_ofi_trywait(struct fid_fabric *fabric, struct fid **fids, int num);
 
-/* --------------------------------------------------------------------------------- memory regions */
+/* ------------------------------------------------------------------------------- memory regions */
 
 struct mrd_ofi_mr {
     struct fid_mr fid; /* its key is the one that peers name */
@@ -347,7 +348,8 @@ struct mrd_ofi_mr {
     uint64_t flags;  /* FI_RMA_EVENT: the target hears of what peers do */
     bool enabled;
     struct mrd_ofi_cntr *cntr; /* of remote writes; NULL: none */
-    /* Registrations with endpoints, made when a peer asks for the key: struct mrd_ofi_mr_reg.node. */
+    /* Registrations with endpoints, made when a peer asks for the key: struct mrd_ofi_mr_reg.node.
+     */
     struct mrd_node regs;
 };
 
@@ -365,8 +367,8 @@ extern struct fi_ops_mr mrd_ofi_mr_ops;
 /* The region of a key; NULL: none. */
 struct mrd_ofi_mr *mrd_ofi_mr_find(struct mrd_ofi_domain *d, uint64_t key);
 /*
- * Registers range `index` of the region with the endpoint, unless it is already. NULL: it cannot be,
- * see mrd_last_error().
+ * Registers range `index` of the region with the endpoint, unless it is already. NULL: it cannot
+ * be, see mrd_last_error().
  */
 struct mrd_mr *mrd_ofi_mr_register(struct mrd_ofi_mr *mr, struct mrd_ofi_ep *ep, uint32_t index);
 /* Are the addresses that peers give virtual ones? Else offsets. */
@@ -374,13 +376,13 @@ bool mrd_ofi_mr_is_virtual(const struct mrd_ofi_domain *d);
 /* The endpoint closes: its registrations end. */
 void mrd_ofi_mr_forget_ep(struct mrd_ofi_ep *ep);
 /*
- * The memory behind [addr, addr + len) of the region, addr as peers give it: an offset, or a virtual
- * address with FI_MR_VIRT_ADDR. It may run over into the next range: *len becomes what lies in this
- * one, *index its number. NULL: it is outside.
+ * The memory behind [addr, addr + len) of the region, addr as peers give it: an offset, or a
+ * virtual address with FI_MR_VIRT_ADDR. It may run over into the next range: *len becomes what lies
+ * in this one, *index its number. NULL: it is outside.
  */
 void *mrd_ofi_mr_at(const struct mrd_ofi_mr *mr, uint64_t addr, uint64_t *len, uint32_t *index);
 
-/* -------------------------------------------------------------------- operations that there are not */
+/* ---------------------------------------------------------------- operations that there are not */
 
 /* Of an endpoint: it has a name, and no connections. */
 extern struct fi_ops_cm mrd_ofi_cm_ops;

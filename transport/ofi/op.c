@@ -9,7 +9,7 @@
 
 enum { OPS_CHUNK = 64, INDEX_BITS = 20 };
 
-/* ------------------------------------------------------------------------------------------- pool */
+/* ----------------------------------------------------------------------------------------- pool */
 
 void mrd_ofi_ops_init(struct mrd_ofi_ops *ops)
 {
@@ -91,7 +91,7 @@ void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- answers */
+/* -------------------------------------------------------------------------------------- answers */
 
 struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
                                    const struct mrd_ofi_peer *peer)
@@ -129,7 +129,7 @@ void mrd_ofi_op_answered(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     }
 }
 
-/* ----------------------------------------------------------------------------------------- errors */
+/* --------------------------------------------------------------------------------------- errors */
 
 void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status)
 {
@@ -163,7 +163,7 @@ int mrd_ofi_error_of(enum mrd_wc_status status)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- buffers */
+/* -------------------------------------------------------------------------------------- buffers */
 
 uint64_t mrd_ofi_iov_bytes(const struct iovec *iov, size_t num)
 {
@@ -234,7 +234,7 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------------- posting */
+/* -------------------------------------------------------------------------------------- posting */
 
 static void fill_wr(struct mrd_send_wr *wr, struct mrd_sge *sge, const struct mrd_ofi_peer *peer)
 {
@@ -397,7 +397,7 @@ void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_of
     mrd_ofi_op_send(ep, op, head, NULL, 0);
 }
 
-/* ------------------------------------------------------------------------------------------- ends */
+/* ----------------------------------------------------------------------------------------- ends */
 
 bool mrd_ofi_has_room(struct mrd_ofi_ep *ep)
 {

@@ -3,8 +3,8 @@
  * The environment variables FI_MRD_*.
  *
  * mrd_ofi_params_define() tells libfabric of them, so that `fi_info -e` lists them;
- * mrd_ofi_params_parse() reads them. A value that makes no sense is reported to the log, and what it
- * would be without the variable is used.
+ * mrd_ofi_params_parse() reads them. A value that makes no sense is reported to the log, and the
+ * default is used.
  */
 #ifndef MRD_OFI_PARAMS_H
 #define MRD_OFI_PARAMS_H

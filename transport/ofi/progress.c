@@ -10,7 +10,7 @@ enum {
     QUIET = 128, /* calls without a completion after which events are looked for */
 };
 
-/* ----------------------------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------------------------- events */
 
 /* A peer is gone: what it owes will not come. */
 static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
@@ -49,7 +49,7 @@ static void take_events(struct mrd_ofi_ep *ep)
     }
 }
 
-/* ------------------------------------------------------------------------------------ completions */
+/* ---------------------------------------------------------------------------------- completions */
 
 static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
@@ -129,20 +129,31 @@ void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, 
     }
 }
 
-static void repost(struct mrd_ofi_ep *ep, struct mrd_recv_wr *first)
+/* Buffers that were read are posted again, some at a time: a call for each would cost more. */
+static void repost(struct mrd_ofi_ep *ep)
 {
-    struct mrd_recv_wr *bad;
+    struct mrd_recv_wr wr[MRD_OFI_RX_SPENT], *bad;
+    struct mrd_sge sge[MRD_OFI_RX_SPENT];
 
-    if (first && mrd_post_recv(ep->messages, first, &bad))
-        MRD_OFI_WARN(EP_DATA, "a buffer for messages is lost: %s\n", mrd_last_error());
+    for (uint32_t i = 0; i < ep->num_spent; i++) {
+        uint32_t index = ep->spent[i];
+
+        sge[i] = (struct mrd_sge){(uintptr_t)(ep->rx_memory + (size_t)index * ep->rx_bytes),
+                                  ep->rx_bytes, ep->rx_mr->lkey};
+        wr[i] = (struct mrd_recv_wr){.wr_id = index,
+                                     .next = i + 1 < ep->num_spent ? &wr[i + 1] : NULL,
+                                     .sg_list = &sge[i],
+                                     .num_sge = 1};
+    }
+    ep->num_spent = 0;
+    if (mrd_post_recv(ep->messages, wr, &bad))
+        MRD_OFI_WARN(EP_DATA, "buffers for messages are lost: %s\n", mrd_last_error());
 }
 
 /* Deals with completions; returns how many. */
 static int take_completions(struct mrd_ofi_ep *ep)
 {
     struct mrd_wc wc[MRD_OFI_RX_POLL];
-    struct mrd_recv_wr wr[MRD_OFI_RX_POLL], *first = NULL, **link = &first;
-    struct mrd_sge sge[MRD_OFI_RX_POLL];
     int n = mrd_poll_cq(ep->cq, MRD_OFI_RX_POLL, wc);
 
     for (int i = 0; i < n; i++) {
@@ -162,13 +173,10 @@ static int take_completions(struct mrd_ofi_ep *ep)
         received(ep, &wc[i]);
         if (wc[i].status == MRD_WC_WR_FLUSH_ERR)
             continue;
-        sge[i] = (struct mrd_sge){(uintptr_t)(ep->rx_memory + wc[i].wr_id * ep->rx_bytes),
-                                  ep->rx_bytes, ep->rx_mr->lkey};
-        wr[i] = (struct mrd_recv_wr){.wr_id = wc[i].wr_id, .sg_list = &sge[i], .num_sge = 1};
-        *link = &wr[i];
-        link = &wr[i].next;
+        ep->spent[ep->num_spent++] = (uint32_t)wc[i].wr_id;
+        if (ep->num_spent == MRD_OFI_RX_SPENT || ep->num_spent >= ep->num_rx / 4)
+            repost(ep);
     }
-    repost(ep, first);
     return n;
 }
 
@@ -188,7 +196,7 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
     }
 }
 
-/* ------------------------------------------------------------------------------------- who sleeps */
+/* ----------------------------------------------------------------------------------- who sleeps */
 
 int mrd_ofi_ep_fd(const struct mrd_ofi_ep *ep)
 {

@@ -77,7 +77,7 @@ static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
            (mrd_container_of(fid, struct mrd_ofi_ep, fid)->rx_selective ? 0 : FI_COMPLETION);
 }
 
-/* -------------------------------------------------------------------------------------- untagged */
+/* ------------------------------------------------------------------------------------- untagged */
 
 ssize_t mrd_ofi_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
                       fi_addr_t src, void *context)
@@ -107,7 +107,7 @@ ssize_t mrd_ofi_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t f
                                           .flags = named_flags(fid, flags)});
 }
 
-/* ---------------------------------------------------------------------------------------- tagged */
+/* --------------------------------------------------------------------------------------- tagged */
 
 ssize_t mrd_ofi_trecvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
                        fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads and writes of remote memory: mrd's own, once the key is known (key.c). A write with data for
- * the target's completion queue, or one that the target wants to hear of, is followed by a NOTE when it
- * is complete.
+ * Reads and writes of remote memory: mrd's own, once the key is known (key.c). A write with data
+ * for the target's completion queue, or one that the target wants to hear of, is followed by a NOTE
+ * when it is complete.
  */
 #include "transport/ofi/ep.h"
 
@@ -21,7 +21,7 @@ struct rma {
     uint64_t flags;
 };
 
-/* ---------------------------------------------------------------------------------------- resolving */
+/* ------------------------------------------------------------------------------------ resolving */
 
 static bool add_range(struct mrd_ofi_op *op, const struct mrd_ofi_wire_range *of, uint64_t offset,
                       uint64_t bytes)
@@ -82,7 +82,7 @@ void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
         mrd_ofi_transfer(ep, op);
 }
 
-/* --------------------------------------------------------------------------------------------- ends */
+/* ----------------------------------------------------------------------------------------- ends */
 
 static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
 {
@@ -95,7 +95,8 @@ static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
     mrd_ofi_say(ep, op->peer, &head, NULL, 0);
 }
 
-/* The target refused the key: the region may be another one by now. Returns whether to try again. */
+/* The target refused the key: the region may be another one by now. Returns whether to try again.
+ */
 static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     if (op->status != MRD_WC_REM_ACCESS_ERR || op->asked_again)
@@ -148,7 +149,7 @@ void mrd_ofi_rma_noted(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         mrd_ofi_cq_add(ep->rx_cq, &comp);
 }
 
-/* ------------------------------------------------------------------------------------------ posting */
+/* -------------------------------------------------------------------------------------- posting */
 
 static int fill(struct mrd_ofi_op *op, const struct rma *r)
 {

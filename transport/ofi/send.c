@@ -51,7 +51,7 @@ void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     op->done(ep, op, NULL);
 }
 
-/* ---------------------------------------------------------------------------------------- posting */
+/* -------------------------------------------------------------------------------------- posting */
 
 static struct mrd_ofi_wire_head head_of(const struct message *m, uint64_t len)
 {
@@ -199,7 +199,7 @@ static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
            (mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
 }
 
-/* -------------------------------------------------------------------------------------- untagged */
+/* ------------------------------------------------------------------------------------- untagged */
 
 static ssize_t send_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to,
                         uint64_t data, void *context, uint64_t flags)
@@ -270,7 +270,7 @@ struct fi_ops_msg mrd_ofi_msg_ops = {
     .injectdata = msg_injectdata,
 };
 
-/* ---------------------------------------------------------------------------------------- tagged */
+/* --------------------------------------------------------------------------------------- tagged */
 
 static ssize_t tsend_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to,
                          uint64_t tag, uint64_t data, void *context, uint64_t flags)

@@ -16,12 +16,12 @@
  *  32 | answer: the id answered         | num: entries, a status, a type    |
  *     +---------------------------------+-----------------------------------+
  *
- * MSG: a message. Its bytes follow, or, with MRD_OFI_PULL, `num` struct mrd_ofi_wire_range: where they
- * are, to be read by RDMA reads. With MRD_OFI_PULL or MRD_OFI_CONFIRM the receiver answers by DONE when
- * it has them all in its buffer.
+ * MSG: a message. Its bytes follow, or, with MRD_OFI_PULL, `num` struct mrd_ofi_wire_range: where
+ * they are, to be read by RDMA reads. With MRD_OFI_PULL or MRD_OFI_CONFIRM the receiver answers by
+ * DONE when it has them all in its buffer.
  *
- * DONE: the message, or atomic, `answer` is done with; `num` is a FI_ error number, or 0. Results of an
- * atomic follow.
+ * DONE: the message, or atomic, `answer` is done with; `num` is a FI_ error number, or 0. Results
+ * of an atomic follow.
  *
  * ASK: which memory is key `tag`? TELL answers it: `num` ranges follow, or a FI_ error number is in
  * `data`. MRD_OFI_VIRTUAL: addresses in it are virtual, else offsets; MRD_OFI_EVENTS: tell of each
