@@ -29,7 +29,7 @@ static int add_sources(struct mrd_ofi_ep *ep)
         if (ep->cntr[i])
             error = mrd_ofi_sources_add(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
     }
-    return error;
+    return error ? error : mrd_ofi_mrs_add_ep(ep);
 }
 
 static void del_sources(struct mrd_ofi_ep *ep)
@@ -42,6 +42,7 @@ static void del_sources(struct mrd_ofi_ep *ep)
         if (ep->cntr[i])
             mrd_ofi_sources_del(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
     }
+    mrd_ofi_mrs_del_ep(ep);
 }
 
 /* Has it all that its capabilities need? */

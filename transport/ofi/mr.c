@@ -264,6 +264,61 @@ void *mrd_ofi_mr_at(const struct mrd_ofi_mr *mr, uint64_t addr, uint64_t *len, u
 
 /* --------------------------------------------------------------------------------- bind, enable */
 
+/*
+ * Peers may write to a region through any endpoint of the domain: a counter of the region's hears of
+ * all of them.
+ */
+static void hear_none(struct mrd_ofi_mr *mr)
+{
+    for (struct mrd_node *n = mr->domain->eps.next; n != &mr->domain->eps; n = n->next)
+        mrd_ofi_sources_del(&mr->cntr->sources, &mr->cntr->wait,
+                            mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+}
+
+static int hear_all(struct mrd_ofi_mr *mr)
+{
+    for (struct mrd_node *n = mr->domain->eps.next; n != &mr->domain->eps; n = n->next) {
+        int error = mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait,
+                                        mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+
+        if (error) {
+            hear_none(mr);
+            return error;
+        }
+    }
+    return 0;
+}
+
+int mrd_ofi_mrs_add_ep(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_mrs *mrs = &ep->domain->mrs;
+
+    for (uint32_t i = 0; i < mrs->num_buckets; i++) {
+        for (struct mrd_node *n = mrs->bucket[i].next; n != &mrs->bucket[i]; n = n->next) {
+            struct mrd_ofi_mr *mr = mrd_container_of(n, struct mrd_ofi_mr, by_key);
+            int error = mr->cntr ? mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait, ep) : 0;
+
+            if (error)
+                return error;
+        }
+    }
+    return 0;
+}
+
+void mrd_ofi_mrs_del_ep(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_mrs *mrs = &ep->domain->mrs;
+
+    for (uint32_t i = 0; i < mrs->num_buckets; i++) {
+        for (struct mrd_node *n = mrs->bucket[i].next; n != &mrs->bucket[i]; n = n->next) {
+            struct mrd_ofi_mr *mr = mrd_container_of(n, struct mrd_ofi_mr, by_key);
+
+            if (mr->cntr)
+                mrd_ofi_sources_del(&mr->cntr->sources, &mr->cntr->wait, ep);
+        }
+    }
+}
+
 static int bind_cntr(struct mrd_ofi_mr *mr, struct mrd_ofi_cntr *cntr, uint64_t flags)
 {
     int error = 0;
@@ -275,7 +330,11 @@ static int bind_cntr(struct mrd_ofi_mr *mr, struct mrd_ofi_cntr *cntr, uint64_t 
         error = -FI_EINVAL;
     } else {
         mr->cntr = cntr;
-        cntr->users++;
+        error = hear_all(mr);
+        if (error)
+            mr->cntr = NULL;
+        else
+            cntr->users++;
     }
     mrd_ofi_unlock(mr->domain);
     return error;
@@ -314,8 +373,10 @@ static void free_mr(struct mrd_ofi_mr *mr)
         next = n->next;
         unregister(mrd_container_of(n, struct mrd_ofi_mr_reg, node));
     }
-    if (mr->cntr)
+    if (mr->cntr) {
+        hear_none(mr);
         mr->cntr->users--;
+    }
     mrd_ofi_unlock(mr->domain);
     free(mr);
 }

@@ -373,6 +373,9 @@ struct mrd_ofi_mr *mrd_ofi_mr_find(struct mrd_ofi_domain *d, uint64_t key);
 struct mrd_mr *mrd_ofi_mr_register(struct mrd_ofi_mr *mr, struct mrd_ofi_ep *ep, uint32_t index);
 /* Are the addresses that peers give virtual ones? Else offsets. */
 bool mrd_ofi_mr_is_virtual(const struct mrd_ofi_domain *d);
+/* Counters of regions hear of the endpoint from now on; no more. */
+int mrd_ofi_mrs_add_ep(struct mrd_ofi_ep *ep);
+void mrd_ofi_mrs_del_ep(struct mrd_ofi_ep *ep);
 /* The endpoint closes: its registrations end. */
 void mrd_ofi_mr_forget_ep(struct mrd_ofi_ep *ep);
 /*
