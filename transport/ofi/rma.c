@@ -42,12 +42,10 @@ static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64
     for (uint32_t i = 0; i < key->num; i++) {
         const struct mrd_ofi_wire_range *r = &key->range[i];
         uint64_t base = is_virtual && !begun ? r->addr : 0, n;
+        bool at_end = addr >= base && addr - base == r->bytes && !len;
 
-        if (addr < base || addr - base >= r->bytes) {
-            if (!is_virtual && !begun && addr - base == r->bytes && !len)
-                return add_range(op, r, r->bytes, 0);
-            if (!is_virtual)
-                addr -= r->bytes;
+        if (!at_end && (addr < base || addr - base >= r->bytes)) {
+            addr -= is_virtual ? 0 : r->bytes;
             continue;
         }
         n = r->bytes - (addr - base) < len ? r->bytes - (addr - base) : len;
@@ -62,19 +60,37 @@ static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64
     return false;
 }
 
+/*
+ * What is known of its keys is wrong: the regions may be other ones by now. Forgets them, once; false
+ * the second time.
+ */
+static bool forget_keys(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    if (op->asked_again)
+        return false;
+    op->asked_again = true;
+    for (uint32_t i = 0; i < op->num_rma; i++)
+        mrd_ofi_key_drop(ep, op->peer, op->rma[i].key);
+    return true;
+}
+
 void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     op->num_ranges = 0;
     op->offset = 0;
-    for (uint32_t i = 0; i < op->num_rma && !op->error; i++) {
+    for (uint32_t i = 0; i < op->num_rma && !op->error;) {
         const struct mrd_ofi_key *key = mrd_ofi_key_get(ep, op, op->rma[i].key);
 
         if (!key)
             return;
         if (key->flags & MRD_OFI_EVENTS)
             op->notes |= op->opcode == MRD_WR_RDMA_READ ? MRD_OFI_READ : MRD_OFI_WRITE;
-        if (!resolve(op, key, op->rma[i].addr, op->rma[i].len))
+        if (resolve(op, key, op->rma[i].addr, op->rma[i].len))
+            i++;
+        else if (!forget_keys(ep, op))
             mrd_ofi_op_fail(op, FI_EINVAL, 0);
+        else
+            op->num_ranges = i = 0;
     }
     if (op->error)
         op->done(ep, op, NULL);
@@ -95,16 +111,12 @@ static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
     mrd_ofi_say(ep, op->peer, &head, NULL, 0);
 }
 
-/* The target refused the key: the region may be another one by now. Returns whether to try again.
- */
+/* The target refused mrd's key. Returns whether it is tried again, with what the target says now. */
 static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    if (op->status != MRD_WC_REM_ACCESS_ERR || op->asked_again)
+    if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(ep, op))
         return false;
-    op->asked_again = true;
     op->error = op->status = 0;
-    for (uint32_t i = 0; i < op->num_rma; i++)
-        mrd_ofi_key_drop(ep, op->peer, op->rma[i].key);
     mrd_ofi_rma_go(ep, op);
     return true;
 }

@@ -87,7 +87,7 @@ static int offer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_ofi_wi
     return 0;
 }
 
-/* What is injected is the application's again when the call returns. */
+/* What is injected is the application's again when the call returns, also if it waits for room. */
 static int copy_buffer(struct mrd_ofi_op *op)
 {
     op->copy = malloc(op->len);
@@ -121,7 +121,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
     head.id = op->id;
     if (m->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
         head.flags |= MRD_OFI_CONFIRM;
-    if (m->flags & FI_INJECT && len > MRD_OFI_INJECT_BYTES)
+    if (m->flags & FI_INJECT && len)
         error = copy_buffer(op);
     if (len > mrd_ofi_params.eager_bytes) {
         head.flags |= MRD_OFI_PULL;
