@@ -12,8 +12,8 @@
 
 static void frame_put__comes_back(void **state)
 {
-    const struct frame frame = {FRAME_OPENED, 0x01020304, 0x05060708,
-                                0x090a0b0c,   0x0d0e0f10, 0x11121314};
+    const struct frame frame = {FRAME_OPENED, 0x01020304, 0x05060708, 0x090a0b0c,
+                                0x0d0e0f10,   0x11121314, 0};
     uint8_t bytes[FRAME_HEAD_BYTES];
     struct frame got;
     (void)state;
@@ -75,6 +75,29 @@ static void frame_get__not_ours(void **state)
     assert_false(frame_get(bytes, sizeof(bytes), &got));
 }
 
+/* Who asks in another version is answered in that one; all else of it is ignored. */
+static void frame_get__another_version(void **state)
+{
+    uint8_t bytes[FRAME_HEAD_BYTES + 1] = "";
+    struct frame got;
+    (void)state;
+
+    for (unsigned type = FRAME_OPEN; type <= FRAME_GONE; type++) {
+        struct frame frame = {.type = (enum frame_type)type, .version = FRAME_VERSION + 1};
+
+        frame_put(bytes, &frame);
+        assert_int_equal(bytes[1], FRAME_VERSION + 1);
+        assert_int_equal(frame_get(bytes, sizeof(bytes), &got), type == FRAME_OPEN);
+        assert_false(frame_get(bytes, FRAME_HEAD_BYTES, &got));
+    }
+    frame_put(bytes, &(struct frame){.type = FRAME_OPEN, .version = FRAME_VERSION + 1});
+    assert_true(frame_get(bytes, sizeof(bytes), &got));
+    assert_int_equal(got.version, FRAME_VERSION + 1);
+    frame_put(bytes, &(struct frame){.type = FRAME_OPEN});
+    assert_true(frame_get(bytes, sizeof(bytes), &got));
+    assert_int_equal(got.version, 0);
+}
+
 /* A DATA frame without bytes would take a receive for nothing. */
 static void frame_get__empty_data(void **state)
 {
@@ -89,9 +112,8 @@ static void frame_get__empty_data(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frame_put__comes_back),
-        cmocka_unit_test(frame_get__lengths),
-        cmocka_unit_test(frame_get__not_ours),
+        cmocka_unit_test(frame_put__comes_back), cmocka_unit_test(frame_get__lengths),
+        cmocka_unit_test(frame_get__not_ours),   cmocka_unit_test(frame_get__another_version),
         cmocka_unit_test(frame_get__empty_data),
     };
 

@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct head) == FRAME_HEAD_BYTES, "the head has no holes")
 void frame_put(uint8_t *bytes, const struct frame *frame)
 {
     struct head head = {.type = (uint8_t)frame->type,
-                        .version = FRAME_VERSION,
+                        .version = (uint8_t)(frame->version ? frame->version : FRAME_VERSION),
                         .session = htobe32(frame->session),
                         .stream = htobe32(frame->stream),
                         .seq = htobe32(frame->seq),
@@ -47,8 +47,9 @@ bool frame_get(const uint8_t *bytes, uint32_t len, struct frame *frame)
     if (len < sizeof(head))
         return false;
     memcpy(&head, bytes, sizeof(head));
-    if (head.version != FRAME_VERSION || head.type < FRAME_OPEN || head.type > FRAME_GONE ||
-        head.zero != 0)
+    if (head.type < FRAME_OPEN || head.type > FRAME_GONE || head.version == 0 || head.zero != 0)
+        return false;
+    if (head.version != FRAME_VERSION && head.type != FRAME_OPEN)
         return false;
 
     struct frame got = {.type = (enum frame_type)head.type,
@@ -56,7 +57,8 @@ bool frame_get(const uint8_t *bytes, uint32_t len, struct frame *frame)
                         .stream = be32toh(head.stream),
                         .seq = be32toh(head.seq),
                         .arg = be32toh(head.arg),
-                        .credit = be32toh(head.credit)};
+                        .credit = be32toh(head.credit),
+                        .version = head.version == FRAME_VERSION ? 0 : head.version};
     if (!is_length_of(&got, len - (uint32_t)sizeof(head)))
         return false;
     *frame = got;

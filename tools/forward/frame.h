@@ -28,6 +28,9 @@
  *   PING     yes      0         0                 0                0       -
  *   GONE     0        0         the session       0                0       -
  *
+ * OPEN and REFUSED are the same in all versions. An OPEN of another version is answered by
+ * REFUSED in that one, so that both ends can say what is the matter. All else of it is ignored.
+ *
  * DONE answers FIN when all bytes are handed on: only then the sender's side of the stream is over.
  * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
  * at 2^32. An errno is Linux's number on any machine.
@@ -60,11 +63,12 @@ enum frame_type {
 struct frame {
     enum frame_type type;
     uint32_t session, stream, seq, arg, credit;
+    uint32_t version; /* 0: ours */
 };
 
 /* Writes FRAME_HEAD_BYTES. */
 void frame_put(uint8_t *head, const struct frame *frame);
-/* Of a message of `len` bytes. False: it is none of ours, or of another version. */
+/* Of a message of `len` bytes. False: it is none of ours, or of another version and not OPEN. */
 bool frame_get(const uint8_t *message, uint32_t len, struct frame *frame);
 
 #endif

@@ -152,8 +152,11 @@ void hub_refuse(struct stream *s, int error, const char *why)
 static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *open,
                            int error, const char *why)
 {
-    struct frame frame = {
-        .type = FRAME_REFUSED, .session = open->seq, .stream = open->arg, .arg = (uint32_t)error};
+    struct frame frame = {.type = FRAME_REFUSED,
+                          .session = open->seq,
+                          .stream = open->arg,
+                          .arg = (uint32_t)error,
+                          .version = open->version};
 
     hub->totals.refused++;
     link_answer(hub->link, wc, &frame, why);
@@ -182,10 +185,16 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
     peer = link_peer_of(hub->link, wc, frame->seq);
     if (!peer)
         return; /* forgotten already: it went */
-    s = hub_add(hub, peer, why, sizeof(why));
+    if (frame->version) {
+        snprintf(why, sizeof(why), "version %u of mrd_forward's frames is asked for, and %u served",
+                 frame->version, FRAME_VERSION);
+        s = NULL;
+    } else {
+        s = hub_add(hub, peer, why, sizeof(why));
+    }
     if (!s) {
         say("%s: refused: %s", peer->address, why);
-        refuse_unknown(hub, wc, frame, ENOBUFS, why);
+        refuse_unknown(hub, wc, frame, frame->version ? EPROTONOSUPPORT : ENOBUFS, why);
         link_peer_release(hub->link, peer);
         return;
     }
