@@ -80,7 +80,7 @@ start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*' --allow
     --connect-timeout 2 --peer-timeout 3 --verbose
 start_forward client connect -L 6000:127.0.0.1:7000 -L 6001:127.0.0.1:7001 -L 6002:192.0.2.1:80 -L "6003:$scratch/echo.sock" \
     -L "$scratch/near.sock:127.0.0.1:7000" -L '[::1]:6004:localhost:7000' -L 6005:no.such.invalid:7000 -D 6010 --stats \
-    --peer-timeout 3 --verbose 127.0.0.1:4802
+    -L 6006:127.0.0.1:7002 --peer-timeout 3 --verbose 127.0.0.1:4802
 # Half-closed connections whose near end broke: the target is told within a second or two.
 settled()
 {
@@ -135,6 +135,41 @@ timeout 120 "$streams" drive "$scratch/near.sock" - 12 20 2 5 >out 2>err || fail
 grep -q ' 0 wrong' out || fail 'bytes were wrong through a unix socket'
 # A connection that is half-closed, silent, and then reset: the target is told.
 drive 6000 13 1 1 6
+
+# Whoever closes with input unread, which TCP tells by a reset, is heard to the end.
+for deed in 7 8; do
+    drive 6000 14 20 2 $deed
+    timeout 120 "$streams" drive "$scratch/near.sock" - 15 20 2 $deed >out 2>err || fail "a unix socket that breaks, deed $deed"
+done
+
+# What was sent before a break waits for its reader, but not for ever.
+is_idle()
+{
+    local end
+
+    kill -USR1 "$server_pid" "$client_pid"
+    sleep 0.1
+    for end in server client; do
+        grep ' streams now; ' "$end" | tail -n 1 | grep -q '^mrd_forward: 0 streams' || return 1
+    done
+}
+start breaker "$streams" serve 127.0.0.1 7002
+wait_until 10 listens 7002 || fail_with breaker 'the target that will break does not listen'
+# A head of streams.c: 64 MiB down, and the server does not read.
+exec 5<>/dev/tcp/127.0.0.1/6006
+printf '\2\0\0\0\0\0\0\0''\0\0\0\0\0\0\0\0''\0\0\0\4\0\0\0\0''\0\0\0\0\0\0\0\0''\7\0\0\0''\x7a\xda\x57\x7e' >&5
+printf 'not to be read' >&5
+sleep 1
+kill -9 "$breaker_pid"
+wait "$breaker_pid" || true
+sleep 1
+! is_idle || fail_with client 'what came before a break is not kept for its reader'
+wait_until 20 is_idle || fail_with client 'a stream waits for ever for a reader that sleeps'
+grep -q 'nobody read what came before a reset' client || fail_with client 'no sentence of a reader that sleeps'
+status=0
+timeout 20 cat <&5 >out 2>err || status=$?
+((status == 1)) || fail "a reader that slept through a break ends with $status"
+exec 5<&-
 
 # ------------------------------------------------------------------------------------------ at rest
 

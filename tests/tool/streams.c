@@ -14,6 +14,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -39,13 +41,15 @@ enum {
 };
 
 enum deed {
-    ORDERLY,       /* all is sent, both ways */
-    SLOW_SERVER,   /* which reads late */
-    SLOW_DRIVER,   /* likewise */
-    DRIVER_BREAKS, /* in the middle, by a reset */
-    SERVER_BREAKS, /* likewise */
-    DRIVER_LEAVES, /* it closes when it has sent all, and the server reads late */
-    DRIVER_FADES,  /* it ends its half, and then breaks: the server, which is silent, is told */
+    ORDERLY,        /* all is sent, both ways */
+    SLOW_SERVER,    /* which reads late */
+    SLOW_DRIVER,    /* likewise */
+    DRIVER_BREAKS,  /* in the middle, by a reset */
+    SERVER_BREAKS,  /* likewise */
+    DRIVER_LEAVES,  /* it closes when it has sent all, and the server reads late */
+    DRIVER_FADES,   /* it ends its half, and then breaks: the server, which is silent, is told */
+    SERVER_REFUSES, /* it answers, and closes without reading: the driver gets the whole answer */
+    DRIVER_REFUSES, /* likewise */
     DEEDS,
 };
 
@@ -132,6 +136,18 @@ static bool may_break(const struct conn *c)
            c->head.deed == DRIVER_FADES;
 }
 
+/* This end sends all, and closes with input that it never reads. */
+static bool refuses(const struct conn *c)
+{
+    return c->head.deed == (serving ? SERVER_REFUSES : DRIVER_REFUSES) &&
+           c->head_done == sizeof(c->head);
+}
+
+static bool is_refused(const struct conn *c)
+{
+    return c->head.deed == (serving ? DRIVER_REFUSES : SERVER_REFUSES);
+}
+
 static void end(struct conn *c, bool by_reset)
 {
     struct linger linger = {.l_onoff = 1};
@@ -147,7 +163,9 @@ static void end(struct conn *c, bool by_reset)
 /* The other end went, or this one: is that as it was meant to be? */
 static void end_early(struct conn *c, const char *what)
 {
-    if (!may_break(c) && (serving ? c->head_done == sizeof(c->head) : true))
+    bool is_answered = is_refused(c) && c->received == to_receive(c);
+
+    if (!may_break(c) && !is_answered && (serving ? c->head_done == sizeof(c->head) : true))
         complain(c, what);
     end(c, true);
 }
@@ -191,6 +209,11 @@ static void do_send(struct conn *c)
     rc = n ? send(c->fd, bytes, n, MSG_NOSIGNAL) : 0;
     if (rc < 0 && errno == EAGAIN)
         return;
+    if (rc < 0 && is_refused(c)) { /* what came before is there to be read */
+        c->sent_all = true;
+        end_if_done(c);
+        return;
+    }
     if (rc < 0) {
         end_early(c, strerror(errno));
         return;
@@ -204,6 +227,8 @@ static void do_send(struct conn *c)
         return;
     c->last_ms = now_ms();
     c->sent_all = true;
+    if (refuses(c))
+        return;
     if (!serving && c->head.deed == DRIVER_LEAVES) {
         end(c, false);
         return;
@@ -262,7 +287,7 @@ static void do_receive(struct conn *c)
             end(c, true);
             return;
         }
-        if (c->head.deed == SLOW_SERVER)
+        if (c->head.deed == SLOW_SERVER || (is_refused(c) && draw(3) == 0))
             c->paused_until = now_ms() + PAUSE_MS;
         if (c->head.deed == DRIVER_LEAVES)
             c->paused_until = now_ms() + LONG_MS;
@@ -327,8 +352,12 @@ static bool open_one(const struct place *to)
         c->head.down = 0;
     if (c->head.deed == DRIVER_LEAVES) /* more than a first credit, less than that and a buffer */
         c->head.up = LEFT_BYTES + draw(LEFT_BYTES / 2);
+    if (c->head.deed == SERVER_REFUSES) /* something is left unread */
+        c->head.up += 1 + draw(LEFT_BYTES);
+    if (c->head.deed == DRIVER_REFUSES)
+        c->head.down += 1 + draw(LEFT_BYTES);
     c->head.break_at = draw(c->head.up + c->head.down + 1);
-    if (c->head.deed == SLOW_DRIVER)
+    if (c->head.deed == SLOW_DRIVER || (is_refused(c) && draw(3) == 0))
         c->paused_until = now_ms() + PAUSE_MS;
     return true;
 }
@@ -357,6 +386,18 @@ static bool fades(struct conn *c, short revents, uint64_t now)
     return false;
 }
 
+/* Closes when the other end's kernel has all, and has sent something. True: it is over. */
+static bool refuse_in_time(struct conn *c)
+{
+    int unread = 0, left = 0;
+
+    if (!c->sent_all || ioctl(c->fd, FIONREAD, &unread) != 0 ||
+        ioctl(c->fd, SIOCOUTQ, &left) != 0 || !unread || left)
+        return false;
+    end(c, false);
+    return true;
+}
+
 static void serve_polls(int num)
 {
     uint64_t now = now_ms();
@@ -367,10 +408,12 @@ static void serve_polls(int num)
         if (c->fd < 0)
             continue;
         if (polls[i].revents & (POLLIN | POLLERR | POLLHUP) && now >= c->paused_until &&
-            !(waits_for_break(c) && c->received_all))
+            !(waits_for_break(c) && c->received_all) && !refuses(c))
             do_receive(c);
         if (c->fd >= 0 && polls[i].revents & POLLOUT)
             do_send(c);
+        if (c->fd >= 0 && refuses(c) && refuse_in_time(c))
+            continue;
         if (c->fd >= 0 && c->head.deed == DRIVER_FADES && fades(c, polls[i].revents, now))
             continue;
         if (c->fd >= 0 && now > c->last_ms + STUCK_MS) {
@@ -393,7 +436,7 @@ static int fill_polls(void)
         if (c->fd < 0)
             continue;
         open++;
-        if (!c->received_all && now >= c->paused_until)
+        if (!c->received_all && now >= c->paused_until && !refuses(c))
             polls[i].events |= POLLIN;
         if (!c->sent_all && has_head && !waits_for_break(c))
             polls[i].events |= POLLOUT;

@@ -87,6 +87,30 @@ static void flow_end__before_and_after_data(void **state)
     assert_false(flow_tell(&rx, &credit));
 }
 
+/* A break is where the data end, with or without an end before it. */
+static void flow_cut__before_and_after_end(void **state)
+{
+    struct flow_rx rx;
+    (void)state;
+
+    flow_rx_init(&rx, 4);
+    assert_true(flow_came(&rx, 1, bytes, 1));
+    assert_false(flow_cut(&rx, 1)); /* less than came */
+    assert_false(flow_cut(&rx, 5)); /* more than may come */
+    assert_true(flow_cut(&rx, 2));
+    assert_false(flow_is_over(&rx));
+    assert_true(flow_came(&rx, 0, bytes, 1)); /* it was overtaken */
+    flow_drained(&rx);
+    flow_drained(&rx);
+    assert_true(flow_is_over(&rx));
+
+    flow_rx_init(&rx, 4);
+    assert_true(flow_end(&rx, 2));
+    assert_false(flow_cut(&rx, 1));
+    assert_false(flow_cut(&rx, 3));
+    assert_true(flow_cut(&rx, 2));
+}
+
 /* The window grows only for a sender that used it all, to a receiver that keeps up. */
 static void flow_grow__when_used_up(void **state)
 {
@@ -157,6 +181,7 @@ int main(void)
         cmocka_unit_test(flow_credited__late_or_absurd),
         cmocka_unit_test(flow_came__any_order),
         cmocka_unit_test(flow_end__before_and_after_data),
+        cmocka_unit_test(flow_cut__before_and_after_end),
         cmocka_unit_test(flow_grow__when_used_up),
         cmocka_unit_test(flow__random),
     };

@@ -69,6 +69,11 @@ bool flow_end(struct flow_rx *rx, uint32_t end)
     return true;
 }
 
+bool flow_cut(struct flow_rx *rx, uint32_t end)
+{
+    return rx->has_end ? rx->end == end : flow_end(rx, end);
+}
+
 struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead)
 {
     struct flow_slot *slot = slot_of(rx, rx->drained + ahead);

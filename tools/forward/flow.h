@@ -52,6 +52,8 @@ void flow_rx_init(struct flow_rx *rx, uint32_t window);
 bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len);
 /* The sender ends after `end` messages. False: that cannot be. */
 bool flow_end(struct flow_rx *rx, uint32_t end);
+/* The same for a sender that breaks off, perhaps behind the end that it told of. */
+bool flow_cut(struct flow_rx *rx, uint32_t end);
 /* The `ahead`th oldest message that was not handed on; NULL: it, or one before it, is missing. */
 struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead);
 /* The oldest one's bytes are handed on; its buffer is the caller's again. */

@@ -24,7 +24,7 @@
  *   CREDIT   yes      yes       0                 0                yes     -
  *   FIN      yes      yes       DATA in all       0                0       -
  *   DONE     yes      yes       0                 0                0       -
- *   RESET    yes      yes       0                 errno            0       -
+ *   RESET    yes      yes       DATA in all       errno            1: FIN  -
  *   PING     yes      0         0                 0                0       -
  *   GONE     0        0         the session       0                0       -
  *
@@ -32,6 +32,10 @@
  * REFUSED in that one, so that both ends can say what is the matter. All else of it is ignored.
  *
  * DONE answers FIN when all bytes are handed on: only then the sender's side of the stream is over.
+ * RESET says that its sender has forgotten the stream. It may overtake DATA, as all frames may: its
+ * receiver still hands on what was sent before it, then the end of that if there was a FIN (`credit`
+ * is 1), and only then resets its side. It sends nothing more.
+ *
  * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
  * at 2^32. An errno is Linux's number on any machine.
  */
@@ -43,7 +47,7 @@
 
 enum {
     FRAME_HEAD_BYTES = 24,
-    FRAME_VERSION = 1,
+    FRAME_VERSION = 2,    /* 1: RESET had no count of DATA */
     FRAME_TEXT_MAX = 320, /* a host name of 255, its port, and words */
 };
 

@@ -41,8 +41,14 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
             stream_reset(s, ETIMEDOUT, "no answer to the request", false);
             continue;
         }
+        if (s->broken || s->cut) {
+            stream_hurry(s, now, hub->options->link.peer_timeout_ns);
+            again = true;
+            continue;
+        }
         if (stream_is_deaf(s) && stream_has_died(s)) {
-            stream_reset(s, ECONNRESET, "the connection was reset while it waited", true);
+            stream_break(s, ECONNRESET, "the connection was reset while it waited");
+            again = true;
             continue;
         }
         again |= s->state == STREAM_OPENING || stream_is_deaf(s);
@@ -254,7 +260,7 @@ static void end_session(struct hub *hub, uint32_t session)
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || s->state == STREAM_OPENING || s->session != session)
+        if (!s || s->state == STREAM_OPENING || s->session != session || s->cut)
             continue;
         if (s->in_ended && s->out_over && !s->was_gone) {
             s->was_gone = true;
@@ -330,7 +336,7 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         return false;
     default:
         hub->totals.reset++;
-        stream_reset(s, frame->arg ? (int)frame->arg : ECONNRESET, "reset by the other end", false);
+        stream_cut(s, frame);
         return false;
     }
 }
@@ -343,6 +349,8 @@ static void on_sent(void *arg, uint32_t stream, enum frame_type type, enum mrd_w
     struct stream *s = hub_find(hub, stream);
 
     if (!s)
+        return;
+    if (type != FRAME_OPEN && s->cut)
         return;
     if (type != FRAME_OPEN) {
         hub->totals.reset++;
@@ -381,7 +389,7 @@ static void on_lost(void *arg, const char *address, const char *why)
         struct stream *s = hub->slot[i];
 
         if (!s || strcmp(s->peer->address, address) != 0 ||
-            (s->state == STREAM_OPENING && !s->is_known))
+            (s->state == STREAM_OPENING && !s->is_known) || (s->state == STREAM_OPEN && s->cut))
             continue;
         num++;
         stream_reset(s, ECONNRESET, why, false);

@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -76,8 +80,32 @@ static void end_if_over(struct stream *s)
 void stream_reset(struct stream *s, int error, const char *why, bool tell)
 {
     if (tell && s->state == STREAM_OPEN)
-        hub_send(s, &(struct frame){.type = FRAME_RESET, .arg = (uint32_t)error}, NULL, 0);
+        hub_send(s,
+                 &(struct frame){.type = FRAME_RESET,
+                                 .seq = s->tx.sent,
+                                 .arg = (uint32_t)error,
+                                 .credit = s->in_ended},
+                 NULL, 0);
     end(s, error, why);
+}
+
+static void be_patient(struct stream *s)
+{
+    s->moved_ns = hub_now_ns();
+    hub_wait_for_peer(s->hub);
+}
+
+/* Only of a socket can there be something to read when nothing can be written. */
+void stream_break(struct stream *s, int error, const char *why)
+{
+    if (s->cut || s->in_ended || s->in != s->out) {
+        stream_reset(s, error, why, !s->cut);
+        return;
+    }
+    s->broken = error;
+    be_patient(s);
+    (void)event_del(s->writable);
+    hub_make_dirty(s);
 }
 
 /* ---------------------------------------------------------------------------- from here to there */
@@ -87,7 +115,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct stream *s = arg;
     (void)fd, (void)what;
 
-    if (s->peer->waiting)
+    if (s->peer->waiting && !s->cut)
         hub_wait_for_buffer(s); /* behind the others */
     else
         stream_read(s);
@@ -123,10 +151,32 @@ static ssize_t read_input(struct stream *s, uint8_t *buffer)
     return (ssize_t)n;
 }
 
+/* Nobody takes what it gives. But who cannot write may not read, either. */
+static void discard_input(struct stream *s)
+{
+    static uint8_t scrap[LINK_DATA_BYTES];
+    ssize_t n = read(s->in, scrap, sizeof(scrap));
+
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
+        (void)event_add(s->readable, NULL);
+        return;
+    }
+    (void)event_del(s->readable);
+    if (n < 0) {
+        int error = errno;
+
+        stream_reset(s, error, strerror(error), false);
+    }
+}
+
 void stream_read(struct stream *s)
 {
     if (s->state != STREAM_OPEN || s->in < 0 || s->in_ended)
         return;
+    if (s->cut) {
+        discard_input(s);
+        return;
+    }
     for (int i = 0; i < READS_MAX; i++) {
         if (!flow_may_send(&s->tx)) {
             (void)event_del(s->readable);
@@ -147,6 +197,10 @@ void stream_read(struct stream *s)
 
         if (n <= 0)
             link_tx_unused(s->hub->link, buffer);
+        if (n == 0 && s->broken) {
+            stream_reset(s, s->broken, strerror(s->broken), true);
+            return;
+        }
         if (n == 0) {
             end_of_input(s);
             return;
@@ -171,12 +225,16 @@ void stream_credit(struct stream *s, uint32_t credit)
 {
     bool was_out = !flow_may_send(&s->tx);
 
+    if (s->cut)
+        return;
     if (flow_credited(&s->tx, credit) && was_out && !s->is_waiting && s->readable)
         on_readable(-1, EV_READ, s);
 }
 
 void stream_done(struct stream *s)
 {
+    if (s->cut)
+        return;
     if (!s->in_ended) {
         stream_reset(s, EPROTO, "the other end acknowledged an end that was not", true);
         return;
@@ -252,13 +310,53 @@ static void end_of_output(struct stream *s)
     end_if_over(s);
 }
 
-void stream_write(struct stream *s)
+/* Bytes that the kernel still has to send. */
+static uint64_t unsent(const struct stream *s)
+{
+    int bytes = 0;
+
+    if (s->out < 0 || ioctl(s->out, SIOCOUTQNSD, &bytes) != 0)
+        return 0; /* no TCP: what is written has arrived */
+    return (uint64_t)bytes;
+}
+
+/* A reset discards what has not left yet. */
+static void end_if_cut(struct stream *s)
+{
+    int one = 1;
+
+    if (!s->cut || !flow_is_over(&s->rx))
+        return;
+    if (unsent(s)) {
+        /* Writable: nothing is left. After the end of output it always is; there is the sweep. */
+        if (!s->out_over &&
+            setsockopt(s->out, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &one, sizeof(one)) == 0)
+            (void)event_add(s->writable, NULL);
+        return;
+    }
+    if (s->cut_at_fin && !s->out_over) {
+        (void)shutdown(s->out, SHUT_WR);
+        s->out_over = true;
+    }
+    stream_reset(s, s->cut, "reset by the other end", false);
+}
+
+static void discard_output(struct stream *s)
+{
+    struct flow_slot *slot;
+
+    while ((slot = flow_next(&s->rx, 0))) {
+        link_return(s->hub->link, slot->buffer);
+        flow_drained(&s->rx);
+    }
+    s->written = 0;
+}
+
+static void write_output(struct stream *s)
 {
     struct iovec iov[IOVECS_MAX];
     int num;
 
-    if (s->out < 0 || s->out_over)
-        return;
     while ((num = gather(s, iov)) > 0) {
         ssize_t n = writev(s->out, iov, num);
 
@@ -271,16 +369,33 @@ void stream_write(struct stream *s)
         if (n < 0) {
             int error = errno;
 
-            stream_reset(s, error, strerror(error), true);
+            stream_break(s, error, strerror(error));
             return;
         }
         wrote(s, (size_t)n);
     }
     if (num == 0)
         (void)event_del(s->writable);
+    if (s->cut) {
+        end_if_cut(s);
+        return;
+    }
     give_credit(s);
     if (flow_is_over(&s->rx))
         end_of_output(s);
+}
+
+void stream_write(struct stream *s)
+{
+    if (s->broken) {
+        discard_output(s);
+        give_credit(s);
+        return;
+    }
+    if (s->out_over)
+        end_if_cut(s);
+    else if (s->out >= 0)
+        write_output(s);
 }
 
 bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len)
@@ -295,10 +410,36 @@ bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, ui
 
 void stream_fin(struct stream *s, uint32_t at)
 {
+    if (s->cut)
+        return;
     if (flow_end(&s->rx, at))
         hub_make_dirty(s);
     else
         stream_reset(s, EPROTO, "the other end ended twice, or before its data", true);
+}
+
+void stream_cut(struct stream *s, const struct frame *frame)
+{
+    int error = frame->arg ? (int)frame->arg : ECONNRESET;
+
+    if (s->cut)
+        return;
+    if (s->broken || !flow_cut(&s->rx, frame->seq)) {
+        stream_reset(s, error, "reset by the other end", false);
+        return;
+    }
+    s->cut = error;
+    s->cut_at_fin = frame->credit != 0;
+    be_patient(s);
+    hub_make_dirty(s);
+    if (s->in < 0 || s->in_ended)
+        return;
+    if (s->in == s->out) {
+        (void)event_add(s->readable, NULL);
+        return;
+    }
+    (void)event_del(s->readable);
+    close_pipe(&s->in);
 }
 
 /* ------------------------------------------------------------------------------------------- both */
@@ -347,4 +488,21 @@ bool stream_has_died(const struct stream *s)
     if (poll(&p, 1, 0) <= 0)
         return false;
     return (p.revents & POLLERR) != 0; /* a hang-up alone may leave bytes to read */
+}
+
+void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns)
+{
+    uint64_t moved = s->bytes_in + s->bytes_out - unsent(s);
+
+    if (moved != s->moved || (s->broken && flow_may_send(&s->tx))) {
+        s->moved = moved;
+        s->moved_ns = now_ns;
+    }
+    if (s->cut && stream_is_deaf(s) && stream_has_died(s))
+        stream_reset(s, s->cut, "reset by both ends", false);
+    else if (now_ns - s->moved_ns > patience_ns)
+        stream_reset(s, s->cut ? s->cut : s->broken, "nobody read what came before a reset",
+                     !s->cut);
+    else if (s->cut)
+        stream_write(s);
 }

@@ -6,6 +6,11 @@
  * what can be read is sent as far as credit goes, and what came is written. It ends when both
  * directions are over, or by a reset: then the descriptors are closed, ops->ended() is called, and
  * the stream is no more.
+ *
+ * A reset takes nothing back that was sent before it. Of a socket that takes no more, what it still
+ * gives is sent before the other end is told: the stream is `broken`. Of a stream whose other end
+ * broke off, what came, or is on its way, is written before the socket is reset: it is `cut`. What
+ * goes the other way is discarded. Either ends when nothing moves any more for the peer timeout.
  */
 #ifndef FORWARD_STREAM_H
 #define FORWARD_STREAM_H
@@ -45,11 +50,16 @@ struct stream {
     struct link_peer *peer; /* used */
     char *target;           /* owned; at the far end */
     uint64_t since_ns;
-    unsigned tries; /* of OPEN */
-    bool is_known;  /* OPEN arrived */
-    bool was_gone;  /* the peer said so once */
-    int failed;     /* errno of a frame that could not be sent */
-    int in, out;    /* owned; the same for sockets; -1: none yet, or closed */
+    unsigned tries;    /* of OPEN */
+    bool is_known;     /* OPEN arrived */
+    bool was_gone;     /* the peer said so once */
+    int failed;        /* errno of a frame that could not be sent */
+    int broken;        /* errno of the socket that takes no more; 0: it does */
+    int cut;           /* errno of the RESET that came; 0: none. Never both */
+    bool cut_at_fin;   /* the input that is cut has an end */
+    uint64_t moved;    /* bytes of a broken or cut one, as they were last seen to grow */
+    uint64_t moved_ns; /* and when */
+    int in, out;       /* owned; the same for sockets; -1: none yet, or closed */
     struct event *readable, *writable;
     struct flow_tx tx;
     struct flow_rx rx;
@@ -78,10 +88,16 @@ bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, ui
 void stream_credit(struct stream *s, uint32_t credit);
 void stream_fin(struct stream *s, uint32_t end);
 void stream_done(struct stream *s);
+/* RESET */
+void stream_cut(struct stream *s, const struct frame *frame);
 /* Ends it with an error, here and, with `tell`, at the other end. */
 void stream_reset(struct stream *s, int error, const char *why, bool tell);
 /* Does it wait for the other end, so that the loop would not tell that its socket has died? */
 bool stream_is_deaf(const struct stream *s);
 bool stream_has_died(const struct stream *s);
+/* It has died. */
+void stream_break(struct stream *s, int error, const char *why);
+/* Of one that is broken or cut, from time to time: it ends if nothing moved for so long. */
+void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns);
 
 #endif
