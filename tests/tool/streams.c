@@ -38,6 +38,8 @@ enum {
     PAUSE_MS = 700,   /* of those who are slow to read */
     LONG_MS = 2500,   /* of those who are slower, and before who fades ends his half, and breaks */
     TOLD_MS = 15000,  /* for a break to be told, where nobody sends */
+    REST_MS = 8000,   /* of those who rest, after so much */
+    RESTS_BYTES = 16 << 20,
 };
 
 enum deed {
@@ -50,6 +52,7 @@ enum deed {
     DRIVER_FADES,   /* it ends its half, and then breaks: the server, which is silent, is told */
     SERVER_REFUSES, /* it answers, and closes without reading: the driver gets the whole answer */
     DRIVER_REFUSES, /* likewise */
+    DRIVER_RESTS,   /* it sends much, and nothing for a while before it ends */
     DEEDS,
 };
 
@@ -186,6 +189,15 @@ static bool break_in_time(struct conn *c)
     return false;
 }
 
+/* All is sent, and the end of it is to come later. */
+static bool rests(const struct conn *c)
+{
+    uint64_t ms = c->head.deed == DRIVER_FADES ? LONG_MS : REST_MS;
+
+    return !serving && (c->head.deed == DRIVER_FADES || c->head.deed == DRIVER_RESTS) &&
+           c->sent == to_send(c) && now_ms() < c->last_ms + ms;
+}
+
 static void do_send(struct conn *c)
 {
     uint8_t bytes[CHUNK];
@@ -222,8 +234,7 @@ static void do_send(struct conn *c)
         c->last_ms = now_ms();
     c->sent += (uint64_t)rc;
     bytes_total += (uint64_t)rc;
-    if (!break_in_time(c) || c->sent < to_send(c) ||
-        (c->head.deed == DRIVER_FADES && now_ms() < c->last_ms + LONG_MS))
+    if (!break_in_time(c) || c->sent < to_send(c) || rests(c))
         return;
     c->last_ms = now_ms();
     c->sent_all = true;
@@ -352,6 +363,10 @@ static bool open_one(const struct place *to)
         c->head.down = 0;
     if (c->head.deed == DRIVER_LEAVES) /* more than a first credit, less than that and a buffer */
         c->head.up = LEFT_BYTES + draw(LEFT_BYTES / 2);
+    if (c->head.deed == DRIVER_RESTS) {
+        c->head.up = only == DRIVER_RESTS ? RESTS_BYTES : c->head.up;
+        c->head.down = 0;
+    }
     if (c->head.deed == SERVER_REFUSES) /* something is left unread */
         c->head.up += 1 + draw(LEFT_BYTES);
     if (c->head.deed == DRIVER_REFUSES)
@@ -438,9 +453,10 @@ static int fill_polls(void)
         open++;
         if (!c->received_all && now >= c->paused_until && !refuses(c))
             polls[i].events |= POLLIN;
-        if (!c->sent_all && has_head && !waits_for_break(c))
+        if (!c->sent_all && has_head && !waits_for_break(c) && !rests(c))
             polls[i].events |= POLLOUT;
-        if (!polls[i].events && !waits_for_break(c)) /* errors would be told all the time */
+        /* Errors would be told all the time. */
+        if (!polls[i].events && !waits_for_break(c) && !rests(c))
             polls[i].fd = -1;
     }
     return open;

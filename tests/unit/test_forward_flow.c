@@ -22,7 +22,7 @@ static void flow_sent__as_many_as_allowed(void **state)
     assert_int_equal(flow_sent(&tx), 0);
     assert_int_equal(flow_sent(&tx), 1);
     assert_int_equal(flow_may_send(&tx), 0);
-    assert_true(flow_credited(&tx, 5));
+    assert_true(flow_credited(&tx, 0, 5));
     assert_int_equal(flow_may_send(&tx), 3);
 }
 
@@ -33,13 +33,13 @@ static void flow_credited__late_or_absurd(void **state)
     (void)state;
 
     flow_tx_init(&tx, 4);
-    assert_true(flow_credited(&tx, 6));
-    assert_false(flow_credited(&tx, 5));
-    assert_false(flow_credited(&tx, 6 + FLOW_WINDOW_MAX + 1));
+    assert_true(flow_credited(&tx, 0, 6));
+    assert_false(flow_credited(&tx, 0, 5));
+    assert_false(flow_credited(&tx, 0, 6 + FLOW_WINDOW_MAX + 1));
     assert_int_equal(flow_may_send(&tx), 6);
     tx.sent = UINT32_MAX - 1;
     tx.allowed = UINT32_MAX;
-    assert_true(flow_credited(&tx, 3));
+    assert_true(flow_credited(&tx, 0, 3));
     assert_int_equal(flow_may_send(&tx), 5);
 }
 
@@ -132,6 +132,60 @@ static void flow_grow__when_used_up(void **state)
     assert_int_equal(credit, 5);
 }
 
+/* Credit that is not used comes back; one of before that comes late changes nothing. */
+static void flow_recall__what_is_not_used(void **state)
+{
+    struct flow_tx tx;
+    struct flow_rx rx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 16);
+    flow_tx_init(&tx, 16);
+    assert_true(flow_recall(&rx, 4, &credit));
+    assert_false(flow_recall(&rx, 4, &credit)); /* under way */
+    assert_int_equal(credit, 4);
+    assert_true(flow_recalled(&tx, rx.round, credit));
+    assert_false(flow_recalled(&tx, rx.round, 0)); /* twice */
+    assert_int_equal(tx.allowed, 4);
+    assert_false(flow_credited(&tx, 0, 20)); /* of the round before */
+    assert_int_equal(flow_yielded(&rx, rx.round + 1, 4), 0);
+    assert_int_equal(flow_yielded(&rx, rx.round, 17), 0); /* more than it had */
+    assert_int_equal(flow_yielded(&rx, rx.round, tx.allowed), 12);
+    assert_int_equal(rx.window, 4);
+    assert_false(flow_recall(&rx, 4, &credit)); /* no more to be had */
+    assert_false(flow_came(&rx, 4, bytes, 1));
+    assert_true(flow_came(&rx, 3, bytes, 1));
+}
+
+/* What was sent when the recall came was allowed, and the window is as large as that needs. */
+static void flow_recall__while_it_sends(void **state)
+{
+    struct flow_tx tx;
+    struct flow_rx rx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 16);
+    flow_tx_init(&tx, 16);
+    assert_true(flow_recall(&rx, 4, &credit));
+    for (uint32_t i = 0; i < 7; i++)
+        (void)flow_sent(&tx);
+    assert_true(flow_recalled(&tx, rx.round, credit));
+    assert_int_equal(flow_may_send(&tx), 0);
+    assert_true(flow_came(&rx, 6, bytes, 1));
+    assert_false(flow_tell(&rx, &credit));
+    assert_int_equal(flow_yielded(&rx, rx.round, tx.allowed), 9);
+    assert_int_equal(rx.window, 7);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_true(flow_came(&rx, i, bytes, 1));
+        flow_drained(&rx);
+    }
+    assert_true(flow_tell(&rx, &credit));
+    assert_true(flow_credited(&tx, rx.round, credit));
+    assert_int_equal(flow_may_send(&tx), 6);
+}
+
 /* A sender and a receiver, with messages and credits in any order: all comes, in order. */
 static void flow__random(void **state)
 {
@@ -139,7 +193,9 @@ static void flow__random(void **state)
     for (unsigned seed = 1; seed <= 200; seed++) {
         struct flow_tx tx;
         struct flow_rx rx;
-        uint32_t on_way[FLOW_WINDOW_MAX], num = 0, credits[8], num_credits = 0, drained = 0;
+        uint32_t on_way[FLOW_WINDOW_MAX], num = 0, credits[8], rounds[8], num_credits = 0;
+        uint32_t drained = 0, recall = 0, yield = 0, window;
+        bool is_recalled = false, is_yielded = false;
 
         srand(seed);
         flow_rx_init(&rx, 1 + (unsigned)rand() % 8);
@@ -163,12 +219,31 @@ static void flow__random(void **state)
                 flow_grow(&rx, flow_wants(&rx, 1 + (unsigned)rand() % FLOW_WINDOW_MAX));
             }
             if (num_credits < 8 && flow_tell(&rx, &credits[num_credits]))
-                num_credits++;
+                rounds[num_credits++] = rx.round;
+            if (rand() % 16 == 0 && flow_recall(&rx, 1 + (unsigned)rand() % 4, &recall))
+                is_recalled = true;
+            if (rand() % 4 == 0 && is_recalled) {
+                assert_true(flow_recalled(&tx, rx.round, recall));
+                yield = tx.allowed;
+                is_recalled = false;
+                is_yielded = true;
+            }
+            if (rand() % 4 == 0 && is_yielded) {
+                window = rx.window;
+                window -= flow_yielded(&rx, rx.round, yield);
+                assert_int_equal(rx.window, window);
+                assert_false(rx.recalled);
+                is_yielded = false;
+            }
+            assert_true(rx.told - rx.drained <= rx.window);
+            assert_true(tx.sent - rx.drained <= rx.told - rx.drained);
             if (rand() % 4 == 0 && num_credits) {
                 unsigned i = (unsigned)rand() % num_credits;
 
-                (void)flow_credited(&tx, credits[i]);
-                credits[i] = credits[--num_credits];
+                (void)flow_credited(&tx, rounds[i], credits[i]);
+                num_credits--;
+                credits[i] = credits[num_credits];
+                rounds[i] = rounds[num_credits];
             }
         }
     }
@@ -183,6 +258,8 @@ int main(void)
         cmocka_unit_test(flow_end__before_and_after_data),
         cmocka_unit_test(flow_cut__before_and_after_end),
         cmocka_unit_test(flow_grow__when_used_up),
+        cmocka_unit_test(flow_recall__what_is_not_used),
+        cmocka_unit_test(flow_recall__while_it_sends),
         cmocka_unit_test(flow__random),
     };
 

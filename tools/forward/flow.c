@@ -23,11 +23,21 @@ uint32_t flow_sent(struct flow_tx *tx)
     return tx->sent++;
 }
 
-bool flow_credited(struct flow_tx *tx, uint32_t allowed)
+bool flow_credited(struct flow_tx *tx, uint32_t round, uint32_t allowed)
 {
-    if (allowed - tx->allowed > FLOW_WINDOW_MAX || allowed - tx->sent > FLOW_WINDOW_MAX)
+    if (round != tx->round || allowed - tx->allowed > FLOW_WINDOW_MAX ||
+        allowed - tx->sent > FLOW_WINDOW_MAX)
         return false;
     tx->allowed = allowed;
+    return true;
+}
+
+bool flow_recalled(struct flow_tx *tx, uint32_t round, uint32_t allowed)
+{
+    if (round != tx->round + 1)
+        return false;
+    tx->round = round;
+    tx->allowed = allowed - tx->sent <= FLOW_WINDOW_MAX ? allowed : tx->sent;
     return true;
 }
 
@@ -97,7 +107,8 @@ uint32_t flow_wants(const struct flow_rx *rx, uint32_t most)
 {
     uint32_t window = rx->window * 2 < most ? rx->window * 2 : most;
 
-    if (rx->has_end || rx->drained != rx->came || rx->came != rx->told || window <= rx->window)
+    if (rx->has_end || rx->recalled || rx->drained != rx->came || rx->came != rx->told ||
+        window <= rx->window)
         return 0;
     return window - rx->window;
 }
@@ -112,8 +123,34 @@ bool flow_tell(struct flow_rx *rx, uint32_t *credit)
 {
     uint32_t now = rx->drained + rx->window, more = now - rx->told;
 
-    if (rx->has_end || more == 0 || more * 2 < rx->window)
+    if (rx->has_end || rx->recalled || more == 0 || more * 2 < rx->window)
         return false;
     rx->told = *credit = now;
     return true;
+}
+
+bool flow_recall(struct flow_rx *rx, uint32_t keep, uint32_t *credit)
+{
+    uint32_t ahead = rx->told - rx->drained;
+
+    if (rx->has_end || rx->recalled || rx->drained != rx->came || rx->window <= keep)
+        return false;
+    rx->recalled = true;
+    rx->round++;
+    rx->keep = keep;
+    *credit = rx->drained + (ahead < keep ? ahead : keep);
+    return true;
+}
+
+uint32_t flow_yielded(struct flow_rx *rx, uint32_t round, uint32_t allowed)
+{
+    uint32_t ahead = allowed - rx->drained, was = rx->window;
+
+    if (!rx->recalled || round != rx->round || ahead > rx->told - rx->drained ||
+        ahead < rx->came - rx->drained)
+        return 0;
+    rx->recalled = false;
+    rx->told = allowed;
+    rx->window = ahead > rx->keep ? ahead : rx->keep;
+    return was - rx->window;
 }

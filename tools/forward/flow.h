@@ -3,11 +3,13 @@
  * One direction of a stream: how much may be sent, and in which order what came is handed on.
  *
  * Credit is counted in messages, as each takes a receive buffer whatever its length. It is absolute
- * and wraps at 2^32: a credit that comes late or twice changes nothing.
+ * and wraps at 2^32: a credit that comes late or twice changes nothing. What a sender does not use
+ * can be taken back: then a new round of credits begins.
  *
- * The sender: flow_tx_init(); flow_may_send(), flow_sent(); flow_credited().
+ * The sender: flow_tx_init(); flow_may_send(), flow_sent(); flow_credited(), flow_recalled().
  * The receiver: flow_rx_init(); flow_came() for each message; flow_next() for what is in order, and
- * flow_drained() when its bytes are handed on. Then flow_grow() and flow_tell().
+ * flow_drained() when its bytes are handed on. Then flow_grow() and flow_tell(). Of one that is not
+ * sent anything, flow_recall(), and flow_yielded() when it is answered.
  */
 #ifndef FORWARD_FLOW_H
 #define FORWARD_FLOW_H
@@ -20,6 +22,7 @@ enum { FLOW_WINDOW_MAX = 64 /* messages; a power of two */ };
 struct flow_tx {
     uint32_t sent;    /* messages */
     uint32_t allowed; /* messages in all */
+    uint32_t round;   /* of credits */
 };
 
 /* A message that came and waits for those before it. */
@@ -35,6 +38,9 @@ struct flow_rx {
     uint32_t window;  /* messages that the sender may be ahead of `drained` */
     uint32_t end;     /* messages in all; valid if has_end */
     bool has_end;
+    bool recalled;                          /* credit; the answer is to come */
+    uint32_t round;                         /* of credits */
+    uint32_t keep;                          /* the window to be when the answer has come */
     struct flow_slot slot[FLOW_WINDOW_MAX]; /* by number modulo FLOW_WINDOW_MAX */
 };
 
@@ -43,8 +49,10 @@ void flow_tx_init(struct flow_tx *tx, uint32_t credit);
 uint32_t flow_may_send(const struct flow_tx *tx);
 /* Returns the number of the message. */
 uint32_t flow_sent(struct flow_tx *tx);
-/* False: a credit that goes back, or beyond the largest window, is ignored. */
-bool flow_credited(struct flow_tx *tx, uint32_t allowed);
+/* False: a credit of another round, that goes back, or beyond the largest window, is ignored. */
+bool flow_credited(struct flow_tx *tx, uint32_t round, uint32_t allowed);
+/* Only `allowed` are, but for what is sent; tx->allowed is to be told. False: it is no next round. */
+bool flow_recalled(struct flow_tx *tx, uint32_t round, uint32_t allowed);
 
 /* `window`: 1 to FLOW_WINDOW_MAX; it is the first credit, too. */
 void flow_rx_init(struct flow_rx *rx, uint32_t window);
@@ -65,7 +73,14 @@ bool flow_is_over(const struct flow_rx *rx);
  */
 uint32_t flow_wants(const struct flow_rx *rx, uint32_t most);
 void flow_grow(struct flow_rx *rx, uint32_t messages);
-/* Is it time to tell the sender of more credit? Then returns it in *credit. */
+/* Is it time to tell the sender of more credit? Then returns it in *credit; it is of rx->round. */
 bool flow_tell(struct flow_rx *rx, uint32_t *credit);
+/*
+ * Takes credit back until the window is `keep`. False: there is nothing to be had. Else *credit is to
+ * be told, and rx->round.
+ */
+bool flow_recall(struct flow_rx *rx, uint32_t keep, uint32_t *credit);
+/* The answer. Returns by how many messages the window is smaller; 0, too, for one that cannot be. */
+uint32_t flow_yielded(struct flow_rx *rx, uint32_t round, uint32_t allowed);
 
 #endif

@@ -21,12 +21,14 @@
  *   OPENED   yes      opener's  its session       its stream       yes     -
  *   REFUSED  yes      opener's  0                 errno            0       why, as text
  *   DATA     yes      yes       its number        bytes            0       the bytes
- *   CREDIT   yes      yes       0                 0                yes     -
+ *   CREDIT   yes      yes       its round         0                yes     -
  *   FIN      yes      yes       DATA in all       0                0       -
  *   DONE     yes      yes       0                 0                0       -
  *   RESET    yes      yes       DATA in all       errno            1: FIN  -
  *   PING     yes      0         0                 0                0       -
  *   GONE     0        0         the session       0                0       -
+ *   RECALL   yes      yes       the next round    0                yes     -
+ *   YIELD    yes      yes       that round        0                left    -
  *
  * OPEN and REFUSED are the same in all versions. An OPEN of another version is answered by
  * REFUSED in that one, so that both ends can say what is the matter. All else of it is ignored.
@@ -37,7 +39,9 @@
  * is 1), and only then resets its side. It sends nothing more.
  *
  * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
- * at 2^32. An errno is Linux's number on any machine.
+ * at 2^32. RECALL takes credit back, down to what was sent: YIELD answers how much is left. It begins
+ * a round, the first one is 0, and a CREDIT of another round than the sender's is ignored. No CREDIT
+ * is sent between RECALL and YIELD. An errno is Linux's number on any machine.
  */
 #ifndef FORWARD_FRAME_H
 #define FORWARD_FRAME_H
@@ -47,7 +51,7 @@
 
 enum {
     FRAME_HEAD_BYTES = 24,
-    FRAME_VERSION = 2,    /* 1: RESET had no count of DATA */
+    FRAME_VERSION = 2,    /* 1: RESET had no count of DATA, credit no rounds */
     FRAME_TEXT_MAX = 320, /* a host name of 255, its port, and words */
 };
 
@@ -62,6 +66,8 @@ enum frame_type {
     FRAME_RESET,
     FRAME_PING,
     FRAME_GONE,
+    FRAME_RECALL,
+    FRAME_YIELD, /* the last one */
 };
 
 struct frame {

@@ -25,11 +25,23 @@ void hub_wait_for_peer(struct hub *hub)
         (void)evtimer_add(hub->sweep, &second);
 }
 
+/* Windows grow while a quarter is free. */
+static bool is_scarce(const struct hub *hub)
+{
+    return link_buffers_free(hub->link) < link_buffers(hub->link) / 2;
+}
+
+void hub_wait_for_idle(struct hub *hub)
+{
+    if (is_scarce(hub))
+        hub_wait_for_peer(hub);
+}
+
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
     struct hub *hub = arg;
     uint64_t now = hub_now_ns();
-    bool again = false;
+    bool again = false, scarce = is_scarce(hub);
     (void)fd, (void)what;
 
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
@@ -52,6 +64,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
             continue;
         }
         again |= s->state == STREAM_OPENING || stream_is_deaf(s);
+        if (scarce)
+            again |= stream_shrink(s, hub_first_window(hub));
     }
     if (again)
         hub_wait_for_peer(hub);
@@ -232,7 +246,7 @@ static void came_opened(struct hub *hub, const struct mrd_wc *wc, const struct f
     s->state = STREAM_OPEN;
     s->remote = frame->arg;
     s->session = frame->seq;
-    (void)flow_credited(&s->tx, frame->credit);
+    (void)flow_credited(&s->tx, 0, frame->credit);
     hub->totals.opened++;
     s->ops->opened(s);
 }
@@ -326,7 +340,13 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
     case FRAME_DATA:
         return stream_data(s, frame, bytes, len);
     case FRAME_CREDIT:
-        stream_credit(s, frame->credit);
+        stream_credit(s, frame);
+        return false;
+    case FRAME_RECALL:
+        stream_recall(s, frame);
+        return false;
+    case FRAME_YIELD:
+        stream_yield(s, frame);
         return false;
     case FRAME_FIN:
         stream_fin(s, frame->seq);

@@ -69,12 +69,16 @@ void hub_make_dirty(struct stream *s);
 void hub_wait_for_buffer(struct stream *s);
 /* Looks from time to time whether its socket is alive. */
 void hub_wait_for_peer(struct hub *hub);
+/* Looks from time to time whose window lies idle, if there are few buffers. */
+void hub_wait_for_idle(struct hub *hub);
 void hub_release(struct stream *s);
 
 /* Of hub.c and hub_table.c: */
 uint64_t hub_now_ns(void); /* CLOCK_MONOTONIC */
 /* NULL: there is no stream of that id any more. */
 struct stream *hub_find(const struct hub *hub, uint32_t id);
+/* Most messages of the first window. */
+uint32_t hub_first_window(const struct hub *hub);
 /* A new stream to the peer, which is used once more. NULL after it wrote why. */
 struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_t why_bytes);
 /* Writes what came, and sends for those who waited for a buffer. */

@@ -29,11 +29,16 @@ struct stream *hub_find(const struct hub *hub, uint32_t id)
     return s && s->id == id ? s : NULL;
 }
 
+uint32_t hub_first_window(const struct hub *hub)
+{
+    return hub->options->window < WINDOW_FIRST ? hub->options->window : WINDOW_FIRST;
+}
+
 /* Few messages where many streams share the buffers; 0: there are none. */
 static uint32_t first_window(const struct hub *hub)
 {
     uint32_t free = link_buffers_free(hub->link);
-    uint32_t window = hub->options->window < WINDOW_FIRST ? hub->options->window : WINDOW_FIRST;
+    uint32_t window = hub_first_window(hub);
 
     if (free < link_buffers(hub->link) / 8 * 7)
         window = 1;
@@ -67,6 +72,7 @@ struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_
     s->since_ns = hub_now_ns();
     peer->uses++;
     link_grant(hub->link, window);
+    hub_wait_for_idle(hub);
     flow_rx_init(&s->rx, window);
     link_peer_watch(peer);
     return s;

@@ -221,14 +221,23 @@ void stream_read(struct stream *s)
     want_read(s);
 }
 
-void stream_credit(struct stream *s, uint32_t credit)
+void stream_credit(struct stream *s, const struct frame *frame)
 {
     bool was_out = !flow_may_send(&s->tx);
 
     if (s->cut)
         return;
-    if (flow_credited(&s->tx, credit) && was_out && !s->is_waiting && s->readable)
+    if (flow_credited(&s->tx, frame->seq, frame->credit) && was_out && !s->is_waiting &&
+        s->readable)
         on_readable(-1, EV_READ, s);
+}
+
+void stream_recall(struct stream *s, const struct frame *frame)
+{
+    if (s->state != STREAM_OPEN || s->cut || !flow_recalled(&s->tx, frame->seq, frame->credit))
+        return;
+    hub_send(s, &(struct frame){.type = FRAME_YIELD, .seq = s->tx.round, .credit = s->tx.allowed},
+             NULL, 0);
 }
 
 void stream_done(struct stream *s)
@@ -292,9 +301,32 @@ static void give_credit(struct stream *s)
     if (more && link_buffers_free(link) >= more + link_buffers(link) / 4) {
         link_grant(link, more);
         flow_grow(&s->rx, more);
+        hub_wait_for_idle(s->hub);
     }
     if (flow_tell(&s->rx, &credit))
-        hub_send(s, &(struct frame){.type = FRAME_CREDIT, .credit = credit}, NULL, 0);
+        hub_send(s, &(struct frame){.type = FRAME_CREDIT, .seq = s->rx.round, .credit = credit},
+                 NULL, 0);
+}
+
+bool stream_shrink(struct stream *s, uint32_t keep)
+{
+    bool is_idle = s->came_before == s->rx.came;
+    uint32_t credit;
+
+    s->came_before = s->rx.came;
+    if (s->state != STREAM_OPEN || s->cut || s->rx.has_end || s->rx.window <= keep)
+        return false;
+    if (is_idle && flow_recall(&s->rx, keep, &credit))
+        hub_send(s, &(struct frame){.type = FRAME_RECALL, .seq = s->rx.round, .credit = credit},
+                 NULL, 0);
+    return true;
+}
+
+void stream_yield(struct stream *s, const struct frame *frame)
+{
+    link_take_back(s->hub->link, flow_yielded(&s->rx, frame->seq, frame->credit));
+    if (s->state == STREAM_OPEN && !s->cut)
+        give_credit(s);
 }
 
 static void end_of_output(struct stream *s)

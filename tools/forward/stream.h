@@ -63,14 +63,15 @@ struct stream {
     struct event *readable, *writable;
     struct flow_tx tx;
     struct flow_rx rx;
-    uint32_t written;    /* bytes of the oldest message that was not handed on */
-    bool in_is_file;     /* always readable */
-    bool in_follows_out; /* the input ends when the output does */
-    bool in_ended;       /* FIN is sent */
-    bool in_over;        /* and DONE came */
-    bool out_over;       /* all is handed on, and DONE sent */
-    bool is_dirty;       /* in the hub's list of those that may write */
-    bool is_waiting;     /* in the peer's list of those that wait for a buffer */
+    uint32_t came_before; /* rx.came at the last stream_shrink() */
+    uint32_t written;     /* bytes of the oldest message that was not handed on */
+    bool in_is_file;      /* always readable */
+    bool in_follows_out;  /* the input ends when the output does */
+    bool in_ended;        /* FIN is sent */
+    bool in_over;         /* and DONE came */
+    bool out_over;        /* all is handed on, and DONE sent */
+    bool is_dirty;        /* in the hub's list of those that may write */
+    bool is_waiting;      /* in the peer's list of those that wait for a buffer */
     struct stream *dirty_next, *waiting_next;
     const uint8_t *early; /* the user's: bytes that were read before the stream was joined */
     uint32_t early_len;
@@ -85,13 +86,20 @@ void stream_read(struct stream *s);
 void stream_write(struct stream *s);
 /* Frames that came. True: keeps the buffer. */
 bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len);
-void stream_credit(struct stream *s, uint32_t credit);
+void stream_credit(struct stream *s, const struct frame *frame);
+void stream_recall(struct stream *s, const struct frame *frame);
+void stream_yield(struct stream *s, const struct frame *frame);
 void stream_fin(struct stream *s, uint32_t end);
 void stream_done(struct stream *s);
 /* RESET */
 void stream_cut(struct stream *s, const struct frame *frame);
 /* Ends it with an error, here and, with `tell`, at the other end. */
 void stream_reset(struct stream *s, int error, const char *why, bool tell);
+/*
+ * Takes back the credit beyond `keep` messages if nothing came since the last call. False: it has no
+ * more.
+ */
+bool stream_shrink(struct stream *s, uint32_t keep);
 /* Does it wait for the other end, so that the loop would not tell that its socket has died? */
 bool stream_is_deaf(const struct stream *s);
 bool stream_has_died(const struct stream *s);
