@@ -119,6 +119,46 @@ timeout 20 curl -s --socks5-hostname 127.0.0.1:6010 http://no.such.invalid:7000/
 ((status == 97)) || fail "SOCKS to a target that is not allowed: curl ends with $status"
 wait_until 5 grep -q 'no.such.invalid:7000 through' client || fail_with client 'SOCKS: the target is not named'
 
+# ask HOST PORT [BEFORE BYTES]: a thousand bytes of the target come, after so many others, to who sends all at once: BEFORE,
+# and the head of a connection of streams.c, orderly, with nothing up.
+ask()
+{
+    exec 5<>"/dev/tcp/$1/$2"
+    # shellcheck disable=SC2059
+    printf "${3-}"'\2\0\0\0\0\0\0\0''\0\0\0\0\0\0\0\0''\xe8\3\0\0\0\0\0\0''\0\0\0\0\0\0\0\0''\0\0\0\0''\x7a\xda\x57\x7e' >&5
+    timeout 10 cat <&5 >out 2>err || fail "what $1 port $2 gives does not end"
+    exec 5<&-
+    (($(wc -c <out) == 1000 + ${4-0})) || fail "$1 port $2 gives $(wc -c <out) bytes"
+}
+ask 127.0.0.1 6000
+ask ::1 6004
+# A SOCKS client that sends greeting, request and data in one segment.
+ask 127.0.0.1 6010 '\5\1\0''\5\1\0\1\x7f\0\0\1\x1b\x58' 12
+
+# A target whose backlog is full is waited for, as long as for any other.
+if echo 2 2>/dev/null >/proc/sys/net/core/somaxconn; then
+    start slow "$streams" serve "$scratch/echo.sock" -
+    wait_until 10 test -S echo.sock || fail_with slow 'no unix socket'
+    echo 4096 >/proc/sys/net/core/somaxconn
+    kill -STOP "$slow_pid"
+    timeout 60 "$streams" drive 127.0.0.1 6003 18 20 1 0 >out 2>err &
+    drive=$!
+    sleep 1
+    kill -CONT "$slow_pid"
+    wait $drive || fail 'a target whose backlog was full'
+    kill -STOP "$slow_pid"
+    for ((i = 0; i < 5; i++)); do
+        exec {fd}<>/dev/tcp/127.0.0.1/6003
+    done
+    wait_until 10 grep -q "to unix:$scratch/echo.sock: refused: Connection timed out" server || fail_with server 'a full backlog is waited for too long'
+    kill -CONT "$slow_pid"
+    for ((; i > 0; i--, fd--)); do
+        exec {fd}<&-
+    done
+    stop slow
+    rm -f echo.sock
+fi
+
 # A SOCKS client that goes, one that talks nonsense, and one that does not wait for the answer.
 printf '\x05' >/dev/tcp/127.0.0.1/6010
 exec 5<>/dev/tcp/127.0.0.1/6010
