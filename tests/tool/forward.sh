@@ -366,3 +366,31 @@ wait $drive || fail 'streams that rest'
 ! grep 'there are .* streams' client || fail 'streams are refused, but for others that rest'
 stop client
 stop server
+
+# A near end that stands still while there is much to tell it does not hold up another one.
+ulimit -n "$(ulimit -Hn)"
+start other "$streams" serve 127.0.0.1 7002
+start_forward server serve --listen 127.0.0.1:4802 --allow '127.0.0.1:*'
+start_forward client connect -L 6000:127.0.0.1:7000 127.0.0.1:4802
+start_forward second connect -L 6006:127.0.0.1:7002 127.0.0.1:4802
+for ((i = 0; i < 1500; i++)); do
+    exec {fd}<>/dev/tcp/127.0.0.1/6000
+done
+are_open()
+{
+    kill -USR1 "$server_pid"
+    sleep 0.1
+    grep -q '^mrd_forward: 1500 streams now; ' server
+}
+wait_until 20 are_open || fail_with server 'there are no 1500 streams'
+kill -STOP "$client_pid"
+kill -9 "$target_pid"
+wait "$target_pid" || true
+sleep 0.5
+began=$SECONDS
+ask 127.0.0.1 6006
+((SECONDS - began <= 2)) || fail 'a near end that stands still holds up another one'
+kill -CONT "$client_pid"
+stop client
+stop second
+stop server

@@ -13,17 +13,17 @@
 #include "tools/forward/say.h"
 
 enum {
-    CONTROL_SENDS = 1024, /* frames without a buffer that may be outstanding */
+    CONTROL_SENDS = 1024, /* frames without a buffer that may be outstanding; a power of two */
+    ANSWERS_MAX = 1024,   /* to those of whom nothing is known, held for a peer */
     POLL_MAX = 64,
     ROUNDS_MAX = 16,   /* of POLL_MAX, before the loop looks at sockets again */
     SPIN_NS = 20000,   /* a deadline so near is not worth a sleep */
     QKEY = 0x6d726466, /* programs of another kind at that address get an error */
 };
 
-/* A frame without a buffer that found the send queue full. */
-struct waiting {
-    struct waiting *next;
-    struct link_peer *peer; /* used */
+/* A frame without a buffer that is not sent yet. Its peer is used. */
+struct held {
+    struct held *next;
     uint64_t wr_id;
     uint32_t len;
     uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX];
@@ -35,12 +35,14 @@ struct link {
     struct mrd_cq *cq;
     struct mrd_qp *qp;
     struct pool rx, tx;
-    uint32_t posted;         /* receives */
-    uint32_t granted;        /* messages that senders have credit for, or that are kept */
-    uint32_t signaled;       /* sends that will complete */
-    uint32_t controls;       /* of these, without a buffer; others wait: DATA has places */
-    struct link_peer *peers; /* list, owned */
-    struct waiting *waiting, **waiting_last;
+    uint32_t posted;   /* receives */
+    uint32_t granted;  /* messages that senders have credit for, or that are kept */
+    uint32_t signaled; /* sends that will complete */
+    uint32_t controls; /* of these, without a buffer; others are held: DATA has places */
+    uint32_t num_held;
+    uint16_t place[CONTROL_SENDS];               /* stack of the free ones */
+    struct link_peer *control_of[CONTROL_SENDS]; /* by place; used */
+    struct link_peer *peers;                     /* list, owned */
     struct event *readable, *timer, *events;
     const struct link_ops *ops;
     void *arg;
@@ -131,6 +133,7 @@ static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t
     *peer = (struct link_peer){
         .ah = ah, .qpn = qpn, .session = session, .uses = 1, .next = link->peers};
     peer->waiting_last = &peer->waiting;
+    peer->held_last = &peer->held;
     draw_session(peer);
     (void)mrd_query_ah(ah, peer->address, sizeof(peer->address));
     link->peers = peer;
@@ -258,18 +261,29 @@ static int send_data(struct link *link, struct link_peer *peer, uint32_t stream,
     return 0;
 }
 
-/* Frames without a buffer have odd numbers. */
+/* Frames without a buffer have odd numbers. The place is above the stream. */
 static uint64_t control_id(uint32_t stream, enum frame_type type)
 {
     return (uint64_t)stream << 8 | (uint64_t)type << 1 | 1;
 }
 
-static int post_control(struct link *link, const struct link_peer *peer, uint64_t wr_id,
+/* As with link_tx(): one that takes nothing leaves places for the others. */
+static bool has_place(const struct link *link, const struct link_peer *peer)
+{
+    return peer->controls < CONTROL_SENDS - link->controls;
+}
+
+static int post_control(struct link *link, struct link_peer *peer, uint64_t wr_id,
                         const uint8_t *bytes, uint32_t len)
 {
+    uint16_t place;
+
+    if (!has_place(link, peer))
+        return -ENOMEM;
+    place = link->place[link->controls];
     struct mrd_sge sge = {(uintptr_t)bytes, len, 0};
     struct mrd_send_wr wr = {
-        .wr_id = wr_id,
+        .wr_id = wr_id | (uint64_t)place << 40,
         .sg_list = &sge,
         .num_sge = 1,
         .opcode = MRD_WR_SEND,
@@ -277,47 +291,69 @@ static int post_control(struct link *link, const struct link_peer *peer, uint64_
         .ud = {.ah = peer->ah, .remote_qpn = peer->qpn, .remote_qkey = QKEY},
     };
     struct mrd_send_wr *bad;
-    int rc = link->controls < CONTROL_SENDS ? mrd_post_send(link->qp, &wr, &bad) : -ENOMEM;
+    int rc = mrd_post_send(link->qp, &wr, &bad);
 
     if (rc == 0) {
+        link->control_of[place] = peer;
         link->signaled++;
         link->controls++;
+        peer->controls++;
+        peer->uses++;
         link_progress_soon(link);
     }
     return rc;
 }
 
-/* Later, in order, when the send queue has room again. */
-static int wait_to_send(struct link *link, struct link_peer *peer, uint64_t wr_id,
-                        const uint8_t *bytes, uint32_t len)
+/* Later, in order, when there is a place. */
+static int hold(struct link *link, struct link_peer *peer, uint64_t wr_id, const uint8_t *bytes,
+                uint32_t len)
 {
-    struct waiting *w = malloc(sizeof(*w));
+    struct held *h = malloc(sizeof(*h));
 
-    if (!w)
+    if (!h)
         return -ENOMEM;
-    *w = (struct waiting){.peer = peer, .wr_id = wr_id, .len = len};
-    memcpy(w->bytes, bytes, len);
+    *h = (struct held){.wr_id = wr_id, .len = len};
+    memcpy(h->bytes, bytes, len);
     peer->uses++;
-    *link->waiting_last = w;
-    link->waiting_last = &w->next;
+    peer->num_held++;
+    link->num_held++;
+    *peer->held_last = h;
+    peer->held_last = &h->next;
     return 0;
 }
 
-static void send_waiting(struct link *link)
+/* The oldest one of the peer's; the peer may be gone then. */
+static void let_go(struct link *link, struct link_peer *peer)
 {
-    while (link->waiting) {
-        struct waiting *w = link->waiting;
-        int rc = post_control(link, w->peer, w->wr_id, w->bytes, w->len);
+    struct held *h = peer->held;
 
-        if (rc == -ENOMEM)
-            return;
-        if (rc != 0)
-            say("%s: %s", w->peer->address, mrd_last_error());
-        link->waiting = w->next;
-        if (!link->waiting)
-            link->waiting_last = &link->waiting;
-        link_peer_release(link, w->peer);
-        free(w);
+    peer->held = h->next;
+    if (!peer->held)
+        peer->held_last = &peer->held;
+    peer->num_held--;
+    link->num_held--;
+    free(h);
+    link_peer_release(link, peer);
+}
+
+static void send_held(struct link *link)
+{
+    struct link_peer *next;
+
+    for (struct link_peer *peer = link->num_held ? link->peers : NULL; peer; peer = next) {
+        peer->uses++;
+        while (peer->held) {
+            const struct held *h = peer->held;
+            int rc = post_control(link, peer, h->wr_id, h->bytes, h->len);
+
+            if (rc == -ENOMEM)
+                break;
+            if (rc != 0)
+                say("%s: %s", peer->address, mrd_last_error());
+            let_go(link, peer);
+        }
+        next = peer->next;
+        link_peer_release(link, peer);
     }
 }
 
@@ -335,9 +371,9 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
         memcpy(message + FRAME_HEAD_BYTES, bytes, len);
     len += FRAME_HEAD_BYTES;
 
-    int rc = link->waiting ? -ENOMEM : post_control(link, peer, wr_id, message, len);
+    int rc = peer->held ? -ENOMEM : post_control(link, peer, wr_id, message, len);
 
-    return rc == -ENOMEM ? wait_to_send(link, peer, wr_id, message, len) : rc;
+    return rc == -ENOMEM ? hold(link, peer, wr_id, message, len) : rc;
 }
 
 void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
@@ -347,7 +383,8 @@ void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame 
 
     if (!peer)
         return;
-    (void)link_send(link, peer, 0, frame, text, (uint32_t)strlen(text));
+    if (peer->num_held < ANSWERS_MAX)
+        (void)link_send(link, peer, 0, frame, text, (uint32_t)strlen(text));
     link_peer_release(link, peer);
 }
 
@@ -373,10 +410,15 @@ static void sent(struct link *link, const struct mrd_wc *wc)
     if (wc->wr_id & 1) {
         enum frame_type type = (enum frame_type)(wc->wr_id >> 1 & 0x7f);
 
+        uint16_t place = (uint16_t)(wc->wr_id >> 40);
+        struct link_peer *peer = link->control_of[place];
+
         link->signaled--;
-        link->controls--;
+        link->place[--link->controls] = place;
+        peer->controls--;
         if (type == FRAME_OPEN || wc->status != MRD_WC_SUCCESS)
             link->ops->sent(link->arg, (uint32_t)(wc->wr_id >> 8), type, wc->status);
+        link_peer_release(link, peer);
         return;
     }
     note = *pool_note(&link->tx, message);
@@ -437,7 +479,7 @@ static int take_completions(struct link *link)
             sent(link, &wc[i]);
     }
     post_receives(link);
-    send_waiting(link);
+    send_held(link);
     return num;
 }
 
@@ -529,7 +571,8 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     }
     link->ops = ops;
     link->arg = arg;
-    link->waiting_last = &link->waiting;
+    for (uint16_t i = 0; i < CONTROL_SENDS; i++)
+        link->place[i] = i;
     link->context = mrd_open_device(NULL, &attr);
     if (!link->context || make_objects(link, o) != 0 || watch_descriptors(link, base) != 0) {
         say("%s", mrd_last_error());
@@ -546,7 +589,7 @@ static void wait_for_sends(struct link *link, int ms)
 {
     struct timespec pause = {.tv_nsec = 1000000};
 
-    for (int i = 0; i < ms && (link->signaled || link->waiting); i++) {
+    for (int i = 0; i < ms && (link->signaled || link->num_held); i++) {
         while (take_completions(link) > 0)
             ;
         nanosleep(&pause, NULL);
@@ -557,13 +600,6 @@ void link_close(struct link *link, int ms)
 {
     if (link->qp)
         wait_for_sends(link, ms);
-    while (link->waiting) {
-        struct waiting *w = link->waiting;
-
-        link->waiting = w->next;
-        link_peer_release(link, w->peer);
-        free(w);
-    }
     if (link->readable)
         event_free(link->readable);
     if (link->events)
@@ -572,9 +608,13 @@ void link_close(struct link *link, int ms)
         event_free(link->timer);
     if (link->qp)
         (void)mrd_destroy_qp(link->qp);
-    while (link->peers) { /* their buffers never complete now */
-        link->peers->uses = 1;
-        link_peer_release(link, link->peers);
+    while (link->peers) { /* what they are sent never completes now */
+        struct link_peer *peer = link->peers;
+
+        peer->uses = peer->num_held + 1;
+        while (peer->held)
+            let_go(link, peer);
+        link_peer_release(link, peer);
     }
     if (link->cq)
         (void)mrd_destroy_cq(link->cq);

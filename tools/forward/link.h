@@ -26,16 +26,20 @@ enum {
 };
 
 struct event_base;
+struct held;
 struct link;
 
 /* A process at the other end. */
 struct link_peer {
     struct mrd_ah *ah;
     uint32_t qpn;
-    uint32_t session; /* that it drew; 0: whichever is at the address */
-    uint32_t own;     /* the session that we drew for it */
-    uint32_t uses;    /* by streams, and by buffers that are being sent */
-    uint32_t sending; /* buffers */
+    uint32_t session;  /* that it drew; 0: whichever is at the address */
+    uint32_t own;      /* the session that we drew for it */
+    uint32_t uses;     /* by streams, and by frames that are being sent, or are held */
+    uint32_t sending;  /* buffers */
+    uint32_t controls; /* frames without a buffer that are being sent */
+    uint32_t num_held;
+    struct held *held, **held_last; /* those that are not, as there are too many */
     bool watched;
     uint32_t pinged;                        /* the user's: the last round of pings */
     struct stream *waiting, **waiting_last; /* the user's: those who wait for a buffer */
@@ -98,7 +102,7 @@ void link_tx_unused(struct link *link, uint8_t *buffer);
  */
 int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const struct frame *frame,
               const void *bytes, uint32_t len);
-/* Answers the sender of `wc`, of which nothing else is known. */
+/* Answers the sender of `wc`, of which nothing else is known. One that takes no answers gets none. */
 void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
                  const char *text);
 
