@@ -38,7 +38,7 @@ enum {
     PAUSE_MS = 700,   /* of those who are slow to read */
     LONG_MS = 2500,   /* of those who are slower, and before who fades ends his half, and breaks */
     TOLD_MS = 15000,  /* for a break to be told, where nobody sends */
-    REST_MS = 8000,   /* of those who rest, after so much */
+    REST_MS = 20000,  /* of those who rest, after so much */
     RESTS_BYTES = 16 << 20,
 };
 
