@@ -9,7 +9,8 @@
  * ADDRESS is of IPv4, or the path of a unix socket. `drive` keeps so many connections open for so
  * long, then waits for all to end. A connection begins with a head that says what both ends shall
  * do; with DEED, a number of enum deed, all do the same. Both print one line; exit 1 if a byte was
- * wrong, missing or too many, or if a connection did not end. `serve` ends with SIGTERM.
+ * wrong, missing or too many, or if a connection did not end. `serve` ends with SIGTERM. Connections
+ * of `drive` that all rest (DRIVER_RESTS) do so until SIGUSR1.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,8 +39,9 @@ enum {
     PAUSE_MS = 700,   /* of those who are slow to read */
     LONG_MS = 2500,   /* of those who are slower, and before who fades ends his half, and breaks */
     TOLD_MS = 15000,  /* for a break to be told, where nobody sends */
-    REST_MS = 20000,  /* of those who rest, after so much */
+    REST_MS = 2000,   /* of those who rest, after so much */
     RESTS_BYTES = 16 << 20,
+    RESTS_LONG_MS = 200000, /* then it hangs */
 };
 
 enum deed {
@@ -83,7 +85,7 @@ static int num_conns; /* slots that were ever used */
 static bool serving;
 static uint32_t only = DEEDS; /* that deed; DEEDS: any */
 static uint64_t random_state, done, broken, wrong, bytes_total;
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t over, woken;
 
 static uint64_t mix(uint64_t x)
 {
@@ -194,8 +196,10 @@ static bool rests(const struct conn *c)
 {
     uint64_t ms = c->head.deed == DRIVER_FADES ? LONG_MS : REST_MS;
 
-    return !serving && (c->head.deed == DRIVER_FADES || c->head.deed == DRIVER_RESTS) &&
-           c->sent == to_send(c) && now_ms() < c->last_ms + ms;
+    if (serving || c->sent < to_send(c) ||
+        (c->head.deed != DRIVER_FADES && c->head.deed != DRIVER_RESTS))
+        return false;
+    return only == DRIVER_RESTS ? !woken : now_ms() < c->last_ms + ms;
 }
 
 static void do_send(struct conn *c)
@@ -431,7 +435,8 @@ static void serve_polls(int num)
             continue;
         if (c->fd >= 0 && c->head.deed == DRIVER_FADES && fades(c, polls[i].revents, now))
             continue;
-        if (c->fd >= 0 && now > c->last_ms + STUCK_MS) {
+        if (c->fd >= 0 &&
+            now > c->last_ms + (c->head.deed == DRIVER_RESTS ? RESTS_LONG_MS : STUCK_MS)) {
             complain(c, "stuck");
             end(c, true);
         }
@@ -466,6 +471,12 @@ static void on_term(int signal)
 {
     (void)signal;
     over = 1;
+}
+
+static void on_usr1(int signal)
+{
+    (void)signal;
+    woken = 1;
 }
 
 static int report(void)
@@ -557,6 +568,7 @@ int main(int argc, char **argv)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     signal(SIGTERM, on_term);
+    signal(SIGUSR1, on_usr1);
     if (is_serve)
         return serve(&place);
     if (argc == 8)
