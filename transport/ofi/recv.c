@@ -137,7 +137,9 @@ static ssize_t peek_or_discard(struct mrd_ofi_ep *ep, const struct fi_msg_tagged
     ssize_t result = -FI_EOPBADSTATE;
 
     mrd_ofi_lock(ep->domain);
-    if (ep->enabled) {
+    if (ep->enabled && !ep->rx_cq) {
+        result = -FI_ENOCQ; /* what is found is told there */
+    } else if (ep->enabled) {
         mrd_ofi_ep_progress(ep);
         result = flags & FI_PEEK ? mrd_ofi_match_peek(ep, msg, flags)
                                  : mrd_ofi_match_claimed(ep, NULL, msg->context);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pair.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/support/payload.h"
+
+enum { ENDS_MAX = 8, SEED = 1 };
+
+static struct end *open_ends[ENDS_MAX];
+
+static const uint64_t counted[END_CNTRS] = {FI_SEND,  FI_RECV,        FI_READ,
+                                            FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+
+uint64_t end_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void end_sleep_ms(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+void end_patience(uint64_t since_ns)
+{
+    if (end_now_ns() - since_ns > END_PATIENCE_S * 1000000000ull)
+        fail_msg("nothing came of it in %d s", END_PATIENCE_S);
+}
+
+/* --------------------------------------------------------------------------------------- opening */
+
+struct fi_info *end_hints(const struct end_options *o)
+{
+    struct fi_info *hints = fi_allocinfo();
+
+    assert_non_null(hints);
+    hints->fabric_attr->prov_name = strdup("mrd");
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = o->caps ? o->caps
+                          : FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE | FI_DIRECTED_RECV |
+                                FI_MULTI_RECV;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = o->order;
+    hints->tx_attr->op_flags = o->tx_flags;
+    hints->rx_attr->op_flags = o->rx_flags;
+    hints->domain_attr->mr_mode = o->mr_mode;
+    hints->domain_attr->data_progress = o->progress;
+    hints->domain_attr->threading = o->threading;
+    return hints;
+}
+
+static void open_domain(struct end *e, const struct end *share)
+{
+    e->shares = share != NULL;
+    if (share) {
+        e->fabric = share->fabric;
+        e->domain = share->domain;
+        return;
+    }
+    assert_int_equal(fi_fabric(e->info->fabric_attr, &e->fabric, NULL), 0);
+    assert_int_equal(fi_domain(e->fabric, e->info, &e->domain, NULL), 0);
+}
+
+static void open_counters(struct end *e, const struct end_options *o)
+{
+    struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = o->wait};
+
+    for (unsigned i = 0; i < END_CNTRS; i++) {
+        if (!(o->counts & counted[i]))
+            continue;
+        assert_int_equal(fi_cntr_open(e->domain, &attr, &e->cntr[i], NULL), 0);
+        assert_int_equal(fi_ep_bind(e->ep, &e->cntr[i]->fid, counted[i]), 0);
+    }
+}
+
+void end_open(struct end *e, const struct end_options *o, struct end *share)
+{
+    struct fi_info *hints = end_hints(o);
+    struct fi_av_attr av = {.type = FI_AV_MAP};
+    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = o->wait};
+    unsigned slot = 0;
+    const char *node =
+        getenv("FI_MRD_DEVICE") ? NULL : "127.0.0.1"; /* an RDMA device has its own */
+    char port[8];
+    int error;
+
+    snprintf(port, sizeof(port), "%u", o->port);
+    error = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node,
+                       node && o->port ? port : NULL, node ? FI_SOURCE | FI_NUMERICHOST : 0, hints,
+                       &e->info);
+    if (error)
+        fail_msg("no provider mrd: %s (FI_PROVIDER_PATH is %s)", fi_strerror(-error),
+                 getenv("FI_PROVIDER_PATH"));
+    fi_freeinfo(hints);
+    open_domain(e, share);
+    assert_int_equal(fi_av_open(e->domain, &av, &e->av, NULL), 0);
+    assert_int_equal(fi_cq_open(e->domain, &cq, &e->tx, NULL), 0);
+    assert_int_equal(fi_cq_open(e->domain, &cq, &e->rx, NULL), 0);
+    assert_int_equal(fi_endpoint(e->domain, e->info, &e->ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(e->ep, &e->av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(e->ep, &e->tx->fid, FI_TRANSMIT | o->bind), 0);
+    assert_int_equal(fi_ep_bind(e->ep, &e->rx->fid, FI_RECV | o->bind), 0);
+    memset(e->cntr, 0, sizeof(e->cntr));
+    open_counters(e, o);
+    assert_int_equal(fi_enable(e->ep), 0);
+    while (slot < ENDS_MAX && open_ends[slot])
+        slot++;
+    assert_true(slot < ENDS_MAX);
+    open_ends[slot] = e;
+}
+
+void end_close(struct end *e)
+{
+    for (unsigned i = 0; i < ENDS_MAX; i++)
+        if (open_ends[i] == e)
+            open_ends[i] = NULL;
+    assert_int_equal(fi_close(&e->ep->fid), 0);
+    for (unsigned i = 0; i < END_CNTRS; i++)
+        if (e->cntr[i])
+            assert_int_equal(fi_close(&e->cntr[i]->fid), 0);
+    assert_int_equal(fi_close(&e->rx->fid), 0);
+    assert_int_equal(fi_close(&e->tx->fid), 0);
+    assert_int_equal(fi_close(&e->av->fid), 0);
+    if (!e->shares) {
+        assert_int_equal(fi_close(&e->domain->fid), 0);
+        assert_int_equal(fi_close(&e->fabric->fid), 0);
+    }
+    fi_freeinfo(e->info);
+}
+
+struct fid_cntr *end_cntr(const struct end *e, uint64_t count)
+{
+    unsigned i = 0;
+
+    while (i < END_CNTRS && counted[i] != count)
+        i++;
+    assert_true(i < END_CNTRS && e->cntr[i]);
+    return e->cntr[i];
+}
+
+fi_addr_t end_meet(struct end *e, const struct end *other)
+{
+    uint8_t name[FI_NAME_MAX];
+    size_t bytes = sizeof(name);
+    fi_addr_t addr;
+
+    assert_int_equal(fi_getname(&other->ep->fid, name, &bytes), 0);
+    assert_int_equal(fi_av_insert(e->av, name, 1, &addr, 0, NULL), 1);
+    return addr;
+}
+
+static void meet_each_other(struct pair *p)
+{
+    p->a.to = end_meet(&p->a, &p->b);
+    p->b.to = end_meet(&p->b, &p->a);
+}
+
+void pair_open(struct pair *p, const struct end_options *o)
+{
+    end_open(&p->a, o, NULL);
+    end_open(&p->b, o, NULL);
+    meet_each_other(p);
+}
+
+void pair_open_shared(struct pair *p, const struct end_options *o)
+{
+    end_open(&p->a, o, NULL);
+    end_open(&p->b, o, &p->a);
+    meet_each_other(p);
+}
+
+void pair_close(struct pair *p)
+{
+    end_close(&p->b);
+    end_close(&p->a);
+}
+
+int ends_teardown(void **state)
+{
+    (void)state;
+    memset(open_ends, 0, sizeof(open_ends));
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------------- progress */
+
+void ends_drive(void)
+{
+    for (unsigned i = 0; i < ENDS_MAX; i++) {
+        if (!open_ends[i])
+            continue;
+        (void)fi_cq_read(open_ends[i]->tx, NULL, 0);
+        (void)fi_cq_read(open_ends[i]->rx, NULL, 0);
+    }
+}
+
+void ends_drive_for(unsigned ms)
+{
+    uint64_t since_ns = end_now_ns();
+
+    while (end_now_ns() - since_ns < ms * 1000000ull)
+        ends_drive();
+}
+
+static void take_error(struct fid_cq *cq, struct entry *entry)
+{
+    struct fi_cq_err_entry error = {0};
+
+    assert_int_equal(fi_cq_readerr(cq, &error, 0), 1);
+    entry->ok = (struct fi_cq_tagged_entry){.op_context = error.op_context,
+                                            .flags = error.flags,
+                                            .len = error.len,
+                                            .buf = error.buf,
+                                            .data = error.data,
+                                            .tag = error.tag};
+    entry->err = error.err;
+    entry->olen = error.olen;
+    fi_cq_strerror(cq, error.prov_errno, error.err_data, entry->text, sizeof(entry->text));
+}
+
+bool end_take(struct fid_cq *cq, struct entry *entry)
+{
+    ssize_t n;
+
+    *entry = (struct entry){.src = FI_ADDR_NOTAVAIL};
+    n = fi_cq_readfrom(cq, &entry->ok, 1, &entry->src);
+    if (n == -FI_EAGAIN)
+        return false;
+    if (n == -FI_EAVAIL)
+        take_error(cq, entry);
+    else
+        assert_int_equal(n, 1);
+    return true;
+}
+
+struct entry end_next(struct fid_cq *cq)
+{
+    struct entry entry;
+
+    UNTIL(end_take(cq, &entry));
+    return entry;
+}
+
+struct entry end_ok(struct fid_cq *cq, const void *context)
+{
+    struct entry entry = end_next(cq);
+
+    if (entry.err)
+        fail_msg("%s (%s)", fi_strerror(entry.err), entry.text);
+    assert_ptr_equal(entry.ok.op_context, context);
+    return entry;
+}
+
+struct entry end_fails(struct fid_cq *cq, const void *context, int err)
+{
+    struct entry entry = end_next(cq);
+
+    assert_int_equal(entry.err, err);
+    assert_ptr_equal(entry.ok.op_context, context);
+    return entry;
+}
+
+void end_silent(struct fid_cq *cq)
+{
+    uint64_t since_ns = end_now_ns();
+    struct entry entry;
+
+    while (end_now_ns() - since_ns < SILENCE_MS * 1000000ull) {
+        ends_drive();
+        if (end_take(cq, &entry))
+            fail_msg("an entry of %zu bytes, error %d %s, where there is none", entry.ok.len,
+                     entry.err, entry.text);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ bytes */
+
+uint8_t *filled(size_t bytes, uint64_t message)
+{
+    uint8_t *p = malloc(bytes + 1);
+
+    assert_non_null(p);
+    payload_fill(p, bytes, SEED, message);
+    return p;
+}
+
+uint8_t *blank(size_t bytes)
+{
+    uint8_t *p = malloc(bytes + 1);
+
+    assert_non_null(p);
+    memset(p, BLANK, bytes);
+    return p;
+}
+
+void assert_filled(const uint8_t *bytes, size_t len, uint64_t message)
+{
+    size_t at = payload_mismatch(bytes, len, SEED, message);
+
+    if (at != len)
+        fail_msg("byte %zu of %zu of message %llu is wrong", at, len, (unsigned long long)message);
+}
+
+void assert_blank(const uint8_t *bytes, size_t len)
+{
+    assert_true(payload_is_blank(bytes, len, BLANK));
+}

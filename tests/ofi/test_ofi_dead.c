@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The other end is a process, and is killed: what it owes ends with an error that names it, and the
+ * endpoint goes on with others. Run with FI_MRD_PEER_TIMEOUT, or it takes seconds longer.
+ */
+#include "pair.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/udp/udp_process.h"
+
+enum {
+    KEY = 4,
+    MEMORY = 1 << 20,
+    LONG = 1 << 20,
+    TAG = 9,
+    EAGER = 10,
+    INJECTED = 200,
+    SLACK_S = 60, /* beside the second that a peer has to answer */
+};
+
+static const struct end_options options = {.order = FI_ORDER_SAS, .counts = FI_SEND};
+
+/* What processes tell each other first. */
+struct told {
+    struct sockaddr_in name;
+};
+
+static uint64_t patience_ns(void)
+{
+    return clock_now_ns() + END_PATIENCE_S * SEC_NS;
+}
+
+static struct told name_of(const struct end *e)
+{
+    size_t bytes = sizeof(struct sockaddr_in);
+    struct told told;
+
+    must(fi_getname(&e->ep->fid, &told.name, &bytes) == 0);
+    return told;
+}
+
+/* ---------------------------------------------------------------------------------- what children do */
+
+/* At `port`, or any; knows its parent as e->to. */
+static void child_open(int channel, struct end *e, uint16_t port)
+{
+    struct end_options o = options;
+    struct told told;
+
+    setenv("CMOCKA_TEST_ABORT", "1", 1); /* it has no tests to go on with */
+    o.port = port;
+    end_open(e, &o, NULL);
+    told = name_of(e);
+    process_tell(channel, &told, sizeof(told));
+    must(process_hear(channel, &told, sizeof(told), patience_ns()));
+    must(fi_av_insert(e->av, &told.name, 1, &e->to, 0, NULL) == 1);
+}
+
+static void drive_until_told(int channel)
+{
+    char word;
+
+    while (!process_hear(channel, &word, 1, clock_now_ns()))
+        ends_drive();
+}
+
+/* Has memory, and receives nothing. */
+static void target(int channel)
+{
+    uint64_t *memory = calloc(1, MEMORY);
+    struct fid_mr *mr;
+    struct end e;
+
+    child_open(channel, &e, 0);
+    must(fi_mr_reg(e.domain, memory, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &mr,
+                   NULL) == 0);
+    process_tell(channel, "r", 1);
+    drive_until_told(channel);
+}
+
+/* Has a long message to send. */
+static void long_sender(int channel)
+{
+    uint8_t *out = filled(LONG, 1);
+    struct end e;
+
+    child_open(channel, &e, 0);
+    POST(fi_tsend(e.ep, out, LONG, NULL, e.to, TAG, NULL));
+    drive_until_told(channel);
+}
+
+/* Receives one message and sends one. */
+static void answer(struct end *e)
+{
+    char in[8];
+
+    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+    (void)end_ok(e->rx, NULL);
+    POST(fi_send(e->ep, "b", 1, NULL, e->to, NULL));
+    (void)end_ok(e->tx, NULL);
+}
+
+static void alive(int channel)
+{
+    struct end e;
+
+    child_open(channel, &e, 0);
+    answer(&e);
+    drive_until_told(channel);
+    end_close(&e);
+}
+
+/* Waits for the port that another one had; has memory under that one's key, and one more. */
+static void reborn(int channel)
+{
+    uint64_t *memory = calloc(2, MEMORY);
+    struct fid_mr *mr[2];
+    struct told told;
+    struct end e;
+
+    must(process_hear(channel, &told, sizeof(told), patience_ns()));
+    child_open(channel, &e, ntohs(told.name.sin_port));
+    for (unsigned i = 0; i < 2; i++)
+        must(fi_mr_reg(e.domain, memory + i * MEMORY / 8, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE,
+                       0, KEY + i, 0, &mr[i], NULL) == 0);
+    process_tell(channel, "r", 1);
+    answer(&e);
+    drive_until_told(channel);
+    for (unsigned i = 0; i < 2; i++)
+        must(fi_close(&mr[i]->fid) == 0);
+    end_close(&e);
+}
+
+/* Tells how many of the messages came in order. */
+static void counter(int channel)
+{
+    uint32_t in = 0, num = 0;
+    struct end e;
+
+    child_open(channel, &e, 0);
+    for (; num < INJECTED; num++) {
+        POST(fi_recv(e.ep, &in, sizeof(in), NULL, FI_ADDR_UNSPEC, &in));
+        (void)end_ok(e.rx, &in);
+        must(in == num);
+    }
+    process_tell(channel, &num, sizeof(num));
+    end_close(&e);
+}
+
+/* ------------------------------------------------------------------------------------ what tests do */
+
+/* A child as the test sees it. */
+struct peer {
+    struct process process;
+    struct told told;
+    fi_addr_t to;
+};
+
+static void meet(struct end *e, struct peer *p)
+{
+    struct told own = name_of(e);
+
+    must(process_hear(p->process.channel, &p->told, sizeof(p->told), patience_ns()));
+    process_tell(p->process.channel, &own, sizeof(own));
+    assert_int_equal(fi_av_insert(e->av, &p->told.name, 1, &p->to, 0, NULL), 1);
+}
+
+static void meet_target(struct end *e, struct peer *p)
+{
+    char word;
+
+    meet(e, p);
+    must(process_hear(p->process.channel, &word, 1, patience_ns()));
+}
+
+/* An operation of this context, or any if it is NULL, ends with an error that names the peer. */
+static void expect_error(struct fid_cq *cq, const struct peer *p, const void *context)
+{
+    struct entry entry = end_next(cq);
+    char name[64];
+
+    if (context)
+        assert_ptr_equal(entry.ok.op_context, context);
+    assert_int_equal(entry.err, FI_EHOSTUNREACH);
+    snprintf(name, sizeof(name), "127.0.0.1:%u", ntohs(p->told.name.sin_port));
+    if (!strstr(entry.text, name))
+        fail_msg("\"%s\" does not name %s", entry.text, name);
+}
+
+static void expect_errors(struct end *e, const struct peer *p, unsigned num)
+{
+    uint64_t since_ns = end_now_ns();
+
+    for (unsigned i = 0; i < num; i++)
+        expect_error(e->tx, p, NULL);
+    assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
+    end_silent(e->tx);
+}
+
+/* Messages go to the other one and back. */
+static void expect_alive(struct end *e, struct peer *other)
+{
+    char in[8];
+
+    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(e->ep, "a", 1, NULL, other->to, &in[1]));
+    end_ok(e->tx, &in[1]);
+    assert_int_equal(end_ok(e->rx, in).src, other->to);
+    process_tell(other->process.channel, "q", 1);
+    process_join(&other->process);
+}
+
+static void start(struct peer *p, void (*body)(int channel))
+{
+    process_start(&p->process, body);
+}
+
+static ssize_t send_flagged(struct end *e, fi_addr_t to, uint64_t flags)
+{
+    struct iovec iov = {(void *)(uintptr_t) "x", 1};
+
+    return fi_sendmsg(e->ep, &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = to}, flags);
+}
+
+/* ------------------------------------------------------------------------------------------- messages */
+
+/* Some are there, but no receive has them; others are sent to nobody. */
+static void ofi_dead__messages(void **state)
+{
+    uint8_t *out = filled(LONG, 1);
+    struct peer victim, other;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    start(&other, alive);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    meet(&e, &other);
+    POST(fi_send(e.ep, out, 100, NULL, victim.to, out));
+    end_ok(e.tx, out);
+    POST(send_flagged(&e, victim.to, FI_DELIVERY_COMPLETE));
+    POST(fi_send(e.ep, out, LONG, NULL, victim.to, NULL));
+    end_silent(e.tx);
+    process_stop(&victim.process);
+    for (unsigned i = 0; i < EAGER; i++)
+        POST(fi_send(e.ep, out, EAGER_BYTES, NULL, victim.to, NULL));
+    POST(fi_inject(e.ep, out, 1, victim.to));
+    process_kill(&victim.process);
+    POST(fi_send(e.ep, out, LONG, NULL, victim.to, NULL));
+    expect_errors(&e, &victim, 2 + EAGER + 1 + 1);
+    assert_int_equal(fi_cntr_readerr(end_cntr(&e, FI_SEND)), 2 + EAGER + 1 + 1);
+
+    /* It is gone: what follows fails, too. */
+    POST(fi_send(e.ep, out, 1, NULL, victim.to, out));
+    expect_error(e.tx, &victim, out);
+    expect_alive(&e, &other);
+    end_close(&e);
+    free(out);
+}
+
+/* It was announced by its sender, who is killed before it is read. */
+static void ofi_dead__sender_of_a_long_message(void **state)
+{
+    struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = TAG};
+    uint8_t *in = blank(LONG);
+    struct peer victim, other;
+    struct entry entry = {.err = FI_ENOMSG};
+    uint64_t since_ns;
+    struct end e;
+
+    (void)state;
+    start(&victim, long_sender);
+    start(&other, alive);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    meet(&e, &other);
+    since_ns = end_now_ns();
+    while (entry.err == FI_ENOMSG) {
+        assert_int_equal(fi_trecvmsg(e.ep, &peek, FI_PEEK), 0);
+        entry = end_next(e.rx);
+        end_patience(since_ns);
+    }
+    assert_int_equal(entry.ok.len, LONG);
+    process_stop(&victim.process);
+    POST(fi_trecv(e.ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
+    ends_drive_for(20);
+    process_kill(&victim.process);
+    since_ns = end_now_ns();
+    expect_error(e.rx, &victim, in);
+    assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
+    expect_alive(&e, &other);
+    end_close(&e);
+    free(in);
+}
+
+/* ---------------------------------------------------------------------------------------------- memory */
+
+/* Under way when it is killed, and after: of a key that is known, and of one that is not. */
+static void ofi_dead__memory(void **state)
+{
+    uint8_t *out = filled(MEMORY, 1), *in = blank(MEMORY);
+    struct peer victim, other;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    start(&other, alive);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    meet(&e, &other);
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, out));
+    end_ok(e.tx, out);
+    process_stop(&victim.process);
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, NULL));
+    POST(fi_read(e.ep, in, MEMORY, NULL, victim.to, 0, KEY, NULL));
+    POST(fi_write(e.ep, out, 100, NULL, victim.to, 0, KEY + 1, NULL));
+    POST(fi_inject_write(e.ep, out, 100, victim.to, 0, KEY));
+    process_kill(&victim.process);
+    POST(fi_read(e.ep, in, 100, NULL, victim.to, 0, KEY + 2, NULL));
+    POST(fi_writedata(e.ep, out, 100, NULL, 5, victim.to, 0, KEY, NULL));
+    expect_errors(&e, &victim, 6);
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, out));
+    expect_error(e.tx, &victim, out);
+    expect_alive(&e, &other);
+    end_close(&e);
+    free(in);
+    free(out);
+}
+
+static void ofi_dead__atomics(void **state)
+{
+    uint64_t operand[2] = {1, 2}, result[2] = {0};
+    struct peer victim, other;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    start(&other, alive);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    meet(&e, &other);
+    for (unsigned i = 1; i <= 2; i++) {
+        POST(fi_atomic(e.ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, operand));
+        end_ok(e.tx, operand);
+    }
+    process_stop(&victim.process);
+    for (unsigned i = 1; i <= 2; i++) {
+        POST(fi_atomic(e.ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, NULL));
+        POST(fi_fetch_atomic(e.ep, operand, i, NULL, result, NULL, victim.to, 0, KEY, FI_UINT64,
+                             FI_SUM, NULL));
+    }
+    process_kill(&victim.process);
+    POST(fi_compare_atomic(e.ep, operand, 1, NULL, operand, NULL, result, NULL, victim.to, 0, KEY,
+                           FI_UINT64, FI_CSWAP, NULL));
+    expect_errors(&e, &victim, 5);
+    assert_int_equal(result[0], 0);
+    expect_alive(&e, &other);
+    end_close(&e);
+}
+
+/* ------------------------------------------------------------------------------------- others, closing */
+
+/* Another process comes where the dead one was, before anybody gave that one up. */
+static void ofi_dead__another_at_its_address(void **state)
+{
+    uint8_t *out = filled(LONG, 1);
+    struct peer victim, second;
+    uint64_t word = 0;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    start(&second, reborn);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, out));
+    end_ok(e.tx, out);
+    POST(fi_send(e.ep, out, LONG, NULL, victim.to, NULL));
+    POST(send_flagged(&e, victim.to, FI_DELIVERY_COMPLETE));
+    end_silent(e.tx);
+    process_stop(&victim.process);
+    POST(fi_read(e.ep, &word, 8, NULL, victim.to, 0, KEY + 1, NULL));
+    ends_drive();
+    process_kill(&victim.process);
+    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
+    meet_target(&e, &second);
+    assert_int_equal(second.told.name.sin_port, victim.told.name.sin_port);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(end_next(e.tx).err != 0);
+    second.to = victim.to;
+    for (unsigned i = 0; i < 2; i++) {
+        POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY + i, out));
+        end_ok(e.tx, out);
+        POST(fi_read(e.ep, &word, 8, NULL, victim.to, 0, KEY + i, &word));
+        end_ok(e.tx, &word);
+        assert_memory_equal(&word, out, 8);
+    }
+    expect_alive(&e, &second);
+    end_close(&e);
+    free(out);
+}
+
+/* Nobody waits for what is under way: not for somebody who is dead, nor for receives. */
+static void ofi_dead__close_with_work_under_way(void **state)
+{
+    uint8_t *out = filled(MEMORY, 1), *in = blank(MEMORY);
+    struct peer victim;
+    uint64_t since_ns;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, out));
+    end_ok(e.tx, out);
+    POST(fi_recv(e.ep, in, MEMORY, NULL, FI_ADDR_UNSPEC, NULL));
+    POST(fi_trecv(e.ep, in, MEMORY, NULL, victim.to, TAG, 0, NULL));
+    POST(send_flagged(&e, victim.to, FI_DELIVERY_COMPLETE));
+    POST(fi_send(e.ep, out, LONG, NULL, victim.to, NULL));
+    ends_drive_for(20);
+    process_stop(&victim.process);
+    POST(fi_inject(e.ep, out, 100, victim.to));
+    POST(fi_send(e.ep, out, EAGER_BYTES, NULL, victim.to, NULL));
+    POST(fi_write(e.ep, out, MEMORY, NULL, victim.to, 0, KEY, NULL));
+    POST(fi_read(e.ep, in, MEMORY, NULL, victim.to, 0, KEY, NULL));
+    POST(fi_read(e.ep, in, 100, NULL, victim.to, 0, KEY + 1, NULL));
+    POST(fi_atomic(e.ep, out, 2, NULL, victim.to, 0, KEY, FI_UINT32, FI_BXOR, NULL));
+    process_kill(&victim.process);
+    since_ns = end_now_ns();
+    end_close(&e);
+    assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
+    free(in);
+    free(out);
+}
+
+static void ofi_dead__injected_and_closed_at_once(void **state)
+{
+    struct peer other;
+    uint32_t num = 0;
+    struct end e;
+
+    (void)state;
+    start(&other, counter);
+    end_open(&e, &options, NULL);
+    meet(&e, &other);
+    for (uint32_t i = 0; i < INJECTED; i++)
+        POST(fi_inject(e.ep, &i, sizeof(i), other.to));
+    end_close(&e);
+    must(process_hear(other.process.channel, &num, sizeof(num), patience_ns()));
+    assert_int_equal(num, INJECTED);
+    process_join(&other.process);
+}
+
+static int teardown(void **state)
+{
+    return ends_teardown(state) | process_teardown(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(ofi_dead__messages, teardown),
+        cmocka_unit_test_teardown(ofi_dead__sender_of_a_long_message, teardown),
+        cmocka_unit_test_teardown(ofi_dead__memory, teardown),
+        cmocka_unit_test_teardown(ofi_dead__atomics, teardown),
+        cmocka_unit_test_teardown(ofi_dead__another_at_its_address, teardown),
+        cmocka_unit_test_teardown(ofi_dead__close_with_work_under_way, teardown),
+        cmocka_unit_test_teardown(ofi_dead__injected_and_closed_at_once, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
