@@ -272,12 +272,18 @@ exec 5<&-
 
 # Stopped for longer than the timeout, with a connection that is silent: the other end gives it up, and whoever
 # goes on is told.
+gives_up() # for the time that the machine leaves it no processor, it waits longer
+{
+    (($(grep -c 'does not answer' "$other") > told))
+}
 for end in client server; do
     exec 5<>/dev/tcp/127.0.0.1/6000
     sleep 0.5
     pid=${end}_pid
+    [[ $end == client ]] && other=server || other=client
+    told=$(grep -c 'does not answer' $other || true)
     kill -STOP "${!pid}"
-    sleep 8
+    wait_until 60 gives_up || fail_with $other "the $end is stopped, and not given up"
     kill -CONT "${!pid}"
     status=0
     timeout 20 cat <&5 >out 2>err || status=$?
