@@ -296,6 +296,38 @@ static void ofi_order__receive_for_many_takes_unexpected_ones(void **state)
     free(memory);
 }
 
+/* It is the application's again when that is told, and not before what is being read has come. */
+static void ofi_order__cancelled_receive_for_many(void **state)
+{
+    enum { BYTES = 32 << 20 };
+    uint8_t *out = filled(BYTES, 1), *in = blank(BYTES + 65536);
+    struct iovec iov = {in, BYTES + 65536};
+    struct entry entry;
+    struct pair p;
+    int rx, tx;
+
+    (void)state;
+    pair_open(&p, &(struct end_options){0});
+    POST(fi_recvmsg(
+        p.b.ep,
+        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rx},
+        FI_MULTI_RECV));
+    POST(fi_send(p.a.ep, out, BYTES, NULL, p.a.to, &tx));
+    UNTIL(in[0] != BLANK);
+    assert_int_equal(fi_cancel(&p.b.ep->fid, &rx), 0);
+    entry = end_next(p.b.rx);
+    assert_int_equal(entry.err, 0);
+    assert_int_equal(entry.ok.len, BYTES);
+    assert_false(entry.ok.flags & FI_MULTI_RECV);
+    assert_filled(in, BYTES, 1);
+    entry = end_next(p.b.rx);
+    assert_int_equal(entry.err, FI_ECANCELED);
+    end_ok(p.a.tx, &tx);
+    pair_close(&p);
+    free(in);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +335,7 @@ int main(void)
         ofi_test(ofi_order__hundreds_that_no_receive_waits_for),
         ofi_test(ofi_order__receives_for_many_are_released_once),
         ofi_test(ofi_order__receive_for_many_takes_unexpected_ones),
+        ofi_test(ofi_order__cancelled_receive_for_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

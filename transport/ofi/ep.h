@@ -38,7 +38,8 @@ struct mrd_ofi_peer {
      * watched. */
     struct mrd_node answers;
     bool watched;
-    struct mrd_node keys;
+    struct mrd_node keys; /* mrd_ofi_key.node: the one used last comes first */
+    uint32_t num_keys;
 };
 
 /* What is remembered of a number that completions name a peer by. */
@@ -219,7 +220,7 @@ struct mrd_ofi_rx {
     /* FI_MULTI_RECV: bytes used up; pulls under way; it takes no more. */
     uint64_t used;
     uint32_t pulls;
-    bool retired;
+    bool retired, cancelled;
 };
 
 /* A message that no receive was posted for. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEYS_MAX = 256 }; /* of a peer that are remembered */
+
 static struct mrd_ofi_key *find(struct mrd_ofi_peer *peer, uint64_t key)
 {
     for (struct mrd_node *n = peer->keys.next; n != &peer->keys; n = n->next) {
@@ -24,6 +26,26 @@ static struct mrd_ofi_key *find(struct mrd_ofi_peer *peer, uint64_t key)
     return NULL;
 }
 
+static void drop(struct mrd_ofi_peer *peer, struct mrd_ofi_key *k)
+{
+    mrd_list_remove(&k->node);
+    peer->num_keys--;
+    free(k);
+}
+
+/* An application may have a key for each transfer: the ones not used for longest are forgotten. */
+static void make_room(struct mrd_ofi_peer *peer)
+{
+    for (struct mrd_node *n = peer->keys.prev, *prev;
+         n != &peer->keys && peer->num_keys >= KEYS_MAX; n = prev) {
+        struct mrd_ofi_key *k = mrd_container_of(n, struct mrd_ofi_key, node);
+
+        prev = n->prev;
+        if (k->known)
+            drop(peer, k);
+    }
+}
+
 static struct mrd_ofi_key *ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, uint64_t key)
 {
     struct mrd_ofi_wire_head head = {.what = MRD_OFI_ASK, .tag = key};
@@ -31,9 +53,11 @@ static struct mrd_ofi_key *ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 
     if (!k)
         return NULL;
+    make_room(peer);
     k->key = key;
     mrd_list_init(&k->waiting);
     mrd_list_prepend(&peer->keys, &k->node);
+    peer->num_keys++;
     mrd_ofi_say(ep, peer, &head, NULL, 0);
     return k;
 }
@@ -57,19 +81,13 @@ const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_
     return NULL;
 }
 
-static void drop(struct mrd_ofi_key *k)
-{
-    mrd_list_remove(&k->node);
-    free(k);
-}
-
 void mrd_ofi_key_drop(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, uint64_t key)
 {
     struct mrd_ofi_key *k = find(peer, key);
 
     (void)ep;
     if (k && k->known)
-        drop(k);
+        drop(peer, k);
 }
 
 void mrd_ofi_keys_fini(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
@@ -84,6 +102,7 @@ void mrd_ofi_keys_fini(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
         free(k);
     }
     mrd_list_init(&peer->keys);
+    peer->num_keys = 0;
 }
 
 /* -------------------------------------------------------------------------------- at the target */
@@ -139,7 +158,7 @@ void mrd_ofi_key_told(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     mrd_list_init(&waiting);
     mrd_list_splice(&waiting, &k->waiting);
     if (error) {
-        drop(k);
+        drop(peer, k);
     } else {
         k->known = true;
         k->flags = head->flags;

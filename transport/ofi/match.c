@@ -68,6 +68,21 @@ static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
 
 /* ----------------------------------------------------------------------------------------- ends */
 
+/* The receive takes no more, and its buffer is the application's again. */
+static void tell_cancelled(struct mrd_ofi_ep *ep, const struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_comp comp = {.context = rx->context,
+                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG) |
+                                         (rx->flags & FI_MULTI_RECV),
+                                .tag = rx->tag,
+                                .src = FI_ADDR_NOTAVAIL,
+                                .err = FI_ECANCELED};
+
+    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    if (ep->rx_cq)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+}
+
 void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                     const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
                     int status)
@@ -84,7 +99,7 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
 
     if (multi)
         comp.buf = (uint8_t *)rx->iov[0].iov_base + at;
-    if (multi && over)
+    if (multi && over && !rx->cancelled)
         comp.flags |= FI_MULTI_RECV;
     if (head->flags & MRD_OFI_DATA) {
         comp.flags |= FI_REMOTE_CQ_DATA;
@@ -101,6 +116,8 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
         mrd_ofi_cq_add(ep->rx_cq, &comp);
     else
         free(comp.text);
+    if (over && rx->cancelled)
+        tell_cancelled(ep, rx);
     if (over)
         mrd_ofi_rx_release(ep, rx);
 }
@@ -339,20 +356,17 @@ static struct mrd_ofi_rx *find_posted(struct mrd_ofi_match *q, const void *conte
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
 {
     struct mrd_ofi_rx *rx = find_posted(&ep->tagged, context);
-    struct mrd_ofi_comp comp = {.context = context, .src = FI_ADDR_NOTAVAIL, .err = FI_ECANCELED};
 
     if (!rx)
         rx = find_posted(&ep->msg, context);
     if (!rx)
         return -FI_ENOENT;
-    comp.flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG);
-    comp.tag = rx->tag;
     mrd_list_remove(&rx->node);
-    rx->retired = true;
-    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
-    if (ep->rx_cq)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
-    if (!rx->pulls)
-        mrd_ofi_rx_release(ep, rx);
+    if (rx->pulls) { /* the last one tells */
+        rx->retired = rx->cancelled = true;
+        return 0;
+    }
+    tell_cancelled(ep, rx);
+    mrd_ofi_rx_release(ep, rx);
     return 0;
 }
