@@ -100,6 +100,7 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     size_t targets = a->num_rma * sizeof(struct mrd_ofi_wire_target);
     struct mrd_ofi_wire_head head = {.what = MRD_OFI_ATOMIC,
                                      .id = op->id,
+                                     .tag = ep->cookie,
                                      .bytes = operands,
                                      .answer = (uint32_t)a->num_rma,
                                      .num = (uint32_t)a->op | (uint32_t)a->type << 8 |
@@ -120,6 +121,7 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     op->payload_bytes = (uint32_t)(targets + operands + compares);
     op->iov[0] = (struct iovec){op->copy, op->payload_bytes};
     op->num_iov = 1;
+    op->expects_done = true;
     mrd_ofi_op_await(ep, op);
     mrd_ofi_op_send(ep, op, &head, NULL, 0);
     return 0;
@@ -166,6 +168,8 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
         mrd_ofi_op_release(ep, op);
         return -FI_EINVAL;
     }
+    op->injected = a->flags & FI_INJECT;
+    ep->silent += op->injected;
     ep->tx_used++;
     if (is_native(a)) {
         post_native(ep, op, a);
@@ -173,6 +177,7 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
     }
     error = post_message(ep, op, a);
     if (error) {
+        ep->silent -= op->injected;
         ep->tx_used--;
         mrd_ofi_op_release(ep, op);
     }
@@ -280,6 +285,7 @@ static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count, 
     a.operand.iov[0] = (struct iovec){(void *)(uintptr_t)buf, count * mrd_ofi_type_bytes(type)};
     a.operand.num = 1;
     a.rma[0].len = a.operand.iov[0].iov_len;
+    a.flags = FI_INJECT;
     return run(fid, &a); /* operands are copied always */
 }
 

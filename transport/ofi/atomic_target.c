@@ -81,7 +81,7 @@ static bool parse(const struct mrd_ofi_wire_head *head, const uint8_t *more, uin
 void mrd_ofi_atomic_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                           const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes)
 {
-    struct mrd_ofi_wire_head done = {.what = MRD_OFI_DONE, .answer = head->id};
+    struct mrd_ofi_wire_head done = {.what = MRD_OFI_DONE, .tag = head->tag, .answer = head->id};
     struct mrd_ofi_wire_target target[MRD_OFI_RMA_IOV_MAX];
     struct incoming in = {0};
     uint64_t total = 0, offset = 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -147,12 +148,14 @@ static int post_buffers(struct mrd_ofi_ep *ep)
 
 void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
 {
-    mrd_ofi_mr_forget_ep(ep);
-    mrd_ofi_peers_fini(ep);
+    /* Until they are gone mrd may read what is being sent. */
     if (ep->messages)
         (void)mrd_destroy_qp(ep->messages);
     if (ep->memory)
         (void)mrd_destroy_qp(ep->memory);
+    mrd_ofi_ops_abandon(ep);
+    mrd_ofi_mr_forget_ep(ep);
+    mrd_ofi_peers_fini(ep);
     if (ep->rx_mr)
         (void)mrd_dereg_mr(ep->rx_mr);
     if (ep->all)
@@ -182,6 +185,8 @@ int mrd_ofi_context_open(struct mrd_ofi_ep *ep)
 {
     int error = open_context(ep);
 
+    if (!error && getrandom(&ep->cookie, sizeof(ep->cookie), 0) != sizeof(ep->cookie))
+        error = -FI_EIO;
     if (error)
         return error;
     ep->pd = mrd_alloc_pd(ep->context);

@@ -236,7 +236,6 @@ static int ep_close(struct fid *fid)
         if (d->automatic)
             mrd_ofi_wait_del_fd(&d->wait, ep->wait_fd);
         del_sources(ep);
-        mrd_ofi_ops_abandon(ep);
         mrd_ofi_context_close(ep);
     }
     unbind(ep);

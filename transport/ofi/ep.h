@@ -89,11 +89,13 @@ struct mrd_ofi_op {
     uint32_t id;      /* index in mrd_ofi_ops, and a generation in the upper bits; never 0 */
     uint32_t pending; /* work requests whose completion is to come, and 1 for an answer */
     struct mrd_ofi_peer *peer;
-    bool answered;    /* waits for no answer, or has it */
-    bool asked_again; /* RMA: keys were asked for a second time */
-    uint16_t notes;   /* RMA: flags of the NOTE that follows; 0: none */
-    int error;        /* first FI_ error number; 0: none */
-    int status;       /* enum mrd_wc_status of it */
+    bool answered;     /* waits for no answer, or has it */
+    bool expects_done; /* the answer is a DONE */
+    bool injected;     /* the application waits for nothing: a closing endpoint does */
+    bool asked_again;  /* RMA: keys were asked for a second time */
+    uint16_t notes;    /* RMA: flags of the NOTE that follows; 0: none */
+    int error;         /* first FI_ error number; 0: none */
+    int status;        /* enum mrd_wc_status of it */
 
     /* What the application is told. */
     void *context;
@@ -148,7 +150,7 @@ void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep);
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep);
 /* Frees its registrations and its copy, too. */
 void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
-/* The operation of that id that waits for an answer of `peer`; NULL: none. */
+/* The operation of that id that waits for a DONE of `peer`; NULL: none. */
 struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
                                    const struct mrd_ofi_peer *peer);
 /* It waits for an answer of its peer, which is watched from now on. */
@@ -277,9 +279,11 @@ struct mrd_ofi_ep {
 
     struct mrd_ofi_peers peers;
     struct mrd_ofi_ops ops;
+    uint32_t cookie; /* random: answers to an earlier life at this address name another one */
     struct mrd_node unsent;    /* operations that wait for room in a send queue */
     uint32_t tx_used, tx_most; /* operations of the application under way; how many may be */
-    uint32_t silent;           /* messages posted without an operation, not complete yet */
+    /* Not complete yet: messages without an operation, and what the application injected. */
+    uint32_t silent;
 
     /* Receive side. */
     uint8_t *rx_memory;

@@ -46,9 +46,38 @@ static void make_room(struct mrd_ofi_peer *peer)
     }
 }
 
-static struct mrd_ofi_key *ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, uint64_t key)
+/* It is not known what the key is: who waits for that fails. */
+static void fail_waiting(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_ofi_key *k,
+                         int error, int status)
 {
-    struct mrd_ofi_wire_head head = {.what = MRD_OFI_ASK, .tag = key};
+    struct mrd_node waiting, *n;
+
+    mrd_list_init(&waiting);
+    mrd_list_splice(&waiting, &k->waiting);
+    drop(peer, k);
+    while ((n = mrd_list_pop(&waiting))) {
+        struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
+
+        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_fail(op, error, status);
+        mrd_ofi_rma_go(ep, op);
+    }
+}
+
+/* The question is there, or it cannot be put. */
+static void asked(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
+{
+    struct mrd_ofi_key *k = op->error ? find(op->peer, op->tag) : NULL;
+
+    (void)wc;
+    if (k && !k->known)
+        fail_waiting(ep, op->peer, k, op->error, op->status);
+    mrd_ofi_op_release(ep, op);
+}
+
+/* NULL: no memory. */
+static struct mrd_ofi_key *add(struct mrd_ofi_peer *peer, uint64_t key)
+{
     struct mrd_ofi_key *k = calloc(1, sizeof(*k));
 
     if (!k)
@@ -58,26 +87,37 @@ static struct mrd_ofi_key *ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     mrd_list_init(&k->waiting);
     mrd_list_prepend(&peer->keys, &k->node);
     peer->num_keys++;
-    mrd_ofi_say(ep, peer, &head, NULL, 0);
     return k;
 }
 
 const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,
                                           uint64_t key)
 {
+    struct mrd_ofi_wire_head head = {.what = MRD_OFI_ASK, .tag = key};
     struct mrd_ofi_key *k = find(op->peer, key);
+    struct mrd_ofi_op *question = NULL;
 
     if (k && k->known)
         return k;
-    if (!k)
-        k = ask(ep, op->peer, key);
     if (!k) {
+        question = mrd_ofi_op_alloc(ep);
+        k = question ? add(op->peer, key) : NULL;
+    }
+    if (!k) {
+        if (question)
+            mrd_ofi_op_release(ep, question);
         mrd_ofi_op_fail(op, FI_ENOMEM, 0);
         op->done(ep, op, NULL);
         return NULL;
     }
     mrd_list_append(&k->waiting, &op->node);
     mrd_ofi_op_await(ep, op);
+    if (question) {
+        question->peer = op->peer;
+        question->done = asked;
+        question->tag = key;
+        mrd_ofi_op_send(ep, question, &head, NULL, 0);
+    }
     return NULL;
 }
 
@@ -155,24 +195,22 @@ void mrd_ofi_key_told(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         return;
     if (head->num > MRD_OFI_IOV_MAX || bytes != head->num * sizeof(k->range[0]))
         error = FI_EOTHER;
+    if (error) {
+        fail_waiting(ep, peer, k, error, 0);
+        return;
+    }
+    k->known = true;
+    k->flags = head->flags;
+    k->num = head->num;
+    memcpy(k->range, ranges, bytes);
+    for (uint32_t i = 0; i < k->num; i++)
+        mrd_ofi_wire_swap_range(&k->range[i]);
     mrd_list_init(&waiting);
     mrd_list_splice(&waiting, &k->waiting);
-    if (error) {
-        drop(peer, k);
-    } else {
-        k->known = true;
-        k->flags = head->flags;
-        k->num = head->num;
-        memcpy(k->range, ranges, bytes);
-        for (uint32_t i = 0; i < k->num; i++)
-            mrd_ofi_wire_swap_range(&k->range[i]);
-    }
     while ((n = mrd_list_pop(&waiting))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
 
         mrd_ofi_op_answered(ep, op);
-        if (error)
-            mrd_ofi_op_fail(op, error, 0);
         mrd_ofi_rma_go(ep, op);
     }
 }

@@ -126,7 +126,7 @@ void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                      const struct mrd_ofi_wire_head *head, int error)
 {
     struct mrd_ofi_wire_head done = {
-        .what = MRD_OFI_DONE, .answer = head->id, .num = (uint32_t)error};
+        .what = MRD_OFI_DONE, .tag = head->answer, .answer = head->id, .num = (uint32_t)error};
 
     if (head->flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM))
         mrd_ofi_say(ep, peer, &done, NULL, 0);

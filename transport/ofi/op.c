@@ -102,7 +102,7 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
     if (index >= ep->ops.num_chunks * OPS_CHUNK)
         return NULL;
     op = &ep->ops.chunk[index / OPS_CHUNK][index % OPS_CHUNK];
-    return op->id == id && op->peer == peer && !mrd_list_empty(&op->answer_node) ? op : NULL;
+    return op->id == id && op->peer == peer && op->expects_done && !op->answered ? op : NULL;
 }
 
 void mrd_ofi_op_await(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
@@ -424,6 +424,7 @@ void mrd_ofi_op_tell(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
                                 .data = op->data,
                                 .src = FI_ADDR_NOTAVAIL};
 
+    ep->silent -= op->injected;
     if (!op->error) {
         mrd_ofi_cntr_add(counter_of(ep, op->flags), 1);
         if (op->tells && ep->tx_cq)

@@ -224,6 +224,8 @@ static int post(struct mrd_ofi_ep *ep, const struct rma *r)
         mrd_ofi_op_release(ep, op);
         return error;
     }
+    op->injected = r->flags & FI_INJECT;
+    ep->silent += op->injected;
     ep->tx_used++;
     mrd_ofi_rma_go(ep, op);
     return 0;

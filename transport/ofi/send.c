@@ -39,7 +39,8 @@ static void sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_
 void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                   const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes)
 {
-    struct mrd_ofi_op *op = mrd_ofi_op_find(ep, head->answer, peer);
+    struct mrd_ofi_op *op =
+        head->tag == ep->cookie ? mrd_ofi_op_find(ep, head->answer, peer) : NULL;
 
     if (!op)
         return; /* given up meanwhile */
@@ -119,6 +120,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
     if (m->num_iov)
         memcpy(op->iov, m->iov, m->num_iov * sizeof(op->iov[0]));
     head.id = op->id;
+    head.answer = ep->cookie;
     if (m->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
         head.flags |= MRD_OFI_CONFIRM;
     if (m->flags & FI_INJECT && len)
@@ -134,8 +136,11 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         mrd_ofi_op_release(ep, op);
         return error;
     }
+    op->injected = m->flags & FI_INJECT;
+    ep->silent += op->injected;
     ep->tx_used++;
-    if (head.flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM))
+    op->expects_done = head.flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM);
+    if (op->expects_done)
         mrd_ofi_op_await(ep, op);
     mrd_ofi_op_send(ep, op, &head, range, head.num * (uint32_t)sizeof(range[0]));
     return 0;
