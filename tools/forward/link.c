@@ -571,8 +571,8 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     }
     link->ops = ops;
     link->arg = arg;
-    for (uint16_t i = 0; i < CONTROL_SENDS; i++)
-        link->place[i] = i;
+    for (unsigned i = 0; i < CONTROL_SENDS; i++)
+        link->place[i] = (uint16_t)i;
     link->context = mrd_open_device(NULL, &attr);
     if (!link->context || make_objects(link, o) != 0 || watch_descriptors(link, base) != 0) {
         say("%s", mrd_last_error());

@@ -218,8 +218,8 @@ int perf_doctor_run(const struct perf_options *o, struct perf_control *c,
     if (late)
         perf_doctor_find(report, "no_time",
                          "measure by hand what is missing: 'mrd_perf write_bw -D 10'",
-                         "not all could be measured in half a minute%s%s",
-                         rc < 0 ? ": " : "", rc < 0 ? error : "");
+                         "not all could be measured in half a minute%s%s", rc < 0 ? ": " : "",
+                         rc < 0 ? error : "");
     else if (rc < 0)
         perf_doctor_find(report, "run_failed",
                          "see that the server still runs, and that firewalls let TCP and UDP to "
