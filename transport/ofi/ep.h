@@ -148,6 +148,8 @@ void mrd_ofi_ops_fini(struct mrd_ofi_ops *ops);
 void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep);
 /* Zeroed; NULL: no memory. */
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep);
+/* Ends its registrations. */
+void mrd_ofi_op_unregister(struct mrd_ofi_op *op);
 /* Frees its registrations and its copy, too. */
 void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* The operation of that id that waits for a DONE of `peer`; NULL: none. */
@@ -293,7 +295,7 @@ struct mrd_ofi_ep {
     struct mrd_ofi_match msg, tagged;
     struct mrd_node rx_free;
 
-    uint32_t quiet; /* turns without a completion since events were looked for */
+    uint32_t calls; /* of mrd_ofi_ep_progress() */
 };
 
 /* Opens the endpoint's context. -FI_ error number: what was made is to be closed. */

@@ -67,11 +67,16 @@ struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep)
     return op;
 }
 
-void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+void mrd_ofi_op_unregister(struct mrd_ofi_op *op)
 {
     for (uint32_t i = 0; i < op->num_mrs; i++)
         (void)mrd_dereg_mr(op->mr[i]);
     op->num_mrs = 0;
+}
+
+void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    mrd_ofi_op_unregister(op);
     free(op->copy);
     op->copy = NULL;
     op->peer = NULL;

@@ -7,7 +7,7 @@
 
 enum {
     TURNS = 8,   /* polls of the completion queue in one call, at most */
-    QUIET = 128, /* calls without a completion after which events are looked for */
+    CALLS = 128, /* events are looked for in one of so many */
 };
 
 /* --------------------------------------------------------------------------------------- events */
@@ -188,12 +188,8 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
         n = take_completions(ep);
     if (!mrd_list_empty(&ep->unsent))
         mrd_ofi_op_flush(ep);
-    if (n > 0) {
-        ep->quiet = 0;
-    } else if (++ep->quiet >= QUIET) {
-        ep->quiet = 0;
+    if (++ep->calls % CALLS == 0)
         take_events(ep);
-    }
 }
 
 /* ----------------------------------------------------------------------------------- who sleeps */
