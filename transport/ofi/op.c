@@ -91,8 +91,12 @@ void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep)
     for (uint32_t i = 0; i < ep->ops.num_chunks * OPS_CHUNK; i++) {
         struct mrd_ofi_op *op = &ep->ops.chunk[i / OPS_CHUNK][i % OPS_CHUNK];
 
-        if (op->peer)
-            mrd_ofi_op_release(ep, op);
+        if (!op->peer)
+            continue;
+        /* A receive that is being filled is on no list, unless it takes more. */
+        if (op->rx && --op->rx->pulls == 0 && mrd_list_empty(&op->rx->node))
+            mrd_ofi_rx_release(ep, op->rx);
+        mrd_ofi_op_release(ep, op);
     }
 }
 

@@ -100,6 +100,8 @@ ssize_t mrd_ofi_recv(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_a
 
 ssize_t mrd_ofi_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
+    if (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD))
+        return -FI_EBADFLAGS; /* only tagged messages are searched for */
     return receive(fid, &(struct receive){.iov = msg->msg_iov,
                                           .num_iov = msg->iov_count,
                                           .src = msg->addr,
