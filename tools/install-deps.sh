@@ -14,6 +14,8 @@ usage: install-deps.sh [-n] GROUP...
   demo    what tools/demo.sh and tools/fabric.sh run
   test    what the tests need besides
   vm      what tools/vmlab.sh runs, and the tests with RDMA devices
+  mpi     what tools/mpi.sh measures with
+  mpi-check  what tools/mpi.sh --check runs besides
   ci      what .ci/run needs besides
 
   -n      only say what is missing
@@ -70,6 +72,12 @@ vm    jq              command -v jq
 vm    ibverbs-providers provider rxe
 vm    ibverbs-utils   command -v ibv_devinfo ibv_rc_pingpong
 vm    perftest        command -v ib_write_bw
+mpi   openmpi-bin     command -v mpirun orted
+mpi   libopenmpi-dev  command -v mpicc
+mpi   netpipe-openmpi command -v NPopenmpi
+mpi   libfabric-bin   command -v fi_info
+mpi-check python3-mpi4py module mpi4py
+mpi-check hpcc        command -v hpcc
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
@@ -100,6 +108,12 @@ static()
 provider()
 {
     compgen -G "/usr/lib/*/libibverbs/lib$1-rdmav*.so" >/dev/null
+}
+
+# module NAME: of the python that Debian's packages are for.
+module()
+{
+    /usr/bin/python3 -c "import $1"
 }
 
 # server postgresql: whose programs are on nobody's path.
