@@ -265,6 +265,37 @@ static void ofi_dead__messages(void **state)
 }
 
 /* It was announced by its sender, who is killed before it is read. */
+/* Who always has a message to deal with hears of it, too. */
+static void ofi_dead__under_traffic(void **state)
+{
+    uint8_t *out = filled(LONG, 1);
+    struct peer victim;
+    fi_addr_t self;
+    struct end e;
+    uint64_t since_ns;
+    struct entry entry = {0};
+    char in;
+
+    (void)state;
+    start(&victim, target);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    self = end_meet(&e, &e);
+    POST(fi_send(e.ep, out, LONG, NULL, victim.to, out));
+    end_silent(e.tx);
+    process_kill(&victim.process);
+    since_ns = end_now_ns();
+    while (!end_take(e.tx, &entry)) {
+        POST(fi_recv(e.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
+        POST(fi_inject(e.ep, "x", 1, self));
+        end_ok(e.rx, &in);
+        end_patience(since_ns);
+    }
+    assert_int_equal(entry.err, FI_EHOSTUNREACH);
+    end_close(&e);
+    free(out);
+}
+
 static void ofi_dead__sender_of_a_long_message(void **state)
 {
     struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = TAG};
@@ -467,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(ofi_dead__messages, teardown),
+        cmocka_unit_test_teardown(ofi_dead__under_traffic, teardown),
         cmocka_unit_test_teardown(ofi_dead__sender_of_a_long_message, teardown),
         cmocka_unit_test_teardown(ofi_dead__memory, teardown),
         cmocka_unit_test_teardown(ofi_dead__atomics, teardown),

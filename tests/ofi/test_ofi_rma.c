@@ -227,6 +227,30 @@ static void expect_data(struct region *r, uint64_t data, size_t len)
     assert_int_equal(entry.src, r->p.b.to);
 }
 
+/* Nothing tells the application when it may close: what was injected arrives. */
+static void ofi_rma__injected_before_the_end(void **state)
+{
+    enum { WRITES = 500, BYTES = 512 };
+    uint8_t *out = filled(BYTES, 1);
+    struct region r;
+    uint64_t word = 0;
+    int tx;
+
+    (void)state;
+    region_open(&r, &(struct end_options){0});
+    POST(fi_write(r.p.a.ep, &word, sizeof(word), NULL, r.p.a.to, REGION_BYTES - 8, r.key, &tx));
+    end_ok(r.p.a.tx, &tx);
+    for (uint64_t i = 0; i < WRITES; i++)
+        POST(fi_inject_write(r.p.a.ep, out, BYTES, r.p.a.to, i * BYTES, r.key));
+    end_close(&r.p.a);
+    for (uint32_t i = 0; i < WRITES; i++)
+        assert_filled(r.memory + i * BYTES, BYTES, 1);
+    assert_int_equal(fi_close(&r.mr->fid), 0);
+    end_close(&r.p.b);
+    free(r.memory);
+    free(out);
+}
+
 /* The entry at the target comes when the bytes are there. */
 static void ofi_rma__data_of_eight_bytes(void **state)
 {
@@ -347,6 +371,7 @@ int main(void)
         ofi_test(ofi_rma__lists_of_remote_ranges),
         ofi_test(ofi_rma__region_of_several_buffers),
         ofi_test(ofi_rma__injected),
+        ofi_test(ofi_rma__injected_before_the_end),
         ofi_test(ofi_rma__data_of_eight_bytes),
         ofi_test(ofi_rma__target_counts),
         ofi_test(ofi_rma__many_in_flight),

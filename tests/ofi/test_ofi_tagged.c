@@ -429,6 +429,29 @@ static void ofi_tagged__cancelled_too_late(void **state)
     pair_close(&p);
 }
 
+/* Only tagged messages are searched for, and where there is a queue to tell what was found. */
+static void ofi_tagged__searches_that_cannot_be(void **state)
+{
+    struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = 1};
+    struct fi_msg untagged = {.addr = FI_ADDR_UNSPEC};
+    struct end e;
+    struct fid_ep *ep;
+
+    (void)state;
+    end_open(&e, &(struct end_options){.counts = FI_RECV}, NULL);
+    assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_PEEK), -FI_EBADFLAGS);
+    assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_CLAIM), -FI_EBADFLAGS);
+    assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &e.av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(ep, &e.tx->fid, FI_TRANSMIT), 0);
+    assert_int_equal(fi_ep_bind(ep, &end_cntr(&e, FI_RECV)->fid, FI_RECV), 0);
+    assert_int_equal(fi_enable(ep), 0);
+    assert_int_equal(fi_trecvmsg(ep, &peek, FI_PEEK), -FI_ENOCQ);
+    assert_int_equal(fi_trecvmsg(ep, &peek, FI_PEEK | FI_DISCARD), -FI_ENOCQ);
+    assert_int_equal(fi_close(&ep->fid), 0);
+    end_close(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +467,7 @@ int main(void)
         ofi_test(ofi_tagged__discard),
         ofi_test(ofi_tagged__cancelled_receives),
         ofi_test(ofi_tagged__cancelled_too_late),
+        ofi_test(ofi_tagged__searches_that_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
