@@ -296,6 +296,7 @@ struct mrd_ofi_cq {
     struct mrd_ofi_comp *ring; /* a power of two; grows */
     uint32_t head, tail, room; /* free-running */
     bool overrun;              /* there was no memory for an entry */
+    bool gave;                 /* the last read got entries */
     bool signaled;             /* fi_cq_signal(): the next sread() returns */
     char *text;                /* that the last readerr() told; freed by the next */
     struct mrd_ofi_wait wait;
