@@ -49,18 +49,6 @@ size_t mrd_ofi_atomic_bytes_max(void)
 
 /* ------------------------------------------------------------------------------------ initiator */
 
-static void answered(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
-{
-    (void)wc;
-    if (op->error && !op->answered)
-        mrd_ofi_op_answered(ep, op);
-    if (op->pending || !op->answered)
-        return;
-    mrd_ofi_op_tell(ep, op);
-    ep->tx_used--;
-    mrd_ofi_op_release(ep, op);
-}
-
 /* Is it one of mrd's own? */
 static bool is_native(const struct atomic *a)
 {
@@ -109,7 +97,7 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
 
     if (!at)
         return -FI_ENOMEM;
-    op->done = answered;
+    op->done = mrd_ofi_op_sent;
     for (size_t i = 0; i < a->num_rma; i++, at += sizeof(struct mrd_ofi_wire_target)) {
         struct mrd_ofi_wire_target t = {a->rma[i].addr, a->rma[i].len, a->rma[i].key};
 
@@ -222,7 +210,7 @@ static ssize_t run(struct fid_ep *fid, struct atomic *a)
 
 static ssize_t run_one(struct fid_ep *fid, struct atomic *a)
 {
-    a->flags = mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_flags;
+    a->flags = mrd_ofi_tx_flags(fid);
     a->rma[0].len = bytes_of(a->op == FI_ATOMIC_READ ? &a->result : &a->operand);
     return run(fid, a);
 }
@@ -232,14 +220,13 @@ static ssize_t run_msg(struct fid_ep *fid, enum mrd_ofi_atomic_kind kind,
                        size_t num_compares, const struct fi_ioc *result, size_t num_results,
                        uint64_t flags)
 {
-    bool selective = mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective;
     struct atomic a = {.kind = kind,
                        .type = msg->datatype,
                        .op = msg->op,
                        .to = msg->addr,
                        .num_rma = msg->rma_iov_count,
                        .context = msg->context,
-                       .flags = flags | (selective ? 0 : FI_COMPLETION)};
+                       .flags = mrd_ofi_tx_flags_named(fid, flags)};
 
     if (msg->rma_iov_count > MRD_OFI_RMA_IOV_MAX ||
         (msg->op != FI_ATOMIC_READ && !add(&a.operand, a.type, msg->msg_iov, msg->iov_count)) ||

@@ -137,7 +137,7 @@ struct mrd_ofi_op {
 };
 
 struct mrd_ofi_ops {
-    struct mrd_ofi_op **chunk; /* of MRD_OFI_OPS_CHUNK each */
+    struct mrd_ofi_op **chunk; /* of OPS_CHUNK each */
     uint32_t num_chunks;
     struct mrd_node free;
 };
@@ -197,6 +197,11 @@ int mrd_ofi_send_now(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 /* A message of the provider's own, whose fate nobody waits for. */
 void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_ofi_wire_head *head,
                  const void *more, uint32_t more_bytes);
+/*
+ * mrd_ofi_op.done of a message of the application's: ends it when its completion, and its answer if it
+ * waits for one, have come.
+ */
+void mrd_ofi_op_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc);
 /* What to say about a failed operation, of malloc(); NULL: no memory. */
 char *mrd_ofi_error_text(const struct mrd_ofi_peer *peer, int error, int status);
 /* The FI_ error number of a completion's status. */
@@ -302,6 +307,19 @@ struct mrd_ofi_ep {
 int mrd_ofi_context_open(struct mrd_ofi_ep *ep);
 /* Also of what was made in part. */
 void mrd_ofi_context_close(struct mrd_ofi_ep *ep);
+/* The flags of a transmit call that names none. */
+static inline uint64_t mrd_ofi_tx_flags(struct fid_ep *fid)
+{
+    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_flags;
+}
+
+/* Those of one that names some: without selective completion all are told. */
+static inline uint64_t mrd_ofi_tx_flags_named(struct fid_ep *fid, uint64_t flags)
+{
+    return flags |
+           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
+}
+
 int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
                     void *context);
 /* Handles completions and events that are there. */

@@ -52,8 +52,7 @@ enum {
     MRD_OFI_INJECT_BYTES = MRD_INLINE_BYTES_MAX - MRD_OFI_HEAD_BYTES,
     MRD_OFI_QUEUE = 1024, /* operations of a queue by default, each way */
     MRD_OFI_QUEUE_MAX = 1 << 16,
-    MRD_OFI_CQ = 1024,  /* entries of a completion queue by default */
-    MRD_OFI_TEXT = 128, /* what is said about an error */
+    MRD_OFI_CQ = 1024, /* entries of a completion queue by default */
 };
 
 extern struct fi_provider mrd_ofi_provider;
@@ -249,7 +248,7 @@ int mrd_ofi_addr_look_up(uint32_t format, const char *node, const char *service,
 struct mrd_ofi_av_entry {
     union mrd_ofi_addr addr;
     bool used;
-    uint32_t next; /* in its bucket, or of the free entries: index + 1; 0: none */
+    uint32_t next; /* in its bucket: index + 1; 0: none */
 };
 
 struct mrd_ofi_av {

@@ -451,6 +451,18 @@ void mrd_ofi_op_tell(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
         free(comp.text);
 }
 
+void mrd_ofi_op_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
+{
+    (void)wc;
+    if (op->error && !op->answered)
+        mrd_ofi_op_answered(ep, op);
+    if (op->pending || !op->answered)
+        return;
+    mrd_ofi_op_tell(ep, op);
+    ep->tx_used--;
+    mrd_ofi_op_release(ep, op);
+}
+
 char *mrd_ofi_error_text(const struct mrd_ofi_peer *peer, int error, int status)
 {
     const char *why = status ? mrd_wc_status_str((enum mrd_wc_status)status) : fi_strerror(error);

@@ -243,18 +243,6 @@ static ssize_t transfer(struct fid_ep *fid, const struct rma *r)
     return error;
 }
 
-/* The flags of a call that names none; of one that names some. */
-static uint64_t usual_flags(struct fid_ep *fid)
-{
-    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_flags;
-}
-
-static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
-{
-    return flags |
-           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
-}
-
 static ssize_t simple(struct fid_ep *fid, const struct iovec *iov, size_t count, fi_addr_t to,
                       uint64_t addr, uint64_t key, bool read, uint64_t data, void *context,
                       uint64_t flags)
@@ -282,7 +270,7 @@ static ssize_t message(struct fid_ep *fid, const struct fi_msg_rma *msg, bool re
                                        .data = msg->data,
                                        .read = read,
                                        .context = msg->context,
-                                       .flags = named_flags(fid, flags)});
+                                       .flags = mrd_ofi_tx_flags_named(fid, flags)});
 }
 
 static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -290,7 +278,7 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
 {
     (void)desc;
     return simple(fid, iov, count, from, addr, key, true, 0, context,
-                  usual_flags(fid) & ~FI_INJECT);
+                  mrd_ofi_tx_flags(fid) & ~FI_INJECT);
 }
 
 static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t from,
@@ -310,7 +298,7 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
                           fi_addr_t to, uint64_t addr, uint64_t key, void *context)
 {
     (void)desc;
-    return simple(fid, iov, count, to, addr, key, false, 0, context, usual_flags(fid));
+    return simple(fid, iov, count, to, addr, key, false, 0, context, mrd_ofi_tx_flags(fid));
 }
 
 static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t to,
@@ -348,7 +336,7 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, vo
 
     (void)desc;
     return simple(fid, &iov, 1, to, addr, key, false, data, context,
-                  usual_flags(fid) | FI_REMOTE_CQ_DATA);
+                  mrd_ofi_tx_flags(fid) | FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,

@@ -18,24 +18,6 @@ struct message {
     uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_DELIVERY_COMPLETE... */
 };
 
-/* All completions that are to come did; perhaps the answer did not. */
-static void end_if_over(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
-{
-    if (op->error && !op->answered)
-        mrd_ofi_op_answered(ep, op);
-    if (op->pending || !op->answered)
-        return;
-    mrd_ofi_op_tell(ep, op);
-    ep->tx_used--;
-    mrd_ofi_op_release(ep, op);
-}
-
-static void sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
-{
-    (void)wc;
-    end_if_over(ep, op);
-}
-
 void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                   const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes)
 {
@@ -111,7 +93,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
     if (!op)
         return -FI_ENOMEM;
     op->peer = peer;
-    op->done = sent;
+    op->done = mrd_ofi_op_sent;
     op->context = m->context;
     op->flags = FI_SEND | (m->tagged ? FI_TAGGED : FI_MSG);
     op->tells = m->flags & FI_COMPLETION;
@@ -187,21 +169,9 @@ static ssize_t send_message(struct fid_ep *fid, const struct message *m)
     return error;
 }
 
-/* The flags of a call that names none; of one that injects; of one that names some. */
-static uint64_t usual_flags(struct fid_ep *fid)
-{
-    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_flags;
-}
-
 static uint64_t inject_flags(struct fid_ep *fid)
 {
-    return (usual_flags(fid) & ~(FI_COMPLETION | FI_DELIVERY_COMPLETE)) | FI_INJECT;
-}
-
-static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
-{
-    return flags |
-           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
+    return (mrd_ofi_tx_flags(fid) & ~(FI_COMPLETION | FI_DELIVERY_COMPLETE)) | FI_INJECT;
 }
 
 /* ------------------------------------------------------------------------------------- untagged */
@@ -221,17 +191,18 @@ static ssize_t msg_send(struct fid_ep *fid, const void *buf, size_t len, void *d
                         void *context)
 {
     (void)desc;
-    return send_one(fid, buf, len, to, 0, context, usual_flags(fid));
+    return send_one(fid, buf, len, to, 0, context, mrd_ofi_tx_flags(fid));
 }
 
 static ssize_t msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
                          fi_addr_t to, void *context)
 {
     (void)desc;
-    return send_message(
-        fid,
-        &(struct message){
-            .iov = iov, .num_iov = count, .to = to, .context = context, .flags = usual_flags(fid)});
+    return send_message(fid, &(struct message){.iov = iov,
+                                               .num_iov = count,
+                                               .to = to,
+                                               .context = context,
+                                               .flags = mrd_ofi_tx_flags(fid)});
 }
 
 static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
@@ -241,7 +212,7 @@ static ssize_t msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_
                                                .to = msg->addr,
                                                .data = msg->data,
                                                .context = msg->context,
-                                               .flags = named_flags(fid, flags)});
+                                               .flags = mrd_ofi_tx_flags_named(fid, flags)});
 }
 
 static ssize_t msg_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to)
@@ -253,7 +224,7 @@ static ssize_t msg_senddata(struct fid_ep *fid, const void *buf, size_t len, voi
                             uint64_t data, fi_addr_t to, void *context)
 {
     (void)desc;
-    return send_one(fid, buf, len, to, data, context, usual_flags(fid) | FI_REMOTE_CQ_DATA);
+    return send_one(fid, buf, len, to, data, context, mrd_ofi_tx_flags(fid) | FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t msg_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
@@ -296,7 +267,7 @@ static ssize_t tagged_send(struct fid_ep *fid, const void *buf, size_t len, void
                            fi_addr_t to, uint64_t tag, void *context)
 {
     (void)desc;
-    return tsend_one(fid, buf, len, to, tag, 0, context, usual_flags(fid));
+    return tsend_one(fid, buf, len, to, tag, 0, context, mrd_ofi_tx_flags(fid));
 }
 
 static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
@@ -309,7 +280,7 @@ static ssize_t tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **
                                                .tag = tag,
                                                .tagged = true,
                                                .context = context,
-                                               .flags = usual_flags(fid)});
+                                               .flags = mrd_ofi_tx_flags(fid)});
 }
 
 static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
@@ -321,7 +292,7 @@ static ssize_t tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged *ms
                                                .data = msg->data,
                                                .tagged = true,
                                                .context = msg->context,
-                                               .flags = named_flags(fid, flags)});
+                                               .flags = mrd_ofi_tx_flags_named(fid, flags)});
 }
 
 static ssize_t tagged_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to,
@@ -334,7 +305,8 @@ static ssize_t tagged_senddata(struct fid_ep *fid, const void *buf, size_t len, 
                                uint64_t data, fi_addr_t to, uint64_t tag, void *context)
 {
     (void)desc;
-    return tsend_one(fid, buf, len, to, tag, data, context, usual_flags(fid) | FI_REMOTE_CQ_DATA);
+    return tsend_one(fid, buf, len, to, tag, data, context,
+                     mrd_ofi_tx_flags(fid) | FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t tagged_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
