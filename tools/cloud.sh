@@ -190,15 +190,6 @@ plot "$scratch/bars" using (\$1 < 3 ? \$1 : NaN):2 with boxes lc rgb tcp_colour,
 PLOT
 }
 
-write_page()
-{
-    awk -v table="$scratch/table.md" '
-        index($0, "<!-- /cloud -->") == 1 { inside = 0 }
-        !inside { print }
-        index($0, "<!-- cloud") == 1 { inside = 1; while ((getline line <table) > 0) print line }' "$1" >"$scratch/page"
-    cmp -s "$scratch/page" "$1" || cat "$scratch/page" >"$1"
-}
-
 # ------------------------------------------------------------------------------------------ command line
 
 # number NAME VALUE MOST
@@ -243,4 +234,4 @@ measure
 summary >"$scratch/summary.json"
 table | tee "$scratch/table.md"
 [[ -z $out ]] || draw "$out"
-[[ -z $page ]] || write_page "$page"
+[[ -z $page ]] || put_table cloud "$scratch/table.md" "$page"

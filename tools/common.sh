@@ -61,3 +61,16 @@ permutation()
         for (i = 0; i < hosts; i++) printf "%d->%d start 0 size %d\n", i, to[i], bytes
     }'
 }
+
+# put_table NAME TABLE PAGE: the file TABLE takes the place of what stands in PAGE between the comments <!-- NAME ... -->
+# and <!-- /NAME -->.
+put_table()
+{
+    local page
+
+    page=$(awk -v name="$1" -v table="$2" '
+        index($0, "<!-- /" name " -->") == 1 { inside = 0 }
+        !inside { print }
+        index($0, "<!-- " name) == 1 { inside = 1; while ((getline line <table) > 0) print line }' "$3")
+    [[ $page == "$(<"$3")" ]] || printf '%s\n' "$page" >"$3"
+}

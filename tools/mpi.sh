@@ -372,15 +372,6 @@ plot "$scratch/bars" using 2:xtic(1) lc rgb mrd_colour title "mrd", \
 PLOT
 }
 
-write_page()
-{
-    awk -v table="$scratch/table.md" '
-        index($0, "<!-- /mpi -->") == 1 { inside = 0 }
-        !inside { print }
-        index($0, "<!-- mpi") == 1 { inside = 1; while ((getline line <table) > 0) print line }' "$1" >"$scratch/page"
-    cmp -s "$scratch/page" "$1" || cat "$scratch/page" >"$1"
-}
-
 # ------------------------------------------------------------------------------------------ command line
 
 # number NAME VALUE LEAST MOST
@@ -445,6 +436,6 @@ else
     summary >"$scratch/summary.json"
     table | tee "$scratch/table.md"
     [[ -z $out ]] || draw "$out"
-    [[ -z $page ]] || write_page "$page"
+    [[ -z $page ]] || put_table mpi "$scratch/table.md" "$page"
 fi
 ((status == 0))
