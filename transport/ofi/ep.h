@@ -198,8 +198,8 @@ int mrd_ofi_send_now(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_ofi_wire_head *head,
                  const void *more, uint32_t more_bytes);
 /*
- * mrd_ofi_op.done of a message of the application's: ends it when its completion, and its answer if it
- * waits for one, have come.
+ * mrd_ofi_op.done of a message of the application's: ends it when its completion, and its answer if
+ * it waits for one, have come.
  */
 void mrd_ofi_op_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc);
 /* What to say about a failed operation, of malloc(); NULL: no memory. */

@@ -265,8 +265,8 @@ void *mrd_ofi_mr_at(const struct mrd_ofi_mr *mr, uint64_t addr, uint64_t *len, u
 /* --------------------------------------------------------------------------------- bind, enable */
 
 /*
- * Peers may write to a region through any endpoint of the domain: a counter of the region's hears of
- * all of them.
+ * Peers may write to a region through any endpoint of the domain: a counter of the region's hears
+ * of all of them.
  */
 static void hear_none(struct mrd_ofi_mr *mr)
 {

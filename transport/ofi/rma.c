@@ -61,8 +61,8 @@ static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64
 }
 
 /*
- * What is known of its keys is wrong: the regions may be other ones by now. Forgets them, once; false
- * the second time.
+ * What is known of its keys is wrong: the regions may be other ones by now. Forgets them, once;
+ * false the second time.
  */
 static bool forget_keys(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
@@ -111,7 +111,8 @@ static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
     mrd_ofi_say(ep, op->peer, &head, NULL, 0);
 }
 
-/* The target refused mrd's key. Returns whether it is tried again, with what the target says now. */
+/* The target refused mrd's key. Returns whether it is tried again, with what the target says now.
+ */
 static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(ep, op))

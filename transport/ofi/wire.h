@@ -20,8 +20,8 @@
  * they are, to be read by RDMA reads. With MRD_OFI_PULL or MRD_OFI_CONFIRM the receiver answers by
  * DONE when it has them all in its buffer.
  *
- * DONE: the message, or atomic, `answer` is done with, and `tag` is its cookie; `num` is a FI_ error number, or 0. Results
- * of an atomic follow.
+ * DONE: the message, or atomic, `answer` is done with, and `tag` is its cookie; `num` is a FI_
+ * error number, or 0. Results of an atomic follow.
  *
  * ASK: which memory is key `tag`? TELL answers it: `num` ranges follow, or a FI_ error number is in
  * `data`. MRD_OFI_VIRTUAL: addresses in it are virtual, else offsets; MRD_OFI_EVENTS: tell of each
@@ -32,7 +32,8 @@
  *
  * ATOMIC: apply an operation, `num` & 0xff of enum fi_op, to elements of type `num` >> 8 & 0xff, of
  * enum fi_datatype; `num` >> 16 is an enum mrd_ofi_atomic_kind. `answer` struct mrd_ofi_wire_target
- * follow, then `bytes` of operands, then of values to compare with. `tag` is a cookie. DONE answers it.
+ * follow, then `bytes` of operands, then of values to compare with. `tag` is a cookie. DONE answers
+ * it.
  *
  * To add one: a value of enum mrd_ofi_what, a line here, a case in mrd_ofi_progress_message().
  */
