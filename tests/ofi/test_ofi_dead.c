@@ -437,6 +437,34 @@ static void ofi_dead__another_at_its_address(void **state)
     free(out);
 }
 
+/* That one peer was gone is not the fate of what is posted after another one came. */
+static void ofi_dead__old_news(void **state)
+{
+    uint8_t *out = filled(LONG, 1);
+    struct peer victim, second;
+    struct end e;
+
+    (void)state;
+    start(&victim, target);
+    start(&second, reborn);
+    end_open(&e, &options, NULL);
+    meet_target(&e, &victim);
+    process_stop(&victim.process);
+    POST(send_flagged(&e, victim.to, FI_DELIVERY_COMPLETE));
+    POST(fi_write(e.ep, out, 100, NULL, victim.to, 0, KEY, NULL));
+    for (unsigned i = 0; i < 2; i++)
+        expect_error(e.tx, &victim, NULL); /* and nothing more: the news is not read yet */
+    process_kill(&victim.process);
+    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
+    meet_target(&e, &second);
+    second.to = victim.to;
+    POST(fi_write(e.ep, out, 100, NULL, victim.to, 0, KEY, out));
+    end_ok(e.tx, out);
+    expect_alive(&e, &second);
+    end_close(&e);
+    free(out);
+}
+
 /* Nobody waits for what is under way: not for somebody who is dead, nor for receives. */
 static void ofi_dead__close_with_work_under_way(void **state)
 {
@@ -503,6 +531,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__memory, teardown),
         cmocka_unit_test_teardown(ofi_dead__atomics, teardown),
         cmocka_unit_test_teardown(ofi_dead__another_at_its_address, teardown),
+        cmocka_unit_test_teardown(ofi_dead__old_news, teardown),
         cmocka_unit_test_teardown(ofi_dead__close_with_work_under_way, teardown),
         cmocka_unit_test_teardown(ofi_dead__injected_and_closed_at_once, teardown),
     };

@@ -110,7 +110,8 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     op->iov[0] = (struct iovec){op->copy, op->payload_bytes};
     op->num_iov = 1;
     op->expects_done = true;
-    mrd_ofi_op_await(ep, op);
+    mrd_ofi_peer_watch(ep, op->peer);
+    mrd_ofi_op_await(op);
     mrd_ofi_op_send(ep, op, &head, NULL, 0);
     return 0;
 }

@@ -20,7 +20,8 @@ struct mrd_ofi_key {
     struct mrd_node node;    /* on mrd_ofi_peer.keys */
     struct mrd_node waiting; /* operations that wait for the answer: mrd_ofi_op.node */
     uint64_t key;
-    uint16_t flags; /* MRD_OFI_VIRTUAL, _EVENTS */
+    uint32_t question; /* operation that asks for it */
+    uint16_t flags;    /* MRD_OFI_VIRTUAL, _EVENTS */
     bool known;
     uint32_t num;
     struct mrd_ofi_wire_range range[MRD_OFI_IOV_MAX];
@@ -38,7 +39,8 @@ struct mrd_ofi_peer {
      * watched. */
     struct mrd_node answers;
     bool watched;
-    struct mrd_node keys; /* mrd_ofi_key.node: the one used last comes first */
+    struct mrd_node unwatched_node; /* on mrd_ofi_peers.unwatched: it could not be watched yet */
+    struct mrd_node keys;           /* mrd_ofi_key.node: the one used last comes first */
     uint32_t num_keys;
 };
 
@@ -55,6 +57,7 @@ struct mrd_ofi_peers {
     uint32_t num_by_fi_addr, av_version;
     struct mrd_ofi_peer_id *by_id; /* a power of two of slots; a newer one takes the place */
     uint32_t num_by_id;
+    struct mrd_node unwatched; /* mrd_ofi_peer.unwatched_node */
 };
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep);
@@ -155,10 +158,17 @@ void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* The operation of that id that waits for a DONE of `peer`; NULL: none. */
 struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
                                    const struct mrd_ofi_peer *peer);
-/* It waits for an answer of its peer, which is watched from now on. */
-void mrd_ofi_op_await(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
+/*
+ * Before operations wait for the peer: events so far are dealt with, which may end others that wait
+ * for it, and forget its keys; then it is watched.
+ */
+void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/* Tries it again for peers that mrd had no room for. */
+void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep);
+/* It waits for an answer of its peer, which is watched. */
+void mrd_ofi_op_await(struct mrd_ofi_op *op);
 /* Its answer came, or will not come. */
-void mrd_ofi_op_answered(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
+void mrd_ofi_op_answered(struct mrd_ofi_op *op);
 /* Notes an error, the first one of the operation. */
 void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status);
 /*
@@ -324,6 +334,8 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
                     void *context);
 /* Handles completions and events that are there. */
 void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep);
+/* Deals with events of mrd: what peers that are gone owe will not come. */
+void mrd_ofi_take_events(struct mrd_ofi_ep *ep);
 /* Asks for an event at the next completion; events so far are forgotten. */
 void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep);
 /* Readable at an event. */
@@ -397,8 +409,8 @@ void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,
                                           uint64_t key);
 /* Forgets it. */
-void mrd_ofi_key_drop(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, uint64_t key);
-void mrd_ofi_keys_fini(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+void mrd_ofi_key_drop(struct mrd_ofi_peer *peer, uint64_t key);
+void mrd_ofi_keys_fini(struct mrd_ofi_peer *peer);
 void mrd_ofi_key_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                        const struct mrd_ofi_wire_head *head);
 void mrd_ofi_key_told(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,

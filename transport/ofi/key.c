@@ -58,7 +58,7 @@ static void fail_waiting(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struc
     while ((n = mrd_list_pop(&waiting))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
 
-        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_answered(op);
         mrd_ofi_op_fail(op, error, status);
         mrd_ofi_rma_go(ep, op);
     }
@@ -70,7 +70,7 @@ static void asked(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd
     struct mrd_ofi_key *k = op->error ? find(op->peer, op->tag) : NULL;
 
     (void)wc;
-    if (k && !k->known)
+    if (k && !k->known && k->question == op->id)
         fail_waiting(ep, op->peer, k, op->error, op->status);
     mrd_ofi_op_release(ep, op);
 }
@@ -99,6 +99,8 @@ const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_
 
     if (k && k->known)
         return k;
+    mrd_ofi_peer_watch(ep, op->peer);
+    k = find(op->peer, key); /* forgotten, if the peer was gone */
     if (!k) {
         question = mrd_ofi_op_alloc(ep);
         k = question ? add(op->peer, key) : NULL;
@@ -111,28 +113,27 @@ const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_
         return NULL;
     }
     mrd_list_append(&k->waiting, &op->node);
-    mrd_ofi_op_await(ep, op);
+    mrd_ofi_op_await(op);
     if (question) {
         question->peer = op->peer;
         question->done = asked;
         question->tag = key;
+        k->question = question->id;
         mrd_ofi_op_send(ep, question, &head, NULL, 0);
     }
     return NULL;
 }
 
-void mrd_ofi_key_drop(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, uint64_t key)
+void mrd_ofi_key_drop(struct mrd_ofi_peer *peer, uint64_t key)
 {
     struct mrd_ofi_key *k = find(peer, key);
 
-    (void)ep;
     if (k && k->known)
         drop(peer, k);
 }
 
-void mrd_ofi_keys_fini(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+void mrd_ofi_keys_fini(struct mrd_ofi_peer *peer)
 {
-    (void)ep;
     for (struct mrd_node *n = peer->keys.next, *next; n != &peer->keys; n = next) {
         struct mrd_ofi_key *k = mrd_container_of(n, struct mrd_ofi_key, node);
 
@@ -210,7 +211,7 @@ void mrd_ofi_key_told(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     while ((n = mrd_list_pop(&waiting))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
 
-        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_answered(op);
         mrd_ofi_rma_go(ep, op);
     }
 }

@@ -114,22 +114,40 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
     return op->id == id && op->peer == peer && op->expects_done && !op->answered ? op : NULL;
 }
 
-void mrd_ofi_op_await(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
-    struct mrd_ofi_peer *peer = op->peer;
-
-    (void)ep;
-    op->answered = false;
-    mrd_list_append(&peer->answers, &op->answer_node);
-    if (!peer->watched)
-        peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+    mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
+    if (peer->watched)
+        return;
+    peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+    if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
+        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
 }
 
-void mrd_ofi_op_answered(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node list, *n;
+
+    mrd_list_init(&list);
+    mrd_list_splice(&list, &ep->peers.unwatched);
+    while ((n = mrd_list_pop(&list))) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, unwatched_node);
+
+        if (!mrd_list_empty(&peer->answers))
+            mrd_ofi_peer_watch(ep, peer);
+    }
+}
+
+void mrd_ofi_op_await(struct mrd_ofi_op *op)
+{
+    op->answered = false;
+    mrd_list_append(&op->peer->answers, &op->answer_node);
+}
+
+void mrd_ofi_op_answered(struct mrd_ofi_op *op)
 {
     struct mrd_ofi_peer *peer = op->peer;
 
-    (void)ep;
     op->answered = true;
     mrd_list_remove(&op->answer_node);
     if (peer->watched && mrd_list_empty(&peer->answers)) {
@@ -455,7 +473,7 @@ void mrd_ofi_op_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct 
 {
     (void)wc;
     if (op->error && !op->answered)
-        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_answered(op);
     if (op->pending || !op->answered)
         return;
     mrd_ofi_op_tell(ep, op);

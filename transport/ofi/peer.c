@@ -22,6 +22,7 @@ int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
     }
     for (uint32_t i = 0; i < BUCKETS; i++)
         mrd_list_init(&p->bucket[i]);
+    mrd_list_init(&p->unwatched);
     return 0;
 }
 
@@ -35,7 +36,7 @@ void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
         while ((n = mrd_list_pop(&p->bucket[i]))) {
             struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
 
-            mrd_ofi_keys_fini(ep, peer);
+            mrd_ofi_keys_fini(peer);
             (void)mrd_destroy_ah(peer->ah);
             free(peer);
         }
@@ -65,6 +66,7 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     peer->av_version = ep->av ? ep->av->version - 1 : 0;
     mrd_list_init(&peer->answers);
     mrd_list_init(&peer->keys);
+    mrd_list_init(&peer->unwatched_node);
     mrd_list_append(bucket, &peer->by_addr);
     ep->peers.num++;
     return peer;

@@ -12,24 +12,29 @@ enum {
 
 /* --------------------------------------------------------------------------------------- events */
 
-/* A peer is gone: what it owes will not come. */
-static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+/* What the peer owes will not come. */
+static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error, int status)
 {
     struct mrd_node *n;
 
-    peer->watched = false; /* the event ended that */
     while ((n = mrd_list_first(&peer->answers))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, answer_node);
 
-        mrd_ofi_op_fail(op, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
-        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_fail(op, error, status);
+        mrd_ofi_op_answered(op);
         if (!op->pending)
             op->done(ep, op, NULL);
     }
-    mrd_ofi_keys_fini(ep, peer);
+    mrd_ofi_keys_fini(peer);
 }
 
-static void take_events(struct mrd_ofi_ep *ep)
+static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->watched = false; /* the event ended that */
+    fail_answers(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
+}
+
+void mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 {
     struct mrd_async_event event;
 
@@ -41,7 +46,7 @@ static void take_events(struct mrd_ofi_ep *ep)
             event.event_type == MRD_EVENT_PEER_RESTARTED) {
             peer = mrd_ofi_peer_by_text(ep, event.address);
             if (peer)
-                fail_answers(ep, peer);
+                is_gone(ep, peer);
         } else if (event.event_type == MRD_EVENT_DEVICE_FATAL) {
             MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event.address);
         }
@@ -188,8 +193,10 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
         n = take_completions(ep);
     if (!mrd_list_empty(&ep->unsent))
         mrd_ofi_op_flush(ep);
-    if (++ep->calls % CALLS == 0)
-        take_events(ep);
+    if (++ep->calls % CALLS == 0) {
+        mrd_ofi_take_events(ep);
+        mrd_ofi_peers_watch(ep);
+    }
 }
 
 /* ----------------------------------------------------------------------------------- who sleeps */
@@ -210,7 +217,8 @@ void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
     if (taken)
         mrd_ack_cq_events(ep->cq, taken);
     (void)mrd_req_notify_cq(ep->cq, 0);
-    take_events(ep);
+    mrd_ofi_take_events(ep);
+    mrd_ofi_peers_watch(ep);
 }
 
 /* The thread of a domain whose endpoints make progress by themselves. */

@@ -64,13 +64,13 @@ static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64
  * What is known of its keys is wrong: the regions may be other ones by now. Forgets them, once;
  * false the second time.
  */
-static bool forget_keys(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+static bool forget_keys(struct mrd_ofi_op *op)
 {
     if (op->asked_again)
         return false;
     op->asked_again = true;
     for (uint32_t i = 0; i < op->num_rma; i++)
-        mrd_ofi_key_drop(ep, op->peer, op->rma[i].key);
+        mrd_ofi_key_drop(op->peer, op->rma[i].key);
     return true;
 }
 
@@ -87,7 +87,7 @@ void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
             op->notes |= op->opcode == MRD_WR_RDMA_READ ? MRD_OFI_READ : MRD_OFI_WRITE;
         if (resolve(op, key, op->rma[i].addr, op->rma[i].len))
             i++;
-        else if (!forget_keys(ep, op))
+        else if (!forget_keys(op))
             mrd_ofi_op_fail(op, FI_EINVAL, 0);
         else
             op->num_ranges = i = 0;
@@ -115,7 +115,7 @@ static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
  */
 static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(ep, op))
+    if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(op))
         return false;
     op->error = op->status = 0;
     mrd_ofi_op_unregister(op);
@@ -130,7 +130,7 @@ void mrd_ofi_rma_transferred(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const
         return;
     mrd_list_remove(&op->node); /* the rest is not posted any more */
     if (!op->answered)
-        mrd_ofi_op_answered(ep, op);
+        mrd_ofi_op_answered(op);
     if (op->error && tries_again(ep, op))
         return;
     if (!op->error && op->notes)

@@ -30,7 +30,7 @@ void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         mrd_ofi_op_fail(op, head->num <= INT16_MAX ? (int)head->num : FI_EOTHER, 0);
     else if (op->num_results)
         mrd_ofi_iov_write(op->result, op->num_results, 0, more, bytes);
-    mrd_ofi_op_answered(ep, op);
+    mrd_ofi_op_answered(op);
     op->done(ep, op, NULL);
 }
 
@@ -122,8 +122,10 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
     ep->silent += op->injected;
     ep->tx_used++;
     op->expects_done = head.flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM);
-    if (op->expects_done)
-        mrd_ofi_op_await(ep, op);
+    if (op->expects_done) {
+        mrd_ofi_peer_watch(ep, peer);
+        mrd_ofi_op_await(op);
+    }
     mrd_ofi_op_send(ep, op, &head, range, head.num * (uint32_t)sizeof(range[0]));
     return 0;
 }
