@@ -464,6 +464,45 @@ static void ofi_atomic__refused(void **state)
     world_close(&w);
 }
 
+/* Who fetches reads: a region that may only be written to is added to, and shows nothing. */
+static void ofi_atomic__write_only(void **state)
+{
+    struct lists l = {.operand = {1}};
+    struct fid_mr *mr;
+    struct world w;
+    struct end *a;
+
+    (void)state;
+    world_open(&w, &(struct end_options){0});
+    a = &w.p.a;
+    assert_int_equal(
+        fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_WRITE, 0, KEY + 1, 0, &mr, NULL), 0);
+    for (int type = FI_UINT32; type <= FI_UINT64; type++) {
+        POST(fi_fetch_atomic(a->ep, l.operand, 1, NULL, l.result, NULL, a->to, 0, KEY + 1,
+                             (enum fi_datatype)type, FI_SUM, &l));
+        end_fails(a->tx, &l, FI_EACCES);
+        POST(fi_compare_atomic(a->ep, l.operand, 1, NULL, l.compare, NULL, l.result, NULL, a->to, 0,
+                               KEY + 1, (enum fi_datatype)type, FI_CSWAP, &l));
+        end_fails(a->tx, &l, FI_EACCES);
+    }
+    assert_blank(w.memory, 4096);
+    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &l));
+    end_ok(a->tx, &l);
+
+    /* Another region under its key is not taken for it. */
+    assert_int_equal(fi_close(&mr->fid), 0);
+    assert_int_equal(fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                               KEY + 1, 0, &mr, NULL),
+                     0);
+    POST(fi_fetch_atomic(a->ep, l.operand, 1, NULL, l.result, NULL, a->to, 0, KEY + 1, FI_UINT64,
+                         FI_SUM, &l));
+    end_ok(a->tx, &l);
+    l.result[0]++; /* since then it was added once */
+    assert_memory_equal(l.result, w.memory, sizeof(uint64_t));
+    assert_int_equal(fi_close(&mr->fid), 0);
+    world_close(&w);
+}
+
 /* -------------------------------------------------------------------------------------- none is lost */
 
 /* Adds to word 0 by comparing and swapping, until it has. */
@@ -557,6 +596,7 @@ int main(void)
         ofi_test(ofi_atomic__query_tells_the_truth),
         ofi_test(ofi_atomic__as_many_as_there_may_be),
         ofi_test(ofi_atomic__lists_and_injected),
+        ofi_test(ofi_atomic__write_only),
         ofi_test(ofi_atomic__refused),
         ofi_test(ofi_atomic__none_lost_on_one_word),
     };

@@ -176,6 +176,8 @@ void mrd_ofi_key_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         tell.num = mr->num_iov;
         if (mrd_ofi_mr_is_virtual(ep->domain))
             tell.flags |= MRD_OFI_VIRTUAL;
+        if (!(mr->access & FI_REMOTE_READ))
+            tell.flags |= MRD_OFI_NO_READ;
         if (mr->cntr || mr->flags & FI_RMA_EVENT || ep->info->caps & FI_RMA_EVENT ||
             ep->cntr[MRD_OFI_COUNT_REMOTE_READ] || ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE])
             tell.flags |= MRD_OFI_EVENTS;

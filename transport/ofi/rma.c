@@ -74,8 +74,18 @@ static bool forget_keys(struct mrd_ofi_op *op)
     return true;
 }
 
+/* Adds where range `i` of the operation lies. 0, or a FI_ error number. */
+static int add_remote(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint32_t i)
+{
+    if (op->num_results && key->flags & MRD_OFI_NO_READ)
+        return FI_EACCES;
+    return resolve(op, key, op->rma[i].addr, op->rma[i].len) ? 0 : FI_EINVAL;
+}
+
 void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
+    int error;
+
     op->num_ranges = 0;
     op->offset = 0;
     for (uint32_t i = 0; i < op->num_rma && !op->error;) {
@@ -85,10 +95,11 @@ void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
             return;
         if (key->flags & MRD_OFI_EVENTS)
             op->notes |= op->opcode == MRD_WR_RDMA_READ ? MRD_OFI_READ : MRD_OFI_WRITE;
-        if (resolve(op, key, op->rma[i].addr, op->rma[i].len))
+        error = add_remote(op, key, i);
+        if (!error)
             i++;
         else if (!forget_keys(op))
-            mrd_ofi_op_fail(op, FI_EINVAL, 0);
+            mrd_ofi_op_fail(op, error, 0);
         else
             op->num_ranges = i = 0;
     }

@@ -25,7 +25,7 @@
  *
  * ASK: which memory is key `tag`? TELL answers it: `num` ranges follow, or a FI_ error number is in
  * `data`. MRD_OFI_VIRTUAL: addresses in it are virtual, else offsets; MRD_OFI_EVENTS: tell of each
- * operation by NOTE.
+ * operation by NOTE; MRD_OFI_NO_READ: it must not be read, nor fetched from by atomics.
  *
  * NOTE: an operation on key `tag` is complete: `bytes` at `data` for MRD_OFI_READ or _WRITE; with
  * MRD_OFI_DATA it writes an entry into the completion queue, of that data.
@@ -63,6 +63,7 @@ enum mrd_ofi_wire_flags {
     MRD_OFI_WRITE = 1 << 5,
     MRD_OFI_VIRTUAL = 1 << 6,
     MRD_OFI_EVENTS = 1 << 7,
+    MRD_OFI_NO_READ = 1 << 8,
 };
 
 struct mrd_ofi_wire_head {
