@@ -130,7 +130,8 @@ static void raw_say(struct raw *r, struct mrd_ofi_wire_head head, const void *mo
                              .ud = {.ah = r->ah, .remote_qpn = MRD_FIRST_QP_NUM}};
     struct mrd_send_wr *bad;
 
-    head.version = MRD_OFI_WIRE_VERSION;
+    if (!head.version)
+        head.version = MRD_OFI_WIRE_VERSION;
     memcpy(r->out, &head, sizeof(head));
     if (bytes)
         memcpy(r->out + sizeof(head), more, bytes);
@@ -223,6 +224,43 @@ static void ofi_raw__answers_to_no_question(void **state)
     free(out);
 }
 
+/*
+ * What it is asked it cannot answer, if it is of another version: it refuses, or says what this
+ * version does not know, which is refused.
+ */
+static void ofi_raw__another_version(void **state)
+{
+    const struct mrd_ofi_wire_head says[] = {
+        {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_REFUSED},
+        {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_TELL, .tag = KEY},
+    };
+    uint8_t *out = calloc(1, LONG);
+    struct mrd_ofi_wire_head head;
+    struct raw *r;
+    struct end e;
+
+    (void)state;
+    assert_non_null(out);
+    end_open(&e, &(struct end_options){0}, NULL);
+    r = raw_open(&e);
+    for (unsigned i = 0; i < 2; i++) {
+        POST(fi_write(e.ep, out, 8, NULL, r->to, 0, KEY, out));
+        assert_int_equal(raw_hear(r).what, MRD_OFI_ASK);
+        POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
+        assert_int_equal(raw_hear(r).what, MRD_OFI_MSG);
+        end_silent(e.tx);
+        raw_say(r, says[i], NULL, 0);
+        end_fails(e.tx, out, FI_EOPNOTSUPP);
+        end_fails(e.tx, out, FI_EOPNOTSUPP);
+    }
+    head = raw_hear(r);
+    assert_int_equal(head.what, MRD_OFI_REFUSED);
+    assert_int_equal(head.version, MRD_OFI_WIRE_VERSION);
+    end_close(&e);
+    raw_close(r);
+    free(out);
+}
+
 static uint64_t seed;
 
 static uint32_t draw(uint32_t below)
@@ -251,7 +289,8 @@ static uint64_t draw_size(void)
 
 static void say_noise(struct raw *r)
 {
-    struct mrd_ofi_wire_head head = {.what = (uint8_t)draw(8),
+    struct mrd_ofi_wire_head head = {.version = draw(50) ? 0 : 2,
+                                     .what = (uint8_t)draw(9),
                                      .flags = (uint16_t)draw(256),
                                      .id = draw(2) ? draw(UINT32_MAX) : 1 << 20,
                                      .tag = draw(6),
@@ -350,6 +389,7 @@ int main(void)
         ofi_test(ofi_raw__nobody_receives),
         ofi_test(ofi_raw__answers_to_an_earlier_life),
         ofi_test(ofi_raw__answers_to_no_question),
+        ofi_test(ofi_raw__another_version),
         ofi_test(ofi_raw__noise),
     };
 

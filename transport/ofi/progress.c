@@ -91,6 +91,19 @@ static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
 }
 
+/* The versions of the two ends differ. */
+static void is_foreign(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                       const struct mrd_ofi_wire_head *head)
+{
+    struct mrd_ofi_wire_head refused = {.what = MRD_OFI_REFUSED};
+
+    MRD_OFI_WARN(EP_DATA, "%s speaks version %u of this protocol, this is version %d\n", peer->text,
+                 head->version, MRD_OFI_WIRE_VERSION);
+    if (head->what != MRD_OFI_REFUSED)
+        mrd_ofi_say(ep, peer, &refused, NULL, 0);
+    fail_answers(ep, peer, FI_EOPNOTSUPP, 0);
+}
+
 void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
                               uint32_t bytes)
 {
@@ -104,9 +117,8 @@ void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, 
     memcpy(&head, data, sizeof(head));
     mrd_ofi_wire_swap_head(&head);
     bytes -= (uint32_t)sizeof(head);
-    if (head.version != MRD_OFI_WIRE_VERSION) {
-        MRD_OFI_WARN(EP_DATA, "%s speaks version %u of this protocol, this is version %d\n",
-                     peer->text, head.version, MRD_OFI_WIRE_VERSION);
+    if (head.version != MRD_OFI_WIRE_VERSION || head.what == MRD_OFI_REFUSED) {
+        is_foreign(ep, peer, &head);
         return;
     }
     switch (head.what) {

@@ -20,6 +20,10 @@
  * they are, to be read by RDMA reads. With MRD_OFI_PULL or MRD_OFI_CONFIRM the receiver answers by
  * DONE when it has them all in its buffer.
  *
+ * REFUSED: a message came that is of another version. The first two bytes of a head, and this, are
+ * the same in all versions. What is awaited of who says so, or of who speaks another version,
+ * fails.
+ *
  * DONE: the message, or atomic, `answer` is done with, and `tag` is its cookie; `num` is a FI_
  * error number, or 0. Results of an atomic follow.
  *
@@ -52,6 +56,7 @@ enum mrd_ofi_what {
     MRD_OFI_TELL,
     MRD_OFI_NOTE,
     MRD_OFI_ATOMIC,
+    MRD_OFI_REFUSED,
 };
 
 enum mrd_ofi_wire_flags {
