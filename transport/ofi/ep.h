@@ -299,7 +299,7 @@ struct mrd_ofi_ep {
     uint32_t cookie; /* random: answers to an earlier life at this address name another one */
     struct mrd_node unsent;    /* operations that wait for room in a send queue */
     uint32_t tx_used, tx_most; /* operations of the application under way; how many may be */
-    /* Not complete yet: messages without an operation, and what the application injected. */
+    /* Not complete yet: what the provider says for itself, and what the application injected. */
     uint32_t silent;
 
     /* Receive side. */

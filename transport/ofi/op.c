@@ -393,6 +393,7 @@ void mrd_ofi_op_flush(struct mrd_ofi_ep *ep)
 static void said(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
 {
     (void)wc;
+    ep->silent--;
     mrd_ofi_op_release(ep, op);
 }
 
@@ -421,6 +422,7 @@ void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_of
     op->iov[0] = (struct iovec){op->copy, more_bytes};
     op->num_iov = more_bytes > 0;
     op->payload_bytes = more_bytes;
+    ep->silent++;
     mrd_ofi_op_send(ep, op, head, NULL, 0);
 }
 
