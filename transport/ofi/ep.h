@@ -151,8 +151,12 @@ void mrd_ofi_ops_fini(struct mrd_ofi_ops *ops);
 void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep);
 /* Zeroed; NULL: no memory. */
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep);
-/* Ends its registrations. */
-void mrd_ofi_op_unregister(struct mrd_ofi_op *op);
+/* Ends its registrations, but the first `from` of them. */
+void mrd_ofi_op_unregister(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint32_t from);
+/* As mrd_post_send(), of one request; -FI_EAGAIN: the queue is full. */
+int mrd_ofi_op_post(struct mrd_qp *qp, struct mrd_send_wr *wr);
+/* Is the error one that passes when other operations end: queues, or memory to register? */
+bool mrd_ofi_op_waits(const struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op, int error);
 /* Frees its registrations and its copy, too. */
 void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* The operation of that id that waits for a DONE of `peer`; NULL: none. */
@@ -301,6 +305,7 @@ struct mrd_ofi_ep {
     uint32_t tx_used, tx_most; /* operations of the application under way; how many may be */
     /* Not complete yet: what the provider says for itself, and what the application injected. */
     uint32_t silent;
+    uint32_t op_mrs; /* registrations of operations */
 
     /* Receive side. */
     uint8_t *rx_memory;

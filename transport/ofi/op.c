@@ -67,16 +67,17 @@ struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep)
     return op;
 }
 
-void mrd_ofi_op_unregister(struct mrd_ofi_op *op)
+void mrd_ofi_op_unregister(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint32_t from)
 {
-    for (uint32_t i = 0; i < op->num_mrs; i++)
-        (void)mrd_dereg_mr(op->mr[i]);
-    op->num_mrs = 0;
+    while (op->num_mrs > from) {
+        (void)mrd_dereg_mr(op->mr[--op->num_mrs]);
+        ep->op_mrs--;
+    }
 }
 
 void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    mrd_ofi_op_unregister(op);
+    mrd_ofi_op_unregister(ep, op, 0);
     free(op->copy);
     op->copy = NULL;
     op->peer = NULL;
@@ -257,6 +258,7 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
         return errno == EFAULT ? -FI_EFAULT : -FI_ENOMEM;
     }
     op->mr[op->num_mrs++] = mr;
+    ep->op_mrs++;
     *lkey = mr->lkey;
     return 0;
 }
@@ -276,7 +278,7 @@ int mrd_ofi_send_now(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                      uint64_t what)
 {
     struct mrd_sge sge[MRD_OFI_SGE_MAX];
-    struct mrd_send_wr wr, *bad;
+    struct mrd_send_wr wr;
     int error;
 
     if (!mrd_list_empty(&ep->unsent))
@@ -293,11 +295,11 @@ int mrd_ofi_send_now(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
             sge[wr.num_sge++] =
                 (struct mrd_sge){(uintptr_t)more[i].iov_base, (uint32_t)more[i].iov_len, 0};
     }
-    error = mrd_post_send(ep->messages, &wr, &bad);
+    error = mrd_ofi_op_post(ep->messages, &wr);
     mrd_ofi_wire_swap_head(head);
     if (!error)
         ep->silent++;
-    return error == -ENOMEM ? -FI_EAGAIN : error;
+    return error;
 }
 
 /* Fills the list of a message. 0, or -FI_ error number. */
@@ -334,11 +336,24 @@ static int fill_list(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_se
     return error;
 }
 
+int mrd_ofi_op_post(struct mrd_qp *qp, struct mrd_send_wr *wr)
+{
+    struct mrd_send_wr *bad;
+    int error = mrd_post_send(qp, wr, &bad);
+
+    return error == -ENOMEM ? -FI_EAGAIN : error; /* the send queue is full */
+}
+
+bool mrd_ofi_op_waits(const struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op, int error)
+{
+    return error == -FI_EAGAIN || (error == -FI_ENOMEM && ep->op_mrs > op->num_mrs);
+}
+
 /* Returns false if it must wait for room. */
 static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     struct mrd_sge sge[MRD_OFI_SGE_MAX];
-    struct mrd_send_wr wr, *bad;
+    struct mrd_send_wr wr;
     uint32_t registered = op->num_mrs;
     int error;
 
@@ -346,12 +361,11 @@ static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     wr.wr_id = (uintptr_t)op;
     error = fill_list(ep, op, &wr);
     if (!error)
-        error = mrd_post_send(ep->messages, &wr, &bad);
+        error = mrd_ofi_op_post(ep->messages, &wr);
     if (!error)
         return true;
-    while (op->num_mrs > registered)
-        (void)mrd_dereg_mr(op->mr[--op->num_mrs]);
-    if (error == -ENOMEM || error == -EAGAIN)
+    mrd_ofi_op_unregister(ep, op, registered);
+    if (mrd_ofi_op_waits(ep, op, error))
         return false;
     MRD_OFI_WARN(EP_DATA, "a message to %s cannot be sent: %s\n", op->peer->text, mrd_last_error());
     mrd_ofi_op_fail(op, -error, 0);

@@ -5,8 +5,6 @@
  */
 #include "transport/ofi/ep.h"
 
-#include <errno.h>
-
 /* The remote memory at `offset` of the transfer, as far as its range goes. */
 static struct mrd_ofi_wire_range remote_at(const struct mrd_ofi_op *op, uint64_t offset)
 {
@@ -61,7 +59,6 @@ static int post_next(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
                              .send_flags = MRD_SEND_SIGNALED,
                              .ud = {.ah = op->peer->ah, .remote_qpn = MRD_FIRST_QP_NUM + 1},
                              .wr.rdma = {remote.addr, remote.rkey}};
-    struct mrd_send_wr *bad;
     uint32_t registered = op->num_mrs;
     uint64_t bytes;
     int error = 0;
@@ -75,15 +72,14 @@ static int post_next(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     }
     bytes = fill_local(ep, op, most, &wr, &error);
     if (!error)
-        error = mrd_post_send(ep->memory, &wr, &bad);
+        error = mrd_ofi_op_post(ep->memory, &wr);
     if (!error) {
         op->offset += bytes;
         op->pending++;
         return 0;
     }
-    while (op->num_mrs > registered)
-        (void)mrd_dereg_mr(op->mr[--op->num_mrs]);
-    return error == -ENOMEM ? -FI_EAGAIN : error;
+    mrd_ofi_op_unregister(ep, op, registered);
+    return mrd_ofi_op_waits(ep, op, error) ? -FI_EAGAIN : error;
 }
 
 bool mrd_ofi_transfer_post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
