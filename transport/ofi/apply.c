@@ -184,18 +184,60 @@ static void compute(enum fi_datatype type, enum fi_op op, const void *was, const
 
 /* ------------------------------------------------------------------------------------- a target */
 
-/* An element of 8 bytes: again until nobody changed it meanwhile. */
-static void apply_word(enum fi_datatype type, enum fi_op op, uint64_t *target, const void *operand,
-                       const void *compare, void *old)
-{
-    uint64_t was = __atomic_load_n(target, __ATOMIC_SEQ_CST), now;
+/* What the machine's own atomics work on. */
+#define WORDS(X)                                                                                   \
+    X(u8, uint8_t)                                                                                 \
+    X(u16, uint16_t)                                                                               \
+    X(u32, uint32_t)                                                                               \
+    X(u64, uint64_t)
 
-    do {
+union word {
+#define X(name, c) c name;
+    WORDS(X)
+#undef X
+};
+
+static void load(const void *target, size_t bytes, union word *word)
+{
+    switch (bytes) {
+#define X(name, c)                                                                                 \
+    case sizeof(c):                                                                                \
+        word->name = __atomic_load_n((const c *)target, __ATOMIC_SEQ_CST);                         \
+        break;
+        WORDS(X)
+#undef X
+    default:
+        break;
+    }
+}
+
+/* False: it was not as expected; *was is what it is. */
+static bool replace(void *target, size_t bytes, union word *was, const union word *by)
+{
+    switch (bytes) {
+#define X(name, c)                                                                                 \
+    case sizeof(c):                                                                                \
+        return __atomic_compare_exchange_n((c *)target, &was->name, by->name, false,               \
+                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        WORDS(X)
+#undef X
+    default:
+        return true;
+    }
+}
+
+/* Again until nobody changed it meanwhile. A value that stays is not written. */
+static void apply_word(enum fi_datatype type, enum fi_op op, void *target, size_t bytes,
+                       const void *operand, const void *compare, void *old)
+{
+    union word was = {0}, now = {0};
+
+    load(target, bytes, &was);
+    do
         compute(type, op, &was, operand, compare, &now);
-    } while (now != was && !__atomic_compare_exchange_n(target, &was, now, false, __ATOMIC_SEQ_CST,
-                                                        __ATOMIC_SEQ_CST));
+    while (memcmp(&now, &was, bytes) != 0 && !replace(target, bytes, &was, &now));
     if (old)
-        memcpy(old, &was, sizeof(was));
+        memcpy(old, &was, bytes);
 }
 
 static const void *at(const void *list, size_t offset)
@@ -214,8 +256,8 @@ void mrd_ofi_apply(enum fi_datatype type, enum fi_op op, void *target, const voi
         const void *o = at(operand, offset), *c = at(compare, offset);
         char was[ELEMENT_MAX];
 
-        if (bytes == sizeof(uint64_t) && (uintptr_t)element % sizeof(uint64_t) == 0) {
-            apply_word(type, op, (uint64_t *)(void *)element, o, c, kept);
+        if (bytes <= sizeof(union word) && (uintptr_t)element % bytes == 0) {
+            apply_word(type, op, element, bytes, o, c, kept);
             continue;
         }
         memcpy(was, element, bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an atomic does to memory: each element by itself. Those of 8 bytes are atomic also against
- * what uses the compiler's atomics on the same word, as mrd's own do; the others against each
- * other.
+ * What an atomic does to memory: each element by itself. Those of up to 8 bytes are atomic also
+ * against what uses the compiler's atomics on the same word, as mrd's own do, or on a part of it;
+ * longer ones against each other, under the lock of their domain.
  */
 #ifndef MRD_OFI_APPLY_H
 #define MRD_OFI_APPLY_H
