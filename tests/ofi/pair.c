@@ -51,6 +51,7 @@ struct fi_info *end_hints(const struct end_options *o)
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = o->order;
     hints->tx_attr->op_flags = o->tx_flags;
     hints->rx_attr->op_flags = o->rx_flags;
+    hints->addr_format = o->format;
     hints->domain_attr->mr_mode = o->mr_mode;
     hints->domain_attr->data_progress = o->progress;
     hints->domain_attr->threading = o->threading;
@@ -87,11 +88,12 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
     struct fi_av_attr av = {.type = FI_AV_MAP};
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = o->wait};
     unsigned slot = 0;
-    const char *node =
-        getenv("FI_MRD_DEVICE") ? NULL : "127.0.0.1"; /* an RDMA device has its own */
+    const char *node = o->node ? o->node : "127.0.0.1";
     char port[8];
     int error;
 
+    if (getenv("FI_MRD_DEVICE"))
+        node = NULL; /* an RDMA device has its own */
     snprintf(port, sizeof(port), "%u", o->port);
     error = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node,
                        node && o->port ? port : NULL, node ? FI_SOURCE | FI_NUMERICHOST : 0, hints,

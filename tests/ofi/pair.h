@@ -48,6 +48,8 @@ struct end_options {
     uint64_t tx_flags, rx_flags; /* of operations, by default */
     uint64_t bind;               /* FI_SELECTIVE_COMPLETION */
     uint64_t counts;             /* what counters are bound to the endpoint for: FI_SEND... */
+    const char *node;            /* whose address it is; NULL: 127.0.0.1 */
+    uint32_t format;             /* of addresses */
     uint16_t port;               /* to bind to */
     int mr_mode;
     enum fi_progress progress;

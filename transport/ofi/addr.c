@@ -32,9 +32,33 @@ size_t mrd_ofi_addr_bytes(const union mrd_ofi_addr *addr)
     }
 }
 
+bool mrd_ofi_addr_fits(uint32_t format, const union mrd_ofi_addr *addr)
+{
+    switch (format) {
+    case FI_SOCKADDR_IN:
+        return addr->sa.sa_family == AF_INET;
+    case FI_SOCKADDR_IN6:
+        return addr->sa.sa_family == AF_INET6;
+    default:
+        return mrd_ofi_addr_bytes(addr) > 0;
+    }
+}
+
+void mrd_ofi_addr_unmap(union mrd_ofi_addr *addr)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = addr->in6.sin6_port};
+
+    if (addr->sa.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&addr->in6.sin6_addr))
+        return;
+    memcpy(&in.sin_addr, &addr->in6.sin6_addr.s6_addr[12], sizeof(in.sin_addr));
+    memset(addr, 0, sizeof(*addr));
+    addr->in = in;
+}
+
+/* An address of IPv6 without a port and without a queue pair is that of a host. */
 static bool is_gid(const union mrd_ofi_addr *addr)
 {
-    return addr->sa.sa_family == AF_INET6 && !addr->in6.sin6_port;
+    return addr->sa.sa_family == AF_INET6 && !addr->in6.sin6_port && addr->in6.sin6_flowinfo;
 }
 
 /* The same address with one value only: fields without a meaning are 0, and IPv4 is IPv4. */
@@ -48,10 +72,6 @@ static union mrd_ofi_addr plain(const union mrd_ofi_addr *addr)
         p.in.sin_family = AF_INET;
         p.in.sin_port = addr->in.sin_port;
         p.in.sin_addr = addr->in.sin_addr;
-    } else if (!is_gid(addr) && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-        p.in.sin_family = AF_INET;
-        p.in.sin_port = in6->sin6_port;
-        memcpy(&p.in.sin_addr, &in6->sin6_addr.s6_addr[12], sizeof(p.in.sin_addr));
     } else {
         p.in6.sin6_family = AF_INET6;
         p.in6.sin6_port = in6->sin6_port;
@@ -60,6 +80,8 @@ static union mrd_ofi_addr plain(const union mrd_ofi_addr *addr)
             p.in6.sin6_flowinfo = in6->sin6_flowinfo;
         else if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
             p.in6.sin6_scope_id = in6->sin6_scope_id;
+        if (!is_gid(addr))
+            mrd_ofi_addr_unmap(&p);
     }
     return p;
 }
@@ -90,7 +112,7 @@ static void scope_text(const struct sockaddr_in6 *in6, char *text, size_t len)
 {
     char name[IF_NAMESIZE];
 
-    if (!in6->sin6_scope_id)
+    if (!in6->sin6_scope_id || !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
         text[0] = '\0';
     else if (if_indextoname(in6->sin6_scope_id, name))
         snprintf(text, len, "%%%s", name);
@@ -98,22 +120,31 @@ static void scope_text(const struct sockaddr_in6 *in6, char *text, size_t len)
         snprintf(text, len, "%%%u", in6->sin6_scope_id);
 }
 
+void mrd_ofi_addr_host_text(const union mrd_ofi_addr *addr, char *text, size_t len)
+{
+    char ip[INET6_ADDRSTRLEN] = "", scope[IF_NAMESIZE + 1] = "";
+
+    if (addr->sa.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &addr->in.sin_addr, ip, sizeof(ip));
+    } else {
+        inet_ntop(AF_INET6, &addr->in6.sin6_addr, ip, sizeof(ip));
+        scope_text(&addr->in6, scope, sizeof(scope));
+    }
+    snprintf(text, len, "%s%s", ip, scope);
+}
+
 void mrd_ofi_addr_text(const union mrd_ofi_addr *addr, char *text)
 {
     union mrd_ofi_addr p = plain(addr);
-    char ip[INET6_ADDRSTRLEN] = "", scope[IF_NAMESIZE + 1];
+    char host[HOST_BYTES];
 
-    if (p.sa.sa_family == AF_INET) {
-        inet_ntop(AF_INET, &p.in.sin_addr, ip, sizeof(ip));
-        snprintf(text, MRD_ADDRESS_MAX, "%s:%u", ip, ntohs(p.in.sin_port));
-        return;
-    }
-    inet_ntop(AF_INET6, &p.in6.sin6_addr, ip, sizeof(ip));
-    scope_text(&p.in6, scope, sizeof(scope));
-    if (is_gid(&p))
-        snprintf(text, MRD_ADDRESS_MAX, "%s/%u", ip, ntohl(p.in6.sin6_flowinfo));
+    mrd_ofi_addr_host_text(&p, host, sizeof(host));
+    if (p.sa.sa_family == AF_INET)
+        snprintf(text, MRD_ADDRESS_MAX, "%s:%u", host, ntohs(p.in.sin_port));
+    else if (is_gid(&p))
+        snprintf(text, MRD_ADDRESS_MAX, "%s/%u", host, ntohl(p.in6.sin6_flowinfo));
     else
-        snprintf(text, MRD_ADDRESS_MAX, "[%s%s]:%u", ip, scope, ntohs(p.in6.sin6_port));
+        snprintf(text, MRD_ADDRESS_MAX, "[%s]:%u", host, ntohs(p.in6.sin6_port));
 }
 
 /* Copies `len` bytes and a NUL. false: there is no room for them. */
@@ -215,18 +246,23 @@ int mrd_ofi_addr_look_up(uint32_t format, const char *node, const char *service,
                          union mrd_ofi_addr *addr)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *list;
+    union mrd_ofi_addr parsed;
     char default_port[8];
     int error;
 
     /* An address of mrd's has its port or QP number in it. */
-    if (!service && !mrd_ofi_addr_parse(node, addr))
+    if (!service && !mrd_ofi_addr_parse(node, &parsed)) {
+        if (!mrd_ofi_addr_fits(format, &parsed)) {
+            MRD_OFI_WARN(AV, "%s is no address of the domain's format\n", node);
+            return -FI_EADDRNOTAVAIL;
+        }
+        *addr = parsed;
         return 0;
+    }
     if (format == FI_SOCKADDR_IN)
         hints.ai_family = AF_INET;
-    if (format == FI_SOCKADDR_IN6) {
+    if (format == FI_SOCKADDR_IN6)
         hints.ai_family = AF_INET6;
-        hints.ai_flags = AI_V4MAPPED;
-    }
     snprintf(default_port, sizeof(default_port), "%d", MRD_DEFAULT_PORT);
     error = getaddrinfo(node, service ? service : default_port, &hints, &list);
     if (error) {

@@ -129,10 +129,12 @@ fi_addr_t mrd_ofi_av_find(const struct mrd_ofi_av *av, const union mrd_ofi_addr 
 /* --------------------------------------------------------------------------------------- insert */
 
 /* Could this be the address of an endpoint? 0 or a negative FI_ error number. */
-static int check(const union mrd_ofi_addr *addr)
+static int check(const struct mrd_ofi_av *av, const union mrd_ofi_addr *addr)
 {
     const struct sockaddr_in6 *in6 = &addr->in6;
 
+    if (!mrd_ofi_addr_fits(av->domain->info->addr_format, addr))
+        return -FI_EINVAL;
     switch (addr->sa.sa_family) {
     case AF_INET:
         return addr->in.sin_port && addr->in.sin_addr.s_addr ? 0 : -FI_EINVAL;
@@ -171,7 +173,7 @@ static int insert_all(struct mrd_ofi_av *av, struct candidate *list, size_t num,
         fi_addr_t index = FI_ADDR_NOTAVAIL;
 
         if (!list[i].error)
-            list[i].error = check(&list[i].addr);
+            list[i].error = check(av, &list[i].addr);
         if (!list[i].error)
             list[i].error = add(av, &list[i].addr, &index);
         inserted += !list[i].error;
@@ -286,7 +288,7 @@ static void look_up_all(const struct mrd_ofi_av *av, struct candidate *list, con
 {
     struct in_addr in;
     bool numeric = strchr(node, ':') || inet_pton(AF_INET, node, &in) == 1;
-    union mrd_ofi_addr addr;
+    union mrd_ofi_addr addr = {0};
     uint32_t format = av->domain->info->addr_format;
     int error = mrd_ofi_addr_look_up(format, node, service, &addr);
     char name[NAME_BYTES];

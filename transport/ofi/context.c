@@ -2,7 +2,6 @@
 /* The context of mrd of an endpoint, with all that it needs there. */
 #include "transport/ofi/ep.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -42,14 +41,27 @@ static bool own_address(const struct fi_info *info, char *text, uint16_t *port)
     *port = 0;
     if (!addr)
         return false;
+    mrd_ofi_addr_host_text(addr, text, MRD_ADDRESS_MAX);
     if (addr->sa.sa_family == AF_INET) {
         *port = ntohs(addr->in.sin_port);
-        return addr->in.sin_addr.s_addr != INADDR_ANY &&
-               inet_ntop(AF_INET, &addr->in.sin_addr, text, MRD_ADDRESS_MAX);
+        return addr->in.sin_addr.s_addr != INADDR_ANY;
     }
     *port = ntohs(addr->in6.sin6_port);
-    return !IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr) &&
-           inet_ntop(AF_INET6, &addr->in6.sin6_addr, text, MRD_ADDRESS_MAX);
+    return !IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+}
+
+/* Peers could not use an address of the other family: they have room for their format only. */
+static int check_own_address(const struct mrd_ofi_ep *ep)
+{
+    char text[MRD_ADDRESS_MAX];
+    union mrd_ofi_addr own;
+
+    if (mrd_query_address(ep->context, text, sizeof(text)) || mrd_ofi_addr_parse(text, &own) ||
+        mrd_ofi_addr_fits(ep->info->addr_format, &own))
+        return 0;
+    MRD_OFI_WARN(EP_CTRL, "the endpoint's address, %s, is not of the format that it has to have\n",
+                 text);
+    return -FI_EADDRNOTAVAIL;
 }
 
 static int open_context(struct mrd_ofi_ep *ep)
@@ -71,7 +83,7 @@ static int open_context(struct mrd_ofi_ep *ep)
         attr.address = text;
     if (!error) {
         ep->context = mrd_open_device(device, &attr);
-        error = ep->context ? 0 : -errno;
+        error = ep->context ? check_own_address(ep) : -errno;
     }
     if (list)
         mrd_free_device_list(list);

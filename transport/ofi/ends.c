@@ -13,9 +13,25 @@ struct wanted {
     bool rdma, numeric;
 };
 
-static bool family_fits(const struct wanted *wanted, const union mrd_ofi_addr *addr)
+/* Is it an address that can be offered? 0, or -FI_ENODATA. v4-mapped IPv6 is IPv4. */
+static int settle(const struct wanted *wanted, const char *what, union mrd_ofi_addr *addr)
 {
-    return wanted->family == AF_UNSPEC || addr->sa.sa_family == wanted->family;
+    if (!wanted->rdma)
+        mrd_ofi_addr_unmap(addr);
+    if (!mrd_ofi_addr_bytes(addr) ||
+        (wanted->family != AF_UNSPEC && addr->sa.sa_family != wanted->family)) {
+        MRD_OFI_INFO(CORE, "not offered: %s is no address of the format that is asked for\n", what);
+        return -FI_ENODATA;
+    }
+    if (!wanted->rdma && addr->sa.sa_family == AF_INET6 &&
+        IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr) && !addr->in6.sin6_scope_id) {
+        MRD_OFI_INFO(CORE,
+                     "not offered: %s is link-local and needs its interface, as in "
+                     "fe80::1%%eth0\n",
+                     what);
+        return -FI_ENODATA;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------- by names */
@@ -54,7 +70,7 @@ static int look_up(const struct wanted *wanted, const char *node, const char *se
     if (found)
         memcpy(addr, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(list);
-    return found ? 0 : -FI_ENODATA;
+    return settle(wanted, node ? node : "any address", addr);
 }
 
 /* "fi_sockaddr_in://192.0.2.7:4793", as fi_av_straddr() and applications write it, or without. */
@@ -71,12 +87,8 @@ static int look_up_peer(const struct wanted *wanted, const char *node, const cha
 {
     char port[8];
 
-    if (node && !service && !mrd_ofi_addr_parse(without_format(node), addr)) {
-        if (family_fits(wanted, addr))
-            return 0;
-        MRD_OFI_INFO(CORE, "not offered: %s, in the format that is asked for\n", node);
-        return -FI_ENODATA;
-    }
+    if (node && !service && !mrd_ofi_addr_parse(without_format(node), addr))
+        return settle(wanted, node, addr);
     if (wanted->rdma) {
         MRD_OFI_INFO(CORE,
                      "not offered: %s: of an RDMA device, peers are known by what "
@@ -112,15 +124,15 @@ static int take(const struct wanted *wanted, const char *what, const void *from,
                 union mrd_ofi_addr *addr)
 {
     union mrd_ofi_addr copy = {0};
+    int error;
 
     memcpy(&copy, from, bytes < sizeof(copy) ? bytes : sizeof(copy));
-    if (mrd_ofi_addr_bytes(&copy) && mrd_ofi_addr_bytes(&copy) <= bytes &&
-        family_fits(wanted, &copy)) {
+    if (mrd_ofi_addr_bytes(&copy) > bytes)
+        copy.sa.sa_family = AF_UNSPEC; /* it is cut off */
+    error = settle(wanted, what, &copy);
+    if (!error)
         *addr = copy;
-        return 0;
-    }
-    MRD_OFI_INFO(CORE, "not offered: %s is no address of the format that is asked for\n", what);
-    return -FI_ENODATA;
+    return error;
 }
 
 static int family_of(uint32_t format, bool rdma)

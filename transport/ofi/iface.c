@@ -75,6 +75,8 @@ bool mrd_ofi_iface_has(const struct mrd_ofi_iface *iface, const union mrd_ofi_ad
         return false;
     ip_of(addr, &other);
     ip_of(&iface->mask, &mask);
+    if (iface->link_local && iface->addr.in6.sin6_scope_id != addr->in6.sin6_scope_id)
+        return false;
     if (!iface->loopback)
         return !memcmp(own, other, bytes);
     for (size_t i = 0; i < bytes; i++)
@@ -88,9 +90,7 @@ static bool usable(const struct ifaddrs *i)
     const unsigned up = IFF_UP | IFF_RUNNING;
     const union mrd_ofi_addr *addr = (const void *)i->ifa_addr;
 
-    if (!addr || !i->ifa_netmask || (i->ifa_flags & up) != up || !mrd_ofi_addr_bytes(addr))
-        return false;
-    return addr->sa.sa_family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->in6.sin6_addr);
+    return addr && i->ifa_netmask && (i->ifa_flags & up) == up && mrd_ofi_addr_bytes(addr);
 }
 
 /* Writes the network's address and the length of its prefix. */
@@ -119,6 +119,8 @@ static void fill(struct mrd_ofi_iface *iface, const struct ifaddrs *i)
     snprintf(iface->name, sizeof(iface->name), "%s", i->ifa_name);
     memcpy(&iface->addr, i->ifa_addr, bytes);
     memcpy(&iface->mask, i->ifa_netmask, bytes);
+    iface->link_local =
+        iface->addr.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&iface->addr.in6.sin6_addr);
     name_network(iface);
 }
 

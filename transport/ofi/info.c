@@ -186,6 +186,9 @@ static bool is_wanted(const struct request *r, const struct mrd_ofi_iface *iface
         return false;
     if (r->interface && strcmp(r->interface, iface->name))
         return false;
+    /* Other machines have other numbers for its scope: it is for those who name it. */
+    if (iface->link_local && !r->pinned)
+        return false;
     return has_names(r->hints, iface->name, iface->network) &&
            (!r->pinned || mrd_ofi_iface_has(iface, &r->ends.src));
 }
@@ -222,12 +225,12 @@ static int drop_unmeant(const struct request *r, struct mrd_ofi_iface *list, int
     return left;
 }
 
-static void warn_unknown(const char *interface, const struct mrd_ofi_iface *list, int num)
+static void warn_unknown(const struct request *r, const struct mrd_ofi_iface *list, int num)
 {
     for (int i = 0; i < num; i++)
-        if (!strcmp(interface, list[i].name))
+        if (!strcmp(r->interface, list[i].name) && (r->pinned || !list[i].link_local))
             return;
-    MRD_OFI_WARN(CORE, "no network interface %s is up and has an address\n", interface);
+    MRD_OFI_WARN(CORE, "no network interface %s is up and has an address\n", r->interface);
 }
 
 /* Keeps those that are wanted. Returns how many. */
@@ -282,7 +285,7 @@ static int offer_interfaces(struct request *r, struct fi_info **out)
     if (num < 0)
         return num;
     if (r->interface)
-        warn_unknown(r->interface, list, num);
+        warn_unknown(r, list, num);
     num = choose(r, list, num);
     for (int i = 0; i < num && !error; i++) {
         *next = make_on(r, &list[i]);

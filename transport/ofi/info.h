@@ -70,12 +70,13 @@ struct mrd_ofi_iface {
     char network[MRD_OFI_NETWORK_BYTES_MAX]; /* for example "192.0.2.0/24" */
     union mrd_ofi_addr addr, mask;           /* port 0 */
     bool loopback;
+    bool link_local; /* of IPv6: it is that of an endpoint only together with its scope */
 };
 
 /*
- * Lists the addresses of interfaces that are up and that other programs can use. First those of the
- * interface of the default route, last those of loopback; IPv4 before IPv6. Returns their number,
- * and the list, which the caller frees; or -FI_ENOMEM, or another negative number.
+ * Lists the addresses of interfaces that are up. First those of the interface of the default route,
+ * last those of loopback; IPv4 before IPv6. Returns their number, and the list, which the caller
+ * frees; or -FI_ENOMEM, or another negative number.
  */
 int mrd_ofi_ifaces_list(struct mrd_ofi_iface **list);
 /* Is it the interface's address, or any of a loopback interface's network? Ports are ignored. */

@@ -232,6 +232,12 @@ size_t mrd_ofi_addr_bytes(const union mrd_ofi_addr *addr);
 /* Compares family, address, port and scope or QP number, and nothing that is padding. */
 bool mrd_ofi_addr_equal(const union mrd_ofi_addr *a, const union mrd_ofi_addr *b);
 uint32_t mrd_ofi_addr_hash(const union mrd_ofi_addr *addr);
+/* Is it of the family that the format has? Formats but FI_SOCKADDR_IN and _IN6 have either. */
+bool mrd_ofi_addr_fits(uint32_t format, const union mrd_ofi_addr *addr);
+/* v4-mapped IPv6 becomes IPv4. GIDs of RDMA devices are not to be changed. */
+void mrd_ofi_addr_unmap(union mrd_ofi_addr *addr);
+/* Writes the address without its port, with its scope: as struct mrd_context_attr has it. */
+void mrd_ofi_addr_host_text(const union mrd_ofi_addr *addr, char *text, size_t len);
 /* Writes it as mrd_create_ah() takes it: text of MRD_ADDRESS_MAX. */
 void mrd_ofi_addr_text(const union mrd_ofi_addr *addr, char *text);
 /* Parses what mrd_query_address() and so on tell. v4-mapped IPv6 becomes IPv4, but of RDMA devices.

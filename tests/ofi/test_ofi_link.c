@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Endpoints with link-local addresses, which are addresses only together with the interface that
+ * they belong to. Both ends of a cable are in a network namespace of the test's own.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "pair.h"
+#include "traffic.h"
+
+enum { PORT = 4793, SKIPPED = 77 };
+
+static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+static const struct end_options left = {.node = "fe80::1%left"};
+static const struct end_options right = {.node = "fe80::2%right", .format = FI_SOCKADDR_IN6};
+
+static const struct sockaddr_in6 *in6_of(const void *addr)
+{
+    return addr;
+}
+
+static struct sockaddr_in6 name_of(const struct end *e)
+{
+    struct sockaddr_in6 name;
+    size_t bytes = sizeof(name);
+
+    assert_int_equal(fi_getname(&e->ep->fid, &name, &bytes), 0);
+    assert_int_equal(bytes, sizeof(name));
+    return name;
+}
+
+/* As `interface` knows it. */
+static fi_addr_t meet(struct end *e, const struct end *other, const char *interface)
+{
+    struct sockaddr_in6 name = name_of(other);
+    fi_addr_t addr;
+
+    name.sin6_scope_id = if_nametoindex(interface);
+    assert_int_equal(fi_av_insert(e->av, &name, 1, &addr, 0, NULL), 1);
+    return addr;
+}
+
+/* Says why there is nothing. */
+static void not_offered(const char *node, uint64_t flags, const char *why)
+{
+    struct fi_info *hints = end_hints(&left), *info;
+    int result;
+
+    log_keep();
+    result = fi_getinfo(now, node, "4793", flags, hints, &info);
+    log_says(why);
+    assert_int_equal(result, -FI_ENODATA);
+    fi_freeinfo(hints);
+}
+
+static void ofi_link__offered_by_name_only(void **state)
+{
+    struct fi_info *hints = end_hints(&left), *info;
+
+    (void)state;
+    assert_int_equal(fi_getinfo(now, "fe80::2%right", "4793", FI_SOURCE, hints, &info), 0);
+    assert_null(info->next);
+    assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("right"));
+    assert_int_equal(ntohs(in6_of(info->src_addr)->sin6_port), PORT);
+    assert_string_equal(info->domain_attr->name, "right");
+    fi_freeinfo(info);
+
+    /* Of a destination, it tells from which interface on. */
+    assert_int_equal(fi_getinfo(now, "fe80::2%left", "4793", 0, hints, &info), 0);
+    assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("left"));
+    assert_true(IN6_IS_ADDR_LINKLOCAL(&in6_of(info->src_addr)->sin6_addr));
+    assert_int_equal(in6_of(info->dest_addr)->sin6_scope_id, if_nametoindex("left"));
+    assert_string_equal(info->domain_attr->name, "left");
+    fi_freeinfo(info);
+    assert_int_equal(fi_getinfo(now, "[fe80::1%right]:4793", NULL, 0, hints, &info), 0);
+    assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("right"));
+    fi_freeinfo(info);
+
+    hints->addr_format = FI_SOCKADDR_IN6;
+    assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
+    for (const struct fi_info *i = info; i; i = i->next)
+        assert_false(IN6_IS_ADDR_LINKLOCAL(&in6_of(i->src_addr)->sin6_addr));
+    fi_freeinfo(info);
+    fi_freeinfo(hints);
+
+    not_offered("fe80::1", FI_SOURCE, "fe80::1 is link-local and needs its interface");
+    not_offered("fe80::1", 0, "fe80::1 is link-local and needs its interface");
+    not_offered("fe80::1%right", FI_SOURCE, "no address of this machine");
+}
+
+static void ofi_link__addresses_and_their_text(void **state)
+{
+    struct sockaddr_in6 name, back;
+    size_t bytes = sizeof(back), len;
+    fi_addr_t addr[3];
+    char text[64], expected[64];
+    struct end e;
+    ssize_t result;
+
+    (void)state;
+    end_open(&e, &left, NULL);
+    name = name_of(&e);
+    assert_int_equal(name.sin6_scope_id, if_nametoindex("left"));
+    snprintf(expected, sizeof(expected), "[fe80::1%%left]:%u", ntohs(name.sin6_port));
+    len = sizeof(text);
+    assert_string_equal(fi_av_straddr(e.av, &name, text, &len), expected);
+    assert_int_equal(fi_av_insertsvc(e.av, text, NULL, &addr[0], 0, NULL), 1);
+    assert_int_equal(fi_av_insertsvc(e.av, "fe80::1%right", "9", &addr[1], 0, NULL), 1);
+    assert_int_equal(fi_av_insertsvc(e.av, "fe80::1%nowhere", "9", &addr[2], 0, NULL), 0);
+    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), 0);
+    assert_memory_equal(&back, &name, sizeof(name));
+    assert_int_equal(fi_av_lookup(e.av, addr[1], &back, &bytes), 0);
+    assert_int_equal(back.sin6_scope_id, if_nametoindex("right"));
+
+    /* Without its interface it is nobody's. */
+    name.sin6_scope_id = 0;
+    assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[2], 0, NULL), 1);
+    log_keep();
+    result = fi_send(e.ep, "x", 1, NULL, addr[2], NULL);
+    log_says("is link-local and needs its interface");
+    assert_int_equal(result, -FI_EINVAL);
+    end_close(&e);
+}
+
+/* Each knows the other by its own end of the cable. */
+static void ofi_link__over_the_cable(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    end_open(&p.a, &left, NULL);
+    end_open(&p.b, &right, NULL);
+    p.a.to = meet(&p.a, &p.b, "left");
+    p.b.to = meet(&p.b, &p.a, "right");
+    pair_exercise(&p);
+    pair_close(&p);
+}
+
+/* Of one interface, and with themselves. */
+static void ofi_link__at_one_interface(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &left);
+    pair_exercise(&p);
+    pair_close(&p);
+    end_open(&p.a, &right, NULL);
+    p.a.to = end_meet(&p.a, &p.a);
+    p.b = p.a;
+    pair_exercise(&p);
+    end_close(&p.a);
+}
+
+/* The same address and port at both ends of the cable: two peers. */
+static void ofi_link__scopes_tell_peers_apart(void **state)
+{
+    struct end_options here = {.node = "fe80::9%left", .port = PORT};
+    struct end_options there = {.node = "fe80::9%right", .port = PORT};
+    struct entry entry;
+    struct end e, a, b;
+    fi_addr_t to[2];
+    char in[8];
+
+    (void)state;
+    end_open(&e, &left, NULL);
+    end_open(&a, &here, NULL);
+    end_open(&b, &there, NULL);
+    to[0] = end_meet(&e, &a); /* by left, to itself */
+    to[1] = end_meet(&e, &b);
+    assert_true(to[0] != to[1]);
+    a.to = end_meet(&a, &e);
+    for (unsigned i = 0; i < 10; i++) {
+        POST(fi_recv(e.ep, in, sizeof(in), NULL, to[0], in));
+        POST(fi_send(a.ep, "a", 1, NULL, a.to, &a));
+        end_ok(a.tx, &a);
+        entry = end_ok(e.rx, in);
+        assert_int_equal(entry.src, to[0]);
+    }
+    end_close(&b);
+    end_close(&a);
+    end_close(&e);
+}
+
+/* ------------------------------------------------------------------------------------ namespace */
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* With no privilege, in a namespace of users in which the test has it. */
+static bool enter_namespace(void)
+{
+    char map[32];
+
+    snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
+    return unshare(CLONE_NEWNET) == 0 ||
+           (unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && write_file("/proc/self/uid_map", map));
+}
+
+/* Addresses are there at once: none is looked for at the other end first. */
+static bool lay_cable(void)
+{
+    return system("exec 2>/dev/null; ip link set lo up && "
+                  "ip link add left type veth peer name right && "
+                  "ip link set left addrgenmode none && ip link set right addrgenmode none && "
+                  "ip link set left up && ip link set right up && "
+                  "ip addr add fe80::1/64 dev left nodad && "
+                  "ip addr add fe80::9/64 dev left nodad && "
+                  "ip addr add fe80::2/64 dev right nodad && "
+                  "ip addr add fe80::9/64 dev right nodad") == 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ofi_test(ofi_link__offered_by_name_only),    ofi_test(ofi_link__addresses_and_their_text),
+        ofi_test(ofi_link__over_the_cable),          ofi_test(ofi_link__at_one_interface),
+        ofi_test(ofi_link__scopes_tell_peers_apart),
+    };
+
+    if (!enter_namespace()) {
+        fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
+        return SKIPPED;
+    }
+    if (!lay_cable()) {
+        fprintf(stderr, "skipped: ip(8) makes no veth interfaces with addresses of IPv6 here\n");
+        return SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
