@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which reads of a completion queue make progress: counted, by what they find. */
+#include "pair.h"
+
+static const struct end_options waiting = {.wait = FI_WAIT_FD};
+
+static char in[8];
+
+/* A message is in the memory of b's endpoint, and b's queue does not know of it: nobody drove b. */
+static void arrive(struct pair *p)
+{
+    uint64_t since_ns = end_now_ns();
+    struct entry entry;
+
+    assert_int_equal(fi_send(p->a.ep, "x", 1, NULL, p->a.to, NULL), 0);
+    while (!end_take(p->a.tx, &entry))
+        end_patience(since_ns);
+    assert_int_equal(entry.err, 0);
+}
+
+static void open_with_receives(struct pair *p, unsigned num)
+{
+    pair_open(p, &waiting);
+    for (unsigned i = 0; i < num; i++)
+        assert_int_equal(fi_recv(p->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+}
+
+/* Who reads until nothing is left is told so once, before anything else is looked for. */
+static void ofi_cq__empty_once_before_progress(void **state)
+{
+    struct fi_cq_tagged_entry entry[4];
+    struct pair p;
+
+    (void)state;
+    open_with_receives(&p, 8);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+    for (unsigned i = 0; i < 3; i++) {
+        arrive(&p);
+        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), -FI_EAGAIN);
+        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+    }
+
+    /* Once only: the next read looks again. */
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), -FI_EAGAIN);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+
+    /* The same where the source is asked for. */
+    arrive(&p);
+    assert_int_equal(fi_cq_readfrom(p.b.rx, entry, 4, (fi_addr_t[4]){0}), -FI_EAGAIN);
+    assert_int_equal(fi_cq_readfrom(p.b.rx, entry, 4, (fi_addr_t[4]){0}), 1);
+    pair_close(&p);
+}
+
+/* As long as there are entries, nothing is said of an empty queue. */
+static void ofi_cq__not_while_entries_are_left(void **state)
+{
+    struct fi_cq_tagged_entry entry[4];
+    struct pair p;
+
+    (void)state;
+    open_with_receives(&p, 4);
+    for (unsigned i = 0; i < 3; i++)
+        arrive(&p);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+    pair_close(&p);
+}
+
+/* Who has no room for entries, or waits for them, means progress. */
+static void ofi_cq__progress_that_is_meant(void **state)
+{
+    struct fi_cq_tagged_entry entry[4];
+    struct fid_poll *set;
+    struct fid *fid;
+    void *context;
+    struct pair p;
+
+    (void)state;
+    open_with_receives(&p, 8);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    arrive(&p);
+    (void)fi_cq_read(p.b.rx, NULL, 0);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    arrive(&p);
+    assert_int_equal(fi_cq_sread(p.b.rx, entry, 4, NULL, 0), 1);
+
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    arrive(&p);
+    fid = &p.b.rx->fid;
+    assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+
+    assert_int_equal(fi_poll_open(p.b.domain, &(struct fi_poll_attr){0}, &set), 0);
+    assert_int_equal(fi_poll_add(set, &p.b.rx->fid, 0), 0);
+    arrive(&p);
+    assert_int_equal(fi_poll(set, &context, 1), 1);
+    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    assert_int_equal(fi_close(&set->fid), 0);
+    pair_close(&p);
+}
+
+/* Of errors the same is not said: who reads one reads on. */
+static void ofi_cq__after_an_error(void **state)
+{
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error = {0};
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &waiting);
+    assert_int_equal(fi_recv(p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), -FI_EAGAIN);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), -FI_EAVAIL);
+    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), -FI_EAVAIL);
+    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    assert_int_equal(error.err, FI_ETRUNC);
+    assert_int_equal(error.olen, 1);
+    arrive(&p);
+    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
+    pair_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ofi_test(ofi_cq__empty_once_before_progress),
+        ofi_test(ofi_cq__not_while_entries_are_left),
+        ofi_test(ofi_cq__progress_that_is_meant),
+        ofi_test(ofi_cq__after_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
