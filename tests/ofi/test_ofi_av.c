@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address vectors: entries that go and come again, many of them, and who uses them meanwhile. */
+#include "pair.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 20000, SOME = 200 };
+
+static const struct end_options plain = {0};
+
+static struct sockaddr_in nth(unsigned i)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)(1 + i % 60000)),
+                                .sin_addr = {htonl(0x0a000001u + i)}};
+}
+
+static struct fid_av *open_table(struct end *e)
+{
+    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = 2};
+    struct fid_av *av;
+
+    assert_int_equal(fi_av_open(e->domain, &attr, &av, NULL), 0);
+    return av;
+}
+
+static void assert_nth(struct fid_av *av, fi_addr_t addr, unsigned i)
+{
+    struct sockaddr_in back, expected = nth(i);
+    size_t bytes = sizeof(back);
+
+    assert_int_equal(fi_av_lookup(av, addr, &back, &bytes), 0);
+    assert_int_equal(bytes, sizeof(back));
+    assert_memory_equal(&back, &expected, sizeof(back));
+}
+
+/* Entries of a table count from 0, and the lowest free one is the next. */
+static void ofi_av__table_with_removed_entries(void **state)
+{
+    struct sockaddr_in in[SOME], back;
+    fi_addr_t addr[SOME], gone[SOME];
+    size_t bytes = sizeof(back), num = 0;
+    struct fid_av *av;
+    struct end e;
+
+    (void)state;
+    end_open(&e, &plain, NULL);
+    av = open_table(&e);
+    for (unsigned i = 0; i < SOME; i++)
+        in[i] = nth(i);
+    assert_int_equal(fi_av_insert(av, in, SOME, NULL, 0, NULL), SOME);
+    for (unsigned i = 0; i < SOME; i++)
+        assert_nth(av, i, i);
+    for (unsigned i = 1; i < SOME; i += 3)
+        gone[num++] = i;
+    assert_int_equal(fi_av_remove(av, gone, num, 0), 0);
+    assert_int_equal(fi_av_remove(av, gone, 1, 0), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(av, (fi_addr_t[]){SOME}, 1, 0), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(av, (fi_addr_t[]){FI_ADDR_UNSPEC}, 1, 0), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(av, gone, 0, 0), 0);
+    for (unsigned i = 0; i < SOME; i++) {
+        if (i % 3 == 1)
+            assert_int_equal(fi_av_lookup(av, i, &back, &bytes), -FI_EINVAL);
+        else
+            assert_nth(av, i, i);
+    }
+    /* One more than there is room for where others were. */
+    for (unsigned i = 0; i <= num; i++)
+        in[i] = nth(1000 + i);
+    assert_int_equal(fi_av_insert(av, in, num + 1, addr, 0, NULL), num + 1);
+    for (unsigned i = 0; i < num; i++) {
+        assert_int_equal(addr[i], gone[i]);
+        assert_nth(av, addr[i], 1000 + i);
+    }
+    assert_int_equal(addr[num], SOME);
+    /* All go, from the end on; then the first is free again. */
+    for (unsigned i = SOME + 1; i > 0; i--)
+        assert_int_equal(fi_av_remove(av, (fi_addr_t[]){i - 1}, 1, 0), 0);
+    assert_int_equal(fi_av_insert(av, in, 1, addr, 0, NULL), 1);
+    assert_int_equal(addr[0], 0);
+    assert_int_equal(fi_av_insert(av, in, 0, addr, 0, NULL), 0);
+    assert_int_equal(fi_close(&av->fid), 0);
+    end_close(&e);
+}
+
+/* Errors are told one by one; the others are inserted. */
+static void ofi_av__some_are_no_addresses(void **state)
+{
+    struct sockaddr_in in[4] = {nth(0), nth(1), nth(2), nth(3)};
+    fi_addr_t addr[4];
+    int errors[4];
+    struct end e;
+
+    (void)state;
+    end_open(&e, &plain, NULL);
+    in[0].sin_port = 0;
+    in[2].sin_family = AF_UNIX;
+    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_SYNC_ERR, errors), 2);
+    assert_int_equal(addr[0], FI_ADDR_NOTAVAIL);
+    assert_int_equal(addr[2], FI_ADDR_NOTAVAIL);
+    assert_int_equal(errors[0], FI_EINVAL);
+    assert_int_equal(errors[1], 0);
+    assert_int_equal(errors[2], FI_EINVAL);
+    assert_nth(e.av, addr[1], 1);
+    assert_nth(e.av, addr[3], 3);
+    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_SYNC_ERR, NULL), -FI_EINVAL);
+    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_EVENT, NULL), -FI_EBADFLAGS);
+    end_close(&e);
+}
+
+static void exchange(struct pair *p, fi_addr_t src)
+{
+    struct entry entry;
+    char in[8];
+
+    POST(fi_recv(p->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(p->a.ep, "x", 1, NULL, p->a.to, p));
+    entry = end_ok(p->b.rx, in);
+    assert_int_equal(entry.src, src);
+    end_ok(p->a.tx, p);
+}
+
+/* While they are inserted, and removed, messages go to one of them. */
+static void ofi_av__thousands(void **state)
+{
+    fi_addr_t *addr = malloc(MANY * sizeof(*addr));
+    struct sockaddr_in in;
+    struct pair p;
+
+    (void)state;
+    assert_non_null(addr);
+    pair_open(&p, &plain);
+    for (unsigned i = 0; i < MANY; i++) {
+        in = nth(i);
+        assert_int_equal(fi_av_insert(i % 2 ? p.a.av : p.b.av, &in, 1, &addr[i], 0, NULL), 1);
+        if (i % 1000 == 0)
+            exchange(&p, p.b.to);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_nth(i % 2 ? p.a.av : p.b.av, addr[i], i);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_int_equal(fi_av_remove(i % 2 ? p.a.av : p.b.av, &addr[i], 1, 0), 0);
+        if (i % 1000 == 0)
+            exchange(&p, p.b.to);
+    }
+    exchange(&p, p.b.to);
+    pair_close(&p);
+    free(addr);
+}
+
+/* Twice in the vector: the first entry is its name, as long as there is one. */
+static void ofi_av__twice(void **state)
+{
+    fi_addr_t second;
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &plain);
+    second = end_meet(&p.b, &p.a);
+    assert_true(second != p.b.to);
+    exchange(&p, p.b.to);
+    assert_int_equal(fi_av_remove(p.b.av, &p.b.to, 1, 0), 0);
+    exchange(&p, second);
+    assert_int_equal(fi_send(p.b.ep, "x", 1, NULL, p.b.to, NULL), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(p.b.av, &second, 1, 0), 0);
+    exchange(&p, FI_ADDR_NOTAVAIL);
+    p.b.to = end_meet(&p.b, &p.a);
+    exchange(&p, p.b.to);
+    pair_close(&p);
+}
+
+/* What was posted before its entry was removed goes on. */
+static void ofi_av__removed_under_way(void **state)
+{
+    enum { LONG = 300000 };
+    uint8_t *out = filled(LONG, 1), *in = blank(LONG);
+    struct pair p;
+    fi_addr_t to;
+
+    (void)state;
+    pair_open(&p, &plain);
+    to = p.a.to;
+    POST(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in));
+    POST(fi_send(p.a.ep, out, LONG, NULL, to, out));
+    assert_int_equal(fi_av_remove(p.a.av, &to, 1, 0), 0);
+    assert_int_equal(fi_av_remove(p.b.av, &p.b.to, 1, 0), 0);
+    assert_int_equal(end_ok(p.b.rx, in).src, FI_ADDR_NOTAVAIL);
+    end_ok(p.a.tx, out);
+    assert_filled(in, LONG, 1);
+    assert_int_equal(fi_send(p.a.ep, "x", 1, NULL, to, NULL), -FI_EINVAL);
+    assert_int_equal(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in), -FI_EINVAL);
+    assert_int_equal(fi_inject(p.a.ep, "x", 1, FI_ADDR_UNSPEC), -FI_EINVAL);
+    pair_close(&p);
+    free(in);
+    free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ofi_test(ofi_av__table_with_removed_entries),
+        ofi_test(ofi_av__some_are_no_addresses),
+        ofi_test(ofi_av__thousands),
+        ofi_test(ofi_av__twice),
+        ofi_test(ofi_av__removed_under_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
