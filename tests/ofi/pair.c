@@ -52,6 +52,7 @@ struct fi_info *end_hints(const struct end_options *o)
     hints->tx_attr->op_flags = o->tx_flags;
     hints->rx_attr->op_flags = o->rx_flags;
     hints->addr_format = o->format;
+    hints->tx_attr->size = o->depth;
     hints->domain_attr->mr_mode = o->mr_mode;
     hints->domain_attr->data_progress = o->progress;
     hints->domain_attr->threading = o->threading;

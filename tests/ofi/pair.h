@@ -51,6 +51,7 @@ struct end_options {
     const char *node;            /* whose address it is; NULL: 127.0.0.1 */
     uint32_t format;             /* of addresses */
     uint16_t port;               /* to bind to */
+    size_t depth;                /* of the transmit queue */
     int mr_mode;
     enum fi_progress progress;
     enum fi_threading threading;

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Closing: who is used by others cannot be closed, and what is under way ends, however much it is.
+ * Run with FI_MRD_PEER_TIMEOUT, or it takes seconds longer.
+ */
+#include "pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY = 5, LONG = 20000, EACH = 500, KINDS = 6, DEPTH = 8192, SILENT = 2000 };
+
+static const struct end_options deep = {.depth = DEPTH};
+
+/* ---------------------------------------------------------------------------------------- order */
+
+static void assert_busy(struct fid *fid)
+{
+    assert_int_equal(fi_close(fid), -FI_EBUSY);
+    assert_int_equal(fi_close(fid), -FI_EBUSY); /* and the first try changed nothing */
+}
+
+/* All objects, each of them used by another one. */
+struct objects {
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_eq *eq;
+    struct fid_av *av;
+    struct fid_cq *tx, *rx;
+    struct fid_cntr *sent, *written;
+    struct fid_mr *mr;
+    struct fid_poll *set;
+    struct fid_ep *ep;
+};
+
+static void objects_open(struct objects *o, void *memory)
+{
+    struct fi_info *hints = end_hints(&(struct end_options){0});
+
+    assert_int_equal(fi_getinfo(FI_VERSION(1, 15), "127.0.0.1", NULL, FI_SOURCE, hints, &o->info),
+                     0);
+    fi_freeinfo(hints);
+    assert_int_equal(fi_fabric(o->info->fabric_attr, &o->fabric, NULL), 0);
+    assert_int_equal(fi_eq_open(o->fabric, &(struct fi_eq_attr){0}, &o->eq, NULL), 0);
+    assert_int_equal(fi_domain(o->fabric, o->info, &o->domain, NULL), 0);
+    assert_int_equal(fi_av_open(o->domain, &(struct fi_av_attr){0}, &o->av, NULL), 0);
+    assert_int_equal(fi_cq_open(o->domain, &(struct fi_cq_attr){0}, &o->tx, NULL), 0);
+    assert_int_equal(fi_cq_open(o->domain, &(struct fi_cq_attr){0}, &o->rx, NULL), 0);
+    assert_int_equal(fi_cntr_open(o->domain, &(struct fi_cntr_attr){0}, &o->sent, NULL), 0);
+    assert_int_equal(fi_cntr_open(o->domain, &(struct fi_cntr_attr){0}, &o->written, NULL), 0);
+    assert_int_equal(fi_poll_open(o->domain, &(struct fi_poll_attr){0}, &o->set), 0);
+    assert_int_equal(
+        fi_mr_reg(o->domain, memory, 8, FI_REMOTE_WRITE, 0, KEY, FI_RMA_EVENT, &o->mr, NULL), 0);
+    assert_int_equal(fi_mr_bind(o->mr, &o->written->fid, FI_REMOTE_WRITE), 0);
+    assert_int_equal(fi_mr_bind(o->mr, &o->written->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+    assert_int_equal(fi_endpoint(o->domain, o->info, &o->ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->av->fid, 0), -FI_EINVAL);
+    assert_int_equal(fi_ep_bind(o->ep, &o->eq->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->eq->fid, 0), -FI_EINVAL);
+    assert_int_equal(fi_ep_bind(o->ep, &o->tx->fid, FI_TRANSMIT), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->tx->fid, FI_TRANSMIT), -FI_EINVAL);
+    assert_int_equal(fi_ep_bind(o->ep, &o->rx->fid, FI_RECV), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->rx->fid, 0), -FI_EINVAL);
+    assert_int_equal(fi_ep_bind(o->ep, &o->sent->fid, FI_SEND), 0);
+    assert_int_equal(fi_ep_bind(o->ep, &o->sent->fid, FI_SEND), -FI_EINVAL);
+    assert_int_equal(fi_ep_bind(o->ep, &o->mr->fid, 0), -FI_EINVAL);
+}
+
+/* All that the endpoint uses is busy; then the rest, whoever of them comes first. */
+static void objects_close(struct objects *o)
+{
+    struct fid *used[] = {&o->av->fid, &o->tx->fid, &o->rx->fid, &o->sent->fid, &o->eq->fid};
+
+    for (unsigned i = 0; i < sizeof(used) / sizeof(used[0]); i++)
+        assert_busy(used[i]);
+    assert_busy(&o->written->fid);
+    assert_busy(&o->domain->fid);
+    assert_busy(&o->fabric->fid);
+    assert_int_equal(fi_poll_add(o->set, &o->rx->fid, 0), 0);
+    assert_int_equal(fi_poll_add(o->set, &o->written->fid, 0), 0);
+    assert_int_equal(fi_poll_add(o->set, &o->eq->fid, 0), 0);
+    assert_int_equal(fi_close(&o->ep->fid), 0);
+    assert_int_equal(fi_close(&o->av->fid), 0);
+    assert_int_equal(fi_close(&o->tx->fid), 0);
+    assert_int_equal(fi_close(&o->sent->fid), 0);
+    assert_busy(&o->rx->fid); /* of the poll set */
+    assert_int_equal(fi_close(&o->mr->fid), 0);
+    assert_busy(&o->written->fid);
+    assert_busy(&o->eq->fid);
+    assert_busy(&o->domain->fid);
+    assert_int_equal(fi_poll_del(o->set, &o->eq->fid, 0), 0);
+    assert_int_equal(fi_poll_del(o->set, &o->eq->fid, 0), -FI_EINVAL);
+    assert_int_equal(fi_close(&o->set->fid), 0);
+    assert_int_equal(fi_close(&o->rx->fid), 0);
+    assert_int_equal(fi_close(&o->written->fid), 0);
+    assert_int_equal(fi_close(&o->domain->fid), 0);
+    assert_busy(&o->fabric->fid);
+    assert_int_equal(fi_close(&o->eq->fid), 0);
+    assert_int_equal(fi_close(&o->fabric->fid), 0);
+    fi_freeinfo(o->info);
+}
+
+static void ofi_close__who_is_used_is_busy(void **state)
+{
+    struct objects o;
+    uint64_t memory;
+
+    (void)state;
+    objects_open(&o, &memory);
+    objects_close(&o); /* the endpoint was never enabled */
+    objects_open(&o, &memory);
+    assert_int_equal(fi_enable(o.ep), 0);
+    assert_int_equal(fi_enable(o.ep), 0);
+    assert_int_equal(fi_ep_bind(o.ep, &o.written->fid, FI_RECV), -FI_EOPBADSTATE);
+    objects_close(&o);
+}
+
+static void ofi_close__event_queue_of_others(void **state)
+{
+    struct fi_av_attr attr = {.flags = FI_EVENT};
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fi_info *info;
+    struct fid_eq *eq;
+    struct fid_av *av;
+    struct fi_info *hints = end_hints(&(struct end_options){0});
+
+    (void)state;
+    assert_int_equal(fi_getinfo(FI_VERSION(1, 15), "127.0.0.1", NULL, FI_SOURCE, hints, &info), 0);
+    fi_freeinfo(hints);
+    assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+    assert_int_equal(fi_eq_open(fabric, &(struct fi_eq_attr){0}, &eq, NULL), 0);
+    assert_int_equal(fi_domain(fabric, info, &domain, NULL), 0);
+    assert_int_equal(fi_domain_bind(domain, &eq->fid, FI_REG_MR), 0);
+    assert_int_equal(fi_domain_bind(domain, &eq->fid, FI_REG_MR), -FI_EINVAL);
+    assert_int_equal(fi_av_open(domain, &attr, &av, NULL), 0);
+    assert_int_equal(fi_av_bind(av, &eq->fid, 0), 0);
+    assert_int_equal(fi_av_bind(av, &eq->fid, 0), -FI_EINVAL);
+    assert_busy(&eq->fid);
+    assert_busy(&domain->fid);
+    assert_int_equal(fi_close(&av->fid), 0);
+    assert_busy(&eq->fid);
+    assert_int_equal(fi_close(&domain->fid), 0);
+    assert_int_equal(fi_close(&eq->fid), 0);
+    assert_int_equal(fi_close(&fabric->fid), 0);
+    fi_freeinfo(info);
+}
+
+/* ------------------------------------------------------------------------------- much under way */
+
+struct world {
+    struct pair p;
+    struct fid_mr *mr;
+    uint8_t *out, *in, *memory;
+};
+
+static void world_open(struct world *w)
+{
+    pair_open(&w->p, &deep);
+    w->out = filled(LONG, 1);
+    w->in = blank(LONG);
+    w->memory = blank(LONG);
+    assert_int_equal(fi_mr_reg(w->p.b.domain, w->memory, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                               KEY, 0, &w->mr, NULL),
+                     0);
+    POST(fi_write(w->p.a.ep, w->out, LONG, NULL, w->p.a.to, 0, KEY, w));
+    end_ok(w->p.a.tx, w);
+}
+
+static void world_free(struct world *w)
+{
+    free(w->memory);
+    free(w->in);
+    free(w->out);
+}
+
+static ssize_t post(struct world *w, fi_addr_t to, unsigned kind)
+{
+    struct iovec iov = {w->out, 100};
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to};
+    struct fid_ep *ep = w->p.a.ep;
+
+    switch (kind) {
+    case 0:
+        return fi_sendmsg(ep, &msg, FI_DELIVERY_COMPLETE);
+    case 1:
+        return fi_send(ep, w->out, LONG, NULL, to, NULL);
+    case 2:
+        return fi_write(ep, w->out, LONG, NULL, to, 0, KEY, NULL);
+    case 3:
+        return fi_read(ep, w->in, LONG, NULL, to, 0, KEY, NULL);
+    case 4:
+        return fi_atomic(ep, w->out, 16, NULL, to, 0, KEY, FI_UINT32, FI_BXOR, NULL);
+    default:
+        return fi_fetch_atomic(ep, w->out, 1, NULL, w->in, NULL, to, 8, KEY, FI_UINT64, FI_SUM,
+                               NULL);
+    }
+}
+
+/* Nobody drives b, so nothing of what needs its program is done. Returns how many were posted. */
+static unsigned post_many(struct world *w, fi_addr_t to)
+{
+    unsigned num = 0;
+
+    for (unsigned i = 0; i < EACH * KINDS; i++) {
+        ssize_t result = post(w, to, i % KINDS);
+
+        if (result == -FI_EAGAIN)
+            continue;
+        assert_int_equal(result, 0);
+        num++;
+    }
+    for (unsigned i = 0; i < EACH; i++)
+        assert_int_equal(
+            fi_trecv(w->p.a.ep, w->in, LONG, NULL, i % 2 ? to : FI_ADDR_UNSPEC, i, 0, NULL), 0);
+    assert_true(num >= 2 * EACH);
+    return num;
+}
+
+/* Then no buffer is used any more, and the other end goes on. */
+static void ofi_close__thousands_under_way(void **state)
+{
+    struct world w;
+    struct end other;
+    char in[8];
+
+    (void)state;
+    world_open(&w);
+    post_many(&w, w.p.a.to);
+    end_close(&w.p.a);
+    memset(w.in, BLANK, LONG);
+    ends_drive_for(50);
+    assert_blank(w.in, LONG);
+
+    /* What was announced by it cannot be read any more. */
+    POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, w.in));
+    POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, w.in));
+    for (unsigned i = 0; i < 2; i++)
+        (void)end_next(w.p.b.rx);
+    end_open(&other, &deep, NULL);
+    other.to = end_meet(&other, &w.p.b);
+    w.p.b.to = end_meet(&w.p.b, &other);
+    POST(fi_trecv(w.p.b.ep, in, sizeof(in), NULL, w.p.b.to, 0, 0, in));
+    POST(fi_tsend(other.ep, "x", 1, NULL, other.to, 0, &other));
+    end_ok(w.p.b.rx, in);
+    end_ok(other.tx, &other);
+    end_close(&other);
+    assert_int_equal(fi_close(&w.mr->fid), 0);
+    end_close(&w.p.b); /* with thousands of messages that nobody received */
+    world_free(&w);
+}
+
+/* Each operation has one end, whatever it is. */
+static void ofi_close__the_other_end_with_thousands_to_it(void **state)
+{
+    unsigned num, good = 0;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    num = post_many(&w, w.p.a.to);
+    for (unsigned i = 0; i < 10; i++) /* some of it is done, some under way */
+        POST(fi_recv(w.p.b.ep, w.memory, LONG, NULL, FI_ADDR_UNSPEC, NULL));
+    (void)fi_cq_read(w.p.b.rx, NULL, 0);
+    assert_int_equal(fi_close(&w.mr->fid), 0);
+    end_close(&w.p.b);
+    for (unsigned i = 0; i < num; i++)
+        good += !end_next(w.p.a.tx).err;
+    assert_true(good < num);
+    end_silent(w.p.a.tx);
+    assert_int_equal(w.p.a.ep->ops->tx_size_left(w.p.a.ep), DEPTH);
+    end_close(&w.p.a);
+    world_free(&w);
+}
+
+/* To somebody who was never there: what is posted last cannot have been given up yet. */
+static void ofi_close__thousands_to_nobody(void **state)
+{
+    struct world w;
+    struct end gone;
+    fi_addr_t to;
+
+    (void)state;
+    world_open(&w);
+    end_open(&gone, &deep, NULL);
+    to = end_meet(&w.p.a, &gone);
+    end_close(&gone);
+    for (unsigned i = 0; i < SILENT; i++)
+        if (fi_inject(w.p.a.ep, w.out, 100, to) == -FI_EAGAIN)
+            break;
+    post_many(&w, to);
+    end_close(&w.p.a);
+    assert_int_equal(fi_close(&w.mr->fid), 0);
+    end_close(&w.p.b);
+    world_free(&w);
+}
+
+/* The endpoint's own address is as good as any. */
+static void ofi_close__thousands_to_oneself(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.p.a.to = end_meet(&w.p.a, &w.p.a);
+    post_many(&w, w.p.a.to);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(fi_recv(w.p.a.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, NULL), 0);
+    end_close(&w.p.a);
+    assert_int_equal(fi_close(&w.mr->fid), 0);
+    end_close(&w.p.b);
+    world_free(&w);
+}
+
+/* At some moment of a long message that is read into a receive for many. */
+static void ofi_close__while_messages_are_read(void **state)
+{
+    struct iovec iov;
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+
+    (void)state;
+    for (unsigned i = 0; i < 12; i++) {
+        struct world w;
+
+        world_open(&w);
+        iov = (struct iovec){w.in, LONG};
+        if (i % 2)
+            assert_int_equal(fi_recvmsg(w.p.b.ep, &msg, FI_MULTI_RECV), 0);
+        else
+            POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, NULL));
+        for (unsigned j = 0; j < 3; j++)
+            POST(fi_send(w.p.a.ep, w.out, EAGER_BYTES + 1, NULL, w.p.a.to, NULL));
+        for (unsigned j = 0; j < i / 2; j++)
+            (void)fi_cq_read(w.p.b.rx, NULL, 0);
+        if (i % 4 == 3)
+            (void)fi_cancel(&w.p.b.ep->fid, NULL);
+        assert_int_equal(fi_close(&w.mr->fid), 0);
+        end_close(i % 3 ? &w.p.b : &w.p.a);
+        memset(w.in, BLANK, LONG);
+        ends_drive_for(2);
+        if (i % 3)
+            assert_blank(w.in, LONG);
+        end_close(i % 3 ? &w.p.a : &w.p.b);
+        world_free(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ofi_test(ofi_close__who_is_used_is_busy),
+        ofi_test(ofi_close__event_queue_of_others),
+        ofi_test(ofi_close__thousands_under_way),
+        ofi_test(ofi_close__the_other_end_with_thousands_to_it),
+        ofi_test(ofi_close__thousands_to_nobody),
+        ofi_test(ofi_close__thousands_to_oneself),
+        ofi_test(ofi_close__while_messages_are_read),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
