@@ -101,6 +101,21 @@ static void ofi_link__offered_by_name_only(void **state)
     not_offered("fe80::1%right", FI_SOURCE, "no address of this machine");
 }
 
+/* Of IPv4, all of 127.0.0.0/8 is this machine. */
+static void ofi_link__network_of_the_loopback_interface(void **state)
+{
+    struct fi_info *hints = end_hints(&left), *info;
+
+    (void)state;
+    assert_int_equal(fi_getinfo(now, "2001:db8::1", "4793", FI_SOURCE, hints, &info), 0);
+    assert_string_equal(info->domain_attr->name, "lo");
+    fi_freeinfo(info);
+    not_offered("2001:db8::7", FI_SOURCE, "no address of this machine");
+    assert_int_equal(fi_getinfo(now, "127.0.0.7", "4793", FI_SOURCE, hints, &info), 0);
+    fi_freeinfo(info);
+    fi_freeinfo(hints);
+}
+
 static void ofi_link__addresses_and_their_text(void **state)
 {
     struct sockaddr_in6 name, back;
@@ -224,6 +239,7 @@ static bool lay_cable(void)
                   "ip link add left type veth peer name right && "
                   "ip link set left addrgenmode none && ip link set right addrgenmode none && "
                   "ip link set left up && ip link set right up && "
+                  "ip addr add 2001:db8::1/64 dev lo nodad && "
                   "ip addr add fe80::1/64 dev left nodad && "
                   "ip addr add fe80::9/64 dev left nodad && "
                   "ip addr add fe80::2/64 dev right nodad && "
@@ -233,8 +249,11 @@ static bool lay_cable(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ofi_test(ofi_link__offered_by_name_only),    ofi_test(ofi_link__addresses_and_their_text),
-        ofi_test(ofi_link__over_the_cable),          ofi_test(ofi_link__at_one_interface),
+        ofi_test(ofi_link__offered_by_name_only),
+        ofi_test(ofi_link__network_of_the_loopback_interface),
+        ofi_test(ofi_link__addresses_and_their_text),
+        ofi_test(ofi_link__over_the_cable),
+        ofi_test(ofi_link__at_one_interface),
         ofi_test(ofi_link__scopes_tell_peers_apart),
     };
 

@@ -77,7 +77,8 @@ bool mrd_ofi_iface_has(const struct mrd_ofi_iface *iface, const union mrd_ofi_ad
     ip_of(&iface->mask, &mask);
     if (iface->link_local && iface->addr.in6.sin6_scope_id != addr->in6.sin6_scope_id)
         return false;
-    if (!iface->loopback)
+    /* All of 127.0.0.0/8 is this machine; of a network of IPv6, only the address itself. */
+    if (!iface->loopback || addr->sa.sa_family == AF_INET6)
         return !memcmp(own, other, bytes);
     for (size_t i = 0; i < bytes; i++)
         if ((own[i] ^ other[i]) & mask[i])

@@ -79,7 +79,7 @@ struct mrd_ofi_iface {
  * frees; or -FI_ENOMEM, or another negative number.
  */
 int mrd_ofi_ifaces_list(struct mrd_ofi_iface **list);
-/* Is it the interface's address, or any of a loopback interface's network? Ports are ignored. */
+/* Is it the interface's, or any of IPv4 of a loopback interface's network? Ports are ignored. */
 bool mrd_ofi_iface_has(const struct mrd_ofi_iface *iface, const union mrd_ofi_addr *addr);
 /* The local address, of port 0, that packets to `to` are sent from. false: there is no route. */
 bool mrd_ofi_route(const union mrd_ofi_addr *to, union mrd_ofi_addr *from);
