@@ -8,6 +8,8 @@
 #   --provider NAME  another provider, to compare; default: mrd
 #   --path DIR       of libmrd-fi.so; default: build/transport/ofi
 #   --drop PERCENT   mrd loses this share of the packets that it receives, at both ends
+#   --device SERVER[,CLIENT]  mrd's devices, for example RDMA ones; default: UDP, in a network of its own
+#   --vm             over software RDMA devices, in the virtual machine of tools/vmlab.sh, which is slow
 #   --only PATTERN   only the commands that match this extended regular expression
 #   --short          a few iterations instead of the default number
 #   --bin DIR        keep the compiled programs there, for the next run
@@ -18,6 +20,9 @@
 #
 # FABTESTS_DIR names the sources: the directory fabtests of libfabric's release. Tests that need what libfabric or the
 # provider does not have end with FI_ENODATA or FI_ENOSYS: "notrun". Exit 0: none failed; 77: there are no sources.
+#
+# An address on an RDMA device is not known before the endpoint is: with --device both ends tell each other theirs over
+# TCP, which fabtests calls out-of-band. The line of a test that cannot do that says so.
 
 set -euo pipefail
 
@@ -31,14 +36,17 @@ bin=
 logs=
 limit=300
 preload=
+devices=()
+machine=false
 list=false
 commands=()
 
 readonly ENODATA=61 ENOSYS=38
+readonly OUT_OF_BAND_PORT=0BB8 # 3000, as /proc/net/tcp writes it
 
 usage()
 {
-    sed -n '4,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '4,26s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 die()
@@ -49,12 +57,13 @@ die()
 
 while (($# > 0)); do
     case $1 in
-    --provider | --path | --drop | --only | --bin | --logs | --timeout | --preload)
+    --provider | --path | --drop | --device | --only | --bin | --logs | --timeout | --preload)
         (($# > 1)) || die "$1 needs a value"
         case $1 in
         --provider) provider=$2 ;;
         --path) path=$(realpath -m -- "$2") ;;
         --drop) drop=$2 ;;
+        --device) IFS=, read -ra devices <<<"$2" ;;
         --only) only=$2 ;;
         --bin) bin=$(realpath -m -- "$2") ;;
         --logs) logs=$(realpath -m -- "$2") ;;
@@ -63,6 +72,7 @@ while (($# > 0)); do
         esac
         shift
         ;;
+    --vm) machine=true ;;
     --short) length=short ;;
     --list) list=true ;;
     -h | --help) usage; exit ;;
@@ -77,6 +87,8 @@ while (($# > 0)); do
 done
 [[ $limit =~ ^[1-9][0-9]*$ ]] || die "--timeout $limit: a number of seconds is needed"
 [[ $drop =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--drop $drop: a percentage is needed"
+((${#devices[@]} < 3)) || die '--device: a device is needed, or two'
+[[ $provider == mrd ]] || { ((${#devices[@]} == 0)) && ! $machine; } || die "$provider knows no device of mrd's"
 
 # One program: GOOD_ADDR and SERVER_ADDR are addresses of this machine.
 unit_tests()
@@ -215,8 +227,12 @@ skip()
 pkg-config --exists libfabric || skip 'the headers of libfabric are not installed (package libfabric-dev)'
 [[ $provider != mrd || -e $path/libmrd-fi.so ]] || skip "there is no libmrd-fi.so in $path"
 
-# The tests listen on fixed ports: in a network namespace they meet nobody else's.
-if [[ -z ${FABTESTS_ALONE-} ]]; then
+if $machine; then
+    why=$("$root/tools/vmlab.sh" check 2>&1) || skip "no virtual machine: $why"
+fi
+
+# The tests listen on fixed ports: in a network namespace they meet nobody else's. RDMA devices are not in there.
+if [[ -z ${FABTESTS_ALONE-} && ${#devices[@]} == 0 ]] && ! $machine; then
     export FABTESTS_ALONE=yes
     again=(bash -c 'ip link set lo up && exec "$@"' again
         "${BASH_SOURCE[0]}" --provider "$provider" --path "$path" --drop "$drop" --timeout "$limit"
@@ -319,15 +335,30 @@ run_negative()
     fi
 }
 
+# await_server PID: until it can be asked for its address, or has ended.
+await_server()
+{
+    sleep 1 # as runfabtests.sh does: not all servers can be seen to listen
+    ((${#devices[@]} > 0)) || return 0
+    while kill -0 "$1" 2>/dev/null && ! grep -q ":$OUT_OF_BAND_PORT [0-9A-F:]* 0A " /proc/net/tcp{,6}; do
+        sleep 0.2
+    done
+}
+
 # run_pair COMMAND...: a server, and a client of it.
 run_pair()
 {
     local server pid client=0 server_status=0
+    local server_end=(-s 127.0.0.1) client_end=(-s 127.0.0.1 127.0.0.1) client_environment=()
 
-    bounded "$log.server" "$@" -s 127.0.0.1 &
+    if ((${#devices[@]} > 0)); then
+        server_end=(-E) client_end=(-E -B 0 127.0.0.1) # over UDP, another port than the server
+        client_environment=(FI_MRD_DEVICE="${devices[-1]}")
+    fi
+    bounded "$log.server" "$@" "${server_end[@]}" &
     pid=$!
-    sleep 1 # as runfabtests.sh does: not all servers can be seen to listen
-    bounded "$log.client" "$@" -s 127.0.0.1 127.0.0.1 || client=$?
+    await_server "$pid"
+    bounded "$log.client" "${client_environment[@]}" "$@" "${client_end[@]}" || client=$?
     if ((client != 0)); then
         sleep 2
         for server in $(ps -o pid= --ppid "$pid"); do
@@ -346,6 +377,15 @@ run_pair()
     esac
 }
 
+# Sets why, if a test cannot run where only the endpoint knows its address.
+check_addresses()
+{
+    case $1 in
+    fi_getinfo_test*) why='names its peer by host and port' ;;
+    fi_poll*) why='exchanges no addresses out-of-band' ;;
+    esac
+}
+
 # run COMMAND LINE: prints the line of the table.
 run()
 {
@@ -356,7 +396,10 @@ run()
     read -ra words <<<"${words//SERVER_ADDR/127.0.0.1}"
     words[0]=$bin/${words[0]}
     words+=(-p "$provider")
-    if [[ $line == *g00n13s* ]]; then
+    ((${#devices[@]} == 0)) || check_addresses "$line"
+    if [[ -n $why ]]; then
+        verdict=notrun
+    elif [[ $line == *g00n13s* ]]; then
         run_negative "${words[@]}"
     elif [[ $line == fi_*_test* && $line != fi_resmgmt_test* ]]; then
         run_unit "${words[@]}"
@@ -367,15 +410,49 @@ run()
     count[$verdict]=$((count[$verdict] + 1))
 }
 
+# This script again, in the virtual machine: there the programs are as this machine built them. Both ends of a test have
+# buffers of up to a gigabyte.
+in_machine()
+{
+    local code=0
+
+    # shellcheck disable=SC2016 # the machine's shell expands it
+    "$root/tools/vmlab.sh" run -n veth -m 4096 -t $((60 + limit * ${#commands[@]})) -o "$logs" \
+        -e FABTESTS_DIR="$FABTESTS_DIR" -- bash -c '"$1" --logs "$VMLAB_OUT" "${@:2}"' fabtests \
+        "$(realpath "${BASH_SOURCE[0]}")" --path "$path" --bin "$bin" --drop "$drop" --timeout "$limit" \
+        --device rxe0,rxe1 -- "${commands[@]}" || code=$?
+    echo "the logs of the machine are in $logs"
+    return $code
+}
+
+# Without a provider, or a device, every line would end with FI_ENODATA.
+check_provider()
+{
+    local device status=0
+
+    build fi_dom_test
+    for device in "${devices[@]-}"; do
+        bounded "$scratch/log" ${device:+FI_MRD_DEVICE="$device"} "$bin/fi_dom_test" -n 1 -p "$provider" || status=$?
+        ((status != ENODATA)) || die "libfabric finds no provider $provider${device:+ with a device $device}"
+    done
+}
+
 write_config
 for line in "${commands[@]}"; do
     build "${line%% *}"
 done
 
+if $machine; then
+    in_machine
+    exit
+fi
+
 export FI_PROVIDER_PATH=$path
 [[ $provider == mrd ]] || unset FI_PROVIDER_PATH
 export FI_MRD_DROP=$drop
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0} # fabtests leaks itself
+check_provider
+((${#devices[@]} == 0)) || export FI_MRD_DEVICE=${devices[0]}
 declare -A count=([pass]=0 [fail]=0 [notrun]=0)
 for line in "${commands[@]}"; do
     run "$line"
