@@ -22,7 +22,7 @@
 # provider does not have end with FI_ENODATA or FI_ENOSYS: "notrun". Exit 0: none failed; 77: there are no sources.
 #
 # An address on an RDMA device is not known before the endpoint is: with --device both ends tell each other theirs over
-# TCP, which fabtests calls out-of-band. The line of a test that cannot do that says so.
+# TCP, which fabtests calls out-of-band; fi_poll cannot do that.
 
 set -euo pipefail
 
@@ -377,15 +377,6 @@ run_pair()
     esac
 }
 
-# Sets why, if a test cannot run where only the endpoint knows its address.
-check_addresses()
-{
-    case $1 in
-    fi_getinfo_test*) why='names its peer by host and port' ;;
-    fi_poll*) why='exchanges no addresses out-of-band' ;;
-    esac
-}
-
 # run COMMAND LINE: prints the line of the table.
 run()
 {
@@ -396,9 +387,8 @@ run()
     read -ra words <<<"${words//SERVER_ADDR/127.0.0.1}"
     words[0]=$bin/${words[0]}
     words+=(-p "$provider")
-    ((${#devices[@]} == 0)) || check_addresses "$line"
-    if [[ -n $why ]]; then
-        verdict=notrun
+    if ((${#devices[@]} > 0)) && [[ $line == fi_poll* ]]; then
+        verdict=notrun why='exchanges no addresses out-of-band'
     elif [[ $line == *g00n13s* ]]; then
         run_negative "${words[@]}"
     elif [[ $line == fi_*_test* && $line != fi_resmgmt_test* ]]; then

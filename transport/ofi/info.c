@@ -308,10 +308,11 @@ static int offer_interfaces(struct request *r, struct fi_info **out)
 
 /* --------------------------------------------------------------------------------- RDMA devices */
 
-/* Its address is known when an endpoint is enabled; a source of address 0 says nothing. */
+/* Its address is known when an endpoint is enabled. Until then it is ::, which means any. */
 static int offer_device(const struct request *r, const char *name, struct fi_info **out)
 {
-    struct place place = {.domain = name, .fabric = "rdma"};
+    const union mrd_ofi_addr any = {.in6 = {.sin6_family = AF_INET6}};
+    struct place place = {.domain = name, .fabric = "rdma", .src = &any};
     const struct mrd_ofi_ends *ends = &r->ends;
 
     if (r->format == FI_SOCKADDR_IN || !has_names(r->hints, place.domain, place.fabric))
