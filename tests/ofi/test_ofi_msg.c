@@ -433,6 +433,42 @@ static void ofi_msg__too_long_for_the_receive(void **state)
     pair_close(&p);
 }
 
+/* As Open MPI does: the text of the first is no buffer for that of the second. */
+static void ofi_msg__errors_read_into_one_entry(void **state)
+{
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error = {0};
+    const void *texts[2];
+    char in, own[8];
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &(struct end_options){0});
+    for (unsigned i = 0; i < 2; i++) {
+        POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
+        POST(fi_send(p.a.ep, "yy", 2, NULL, p.a.to, NULL));
+        UNTIL(fi_cq_read(p.b.rx, &entry, 1) == -FI_EAVAIL);
+        assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+        assert_int_equal(error.err, FI_ETRUNC);
+        assert_int_equal(error.err_data_size, 0);
+        assert_non_null(strstr(error.err_data, "127.0.0.1:"));
+        texts[i] = error.err_data;
+    }
+    assert_ptr_not_equal(texts[0], texts[1]);
+
+    /* Who brings a buffer gets what fits. */
+    error.err_data = own;
+    error.err_data_size = sizeof(own);
+    POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
+    POST(fi_send(p.a.ep, "yy", 2, NULL, p.a.to, NULL));
+    UNTIL(fi_cq_read(p.b.rx, &entry, 1) == -FI_EAVAIL);
+    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    assert_ptr_equal(error.err_data, own);
+    assert_int_equal(error.err_data_size, sizeof(own));
+    assert_string_equal(own, "127.0.0");
+    pair_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +486,7 @@ int main(void)
         ofi_test(ofi_msg__delivery_complete_waits_for_the_receive),
         ofi_test(ofi_msg__delivery_complete_by_default),
         ofi_test(ofi_msg__too_long_for_the_receive),
+        ofi_test(ofi_msg__errors_read_into_one_entry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

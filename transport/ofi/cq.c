@@ -236,7 +236,8 @@ static int cq_signal(struct fid_cq *fid)
 
 /*
  * Text goes into the buffer of an application that brings one; otherwise it stays with the queue
- * until the next error is read.
+ * until the next error is read. Then the application has no buffer, of no size: who reads another
+ * error into the same entry would offer that text as a buffer else.
  */
 static void give_text(struct mrd_ofi_cq *cq, struct fi_cq_err_entry *buf, char *text)
 {
@@ -245,16 +246,15 @@ static void give_text(struct mrd_ofi_cq *cq, struct fi_cq_err_entry *buf, char *
 
     free(cq->text);
     cq->text = text;
-    if (!sized || !buf->err_data_size) {
+    if (!sized || !buf->err_data_size) { /* older structs end before the size */
         buf->err_data = text;
-    } else {
-        if (bytes > buf->err_data_size)
-            bytes = buf->err_data_size;
-        if (bytes)
-            snprintf(buf->err_data, bytes, "%s", text);
+        return;
     }
-    if (sized) /* older structs end before this field */
-        buf->err_data_size = bytes;
+    if (bytes > buf->err_data_size)
+        bytes = buf->err_data_size;
+    if (bytes)
+        snprintf(buf->err_data, bytes, "%s", text);
+    buf->err_data_size = bytes;
 }
 
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
