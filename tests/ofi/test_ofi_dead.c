@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/udp/udp_process.h"
 
@@ -264,7 +265,51 @@ static void ofi_dead__messages(void **state)
     free(out);
 }
 
-/* It was announced by its sender, who is killed before it is read. */
+/* How many lines of the file name the peer. */
+static unsigned lines_about(FILE *log, const struct peer *p)
+{
+    char line[512], name[64];
+    unsigned num = 0;
+
+    snprintf(name, sizeof(name), "127.0.0.1:%u: peer unreachable", ntohs(p->told.name.sin_port));
+    rewind(log);
+    while (fgets(line, sizeof(line), log))
+        num += strstr(line, name) != NULL;
+    return num;
+}
+
+/* Once for each peer, also if nothing is asked of libfabric's log. */
+static void ofi_dead__the_user_is_told(void **state)
+{
+    int kept = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    struct peer victim[2];
+    struct end e;
+
+    (void)state;
+    if (getenv("FI_LOG_LEVEL"))
+        skip();
+    for (unsigned i = 0; i < 2; i++)
+        start(&victim[i], target);
+    end_open(&e, &options, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        meet_target(&e, &victim[i]);
+    for (unsigned i = 0; i < 2; i++)
+        process_kill(&victim[i].process);
+    must(log && kept >= 0 && dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
+    for (unsigned i = 0; i < EAGER; i++)
+        POST(fi_send(e.ep, "x", 1, NULL, victim[0].to, NULL));
+    POST(fi_inject(e.ep, "x", 1, victim[1].to));
+    for (unsigned i = 0; i < EAGER + 1; i++)
+        (void)end_next(e.tx);
+    must(dup2(kept, STDERR_FILENO) == STDERR_FILENO);
+    close(kept);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(lines_about(log, &victim[i]), 1);
+    fclose(log);
+    end_close(&e);
+}
+
 /* Who always has a message to deal with hears of it, too. */
 static void ofi_dead__under_traffic(void **state)
 {
@@ -296,6 +341,7 @@ static void ofi_dead__under_traffic(void **state)
     free(out);
 }
 
+/* It was announced by its sender, who is killed before it is read. */
 static void ofi_dead__sender_of_a_long_message(void **state)
 {
     struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = TAG};
@@ -526,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(ofi_dead__messages, teardown),
+        cmocka_unit_test_teardown(ofi_dead__the_user_is_told, teardown),
         cmocka_unit_test_teardown(ofi_dead__under_traffic, teardown),
         cmocka_unit_test_teardown(ofi_dead__sender_of_a_long_message, teardown),
         cmocka_unit_test_teardown(ofi_dead__memory, teardown),

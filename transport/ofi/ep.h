@@ -39,6 +39,7 @@ struct mrd_ofi_peer {
      * watched. */
     struct mrd_node answers;
     bool watched;
+    bool lost;                      /* and the user was told */
     struct mrd_node unwatched_node; /* on mrd_ofi_peers.unwatched: it could not be watched yet */
     struct mrd_node keys;           /* mrd_ofi_key.node: the one used last comes first */
     uint32_t num_keys;
@@ -67,6 +68,8 @@ struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr);
 /* The sender of a received message. NULL: it is forgotten already. */
 struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
+/* It does not answer: tells the user, once. */
+void mrd_ofi_peer_lost(struct mrd_ofi_peer *peer);
 /* Its fi_addr now; FI_ADDR_NOTAVAIL: it is not in the AV. */
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 

@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -59,6 +60,17 @@ extern struct fi_provider mrd_ofi_provider;
 
 #define MRD_OFI_WARN(subsystem, ...) FI_WARN(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
 #define MRD_OFI_INFO(subsystem, ...) FI_INFO(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
+/*
+ * What a user is to see who set nothing: programs over libfabric seldom pass on more of an error
+ * than that there was one. With FI_LOG_LEVEL set, libfabric's filters decide.
+ */
+#define MRD_OFI_ERROR(subsystem, ...)                                                              \
+    do {                                                                                           \
+        if (!getenv("FI_LOG_LEVEL") ||                                                             \
+            fi_log_enabled(&mrd_ofi_provider, FI_LOG_WARN, FI_LOG_##subsystem))                    \
+            fi_log(&mrd_ofi_provider, FI_LOG_WARN, FI_LOG_##subsystem, __func__, __LINE__,         \
+                   __VA_ARGS__);                                                                   \
+    } while (0)
 
 /* ----------------------------------------------------------------------------------- parameters */
 

@@ -161,6 +161,8 @@ void mrd_ofi_op_answered(struct mrd_ofi_op *op)
 
 void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status)
 {
+    if (status == MRD_WC_RETRY_EXC_ERR)
+        mrd_ofi_peer_lost(op->peer);
     if (op->error)
         return;
     op->error = error;

@@ -145,6 +145,14 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
     return peer;
 }
 
+void mrd_ofi_peer_lost(struct mrd_ofi_peer *peer)
+{
+    if (peer->lost)
+        return;
+    peer->lost = true;
+    MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
+}
+
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     if (!ep->av)

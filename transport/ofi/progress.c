@@ -63,6 +63,7 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
                                 .src = FI_ADDR_NOTAVAIL,
                                 .err = mrd_ofi_error_of(wc->status),
                                 .prov_errno = (int)wc->status};
+    struct mrd_ofi_peer *peer;
 
     ep->silent--;
     if (wc->wr_id == MRD_OFI_SAID)
@@ -72,7 +73,10 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         return;
     }
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
-    comp.text = mrd_ofi_error_text(mrd_ofi_peer_of(ep, wc->peer_id), comp.err, comp.prov_errno);
+    peer = mrd_ofi_peer_of(ep, wc->peer_id);
+    if (peer && wc->status == MRD_WC_RETRY_EXC_ERR)
+        mrd_ofi_peer_lost(peer);
+    comp.text = mrd_ofi_error_text(peer, comp.err, comp.prov_errno);
     MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an injected message failed");
     if (ep->tx_cq)
         mrd_ofi_cq_add(ep->tx_cq, &comp);
