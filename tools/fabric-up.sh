@@ -49,6 +49,7 @@ probe_kernel()
     attempt 'no BPF at ingress' attach_leaf "$1" 1 veth1
     attempt 'no nftables as needed' set_spine_rules "$1"
     attempt 'no random loss' set_loss "$1" 1
+    attempt 'no routes by ports' ip -n "$1" rule add ipproto tcp dport 1-2 lookup 100
     attempt 'no multipath by ports' ip netns exec "$1" test -e /proc/sys/net/ipv4/fib_multipath_hash_policy
 }
 

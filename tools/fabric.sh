@@ -44,6 +44,8 @@ usage: fabric.sh [-P PREFIX] COMMAND
   blackhole LEAF|all SPINE on|off the spine silently eats what comes from that leaf; links stay up
   cut LEAF SPINE                  unplug a link; that leaf notices, the others are not told
   heal LEAF SPINE                 plug it in again
+  silence LEAF HOST on|off        the leaf silently eats the UDP that comes from that host and goes to it; TCP passes
+  pin SPINE FIRST-LAST            TCP from and to these ports takes that spine only, so that another one may die
   counters                        a line for each spine and leaf: SPINE LEAF PACKETS BYTES TCP LOST EATEN
                                   (IP packets that came to the spine from that leaf, those that are TCP, and what it
                                   did not pass on)
@@ -195,6 +197,53 @@ heal()
     spine_route "$1" "$2" | ip -n "${prefix}s$2" -batch -
 }
 
+# A table of the leaf for each silent host.
+silence()
+{
+    (($# == 3)) || bad_usage 'silence LEAF HOST on|off'
+    need_fabric
+    number LEAF "$1" 0 $(($(count "$any_leaf") - 1))
+    number HOST "$2" 0 $(($(count "h$1_[0-9]+") - 1))
+    on_off 'the last word' "$3"
+    {
+        # Adding first makes deleting what is not there no error.
+        printf '%s table ip silent_h'"$2"'\n' add delete
+        [[ $3 == off ]] || cat <<RULES
+table ip silent_h$2 {
+    chain transit {
+        type filter hook forward priority 0; policy accept;
+        iifname "h$2" meta l4proto udp drop
+        oifname "h$2" meta l4proto udp drop
+    }
+}
+RULES
+    } | ip netns exec "${prefix}l$1" nft -f -
+}
+
+# ------------------------------------------------------------------------------------------ pinned ports
+
+readonly pinned=100 # the leaves' table of routes for them
+
+pin()
+{
+    local l leaves other
+
+    (($# == 2)) || bad_usage 'pin SPINE FIRST-LAST'
+    need_link 0 "$1"
+    [[ $2 =~ ^[0-9]+-[0-9]+$ ]] || bad_usage "'$2' is no range of ports"
+    leaves=$(count "$any_leaf")
+    for ((l = 0; l < leaves; l++)); do
+        {
+            for ((other = 0; other < leaves; other++)); do
+                ((other == l)) ||
+                    echo "route replace 10.$other.0.0/16 via 100.$((64 + l)).$1.2 dev up$1 onlink table $pinned"
+            done
+            echo "rule add ipproto tcp sport $2 lookup $pinned"
+            echo "rule add ipproto tcp dport $2 lookup $pinned"
+        } | ip -n "${prefix}l$l" -batch -
+    done
+}
+
 # ------------------------------------------------------------------------------------------ figures
 
 readonly list_counters='list counters table ip fabric'
@@ -301,7 +350,7 @@ fi
 command=${1-}
 (($# == 0)) || shift
 case $command in
-up | loss | blackhole | cut | heal) "$command" "$@" ;;
+up | loss | blackhole | cut | heal | silence | pin) "$command" "$@" ;;
 down | counters | console | capped | stat | check)
     (($# == 0)) || bad_usage "$command takes no arguments"
     "$command"

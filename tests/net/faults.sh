@@ -106,6 +106,36 @@ observe 0 1 healed
 observe 1 0 'healed, other way'
 ((arrived == sent)) || fail 'the spine has no route to the healed leaf'
 
+# A silent host keeps its TCP: the port is closed, and says so.
+fabric silence 1 0 on
+observe 0 1 silence
+((arrived == 0 && $(sum $lost $eaten) == 0)) || fail 'UDP reaches a silent host'
+observe 1 0 'silence, other way'
+((arrived == 0)) || fail 'UDP comes from a silent host'
+expect_exit 1 on 0 0 timeout 10 bash -c ': </dev/tcp/10.1.0.2/9'
+fabric silence 1 0 off
+fabric silence 1 0 off
+observe 0 1 'no silence'
+((arrived == sent)) || fail 'the silence does not end'
+
+# TCP of pinned ports takes one spine, both ways; of others all.
+observe_tcp()
+{
+    local try
+
+    there=$(column tcp 0) back=$(column tcp 1)
+    for ((try = 0; try < 40; try++)); do
+        expect_exit 1 on 0 0 timeout 10 bash -c ": </dev/tcp/10.1.0.2/$1"
+    done
+    there=$(minus "$(column tcp 0)" "$there") back=$(minus "$(column tcp 1)" "$back")
+    echo "TCP to port $1: $there, back: $back"
+}
+fabric pin 1 30000-30009
+observe_tcp 30009
+[[ $there == '0 40 0 ' && $back == '0 40 0 ' ]] || fail 'pinned TCP is not at its spine'
+observe_tcp 30010
+(($(nth "$there" 1) < 40 && $(nth "$back" 1) < 40)) || fail 'other ports are pinned, too'
+
 # A second fabric beside it does not touch this one.
 FABRIC_PREFIX="${prefix}b_" "$root/tools/fabric.sh" up -S 1
 FABRIC_PREFIX="${prefix}b_" "$root/tools/fabric.sh" down
@@ -118,6 +148,10 @@ expect_exit 2 fabric up -b 1500
 expect_exit 2 fabric loss 1%
 expect_exit 2 fabric blackhole 0 3 on
 expect_exit 2 fabric cut 2 0
+expect_exit 2 fabric silence 0 1 on
+expect_exit 2 fabric silence 0 0
+expect_exit 2 fabric pin 3 1-2
+expect_exit 2 fabric pin 0 1
 expect_exit 2 fabric frobnicate
 expect_exit 2 fabric
 fabric down
