@@ -11,7 +11,7 @@ operations, and NetPIPE. In a fabric of network namespaces: clean, with 1% lost 
 spine that dies. One rank a host.
 
 usage: mpi.sh [-n TURNS] [-T SECONDS] [-H HOSTS] [-L LEAVES] [-k DIRECTORY] [-o OUT.svg] [--page FILE]
-       mpi.sh --check [-k DIRECTORY]
+       mpi.sh --check [--only PATTERN] [-k DIRECTORY]
 
   -n TURNS      turns, of which the medians count (default 3)
   -T SECONDS    how long a job may take; beyond it the table has a "-" (default 60)
@@ -21,12 +21,15 @@ usage: mpi.sh [-n TURNS] [-T SECONDS] [-H HOSTS] [-L LEAVES] [-k DIRECTORY] [-o 
   -o OUT.svg    draw the table, by gnuplot
   --page FILE   replace the table in FILE that stands between the comments <!-- N hosts: ... --> and <!-- /N hosts -->,
                 of as many hosts as were measured
-  --check       no figures: does it work? A line for each case: programs of eight ranks, mpi4py's tests and hpcc, clean
-                and with 1% of the received packets lost; 64 ranks on two hosts; a rank that is killed
+  --check       no figures: does it work? A line for each case: programs of eight ranks, mpi4py's tests and hpcc, on one
+                host, on two, and on four; clean, with 1% of the packets lost, and with a spine that dies; 64 ranks on
+                two hosts; a rank that is killed; a host that nothing is heard of any more
+  --only PATTERN  of --check: cases whose line matches this regular expression
 
 Needs root, namespaces, Open MPI, NetPIPE and jq; installs what is missing. Builds into build/, unless FI_PROVIDER_PATH
 names the directory of libmrd-fi.so. FI_MRD_... of the environment reach the ranks. mpi4py's tests are those of
-MPI4PY_DIR, its source tree, or of Debian's source package. Exit status 1 if something over mrd failed.
+MPI4PY_DIR, its source tree, or of Debian's source package; ring_c and connectivity_c those of
+OPENMPI_EXAMPLES, or of Debian's source package. Exit status 1 if something over mrd failed.
 USAGE
 }
 
@@ -44,7 +47,7 @@ readonly settled=10000 # packets of a job that say: its loop runs
 # TCP by which mpirun leads the ranks: it keeps off the spines that die.
 readonly own_ports=20000-20999 own_spine=0
 readonly longer=3      # so many times the turns has a loop in which a spine dies
-turns=3 limit=60 hosts=1 leaves=2 keep='' out='' page='' check=no status=0
+turns=3 limit=60 hosts=1 leaves=2 keep='' out='' page='' check=no only='' status=0
 export FABRIC_PREFIX="mrd_mpi_$$_" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # What is measured: name, label, unit, how many turns of a loop or repetitions, the program. In a unit of time less is
@@ -192,14 +195,15 @@ note_counters()
     done
 }
 
-# kill_spine PID: as soon as that job has sent enough since note_counters(), one that carries none of the TCP by which
-# mpirun leads the ranks: TCP would stay on it. Sets dead; fails if there is no such spine, or the job ends before.
+# kill_spine PID PACKETS: as soon as that job has sent so many since note_counters(), one that carries none of the TCP
+# by which mpirun leads the ranks: TCP would stay on it. Sets dead; fails if there is no such spine, or the job ends
+# before.
 kill_spine()
 {
     local spine
 
     dead=''
-    until ((others - others_before >= settled)); do
+    until ((others - others_before >= $2)); do
         sleep 0.05
         kill -0 "$1" 2>/dev/null || return 1
         read_counters
@@ -211,15 +215,15 @@ kill_spine()
     echo "blackhole all $dead on" >&"${COPROC[1]}"
 }
 
-# job_with_death JOB'S ARGUMENT...: status 1 too if no spine died in it.
+# job_with_death PACKETS JOB'S ARGUMENT...: one dies when it has sent so many. Status 1 too if none died in it.
 job_with_death()
 {
     local pid result=0
 
     note_counters
-    job "$@" &
+    job "${@:2}" &
     pid=$!
-    kill_spine "$pid" || result=1
+    kill_spine "$pid" "$1" || result=1
     wait "$pid" || result=$?
     [[ -z $dead ]] || fabric blackhole all "$dead" off
     return "$result"
@@ -250,7 +254,8 @@ run_once()
         rm -f "$sessions/np.out"
         job "$limit" "$5" 2 1 NPopenmpi -l "$3" -u "$3" -p 0 -n "$times" -o "$sessions/np.out"
     elif [[ $6 == death ]]; then
-        job_with_death "$limit" "$5" $((hosts * leaves)) 1 "$sessions/mpi_loops" "${arguments[@]}" $((times * longer))
+        job_with_death $settled "$limit" "$5" $((hosts * leaves)) 1 \
+            "$sessions/mpi_loops" "${arguments[@]}" $((times * longer))
     else
         job "$limit" "$5" $((hosts * leaves)) 1 "$sessions/mpi_loops" "${arguments[@]}" "$times"
     fi
@@ -285,7 +290,6 @@ measure()
 {
     local turn row column fault lost=0
 
-    coproc fabric console
     for ((turn = 0; turn < turns; turn++)); do
         echo "turn $((turn + 1)) of $turns" >&2
         for column in "${columns[@]}"; do
@@ -395,7 +399,7 @@ while (($# > 0)); do
     case $1 in
     -h | --help) usage; exit ;;
     --check) check=yes ;;
-    -n | -T | -H | -L | -k | -o | --page)
+    -n | -T | -H | -L | -k | -o | --page | --only)
         (($# > 1)) || { usage >&2; exit 2; }
         case $1 in
         -n) number -n "$2" 1 99; turns=$2 ;;
@@ -405,6 +409,7 @@ while (($# > 0)); do
         -k) mkdir -p "$2"; keep=$(realpath "$2") ;;
         -o) out=$(realpath "$2") ;;
         --page) page=$(realpath "$2") ;;
+        --only) only=$2 ;;
         esac
         shift
         ;;
@@ -414,7 +419,10 @@ while (($# > 0)); do
 done
 why=$(fabric check 2>&1) || skip "$why"
 groups=(build demo mpi)
-[[ $check == no ]] || groups+=(mpi-check)
+if [[ $check == yes ]]; then
+    groups+=(mpi-check)
+    hosts=2 leaves=2
+fi
 tools/install-deps.sh "${groups[@]}" || echo 'going on without' >&2
 for tool in mpirun mpicc NPopenmpi jq; do
     command -v $tool >/dev/null || skip "no $tool"
@@ -434,6 +442,7 @@ mpicc -O2 -o "$sessions/mpi_loops" tests/ofi/mpi_loops.c
 write_agent
 fabric up -H "$hosts" -L "$leaves" -S $spines -r $rate
 fabric pin $own_spine $own_ports
+coproc fabric console
 if [[ $check == yes ]]; then
     run_checks
 else
