@@ -588,6 +588,55 @@ static void ofi_atomic__none_lost_on_one_word(void **state)
     world_close(&w);
 }
 
+/*
+ * fi_endpoint(3): what is fetched or compared counts as read at the target, other atomics as
+ * written, whoever applies them. Of a region, all that may change it count.
+ */
+static void ofi_atomic__target_counts(void **state)
+{
+    uint64_t operand[2] = {1, 1}, old[2];
+    struct fid_cntr *of_region;
+    struct fid_mr *mr;
+    struct world w;
+    struct end *a, *b;
+
+    (void)state;
+    world_open(&w, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
+                                         .counts = FI_REMOTE_READ | FI_REMOTE_WRITE});
+    a = &w.p.a;
+    b = &w.p.b;
+    assert_int_equal(fi_cntr_open(b->domain, &(struct fi_cntr_attr){0}, &of_region, NULL), 0);
+    assert_int_equal(fi_mr_reg(b->domain, w.memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                               KEY + 1, FI_RMA_EVENT, &mr, NULL),
+                     0);
+    assert_int_equal(fi_mr_bind(mr, &of_region->fid, FI_REMOTE_WRITE), 0);
+    for (unsigned n = 1; n <= 2; n++) { /* mrd's own, and by a message */
+        POST(fi_atomic(a->ep, operand, n, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &w));
+        end_ok(a->tx, &w);
+        UNTIL(fi_cntr_read(end_cntr(b, FI_REMOTE_WRITE)) == n);
+        POST(fi_fetch_atomic(a->ep, operand, n, NULL, old, NULL, a->to, 0, KEY + 1, FI_UINT64,
+                             FI_SUM, &w));
+        end_ok(a->tx, &w);
+        POST(fi_compare_atomic(a->ep, operand, n, NULL, operand, NULL, old, NULL, a->to, 0, KEY + 1,
+                               FI_UINT64, FI_CSWAP, &w));
+        end_ok(a->tx, &w);
+        ends_drive_for(SILENCE_MS);
+        assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_READ)), 2 * n);
+        assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_WRITE)), n);
+        assert_int_equal(fi_cntr_read(of_region), 3 * n);
+    }
+    /* A region that is only read does not change. */
+    POST(fi_fetch_atomic(a->ep, NULL, 1, NULL, old, NULL, a->to, 0, KEY + 1, FI_UINT64,
+                         FI_ATOMIC_READ, &w));
+    end_ok(a->tx, &w);
+    ends_drive_for(SILENCE_MS);
+    assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_READ)), 5);
+    assert_int_equal(fi_cntr_read(of_region), 6);
+    assert_int_equal(fi_close(&mr->fid), 0);
+    assert_int_equal(fi_close(&of_region->fid), 0);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +648,7 @@ int main(void)
         ofi_test(ofi_atomic__write_only),
         ofi_test(ofi_atomic__refused),
         ofi_test(ofi_atomic__none_lost_on_one_word),
+        ofi_test(ofi_atomic__target_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,8 @@ static int apply(struct mrd_ofi_ep *ep, const struct incoming *in,
                       in->compare ? in->compare + at : NULL, in->old ? in->old + at : NULL,
                       n / size);
     }
-    mrd_ofi_cntr_add(mr->cntr, 1);
+    if (in->op != FI_ATOMIC_READ)
+        mrd_ofi_cntr_add(mr->cntr, 1);
     return 0;
 }
 

@@ -82,6 +82,14 @@ static int add_remote(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint
     return resolve(op, key, op->rma[i].addr, op->rma[i].len) ? 0 : FI_EINVAL;
 }
 
+/* What the target counts of it: atomics that fetch are read, and change the region all the same. */
+static uint16_t notes_of(const struct mrd_ofi_op *op)
+{
+    if (op->opcode == MRD_WR_RDMA_READ)
+        return MRD_OFI_READ;
+    return op->num_results ? MRD_OFI_READ | MRD_OFI_CHANGED : MRD_OFI_WRITE | MRD_OFI_CHANGED;
+}
+
 void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     int error;
@@ -94,7 +102,7 @@ void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
         if (!key)
             return;
         if (key->flags & MRD_OFI_EVENTS)
-            op->notes |= op->opcode == MRD_WR_RDMA_READ ? MRD_OFI_READ : MRD_OFI_WRITE;
+            op->notes |= notes_of(op);
         error = add_remote(op, key, i);
         if (!error)
             i++;
@@ -165,11 +173,10 @@ void mrd_ofi_rma_noted(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 
     if (head->flags & MRD_OFI_READ)
         mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_READ], 1);
-    if (head->flags & MRD_OFI_WRITE) {
+    if (head->flags & MRD_OFI_WRITE)
         mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE], 1);
-        if (mr)
-            mrd_ofi_cntr_add(mr->cntr, 1);
-    }
+    if (head->flags & MRD_OFI_CHANGED && mr)
+        mrd_ofi_cntr_add(mr->cntr, 1);
     if (head->flags & MRD_OFI_DATA && ep->rx_cq)
         mrd_ofi_cq_add(ep->rx_cq, &comp);
 }

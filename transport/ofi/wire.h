@@ -31,7 +31,8 @@
  * `data`. MRD_OFI_VIRTUAL: addresses in it are virtual, else offsets; MRD_OFI_EVENTS: tell of each
  * operation by NOTE; MRD_OFI_NO_READ: it must not be read, nor fetched from by atomics.
  *
- * NOTE: an operation on key `tag` is complete: `bytes` at `data` for MRD_OFI_READ or _WRITE; with
+ * NOTE: an operation on key `tag` is complete: `bytes` at `data` for MRD_OFI_READ or _WRITE. With
+ * MRD_OFI_CHANGED the region may have changed: an atomic that fetches is counted as read. With
  * MRD_OFI_DATA it writes an entry into the completion queue, of that data.
  *
  * ATOMIC: apply an operation, `num` & 0xff of enum fi_op, to elements of type `num` >> 8 & 0xff, of
@@ -69,6 +70,7 @@ enum mrd_ofi_wire_flags {
     MRD_OFI_VIRTUAL = 1 << 6,
     MRD_OFI_EVENTS = 1 << 7,
     MRD_OFI_NO_READ = 1 << 8,
+    MRD_OFI_CHANGED = 1 << 9,
 };
 
 struct mrd_ofi_wire_head {
