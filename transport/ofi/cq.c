@@ -131,15 +131,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
     mrd_ofi_lock(cq->domain);
     /*
      * Who reads until nothing is left answers then. An ack rides on that answer, but would leave by
-     * itself if progress were made once more before it.
+     * itself if progress were made once more before it. Without room for an entry the application
+     * calls only to make progress.
      */
-    if (cq->gave && count && mrd_ofi_cq_empty(cq)) {
-        cq->gave = false;
-        mrd_ofi_unlock(cq->domain);
-        return cq->overrun ? -FI_EOVERRUN : -FI_EAGAIN;
-    }
-    /* Without room for an entry the application calls only to make progress. */
-    if (mrd_ofi_cq_empty(cq) || !count)
+    if (!count || (mrd_ofi_cq_empty(cq) && !cq->gave))
         mrd_ofi_sources_progress(&cq->sources);
     result = take(cq, buf, count, src);
     cq->gave = result > 0;

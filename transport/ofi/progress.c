@@ -93,6 +93,9 @@ static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
     peer = mrd_ofi_peer_of(ep, wc->peer_id);
     if (peer)
         mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
+    else
+        MRD_OFI_WARN(EP_DATA,
+                     "a message is lost: its sender is forgotten, or there is no memory\n");
 }
 
 /* The versions of the two ends differ. */
