@@ -466,6 +466,15 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
     assert_ptr_equal(error.err_data, own);
     assert_int_equal(error.err_data_size, sizeof(own));
     assert_string_equal(own, "127.0.0");
+
+    /* Also if there is nothing to say. */
+    POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
+    assert_int_equal(fi_cancel(&p.b.ep->fid, &in), 0);
+    error.err_data_size = sizeof(own);
+    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    assert_int_equal(error.err, FI_ECANCELED);
+    assert_int_equal(error.err_data_size, 0);
+    assert_string_equal(own, "");
     pair_close(&p);
 }
 

@@ -245,11 +245,9 @@ static void give_text(struct mrd_ofi_cq *cq, struct fi_cq_err_entry *buf, char *
         buf->err_data = text;
         return;
     }
-    if (bytes > buf->err_data_size)
-        bytes = buf->err_data_size;
-    if (bytes)
-        snprintf(buf->err_data, bytes, "%s", text);
-    buf->err_data_size = bytes;
+    snprintf(buf->err_data, buf->err_data_size, "%s", text ? text : "");
+    if (bytes < buf->err_data_size)
+        buf->err_data_size = bytes;
 }
 
 static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
