@@ -33,21 +33,27 @@ static int find_device(struct mrd_device ***list, const struct mrd_device **devi
     return -FI_ENODEV;
 }
 
-/* Writes the address to bind to, without port, and that port; false: any address. */
-static bool own_address(const struct fi_info *info, char *text, uint16_t *port)
+/*
+ * Writes the address to bind to, without port, and that port; false: any address. is_gid: it is one
+ * of an RDMA device, which has no scope.
+ */
+static bool own_address(const struct fi_info *info, bool is_gid, char *text, uint16_t *port)
 {
-    const union mrd_ofi_addr *addr = info->src_addr;
+    union mrd_ofi_addr addr;
 
     *port = 0;
-    if (!addr)
+    if (!info->src_addr)
         return false;
-    mrd_ofi_addr_host_text(addr, text, MRD_ADDRESS_MAX);
-    if (addr->sa.sa_family == AF_INET) {
-        *port = ntohs(addr->in.sin_port);
-        return addr->in.sin_addr.s_addr != INADDR_ANY;
+    memcpy(&addr, info->src_addr, mrd_ofi_addr_bytes(info->src_addr));
+    if (addr.sa.sa_family == AF_INET6 && is_gid)
+        addr.in6.sin6_scope_id = 0;
+    mrd_ofi_addr_host_text(&addr, text, MRD_ADDRESS_MAX);
+    if (addr.sa.sa_family == AF_INET) {
+        *port = ntohs(addr.in.sin_port);
+        return addr.in.sin_addr.s_addr != INADDR_ANY;
     }
-    *port = ntohs(addr->in6.sin6_port);
-    return !IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+    *port = ntohs(addr.in6.sin6_port);
+    return !IN6_IS_ADDR_UNSPECIFIED(&addr.in6.sin6_addr);
 }
 
 /* Peers could not use an address of the other family: they have room for their format only. */
@@ -79,7 +85,9 @@ static int open_context(struct mrd_ofi_ep *ep)
     const struct mrd_device *device;
     int error = find_device(&list, &device);
 
-    if (!error && own_address(ep->info, text, &attr.port))
+    bool is_gid = device && strcmp(mrd_get_device_name(device), "udp") != 0;
+
+    if (!error && own_address(ep->info, is_gid, text, &attr.port))
         attr.address = text;
     if (!error) {
         ep->context = mrd_open_device(device, &attr);
