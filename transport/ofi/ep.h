@@ -99,6 +99,7 @@ struct mrd_ofi_op {
     bool expects_done; /* the answer is a DONE */
     bool injected;     /* the application waits for nothing: a closing endpoint does */
     bool asked_again;  /* RMA: keys were asked for a second time */
+    bool offers;       /* its registrations are what the peer reads, when its program lets it */
     uint16_t notes;    /* RMA: flags of the NOTE that follows; 0: none */
     int error;         /* first FI_ error number; 0: none */
     int status;        /* enum mrd_wc_status of it */
@@ -308,7 +309,7 @@ struct mrd_ofi_ep {
     uint32_t tx_used, tx_most; /* operations of the application under way; how many may be */
     /* Not complete yet: what the provider says for itself, and what the application injected. */
     uint32_t silent;
-    uint32_t op_mrs; /* registrations of operations */
+    uint32_t op_mrs; /* registrations of operations that end without the peer's program */
 
     /* Receive side. */
     uint8_t *rx_memory;

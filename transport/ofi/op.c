@@ -71,7 +71,7 @@ void mrd_ofi_op_unregister(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint32_
 {
     while (op->num_mrs > from) {
         (void)mrd_dereg_mr(op->mr[--op->num_mrs]);
-        ep->op_mrs--;
+        ep->op_mrs -= !op->offers;
     }
 }
 
@@ -257,10 +257,10 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
     if (!mr) {
         MRD_OFI_WARN(MR, "%zu bytes at %p cannot be used: %s\n", iov->iov_len, iov->iov_base,
                      mrd_last_error());
-        return errno == EFAULT ? -FI_EFAULT : -FI_ENOMEM;
+        return errno ? -errno : -FI_ENOMEM;
     }
     op->mr[op->num_mrs++] = mr;
-    ep->op_mrs++;
+    ep->op_mrs += !op->offers;
     *lkey = mr->lkey;
     return 0;
 }
@@ -348,7 +348,8 @@ int mrd_ofi_op_post(struct mrd_qp *qp, struct mrd_send_wr *wr)
 
 bool mrd_ofi_op_waits(const struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op, int error)
 {
-    return error == -FI_EAGAIN || (error == -FI_ENOMEM && ep->op_mrs > op->num_mrs);
+    return error == -FI_EAGAIN ||
+           (error == -FI_ENOMEM && ep->op_mrs > (op->offers ? 0 : op->num_mrs));
 }
 
 /* Returns false if it must wait for room. */
@@ -359,6 +360,11 @@ static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     uint32_t registered = op->num_mrs;
     int error;
 
+    if (op->error) { /* while it waited: what is told as failed is not sent */
+        op->pending--;
+        op->done(ep, op, NULL);
+        return true;
+    }
     fill_wr(&wr, sge, op->peer);
     wr.wr_id = (uintptr_t)op;
     error = fill_list(ep, op, &wr);
@@ -405,12 +411,29 @@ void mrd_ofi_op_flush(struct mrd_ofi_ep *ep)
     }
 }
 
-/* The message of a mrd_ofi_say() that had to wait is complete. */
+/* An answer cannot be sent with what belongs to it: says that, or its peer would wait for ever. */
+static void say_no_memory(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                          struct mrd_ofi_wire_head *head)
+{
+    if (head->what == MRD_OFI_TELL)
+        head->data = FI_ENOMEM;
+    head->num = head->what == MRD_OFI_DONE ? FI_ENOMEM : 0;
+    mrd_ofi_say(ep, peer, head, NULL, 0);
+}
+
+/* The message of a mrd_ofi_say() that had to wait is complete, or, without a `wc`, not posted. */
 static void said(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
 {
-    (void)wc;
+    struct mrd_ofi_peer *peer = op->peer;
+    bool short_of_memory = !wc && op->error == FI_ENOMEM && op->payload_bytes;
+    struct mrd_ofi_wire_head head;
+
+    memcpy(&head, op->head, sizeof(head));
+    mrd_ofi_wire_swap_head(&head);
     ep->silent--;
     mrd_ofi_op_release(ep, op);
+    if (short_of_memory)
+        say_no_memory(ep, peer, &head);
 }
 
 void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_ofi_wire_head *head,
@@ -429,6 +452,8 @@ void mrd_ofi_say(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struct mrd_of
         MRD_OFI_WARN(EP_DATA, "no memory for an answer to %s\n", peer->text);
         if (op)
             mrd_ofi_op_release(ep, op);
+        if (more_bytes)
+            say_no_memory(ep, peer, head);
         return;
     }
     if (more_bytes)

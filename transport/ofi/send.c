@@ -54,6 +54,7 @@ static int offer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_ofi_wi
                  uint32_t *num)
 {
     *num = 0;
+    op->offers = true;
     for (uint32_t i = 0; i < op->num_iov; i++) {
         uint32_t lkey;
         int error;
@@ -115,6 +116,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         op->payload_bytes = (uint32_t)len;
     }
     if (error) {
+        error = mrd_ofi_op_waits(ep, op, error) ? -FI_EAGAIN : error;
         mrd_ofi_op_release(ep, op);
         return error;
     }
