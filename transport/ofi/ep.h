@@ -59,6 +59,7 @@ struct mrd_ofi_peers {
     struct mrd_ofi_peer_id *by_id; /* a power of two of slots; a newer one takes the place */
     uint32_t num_by_id;
     struct mrd_node unwatched; /* mrd_ofi_peer.unwatched_node */
+    uint32_t num_lost;         /* that the user was told of */
 };
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep);
@@ -68,8 +69,11 @@ struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr);
 /* The sender of a received message. NULL: it is forgotten already. */
 struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
-/* It does not answer: tells the user, once. */
-void mrd_ofi_peer_lost(struct mrd_ofi_peer *peer);
+/* It does not answer: tells the user, once for each of a few peers. */
+void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/* Peers with operations that wait for an answer: calls `f` for each. */
+void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
+                                void (*f)(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer));
 /* Its fi_addr now; FI_ADDR_NOTAVAIL: it is not in the AV. */
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 
@@ -171,6 +175,8 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
  * for it, and forget its keys; then it is watched.
  */
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/* Whether it is or not. */
+void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 /* Tries it again for peers that mrd had no room for. */
 void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep);
 /* It waits for an answer of its peer, which is watched. */

@@ -108,6 +108,8 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
     if (error) {
         comp.olen = head->bytes - got;
         comp.text = mrd_ofi_error_text(peer, error, status);
+        if (status == MRD_WC_RETRY_EXC_ERR)
+            mrd_ofi_peer_lost(ep, peer);
         mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
     } else {
         mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_RECV], 1);

@@ -118,8 +118,12 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
-    if (peer->watched)
-        return;
+    if (!peer->watched)
+        mrd_ofi_peer_watch_again(ep, peer);
+}
+
+void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
     peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
     if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
         mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
@@ -161,8 +165,6 @@ void mrd_ofi_op_answered(struct mrd_ofi_op *op)
 
 void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status)
 {
-    if (status == MRD_WC_RETRY_EXC_ERR)
-        mrd_ofi_peer_lost(op->peer);
     if (op->error)
         return;
     op->error = error;
@@ -505,6 +507,8 @@ void mrd_ofi_op_tell(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
     comp.err = op->error;
     comp.prov_errno = op->status;
     comp.text = mrd_ofi_error_text(op->peer, op->error, op->status);
+    if (op->status == MRD_WC_RETRY_EXC_ERR)
+        mrd_ofi_peer_lost(ep, op->peer);
     MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an operation failed");
     if (ep->tx_cq)
         mrd_ofi_cq_add(ep->tx_cq, &comp);

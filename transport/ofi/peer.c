@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 1024, IDS = 1024 };
+enum { BUCKETS = 1024, IDS = 1024, LOST_TOLD = 8 };
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
 {
@@ -145,11 +145,27 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
     return peer;
 }
 
-void mrd_ofi_peer_lost(struct mrd_ofi_peer *peer)
+void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
+                                void (*f)(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer))
 {
-    if (peer->lost)
+    for (uint32_t i = 0; i < ep->peers.num_buckets; i++) {
+        struct mrd_node *bucket = &ep->peers.bucket[i];
+
+        for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
+            struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+            if (!mrd_list_empty(&peer->answers))
+                f(ep, peer);
+        }
+    }
+}
+
+void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (peer->lost || ep->peers.num_lost == LOST_TOLD)
         return;
     peer->lost = true;
+    ep->peers.num_lost++;
     MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
 }
 

@@ -8,6 +8,7 @@
 enum {
     TURNS = 8,   /* polls of the completion queue in one call, at most */
     CALLS = 128, /* events are looked for in one of so many */
+    MANY = 64,   /* events at a time: mrd may have had no room for others */
 };
 
 /* --------------------------------------------------------------------------------------- events */
@@ -34,24 +35,40 @@ static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     fail_answers(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
 }
 
+static void device_is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->watched = false;
+    fail_answers(ep, peer, FI_EIO, MRD_WC_WR_FLUSH_ERR);
+}
+
+static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *event)
+{
+    struct mrd_ofi_peer *peer;
+
+    MRD_OFI_INFO(EP_CTRL, "%s: %s\n", event->address, mrd_event_type_str(event->event_type));
+    if (event->event_type == MRD_EVENT_PEER_UNREACHABLE ||
+        event->event_type == MRD_EVENT_PEER_RESTARTED) {
+        peer = mrd_ofi_peer_by_text(ep, event->address);
+        if (peer)
+            is_gone(ep, peer);
+    } else if (event->event_type == MRD_EVENT_DEVICE_FATAL) {
+        MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event->address);
+        mrd_ofi_peers_each_awaited(ep, device_is_gone);
+    }
+}
+
 void mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 {
     struct mrd_async_event event;
+    uint32_t taken = 0;
 
     while (mrd_get_async_event(ep->context, &event) == 0) {
-        struct mrd_ofi_peer *peer;
-
-        MRD_OFI_INFO(EP_CTRL, "%s: %s\n", event.address, mrd_event_type_str(event.event_type));
-        if (event.event_type == MRD_EVENT_PEER_UNREACHABLE ||
-            event.event_type == MRD_EVENT_PEER_RESTARTED) {
-            peer = mrd_ofi_peer_by_text(ep, event.address);
-            if (peer)
-                is_gone(ep, peer);
-        } else if (event.event_type == MRD_EVENT_DEVICE_FATAL) {
-            MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event.address);
-        }
+        take_event(ep, &event);
         mrd_ack_async_event(&event);
+        taken++;
     }
+    if (taken >= MANY) /* the one that ended a watch may be lost */
+        mrd_ofi_peers_each_awaited(ep, mrd_ofi_peer_watch_again);
 }
 
 /* ---------------------------------------------------------------------------------- completions */
@@ -75,7 +92,7 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
     peer = mrd_ofi_peer_of(ep, wc->peer_id);
     if (peer && wc->status == MRD_WC_RETRY_EXC_ERR)
-        mrd_ofi_peer_lost(peer);
+        mrd_ofi_peer_lost(ep, peer);
     comp.text = mrd_ofi_error_text(peer, comp.err, comp.prov_errno);
     MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an injected message failed");
     if (ep->tx_cq)
