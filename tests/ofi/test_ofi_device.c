@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Addresses of endpoints on an RDMA device, which is a fake one: the provider's calls of libibverbs
- * come to this program.
+ * Endpoints on an RDMA device, which is a fake one: the provider's calls of libibverbs come to this
+ * program. Their addresses; where no more memory may be registered; and a device that is gone.
  */
 #include "pair.h"
 
@@ -10,6 +10,10 @@
 #include <stdlib.h>
 
 #include "tests/support/fake_ibv.h"
+
+enum { KEY = 7, TAG = 3, LONG = 1 << 20, WORDS = 200 };
+
+static struct fake_ibv_device *device;
 
 static int ask(const char *node, const char *service, uint64_t flags, struct fi_info **info)
 {
@@ -90,18 +94,125 @@ static void ofi_device__name(void **state)
     pair_close(&p);
 }
 
+/* Who names an interface with it gets the device's GID of that address, which has none. */
+static void ofi_device__link_local_with_a_scope(void **state)
+{
+    struct fi_av_attr av_attr = {.type = FI_AV_MAP};
+    struct sockaddr_in6 name;
+    size_t bytes = sizeof(name);
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fi_info *info;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    struct fid_ep *ep;
+
+    (void)state;
+    assert_int_equal(ask("fe80::1%lo", NULL, FI_SOURCE, &info), 0);
+    assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+    assert_int_equal(fi_domain(fabric, info, &domain, NULL), 0);
+    assert_int_equal(fi_av_open(domain, &av_attr, &av, NULL), 0);
+    assert_int_equal(fi_cq_open(domain, &(struct fi_cq_attr){0}, &cq, NULL), 0);
+    assert_int_equal(fi_endpoint(domain, info, &ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    assert_int_equal(fi_enable(ep), 0);
+    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
+    assert_address(&name, bytes, "fe80::1");
+    assert_int_equal(fi_close(&ep->fid), 0);
+    assert_int_equal(fi_close(&cq->fid), 0);
+    assert_int_equal(fi_close(&av->fid), 0);
+    assert_int_equal(fi_close(&domain->fid), 0);
+    assert_int_equal(fi_close(&fabric->fid), 0);
+    fi_freeinfo(info);
+}
+
+/* What would be an answer too long to be sent without registering it says that there is none. */
+static void ofi_device__no_memory_for_an_answer(void **state)
+{
+    static uint64_t memory[WORDS], result[WORDS];
+    struct fid_mr *mr;
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &(struct end_options){0});
+    assert_int_equal(
+        fi_mr_reg(p.b.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, KEY, 0, &mr, NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        device->memlock_bytes = i == 0; /* no more may be registered; any may */
+        POST(fi_fetch_atomic(p.a.ep, NULL, WORDS, NULL, result, NULL, p.a.to, 0, KEY, FI_UINT64,
+                             FI_ATOMIC_READ, &p));
+        if (device->memlock_bytes)
+            end_fails(p.a.tx, &p, FI_ENOMEM);
+        else
+            end_ok(p.a.tx, &p);
+    }
+    assert_int_equal(fi_close(&mr->fid), 0);
+    pair_close(&p);
+}
+
+/* Two that send long messages to each other do not wait for each other's memory. */
+static void ofi_device__no_memory_for_two_receives(void **state)
+{
+    uint8_t *out = filled(LONG, 1), *in = blank(LONG);
+    struct end *ends[2];
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &(struct end_options){0});
+    ends[0] = &p.a;
+    ends[1] = &p.b;
+    for (unsigned i = 0; i < 2; i++)
+        POST(fi_tsend(ends[i]->ep, out, LONG, NULL, ends[i]->to, TAG, out));
+    ends_drive_for(20);
+    device->memlock_bytes = 1;
+    for (unsigned i = 0; i < 2; i++)
+        POST(fi_trecv(ends[i]->ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
+    for (unsigned i = 0; i < 2; i++) {
+        end_fails(ends[i]->rx, in, FI_ENOMEM);
+        end_fails(ends[i]->tx, out, FI_ENOMEM);
+    }
+    device->memlock_bytes = 0;
+    pair_close(&p);
+    free(in);
+    free(out);
+}
+
+/* What waits for an answer ends when the device does. */
+static void ofi_device__gone(void **state)
+{
+    uint8_t *out = filled(LONG, 1);
+    uint64_t word = 0;
+    struct pair p;
+
+    (void)state;
+    pair_open(&p, &(struct end_options){0});
+    POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, out));
+    ends_drive_for(20);
+    fake_ibv_raise(device, IBV_EVENT_DEVICE_FATAL, 0);
+    end_fails(p.a.tx, out, FI_EIO);
+    assert_true(fi_read(p.a.ep, &word, sizeof(word), NULL, p.a.to, 0, KEY, &word) != 0 ||
+                end_next(p.a.tx).err != 0);
+    pair_close(&p);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {ofi_test(ofi_device__source),
                                        ofi_test(ofi_device__destination),
-                                       ofi_test(ofi_device__name)};
+                                       ofi_test(ofi_device__name),
+                                       ofi_test(ofi_device__link_local_with_a_scope),
+                                       ofi_test(ofi_device__no_memory_for_an_answer),
+                                       ofi_test(ofi_device__no_memory_for_two_receives),
+                                       ofi_test(ofi_device__gone)}; /* the last one */
     struct fi_info *info;
     int failed;
 
     fake_ibv_begin(1);
     if (!ask(NULL, NULL, 0, &info)) /* libfabric's own providers look for devices now: none yet */
         return 1;
-    fake_ibv_add(FAKE_IBV_RXE, "fake0");
+    device = fake_ibv_add(FAKE_IBV_RXE, "fake0");
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + (int)fake_ibv_end();
 }
