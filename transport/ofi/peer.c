@@ -31,11 +31,10 @@ void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
     struct mrd_ofi_peers *p = &ep->peers;
 
     for (uint32_t i = 0; i < p->num_buckets; i++) {
-        struct mrd_node *n;
-
-        while ((n = mrd_list_pop(&p->bucket[i]))) {
+        for (struct mrd_node *n = p->bucket[i].next, *next; n != &p->bucket[i]; n = next) {
             struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
 
+            next = n->next;
             mrd_ofi_keys_fini(peer);
             (void)mrd_destroy_ah(peer->ah);
             free(peer);
