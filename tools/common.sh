@@ -62,7 +62,7 @@ permutation()
     }'
 }
 
-# put_table NAME TABLE PAGE: the file TABLE takes the place of what stands in PAGE between the comments <!-- NAME: ... -->
+# put_table NAME TABLE PAGE: the file TABLE takes the place of what stands in PAGE between the comments <!-- NAME ... -->
 # and <!-- /NAME -->.
 put_table()
 {
@@ -71,6 +71,6 @@ put_table()
     page=$(awk -v name="$1" -v table="$2" '
         index($0, "<!-- /" name " -->") == 1 { inside = 0 }
         !inside { print }
-        index($0, "<!-- " name ":") == 1 { inside = 1; while ((getline line <table) > 0) print line }' "$3")
+        index($0, "<!-- " name) == 1 { inside = 1; while ((getline line <table) > 0) print line }' "$3")
     [[ $page == "$(<"$3")" ]] || printf '%s\n' "$page" >"$3"
 }
