@@ -2,6 +2,7 @@
 /* Messages one by one: sizes, lists of buffers, injected ones, data, flags, and which are told. */
 #include "pair.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -438,8 +439,8 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
 {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
+    char in, own[8], first[END_TEXT] = "";
     const void *texts[2];
-    char in, own[8];
     struct pair p;
 
     (void)state;
@@ -451,9 +452,12 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
         assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
         assert_int_equal(error.err, FI_ETRUNC);
         assert_int_equal(error.err_data_size, 0);
-        assert_non_null(strstr(error.err_data, "127.0.0.1:"));
         texts[i] = error.err_data;
+        if (!i)
+            snprintf(first, sizeof(first), "%s", (char *)error.err_data);
+        assert_string_equal(error.err_data, first);
     }
+    assert_true(strlen(first) > sizeof(own));
     assert_ptr_not_equal(texts[0], texts[1]);
 
     /* Who brings a buffer gets what fits. */
@@ -465,7 +469,8 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
     assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
     assert_ptr_equal(error.err_data, own);
     assert_int_equal(error.err_data_size, sizeof(own));
-    assert_string_equal(own, "127.0.0");
+    first[sizeof(own) - 1] = '\0';
+    assert_string_equal(own, first);
 
     /* Also if there is nothing to say. */
     POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
