@@ -14,7 +14,13 @@
 
 #include "mrd/mrd.h"
 
-enum { MSGS = 20000, DEPTH = 64, LIMIT = 16, RQPS = 3 };
+enum {
+    MSGS = 20000,
+    DEPTH = 64,
+    LIMIT = 16,
+    RQPS = 3,
+    PATIENCE = 1200, /* looks, of 50 ms each, at which nothing has moved */
+};
 
 struct crowd {
     struct mrd_context *from, *to;
@@ -166,8 +172,13 @@ static void srq__refilled_by_the_limit(void **state)
     pthread_create(&t[0], NULL, refill, c);
     pthread_create(&t[1], NULL, take, c);
     pthread_create(&t[2], NULL, feed, c);
-    for (unsigned i = 0; i < 300 && (c->received < MSGS || c->sent < MSGS); i++)
+    for (unsigned idle = 0; idle < PATIENCE && (c->received < MSGS || c->sent < MSGS); idle++) {
+        unsigned before = c->received + c->sent;
+
         usleep(50000);
+        if (c->received + c->sent != before)
+            idle = 0;
+    }
     c->stop = 1;
     for (unsigned i = 0; i < 3; i++)
         pthread_join(t[i], NULL);
