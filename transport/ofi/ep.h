@@ -103,7 +103,7 @@ struct mrd_ofi_op {
     bool expects_done; /* the answer is a DONE */
     bool injected;     /* the application waits for nothing: a closing endpoint does */
     bool asked_again;  /* RMA: keys were asked for a second time */
-    bool offers;       /* its registrations are what the peer reads, when its program lets it */
+    bool offers;       /* its registrations are for the peer to read: they end with the answer */
     uint16_t notes;    /* RMA: flags of the NOTE that follows; 0: none */
     int error;         /* first FI_ error number; 0: none */
     int status;        /* enum mrd_wc_status of it */
@@ -175,7 +175,7 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
  * for it, and forget its keys; then it is watched.
  */
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
-/* Whether it is or not. */
+/* Also if it seems to be watched already: the event that ended that may be lost. */
 void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 /* Tries it again for peers that mrd had no room for. */
 void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep);

@@ -8,7 +8,7 @@
 enum {
     TURNS = 8,   /* polls of the completion queue in one call, at most */
     CALLS = 128, /* events are looked for in one of so many */
-    MANY = 64,   /* events at a time: mrd may have had no room for others */
+    MANY = 64,   /* events at a time: mrd may have dropped others, for want of room */
 };
 
 /* --------------------------------------------------------------------------------------- events */
