@@ -322,4 +322,5 @@ run_checks()
     try 'a killed rank' '' killed_rank
     try 'a silent host, 1 MiB' '' silent_host allreduce 1048576
     try 'a silent host, 8 bytes' '' silent_host allreduce 8
+    try 'a silent host, which is only waited for' '' silent_host pause 8192
 }

@@ -5,7 +5,8 @@
  *
  * mpi_loops OPERATION BYTES TURNS
  *
- * OPERATION is allreduce, alltoall (BYTES to each rank), bcast, pingpong or ring. Rank 0 prints a line:
+ * OPERATION is allreduce, alltoall (BYTES to each rank), bcast, pingpong, ring, or pause: the last rank
+ * sends BYTES to rank 0, PAUSE_MESSAGES times, and then nothing for PAUSE_S seconds. Rank 0 prints a line:
  * OPERATION RANKS BYTES TURNS MICROSECONDS of a turn, the median; of the first one, which meets the
  * others; and of the longest. Exit status 1, by MPI_Abort(), at a wrong byte.
  */
@@ -14,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PAUSE_MESSAGES = 20000, PAUSE_S = 30 };
 
 struct loop {
     int rank, ranks, bytes;
@@ -134,12 +138,32 @@ static double ring(struct loop *l)
     return start;
 }
 
+/* The others have nothing to do but to wait for it. */
+static double pause_after_many(struct loop *l)
+{
+    int last = l->ranks - 1;
+    double start = MPI_Wtime();
+
+    for (int i = 0; i < PAUSE_MESSAGES; i++) {
+        if (l->rank == last) {
+            fill(l, l->from, last, i);
+            MPI_Send(l->from, words(l), MPI_UINT32_T, 0, 3, MPI_COMM_WORLD);
+        } else if (l->rank == 0) {
+            MPI_Recv(l->to, words(l), MPI_UINT32_T, last, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            check(l, l->to, last, i);
+        }
+    }
+    if (l->rank == last)
+        sleep(PAUSE_S);
+    return MPI_Wtime() - start;
+}
+
 static const struct {
     const char *name;
     double (*turn)(struct loop *l);
 } operations[] = {
     {"allreduce", allreduce}, {"alltoall", alltoall}, {"bcast", bcast},
-    {"pingpong", pingpong},   {"ring", ring},
+    {"pingpong", pingpong},   {"ring", ring},         {"pause", pause_after_many},
 };
 
 static int compare(const void *a, const void *b)
@@ -172,7 +196,8 @@ int main(int argc, char **argv)
     l.bytes = argc == 4 ? atoi(argv[2]) & ~3 : 0;
     turns = argc == 4 ? (uint32_t)atoi(argv[3]) : 0;
     if (!turn || !turns || l.bytes < 4) {
-        fprintf(stderr, "usage: mpi_loops allreduce|alltoall|bcast|pingpong|ring BYTES TURNS\n");
+        fprintf(stderr,
+                "usage: mpi_loops allreduce|alltoall|bcast|pingpong|ring|pause BYTES TURNS\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     room = (size_t)l.bytes * (size_t)l.ranks;

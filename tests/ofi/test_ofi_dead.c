@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The other end is a process, and is killed: what it owes ends with an error that names it, and the
- * endpoint goes on with others. Run with FI_MRD_PEER_TIMEOUT, or it takes seconds longer.
+ * endpoint goes on with others. Run with FI_MRD_PEER_TIMEOUT of a second.
  */
 #include "pair.h"
 
@@ -21,7 +21,8 @@ enum {
     TAG = 9,
     EAGER = 10,
     INJECTED = 200,
-    SLACK_S = 60, /* beside the second that a peer has to answer */
+    PEER_TIMEOUT_MS = 1000, /* FI_MRD_PEER_TIMEOUT */
+    SLACK_S = 60,           /* beside the second that a peer has to answer */
 };
 
 static const struct end_options options = {.order = FI_ORDER_SAS, .counts = FI_SEND};
@@ -376,6 +377,173 @@ static void ofi_dead__sender_of_a_long_message(void **state)
     free(in);
 }
 
+/* --------------------------------------------------------------------------------------------- receives */
+
+/* The other end answers: it was heard of. */
+static void hear_of(struct end *e, const struct peer *p)
+{
+    char in[8];
+
+    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(e->ep, "a", 1, NULL, p->to, &in[1]));
+    end_ok(e->tx, &in[1]);
+    assert_int_equal(end_ok(e->rx, in).src, p->to);
+}
+
+/* Those that name it end, if nothing else has to do with it, too. */
+static void ofi_dead__receives_from_it(void **state)
+{
+    char in[64], any[8], all[8];
+    struct iovec iov = {in + 32, 32};
+    struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = in + 32};
+    struct peer victim, other;
+    struct end e;
+
+    (void)state;
+    start(&victim, alive);
+    start(&other, alive);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    meet(&e, &other);
+    hear_of(&e, &victim);
+    multi.addr = victim.to;
+    POST(fi_trecv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
+    POST(fi_recvmsg(e.ep, &multi, FI_MULTI_RECV));
+    POST(fi_recv(e.ep, in, 8, NULL, victim.to, in));
+    POST(fi_recv(e.ep, all, sizeof(all), NULL, other.to, all));
+    POST(fi_trecv(e.ep, in + 8, 8, NULL, victim.to, TAG, 0, in + 8));
+    POST(fi_trecv(e.ep, in + 16, 8, NULL, victim.to, TAG, 0, in + 16));
+    assert_int_equal(fi_cancel(&e.ep->fid, in + 16), 0);
+    end_fails(e.rx, in + 16, FI_ECANCELED);
+    end_silent(e.rx);
+    process_stop(&victim.process);
+    POST(fi_inject(e.ep, "a", 1, victim.to));
+    process_kill(&victim.process);
+    expect_error(e.rx, &victim, in + 32);
+    expect_error(e.rx, &victim, in);
+    expect_error(e.rx, &victim, in + 8);
+    UNTIL(fi_cntr_readerr(end_cntr(&e, FI_SEND)) == 1);
+    end_silent(e.tx); /* what the receives told */
+
+    /* It was heard of once: who waits for it again hears of it again. */
+    POST(fi_trecv(e.ep, in, 8, NULL, victim.to, TAG, 0, in));
+    expect_error(e.rx, &victim, in);
+    end_silent(e.rx);
+    POST(fi_send(e.ep, "a", 1, NULL, other.to, NULL));
+    end_ok(e.rx, all);
+    process_tell(other.process.channel, "q", 1);
+    process_join(&other.process);
+    end_close(&e);
+}
+
+/* Without a receive the entry of what was injected tells. */
+static void ofi_dead__injected_and_no_receive(void **state)
+{
+    struct peer victim;
+    struct end e;
+    char in[8];
+
+    (void)state;
+    start(&victim, alive);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
+    process_kill(&victim.process);
+    expect_error(e.rx, &victim, in);
+    for (unsigned i = 0; i < 2; i++) {
+        POST(fi_inject(e.ep, "a", 1, victim.to));
+        expect_error(e.tx, &victim, NULL);
+    }
+    end_close(&e);
+}
+
+/* One that sleeps until there is something has no other reason to wake up. */
+static void ofi_dead__receive_in_sleep(void **state)
+{
+    struct end_options sleeps = options;
+    struct fi_cq_tagged_entry entry;
+    struct peer victim;
+    struct end e;
+    char in[8];
+
+    (void)state;
+    sleeps.wait = FI_WAIT_UNSPEC;
+    start(&victim, alive);
+    end_open(&e, &sleeps, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    POST(fi_trecv(e.ep, in, 8, NULL, victim.to, TAG, 0, in));
+    process_kill(&victim.process);
+    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EAVAIL);
+    expect_error(e.rx, &victim, in);
+    end_close(&e);
+}
+
+/* Who was never heard of may have yet to start. */
+static void ofi_dead__receive_before_its_sender(void **state)
+{
+    struct end first, e;
+    struct peer sender;
+    char in[8];
+
+    (void)state;
+    start(&sender, reborn);
+    end_open(&first, &options, NULL);
+    end_open(&e, &options, NULL);
+    sender.told = name_of(&first);
+    end_close(&first);
+    assert_int_equal(fi_av_insert(e.av, &sender.told.name, 1, &sender.to, 0, NULL), 1);
+    POST(fi_recv(e.ep, in, sizeof(in), NULL, sender.to, in));
+    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    expect_error(e.tx, &sender, NULL);
+    ends_drive_for(3 * PEER_TIMEOUT_MS);
+    end_silent(e.rx);
+    process_tell(sender.process.channel, &sender.told, sizeof(sender.told));
+    meet_target(&e, &sender);
+    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    end_ok(e.rx, in);
+    process_tell(sender.process.channel, "q", 1);
+    process_join(&sender.process);
+    end_close(&e);
+}
+
+/*
+ * It goes, and another one comes where it was, while a receive for that address is posted, or before
+ * the news of it is read: the other's message is for that.
+ */
+static void ofi_dead__receive_across_a_restart(void **state)
+{
+    struct peer victim, second;
+    struct end e;
+    char in[8];
+
+    for (unsigned before = 0; before < 2; before++) {
+        start(&victim, alive);
+        start(&second, reborn);
+        end_open(&e, &options, NULL);
+        meet(&e, &victim);
+        hear_of(&e, &victim);
+        if (before)
+            POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
+        ends_drive_for(20);
+        process_tell(victim.process.channel, "q", 1);
+        process_join(&victim.process);
+        process_tell(second.process.channel, &victim.told, sizeof(victim.told));
+        meet_target(&e, &second);
+        if (!before) {
+            end_sleep_ms(3 * PEER_TIMEOUT_MS);
+            POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
+        }
+        POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
+        end_ok(e.rx, in);
+        process_tell(second.process.channel, "q", 1);
+        process_join(&second.process);
+        end_close(&e);
+    }
+    (void)state;
+}
+
 /* ---------------------------------------------------------------------------------------------- memory */
 
 /* Under way when it is killed, and after: of a key that is known, and of one that is not. */
@@ -575,6 +743,11 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__the_user_is_told, teardown),
         cmocka_unit_test_teardown(ofi_dead__under_traffic, teardown),
         cmocka_unit_test_teardown(ofi_dead__sender_of_a_long_message, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receives_from_it, teardown),
+        cmocka_unit_test_teardown(ofi_dead__injected_and_no_receive, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receive_in_sleep, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receive_across_a_restart, teardown),
         cmocka_unit_test_teardown(ofi_dead__memory, teardown),
         cmocka_unit_test_teardown(ofi_dead__atomics, teardown),
         cmocka_unit_test_teardown(ofi_dead__another_at_its_address, teardown),

@@ -178,19 +178,24 @@ static void ofi_device__no_memory_for_two_receives(void **state)
     free(out);
 }
 
-/* What waits for an answer ends when the device does. */
+/* What waits for an answer, or for a message, ends when the device does. */
 static void ofi_device__gone(void **state)
 {
     uint8_t *out = filled(LONG, 1);
     uint64_t word = 0;
     struct pair p;
+    char in[2];
 
     (void)state;
     pair_open(&p, &(struct end_options){0});
     POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, out));
+    POST(fi_recv(p.a.ep, &in[0], 1, NULL, FI_ADDR_UNSPEC, &in[0]));
     ends_drive_for(20);
     fake_ibv_raise(device, IBV_EVENT_DEVICE_FATAL, 0);
     end_fails(p.a.tx, out, FI_EIO);
+    end_fails(p.a.rx, &in[0], FI_EIO);
+    POST(fi_trecv(p.a.ep, &in[1], 1, NULL, p.a.to, TAG, 0, &in[1]));
+    end_fails(p.a.rx, &in[1], FI_EIO);
     assert_true(fi_read(p.a.ep, &word, sizeof(word), NULL, p.a.to, 0, KEY, &word) != 0 ||
                 end_next(p.a.tx).err != 0);
     pair_close(&p);

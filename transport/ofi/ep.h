@@ -35,9 +35,13 @@ struct mrd_ofi_peer {
     char text[MRD_ADDRESS_MAX];
     fi_addr_t fi_addr;   /* as of... */
     uint32_t av_version; /* ...that state of the AV */
-    /* Operations that wait for an answer: mrd_ofi_op.answer_node. While there are any it is
-     * watched. */
+    /* While operations wait for an answer, mrd_ofi_op.answer_node, or receives for its messages, it
+     * is watched. */
     struct mrd_node answers;
+    struct mrd_node expected_node; /* on mrd_ofi_peers.expected */
+    uint32_t receives;             /* posted ones that take messages of this peer only */
+    bool heard;                    /* a message came, or was acked */
+    bool receives_ended;           /* when it was lost last: the application knows of that */
     bool watched;
     bool lost;                      /* and the user was told */
     struct mrd_node unwatched_node; /* on mrd_ofi_peers.unwatched: it could not be watched yet */
@@ -59,6 +63,8 @@ struct mrd_ofi_peers {
     struct mrd_ofi_peer_id *by_id; /* a power of two of slots; a newer one takes the place */
     uint32_t num_by_id;
     struct mrd_node unwatched; /* mrd_ofi_peer.unwatched_node */
+    struct mrd_node expected;  /* mrd_ofi_peer.expected_node: receives wait for it, or did lately */
+    uint64_t swept_ns;         /* when those were looked through that did */
     uint32_t num_lost;         /* that the user was told of */
 };
 
@@ -71,7 +77,30 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
 /* It does not answer: tells the user, once for each of a few peers. */
 void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
-/* Peers with operations that wait for an answer: calls `f` for each. */
+/* Does anything wait for it? */
+static inline bool mrd_ofi_peer_is_awaited(const struct mrd_ofi_peer *peer)
+{
+    return !mrd_list_empty(&peer->answers) || !mrd_list_empty(&peer->expected_node);
+}
+
+/*
+ * A receive is posted that takes messages of this peer only; one is posted no more. A peer that was
+ * heard of is watched from then on: one that never was may have yet to start.
+ */
+void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+static inline void mrd_ofi_peer_unexpect(struct mrd_ofi_peer *peer)
+{
+    peer->receives--;
+}
+
+void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+static inline void mrd_ofi_peer_heard(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (!peer->heard)
+        mrd_ofi_peer_heard_first(ep, peer);
+}
+
+/* Peers that something waits for: calls `f` for each. */
 void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
                                 void (*f)(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer));
 /* Its fi_addr now; FI_ADDR_NOTAVAIL: it is not in the AV. */
@@ -175,9 +204,11 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
  * for it, and forget its keys; then it is watched.
  */
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/* Ends that, unless something waits for it. */
+void mrd_ofi_peer_watch_no_more(struct mrd_ofi_peer *peer);
 /* Also if it seems to be watched already: the event that ended that may be lost. */
 void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
-/* Tries it again for peers that mrd had no room for. */
+/* Watches those that are to be, and from time to time no more those that nothing waits for. */
 void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep);
 /* It waits for an answer of its peer, which is watched. */
 void mrd_ofi_op_await(struct mrd_ofi_op *op);
@@ -245,7 +276,7 @@ struct mrd_ofi_rx {
     void *context;
     uint64_t flags; /* FI_COMPLETION, FI_MULTI_RECV, FI_CLAIM... as posted */
     bool tagged;
-    const struct mrd_ofi_peer *from; /* NULL: any */
+    struct mrd_ofi_peer *from; /* NULL: any */
     uint64_t tag, ignore;
     struct iovec iov[MRD_OFI_IOV_MAX];
     uint32_t num_iov;
@@ -315,6 +346,7 @@ struct mrd_ofi_ep {
     uint32_t tx_used, tx_most; /* operations of the application under way; how many may be */
     /* Not complete yet: what the provider says for itself, and what the application injected. */
     uint32_t silent;
+    bool device_gone;
     uint32_t op_mrs; /* registrations of operations that end without the peer's program */
 
     /* Receive side. */
@@ -393,6 +425,12 @@ void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
 /* FI_CLAIM without PEEK: `rx` NULL: FI_DISCARD. -FI_EINVAL: nothing is claimed by that context. */
 int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *context);
+/*
+ * No message will come from that peer, or, NULL, from anybody: ends the receives for them. Returns
+ * whether there were any.
+ */
+bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *from, int error,
+                        int status);
 /* fi_cancel(). 0, or -FI_ENOENT. */
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context);
 void mrd_ofi_match_init(struct mrd_ofi_match *m);
@@ -401,7 +439,7 @@ struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep);
 void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 /*
  * `rx` has got `got` bytes of a message, from `at` in its buffer on: tells the application. error:
- * a FI_ error number, or 0.
+ * a FI_ error number, or 0. Without a message `peer` is NULL, or who it did not come from.
  */
 void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                     const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,

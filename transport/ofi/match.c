@@ -66,6 +66,23 @@ static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
     return tagged ? &ep->tagged : &ep->msg;
 }
 
+static void enqueue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    mrd_list_append(&queue_of(ep, rx->tagged)->posted, &rx->node);
+    if (rx->from)
+        mrd_ofi_peer_expect(ep, rx->from);
+}
+
+/* Does nothing for one that was never queued: it got a message at once. */
+static void dequeue(struct mrd_ofi_rx *rx)
+{
+    if (mrd_list_empty(&rx->node))
+        return;
+    mrd_list_remove(&rx->node);
+    if (rx->from)
+        mrd_ofi_peer_unexpect(rx->from);
+}
+
 /* ----------------------------------------------------------------------------------------- ends */
 
 /* The receive takes no more, and its buffer is the application's again. */
@@ -93,7 +110,7 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
                                 .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG),
                                 .len = got,
                                 .tag = rx->tagged ? head->tag : 0,
-                                .src = mrd_ofi_peer_fi_addr(ep, peer),
+                                .src = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL,
                                 .err = error,
                                 .prov_errno = status};
 
@@ -151,7 +168,7 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
         rx->retired = !more;
     }
     if (!more)
-        mrd_list_remove(&rx->node);
+        dequeue(rx);
     if (head->flags & MRD_OFI_PULL) {
         mrd_ofi_pull(ep, rx, peer, head, payload, at, got);
         return more;
@@ -261,7 +278,12 @@ void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
     struct mrd_ofi_unexpected *u = find_unexpected(ep, rx);
 
-    mrd_list_append(&queue_of(ep, rx->tagged)->posted, &rx->node);
+    if (!u && rx->from && rx->from->heard)
+        mrd_ofi_take_events(ep); /* what became of it before is not the fate of this receive */
+    if (!u || rx->flags & FI_MULTI_RECV)
+        enqueue(ep, rx);
+    if (!u && ep->device_gone)
+        (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
     while (u)
         u = take(ep, rx, u) ? find_unexpected(ep, rx) : NULL;
 }
@@ -344,7 +366,36 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
     return -FI_EINVAL;
 }
 
-/* --------------------------------------------------------------------------------- cancellation */
+/* ------------------------------------------------------------------------ ends without a message */
+
+static bool end_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q,
+                     const struct mrd_ofi_peer *from, int error, int status)
+{
+    bool any = false;
+
+    for (struct mrd_node *n = q->posted.next, *next; n != &q->posted; n = next) {
+        struct mrd_ofi_rx *rx = rx_of(n);
+        struct mrd_ofi_wire_head none = {.tag = rx->tag};
+
+        next = n->next;
+        if (from && rx->from != from)
+            continue;
+        any = true;
+        dequeue(rx);
+        rx->retired = true;
+        if (!rx->pulls) /* else the last one tells */
+            mrd_ofi_rx_end(ep, rx, rx->from, &none, rx->used, 0, error, status);
+    }
+    return any;
+}
+
+bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *from, int error,
+                        int status)
+{
+    bool any = end_lost(ep, &ep->msg, from, error, status);
+
+    return end_lost(ep, &ep->tagged, from, error, status) || any;
+}
 
 static struct mrd_ofi_rx *find_posted(struct mrd_ofi_match *q, const void *context)
 {
@@ -363,7 +414,7 @@ int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
         rx = find_posted(&ep->msg, context);
     if (!rx)
         return -FI_ENOENT;
-    mrd_list_remove(&rx->node);
+    dequeue(rx);
     if (rx->pulls) { /* the last one tells */
         rx->retired = rx->cancelled = true;
         return 0;

@@ -115,34 +115,6 @@ struct mrd_ofi_op *mrd_ofi_op_find(struct mrd_ofi_ep *ep, uint32_t id,
     return op->id == id && op->peer == peer && op->expects_done && !op->answered ? op : NULL;
 }
 
-void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
-{
-    mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
-    if (!peer->watched)
-        mrd_ofi_peer_watch_again(ep, peer);
-}
-
-void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
-{
-    peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
-    if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
-        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
-}
-
-void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep)
-{
-    struct mrd_node list, *n;
-
-    mrd_list_init(&list);
-    mrd_list_splice(&list, &ep->peers.unwatched);
-    while ((n = mrd_list_pop(&list))) {
-        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, unwatched_node);
-
-        if (!mrd_list_empty(&peer->answers))
-            mrd_ofi_peer_watch(ep, peer);
-    }
-}
-
 void mrd_ofi_op_await(struct mrd_ofi_op *op)
 {
     op->answered = false;
@@ -155,10 +127,7 @@ void mrd_ofi_op_answered(struct mrd_ofi_op *op)
 
     op->answered = true;
     mrd_list_remove(&op->answer_node);
-    if (peer->watched && mrd_list_empty(&peer->answers)) {
-        (void)mrd_watch_peer(peer->ah, 0);
-        peer->watched = false;
-    }
+    mrd_ofi_peer_watch_no_more(peer);
 }
 
 /* --------------------------------------------------------------------------------------- errors */
@@ -533,5 +502,6 @@ char *mrd_ofi_error_text(const struct mrd_ofi_peer *peer, int error, int status)
     const char *why = status ? mrd_wc_status_str((enum mrd_wc_status)status) : fi_strerror(error);
     char *text;
 
-    return asprintf(&text, "%s: %s", peer ? peer->text : "a peer", why) < 0 ? NULL : text;
+    return asprintf(&text, "%s%s%s", peer ? peer->text : "", peer ? ": " : "", why) < 0 ? NULL
+                                                                                        : text;
 }

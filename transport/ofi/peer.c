@@ -7,6 +7,8 @@
 
 enum { BUCKETS = 1024, IDS = 1024, LOST_TOLD = 8 };
 
+#define EXPECTED_NS 1000000000ull
+
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
 {
     struct mrd_ofi_peers *p = &ep->peers;
@@ -23,6 +25,7 @@ int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
     for (uint32_t i = 0; i < BUCKETS; i++)
         mrd_list_init(&p->bucket[i]);
     mrd_list_init(&p->unwatched);
+    mrd_list_init(&p->expected);
     return 0;
 }
 
@@ -66,6 +69,7 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     mrd_list_init(&peer->answers);
     mrd_list_init(&peer->keys);
     mrd_list_init(&peer->unwatched_node);
+    mrd_list_init(&peer->expected_node);
     mrd_list_append(bucket, &peer->by_addr);
     ep->peers.num++;
     return peer;
@@ -153,11 +157,102 @@ void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
         for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
             struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
 
-            if (!mrd_list_empty(&peer->answers))
+            if (mrd_ofi_peer_is_awaited(peer))
                 f(ep, peer);
         }
     }
 }
+
+/* ------------------------------------------------------------------------------------- watching */
+
+/* It is watched soon. */
+static void is_to_be_watched(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (mrd_list_empty(&peer->unwatched_node))
+        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
+}
+
+void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
+    if (!peer->watched)
+        mrd_ofi_peer_watch_again(ep, peer);
+}
+
+void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+    if (!peer->watched)
+        is_to_be_watched(ep, peer);
+}
+
+void mrd_ofi_peer_watch_no_more(struct mrd_ofi_peer *peer)
+{
+    if (!peer->watched || mrd_ofi_peer_is_awaited(peer))
+        return;
+    (void)mrd_watch_peer(peer->ah, 0);
+    peer->watched = false;
+}
+
+static void expect_lately(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (mrd_list_empty(&peer->expected_node))
+        mrd_list_append(&ep->peers.expected, &peer->expected_node);
+    if (!peer->watched)
+        is_to_be_watched(ep, peer);
+}
+
+void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->receives++;
+    if (peer->heard)
+        expect_lately(ep, peer);
+}
+
+void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->heard = true;
+    if (peer->receives)
+        expect_lately(ep, peer);
+}
+
+/* Programs post one receive after the other: those of the last while count. */
+static void sweep_expected(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+    uint64_t now_ns = mrd_ofi_now_ns();
+
+    if (now_ns - p->swept_ns < EXPECTED_NS)
+        return;
+    p->swept_ns = now_ns;
+    for (struct mrd_node *n = p->expected.next, *next; n != &p->expected; n = next) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, expected_node);
+
+        next = n->next;
+        if (peer->receives)
+            continue;
+        mrd_list_remove(&peer->expected_node);
+        mrd_ofi_peer_watch_no_more(peer);
+    }
+}
+
+void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node list, *n;
+
+    mrd_list_init(&list);
+    mrd_list_splice(&list, &ep->peers.unwatched);
+    while ((n = mrd_list_pop(&list))) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, unwatched_node);
+
+        if (mrd_ofi_peer_is_awaited(peer))
+            mrd_ofi_peer_watch(ep, peer);
+    }
+    if (!mrd_list_empty(&ep->peers.expected))
+        sweep_expected(ep);
+}
+
+/* ----------------------------------------------------------------------------- what is told of them */
 
 void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {

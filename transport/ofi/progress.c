@@ -29,16 +29,34 @@ static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int e
     mrd_ofi_keys_fini(peer);
 }
 
+/* Another one may be where it was, and send: receives wait for that. */
 static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->watched = false; /* the event ended that */
     fail_answers(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
+    if (mrd_ofi_peer_is_awaited(peer))
+        mrd_ofi_peer_watch_again(ep, peer);
 }
 
-static void device_is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+static void is_silent(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->receives_ended =
+        peer->heard && mrd_ofi_match_lost(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
+    mrd_list_remove(&peer->expected_node);
+    is_gone(ep, peer);
+}
+
+static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->watched = false;
     fail_answers(ep, peer, FI_EIO, MRD_WC_WR_FLUSH_ERR);
+}
+
+static void device_is_gone(struct mrd_ofi_ep *ep)
+{
+    ep->device_gone = true;
+    mrd_ofi_peers_each_awaited(ep, end_answers);
+    (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
 }
 
 static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *event)
@@ -49,11 +67,13 @@ static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *even
     if (event->event_type == MRD_EVENT_PEER_UNREACHABLE ||
         event->event_type == MRD_EVENT_PEER_RESTARTED) {
         peer = mrd_ofi_peer_by_text(ep, event->address);
-        if (peer)
+        if (peer && event->event_type == MRD_EVENT_PEER_UNREACHABLE)
+            is_silent(ep, peer);
+        else if (peer)
             is_gone(ep, peer);
     } else if (event->event_type == MRD_EVENT_DEVICE_FATAL) {
         MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event->address);
-        mrd_ofi_peers_each_awaited(ep, device_is_gone);
+        device_is_gone(ep);
     }
 }
 
@@ -73,6 +93,10 @@ void mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 
 /* ---------------------------------------------------------------------------------- completions */
 
+/*
+ * The entry of one that failed has no context, as the operation had none. Where a receive told of
+ * the same, with its context, there is none: Open MPI 4 does not survive one without.
+ */
 static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
     uint64_t kind = wc->wr_id == MRD_OFI_INJECTED_TAGGED ? FI_TAGGED : FI_MSG;
@@ -85,14 +109,20 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
     ep->silent--;
     if (wc->wr_id == MRD_OFI_SAID)
         return;
+    peer = mrd_ofi_peer_of(ep, wc->peer_id);
     if (wc->status == MRD_WC_SUCCESS) {
+        if (peer)
+            mrd_ofi_peer_heard(ep, peer);
         mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_SEND], 1);
         return;
     }
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
-    peer = mrd_ofi_peer_of(ep, wc->peer_id);
-    if (peer && wc->status == MRD_WC_RETRY_EXC_ERR)
+    if (peer && wc->status == MRD_WC_RETRY_EXC_ERR) {
         mrd_ofi_peer_lost(ep, peer);
+        mrd_ofi_take_events(ep);
+        if (peer->receives_ended)
+            return;
+    }
     comp.text = mrd_ofi_error_text(peer, comp.err, comp.prov_errno);
     MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an injected message failed");
     if (ep->tx_cq)
@@ -108,11 +138,13 @@ static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
     if (wc->status != MRD_WC_SUCCESS)
         return; /* its sender gave it up, and knows */
     peer = mrd_ofi_peer_of(ep, wc->peer_id);
-    if (peer)
-        mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
-    else
+    if (!peer) {
         MRD_OFI_WARN(EP_DATA,
                      "a message is lost: its sender is forgotten, or there is no memory\n");
+        return;
+    }
+    mrd_ofi_peer_heard(ep, peer);
+    mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
 }
 
 /* The versions of the two ends differ. */
@@ -205,7 +237,9 @@ static int take_completions(struct mrd_ofi_ep *ep)
                 struct mrd_ofi_op *op = (struct mrd_ofi_op *)(uintptr_t)wc[i].wr_id;
 
                 op->pending--;
-                if (wc[i].status != MRD_WC_SUCCESS)
+                if (wc[i].status == MRD_WC_SUCCESS)
+                    mrd_ofi_peer_heard(ep, op->peer);
+                else
                     mrd_ofi_op_fail(op, mrd_ofi_error_of(wc[i].status), (int)wc[i].status);
                 op->done(ep, op, &wc[i]);
             }
