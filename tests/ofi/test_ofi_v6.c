@@ -219,6 +219,38 @@ static void ofi_v6__name_of_an_endpoint(void **state)
     end_close(&e);
 }
 
+/* It has one of this machine, also where that has others of IPv4. */
+static void ofi_v6__any_name_of_an_endpoint(void **state)
+{
+    struct sockaddr_in6 any = address("::", 0), name;
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
+    size_t bytes = sizeof(name);
+    struct fid_ep *ep;
+    struct fid_av *av;
+    struct fid_cq *cq;
+    struct end e;
+
+    (void)state;
+    end_open(&e, &v6_format, NULL);
+    assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
+    assert_int_equal(fi_cq_open(e.domain, &cq_attr, &cq, NULL), 0);
+    assert_int_equal(fi_av_open(e.domain, &(struct fi_av_attr){.type = FI_AV_MAP}, &av, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    assert_int_equal(fi_ep_bind(ep, &av->fid, 0), 0);
+    assert_int_equal(fi_setname(&ep->fid, &any, sizeof(any)), 0);
+    assert_int_equal(fi_enable(ep), 0);
+    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
+    assert_int_equal(bytes, sizeof(name));
+    assert_int_equal(name.sin6_family, AF_INET6);
+    assert_false(IN6_IS_ADDR_UNSPECIFIED(&name.sin6_addr));
+    assert_false(IN6_IS_ADDR_V4MAPPED(&name.sin6_addr));
+    assert_true(name.sin6_port);
+    assert_int_equal(fi_close(&ep->fid), 0);
+    assert_int_equal(fi_close(&av->fid), 0);
+    assert_int_equal(fi_close(&cq->fid), 0);
+    end_close(&e);
+}
+
 static void ofi_v6__addresses_of_a_vector(void **state)
 {
     struct sockaddr_in6 back, in[3];
@@ -410,6 +442,7 @@ int main(void)
         ofi_test(ofi_v6__families_do_not_mix),
         ofi_test(ofi_v6__v4_mapped),
         ofi_test(ofi_v6__name_of_an_endpoint),
+        ofi_test(ofi_v6__any_name_of_an_endpoint),
         ofi_test(ofi_v6__addresses_of_a_vector),
         ofi_test(ofi_v6__vector_of_one_format),
         ofi_test(ofi_v6__to_v4),

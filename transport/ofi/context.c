@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The context of mrd of an endpoint, with all that it needs there. */
 #include "transport/ofi/ep.h"
+#include "transport/ofi/info.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,6 +57,32 @@ static bool own_address(const struct fi_info *info, bool is_gid, char *text, uin
     return !IN6_IS_ADDR_UNSPECIFIED(&addr.in6.sin6_addr);
 }
 
+static bool wants_v6(const struct fi_info *info)
+{
+    const union mrd_ofi_addr *addr = info->src_addr;
+
+    return info->addr_format == FI_SOCKADDR_IN6 || (addr && addr->sa.sa_family == AF_INET6);
+}
+
+/*
+ * An endpoint of IPv6 that has any address gets the first one that would be offered: mrd would tell
+ * peers one of IPv4, if the machine has one.
+ */
+static bool find_v6(char *text)
+{
+    struct mrd_ofi_iface *list = NULL;
+    int num = mrd_ofi_ifaces_list(&list), i = 0;
+
+    while (i < num &&
+           (list[i].addr.sa.sa_family != AF_INET6 || list[i].link_local ||
+            (mrd_ofi_params.interface && strcmp(list[i].name, mrd_ofi_params.interface))))
+        i++;
+    if (i < num)
+        mrd_ofi_addr_host_text(&list[i].addr, text, MRD_ADDRESS_MAX);
+    free(list);
+    return i < num;
+}
+
 /* Peers could not use an address of the other family: they have room for their format only. */
 static int check_own_address(const struct mrd_ofi_ep *ep)
 {
@@ -87,7 +114,8 @@ static int open_context(struct mrd_ofi_ep *ep)
 
     bool is_gid = device && strcmp(mrd_get_device_name(device), "udp") != 0;
 
-    if (!error && own_address(ep->info, is_gid, text, &attr.port))
+    if (!error && (own_address(ep->info, is_gid, text, &attr.port) ||
+                   (!is_gid && wants_v6(ep->info) && find_v6(text))))
         attr.address = text;
     if (!error) {
         ep->context = mrd_open_device(device, &attr);
