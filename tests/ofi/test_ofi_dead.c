@@ -508,6 +508,26 @@ static void ofi_dead__receive_before_its_sender(void **state)
     end_close(&e);
 }
 
+/* It closes, as programs do, and nobody comes where it was. */
+static void ofi_dead__receive_from_one_that_closed(void **state)
+{
+    struct peer victim;
+    struct end e;
+    char in[8];
+
+    (void)state;
+    start(&victim, alive);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
+    ends_drive_for(20);
+    process_tell(victim.process.channel, "q", 1);
+    process_join(&victim.process);
+    expect_error(e.rx, &victim, in);
+    end_close(&e);
+}
+
 /* The message of another one that comes where it was is for a receive that was posted before. */
 static void ofi_dead__receive_across_a_restart(void **state)
 {
@@ -766,6 +786,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__injected_and_no_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receive_from_one_that_closed, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_across_a_restart, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_after_old_news, teardown),
         cmocka_unit_test_teardown(ofi_dead__memory, teardown),
