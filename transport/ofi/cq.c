@@ -232,7 +232,9 @@ static int cq_signal(struct fid_cq *fid)
 /*
  * Text goes into the buffer of an application that brings one; otherwise it stays with the queue
  * until the next error is read. Then the application has no buffer, of no size: who reads another
- * error into the same entry would offer that text as a buffer else.
+ * error into the same entry would offer that text as a buffer else. Without text nothing is written:
+ * programs that look for a message, and expect no more than that there is none, leave the entry as
+ * it is in memory (fabtests).
  */
 static void give_text(struct mrd_ofi_cq *cq, struct fi_cq_err_entry *buf, char *text)
 {
@@ -245,7 +247,8 @@ static void give_text(struct mrd_ofi_cq *cq, struct fi_cq_err_entry *buf, char *
         buf->err_data = text;
         return;
     }
-    snprintf(buf->err_data, buf->err_data_size, "%s", text ? text : "");
+    if (text)
+        snprintf(buf->err_data, buf->err_data_size, "%s", text);
     if (bytes < buf->err_data_size)
         buf->err_data_size = bytes;
 }
