@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -480,6 +481,48 @@ static void ofi_dead__receive_in_sleep(void **state)
     end_close(&e);
 }
 
+/* Posts a receive while others sleep. */
+struct sleeper {
+    struct end *e;
+    fi_addr_t from;
+    char in[8];
+};
+
+static void *post_in_a_while(void *arg)
+{
+    struct sleeper *s = arg;
+
+    end_sleep_ms(3 * PEER_TIMEOUT_MS);
+    must(fi_trecv(s->e->ep, s->in, sizeof(s->in), NULL, s->from, TAG, 0, s->in) == 0);
+    return NULL;
+}
+
+/* It is posted while another thread sleeps, which nothing else will wake. */
+static void ofi_dead__receive_posted_in_sleep(void **state)
+{
+    struct end_options sleeps = options;
+    struct fi_cq_tagged_entry entry;
+    struct peer victim;
+    struct sleeper s;
+    pthread_t thread;
+    struct end e;
+
+    (void)state;
+    sleeps.wait = FI_WAIT_UNSPEC;
+    sleeps.threading = FI_THREAD_SAFE;
+    start(&victim, alive);
+    end_open(&e, &sleeps, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    process_kill(&victim.process);
+    s = (struct sleeper){.e = &e, .from = victim.to};
+    must(pthread_create(&thread, NULL, post_in_a_while, &s) == 0);
+    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, SLACK_S * 1000), -FI_EAVAIL);
+    expect_error(e.rx, &victim, s.in);
+    must(pthread_join(thread, NULL) == 0);
+    end_close(&e);
+}
+
 /* Who was never heard of may have yet to start. */
 static void ofi_dead__receive_before_its_sender(void **state)
 {
@@ -785,6 +828,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__receives_from_it, teardown),
         cmocka_unit_test_teardown(ofi_dead__injected_and_no_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_in_sleep, teardown),
+        cmocka_unit_test_teardown(ofi_dead__receive_posted_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_from_one_that_closed, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_across_a_restart, teardown),

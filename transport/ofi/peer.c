@@ -165,13 +165,6 @@ void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
 
 /* ------------------------------------------------------------------------------------- watching */
 
-/* It is watched soon. */
-static void is_to_be_watched(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
-{
-    if (mrd_list_empty(&peer->unwatched_node))
-        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
-}
-
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
@@ -182,8 +175,8 @@ void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
-    if (!peer->watched)
-        is_to_be_watched(ep, peer);
+    if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
+        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
 }
 
 void mrd_ofi_peer_watch_no_more(struct mrd_ofi_peer *peer)
@@ -199,7 +192,7 @@ static void expect_lately(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     if (mrd_list_empty(&peer->expected_node))
         mrd_list_append(&ep->peers.expected, &peer->expected_node);
     if (!peer->watched)
-        is_to_be_watched(ep, peer);
+        mrd_ofi_peer_watch_again(ep, peer); /* at once: who makes progress may sleep already */
 }
 
 void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
