@@ -523,6 +523,46 @@ static void ofi_dead__receive_posted_in_sleep(void **state)
     end_close(&e);
 }
 
+/* That nobody was there when something was sent is not the fate of receives for who came then. */
+static void ofi_dead__old_news_and_receive(void **state)
+{
+    struct end first, e;
+    struct peer sender;
+    struct entry entry;
+    uint64_t since_ns;
+    char in[16];
+
+    (void)state;
+    start(&sender, reborn);
+    end_open(&first, &options, NULL);
+    end_open(&e, &options, NULL);
+    sender.told = name_of(&first);
+    end_close(&first);
+    assert_int_equal(fi_av_insert(e.av, &sender.told.name, 1, &sender.to, 0, NULL), 1);
+    POST(fi_trecv(e.ep, in, 8, NULL, sender.to, TAG, 0, in));
+    POST(fi_recv(e.ep, in + 8, 8, NULL, FI_ADDR_UNSPEC, in + 8));
+    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    end_sleep_ms(3 * PEER_TIMEOUT_MS);
+    since_ns = end_now_ns();
+    while (!end_take(e.tx, &entry)) /* and nothing more: the news is not read yet */
+        end_patience(since_ns);
+    assert_int_equal(entry.err, FI_EHOSTUNREACH);
+    process_tell(sender.process.channel, &sender.told, sizeof(sender.told));
+    meet_target(&e, &sender);
+    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    end_sleep_ms(PEER_TIMEOUT_MS / 2);
+    since_ns = end_now_ns();
+    while (!end_take(e.rx, &entry))
+        end_patience(since_ns);
+    assert_ptr_equal(entry.ok.op_context, in + 8);
+    assert_int_equal(entry.err, 0);
+    ends_drive_for(20);
+    end_silent(e.rx);
+    process_tell(sender.process.channel, "q", 1);
+    process_join(&sender.process);
+    end_close(&e);
+}
+
 /* Who was never heard of may have yet to start. */
 static void ofi_dead__receive_before_its_sender(void **state)
 {
@@ -829,6 +869,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__injected_and_no_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_posted_in_sleep, teardown),
+        cmocka_unit_test_teardown(ofi_dead__old_news_and_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_from_one_that_closed, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_across_a_restart, teardown),

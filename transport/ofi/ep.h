@@ -40,6 +40,7 @@ struct mrd_ofi_peer {
     struct mrd_node answers;
     struct mrd_node expected_node; /* on mrd_ofi_peers.expected */
     uint32_t receives;             /* posted ones that take messages of this peer only */
+    struct mrd_node heard_node;    /* on mrd_ofi_peers.heard */
     bool heard;                    /* a message came, or was acked */
     bool receives_ended;           /* when it was lost last: the application knows of that */
     bool watched;
@@ -64,6 +65,7 @@ struct mrd_ofi_peers {
     uint32_t num_by_id;
     struct mrd_node unwatched; /* mrd_ofi_peer.unwatched_node */
     struct mrd_node expected;  /* mrd_ofi_peer.expected_node: receives wait for it, or did lately */
+    struct mrd_node heard;     /* mrd_ofi_peer.heard_node: for the first time, and not noted yet */
     uint64_t swept_ns;         /* when those were looked through that did */
     uint32_t num_lost;         /* that the user was told of */
 };
@@ -93,12 +95,16 @@ static inline void mrd_ofi_peer_unexpect(struct mrd_ofi_peer *peer)
     peer->receives--;
 }
 
+/* It is noted when events so far are dealt with: that nobody was there before is not its fate. */
 void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
 static inline void mrd_ofi_peer_heard(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     if (!peer->heard)
         mrd_ofi_peer_heard_first(ep, peer);
 }
+
+/* Notes of which peers something was heard. */
+void mrd_ofi_peers_note_heard(struct mrd_ofi_ep *ep);
 
 /* Peers that something waits for: calls `f` for each. */
 void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,

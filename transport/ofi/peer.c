@@ -26,6 +26,7 @@ int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
         mrd_list_init(&p->bucket[i]);
     mrd_list_init(&p->unwatched);
     mrd_list_init(&p->expected);
+    mrd_list_init(&p->heard);
     return 0;
 }
 
@@ -70,6 +71,7 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     mrd_list_init(&peer->keys);
     mrd_list_init(&peer->unwatched_node);
     mrd_list_init(&peer->expected_node);
+    mrd_list_init(&peer->heard_node);
     mrd_list_append(bucket, &peer->by_addr);
     ep->peers.num++;
     return peer;
@@ -204,9 +206,24 @@ void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 
 void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
-    peer->heard = true;
-    if (peer->receives)
-        expect_lately(ep, peer);
+    if (mrd_list_empty(&peer->heard_node))
+        mrd_list_append(&ep->peers.heard, &peer->heard_node);
+}
+
+void mrd_ofi_peers_note_heard(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node *n;
+
+    if (mrd_list_empty(&ep->peers.heard))
+        return;
+    (void)mrd_ofi_take_events(ep);
+    while ((n = mrd_list_pop(&ep->peers.heard))) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, heard_node);
+
+        peer->heard = true;
+        if (peer->receives)
+            expect_lately(ep, peer);
+    }
 }
 
 /* Programs post one receive after the other: those of the last while count. */

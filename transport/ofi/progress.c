@@ -261,6 +261,7 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
 
     for (unsigned turn = 0; turn < TURNS && n == MRD_OFI_RX_POLL; turn++)
         n = take_completions(ep);
+    mrd_ofi_peers_note_heard(ep);
     if (!mrd_list_empty(&ep->unsent))
         mrd_ofi_op_flush(ep);
     if (++ep->calls % CALLS == 0) {
