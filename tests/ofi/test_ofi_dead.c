@@ -118,6 +118,20 @@ static void alive(int channel)
     end_close(&e);
 }
 
+/* Sends one more when it is told to. */
+static void twice(int channel)
+{
+    struct end e;
+
+    child_open(channel, &e, 0);
+    answer(&e);
+    drive_until_told(channel);
+    POST(fi_send(e.ep, "c", 1, NULL, e.to, NULL));
+    (void)end_ok(e.tx, NULL);
+    process_tell(channel, "r", 1);
+    drive_until_told(channel);
+}
+
 /* Waits for the port that another one had; has memory under that one's key, and one more. */
 static void reborn(int channel)
 {
@@ -523,6 +537,31 @@ static void ofi_dead__receive_posted_in_sleep(void **state)
     end_close(&e);
 }
 
+/* What came before its sender died is for the receive that was first, also if it is read later. */
+static void ofi_dead__message_before_the_news(void **state)
+{
+    struct peer victim;
+    char in[8], word;
+    struct end e;
+
+    (void)state;
+    start(&victim, twice);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    POST(fi_recv(e.ep, in, 1, NULL, victim.to, in));
+    ends_drive_for(20);
+    process_tell(victim.process.channel, "s", 1);
+    must(process_hear(victim.process.channel, &word, 1, patience_ns()));
+    process_kill(&victim.process);
+    end_sleep_ms(3 * PEER_TIMEOUT_MS); /* without progress */
+    POST(fi_recv(e.ep, in + 1, 1, NULL, victim.to, in + 1));
+    end_ok(e.rx, in);
+    assert_int_equal(in[0], 'c');
+    expect_error(e.rx, &victim, in + 1);
+    end_close(&e);
+}
+
 /* That nobody was there when something was sent is not the fate of receives for who came then. */
 static void ofi_dead__old_news_and_receive(void **state)
 {
@@ -869,6 +908,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__injected_and_no_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_posted_in_sleep, teardown),
+        cmocka_unit_test_teardown(ofi_dead__message_before_the_news, teardown),
         cmocka_unit_test_teardown(ofi_dead__old_news_and_receive, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_from_one_that_closed, teardown),

@@ -364,6 +364,7 @@ struct mrd_ofi_ep {
     struct mrd_node rx_free;
 
     uint32_t calls; /* of mrd_ofi_ep_progress() */
+    bool taking;    /* in the midst of completions */
 };
 
 /* Opens the endpoint's context. -FI_ error number: what was made is to be closed. */
@@ -387,8 +388,11 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
                     void *context);
 /* Handles completions and events that are there. */
 void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep);
-/* Deals with events of mrd: what peers that are gone owe will not come. */
-void mrd_ofi_take_events(struct mrd_ofi_ep *ep);
+/*
+ * Deals with events of mrd: what peers that are gone owe will not come. Messages that came before
+ * are dealt with first. Returns whether there were any events.
+ */
+bool mrd_ofi_take_events(struct mrd_ofi_ep *ep);
 /* Asks for an event at the next completion; events so far are forgotten. */
 void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep);
 /* Readable at an event. */

@@ -100,7 +100,9 @@ const struct mrd_ofi_key *mrd_ofi_key_get(struct mrd_ofi_ep *ep, struct mrd_ofi_
     if (k && k->known)
         return k;
     mrd_ofi_peer_watch(ep, op->peer);
-    k = find(op->peer, key); /* forgotten, if the peer was gone */
+    k = find(op->peer, key); /* forgotten, if the peer was gone; or told meanwhile */
+    if (k && k->known)
+        return k;
     if (!k) {
         question = mrd_ofi_op_alloc(ep);
         k = question ? add(op->peer, key) : NULL;

@@ -278,8 +278,9 @@ void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
     struct mrd_ofi_unexpected *u = find_unexpected(ep, rx);
 
-    if (!u && rx->from && rx->from->heard)
-        mrd_ofi_take_events(ep); /* what became of it before is not the fate of this receive */
+    /* What became of it before is not the fate of this receive, but what it sent before is for it. */
+    if (!u && rx->from && rx->from->heard && mrd_ofi_take_events(ep))
+        u = find_unexpected(ep, rx);
     if (!u || rx->flags & FI_MULTI_RECV)
         enqueue(ep, rx);
     if (!u && ep->device_gone)

@@ -169,7 +169,7 @@ void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
 
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
-    mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
+    (void)mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
     if (!peer->watched)
         mrd_ofi_peer_watch_again(ep, peer);
 }

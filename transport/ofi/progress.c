@@ -13,6 +13,17 @@ enum {
 
 /* --------------------------------------------------------------------------------------- events */
 
+static int take_completions(struct mrd_ofi_ep *ep);
+
+/* What was there when the news came. */
+static void take_what_came(struct mrd_ofi_ep *ep)
+{
+    int left = ep->cq->cqe, n = MRD_OFI_RX_POLL;
+
+    for (; !ep->taking && n == MRD_OFI_RX_POLL && left > 0; left -= n)
+        n = take_completions(ep);
+}
+
 /* What the peer owes will not come. */
 static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error, int status)
 {
@@ -40,6 +51,7 @@ static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 
 static void is_silent(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
+    take_what_came(ep);
     peer->receives_ended =
         peer->heard && mrd_ofi_match_lost(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
     mrd_list_remove(&peer->expected_node);
@@ -54,6 +66,7 @@ static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 
 static void device_is_gone(struct mrd_ofi_ep *ep)
 {
+    take_what_came(ep);
     ep->device_gone = true;
     mrd_ofi_peers_each_awaited(ep, end_answers);
     (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
@@ -77,7 +90,7 @@ static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *even
     }
 }
 
-void mrd_ofi_take_events(struct mrd_ofi_ep *ep)
+bool mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 {
     struct mrd_async_event event;
     uint32_t taken = 0;
@@ -89,6 +102,7 @@ void mrd_ofi_take_events(struct mrd_ofi_ep *ep)
     }
     if (taken >= MANY) /* the one that ended a watch may be lost */
         mrd_ofi_peers_each_awaited(ep, mrd_ofi_peer_watch_again);
+    return taken > 0;
 }
 
 /* ---------------------------------------------------------------------------------- completions */
@@ -119,7 +133,7 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
     if (peer && wc->status == MRD_WC_RETRY_EXC_ERR) {
         mrd_ofi_peer_lost(ep, peer);
-        mrd_ofi_take_events(ep);
+        (void)mrd_ofi_take_events(ep);
         if (peer->receives_ended)
             return;
     }
@@ -229,6 +243,7 @@ static int take_completions(struct mrd_ofi_ep *ep)
     struct mrd_wc wc[MRD_OFI_RX_POLL];
     int n = mrd_poll_cq(ep->cq, MRD_OFI_RX_POLL, wc);
 
+    ep->taking = true;
     for (int i = 0; i < n; i++) {
         if (wc[i].opcode < MRD_WC_RECV) {
             if (wc[i].wr_id <= MRD_OFI_INJECTED_TAGGED) {
@@ -252,6 +267,7 @@ static int take_completions(struct mrd_ofi_ep *ep)
         if (ep->num_spent == MRD_OFI_RX_SPENT || ep->num_spent >= ep->num_rx / 4)
             repost(ep);
     }
+    ep->taking = false;
     return n;
 }
 
@@ -265,7 +281,7 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
     if (!mrd_list_empty(&ep->unsent))
         mrd_ofi_op_flush(ep);
     if (++ep->calls % CALLS == 0) {
-        mrd_ofi_take_events(ep);
+        (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_watch(ep);
     }
 }
@@ -288,7 +304,7 @@ void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
     if (taken)
         mrd_ack_cq_events(ep->cq, taken);
     (void)mrd_req_notify_cq(ep->cq, 0);
-    mrd_ofi_take_events(ep);
+    (void)mrd_ofi_take_events(ep);
     mrd_ofi_peers_watch(ep);
 }
 
