@@ -602,6 +602,37 @@ static void ofi_dead__old_news_and_receive(void **state)
     end_close(&e);
 }
 
+/* A receive told of the one that was there before, but not of what was injected to the next. */
+static void ofi_dead__injected_after_another_came(void **state)
+{
+    struct peer victim, second, third;
+    struct end e;
+    char in[8];
+
+    (void)state;
+    start(&victim, alive);
+    start(&second, reborn);
+    start(&third, reborn);
+    end_open(&e, &options, NULL);
+    meet(&e, &victim);
+    hear_of(&e, &victim);
+    POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
+    process_kill(&victim.process);
+    expect_error(e.rx, &victim, in);
+    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
+    meet_target(&e, &second);
+    second.to = victim.to;
+    hear_of(&e, &second);
+    process_kill(&second.process);
+    process_tell(third.process.channel, &victim.told, sizeof(victim.told));
+    meet_target(&e, &third);
+    POST(fi_inject(e.ep, "a", 1, victim.to));
+    expect_error(e.tx, &victim, NULL);
+    process_tell(third.process.channel, "q", 1);
+    process_kill(&third.process);
+    end_close(&e);
+}
+
 /* Who was never heard of may have yet to start. */
 static void ofi_dead__receive_before_its_sender(void **state)
 {
@@ -910,6 +941,7 @@ int main(void)
         cmocka_unit_test_teardown(ofi_dead__receive_posted_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_dead__message_before_the_news, teardown),
         cmocka_unit_test_teardown(ofi_dead__old_news_and_receive, teardown),
+        cmocka_unit_test_teardown(ofi_dead__injected_after_another_came, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_before_its_sender, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_from_one_that_closed, teardown),
         cmocka_unit_test_teardown(ofi_dead__receive_across_a_restart, teardown),

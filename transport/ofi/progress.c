@@ -58,6 +58,13 @@ static void is_silent(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     is_gone(ep, peer);
 }
 
+/* What receives told of the one before is not told of this one. */
+static void is_replaced(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->receives_ended = false;
+    is_gone(ep, peer);
+}
+
 static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->watched = false;
@@ -83,7 +90,7 @@ static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *even
         if (peer && event->event_type == MRD_EVENT_PEER_UNREACHABLE)
             is_silent(ep, peer);
         else if (peer)
-            is_gone(ep, peer);
+            is_replaced(ep, peer);
     } else if (event->event_type == MRD_EVENT_DEVICE_FATAL) {
         MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event->address);
         device_is_gone(ep);
