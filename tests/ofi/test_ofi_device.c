@@ -183,19 +183,35 @@ static void ofi_device__gone(void **state)
 {
     uint8_t *out = filled(LONG, 1);
     uint64_t word = 0;
+    static char many[2048];
+    struct iovec iov = {many, sizeof(many)};
+    struct fi_msg multi = {
+        .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = many};
+    struct entry entry;
     struct pair p;
     char in[2];
 
     (void)state;
     pair_open(&p, &(struct end_options){0});
+    assert_int_equal(fi_setopt(&p.a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &(size_t){1},
+                               sizeof(size_t)),
+                     0);
+    POST(fi_recv(p.a.ep, &in[0], 0, NULL, FI_ADDR_UNSPEC, &in[0]));
+    for (unsigned i = 0; i < 2; i++) /* the other one is there when the device goes */
+        POST(fi_inject(p.b.ep, "x", i, p.b.to));
+    end_ok(p.a.rx, &in[0]);
     POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, out));
-    POST(fi_recv(p.a.ep, &in[0], 1, NULL, FI_ADDR_UNSPEC, &in[0]));
+    POST(fi_trecv(p.a.ep, &in[0], 1, NULL, FI_ADDR_UNSPEC, TAG, 0, &in[0]));
     ends_drive_for(20);
     fake_ibv_raise(device, IBV_EVENT_DEVICE_FATAL, 0);
     end_fails(p.a.tx, out, FI_EIO);
     end_fails(p.a.rx, &in[0], FI_EIO);
     POST(fi_trecv(p.a.ep, &in[1], 1, NULL, p.a.to, TAG, 0, &in[1]));
     end_fails(p.a.rx, &in[1], FI_EIO);
+    POST(fi_recvmsg(p.a.ep, &multi, FI_MULTI_RECV));
+    end_ok(p.a.rx, many);
+    entry = end_fails(p.a.rx, many, FI_EIO);
+    assert_true(entry.ok.flags & FI_MULTI_RECV);
     assert_true(fi_read(p.a.ep, &word, sizeof(word), NULL, p.a.to, 0, KEY, &word) != 0 ||
                 end_next(p.a.tx).err != 0);
     pair_close(&p);

@@ -283,10 +283,10 @@ void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
         u = find_unexpected(ep, rx);
     if (!u || rx->flags & FI_MULTI_RECV)
         enqueue(ep, rx);
-    if (!u && ep->device_gone)
-        (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
     while (u)
         u = take(ep, rx, u) ? find_unexpected(ep, rx) : NULL;
+    if (ep->device_gone)
+        (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
 }
 
 static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
