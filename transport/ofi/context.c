@@ -111,7 +111,6 @@ static int open_context(struct mrd_ofi_ep *ep)
     struct mrd_device **list;
     const struct mrd_device *device;
     int error = find_device(&list, &device);
-
     bool is_gid = device && strcmp(mrd_get_device_name(device), "udp") != 0;
 
     if (!error && (own_address(ep->info, is_gid, text, &attr.port) ||

@@ -7,6 +7,7 @@
 
 enum { BUCKETS = 1024, IDS = 1024, LOST_TOLD = 8 };
 
+/* How often peers are looked for that no receive waits for any more: they are watched so much longer. */
 #define EXPECTED_NS 1000000000ull
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
