@@ -405,6 +405,19 @@ static bool fades(struct conn *c, short revents, uint64_t now)
     return false;
 }
 
+/* A break while nothing is to be read shows as an error only. True: it is over. */
+static bool ends_by_error(struct conn *c, short revents)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+
+    if (!(revents & POLLERR) || waits_for_break(c) || !(c->received_all || refuses(c)))
+        return false;
+    (void)getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    end_early(c, strerror(error));
+    return true;
+}
+
 /* Closes when the other end's kernel has all, and has sent something. True: it is over. */
 static bool refuse_in_time(struct conn *c)
 {
@@ -424,7 +437,7 @@ static void serve_polls(int num)
     for (int i = 0; i < num; i++) {
         struct conn *c = &conns[i];
 
-        if (c->fd < 0)
+        if (c->fd < 0 || ends_by_error(c, polls[i].revents))
             continue;
         if (polls[i].revents & (POLLIN | POLLERR | POLLHUP) && now >= c->paused_until &&
             !(waits_for_break(c) && c->received_all) && !refuses(c))
@@ -461,7 +474,7 @@ static int fill_polls(void)
         if (!c->sent_all && has_head && !waits_for_break(c) && !rests(c))
             polls[i].events |= POLLOUT;
         /* Errors would be told all the time. */
-        if (!polls[i].events && !waits_for_break(c) && !rests(c))
+        if (!polls[i].events && !waits_for_break(c) && !rests(c) && !refuses(c))
             polls[i].fd = -1;
     }
     return open;
