@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -92,6 +94,37 @@ static void perf_control_recv__no_message(void **state)
     expect_error(-EPROTO);
 }
 
+/* Both ends go on sending at the same pace where much is lost, whatever the system's default is. */
+static void expect_linear_timeouts(int fd)
+{
+    char name[16] = "";
+    int linear = 0;
+    socklen_t len = sizeof(linear), name_len = sizeof(name);
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &linear, &len), 0);
+    assert_int_equal(linear, 1);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_len), 0);
+    assert_string_equal(name, "reno");
+}
+
+static void perf_control_connect__linear_timeouts(void **state)
+{
+    struct perf_control client = {.fd = -1}, server = {.fd = -1};
+    char error[PERF_ERROR_BYTES];
+    uint16_t port = 0;
+
+    (void)state;
+    int listener = perf_control_listen("127.0.0.1", &port, false, error);
+    assert_true(listener >= 0);
+    assert_int_equal(perf_control_connect(&client, "127.0.0.1", port, "", false, error), 0);
+    assert_int_equal(perf_control_accept(&server, listener, error), 0);
+    expect_linear_timeouts(client.fd);
+    expect_linear_timeouts(server.fd);
+    perf_control_close(&client);
+    perf_control_close(&server);
+    close(listener);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -100,6 +133,7 @@ int main(void)
         test(perf_control_recv__pieces),
         test(perf_control_recv__half_line),
         test(perf_control_recv__no_message),
+        cmocka_unit_test(perf_control_connect__linear_timeouts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,12 @@ static void adopt(struct perf_control *c, int fd)
 
     *c = (struct perf_control){.fd = fd, .tokener = json_tokener_new()};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    /*
+     * Over a path that loses much, doubled timeouts would soon be longer than anybody waits. With
+     * BBR, which leaves slow start its own way, Linux does not take this option into account.
+     */
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+    setsockopt(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &one, sizeof(one));
     /* Keepalive: a host that vanished must not leave the other one waiting. */
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
@@ -155,12 +161,14 @@ static int bind_to(int fd, int family, const char *address)
     return rc;
 }
 
-static int connect_one(const struct addrinfo *ai, const char *bind_address, int *fd)
+/* 0 and the connected socket, -ETIMEDOUT after `patience_s`, or another -errno. */
+static int try_to_connect(const struct addrinfo *ai, const char *bind_address, int patience_s,
+                          int *fd)
 {
     *fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0)
         return -errno;
-    struct timeval patience = {.tv_sec = DEAD_AFTER_MS / 1000}, none = {0};
+    struct timeval patience = {.tv_sec = patience_s}, none = {0};
     setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
                sizeof(patience)); /* holds for connect(), too */
     int rc = bind_address[0] ? bind_to(*fd, ai->ai_family, bind_address) : 0;
@@ -169,6 +177,22 @@ static int connect_one(const struct addrinfo *ai, const char *bind_address, int 
     setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
     if (rc)
         close(*fd);
+    return rc;
+}
+
+/*
+ * Each try is from another port, and so over another path where there are several: one of them may
+ * lose what is sent. The first tries end before a SYN is sent again, as TCP takes 3 s for the first
+ * retransmission timeout of such a connection (RFC 6298, 5.7). The last ones are for hosts that are
+ * far.
+ */
+static int connect_one(const struct addrinfo *ai, const char *bind_address, int *fd)
+{
+    static const int patience_s[] = {1, 1, 1, 1, 2, 4};
+    int rc = -ETIMEDOUT;
+
+    for (size_t i = 0; i < sizeof(patience_s) / sizeof(patience_s[0]) && rc == -ETIMEDOUT; i++)
+        rc = try_to_connect(ai, bind_address, patience_s[i], fd);
     return rc;
 }
 
