@@ -90,12 +90,27 @@ drive 'a spine dies' 300 8 kill_spine
 fabric blackhole all 1 off
 drive 'both ends stand still for 3 s' 300 8 stand_still
 
-# kill_under CONNECTIONS SECONDS [DEED]: the server is killed after two seconds of that, and starts again.
+# How many connections the server has to the target.
+connections()
+{
+    on 1 0 ss -Hnt state established '( sport = :7000 )' | wc -l
+}
+
+# kill_under CONNECTIONS SECONDS [DEED]: the server is killed after two seconds of that, and starts again. Of those that rest
+# all are open then.
 kill_under()
 {
+    local try
+
     on 0 0 timeout 100 "$streams" drive 127.0.0.1 6000 1 "$@" >"$scratch/drive.out" 2>"$scratch/drive.log" &
     driver=$!
     sleep 2
+    for ((try = 0; try < 100; try++)); do
+        if [[ ${3-} != 9 ]] || (($(connections) >= $1)); then
+            break
+        fi
+        sleep 0.1
+    done
     kill -9 "$server"
     wait "$server" || true
     start_server
