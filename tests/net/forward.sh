@@ -96,8 +96,10 @@ connections()
     on 1 0 ss -Hnt state established '( sport = :7000 )' | wc -l
 }
 
-# kill_under CONNECTIONS SECONDS [DEED]: the server is killed after two seconds of that, and starts again. Of those that rest
-# all are open then.
+readonly driver_rests=9 # of enum deed in streams.c: such connections stay open until they break
+
+# kill_under CONNECTIONS SECONDS [DEED]: the server is killed after two seconds of that, or once all that rest are open, and
+# starts again.
 kill_under()
 {
     local try
@@ -106,7 +108,7 @@ kill_under()
     driver=$!
     sleep 2
     for ((try = 0; try < 100; try++)); do
-        if [[ ${3-} != 9 ]] || (($(connections) >= $1)); then
+        if [[ ${3-} != "$driver_rests" ]] || (($(connections) >= $1)); then
             break
         fi
         sleep 0.1
@@ -122,7 +124,7 @@ kill_under()
 }
 
 # All 50 are open when the server is killed: they end no sooner.
-kill_under 50 1 9
+kill_under 50 1 "$driver_rests"
 grep -q '^50 connections, 50 broken, .* 50 wrong' "$scratch/drive.out" || fail 'a connection outlived its server'
 grep -q '10.1.0.2:4793 .* streams reset' "$scratch/client.log" || fail 'the log does not name the server that died'
 kill_under 50 8
