@@ -70,14 +70,8 @@ static void expect_errors(struct end *e, const struct peer *p, unsigned num)
 /* Messages go to the other one and back. */
 static void expect_alive(struct end *e, struct peer *other)
 {
-    char in[8];
-
-    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
-    POST(fi_send(e->ep, "a", 1, NULL, other->to, &in[1]));
-    end_ok(e->tx, &in[1]);
-    assert_int_equal(end_ok(e->rx, in).src, other->to);
-    process_tell(other->process.channel, "q", 1);
-    process_join(&other->process);
+    hear_of(e, other);
+    part(other);
 }
 
 static ssize_t send_flagged(struct end *e, fi_addr_t to, uint64_t flags)

@@ -21,15 +21,31 @@ static void twice(int channel)
     drive_until_told(channel);
 }
 
-/* The other end answers: it was heard of. */
-static void hear_of(struct end *e, const struct peer *p)
+/* Opens an endpoint that has heard of the peer. */
+static void open_and_hear(struct end *e, const struct end_options *o, struct peer *p)
 {
-    char in[8];
+    end_open(e, o, NULL);
+    meet(e, p);
+    hear_of(e, p);
+}
 
-    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
-    POST(fi_send(e->ep, "a", 1, NULL, p->to, &in[1]));
-    end_ok(e->tx, &in[1]);
-    assert_int_equal(end_ok(e->rx, in).src, p->to);
+/* Opens an endpoint that knows the address of a peer that has yet to come. */
+static void open_before(struct end *e, struct peer *p)
+{
+    struct end first;
+
+    end_open(&first, &options, NULL);
+    end_open(e, &options, NULL);
+    p->told = name_of(&first);
+    end_close(&first);
+    assert_int_equal(fi_av_insert(e->av, &p->told.name, 1, &p->to, 0, NULL), 1);
+}
+
+/* A reborn() process opens where another one was, and is ready. */
+static void take_over(struct end *e, const struct told *place, struct peer *next)
+{
+    process_tell(next->process.channel, place, sizeof(*place));
+    meet_target(e, next);
 }
 
 /* Those that name it end, if nothing else has to do with it, too. */
@@ -73,8 +89,7 @@ static void ofi_expect__receives_from_it(void **state)
     end_silent(e.rx);
     POST(fi_send(e.ep, "a", 1, NULL, other.to, NULL));
     end_ok(e.rx, all);
-    process_tell(other.process.channel, "q", 1);
-    process_join(&other.process);
+    part(&other);
     end_close(&e);
 }
 
@@ -87,9 +102,7 @@ static void ofi_expect__injected_and_no_receive(void **state)
 
     (void)state;
     start(&victim, alive);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
     expect_error(e.rx, &victim, in);
@@ -112,9 +125,7 @@ static void ofi_expect__receive_in_sleep(void **state)
     (void)state;
     sleeps.wait = FI_WAIT_UNSPEC;
     start(&victim, alive);
-    end_open(&e, &sleeps, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &sleeps, &victim);
     POST(fi_trecv(e.ep, in, 8, NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
     assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EAVAIL);
@@ -152,9 +163,7 @@ static void ofi_expect__receive_posted_in_sleep(void **state)
     sleeps.wait = FI_WAIT_UNSPEC;
     sleeps.threading = FI_THREAD_SAFE;
     start(&victim, alive);
-    end_open(&e, &sleeps, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &sleeps, &victim);
     process_kill(&victim.process);
     s = (struct sleeper){.e = &e, .from = victim.to};
     must(pthread_create(&thread, NULL, post_in_a_while, &s) == 0);
@@ -173,9 +182,7 @@ static void ofi_expect__message_before_the_news(void **state)
 
     (void)state;
     start(&victim, twice);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, 1, NULL, victim.to, in));
     ends_drive_for(20);
     process_tell(victim.process.channel, "s", 1);
@@ -192,7 +199,7 @@ static void ofi_expect__message_before_the_news(void **state)
 /* That nobody was there when something was sent is not the fate of receives for who came then. */
 static void ofi_expect__old_news_and_receive(void **state)
 {
-    struct end first, e;
+    struct end e;
     struct peer sender;
     struct entry entry;
     uint64_t since_ns;
@@ -200,11 +207,7 @@ static void ofi_expect__old_news_and_receive(void **state)
 
     (void)state;
     start(&sender, reborn);
-    end_open(&first, &options, NULL);
-    end_open(&e, &options, NULL);
-    sender.told = name_of(&first);
-    end_close(&first);
-    assert_int_equal(fi_av_insert(e.av, &sender.told.name, 1, &sender.to, 0, NULL), 1);
+    open_before(&e, &sender);
     POST(fi_trecv(e.ep, in, 8, NULL, sender.to, TAG, 0, in));
     POST(fi_recv(e.ep, in + 8, 8, NULL, FI_ADDR_UNSPEC, in + 8));
     POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
@@ -213,8 +216,7 @@ static void ofi_expect__old_news_and_receive(void **state)
     while (!end_take(e.tx, &entry)) /* and nothing more: the news is not read yet */
         end_patience(since_ns);
     assert_int_equal(entry.err, FI_EHOSTUNREACH);
-    process_tell(sender.process.channel, &sender.told, sizeof(sender.told));
-    meet_target(&e, &sender);
+    take_over(&e, &sender.told, &sender);
     POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
     end_sleep_ms(PEER_TIMEOUT_MS / 2);
     since_ns = end_now_ns();
@@ -224,8 +226,7 @@ static void ofi_expect__old_news_and_receive(void **state)
     assert_int_equal(entry.err, 0);
     ends_drive_for(20);
     end_silent(e.rx);
-    process_tell(sender.process.channel, "q", 1);
-    process_join(&sender.process);
+    part(&sender);
     end_close(&e);
 }
 
@@ -240,19 +241,15 @@ static void ofi_expect__injected_after_another_came(void **state)
     start(&victim, alive);
     start(&second, reborn);
     start(&third, reborn);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
     expect_error(e.rx, &victim, in);
-    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
-    meet_target(&e, &second);
+    take_over(&e, &victim.told, &second);
     second.to = victim.to;
     hear_of(&e, &second);
     process_kill(&second.process);
-    process_tell(third.process.channel, &victim.told, sizeof(victim.told));
-    meet_target(&e, &third);
+    take_over(&e, &victim.told, &third);
     POST(fi_inject(e.ep, "a", 1, victim.to));
     expect_error(e.tx, &victim, NULL);
     process_tell(third.process.channel, "q", 1);
@@ -263,28 +260,22 @@ static void ofi_expect__injected_after_another_came(void **state)
 /* Who was never heard of may have yet to start. */
 static void ofi_expect__receive_before_its_sender(void **state)
 {
-    struct end first, e;
+    struct end e;
     struct peer sender;
     char in[8];
 
     (void)state;
     start(&sender, reborn);
-    end_open(&first, &options, NULL);
-    end_open(&e, &options, NULL);
-    sender.told = name_of(&first);
-    end_close(&first);
-    assert_int_equal(fi_av_insert(e.av, &sender.told.name, 1, &sender.to, 0, NULL), 1);
+    open_before(&e, &sender);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, sender.to, in));
     POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
     expect_error(e.tx, &sender, NULL);
     ends_drive_for(3 * PEER_TIMEOUT_MS);
     end_silent(e.rx);
-    process_tell(sender.process.channel, &sender.told, sizeof(sender.told));
-    meet_target(&e, &sender);
+    take_over(&e, &sender.told, &sender);
     POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
     end_ok(e.rx, in);
-    process_tell(sender.process.channel, "q", 1);
-    process_join(&sender.process);
+    part(&sender);
     end_close(&e);
 }
 
@@ -297,13 +288,10 @@ static void ofi_expect__receive_from_one_that_closed(void **state)
 
     (void)state;
     start(&victim, alive);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
-    process_tell(victim.process.channel, "q", 1);
-    process_join(&victim.process);
+    part(&victim);
     expect_error(e.rx, &victim, in);
     end_close(&e);
 }
@@ -318,19 +306,14 @@ static void ofi_expect__receive_across_a_restart(void **state)
     (void)state;
     start(&victim, alive);
     start(&second, reborn);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
-    process_tell(victim.process.channel, "q", 1);
-    process_join(&victim.process);
-    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
-    meet_target(&e, &second);
+    part(&victim);
+    take_over(&e, &victim.told, &second);
     POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
     end_ok(e.rx, in);
-    process_tell(second.process.channel, "q", 1);
-    process_join(&second.process);
+    part(&second);
     end_close(&e);
 }
 
@@ -344,14 +327,11 @@ static void ofi_expect__death_of_the_next_one(void **state)
     (void)state;
     start(&victim, alive);
     start(&second, reborn);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     ends_drive_for(20);
     process_kill(&victim.process);
-    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
-    meet_target(&e, &second);
+    take_over(&e, &victim.told, &second);
     POST(fi_recv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, any));
     do { /* what was for the first is not for the second */
         POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
@@ -373,22 +353,18 @@ static void ofi_expect__receive_after_old_news(void **state)
     (void)state;
     start(&victim, alive);
     start(&second, reborn);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    hear_of(&e, &victim);
+    open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
     assert_int_equal(fi_cancel(&e.ep->fid, in), 0);
     end_fails(e.rx, in, FI_ECANCELED);
     process_kill(&victim.process);
     end_sleep_ms(3 * PEER_TIMEOUT_MS); /* the news comes, and is not read */
-    process_tell(second.process.channel, &victim.told, sizeof(victim.told));
-    meet_target(&e, &second);
+    take_over(&e, &victim.told, &second);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
     POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
     end_ok(e.rx, in);
-    process_tell(second.process.channel, "q", 1);
-    process_join(&second.process);
+    part(&second);
     end_close(&e);
 }
 

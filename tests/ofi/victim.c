@@ -123,6 +123,22 @@ void expect_error(struct fid_cq *cq, const struct peer *p, const void *context)
         fail_msg("\"%s\" does not name %s", entry.text, name);
 }
 
+void hear_of(struct end *e, const struct peer *p)
+{
+    char in[8];
+
+    POST(fi_recv(e->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(e->ep, "a", 1, NULL, p->to, &in[1]));
+    end_ok(e->tx, &in[1]);
+    assert_int_equal(end_ok(e->rx, in).src, p->to);
+}
+
+void part(struct peer *p)
+{
+    process_tell(p->process.channel, "q", 1);
+    process_join(&p->process);
+}
+
 int teardown(void **state)
 {
     return ends_teardown(state) | process_teardown(state);

@@ -53,6 +53,10 @@ void start(struct peer *p, void (*body)(int channel));
 void meet(struct end *e, struct peer *p);
 /* And waits until it is ready. */
 void meet_target(struct end *e, struct peer *p);
+/* A message goes to it, and it answers: it was heard of. */
+void hear_of(struct end *e, const struct peer *p);
+/* It closes, as programs do. */
+void part(struct peer *p);
 /* An operation of this context, or any if it is NULL, ends with an error that names the peer. */
 void expect_error(struct fid_cq *cq, const struct peer *p, const void *context);
 int teardown(void **state);
