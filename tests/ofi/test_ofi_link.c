@@ -3,25 +3,19 @@
  * Endpoints with link-local addresses, which are addresses only together with the interface that
  * they belong to. Both ends of a cable are in a network namespace of the test's own.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "log.h"
 #include "pair.h"
+#include "space.h"
 #include "traffic.h"
 
-enum { PORT = 4793, SKIPPED = 77 };
+enum { PORT = 4793 };
 
 static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 static const struct end_options left = {.node = "fe80::1%left"};
@@ -212,38 +206,18 @@ static void ofi_link__scopes_tell_peers_apart(void **state)
 
 /* ------------------------------------------------------------------------------------ namespace */
 
-static bool write_file(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-    if (fd >= 0)
-        close(fd);
-    return ok;
-}
-
-/* With no privilege, in a namespace of users in which the test has it. */
-static bool enter_namespace(void)
-{
-    char map[32];
-
-    snprintf(map, sizeof(map), "0 %u 1", (unsigned)geteuid());
-    return unshare(CLONE_NEWNET) == 0 ||
-           (unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && write_file("/proc/self/uid_map", map));
-}
-
 /* Addresses are there at once: none is looked for at the other end first. */
 static bool lay_cable(void)
 {
-    return system("exec 2>/dev/null; ip link set lo up && "
-                  "ip link add left type veth peer name right && "
-                  "ip link set left addrgenmode none && ip link set right addrgenmode none && "
-                  "ip link set left up && ip link set right up && "
-                  "ip addr add 2001:db8::1/64 dev lo nodad && "
-                  "ip addr add fe80::1/64 dev left nodad && "
-                  "ip addr add fe80::9/64 dev left nodad && "
-                  "ip addr add fe80::2/64 dev right nodad && "
-                  "ip addr add fe80::9/64 dev right nodad") == 0;
+    return space_run("ip link set lo up && "
+                     "ip link add left type veth peer name right && "
+                     "ip link set left addrgenmode none && ip link set right addrgenmode none && "
+                     "ip link set left up && ip link set right up && "
+                     "ip addr add 2001:db8::1/64 dev lo nodad && "
+                     "ip addr add fe80::1/64 dev left nodad && "
+                     "ip addr add fe80::9/64 dev left nodad && "
+                     "ip addr add fe80::2/64 dev right nodad && "
+                     "ip addr add fe80::9/64 dev right nodad");
 }
 
 int main(void)
@@ -257,13 +231,11 @@ int main(void)
         ofi_test(ofi_link__scopes_tell_peers_apart),
     };
 
-    if (!enter_namespace()) {
-        fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
-        return SKIPPED;
-    }
+    if (!space_enter())
+        return SPACE_SKIPPED;
     if (!lay_cable()) {
         fprintf(stderr, "skipped: ip(8) makes no veth interfaces with addresses of IPv6 here\n");
-        return SKIPPED;
+        return SPACE_SKIPPED;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

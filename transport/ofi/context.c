@@ -65,16 +65,16 @@ static bool wants_v6(const struct fi_info *info)
 }
 
 /*
- * An endpoint of IPv6 that has any address gets the first one that would be offered: mrd would tell
- * peers one of IPv4, if the machine has one.
+ * An endpoint that has any address gets the first one of its family that would be offered: mrd would
+ * tell peers another one, of a bridge of containers, or of IPv4 to those who want IPv6.
  */
-static bool find_v6(char *text)
+static bool find_first(sa_family_t family, char *text)
 {
     struct mrd_ofi_iface *list = NULL;
     int num = mrd_ofi_ifaces_list(&list), i = 0;
 
     while (i < num &&
-           (list[i].addr.sa.sa_family != AF_INET6 || list[i].link_local ||
+           (list[i].addr.sa.sa_family != family || list[i].link_local ||
             (mrd_ofi_params.interface && strcmp(list[i].name, mrd_ofi_params.interface))))
         i++;
     if (i < num)
@@ -114,7 +114,7 @@ static int open_context(struct mrd_ofi_ep *ep)
     bool is_gid = device && strcmp(mrd_get_device_name(device), "udp") != 0;
 
     if (!error && (own_address(ep->info, is_gid, text, &attr.port) ||
-                   (!is_gid && wants_v6(ep->info) && find_v6(text))))
+                   (!is_gid && find_first(wants_v6(ep->info) ? AF_INET6 : AF_INET, text))))
         attr.address = text;
     if (!error) {
         ep->context = mrd_open_device(device, &attr);

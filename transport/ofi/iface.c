@@ -147,9 +147,14 @@ static void find_default(const struct mrd_ofi_iface *list, int num, char *name)
 /* The smaller, the earlier in the list. */
 static int rank(const struct mrd_ofi_iface *iface, const char *default_name)
 {
-    int place = iface->loopback ? 4 : strcmp(iface->name, default_name) ? 2 : 0;
+    bool is_default = !strcmp(iface->name, default_name);
+    int place = iface->loopback                   ? 4
+                : iface->host_only && !is_default ? 3
+                : iface->guest_nat                ? 2
+                : is_default                      ? 0
+                                                  : 1;
 
-    return place + (iface->addr.sa.sa_family == AF_INET6);
+    return 2 * place + (iface->addr.sa.sa_family == AF_INET6);
 }
 
 /* Those of the same rank stay in the order of the system. */
@@ -158,6 +163,7 @@ static void sort(struct mrd_ofi_iface *list, int num)
     char default_name[IF_NAMESIZE];
 
     find_default(list, num, default_name);
+    mrd_ofi_links_mark(list, num);
     for (int i = 1; i < num; i++) {
         struct mrd_ofi_iface moved = list[i];
         int at = i;

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which network interface an endpoint is at that names none: hosts have some in common, often with
+ * the same address. In a network namespace of the test's own.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair.h"
+#include "space.h"
+
+static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
+
+/* A bridge with the port of a container; the cable to other hosts comes later in the list. */
+#define BRIDGE                                                                                     \
+    "ip link add docker0 type bridge && ip addr add 172.17.0.1/16 dev docker0 && "                 \
+    "ip link add port type veth peer name guest && ip link set port master docker0 && "            \
+    "ip link set docker0 up && ip link set port up && ip link set guest up && "
+#define CABLE                                                                                      \
+    "ip link add eth1 type veth peer name far && ip addr add 10.81.0.1/24 dev eth1 && "            \
+    "ip link set eth1 up && ip link set far up && "
+/* eth0 of a virtual machine, with the default route. */
+#define NAT                                                                                        \
+    "ip link add eth0 type veth peer name out && ip addr add 10.0.2.15/24 dev eth0 && "            \
+    "ip link set eth0 up && ip link set out up && ip route add default via 10.0.2.2 && "
+#define CLEAR "for i in docker0 port eth0 eth1 uplink card bmc vboxnet0; do ip link del $i; done; "
+
+static int clear(void **state)
+{
+    (void)space_run(CLEAR "true");
+    return ends_teardown(state);
+}
+
+static void lay(const char *commands)
+{
+    if (!space_run(commands))
+        fail_msg("ip(8) cannot: %s", commands);
+}
+
+/* The names of the interfaces that are offered to who asks as Open MPI does, in order. */
+static void offered(const char *expected)
+{
+    struct fi_info *hints = end_hints(&(struct end_options){.format = FI_SOCKADDR_IN}), *info;
+    char names[256] = "";
+
+    hints->caps |= FI_REMOTE_COMM;
+    assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
+    for (const struct fi_info *i = info; i; i = i->next) {
+        strncat(names, i == info ? "" : " ", sizeof(names) - strlen(names) - 1);
+        strncat(names, i->domain_attr->name, sizeof(names) - strlen(names) - 1);
+    }
+    assert_string_equal(names, expected);
+    fi_freeinfo(info);
+    fi_freeinfo(hints);
+}
+
+/* --------------------------------------------------------------------------------------- the order */
+
+static void ofi_iface__bridge_of_containers(void **state)
+{
+    (void)state;
+    lay(BRIDGE "true");
+    offered("docker0");
+    lay(CABLE "true");
+    offered("eth1 docker0");
+    lay("ip route add default via 10.81.0.9");
+    offered("eth1 docker0");
+    lay("ip route del default && ip route add default via 172.17.0.9");
+    offered("docker0 eth1");
+}
+
+/* The uplink of the machine is a port of the bridge: others are reached by it. */
+static void ofi_iface__bridge_with_an_uplink(void **state)
+{
+    (void)state;
+    lay(BRIDGE CABLE "true");
+    if (!space_run("ip link add uplink type vxlan id 7 dstport 4788 && "
+                   "ip link set uplink master docker0 && ip link set uplink up"))
+        skip(); /* nothing like it here */
+    offered("docker0 eth1");
+}
+
+/* Each machine behind a NAT of its own has this address, and the default route over it. */
+static void ofi_iface__nat_of_a_virtual_machine(void **state)
+{
+    (void)state;
+    lay(NAT "true");
+    offered("eth0");
+    lay(BRIDGE "true");
+    offered("eth0 docker0");
+    lay(CABLE "true");
+    offered("eth1 eth0 docker0");
+    lay("ip addr del 10.0.2.15/24 dev eth0 && ip addr add 10.0.2.16/24 dev eth0 && "
+        "ip route add default via 10.0.2.2");
+    offered("eth0 eth1 docker0");
+}
+
+static void ofi_iface__others_that_each_host_has(void **state)
+{
+    (void)state;
+    lay("ip link add bmc type veth peer name bmc2 && ip addr add 169.254.3.1/24 dev bmc && "
+        "ip link set bmc up && ip link set bmc2 up && "
+        "ip link add vboxnet0 type veth peer name vbox2 && ip addr add 192.168.56.1/24 dev "
+        "vboxnet0 "
+        "&& ip link set vboxnet0 up && ip link set vbox2 up && " CABLE "true");
+    offered("eth1 bmc vboxnet0");
+    if (!space_run("ip link add card type dummy && ip addr add 192.0.2.1/24 dev card && "
+                   "ip link set card up"))
+        skip(); /* no such interfaces here */
+    offered("eth1 bmc vboxnet0 card");
+}
+
+/* --------------------------------------------------------------------------------------- endpoints */
+
+static struct in_addr host_of(struct fid_ep *ep)
+{
+    struct sockaddr_in name = {0};
+    size_t bytes = sizeof(name);
+
+    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
+    return name.sin_addr;
+}
+
+/* An endpoint beside `e`, without a source address or with that of any. */
+static void expect_at(struct end *e, const struct sockaddr_in *any, const char *host)
+{
+    struct fi_info *info = fi_dupinfo(e->info);
+    struct fid_ep *ep;
+
+    free(info->src_addr);
+    info->src_addr = NULL;
+    info->src_addrlen = 0;
+    assert_int_equal(fi_endpoint(e->domain, info, &ep, NULL), 0);
+    if (any)
+        assert_int_equal(fi_setname(&ep->fid, (void *)(uintptr_t)any, sizeof(*any)), 0);
+    assert_int_equal(fi_ep_bind(ep, &e->av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(ep, &e->tx->fid, FI_TRANSMIT | FI_RECV), 0);
+    assert_int_equal(fi_enable(ep), 0);
+    assert_string_equal(inet_ntoa(host_of(ep)), host);
+    assert_int_equal(fi_close(&ep->fid), 0);
+    fi_freeinfo(info);
+}
+
+static void ofi_iface__endpoint_without_a_source(void **state)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    struct end e;
+
+    (void)state;
+    lay(BRIDGE CABLE "true");
+    end_open(&e, &(struct end_options){.node = "172.17.0.1", .format = FI_SOCKADDR_IN}, NULL);
+    assert_string_equal(inet_ntoa(host_of(e.ep)), "172.17.0.1"); /* whoever names it, has it */
+    expect_at(&e, NULL, "10.81.0.1");
+    expect_at(&e, &any, "10.81.0.1");
+    end_close(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(ofi_iface__bridge_of_containers, clear),
+        cmocka_unit_test_teardown(ofi_iface__bridge_with_an_uplink, clear),
+        cmocka_unit_test_teardown(ofi_iface__nat_of_a_virtual_machine, clear),
+        cmocka_unit_test_teardown(ofi_iface__others_that_each_host_has, clear),
+        cmocka_unit_test_teardown(ofi_iface__endpoint_without_a_source, clear),
+    };
+
+    if (!space_enter())
+        return SPACE_SKIPPED;
+    if (!space_run("ip link set lo up && " BRIDGE CLEAR "true")) {
+        fprintf(stderr, "skipped: ip(8) makes no bridges and veth interfaces here\n");
+        return SPACE_SKIPPED;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
