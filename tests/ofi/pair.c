@@ -113,6 +113,11 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
     assert_int_equal(fi_ep_bind(e->ep, &e->rx->fid, FI_RECV | o->bind), 0);
     memset(e->cntr, 0, sizeof(e->cntr));
     open_counters(e, o);
+    e->eq = NULL;
+    if (o->events) {
+        assert_int_equal(fi_eq_open(e->fabric, &(struct fi_eq_attr){0}, &e->eq, NULL), 0);
+        assert_int_equal(fi_ep_bind(e->ep, &e->eq->fid, 0), 0);
+    }
     assert_int_equal(fi_enable(e->ep), 0);
     while (slot < ENDS_MAX && open_ends[slot])
         slot++;
@@ -132,6 +137,8 @@ void end_close(struct end *e)
     assert_int_equal(fi_close(&e->rx->fid), 0);
     assert_int_equal(fi_close(&e->tx->fid), 0);
     assert_int_equal(fi_close(&e->av->fid), 0);
+    if (e->eq)
+        assert_int_equal(fi_close(&e->eq->fid), 0);
     if (!e->shares) {
         assert_int_equal(fi_close(&e->domain->fid), 0);
         assert_int_equal(fi_close(&e->fabric->fid), 0);
@@ -237,8 +244,11 @@ bool end_take(struct fid_cq *cq, struct entry *entry)
     n = fi_cq_readfrom(cq, &entry->ok, 1, &entry->src);
     if (n == -FI_EAGAIN)
         return false;
+    entry->bare = n < 0 && n != -FI_EAVAIL;
     if (n == -FI_EAVAIL)
         take_error(cq, entry);
+    else if (entry->bare)
+        entry->err = (int)-n;
     else
         assert_int_equal(n, 1);
     return true;
@@ -269,6 +279,14 @@ struct entry end_fails(struct fid_cq *cq, const void *context, int err)
     assert_int_equal(entry.err, err);
     assert_ptr_equal(entry.ok.op_context, context);
     return entry;
+}
+
+void end_fails_bare(struct fid_cq *cq, int err)
+{
+    struct entry entry = end_next(cq);
+
+    assert_true(entry.bare);
+    assert_int_equal(entry.err, err);
 }
 
 void end_silent(struct fid_cq *cq)

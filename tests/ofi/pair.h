@@ -52,6 +52,7 @@ struct end_options {
     uint32_t format;             /* of addresses */
     uint16_t port;               /* to bind to */
     size_t depth;                /* of the transmit queue */
+    bool events;                 /* an event queue is bound to the endpoint */
     int mr_mode;
     enum fi_progress progress;
     enum fi_threading threading;
@@ -65,6 +66,7 @@ struct end {
     struct fid_av *av;
     struct fid_cq *tx, *rx;
     struct fid_cntr *cntr[END_CNTRS]; /* NULL: not asked for */
+    struct fid_eq *eq;                /* likewise */
     struct fid_ep *ep;
     bool shares;  /* fabric and domain are another end's */
     fi_addr_t to; /* the other end of a pair */
@@ -80,6 +82,7 @@ struct entry {
     fi_addr_t src;
     int err; /* 0: it succeeded */
     size_t olen;
+    bool bare;           /* there was no entry: the call that read failed */
     char text[END_TEXT]; /* of an error, what is said about it */
 };
 
@@ -139,6 +142,8 @@ struct entry end_next(struct fid_cq *cq);
 /* The next entry is of this operation, and a success; or an error, of that number. */
 struct entry end_ok(struct fid_cq *cq, const void *context);
 struct entry end_fails(struct fid_cq *cq, const void *context, int err);
+/* The next call that reads fails itself: no operation is known that the error is of. */
+void end_fails_bare(struct fid_cq *cq, int err);
 /* Nothing comes in SILENCE_MS. */
 void end_silent(struct fid_cq *cq);
 

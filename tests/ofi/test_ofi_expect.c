@@ -93,7 +93,7 @@ static void ofi_expect__receives_from_it(void **state)
     end_close(&e);
 }
 
-/* Without a receive the entry of what was injected tells. */
+/* Without a receive reading the queue tells of what was injected: no entry has no context. */
 static void ofi_expect__injected_and_no_receive(void **state)
 {
     struct peer victim;
@@ -108,8 +108,121 @@ static void ofi_expect__injected_and_no_receive(void **state)
     expect_error(e.rx, &victim, in);
     for (unsigned i = 0; i < 2; i++) {
         POST(fi_inject(e.ep, "a", 1, victim.to));
-        expect_error(e.tx, &victim, NULL);
+        end_fails_bare(e.tx, FI_EHOSTUNREACH);
+        assert_int_equal(fi_cntr_readerr(end_cntr(&e, FI_SEND)), i + 1);
     }
+    end_silent(e.tx);
+    end_close(&e);
+}
+
+/* Where there is an event queue, that tells, and the queue of completions does not fail. */
+static void ofi_expect__injected_with_an_event_queue(void **state)
+{
+    struct end_options with = options;
+    struct fi_eq_err_entry error = {0};
+    struct fi_eq_entry entry;
+    struct peer victim;
+    uint32_t event;
+    struct end e;
+
+    (void)state;
+    with.events = true;
+    start(&victim, alive);
+    open_and_hear(&e, &with, &victim);
+    process_kill(&victim.process);
+    POST(fi_inject(e.ep, "a", 1, victim.to));
+    UNTIL(fi_eq_read(e.eq, &event, &entry, sizeof(entry), 0) == -FI_EAVAIL);
+    assert_int_equal(fi_eq_readerr(e.eq, &error, 0), sizeof(error));
+    assert_ptr_equal(error.fid, &e.ep->fid);
+    assert_int_equal(error.err, FI_EHOSTUNREACH);
+    assert_int_equal(error.data, victim.to);
+    end_silent(e.tx);
+    end_close(&e);
+}
+
+/* Posts nothing but what is injected to somebody who never was there. */
+static void inject_to_nobody(struct end *e, struct peer *nobody, unsigned num)
+{
+    open_before(e, nobody);
+    for (unsigned i = 0; i < num; i++)
+        POST(fi_tinject(e->ep, "a", 1, nobody->to, TAG));
+}
+
+/* Receives for who was never heard of end by what was injected to it, and tell of all of that. */
+static void ofi_expect__injected_to_one_never_heard(void **state)
+{
+    char in[8], more[8], any[8];
+    struct peer nobody = {0};
+    struct end e;
+
+    (void)state;
+    inject_to_nobody(&e, &nobody, 3);
+    POST(fi_trecv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
+    POST(fi_trecv(e.ep, in, sizeof(in), NULL, nobody.to, TAG, 0, in));
+    POST(fi_recv(e.ep, more, sizeof(more), NULL, nobody.to, more));
+    expect_error(e.rx, &nobody, more);
+    expect_error(e.rx, &nobody, in);
+    UNTIL(fi_cntr_readerr(end_cntr(&e, FI_SEND)) == 3);
+    end_silent(e.tx);
+    end_silent(e.rx);
+    end_close(&e);
+}
+
+/* What is lost together is told of once. */
+static void ofi_expect__injected_to_one_never_heard_and_no_receive(void **state)
+{
+    struct peer nobody = {0};
+    struct end e;
+
+    (void)state;
+    inject_to_nobody(&e, &nobody, 3);
+    while (fi_cntr_readerr(end_cntr(&e, FI_SEND)) < 3)
+        ends_drive();
+    end_fails_bare(e.tx, FI_EHOSTUNREACH);
+    end_silent(e.tx);
+    end_close(&e);
+}
+
+/* Who sleeps wakes up for it. */
+static void ofi_expect__injected_and_sleeping(void **state)
+{
+    struct end_options sleeps = options;
+    struct fi_cq_tagged_entry entry;
+    struct peer victim;
+    struct end e;
+
+    (void)state;
+    sleeps.wait = FI_WAIT_UNSPEC;
+    start(&victim, alive);
+    open_and_hear(&e, &sleeps, &victim);
+    process_kill(&victim.process);
+    POST(fi_inject(e.ep, "a", 1, victim.to));
+    assert_int_equal(fi_cq_sread(e.tx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EHOSTUNREACH);
+    assert_int_equal(fi_cq_read(e.tx, &entry, 1), -FI_EAGAIN);
+    end_close(&e);
+}
+
+/* One that names an operation has its entry, with or without an entry for success. */
+static void ofi_expect__injected_with_a_context(void **state)
+{
+    struct end_options selective = options;
+    struct iovec iov = {(void *)(uintptr_t) "a", 1};
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = &iov};
+    struct peer victim;
+    struct end e;
+
+    (void)state;
+    selective.bind = FI_SELECTIVE_COMPLETION;
+    start(&victim, alive);
+    end_open(&e, &selective, NULL);
+    meet(&e, &victim);
+    msg.addr = victim.to;
+    process_kill(&victim.process);
+    POST(fi_sendmsg(e.ep, &msg, FI_INJECT));
+    expect_error(e.tx, &victim, &iov);
+    POST(fi_sendmsg(e.ep, &msg, FI_INJECT | FI_COMPLETION));
+    expect_error(e.tx, &victim, &iov);
+    end_silent(e.tx);
     end_close(&e);
 }
 
@@ -251,7 +364,7 @@ static void ofi_expect__injected_after_another_came(void **state)
     process_kill(&second.process);
     take_over(&e, &victim.told, &third);
     POST(fi_inject(e.ep, "a", 1, victim.to));
-    expect_error(e.tx, &victim, NULL);
+    end_fails_bare(e.tx, FI_EHOSTUNREACH);
     process_tell(third.process.channel, "q", 1);
     process_kill(&third.process);
     end_close(&e);
@@ -373,16 +486,21 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(ofi_expect__receives_from_it, teardown),
         cmocka_unit_test_teardown(ofi_expect__injected_and_no_receive, teardown),
+        cmocka_unit_test_teardown(ofi_expect__injected_with_an_event_queue, teardown),
+        cmocka_unit_test_teardown(ofi_expect__injected_to_one_never_heard, teardown),
+        cmocka_unit_test_teardown(ofi_expect__injected_to_one_never_heard_and_no_receive, teardown),
+        cmocka_unit_test_teardown(ofi_expect__injected_and_sleeping, teardown),
+        cmocka_unit_test_teardown(ofi_expect__injected_with_a_context, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_posted_in_sleep, teardown),
         cmocka_unit_test_teardown(ofi_expect__message_before_the_news, teardown),
         cmocka_unit_test_teardown(ofi_expect__old_news_and_receive, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_after_another_came, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_before_its_sender, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_from_one_that_closed, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_after_old_news, teardown),
     };
     const struct CMUnitTest patient[] = {
+        cmocka_unit_test_teardown(ofi_expect__injected_after_another_came, teardown),
         cmocka_unit_test_teardown(ofi_expect__receive_across_a_restart, teardown),
         cmocka_unit_test_teardown(ofi_expect__death_of_the_next_one, teardown),
     };

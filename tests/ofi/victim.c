@@ -110,17 +110,24 @@ void meet_target(struct end *e, struct peer *p)
     must(process_hear(p->process.channel, &word, 1, patience_ns()));
 }
 
+void check_error(const struct entry *entry, const struct peer *p)
+{
+    char name[64];
+
+    assert_false(entry->bare);
+    assert_int_equal(entry->err, FI_EHOSTUNREACH);
+    snprintf(name, sizeof(name), "127.0.0.1:%u", ntohs(p->told.name.sin_port));
+    if (!strstr(entry->text, name))
+        fail_msg("\"%s\" does not name %s", entry->text, name);
+}
+
 void expect_error(struct fid_cq *cq, const struct peer *p, const void *context)
 {
     struct entry entry = end_next(cq);
-    char name[64];
 
     if (context)
         assert_ptr_equal(entry.ok.op_context, context);
-    assert_int_equal(entry.err, FI_EHOSTUNREACH);
-    snprintf(name, sizeof(name), "127.0.0.1:%u", ntohs(p->told.name.sin_port));
-    if (!strstr(entry.text, name))
-        fail_msg("\"%s\" does not name %s", entry.text, name);
+    check_error(&entry, p);
 }
 
 void hear_of(struct end *e, const struct peer *p)

@@ -57,6 +57,8 @@ void meet_target(struct end *e, struct peer *p);
 void hear_of(struct end *e, const struct peer *p);
 /* It closes, as programs do. */
 void part(struct peer *p);
+/* The entry is an error that names the peer. */
+void check_error(const struct entry *entry, const struct peer *p);
 /* An operation of this context, or any if it is NULL, ends with an error that names the peer. */
 void expect_error(struct fid_cq *cq, const struct peer *p, const void *context);
 int teardown(void **state);

@@ -68,10 +68,17 @@ void mrd_ofi_cq_add(struct mrd_ofi_cq *cq, const struct mrd_ofi_comp *comp)
     mrd_ofi_wait_signal(&cq->wait);
 }
 
+void mrd_ofi_cq_fail(struct mrd_ofi_cq *cq, int error)
+{
+    if (!cq->failed)
+        cq->failed = error;
+    mrd_ofi_wait_signal(&cq->wait);
+}
+
 /* Does a reader that wants `threshold` entries get them now, or fewer and then an error? */
 static bool is_ready(const struct mrd_ofi_cq *cq, size_t threshold)
 {
-    if (cq->overrun)
+    if (cq->overrun || cq->failed)
         return true;
     for (uint32_t i = cq->head; i != cq->tail && threshold; i++, threshold--)
         if (entry_at(cq, i)->err)
@@ -95,14 +102,27 @@ static size_t format_bytes(enum fi_cq_format format)
     }
 }
 
+/* What a reader of no entries is told. One without room for any only makes progress. */
+static ssize_t nothing(struct mrd_ofi_cq *cq, size_t count)
+{
+    int failed = cq->failed;
+
+    if (cq->overrun)
+        return -FI_EOVERRUN;
+    if (!failed || !count)
+        return -FI_EAGAIN;
+    cq->failed = 0;
+    return -failed;
+}
+
 /* Takes up to `count` entries that succeeded. */
 static ssize_t take(struct mrd_ofi_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
     size_t bytes = format_bytes(cq->format), n = 0;
 
-    if (mrd_ofi_cq_empty(cq))
-        return cq->overrun ? -FI_EOVERRUN : -FI_EAGAIN;
-    for (; n < count && !mrd_ofi_cq_empty(cq); n++) {
+    if (cq->head == cq->tail)
+        return nothing(cq, count);
+    for (; n < count && cq->head != cq->tail; n++) {
         const struct mrd_ofi_comp *comp = entry_at(cq, cq->head);
         const struct fi_cq_tagged_entry entry = {
             .op_context = comp->context,

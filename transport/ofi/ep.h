@@ -79,6 +79,14 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
 /* It does not answer: tells the user, once for each of a few peers. */
 void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/*
+ * What was injected to the peer failed; NULL: it is forgotten. No entry without a context tells, as
+ * applications take one for an operation of theirs. Receives for a peer that was never heard of end,
+ * as those for others do by the event; without any the endpoint's EQ tells, and without one a call
+ * that reads its CQ.
+ */
+void mrd_ofi_peer_injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
+                                  int status);
 /* Does anything wait for it? */
 static inline bool mrd_ofi_peer_is_awaited(const struct mrd_ofi_peer *peer)
 {

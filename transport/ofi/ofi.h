@@ -313,6 +313,7 @@ struct mrd_ofi_cq {
     struct mrd_ofi_comp *ring; /* a power of two; grows */
     uint32_t head, tail, room; /* free-running */
     bool overrun;              /* there was no memory for an entry */
+    int failed;                /* FI_: of what no operation is known to tell by; read once */
     bool gave;                 /* the last read got entries */
     bool signaled;             /* fi_cq_signal(): the next sread() returns */
     char *text;                /* that the last readerr() told; freed by the next */
@@ -325,9 +326,12 @@ int mrd_ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct f
                     void *context);
 /* Adds a copy, and takes comp->text over. */
 void mrd_ofi_cq_add(struct mrd_ofi_cq *cq, const struct mrd_ofi_comp *comp);
+/* What read() returns, once, when it has no more entries: a FI_ error number. */
+void mrd_ofi_cq_fail(struct mrd_ofi_cq *cq, int error);
+/* Has it nothing to tell? */
 static inline bool mrd_ofi_cq_empty(const struct mrd_ofi_cq *cq)
 {
-    return cq->head == cq->tail;
+    return cq->head == cq->tail && !cq->failed;
 }
 
 /* ------------------------------------------------------------------------------------- counters */

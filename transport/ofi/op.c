@@ -473,6 +473,10 @@ void mrd_ofi_op_tell(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
         return;
     }
     mrd_ofi_cntr_add_error(counter_of(ep, op->flags), 1);
+    if (op->injected && !op->tells && !op->context) {
+        mrd_ofi_peer_injected_failed(ep, op->peer, op->error, op->status);
+        return;
+    }
     comp.err = op->error;
     comp.prov_errno = op->status;
     comp.text = mrd_ofi_error_text(op->peer, op->error, op->status);

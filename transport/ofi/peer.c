@@ -274,6 +274,28 @@ void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
 }
 
+void mrd_ofi_peer_injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
+                                  int status)
+{
+    char *text = mrd_ofi_error_text(peer, error, status);
+    fi_addr_t whose = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL;
+
+    MRD_OFI_WARN(EP_DATA, "injected: %s\n", text ? text : fi_strerror(error));
+    free(text);
+    if (peer && status == MRD_WC_RETRY_EXC_ERR) {
+        mrd_ofi_peer_lost(ep, peer);
+        /* Receives for who was heard of end by the event. */
+        if (!peer->heard && mrd_ofi_match_lost(ep, peer, error, status))
+            peer->receives_ended = true;
+        if (peer->receives_ended)
+            return;
+    }
+    if (ep->eq && !mrd_ofi_eq_add_error(ep->eq, &ep->fid.fid, ep->fid.fid.context, whose, error))
+        return;
+    if (ep->tx_cq)
+        mrd_ofi_cq_fail(ep->tx_cq, error);
+}
+
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     if (!ep->av)

@@ -114,17 +114,8 @@ bool mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 
 /* ---------------------------------------------------------------------------------- completions */
 
-/*
- * The entry of one that failed has no context, as the operation had none. Where a receive told of
- * the same, with its context, there is none: Open MPI 4 does not survive one without.
- */
 static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
-    uint64_t kind = wc->wr_id == MRD_OFI_INJECTED_TAGGED ? FI_TAGGED : FI_MSG;
-    struct mrd_ofi_comp comp = {.flags = FI_SEND | kind,
-                                .src = FI_ADDR_NOTAVAIL,
-                                .err = mrd_ofi_error_of(wc->status),
-                                .prov_errno = (int)wc->status};
     struct mrd_ofi_peer *peer;
 
     ep->silent--;
@@ -138,18 +129,9 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         return;
     }
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
-    if (peer && wc->status == MRD_WC_RETRY_EXC_ERR) {
-        mrd_ofi_peer_lost(ep, peer);
-        (void)mrd_ofi_take_events(ep);
-        if (peer->receives_ended)
-            return;
-    }
-    comp.text = mrd_ofi_error_text(peer, comp.err, comp.prov_errno);
-    MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an injected message failed");
-    if (ep->tx_cq)
-        mrd_ofi_cq_add(ep->tx_cq, &comp);
-    else
-        free(comp.text);
+    if (wc->status == MRD_WC_RETRY_EXC_ERR)
+        (void)mrd_ofi_take_events(ep); /* which may end receives that tell of it */
+    mrd_ofi_peer_injected_failed(ep, peer, mrd_ofi_error_of(wc->status), (int)wc->status);
 }
 
 static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)

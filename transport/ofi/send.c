@@ -152,7 +152,7 @@ static int post(struct mrd_ofi_ep *ep, const struct message *m)
     if (!mrd_ofi_has_room(ep))
         return -FI_EAGAIN;
     if (!(m->flags & FI_INJECT) || m->flags & (FI_COMPLETION | FI_DELIVERY_COMPLETE) ||
-        len > MRD_OFI_INJECT_BYTES)
+        m->context || len > MRD_OFI_INJECT_BYTES)
         return post_op(ep, peer, m, len);
     head = head_of(m, len);
     error = mrd_ofi_send_now(ep, peer, &head, m->iov, (uint32_t)m->num_iov,
