@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "pair.h"
 #include "space.h"
 
@@ -158,6 +159,45 @@ static void ofi_iface__endpoint_without_a_source(void **state)
     end_close(&e);
 }
 
+/* ------------------------------------------------------------------------------------------- hints */
+
+/* A message to that host fails, and the user is told that. */
+static void expect_hint(const char *from, const char *to, const char *hint)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(9)};
+    fi_addr_t addr;
+    struct end e;
+
+    end_open(&e, &(struct end_options){.node = from, .format = FI_SOCKADDR_IN}, NULL);
+    assert_int_equal(inet_pton(AF_INET, to, &name.sin_addr), 1);
+    assert_int_equal(fi_av_insert(e.av, &name, 1, &addr, 0, NULL), 1);
+    log_keep();
+    POST(fi_send(e.ep, "a", 1, NULL, addr, &e));
+    end_fails(e.tx, &e, FI_EHOSTUNREACH);
+    log_says(hint);
+    end_close(&e);
+}
+
+static void ofi_iface__hint_of_an_own_address(void **state)
+{
+    (void)state;
+    lay(BRIDGE CABLE "true");
+    expect_hint("172.17.0.1", "172.17.0.1",
+                "172.17.0.1:9 is an address of this machine, too, of docker0: if another one is "
+                "meant, set FI_MRD_IFACE to the interface that leads there: eth1\n");
+    expect_hint("10.81.0.1", "172.17.0.1",
+                "FI_MRD_IFACE to the interface that leads there: docker0");
+}
+
+static void ofi_iface__hint_of_other_interfaces(void **state)
+{
+    (void)state;
+    lay(BRIDGE CABLE NAT "true");
+    expect_hint("10.81.0.1", "10.81.0.77",
+                "10.81.0.77:9 is sent to from eth1: if another interface leads there, set "
+                "FI_MRD_IFACE to it: eth0, docker0\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +206,8 @@ int main(void)
         cmocka_unit_test_teardown(ofi_iface__nat_of_a_virtual_machine, clear),
         cmocka_unit_test_teardown(ofi_iface__others_that_each_host_has, clear),
         cmocka_unit_test_teardown(ofi_iface__endpoint_without_a_source, clear),
+        cmocka_unit_test_teardown(ofi_iface__hint_of_an_own_address, clear),
+        cmocka_unit_test_teardown(ofi_iface__hint_of_other_interfaces, clear),
     };
 
     if (!space_enter())

@@ -68,6 +68,7 @@ struct mrd_ofi_peers {
     struct mrd_node heard;     /* mrd_ofi_peer.heard_node: for the first time, and not noted yet */
     uint64_t swept_ns;         /* when those were looked through that did */
     uint32_t num_lost;         /* that the user was told of */
+    bool hinted;               /* the user was told how to choose another interface */
 };
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep);
@@ -79,6 +80,8 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
 /* It does not answer: tells the user, once for each of a few peers. */
 void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
+/* hint.c: it was never heard of. Tells the user, once, if another network interface may lead to it. */
+void mrd_ofi_peer_hint(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *peer);
 /*
  * What was injected to the peer failed; NULL: it is forgotten. No entry without a context tells, as
  * applications take one for an operation of theirs. Receives for a peer that was never heard of end,

@@ -272,6 +272,8 @@ void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     peer->lost = true;
     ep->peers.num_lost++;
     MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
+    if (!peer->heard && !ep->peers.hinted)
+        mrd_ofi_peer_hint(ep, peer);
 }
 
 void mrd_ofi_peer_injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
