@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* How long a closing endpoint waits until the messages that it sent last have arrived. */
@@ -427,6 +428,14 @@ int mrd_ofi_ep_setname(fid_t fid, void *addr, size_t len)
 
 /* --------------------------------------------------------------------------------------- making */
 
+/* Without one, whoever sends may make searches slow, and nothing worse. */
+static uint64_t random_number(void)
+{
+    uint64_t n;
+
+    return getrandom(&n, sizeof(n), 0) == sizeof(n) ? n : 0;
+}
+
 int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out,
                     void *context)
 {
@@ -463,8 +472,8 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
     mrd_list_init(&ep->mr_regs);
     mrd_list_init(&ep->unsent);
     mrd_list_init(&ep->rx_free);
-    mrd_ofi_match_init(&ep->msg);
-    mrd_ofi_match_init(&ep->tagged);
+    mrd_ofi_match_init(&ep->msg, random_number());
+    mrd_ofi_match_init(&ep->tagged, random_number());
     mrd_ofi_ops_init(&ep->ops);
     mrd_ofi_lock(d);
     d->users++;

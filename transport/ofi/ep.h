@@ -11,6 +11,7 @@
 #define MRD_OFI_EP_H
 
 #include "transport/ofi/ofi.h"
+#include "transport/ofi/queue.h"
 #include "transport/ofi/wire.h"
 
 /* ---------------------------------------------------------------------------------------- peers */
@@ -39,7 +40,7 @@ struct mrd_ofi_peer {
      * is watched. */
     struct mrd_node answers;
     struct mrd_node expected_node; /* on mrd_ofi_peers.expected */
-    uint32_t receives;             /* posted ones that take messages of this peer only */
+    struct mrd_node receives;      /* for its messages only: mrd_ofi_rx.from_node, as posted */
     struct mrd_node heard_node;    /* on mrd_ofi_peers.heard */
     bool heard;                    /* a message came, or was acked */
     bool receives_ended;           /* when it was lost last: the application knows of that */
@@ -97,14 +98,10 @@ static inline bool mrd_ofi_peer_is_awaited(const struct mrd_ofi_peer *peer)
 }
 
 /*
- * A receive is posted that takes messages of this peer only; one is posted no more. A peer that was
- * heard of is watched from then on: one that never was may have yet to start.
+ * A receive is posted that takes messages of this peer only. A peer that was heard of is watched
+ * from then on: one that never was may have yet to start.
  */
-void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
-static inline void mrd_ofi_peer_unexpect(struct mrd_ofi_peer *peer)
-{
-    peer->receives--;
-}
+void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 
 /* It is noted when events so far are dealt with: that nobody was there before is not its fate. */
 void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer);
@@ -285,40 +282,6 @@ size_t mrd_ofi_iov_write(const struct iovec *iov, uint32_t num, uint64_t offset,
                          size_t len);
 uint64_t mrd_ofi_iov_bytes(const struct iovec *iov, size_t num);
 
-/* ------------------------------------------------------------------------------------- receives */
-
-/* A posted receive. */
-struct mrd_ofi_rx {
-    struct mrd_node node; /* posted, on its queue; or free */
-    void *context;
-    uint64_t flags; /* FI_COMPLETION, FI_MULTI_RECV, FI_CLAIM... as posted */
-    bool tagged;
-    struct mrd_ofi_peer *from; /* NULL: any */
-    uint64_t tag, ignore;
-    struct iovec iov[MRD_OFI_IOV_MAX];
-    uint32_t num_iov;
-    uint64_t bytes;
-    /* FI_MULTI_RECV: bytes used up; pulls under way; it takes no more. */
-    uint64_t used;
-    uint32_t pulls;
-    bool retired, cancelled;
-};
-
-/* A message that no receive was posted for. */
-struct mrd_ofi_unexpected {
-    struct mrd_node node; /* on its queue, or claimed */
-    struct mrd_ofi_peer *peer;
-    struct mrd_ofi_wire_head head;
-    void *claimed_by; /* context of the PEEK that claimed it */
-    uint32_t bytes;
-    uint8_t payload[]; /* bytes, or ranges */
-};
-
-struct mrd_ofi_match {
-    struct mrd_node posted, unexpected;
-    struct mrd_node claimed; /* of tagged messages */
-};
-
 /* ------------------------------------------------------------------------------------ endpoints */
 
 /* What an endpoint counts on counters that are bound to it. */
@@ -440,8 +403,8 @@ ssize_t mrd_ofi_trecvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, ui
 void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                            const struct mrd_ofi_wire_head *head, const uint8_t *payload,
                            uint32_t bytes);
-/* A receive is posted: it takes the first unexpected message that matches, or waits. */
-void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
+/* A receive is posted: it takes the first unexpected message that matches, or waits. 0; -FI_ENOMEM. */
+int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 /* FI_PEEK, perhaps with FI_CLAIM or FI_DISCARD. */
 int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
 /* FI_CLAIM without PEEK: `rx` NULL: FI_DISCARD. -FI_EINVAL: nothing is claimed by that context. */
@@ -450,12 +413,9 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
  * No message will come from that peer, or, NULL, from anybody: ends the receives for them. Returns
  * whether there were any.
  */
-bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *from, int error,
-                        int status);
+bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int error, int status);
 /* fi_cancel(). 0, or -FI_ENOENT. */
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context);
-void mrd_ofi_match_init(struct mrd_ofi_match *m);
-void mrd_ofi_match_fini(struct mrd_ofi_match *m);
 struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep);
 void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 /*

@@ -8,39 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mrd_ofi_match_init(struct mrd_ofi_match *m)
-{
-    mrd_list_init(&m->posted);
-    mrd_list_init(&m->unexpected);
-    mrd_list_init(&m->claimed);
-}
-
-static struct mrd_ofi_unexpected *unexpected_of(struct mrd_node *n)
-{
-    return mrd_container_of(n, struct mrd_ofi_unexpected, node);
-}
-
 static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
 {
     return mrd_container_of(n, struct mrd_ofi_rx, node);
-}
-
-static void free_unexpected(struct mrd_node *list)
-{
-    for (struct mrd_node *n = list->next, *next; n != list; n = next) {
-        next = n->next;
-        free(unexpected_of(n));
-    }
-}
-
-void mrd_ofi_match_fini(struct mrd_ofi_match *m)
-{
-    for (struct mrd_node *n = m->posted.next, *next; n != &m->posted; n = next) {
-        next = n->next;
-        free(rx_of(n));
-    }
-    free_unexpected(&m->unexpected);
-    free_unexpected(&m->claimed);
 }
 
 struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep)
@@ -51,6 +21,7 @@ struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep)
     if (rx) {
         memset(rx, 0, sizeof(*rx));
         mrd_list_init(&rx->node);
+        mrd_list_init(&rx->from_node);
     }
     return rx;
 }
@@ -66,21 +37,22 @@ static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
     return tagged ? &ep->tagged : &ep->msg;
 }
 
-static void enqueue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+static int enqueue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
-    mrd_list_append(&queue_of(ep, rx->tagged)->posted, &rx->node);
-    if (rx->from)
-        mrd_ofi_peer_expect(ep, rx->from);
+    int error = mrd_ofi_posted_add(queue_of(ep, rx->tagged), rx);
+
+    if (!error && rx->from)
+        mrd_ofi_peer_expect(ep, rx);
+    return error;
 }
 
 /* Does nothing for one that was never queued: it got a message at once. */
-static void dequeue(struct mrd_ofi_rx *rx)
+static void dequeue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
     if (mrd_list_empty(&rx->node))
         return;
-    mrd_list_remove(&rx->node);
-    if (rx->from)
-        mrd_ofi_peer_unexpect(rx->from);
+    mrd_ofi_posted_remove(queue_of(ep, rx->tagged), rx);
+    mrd_list_remove(&rx->from_node);
 }
 
 /* ----------------------------------------------------------------------------------------- ends */
@@ -168,7 +140,7 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
         rx->retired = !more;
     }
     if (!more)
-        dequeue(rx);
+        dequeue(ep, rx);
     if (head->flags & MRD_OFI_PULL) {
         mrd_ofi_pull(ep, rx, peer, head, payload, at, got);
         return more;
@@ -180,11 +152,6 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
 }
 
 /* ------------------------------------------------------------------------------------- messages */
-
-static bool takes(const struct mrd_ofi_rx *rx, const struct mrd_ofi_peer *peer, uint64_t tag)
-{
-    return (!rx->from || rx->from == peer) && (!rx->tagged || !((rx->tag ^ tag) & ~rx->ignore));
-}
 
 /* Does the head say what there is? */
 static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
@@ -221,10 +188,9 @@ static void keep(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, struct mrd_ofi_
     }
     u->peer = peer;
     u->head = *head;
-    u->claimed_by = NULL;
     u->bytes = bytes;
     memcpy(u->payload, payload, bytes);
-    mrd_list_append(&q->unexpected, &u->node);
+    mrd_ofi_unexpected_add(q, u);
 }
 
 void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
@@ -232,66 +198,55 @@ void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                            uint32_t bytes)
 {
     struct mrd_ofi_match *q = queue_of(ep, head->flags & MRD_OFI_TAGGED);
+    struct mrd_ofi_rx *rx;
 
     if (!is_sound(head, payload, bytes)) {
         MRD_OFI_WARN(EP_DATA, "%s sent a malformed message\n", peer->text);
         return;
     }
-    for (struct mrd_node *n = q->posted.next; n != &q->posted; n = n->next) {
-        struct mrd_ofi_rx *rx = rx_of(n);
-
-        if (takes(rx, peer, head->tag)) {
-            (void)give(ep, rx, peer, head, payload);
-            return;
-        }
-    }
-    keep(ep, q, peer, head, payload, bytes);
+    rx = mrd_ofi_posted_find(q, peer, head->tag);
+    if (rx)
+        (void)give(ep, rx, peer, head, payload);
+    else
+        keep(ep, q, peer, head, payload, bytes);
 }
 
 /* ------------------------------------------------------------------------------------- receives */
 
-/* The first unexpected message that the receive takes; NULL: none. */
-static struct mrd_ofi_unexpected *find_unexpected(struct mrd_ofi_ep *ep,
-                                                  const struct mrd_ofi_rx *rx)
-{
-    struct mrd_ofi_match *q = queue_of(ep, rx->tagged);
-
-    for (struct mrd_node *n = q->unexpected.next; n != &q->unexpected; n = n->next) {
-        if (takes(rx, unexpected_of(n)->peer, unexpected_of(n)->head.tag))
-            return unexpected_of(n);
-    }
-    return NULL;
-}
-
-/* The message is the receive's, as for give(); its record ends. */
+/* The message, which is on no queue, is the receive's, as for give(); its record ends. */
 static bool take(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_unexpected *u)
 {
-    bool more;
+    bool more = give(ep, rx, u->peer, &u->head, u->payload);
 
-    mrd_list_remove(&u->node);
-    more = give(ep, rx, u->peer, &u->head, u->payload);
     free(u);
     return more;
 }
 
-void mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
-    struct mrd_ofi_unexpected *u = find_unexpected(ep, rx);
+    struct mrd_ofi_match *q = queue_of(ep, rx->tagged);
+    struct mrd_ofi_unexpected *u = mrd_ofi_unexpected_find(q, rx);
+    int error = 0;
 
     /* What became of it before is not the fate of this receive, but what it sent before is for it. */
     if (!u && rx->from && rx->from->heard && mrd_ofi_take_events(ep))
-        u = find_unexpected(ep, rx);
+        u = mrd_ofi_unexpected_find(q, rx);
     if (!u || rx->flags & FI_MULTI_RECV)
-        enqueue(ep, rx);
-    while (u)
-        u = take(ep, rx, u) ? find_unexpected(ep, rx) : NULL;
+        error = enqueue(ep, rx);
+    if (error)
+        return error;
+    while (u) {
+        mrd_ofi_unexpected_remove(q, u);
+        u = take(ep, rx, u) ? mrd_ofi_unexpected_find(q, rx) : NULL;
+    }
     if (ep->device_gone)
         (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
+    return 0;
 }
 
+/* It is on no queue. */
 static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
 {
-    mrd_list_remove(&u->node);
     mrd_ofi_confirm(ep, u->peer, &u->head, 0);
     free(u);
 }
@@ -322,100 +277,108 @@ int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, u
                                 .src = FI_ADDR_NOTAVAIL,
                                 .err = FI_ENOMSG};
     struct mrd_ofi_unexpected *u;
+    int error = 0;
 
     if (ep->info->caps & FI_DIRECTED_RECV && msg->addr != FI_ADDR_UNSPEC) {
         like.from = mrd_ofi_peer_get(ep, msg->addr);
         if (!like.from)
             return -FI_EINVAL;
     }
-    u = find_unexpected(ep, &like);
+    u = mrd_ofi_unexpected_find(&ep->tagged, &like);
     if (!u) {
         mrd_ofi_cq_add(ep->rx_cq, &comp);
         return 0;
     }
     comp = found(ep, u, msg->context);
     if (flags & FI_DISCARD) {
+        mrd_ofi_unexpected_remove(&ep->tagged, u);
         discard(ep, u);
     } else if (flags & FI_CLAIM) {
-        mrd_list_remove(&u->node);
-        u->claimed_by = msg->context;
-        mrd_list_append(&ep->tagged.claimed, &u->node);
+        error = mrd_ofi_unexpected_claim(&ep->tagged, u, msg->context);
     }
-    mrd_ofi_cq_add(ep->rx_cq, &comp);
-    return 0;
+    if (!error)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    return error;
 }
 
 int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *context)
 {
-    struct mrd_node *list = &ep->tagged.claimed;
+    struct mrd_ofi_unexpected *u = mrd_ofi_claimed_take(&ep->tagged, context);
+    struct mrd_ofi_comp comp;
 
-    for (struct mrd_node *n = list->next; n != list; n = n->next) {
-        struct mrd_ofi_unexpected *u = unexpected_of(n);
-
-        if (u->claimed_by != context)
-            continue;
-        if (rx) {
-            (void)take(ep, rx, u);
-        } else {
-            struct mrd_ofi_comp comp = found(ep, u, context);
-
-            discard(ep, u);
-            mrd_ofi_cq_add(ep->rx_cq, &comp);
-        }
+    if (!u)
+        return -FI_EINVAL;
+    if (rx) {
+        (void)take(ep, rx, u);
         return 0;
     }
-    return -FI_EINVAL;
+    comp = found(ep, u, context);
+    discard(ep, u);
+    mrd_ofi_cq_add(ep->rx_cq, &comp);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------ ends without a message */
 
-static bool end_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q,
-                     const struct mrd_ofi_peer *from, int error, int status)
+static void end_one(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, int error, int status)
+{
+    struct mrd_ofi_wire_head none = {.tag = rx->tag};
+
+    dequeue(ep, rx);
+    rx->retired = true;
+    if (!rx->pulls) /* else the last one tells */
+        mrd_ofi_rx_end(ep, rx, rx->from, &none, rx->used, 0, error, status);
+}
+
+static bool end_all(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, int error, int status)
+{
+    bool any = !mrd_list_empty(&q->posted);
+
+    while (!mrd_list_empty(&q->posted))
+        end_one(ep, rx_of(q->posted.next), error, status);
+    return any;
+}
+
+/* Those on one of the queues. */
+static bool end_those_of(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, bool tagged, int error,
+                         int status)
 {
     bool any = false;
 
-    for (struct mrd_node *n = q->posted.next, *next; n != &q->posted; n = next) {
-        struct mrd_ofi_rx *rx = rx_of(n);
-        struct mrd_ofi_wire_head none = {.tag = rx->tag};
+    for (struct mrd_node *n = from->receives.next, *next; n != &from->receives; n = next) {
+        struct mrd_ofi_rx *rx = mrd_container_of(n, struct mrd_ofi_rx, from_node);
 
         next = n->next;
-        if (from && rx->from != from)
+        if (rx->tagged != tagged)
             continue;
         any = true;
-        dequeue(rx);
-        rx->retired = true;
-        if (!rx->pulls) /* else the last one tells */
-            mrd_ofi_rx_end(ep, rx, rx->from, &none, rx->used, 0, error, status);
+        end_one(ep, rx, error, status);
     }
     return any;
 }
 
-bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *from, int error,
-                        int status)
+bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int error, int status)
 {
-    bool any = end_lost(ep, &ep->msg, from, error, status);
+    bool any = false;
 
-    return end_lost(ep, &ep->tagged, from, error, status) || any;
-}
-
-static struct mrd_ofi_rx *find_posted(struct mrd_ofi_match *q, const void *context)
-{
-    for (struct mrd_node *n = q->posted.next; n != &q->posted; n = n->next) {
-        if (rx_of(n)->context == context)
-            return rx_of(n);
+    for (int tagged = 0; tagged < 2; tagged++) {
+        if (from)
+            any |= end_those_of(ep, from, tagged, error, status);
+        else
+            any |= end_all(ep, queue_of(ep, tagged), error, status);
     }
-    return NULL;
+    return any;
 }
 
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
 {
-    struct mrd_ofi_rx *rx = find_posted(&ep->tagged, context);
+    struct mrd_ofi_rx *rx = mrd_ofi_posted_of(&ep->tagged, context);
 
     if (!rx)
-        rx = find_posted(&ep->msg, context);
+        rx = mrd_ofi_posted_of(&ep->msg, context);
     if (!rx)
         return -FI_ENOENT;
-    dequeue(rx);
+    dequeue(ep, rx);
     if (rx->pulls) { /* the last one tells */
         rx->retired = rx->cancelled = true;
         return 0;

@@ -7,12 +7,14 @@
  * context of mrd of its own, and so an address; everything else belongs to a domain.
  *
  *   prov.c params.c  entry, parameters     av.c addr.c  addresses, EQ events of inserts
- *   info.c check.c ends.c iface.c  getinfo eq.c    event queues
+ *   info.c check.c ends.c iface.c links.c  getinfo      eq.c    event queues
  *   fabric.c  fabrics and domains          cq.c    completion queues      cntr.c  counters
  *   mr.c      memory regions, their keys   wait.c  what sleeps: descriptors; poll.c  poll sets
  *   ep.c context.c  endpoints              peer.c  peers of an endpoint, by address and by number
+ *   hint.c    what to try if a peer is not reached
  *   op.c      work of an endpoint          progress.c  its completions, and who waits for them
  *   wire.h    what endpoints say           send.c recv.c match.c pull.c  messages
+ *   queue.c index.c  receives and messages that wait for each other
  *   rma.c key.c transfer.c  remote memory  atomic.c atomic_target.c apply.c  atomics
  *   nosys.c   operations that there are not
  *
@@ -45,9 +47,9 @@
 
 #include "core/list.h"
 #include "mrd/mrd.h"
+#include "transport/ofi/wire.h"
 
 enum {
-    MRD_OFI_IOV_MAX = 8,     /* entries of a buffer's list */
     MRD_OFI_RMA_IOV_MAX = 8, /* remote ranges of an RMA operation */
     MRD_OFI_HEAD_BYTES = 40, /* before each message: wire.h */
     MRD_OFI_INJECT_BYTES = MRD_INLINE_BYTES_MAX - MRD_OFI_HEAD_BYTES,

@@ -69,6 +69,7 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     peer->fi_addr = FI_ADDR_NOTAVAIL;
     peer->av_version = ep->av ? ep->av->version - 1 : 0;
     mrd_list_init(&peer->answers);
+    mrd_list_init(&peer->receives);
     mrd_list_init(&peer->keys);
     mrd_list_init(&peer->unwatched_node);
     mrd_list_init(&peer->expected_node);
@@ -198,11 +199,11 @@ static void expect_lately(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
         mrd_ofi_peer_watch_again(ep, peer); /* at once: who makes progress may sleep already */
 }
 
-void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 {
-    peer->receives++;
-    if (peer->heard)
-        expect_lately(ep, peer);
+    mrd_list_append(&rx->from->receives, &rx->from_node);
+    if (rx->from->heard)
+        expect_lately(ep, rx->from);
 }
 
 void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
@@ -222,7 +223,7 @@ void mrd_ofi_peers_note_heard(struct mrd_ofi_ep *ep)
         struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, heard_node);
 
         peer->heard = true;
-        if (peer->receives)
+        if (!mrd_list_empty(&peer->receives))
             expect_lately(ep, peer);
     }
 }
@@ -240,7 +241,7 @@ static void sweep_expected(struct mrd_ofi_ep *ep)
         struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, expected_node);
 
         next = n->next;
-        if (peer->receives)
+        if (!mrd_list_empty(&peer->receives))
             continue;
         mrd_list_remove(&peer->expected_node);
         mrd_ofi_peer_watch_no_more(peer);

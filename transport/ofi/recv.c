@@ -47,7 +47,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
     if (!error && r->flags & FI_CLAIM)
         error = mrd_ofi_match_claimed(ep, rx, r->context);
     else if (!error)
-        mrd_ofi_match_receive(ep, rx);
+        error = mrd_ofi_match_receive(ep, rx);
     if (error)
         mrd_ofi_rx_release(ep, rx);
     return error;

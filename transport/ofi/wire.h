@@ -48,7 +48,10 @@
 #include <endian.h>
 #include <stdint.h>
 
-enum { MRD_OFI_WIRE_VERSION = 1 };
+enum {
+    MRD_OFI_WIRE_VERSION = 1,
+    MRD_OFI_IOV_MAX = 8, /* entries of a buffer's list, and so ranges of a message's bytes */
+};
 
 enum mrd_ofi_what {
     MRD_OFI_MSG = 1,

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "transport/ofi/index.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+enum { BUCKETS_FIRST = 64, BUCKETS_KEPT = 1024, BUCKETS_MAX = 1 << 24 };
+
+void mrd_ofi_index_init(struct mrd_ofi_index *x, uint64_t seed, uint64_t *steps)
+{
+    *x = (struct mrd_ofi_index){.seed = seed, .steps = steps};
+}
+
+void mrd_ofi_index_fini(struct mrd_ofi_index *x)
+{
+    free(x->bucket);
+    x->bucket = NULL;
+    x->num_buckets = x->num_keys = 0;
+}
+
+/* The finalizer of SplitMix64, over both parts of the key. */
+static uint64_t hash(const struct mrd_ofi_index *x, uint64_t number, const void *object)
+{
+    uint64_t h = number ^ x->seed;
+
+    for (int part = 0; part < 2; part++) {
+        h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
+        h = (h ^ h >> 27) * 0x94d049bb133111ebu;
+        h ^= h >> 31;
+        h += part ? 0 : (uintptr_t)object;
+    }
+    return h;
+}
+
+static struct mrd_node *bucket_of(const struct mrd_ofi_index *x, uint64_t number,
+                                  const void *object)
+{
+    return &x->bucket[hash(x, number, object) & (x->num_buckets - 1)];
+}
+
+static struct mrd_ofi_item *item_of(struct mrd_node *chain)
+{
+    return mrd_container_of(chain, struct mrd_ofi_item, chain);
+}
+
+/* Makes room for as many keys as there are, twice. false: no memory; what there is, does. */
+static bool grow(struct mrd_ofi_index *x)
+{
+    uint32_t num = x->num_buckets ? 2 * x->num_buckets : BUCKETS_FIRST;
+    struct mrd_ofi_index larger = *x;
+
+    larger.bucket = malloc(num * sizeof(*larger.bucket));
+    larger.num_buckets = num;
+    if (!larger.bucket)
+        return false;
+    for (uint32_t i = 0; i < num; i++)
+        mrd_list_init(&larger.bucket[i]);
+    for (uint32_t i = 0; i < x->num_buckets; i++) {
+        struct mrd_node *n;
+
+        while ((n = mrd_list_pop(&x->bucket[i]))) {
+            ++*x->steps;
+            mrd_list_append(bucket_of(&larger, item_of(n)->number, item_of(n)->object), n);
+        }
+    }
+    free(x->bucket);
+    *x = larger;
+    return true;
+}
+
+struct mrd_ofi_item *mrd_ofi_index_first(const struct mrd_ofi_index *x, uint64_t number,
+                                         const void *object)
+{
+    struct mrd_node *bucket;
+
+    if (!x->num_keys)
+        return NULL;
+    bucket = bucket_of(x, number, object);
+    for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
+        struct mrd_ofi_item *item = item_of(n);
+
+        ++*x->steps;
+        if (item->number == number && item->object == object)
+            return item;
+    }
+    return NULL;
+}
+
+int mrd_ofi_index_add(struct mrd_ofi_index *x, struct mrd_ofi_item *item, uint64_t number,
+                      const void *object)
+{
+    struct mrd_ofi_item *first = mrd_ofi_index_first(x, number, object);
+
+    ++*x->steps;
+    item->number = number;
+    item->object = object;
+    mrd_list_init(&item->chain);
+    mrd_list_init(&item->same);
+    if (first) {
+        mrd_list_insert_before(&first->same, &item->same);
+        return 0;
+    }
+    if (x->num_keys == x->num_buckets && x->num_buckets < BUCKETS_MAX && !grow(x) &&
+        !x->num_buckets)
+        return -FI_ENOMEM;
+    mrd_list_append(bucket_of(x, number, object), &item->chain);
+    x->num_keys++;
+    return 0;
+}
+
+void mrd_ofi_index_remove(struct mrd_ofi_index *x, struct mrd_ofi_item *item)
+{
+    struct mrd_ofi_item *next = mrd_container_of(item->same.next, struct mrd_ofi_item, same);
+
+    ++*x->steps;
+    if (!mrd_list_empty(&item->chain)) {
+        if (next == item)
+            x->num_keys--;
+        else
+            mrd_list_insert_before(&item->chain, &next->chain);
+        mrd_list_remove(&item->chain);
+    }
+    mrd_list_remove(&item->same);
+    if (!x->num_keys && x->num_buckets > BUCKETS_KEPT)
+        mrd_ofi_index_fini(x);
+}

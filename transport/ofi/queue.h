@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receives that wait for a message, and messages that wait for a receive: match.c has one such pair
+ * of queues for tagged messages and one for others.
+ *
+ * A message is for the first receive that takes it, in the order posted; a receive gets the first
+ * message that it takes, in the order of arrival. A receive takes messages of one peer or of any,
+ * whose tag is its own but for bits that it ignores. Both are found in a number of steps that does
+ * not grow with the queues, but with the number of shapes: which bits are ignored, and whether one
+ * peer is named. There are as many hash tables of receives as shapes among them. Messages are in one
+ * for each shape that was searched for since the queue was empty last, up to a bound.
+ *
+ * Nothing here is told to anybody, and no peer is looked at.
+ */
+#ifndef MRD_OFI_QUEUE_H
+#define MRD_OFI_QUEUE_H
+
+#include <stdbool.h>
+#include <sys/uio.h>
+
+#include "transport/ofi/index.h"
+#include "transport/ofi/wire.h"
+
+struct mrd_ofi_peer;
+
+/* A posted receive. */
+struct mrd_ofi_rx {
+    struct mrd_node node; /* posted, on its queue; or free */
+    void *context;
+    uint64_t flags; /* FI_COMPLETION, FI_MULTI_RECV, FI_CLAIM... as posted */
+    bool tagged;
+    struct mrd_ofi_peer *from; /* NULL: any */
+    uint64_t tag, ignore;
+    struct iovec iov[MRD_OFI_IOV_MAX];
+    uint32_t num_iov;
+    uint64_t bytes;
+    /* FI_MULTI_RECV: bytes used up; pulls under way; it takes no more. */
+    uint64_t used;
+    uint32_t pulls;
+    bool retired, cancelled;
+
+    /* While it is posted. */
+    uint64_t turn; /* the smaller, the earlier */
+    struct mrd_ofi_shape *shape;
+    struct mrd_ofi_item by_tag; /* in the shape's table */
+    struct mrd_ofi_item by_context;
+    struct mrd_node from_node; /* on mrd_ofi_peer.receives */
+};
+
+/* A message that no receive was posted for. */
+struct mrd_ofi_unexpected {
+    struct mrd_node node; /* on its queue, or claimed */
+    struct mrd_ofi_peer *peer;
+    struct mrd_ofi_wire_head head;
+    struct mrd_ofi_seen *seen;      /* its places in tables */
+    struct mrd_ofi_item by_claimer; /* once it is claimed: by the context of the PEEK */
+    uint32_t bytes;
+    uint8_t payload[]; /* bytes, or ranges */
+};
+
+struct mrd_ofi_match {
+    uint64_t seed, turn;
+    uint64_t steps;         /* things looked at, ever: tests count them */
+    struct mrd_node posted; /* mrd_ofi_rx.node */
+    struct mrd_node shapes; /* of posted receives: mrd_ofi_shape.node */
+    struct mrd_node unexpected;
+    struct mrd_node searched; /* of unexpected messages: the shape searched for last comes first */
+    struct mrd_node claimed;  /* tagged messages: mrd_ofi_unexpected.node */
+    struct mrd_ofi_index by_context, by_claimer;
+    uint32_t num_shapes, num_searched;
+};
+
+/* seed: a random number. */
+void mrd_ofi_match_init(struct mrd_ofi_match *m, uint64_t seed);
+/* Frees what is on the queues. */
+void mrd_ofi_match_fini(struct mrd_ofi_match *m);
+
+/* Appends it. 0, or -FI_ENOMEM. */
+int mrd_ofi_posted_add(struct mrd_ofi_match *m, struct mrd_ofi_rx *rx);
+void mrd_ofi_posted_remove(struct mrd_ofi_match *m, struct mrd_ofi_rx *rx);
+/* The first one that takes a message of that peer and tag; NULL: none. */
+struct mrd_ofi_rx *mrd_ofi_posted_find(const struct mrd_ofi_match *m,
+                                       const struct mrd_ofi_peer *peer, uint64_t tag);
+/* The first one of that context. */
+struct mrd_ofi_rx *mrd_ofi_posted_of(const struct mrd_ofi_match *m, const void *context);
+
+/* Appends it. */
+void mrd_ofi_unexpected_add(struct mrd_ofi_match *m, struct mrd_ofi_unexpected *u);
+void mrd_ofi_unexpected_remove(struct mrd_ofi_match *m, struct mrd_ofi_unexpected *u);
+/* The first one that the receive takes, which need not be posted. */
+struct mrd_ofi_unexpected *mrd_ofi_unexpected_find(struct mrd_ofi_match *m,
+                                                   const struct mrd_ofi_rx *rx);
+/* It is for receives of that context only from now on. 0, or -FI_ENOMEM. */
+int mrd_ofi_unexpected_claim(struct mrd_ofi_match *m, struct mrd_ofi_unexpected *u,
+                             const void *context);
+/* Takes the first one that is claimed for the context off; NULL: none. */
+struct mrd_ofi_unexpected *mrd_ofi_claimed_take(struct mrd_ofi_match *m, const void *context);
+
+#endif
