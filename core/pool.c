@@ -12,7 +12,8 @@ bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator,
     memset(pool, 0, sizeof(*pool));
     pool->allocator = allocator;
     pool->item_bytes = (item_bytes + 15) & ~(size_t)15;
-    pool->items = mrd_alloc(allocator, pool->item_bytes * num);
+    pool->bytes = pool->item_bytes * num;
+    pool->items = mrd_alloc(allocator, pool->bytes);
     if (!pool->items)
         return false;
     pool->num = num;
@@ -22,7 +23,7 @@ bool mrd_pool_init(struct mrd_pool *pool, const struct mrd_allocator *allocator,
 void mrd_pool_fini(struct mrd_pool *pool)
 {
     if (pool->items)
-        mrd_free(pool->allocator, pool->items, pool->item_bytes * pool->num);
+        mrd_free(pool->allocator, pool->items, pool->bytes);
     pool->items = NULL;
 }
 

@@ -17,6 +17,7 @@ struct mrd_allocator;
 struct mrd_pool {
     const struct mrd_allocator *allocator;
     char *items;
+    size_t bytes;    /* of `items`; who needs a smaller pool lowers `num` */
     void *free_list; /* released items, linked through their first word */
     size_t item_bytes;
     uint32_t num, fresh, used; /* items; those allocated at least once; those allocated now */

@@ -101,6 +101,23 @@ static void mrd_pool_release__is_used_again_first(void **state)
     assert_int_equal(a.live_bytes, 0);
 }
 
+/* A test that starves an engine lowers the number of items: all memory is freed nevertheless. */
+static void mrd_pool_fini__after_it_was_made_smaller(void **state)
+{
+    struct unit_alloc a;
+    struct mrd_pool pool;
+
+    (void)state;
+    unit_alloc_init(&a);
+    assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
+    pool.num = 2;
+    assert_non_null(mrd_pool_alloc(&pool));
+    assert_non_null(mrd_pool_alloc(&pool));
+    assert_null(mrd_pool_alloc(&pool));
+    mrd_pool_fini(&pool);
+    assert_int_equal(a.live_bytes, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +125,7 @@ int main(void)
         cmocka_unit_test(mrd_pool_init__aligns_items),
         cmocka_unit_test(mrd_pool_alloc__null_when_exhausted),
         cmocka_unit_test(mrd_pool_release__is_used_again_first),
+        cmocka_unit_test(mrd_pool_fini__after_it_was_made_smaller),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
