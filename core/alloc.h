@@ -11,8 +11,12 @@
 #include <string.h>
 
 struct mrd_allocator {
-    void *(*alloc)(void *arg, size_t bytes); /* zeroed memory; NULL: there is none */
-    void (*free)(void *arg, void *ptr, size_t bytes);
+    /*
+     * Zeroed memory; NULL: there is none. Most pages of large blocks are never touched: they should
+     * cost nothing, so whoever clears blocks takes many times the memory.
+     */
+    void *(*alloc)(void *arg, size_t bytes);
+    void (*free)(void *arg, void *ptr, size_t bytes); /* `bytes` as they were allocated */
     void *arg;
 };
 

@@ -85,7 +85,7 @@ struct mrd_backend_ops {
 
     /*
      * Zeroed memory for a context on the device, its engine included, and the release of it. NULL:
-     * the heap will do.
+     * that of zeroed.h will do.
      */
     void *(*alloc)(const struct mrd_device *device, size_t bytes);
     void (*release)(const struct mrd_device *device, void *ptr, size_t bytes);

@@ -16,6 +16,7 @@
 #include "transport/progress.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sized.h"
+#include "transport/zeroed.h"
 
 enum {
     GIVE_WAY_SPINS = 512, /* about 20 us: in that time a thread that sleeps on the lock wakes up */
@@ -92,7 +93,7 @@ static void unmap_alive_page(const volatile uint8_t *alive)
 
 static void *alloc(const struct mrd_backend_ops *ops, const struct mrd_device *device, size_t bytes)
 {
-    return ops->alloc ? ops->alloc(device, bytes) : calloc(1, bytes);
+    return ops->alloc ? ops->alloc(device, bytes) : mrd_zeroed_alloc(bytes);
 }
 
 static void release(const struct mrd_backend_ops *ops, const struct mrd_device *device, void *ptr,
@@ -101,7 +102,7 @@ static void release(const struct mrd_backend_ops *ops, const struct mrd_device *
     if (ops->release)
         ops->release(device, ptr, bytes);
     else
-        free(ptr);
+        mrd_zeroed_release(ptr, bytes);
 }
 
 void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes)

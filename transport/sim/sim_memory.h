@@ -7,8 +7,7 @@
  *
  * Blocks are cut from chunks, one behind the other. A released block serves the next request of its
  * size. Blocks above MRD_SIM_BLOCK_BYTES_MAX are mapped one by one, in small pages: they are pools
- * of which few pages are ever used. Large pages would take memory for all of them, and calloc()
- * clears what it takes from the end of the heap.
+ * of which few pages are ever used. Large pages would take memory for all of them.
  */
 #ifndef MRD_TRANSPORT_SIM_SIM_MEMORY_H
 #define MRD_TRANSPORT_SIM_SIM_MEMORY_H

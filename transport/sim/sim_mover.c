@@ -10,6 +10,7 @@
 #include "core/wire.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
+#include "transport/zeroed.h"
 
 enum {
     PAYLOAD_DEFAULT = 4096,
@@ -92,7 +93,7 @@ static void *sim_alloc(const struct mrd_device *device, size_t bytes)
     const struct mrd_sim_host *host = host_of_device(device);
 
     return host->sim->options.large_pages ? mrd_sim_memory_alloc(&host->part->memory, bytes)
-                                          : calloc(1, bytes);
+                                          : mrd_zeroed_alloc(bytes);
 }
 
 static void sim_release(const struct mrd_device *device, void *ptr, size_t bytes)
@@ -102,7 +103,7 @@ static void sim_release(const struct mrd_device *device, void *ptr, size_t bytes
     if (host->sim->options.large_pages)
         mrd_sim_memory_release(&host->part->memory, ptr, bytes);
     else
-        free(ptr);
+        mrd_zeroed_release(ptr, bytes);
 }
 
 static struct mrd_backend *sim_open(const struct mrd_device *device,

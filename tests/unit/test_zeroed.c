@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Zeroed memory, and what contexts take of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/unit/context_fixture.h"
+#include "transport/zeroed.h"
+
+enum { MIB = 1 << 20, CONTEXTS = 6, CONTEXT_KIB_MAX = 8 << 10 };
+
+/* A sanitizer's heap keeps what is freed, and has a shadow. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static const bool has_shadow = true;
+#else
+static const bool has_shadow = false;
+#endif
+
+/* The memory that the process has touched. */
+static long resident_kib(void)
+{
+    FILE *statm = fopen("/proc/self/statm", "re");
+    long pages;
+
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%*d %ld", &pages), 1);
+    fclose(statm);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static bool is_zero(const uint8_t *at, size_t bytes)
+{
+    return at[0] == 0 && !memcmp(at, at + 1, bytes - 1);
+}
+
+/* Whatever was there before, and above and below the size from which blocks are mapped. */
+static void mrd_zeroed_alloc__zero_each_time(void **state)
+{
+    static const size_t sizes[] = {16, MRD_ZEROED_MAP_BYTES - 1, MRD_ZEROED_MAP_BYTES,
+                                   MRD_ZEROED_MAP_BYTES + 1, 3 * MIB + 7};
+
+    (void)state;
+    for (unsigned turn = 0; turn < 3; turn++)
+        for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            uint8_t *block = mrd_zeroed_alloc(sizes[i]);
+
+            assert_non_null(block);
+            assert_int_equal((uintptr_t)block % _Alignof(max_align_t), 0);
+            assert_true(is_zero(block, sizes[i]));
+            memset(block, 0xa5, sizes[i]);
+            mrd_zeroed_release(block, sizes[i]);
+        }
+    mrd_zeroed_release(NULL, 16);
+    mrd_zeroed_release(NULL, 3 * MIB);
+}
+
+static void mrd_zeroed_alloc__too_much(void **state)
+{
+    (void)state;
+    errno = 0;
+    assert_null(mrd_zeroed_alloc(SIZE_MAX / 2));
+    assert_int_equal(errno, ENOMEM);
+}
+
+/* A large block takes what is touched of it, also after others were freed. */
+static void mrd_zeroed_alloc__untouched_pages_cost_nothing(void **state)
+{
+    const size_t bytes = 30 * MIB;
+
+    (void)state;
+    if (has_shadow)
+        skip();
+    for (unsigned turn = 0; turn < 3; turn++) {
+        long before = resident_kib();
+        uint8_t *block = mrd_zeroed_alloc(bytes);
+
+        assert_non_null(block);
+        block[bytes / 2] = 1;
+        assert_in_range(resident_kib() - before, 0, 1024);
+        memset(block, 1, bytes);
+        mrd_zeroed_release(block, bytes);
+        assert_true(resident_kib() - before < 1024);
+    }
+}
+
+/*
+ * A program that has freed a large block before, and opens contexts one after the other: none takes
+ * more than the first did.
+ */
+static void mrd_open_device__memory_of_later_contexts(void **state)
+{
+    void *volatile block = malloc(31 * MIB);
+    long before;
+
+    (void)state;
+    if (has_shadow)
+        skip();
+    free(block);
+    before = resident_kib();
+    for (unsigned i = 0; i < CONTEXTS; i++) {
+        struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
+        long open;
+
+        assert_non_null(context);
+        open = resident_kib();
+        assert_int_equal(mrd_close_device(context), 0);
+        if (open - before > CONTEXT_KIB_MAX)
+            fail_msg("context %u: %ld KiB more than before all", i, open - before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_zeroed_alloc__zero_each_time),
+        cmocka_unit_test(mrd_zeroed_alloc__too_much),
+        cmocka_unit_test(mrd_zeroed_alloc__untouched_pages_cost_nothing),
+        cmocka_unit_test(mrd_open_device__memory_of_later_contexts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
