@@ -114,11 +114,13 @@ static struct mrd_mr *reg_mr(struct mrd_pd *pd, void *addr, size_t length, int a
         mrd_error_set("the device pins memory: MRD_ACCESS_ON_DEMAND is for those that do not");
         error = -EOPNOTSUPP;
     }
+    if (!error && !*c->alive)
+        error = mrd_context_forked();
     /* A simulation registers memory for each of many messages. */
     if (!error && c->backend->threaded && !(access & MRD_ACCESS_ON_DEMAND))
-        error = mrd_memory_check(addr, length, access & MRD_ACCESS_LOCAL_WRITE);
+        error = mrd_memory_check(c->memory_fd, addr, length, access & MRD_ACCESS_LOCAL_WRITE);
     /* Pinning memory is slow: do it without the lock, so that the context goes on meanwhile. */
-    if (!error && *c->alive && c->ops->reg_mr)
+    if (!error && c->ops->reg_mr)
         error = c->ops->reg_mr(c->backend, addr, length, access, &mover);
     if (error)
         return fail_create(error);

@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "transport/attr.h"
 #include "transport/error.h"
+#include "transport/memory.h"
 #include "transport/progress.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sized.h"
@@ -246,6 +247,7 @@ static int start_progress(struct mrd_context_impl *c, const struct mrd_context_a
         mrd_error_set("no descriptor for events: %s", strerror(errno));
         return -errno;
     }
+    c->memory_fd = mrd_memory_open();
     if (!c->locks || attr->progress == MRD_PROGRESS_MANUAL)
         return 0;
     return mrd_thread_start(c);
@@ -262,6 +264,8 @@ static void context_destroy(struct mrd_context_impl *c)
         c->ops->close(c->backend);
     if (c->context.async_fd >= 0)
         close(c->context.async_fd);
+    if (c->memory_fd >= 0)
+        close(c->memory_fd);
     unmap_alive_page(c->alive);
     release(c->ops, c->context.device, c, sizeof(*c));
 }
@@ -275,7 +279,7 @@ static struct mrd_context_impl *context_alloc(const struct mrd_device *device,
     *error = -ENOMEM;
     if (!c)
         goto fail;
-    c->context.async_fd = -1;
+    c->context.async_fd = c->memory_fd = -1;
     c->thread.wake_fd = c->channels.alarm_fd = -1;
     c->alive = map_alive_page();
     if (!c->alive)

@@ -58,6 +58,7 @@ struct mrd_context_impl {
     uint32_t paths;                /* paths to each peer */
     uint64_t link_bps;             /* bits per second; 0: unknown */
     const volatile uint8_t *alive; /* 1; the kernel makes it 0 in a forked child */
+    int memory_fd;                 /* of mrd_memory_open(), or -1 */
     /* False: the caller serialises all calls, the lock is not used. */
     bool locks;
     struct mrd_lock lock;

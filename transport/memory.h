@@ -1,19 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Is memory there, before it is registered? The kernel's list of the process's mappings is asked,
- * so the cost grows with the number of mappings and not with the bytes. What becomes of the memory
- * later is the application's business.
+ * Is memory there, before it is registered? What becomes of it later is the application's business.
+ *
+ * mrd_memory_open() once for each context, not in a simulation; mrd_memory_check() for each region.
+ * Neither the bytes of a region count nor what else the process maps: the kernel is asked about the
+ * first MRD_MEMORY_PARTS_MAX mappings that make up the region and about its end. One that cannot
+ * answer (Linux before 6.11) is asked whether anything is unmapped, and the first and the last byte
+ * are tried: see memory_probe.c.
  */
 #ifndef MRD_TRANSPORT_MEMORY_H
 #define MRD_TRANSPORT_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+enum { MRD_MEMORY_PARTS_MAX = 8 };
 
 /*
- * 0: all of it can be read, and with `write` written. -EFAULT with mrd_error_set(): it cannot. 0
- * also where the system does not tell, as without /proc.
+ * Opens what is asked about the mappings of this process, not of those that it forks. Returns a
+ * descriptor, which the caller closes; -1: this kernel cannot be asked.
  */
-int mrd_memory_check(const void *addr, size_t length, bool write);
+int mrd_memory_open(void);
+
+/*
+ * 0: all of it can be read, and with `write` written, as far as was looked. -EFAULT with
+ * mrd_error_set(): it cannot. `fd`: of mrd_memory_open(), also -1.
+ */
+int mrd_memory_check(int fd, const void *addr, size_t length, bool write);
+
+/* The same where nobody can be asked; length is not 0. */
+int mrd_memory_probe(uintptr_t addr, size_t length, bool write);
+
+/* Does reading this byte work? Nothing is read that the process could not read itself. */
+bool mrd_memory_is_readable(uintptr_t at);
+
+/* Returns -EFAULT with mrd_error_set(). */
+int mrd_memory_fail(uintptr_t at, const char *why);
 
 #endif

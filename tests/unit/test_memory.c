@@ -10,12 +10,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mrd/mrd.h"
@@ -36,6 +34,7 @@ struct side {
 struct fixture {
     struct side a, b;
     size_t page;
+    bool asks; /* the kernel can be asked about mappings */
 };
 
 static void open_side(struct side *s)
@@ -81,6 +80,12 @@ static int setup(void **state)
     meet(&f->a, &f->b);
     meet(&f->b, &f->a);
     f->page = (size_t)sysconf(_SC_PAGESIZE);
+
+    int fd = mrd_memory_open();
+
+    f->asks = fd >= 0;
+    if (f->asks)
+        close(fd);
     *state = f;
     return 0;
 }
@@ -291,41 +296,6 @@ static void mrd_reg_mr__all_memory(void **state)
     free(to);
 }
 
-/* Neighbours in memory need not be one mapping; memory that is only sent from may be read-only. */
-static void mrd_memory_check__neighbours(void **state)
-{
-    struct fixture *f = *state;
-    uint8_t *at = map_memory(4 * f->page, PROT_READ, MAP_PRIVATE, -1);
-
-    assert_int_equal(mprotect(at + f->page, 2 * f->page, PROT_READ | PROT_WRITE), 0);
-    assert_int_equal(mrd_memory_check(at, 4 * f->page, false), 0);
-    assert_int_equal(mrd_memory_check(at + f->page, 2 * f->page, true), 0);
-    assert_int_equal(mrd_memory_check(at + f->page, 2 * f->page + 1, true), -EFAULT);
-    assert_int_equal(mrd_memory_check(at + f->page - 1, 2, true), -EFAULT);
-    assert_int_equal(mrd_memory_check(NULL, 0, true), 0);
-    munmap(at, 4 * f->page);
-}
-
-/* Memory of a device or of the kernel has no pages that others may pin. */
-static void mrd_memory_check__device_memory(void **state)
-{
-    struct fixture *f = *state;
-    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
-                                   .size = sizeof(attr),
-                                   .config = PERF_COUNT_SW_DUMMY,
-                                   .exclude_kernel = 1,
-                                   .exclude_hv = 1};
-    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-    uint8_t *at;
-
-    if (fd < 0)
-        skip(); /* not everybody may */
-    at = map_memory(2 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
-    assert_int_equal(mrd_memory_check(at, 2 * f->page, true), 0);
-    munmap(at, 2 * f->page);
-    close(fd);
-}
-
 /* ------------------------------------------------------------------------------ what is refused */
 
 static void mrd_reg_mr__inaccessible(void **state)
@@ -334,10 +304,15 @@ static void mrd_reg_mr__inaccessible(void **state)
     uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
 
     assert_int_equal(mprotect(at + f->page, f->page, PROT_NONE), 0);
-    refused(f, at, 3 * f->page, 0, "cannot be read");
+    if (mrd_memory_is_readable((uintptr_t)at + f->page))
+        skip(); /* an emulator of another processor, which does not tell */
+    refused(f, at, f->page + 1, 0, "cannot be read");
     refused(f, at + f->page, 1, MRD_ACCESS_REMOTE_READ, "cannot be read");
+    if (f->asks)
+        refused(f, at, 3 * f->page, 0, "cannot be read");
     assert_int_equal(mprotect(at + f->page, f->page, PROT_READ), 0);
-    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "cannot be written");
+    if (f->asks)
+        refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "cannot be written");
     assert_int_equal(munmap(at + f->page, f->page), 0);
     refused(f, at, 3 * f->page, 0, "is not mapped");
     refused(f, at, f->page + 1, 0, "is not mapped");
@@ -357,8 +332,14 @@ static void mrd_reg_mr__file_that_ends(void **state)
     assert_non_null(file);
     assert_int_equal(ftruncate(fileno(file), (off_t)f->page), 0);
     at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
-    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "end of its file");
-    assert_int_equal(mrd_memory_check(at, f->page, true), 0);
+    if (mrd_memory_is_readable((uintptr_t)at + f->page))
+        skip();
+    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE,
+            f->asks ? "end of its file" : "cannot be read");
+    struct mrd_mr *mr = mrd_reg_mr(f->a.pd, at, f->page, MRD_ACCESS_LOCAL_WRITE);
+
+    assert_non_null(mr);
+    assert_int_equal(mrd_dereg_mr(mr), 0);
     munmap(at, 3 * f->page);
     fclose(file);
 }
@@ -395,8 +376,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_reg_mr__beyond_4_gib, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__on_demand, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__all_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__neighbours, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__device_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr__file_that_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(mrd_reg_mr_ex__attributes, setup, teardown),

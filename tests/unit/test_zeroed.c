@@ -27,16 +27,33 @@ static const bool has_shadow = true;
 static const bool has_shadow = false;
 #endif
 
-/* The memory that the process has touched. */
-static long resident_kib(void)
+/* The address space of the process, and how much of it was touched. */
+static void measure(long *reserved_kib, long *resident_kib)
 {
     FILE *statm = fopen("/proc/self/statm", "re");
-    long pages;
+    long page_kib = sysconf(_SC_PAGESIZE) / 1024;
 
     assert_non_null(statm);
-    assert_int_equal(fscanf(statm, "%*d %ld", &pages), 1);
+    assert_int_equal(fscanf(statm, "%ld %ld", reserved_kib, resident_kib), 2);
     fclose(statm);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+    *reserved_kib *= page_kib;
+    *resident_kib *= page_kib;
+}
+
+static long resident_kib(void)
+{
+    long reserved, resident;
+
+    measure(&reserved, &resident);
+    return resident;
+}
+
+static long reserved_kib(void)
+{
+    long reserved, resident;
+
+    measure(&reserved, &resident);
+    return reserved;
 }
 
 static bool is_zero(const uint8_t *at, size_t bytes)
@@ -120,6 +137,33 @@ static void mrd_open_device__memory_of_later_contexts(void **state)
     }
 }
 
+/* What mrd(7) says that a limit of address space must allow; without a thread, whose stack varies. */
+static void mrd_open_device__address_space(void **state)
+{
+    static const struct {
+        uint32_t peers;
+        long kib_max;
+    } cases[] = {{0, 460 << 10}, {100, 32 << 10}, {65536, (22 << 10) + 65536 * 28}};
+
+    (void)state;
+    if (has_shadow)
+        skip();
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        long before = reserved_kib();
+        struct mrd_context *context = open_local(&(struct mrd_context_attr){
+            .paths = 2, .max_peers = cases[i].peers, .progress = MRD_PROGRESS_MANUAL});
+
+        assert_non_null(context);
+
+        long taken = reserved_kib() - before;
+
+        if (taken > cases[i].kib_max)
+            fail_msg("%u peers: %ld KiB", cases[i].peers, taken);
+        assert_int_equal(mrd_close_device(context), 0);
+        assert_in_range(reserved_kib() - before, 0, 1024);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +171,7 @@ int main(void)
         cmocka_unit_test(mrd_zeroed_alloc__too_much),
         cmocka_unit_test(mrd_zeroed_alloc__untouched_pages_cost_nothing),
         cmocka_unit_test(mrd_open_device__memory_of_later_contexts),
+        cmocka_unit_test(mrd_open_device__address_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
