@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,19 +74,33 @@ static bool read_switch(const char *text, double *value)
     return on || strcmp(text, "off") == 0;
 }
 
-static bool read_values(const char *text, unsigned num, double max, double *value)
+static bool parse_values(const char *text, unsigned num, double max, double *value, locale_t point)
 {
     for (unsigned i = 0; i < num; i++) {
         char *end;
 
         errno = 0;
-        value[i] = strtod(text, &end);
+        value[i] = strtod_l(text, &end, point);
         if (end == text || errno || !(value[i] >= 0 && value[i] <= max) ||
             *end != (i + 1 < num ? ',' : '\0'))
             return false;
         text = end + 1;
     }
     return true;
+}
+
+/* Numbers have a point, whatever the locale of the program writes there. */
+static bool read_values(const char *text, unsigned num, double max, double *value)
+{
+    locale_t point = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+
+    if (!point)
+        return false;
+
+    bool good = parse_values(text, num, max, value, point);
+
+    freelocale(point);
+    return good;
 }
 
 static bool read_value(int action, const char *text, double *value)
