@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Connection matrices: what is read, what is refused and how, what is written, and the generated
- * patterns.
- */
+/* Connection matrices: what is read, what is refused and how. */
 #include "tests/unit/exp_file.h"
 #include "tools/sim/cm.h"
 
@@ -44,10 +41,12 @@ static void expect_flow(const struct simx_flow *flow, const struct simx_flow *wa
     assert_int_equal(flow->bytes, want->bytes);
 }
 
-#define HEAD  "Nodes 4\nConnections 1\n"
-#define FLOW  "0->1 start 0 size 1"
-#define HOSTS "SRC->DST with hosts of 0 .. 3, found "
-#define KEYS  "id, start, trigger, size, send_done_trigger or recv_done_trigger, found "
+#define HEAD      "Nodes 4\nConnections 1\n"
+#define FLOW      "0->1 start 0 size 1"
+#define HOSTS     "SRC->DST with hosts of 0 .. 3, found "
+#define KEYS      "id, start, trigger, size, msg, prio, send_done_trigger or recv_done_trigger, found "
+#define PICO      "start in picoseconds without a fraction, found "
+#define TEN_WORDS "start 0 start 0 start 0 start 0 start 0 "
 #define TRIGGERS                                                                                   \
     "Nodes 4\nConnections 2\n0->1 start 0 size 1 send_done_trigger 7\n1->2 trigger 7 size 1\n"
 
@@ -73,11 +72,11 @@ static void simx_cm_read__all_words(void **state)
     assert_int_equal(cm.num_triggers, 2);
 
     const struct simx_flow expected[] = {
-        {0, 1, 0, false, false, UINT64_MAX, 0, -1, -1, UINT64_MAX, 6},
-        {1, 2, 9, true, true, 0, 1, 0, -1, 5, 7},
-        {2, 3, 8, true, false, 1000, 0, 0, 1, 6, 8},
-        {3, 0, UINT64_MAX, true, true, 0, 1, -1, 0, 7, 10},
-        {3, 1, 0, false, true, 0, 0, -1, -1, 1, 11},
+        {0, 1, 0, false, false, UINT64_MAX, 0, -1, -1, UINT64_MAX, 6, false},
+        {1, 2, 9, true, true, 0, 1, 0, -1, 5, 7, false},
+        {2, 3, 8, true, false, 1000, 0, 0, 1, 6, 8, false},
+        {3, 0, UINT64_MAX, true, true, 0, 1, -1, 0, 7, 10, false},
+        {3, 1, 0, false, true, 0, 0, -1, -1, 1, 11, false},
     };
     for (unsigned i = 0; i < 5; i++) {
         expect_flow(&cm.flows[i], &expected[i]);
@@ -108,6 +107,45 @@ static void simx_cm_read__barrier_without_count(void **state)
     simx_cm_fini(&cm);
 }
 
+/* How other programs write what means the same. */
+static void simx_cm_read__variants(void **state)
+{
+    const struct simx_flow expected = {0, 1, 7, true, false, 0, 0, -1, -1, 100, 0, false};
+    static const char *const same[] = {
+        "0->1 id 7 start 0 size 100",          "0 -> 1 id 7 start 0 size 100",
+        "0-> 1 id 7 start 0 size 100",         "0 ->1 id 7 start 0 size 100",
+        "0->1 id 7 start 0.000000 size 100.0", "0->1 id 7 prio 3 start 0 size 100",
+        "0->1\tid 7\tstart 0\tsize 100 \r",
+    };
+    char text[256];
+    (void)state;
+
+    for (unsigned i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "\xef\xbb\xbfNodes 4\nConnections 1\nTriggers 0\nFailures 0\n%s\n", same[i]);
+        good(text);
+        expect_flow(&cm.flows[0], &expected);
+        assert_false(cm.flows[0].is_message);
+        simx_cm_fini(&cm);
+    }
+}
+
+/* Messages of one flow have its id, and each is a flow here. */
+static void simx_cm_read__messages(void **state)
+{
+    (void)state;
+    good("Nodes 4\nConnections 3\n0->1 id 7 msg start 0 size 5 send_done_trigger 2\n"
+         "0 -> 1 id 7 msg 2 trigger 2 size 6\n0->1 id 7 msg 3 start 0.0 size 8\n"
+         "trigger id 2 oneshot\n");
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(cm.flows[i].is_message);
+        assert_int_equal(cm.flows[i].id, 7);
+    }
+    assert_true(cm.flows[1].triggered);
+    assert_int_equal(cm.flows[2].bytes, 8);
+    simx_cm_fini(&cm);
+}
+
 static void simx_cm_read__bad_headers(void **state)
 {
     static const struct exp_file_refusal table[] = {
@@ -130,9 +168,12 @@ static void simx_cm_read__bad_headers(void **state)
         {"Connections 1048577\n", 1, "Connections of 1 .. 1048576, found '1048577'"},
         {"Triggers 1048577\n", 1, "Triggers of 0 .. 1048576, found '1048577'"},
         {"nodes 4\n", 1, "Nodes, Connections, Triggers, SRC->DST or trigger, found 'nodes'"},
-        {"Failures 1\n", 1, "Nodes, Connections, Triggers, SRC->DST or trigger, found 'Failures'"},
+        {"Failures 1\n", 1, "Failures 0, as failures are for --faults, found '1'"},
+        {"\n\xef\xbb\xbfNodes 4\n", 2,
+         "Nodes, Connections, Triggers, SRC->DST or trigger, found '???Nodes'"},
         {HEAD FLOW "\nTriggers 0\n", 4, "SRC->DST or trigger, found 'Triggers'"},
-        {HEAD FLOW "\nfailure switch_type TOR\n", 4, "SRC->DST or trigger, found 'failure'"},
+        {HEAD FLOW "\nfailure switch_type TOR\n", 4,
+         "no failures, which are for --faults, found 'failure'"},
     };
     (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
@@ -145,19 +186,28 @@ static void simx_cm_read__bad_flows(void **state)
         {HEAD "4->0 start 0 size 1\n", 3, HOSTS "'4->0'"},
         {HEAD "4294967296->1 start 0 size 1\n", 3, HOSTS "'4294967296->1'"},
         {HEAD "0->18446744073709551617 start 0 size 1\n", 3, HOSTS "'0->18446744073709551617'"},
-        {HEAD "0-> start 0 size 1\n", 3, HOSTS "'0->'"},
+        {HEAD "0-> start 0 size 1\n", 3, HOSTS "'0->start'"},
         {HEAD "->1 start 0 size 1\n", 3, HOSTS "'->1'"},
         {HEAD "0->1->2 start 0 size 1\n", 3, HOSTS "'0->1->2'"},
         {HEAD "0->1, start 0 size 1\n", 3, HOSTS "'0->1,'"},
         {HEAD "2->2 start 0 size 1\n", 3, "two different hosts, found '2->2'"},
-        {HEAD "0 -> 1 start 0 size 1\n", 3,
+        {HEAD "0 -> 4 start 0 size 1\n", 3, HOSTS "'0->4'"},
+        {HEAD "0 ->\n", 3, HOSTS "'0->'"},
+        {HEAD "0 - > 1 start 0 size 1\n", 3,
          "Nodes, Connections, Triggers, SRC->DST or trigger, found '0'"},
+        {HEAD "0->-> 1 start 0 size 1\n", 3, HOSTS "'0->->1'"},
         {HEAD "0->1 start 0 size 0\n", 3, "size of 1 .. 18446744073709551615, found '0'"},
         {HEAD "0->1 start 0 size 18446744073709551616\n", 3,
          "size of 1 .. 18446744073709551615, found '18446744073709551616'"},
         {HEAD "0->1 start 0 size\n", 3, "size of 1 .. 18446744073709551615, found 'end of line'"},
         {HEAD "0->1 start 0\n", 3, "size, found 'end of line'"},
-        {HEAD "0->1 start 1.5 size 1\n", 3, "start of 0 .. 18446744073709551615, found '1.5'"},
+        {HEAD "0->1 start 1.5 size 1\n", 3, PICO "'1.5'"},
+        {HEAD "0->1 start 5.000000 size 1\n", 3, PICO "'5.000000'"},
+        {HEAD "0->1 start 0. size 1\n", 3, "start of 0 .. 18446744073709551615, found '0.'"},
+        {HEAD "0->1 start 1e6 size 1\n", 3, "start of 0 .. 18446744073709551615, found '1e6'"},
+        {HEAD "0->1 start 0 size 1.5\n", 3, "size of 1 .. 18446744073709551615, found '1.5'"},
+        {HEAD "0->1 start 0 size 0.0\n", 3, "size of 1 .. 18446744073709551615, found '0'"},
+        {HEAD "0->1 start 0 size .0\n", 3, "size of 1 .. 18446744073709551615, found '.0'"},
         {HEAD "0->1 start -1 size 1\n", 3, "start of 0 .. 18446744073709551615, found '-1'"},
         {HEAD "0->1 size 1\n", 3, "start or trigger, found 'end of line'"},
         {HEAD "0->1 start 0 trigger 1 size 1\n", 3,
@@ -165,7 +215,13 @@ static void simx_cm_read__bad_flows(void **state)
         {HEAD "0->1 id 0 start 0 size 1\n", 3, "id of 1 .. 18446744073709551615, found '0'"},
         {HEAD "0->1 id 1 id 2 start 0 size 1\n", 3, "id only once, found 'id'"},
         {HEAD "0->1 start 0 size 1 size 1\n", 3, "size only once, found 'size'"},
-        {HEAD "0->1 start 0 size 1 prio 3\n", 3, KEYS "'prio'"},
+        {HEAD "0->1 start 0 size 1 prio\n", 3,
+         "prio of 0 .. 18446744073709551615, found 'end of line'"},
+        {HEAD "0->1 start 0 size 1 addon\n", 3, KEYS "'addon'"},
+        {HEAD "0->1 id 1 msg 0 start 0 size 1\n", 3, "msg of 1 .. 18446744073709551615, found '0'"},
+        {HEAD "0->1 msg msg start 0 size 1\n", 3, "msg only once, found 'msg'"},
+        {HEAD "0->1 id 1 msg 1 start 5 size 1\n", 3,
+         "no msg with a start other than 0, found 'msg'"},
         {HEAD "0->1 start 0 size 1 \x1b[31m\n", 3, KEYS "'?[31m'"},
         {HEAD "0->1 trigger 2147483648 size 1\n", 3,
          "trigger of 1 .. 2147483647, found '2147483648'"},
@@ -176,8 +232,11 @@ static void simx_cm_read__bad_flows(void **state)
         {"Nodes 4\nConnections 3\n0->1 id 5 start 0 size 1\n1->2 id 6 start 0 size 1\n"
          "2->3 id 5 start 0 size 1\n",
          5, "another connection id than that of line 3, found '5'"},
-        {HEAD "0->1 start 0 start 0 start 0 start 0 start 0 start 0 start 0 start 0 size 1\n", 3,
-         "at most 16 words, found '0 size 1'"},
+        {"Nodes 4\nConnections 2\n0->1 id 5 msg start 0 size 1\n0->2 id 5 msg start 0 size 1\n", 4,
+         "another connection id than that of line 3, found '5'"},
+        {"Nodes 4\nConnections 2\n0->1 id 5 start 0 size 1\n0->1 id 5 msg start 0 size 1\n", 4,
+         "another connection id than that of line 3, found '5'"},
+        {HEAD "0->1 " TEN_WORDS TEN_WORDS "size 1\n", 3, "at most 20 words, found '0 size 1'"},
     };
     (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
@@ -274,207 +333,18 @@ static void simx_cm_read__endless_line(void **state)
                         "/dev/zero:1: expected text without zero bytes, found ''");
 }
 
-static void simx_cm_permutation__one_circle(void **state)
-{
-    static const uint32_t sizes[] = {2, 3, 16, 1024};
-    (void)state;
-
-    for (unsigned i = 0; i < 4; i++) {
-        uint32_t hosts = sizes[i], at = 0, length = 0;
-
-        assert_int_equal(simx_cm_permutation(&cm, hosts, 2000, 5), 0);
-        assert_int_equal(cm.num_flows, hosts);
-        for (uint32_t host = 0; host < hosts; host++) {
-            assert_int_equal(cm.flows[host].src, host);
-            assert_int_equal(cm.flows[host].bytes, 2000);
-            assert_false(cm.flows[host].triggered);
-        }
-        do {
-            at = cm.flows[at].dst;
-            length++;
-        } while (at != 0 && length <= hosts);
-        assert_int_equal(length, hosts);
-        simx_cm_fini(&cm);
-    }
-}
-
-static uint64_t fingerprint(void)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < cm.num_flows; i++)
-        sum = sum * 1000003 + cm.flows[i].src * 65537u + cm.flows[i].dst;
-    simx_cm_fini(&cm);
-    return sum;
-}
-
-/* The same seed gives the same pattern, another one another. */
-static void simx_cm_permutation__seed(void **state)
-{
-    uint64_t seen[3];
-    (void)state;
-
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(simx_cm_permutation(&cm, 64, 1, i / 2), 0);
-        seen[i] = fingerprint();
-    }
-    assert_true(seen[0] == seen[1] && seen[1] != seen[2]);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(simx_cm_incast(&cm, 64, 3, 20, 1, i / 2), 0);
-        seen[i] = fingerprint();
-    }
-    assert_true(seen[0] == seen[1] && seen[1] != seen[2]);
-}
-
-static void simx_cm_incast__distinct_senders(void **state)
-{
-    static const uint32_t counts[] = {1, 7, 31};
-    (void)state;
-
-    for (unsigned i = 0; i < 3; i++) {
-        bool sends[32] = {false};
-
-        assert_int_equal(simx_cm_incast(&cm, 32, 9, counts[i], 500, i), 0);
-        assert_int_equal(cm.num_flows, counts[i]);
-        for (uint32_t j = 0; j < cm.num_flows; j++) {
-            assert_int_equal(cm.flows[j].dst, 9);
-            assert_int_not_equal(cm.flows[j].src, 9);
-            assert_false(sends[cm.flows[j].src]);
-            sends[cm.flows[j].src] = true;
-        }
-        simx_cm_fini(&cm);
-    }
-}
-
-/*
- * Each pair once, and every send but the first of a host waits for the one before it, of the same
- * host.
- */
-static void simx_cm_alltoall_serial__chains(void **state)
-{
-    (void)state;
-    for (uint32_t hosts = 2; hosts <= 7; hosts++) {
-        bool seen[7][7] = {{false}};
-        uint32_t starts = 0;
-
-        assert_int_equal(simx_cm_alltoall(&cm, hosts, 9, true), 0);
-        assert_int_equal(cm.num_flows, hosts * (hosts - 1));
-        assert_int_equal(cm.num_triggers, hosts * (hosts - 2));
-        for (uint32_t i = 0; i < cm.num_flows; i++) {
-            const struct simx_flow *flow = &cm.flows[i];
-            const struct simx_flow *before = flow - 1;
-
-            assert_false(seen[flow->src][flow->dst]);
-            seen[flow->src][flow->dst] = true;
-            assert_int_equal(flow->recv_done, -1);
-            if (!flow->triggered) {
-                starts++;
-                assert_int_equal(flow->dst, (flow->src + 1) % hosts);
-                continue;
-            }
-            assert_int_equal(before->send_done, flow->trigger);
-            assert_int_equal(before->src, flow->src);
-            assert_int_equal(flow->dst, (before->dst + 1) % hosts);
-        }
-        assert_int_equal(starts, hosts);
-        simx_cm_fini(&cm);
-    }
-}
-
-/*
- * Pieces are carried along: what a host sends it must have, after hosts - 1 steps each host has one
- * piece of all, and at the end every host has every piece.
- */
-static void simx_cm_ring_allreduce__pieces(void **state)
-{
-    (void)state;
-    for (uint32_t hosts = 2; hosts <= 6; hosts++) {
-        uint32_t parts[6][6]; /* bit h: host h's share is in this host's piece */
-        uint32_t all = (1u << hosts) - 1;
-        uint64_t piece_bytes[6] = {0};
-        uint64_t bytes = 1003, sum = 0;
-
-        assert_int_equal(simx_cm_ring_allreduce(&cm, hosts, bytes), 0);
-        assert_int_equal(cm.num_flows, 2 * (hosts - 1) * hosts);
-        for (uint32_t i = 0; i < hosts; i++) {
-            for (uint32_t piece = 0; piece < hosts; piece++)
-                parts[i][piece] = 1u << i;
-        }
-        for (uint32_t i = 0; i < cm.num_flows; i++) {
-            const struct simx_flow *flow = &cm.flows[i];
-            uint32_t step = i / hosts;
-            uint32_t piece = (flow->src + 2 * hosts - step) % hosts;
-
-            assert_int_equal(flow->dst, (flow->src + 1) % hosts);
-            assert_int_equal(flow->triggered, step > 0);
-            parts[flow->dst][piece] |= parts[flow->src][piece];
-            sum += flow->bytes;
-            /* The same piece is as long in each step. */
-            if (step == 0)
-                piece_bytes[piece] = flow->bytes;
-            assert_int_equal(flow->bytes, piece_bytes[piece]);
-            assert_in_range(flow->bytes, bytes / hosts, bytes / hosts + 1);
-            if (step == 0)
-                continue;
-            /* The one flow that fires it is the step before, arriving at this host. */
-            for (uint32_t j = 0; j < cm.num_flows; j++) {
-                bool fires = cm.flows[j].recv_done == (int32_t)flow->trigger;
-
-                assert_int_equal(fires, j / hosts + 1 == step && cm.flows[j].dst == flow->src);
-            }
-        }
-        assert_int_equal(sum, bytes * 2 * (hosts - 1));
-        for (uint32_t i = 0; i < hosts * hosts; i++)
-            assert_int_equal(parts[i / hosts][i % hosts], all);
-        simx_cm_fini(&cm);
-    }
-}
-
-static void simx_cm_generators__refused(void **state)
-{
-    (void)state;
-    assert_int_equal(simx_cm_permutation(&cm, 1, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_permutation(&cm, 4, 0, 0), -EINVAL);
-    assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX + 1, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_incast(&cm, 4, 4, 1, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_incast(&cm, 4, 0, 4, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_incast(&cm, 4, 0, 0, 1, 0), -EINVAL);
-    assert_int_equal(simx_cm_alltoall(&cm, 0, 1, true), -EINVAL);
-    assert_int_equal(simx_cm_alltoall(&cm, 1025, 1, true), -EINVAL);
-    assert_int_equal(simx_cm_ring_allreduce(&cm, 1, 100), -EINVAL);
-    assert_int_equal(simx_cm_ring_allreduce(&cm, 8, 7), -EINVAL);
-    assert_int_equal(simx_cm_ring_allreduce(&cm, 725, 1 << 20), -EINVAL);
-}
-
-/* Of the largest sizes, and sums near 64 bits. */
-static void simx_cm_generators__largest(void **state)
-{
-    (void)state;
-    assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX, 1, 0), 0);
-    simx_cm_fini(&cm);
-    assert_int_equal(simx_cm_ring_allreduce(&cm, 3, UINT64_MAX), 0);
-    for (uint32_t i = 0; i < cm.num_flows; i++)
-        assert_int_equal(cm.flows[i].bytes, UINT64_MAX / 3);
-    simx_cm_fini(&cm);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simx_cm_read__all_words),
         cmocka_unit_test(simx_cm_read__barrier_without_count),
+        cmocka_unit_test(simx_cm_read__variants),
+        cmocka_unit_test(simx_cm_read__messages),
         cmocka_unit_test(simx_cm_read__bad_headers),
         cmocka_unit_test(simx_cm_read__bad_flows),
         cmocka_unit_test(simx_cm_read__bad_triggers),
         cmocka_unit_test(simx_cm_read__not_text),
         cmocka_unit_test(simx_cm_read__endless_line),
-        cmocka_unit_test(simx_cm_permutation__one_circle),
-        cmocka_unit_test(simx_cm_permutation__seed),
-        cmocka_unit_test(simx_cm_incast__distinct_senders),
-        cmocka_unit_test(simx_cm_alltoall_serial__chains),
-        cmocka_unit_test(simx_cm_ring_allreduce__pieces),
-        cmocka_unit_test(simx_cm_generators__refused),
-        cmocka_unit_test(simx_cm_generators__largest),
     };
 
     return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);

@@ -78,7 +78,7 @@ static void simx_topo_read__lenient(void **state)
     (void)state;
     good("# two\nTIERS 2\nnodes 8\n\ntier 1\nradix_down 2 # spines\noversubscribed 1\n"
          "downlink_speed_gbps 2.5\ndownlink_latency_ns 7\r\n"
-         "Tier 0\n\tRadix_Down\t4\nDownlink_Latency_ns 0\nDownlink_speed_Gbps 0.000000001\n"
+         "Tier 0\n\tRadix_Down\t4\nDownlink_Latency_ns 0.0\nDownlink_speed_Gbps 0.000000001\n"
          "radix_UP 3");
     assert_int_equal(topo.hosts, 8);
     assert_int_equal(topo.pod_hosts, 8);
@@ -133,7 +133,7 @@ static void simx_topo_read__bad_words(void **state)
         {"Radix_Down 4\n", 1, "Nodes, Tiers, Podsize or Tier, found 'Radix_Down'"},
         {FLAT_HEAD "Tier 2\n", 4, "Tier of 0 .. 1, found '2'"},
         {FLAT_HEAD "Tier 0 1\n", 4, "the end of the line, found '1'"},
-        {FLAT_HEAD "Tier 0\nQueue_Down 4\n", 5, KEYS "'Queue_Down'"},
+        {FLAT_HEAD "Tier 0\nBuffer_Down 4\n", 5, KEYS "'Buffer_Down'"},
         {FLAT_HEAD "Tier 0\nNodes 8\n", 5, KEYS "'Nodes'"},
         {FLAT_HEAD "Tier 0\nRadix_Down 0\n", 5, "Radix_Down of 1 .. 65536, found '0'"},
         {FLAT_HEAD "Tier 0\nRadix_Up 65537\n", 5, "Radix_Up of 1 .. 65536, found '65537'"},
@@ -142,6 +142,8 @@ static void simx_topo_read__bad_words(void **state)
         {FLAT_HEAD "Tier 0\nBundle 0\n", 5, "Bundle of 1 .. 65536, found '0'"},
         {FLAT_HEAD "Tier 0\nDownlink_Latency_ns 1.5\n", 5,
          "Downlink_Latency_ns of 0 .. 1000000000000, found '1.5'"},
+        {FLAT_HEAD "Tier 0\nQueue_Down 100\n", 5,
+         "no queues of a tier: --queue is of all ports, found 'Queue_Down'"},
         {FLAT_HEAD "Tier 0\nSwitch_Latency_ns 18446744073709551616\n", 5,
          "Switch_Latency_ns of 0 .. 1000000000000, found '18446744073709551616'"},
         {FLAT_HEAD "Tier 0\nDownlink_speed_Gbps 0\n", 5, GBPS "'0'"},

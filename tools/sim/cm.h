@@ -5,14 +5,16 @@
  *   Nodes N
  *   Connections N
  *   Triggers N                                    optional
- *   SRC->DST [id N] start T | trigger N size BYTES [send_done_trigger N] [recv_done_trigger N]
+ *   SRC->DST [id N] start T | trigger N size BYTES [msg [N]] [prio N] [send_done_trigger N]
+ *       [recv_done_trigger N]
  *   trigger id N oneshot | barrier [count N]
  *
- * T is in picoseconds, an integer, as htsim reads it (its own older files had microseconds with a
- * fraction: these are refused). Ids are above 0 and unique; a trigger may be named above the line
- * that defines it. htsim's multishot triggers, priorities and failures are refused, as is what can
- * never run: a trigger that no flow fires or that waits for itself, and a count that is not that of
- * the connections which fire it.
+ * T is in picoseconds, an integer, as htsim reads it. Files that it writes have microseconds with a
+ * fraction: of these only 0.000000 is clear, others are refused. Ids are above 0 and unique, but
+ * that messages of one flow share its id; a trigger may be named above the line that defines it.
+ * Priorities are not looked at, as in htsim_uec. Refused are htsim's multishot triggers and
+ * failures, sizes of 0 (a flow without end), and what can never run: a trigger that no flow fires
+ * or that waits for itself, and a count that is not that of the connections which fire it.
  *
  * simx_cm_read() or one of the generators; use; simx_cm_fini().
  */
@@ -54,6 +56,7 @@ struct simx_flow {
     int32_t recv_done; /* index of the trigger of the arrival of the last byte, or -1 */
     uint64_t bytes;    /* at least 1 */
     unsigned line;     /* of the file; 0: generated */
+    bool is_message;   /* one of several of a flow, which have its id */
 };
 
 struct simx_cm {

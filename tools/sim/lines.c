@@ -49,13 +49,15 @@ int simx_lines_expected_at(const struct simx_lines *lines, unsigned line, const 
 /* Cuts the line into words. */
 static int split(struct simx_lines *lines, char *text, size_t len)
 {
-    static const char blanks[] = " \t\v\f\r";
+    static const char blanks[] = " \t\v\f\r", mark[] = "\xef\xbb\xbf";
 
     lines->num_words = 0;
     if (strlen(text) >= SIMX_LINE_BYTES)
         return simx_lines_expected(lines, text, "a line below %d characters", SIMX_LINE_BYTES);
     if (strlen(text) < len)
         return simx_lines_expected(lines, text, "text without zero bytes");
+    if (lines->line == 1 && strncmp(text, mark, strlen(mark)) == 0)
+        text += strlen(mark);
     while (text && text[strspn(text, blanks)] && text[strspn(text, blanks)] != '#') {
         text += strspn(text, blanks);
         if (lines->num_words == SIMX_WORDS_MAX)
@@ -139,6 +141,14 @@ int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *wh
                                    (unsigned long long)high);
     *value = number;
     return 0;
+}
+
+void simx_lines_cut_fraction(struct simx_lines *lines, unsigned word)
+{
+    char *point = word < lines->num_words ? strchr(lines->word[word], '.') : NULL;
+
+    if (point && point > lines->word[word] && point[1] && !point[1 + strspn(point + 1, "0")])
+        *point = '\0';
 }
 
 int simx_lines_end(const struct simx_lines *lines, unsigned count)

@@ -3,8 +3,8 @@
  * Text files of one record a line: words, numbers, and errors that name file and line.
  *
  * simx_lines_read() calls a function for each line. Its words are in word[] then, and
- * simx_lines_expected() says what is wrong with one. Blank lines are skipped, and a word that
- * begins with # ends its line. Every function that fails sets the sentence of mrd_last_error().
+ * simx_lines_expected() says what is wrong with one. Blank lines are skipped, as is a byte order
+ * mark before the first one, and a word that begins with # ends its line. Every function that fails sets the sentence of mrd_last_error().
  */
 #ifndef MRD_SIM_LINES_H
 #define MRD_SIM_LINES_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SIMX_LINE_BYTES = 1024, SIMX_WORDS_MAX = 16 };
+enum { SIMX_LINE_BYTES = 1024, SIMX_WORDS_MAX = 20 };
 
 #define SIMX_END_OF_FILE "end of file"
 #define SIMX_END_OF_LINE "end of line"
@@ -42,6 +42,8 @@ const char *simx_lines_word(const struct simx_lines *lines, unsigned word);
  */
 int simx_lines_u64(const struct simx_lines *lines, unsigned word, const char *what, uint64_t low,
                    uint64_t high, uint64_t *value);
+/* Makes "5" of "5.000", which is how some programs print it. Other words stay as they are. */
+void simx_lines_cut_fraction(struct simx_lines *lines, unsigned word);
 /* -EINVAL with a sentence unless the current line has `count` words. */
 int simx_lines_end(const struct simx_lines *lines, unsigned count);
 

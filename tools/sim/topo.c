@@ -113,6 +113,7 @@ static int parse_field(struct parser *p, struct block *block, int index)
                                    block->field_line[index]);
     block->field_line[index] = p->lines.line;
     if (!fields[index].decimal) {
+        simx_lines_cut_fraction(&p->lines, 1);
         int rc = simx_lines_u64(&p->lines, 1, name, low, high, value);
         return rc ? rc : simx_lines_end(&p->lines, 2);
     }
@@ -168,6 +169,8 @@ static int parse_line(struct simx_lines *lines, void *arg)
         if (strcasecmp(word, fields[i].name) == 0)
             return parse_field(p, p->current ? p->current : &p->header, i);
     }
+    if (strcasecmp(word, "Queue_Down") == 0 || strcasecmp(word, "Queue_Up") == 0)
+        return simx_lines_expected(&p->lines, word, "no queues of a tier: --queue is of all ports");
     if (p->current)
         return simx_lines_expected(&p->lines, word,
                                    "Tier, or Downlink_speed_Gbps, Radix_Down or another word of a "
