@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# check.sh [--rdma] [CTEST OPTION...]: install what the tests need, build everything into build/, run
-# the tests.
+# check.sh [--rdma] [--long] [CTEST OPTION...]: install what the tests need, build everything into
+# build/, run the tests.
 #
 #   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes
 #           more
+#   --long  also what CI leaves out: an ARM64 in an emulator (tests/arm64.sh), half an hour more
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
 # and says why.
@@ -13,15 +14,21 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,11s/^# \{0,1\}//p' "$0"; exit; }
+[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,12s/^# \{0,1\}//p' "$0"; exit; }
 
 groups=(build demo test)
 left_out=(-LE '^rdma$')
-if [[ ${1-} == --rdma ]]; then
+long=no
+while [[ ${1-} == --rdma || ${1-} == --long ]]; do
+    if [[ $1 == --rdma ]]; then
+        groups+=(vm)
+        left_out=()
+    else
+        groups+=(arm64)
+        long=yes
+    fi
     shift
-    groups+=(vm)
-    left_out=()
-fi
+done
 tools/install-deps.sh "${groups[@]}" || echo 'going on without' >&2
 
 # A build directory keeps the generator it was made with.
@@ -37,5 +44,10 @@ ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)
 grep -h 'skipped:' build/Testing/Temporary/LastTest.log || true
 if ((${#left_out[@]} > 0)); then
     echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
+fi
+if [[ $long == yes ]]; then
+    status=0
+    tests/arm64.sh || status=$?
+    ((status == 0 || status == 77)) || result=1
 fi
 exit $result

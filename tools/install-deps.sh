@@ -16,6 +16,7 @@ usage: install-deps.sh [-n] GROUP...
   vm      what tools/vmlab.sh runs, and the tests with RDMA devices
   mpi     what tools/mpi.sh measures with
   mpi-check  what tools/mpi.sh --check runs besides
+  arm64   what tests/arm64.sh builds with and runs
   ci      what .ci/run needs besides
 
   -n      only say what is missing
@@ -78,6 +79,13 @@ mpi   netpipe-openmpi command -v NPopenmpi
 mpi   libfabric-bin   command -v fi_info
 mpi-check python3-mpi4py module mpi4py
 mpi-check hpcc        command -v hpcc
+arm64 gcc-aarch64-linux-gnu  command -v aarch64-linux-gnu-gcc
+arm64 libc6-dev-arm64-cross  header ../aarch64-linux-gnu/include/stdio.h
+arm64 qemu-user-static       command -v qemu-aarch64-static
+arm64 libxxhash-dev:arm64    foreign aarch64-linux-gnu libxxhash
+arm64 libjson-c-dev:arm64    foreign aarch64-linux-gnu json-c
+arm64 libcmocka-dev:arm64    foreign aarch64-linux-gnu cmocka
+arm64 jq              command -v jq
 ci    git             command -v git
 ci    clang           command -v clang
 ci    clang-format    command -v clang-format
@@ -108,6 +116,12 @@ static()
 provider()
 {
     compgen -G "/usr/lib/*/libibverbs/lib$1-rdmav*.so" >/dev/null
+}
+
+# foreign TRIPLET PKG-CONFIG-NAME: a library of another processor, beside this one's.
+foreign()
+{
+    PKG_CONFIG_LIBDIR=/usr/lib/$1/pkgconfig:/usr/share/pkgconfig pkg-config --exists "$2"
 }
 
 # module NAME: of the python that Debian's packages are for.
@@ -152,6 +166,8 @@ install()
 
     log=$(mktemp)
     echo "installing: $*"
+    # Packages of another processor are known from now on, and none is installed by that alone.
+    [[ "$*" != *:arm64* ]] || dpkg --add-architecture arm64
     if ! DEBIAN_FRONTEND=noninteractive bash -c 'apt-get update -qq &&
             apt-get install -y -qq --no-install-recommends "$@"' install "$@" >"$log" 2>&1; then
         tail -n 20 "$log" >&2
