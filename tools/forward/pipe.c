@@ -17,19 +17,33 @@ static int input_of(const struct options *o)
     return o->receive_only ? open("/dev/null", O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 }
 
-static bool set_nonblocking(int fd)
+static bool blocks(int fd)
+{
+    return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+static bool set_blocking(int fd, bool on)
 {
     int flags = fcntl(fd, F_GETFL);
 
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+    return flags >= 0 && fcntl(fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) == 0;
 }
 
-/* Both descriptors can be used, and do not block. */
+/* Both descriptors can be used, and do not block. Else they are as they were. */
 static bool prepare(struct stream *s, const struct options *o, int *in)
 {
+    const int out = STDOUT_FILENO;
+    bool ok;
+
     *in = input_of(o);
-    if (*in < 0 || !set_nonblocking(*in) || !set_nonblocking(STDOUT_FILENO)) {
+    s->in_blocked = blocks(*in);
+    s->out_blocked = blocks(out);
+    ok = *in >= 0 && set_blocking(*in, false);
+    s->is_one_file = s->out_blocked && !blocks(out);
+    if (!ok || !set_blocking(out, false)) {
         say("standard input or output: %s", strerror(errno));
+        if (ok && s->in_blocked)
+            (void)set_blocking(*in, true);
         return false;
     }
     /* Whoever sits at a terminal would have to end the input by hand. */

@@ -24,10 +24,12 @@ enum {
 
 /* ---------------------------------------------------------------------------------------- the end */
 
-/* Others may have the open file, too, and are not prepared for calls that do not block. */
-static void close_pipe(int *fd)
+/* Others may have the open file, too: it blocks again if it did. */
+static void close_pipe(struct stream *s, int *fd)
 {
-    int flags = fcntl(*fd, F_GETFL);
+    bool blocked = fd == &s->in ? s->in_blocked : s->out_blocked;
+    bool in_use = s->is_one_file && s->in >= 0 && s->out >= 0;
+    int flags = blocked && !in_use ? fcntl(*fd, F_GETFL) : -1;
 
     if (flags >= 0)
         (void)fcntl(*fd, F_SETFL, flags & ~O_NONBLOCK);
@@ -51,9 +53,9 @@ static void close_both(struct stream *s, bool reset)
         s->in = s->out = -1;
     }
     if (s->in >= 0)
-        close_pipe(&s->in);
+        close_pipe(s, &s->in);
     if (s->out >= 0)
-        close_pipe(&s->out);
+        close_pipe(s, &s->out);
 }
 
 static void end(struct stream *s, int error, const char *why)
@@ -135,7 +137,7 @@ static void end_of_input(struct stream *s)
     s->in_ended = true;
     (void)event_del(s->readable);
     if (s->in != s->out)
-        close_pipe(&s->in);
+        close_pipe(s, &s->in);
     hub_send(s, &(struct frame){.type = FRAME_FIN, .seq = s->tx.sent}, NULL, 0);
     hub_wait_for_peer(s->hub);
 }
@@ -335,7 +337,7 @@ static void end_of_output(struct stream *s)
     (void)event_del(s->writable);
     (void)shutdown(s->out, SHUT_WR); /* also if standard input is the same socket; else it fails */
     if (s->in != s->out)
-        close_pipe(&s->out);
+        close_pipe(s, &s->out);
     hub_send(s, &(struct frame){.type = FRAME_DONE}, NULL, 0);
     if (s->in_follows_out && !s->in_ended)
         end_of_input(s);
@@ -471,7 +473,7 @@ void stream_cut(struct stream *s, const struct frame *frame)
         return;
     }
     (void)event_del(s->readable);
-    close_pipe(&s->in);
+    close_pipe(s, &s->in);
 }
 
 /* ------------------------------------------------------------------------------------------- both */

@@ -67,6 +67,9 @@ struct stream {
     uint32_t written;     /* bytes of the oldest message that was not handed on */
     bool in_is_file;      /* always readable */
     bool in_follows_out;  /* the input ends when the output does */
+    bool in_blocked;      /* the open file did block, and does again when it is closed here */
+    bool out_blocked;     /* likewise; both: if they are one open file, the last one counts */
+    bool is_one_file;     /* in and out are, by two descriptors */
     bool in_ended;        /* FIN is sent */
     bool in_over;         /* and DONE came */
     bool out_over;        /* all is handed on, and DONE sent */
