@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The processes that a link talks to. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "tools/forward/link_state.h"
+
+static void draw_session(struct link_peer *peer)
+{
+    do {
+        if (getrandom(&peer->own, sizeof(peer->own), 0) != sizeof(peer->own))
+            peer->own++; /* cannot be, by getrandom(2) */
+    } while (peer->own == 0);
+}
+
+static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t qpn,
+                                  uint32_t session)
+{
+    struct link_peer *peer = ah ? calloc(1, sizeof(*peer)) : NULL;
+
+    if (!peer) {
+        int error = errno;
+
+        if (ah)
+            (void)mrd_destroy_ah(ah);
+        errno = error;
+        return NULL;
+    }
+    *peer = (struct link_peer){
+        .ah = ah, .qpn = qpn, .session = session, .uses = 1, .next = link->peers};
+    peer->waiting_last = &peer->waiting;
+    peer->held_last = &peer->held;
+    draw_session(peer);
+    (void)mrd_query_ah(ah, peer->address, sizeof(peer->address));
+    link->peers = peer;
+    return peer;
+}
+
+struct link_peer *link_peer_open(struct link *link, const char *address)
+{
+    return peer_add(link, mrd_create_ah(link->pd, address), MRD_FIRST_QP_NUM, 0);
+}
+
+struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint32_t session)
+{
+    struct mrd_ah *ah = mrd_create_ah_from_wc(link->pd, wc);
+    char address[MRD_ADDRESS_MAX] = "";
+
+    if (!ah)
+        return NULL;
+    (void)mrd_query_ah(ah, address, sizeof(address));
+    for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (peer->session == session && peer->qpn == wc->src_qp &&
+            strcmp(peer->address, address) == 0) {
+            (void)mrd_destroy_ah(ah);
+            peer->uses++;
+            return peer;
+        }
+    }
+    return peer_add(link, ah, wc->src_qp, session);
+}
+
+void link_renew(struct link *link, const char *address)
+{
+    for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (strcmp(peer->address, address) == 0)
+            draw_session(peer);
+    }
+}
+
+bool link_knows(const struct link *link, uint32_t own)
+{
+    for (const struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (peer->own == own)
+            return true;
+    }
+    return false;
+}
+
+void link_peer_watch(struct link_peer *peer)
+{
+    if (!peer->watched)
+        peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+}
+
+/* Is there another one at this address that is watched? */
+static bool is_watched_twice(const struct link *link, const struct link_peer *peer)
+{
+    for (const struct link_peer *p = link->peers; p; p = p->next) {
+        if (p != peer && p->watched && strcmp(p->address, peer->address) == 0)
+            return true;
+    }
+    return false;
+}
+
+void link_peer_release(struct link *link, struct link_peer *peer)
+{
+    struct link_peer **at = &link->peers;
+
+    assert(peer->uses > 0);
+    if (--peer->uses > 0)
+        return;
+    while (*at != peer)
+        at = &(*at)->next;
+    *at = peer->next;
+    if (peer->watched && !is_watched_twice(link, peer))
+        (void)mrd_watch_peer(peer->ah, 0);
+    (void)mrd_destroy_ah(peer->ah);
+    free(peer);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What link.c, link_peer.c and link_send.c share. */
+#ifndef FORWARD_LINK_STATE_H
+#define FORWARD_LINK_STATE_H
+
+#include "tools/forward/link.h"
+#include "tools/forward/pool.h"
+
+enum {
+    CONTROL_SENDS = 1024, /* frames without a buffer that may be outstanding; a power of two */
+    ANSWERS_MAX = 1024,   /* to those of whom nothing is known, held for a peer */
+    POLL_MAX = 64,
+    ROUNDS_MAX = 16,   /* of POLL_MAX, before the loop looks at sockets again */
+    SPIN_NS = 20000,   /* a deadline so near is not worth a sleep */
+    QKEY = 0x6d726466, /* programs of another kind at that address get an error */
+};
+
+/* A frame without a buffer that is not sent yet. Its peer is used. */
+struct held {
+    struct held *next;
+    uint64_t wr_id;
+    uint32_t len;
+    uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX];
+};
+
+struct link {
+    struct mrd_context *context;
+    struct mrd_pd *pd;
+    struct mrd_cq *cq;
+    struct mrd_qp *qp;
+    struct pool rx, tx;
+    uint32_t posted;   /* receives */
+    uint32_t granted;  /* messages that senders have credit for, or that are kept */
+    uint32_t signaled; /* sends that will complete */
+    uint32_t controls; /* of these, without a buffer; others are held: DATA has places */
+    uint32_t num_held;
+    uint16_t place[CONTROL_SENDS];               /* stack of the free ones */
+    struct link_peer *control_of[CONTROL_SENDS]; /* by place; used */
+    struct link_peer *peers;                     /* list, owned */
+    struct event *readable, *timer, *events;
+    const struct link_ops *ops;
+    void *arg;
+};
+
+/* Of link_send.c: sends what was held, as far as there are places. */
+void link_send_held(struct link *link);
+/* The oldest held frame of the peer's is dropped; the peer may be gone then. */
+void link_drop_held(struct link *link, struct link_peer *peer);
+
+#endif
