@@ -13,8 +13,10 @@
  *
  * Messages may come in any order. A session is a random number that a process draws for each of its
  * peers, and again when it has given that peer up: frames of what is over since are told apart by
- * it. DATA, FIN and PING of a session that is not known are answered by GONE. An end that has streams
- * sends PING now and then: the other one may have given them up without its noticing.
+ * it. Numbers alone open nothing: a session or a stream is its peer's, and what somebody else sends
+ * for it is as unknown as what nobody has. DATA, FIN, PING and OPENED of a session that is not known
+ * are answered by GONE, ten times a second at most, and all else of it by nothing. An end that has
+ * streams sends PING now and then: the other one may have given them up without its noticing.
  *
  *   type     session  stream    seq               arg              credit  behind the head
  *   OPEN     0        0         opener's session  opener's stream  yes     the target, as text

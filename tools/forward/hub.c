@@ -231,18 +231,8 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
         hub->ops->asked(hub->arg, s);
 }
 
-static void came_opened(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
-                        struct stream *s)
+static void came_opened(struct hub *hub, const struct frame *frame, struct stream *s)
 {
-    if (!s || s->state != STREAM_OPENING) { /* given up meanwhile, or asked for twice */
-        link_answer(hub->link, wc,
-                    &(struct frame){.type = FRAME_RESET,
-                                    .session = frame->seq,
-                                    .stream = frame->arg,
-                                    .arg = ECONNABORTED},
-                    "");
-        return;
-    }
     s->state = STREAM_OPEN;
     s->remote = frame->arg;
     s->session = frame->seq;
@@ -266,15 +256,16 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
 }
 
 /*
- * Ends the streams of a session that the peer does not know any more. One that waits for nothing but
- * DONE has a second chance: the peer knew of no stream, as DONE is on its way.
+ * Ends the streams of a session that the sender of `wc` does not know any more. One that waits for
+ * nothing but DONE has a second chance: the peer knew of no stream, as DONE is on its way.
  */
-static void end_session(struct hub *hub, uint32_t session)
+static void end_session(struct hub *hub, const struct mrd_wc *wc, uint32_t session)
 {
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || s->state == STREAM_OPENING || s->session != session || s->cut)
+        if (!s || s->state == STREAM_OPENING || s->session != session || s->cut ||
+            !link_is_from(s->peer, wc))
             continue;
         if (s->in_ended && s->out_over && !s->was_gone) {
             s->was_gone = true;
@@ -285,25 +276,45 @@ static void end_session(struct hub *hub, uint32_t session)
     }
 }
 
-/* Does a peer, or a stream that was asked for before its peer was given up, have this session? */
-static bool knows(const struct hub *hub, uint32_t own)
+/*
+ * Does the sender, or a stream that was asked for before it was given up, have this session? One of
+ * somebody else is as unknown as a number that is nobody's: what is answered tells nothing.
+ */
+static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
 {
-    if (link_knows(hub->link, own))
+    if (link_knows(hub->link, wc, own))
         return true;
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        if (hub->slot[i] && hub->slot[i]->own == own)
+        const struct stream *s = hub->slot[i];
+
+        if (s && s->own == own && link_is_from(s->peer, wc))
             return true;
     }
     return false;
 }
 
-/* A frame for no stream: of one that is over, or of a session that we have given up. */
+/*
+ * A frame for no stream: of one that is over, or of a session that we have given up. The far end of
+ * one that was opened too late is told, by OPENED's `seq` and `arg`.
+ */
 static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)
 {
     bool asks = frame->type == FRAME_DATA || frame->type == FRAME_FIN || frame->type == FRAME_PING;
+    bool opened = frame->type == FRAME_OPENED, is_known;
+    uint64_t *at_ns = &hub->answer_ns[wc->peer_id % HUB_ANSWER_ROWS], now = hub_now_ns();
+    struct frame reset = {
+        .type = FRAME_RESET, .session = frame->seq, .stream = frame->arg, .arg = ECONNABORTED};
 
-    if (asks && !knows(hub, frame->session))
-        link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
+    if (!opened && (!asks || now < *at_ns))
+        return;
+    is_known = knows(hub, wc, frame->session);
+    if (is_known && opened)
+        link_answer(hub->link, wc, &reset, "");
+    if (is_known || now < *at_ns)
+        return;
+    /* Few are answered of those that ask for what they do not have; PING asks again. */
+    *at_ns = now + HUB_ANSWER_PAUSE_NS;
+    link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
 }
 
 static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
@@ -317,17 +328,17 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         return false;
     }
     if (frame->type == FRAME_GONE) {
-        end_session(hub, frame->seq);
+        end_session(hub, wc, frame->seq);
         return false;
     }
     s = hub_find(hub, frame->stream);
-    if (s && s->own != frame->session)
+    if (s && (s->own != frame->session || !link_is_from(s->peer, wc)))
         s = NULL;
-    if (frame->type == FRAME_OPENED) {
-        came_opened(hub, wc, frame, s);
+    if (s && frame->type == FRAME_OPENED && s->state == STREAM_OPENING) {
+        came_opened(hub, frame, s);
         return false;
     }
-    if (!s) {
+    if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or asked for twice */
         came_unknown(hub, wc, frame);
         return false;
     }
@@ -400,7 +411,7 @@ static void on_settled(void *arg)
     hub_settle(arg);
 }
 
-static void on_lost(void *arg, const char *address, const char *why)
+static void on_lost(void *arg, uint32_t id, const char *address, const char *why)
 {
     struct hub *hub = arg;
     uint32_t num = 0;
@@ -408,8 +419,8 @@ static void on_lost(void *arg, const char *address, const char *why)
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || strcmp(s->peer->address, address) != 0 ||
-            (s->state == STREAM_OPENING && !s->is_known) || (s->state == STREAM_OPEN && s->cut))
+        if (!s || !link_peer_is(s->peer, id) || (s->state == STREAM_OPENING && !s->is_known) ||
+            (s->state == STREAM_OPEN && s->cut))
             continue;
         num++;
         stream_reset(s, ECONNRESET, why, false);
@@ -419,10 +430,10 @@ static void on_lost(void *arg, const char *address, const char *why)
         say("%s %s: %u streams reset", address, why, num);
     /* Those that ask a new process are watched, and its answers are of a new session. */
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        if (hub->slot[i] && strcmp(hub->slot[i]->peer->address, address) == 0)
+        if (hub->slot[i] && link_peer_is(hub->slot[i]->peer, id))
             link_peer_watch(hub->slot[i]->peer);
     }
-    link_renew(hub->link, address);
+    link_renew(hub->link, id);
 }
 
 /* --------------------------------------------------------------------------------------- opening */

@@ -29,6 +29,11 @@ struct hub_totals {
     uint64_t opened, refused, reset, bytes_in, bytes_out;
 };
 
+enum {
+    HUB_ANSWER_ROWS = 256,           /* of peers, by their numbers modulo this */
+    HUB_ANSWER_PAUSE_NS = 100000000, /* between answers to what is not known */
+};
+
 struct hub {
     struct event_base *base;
     struct link *link;
@@ -41,8 +46,9 @@ struct hub {
     uint32_t unused_first, num_streams;
     struct stream *dirty, **dirty_last;
     struct event *sweep, *ping;
-    uint32_t pings;           /* rounds of them */
-    struct hub_totals totals; /* bytes: of streams that ended */
+    uint32_t pings;                      /* rounds of them */
+    uint64_t answer_ns[HUB_ANSWER_ROWS]; /* when those of the row may be answered again */
+    struct hub_totals totals;            /* bytes: of streams that ended */
 };
 
 /* `options` stays the caller's, and there. -1 after it said why. */

@@ -94,6 +94,8 @@ static void sent(struct link *link, const struct mrd_wc *wc)
         uint16_t place = (uint16_t)(wc->wr_id >> 40);
         struct link_peer *peer = link->control_of[place];
 
+        peer->id = wc->peer_id ? wc->peer_id : peer->id;
+
         link->signaled--;
         link->place[--link->controls] = place;
         peer->controls--;
@@ -127,10 +129,10 @@ static void take_event(struct link *link, const struct mrd_async_event *event)
         return;
     }
     for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
-        if (strcmp(peer->address, event->address) == 0)
+        if (link_peer_is(peer, event->peer_id))
             peer->watched = false;
     }
-    link->ops->lost(link->arg, event->address, why);
+    link->ops->lost(link->arg, event->peer_id, event->address, why);
 }
 
 static void take_events(struct link *link)

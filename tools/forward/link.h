@@ -32,6 +32,7 @@ struct link;
 /* A process at the other end. */
 struct link_peer {
     struct mrd_ah *ah;
+    uint32_t id; /* the library's number of it, as in completions and events; 0: not known yet */
     uint32_t qpn;
     uint32_t session;  /* that it drew; 0: whichever is at the address */
     uint32_t own;      /* the session that we drew for it */
@@ -53,8 +54,8 @@ struct link_ops {
                  uint32_t len);
     /* A frame of a stream did not arrive; of OPEN, also that it did. */
     void (*sent)(void *arg, uint32_t stream, enum frame_type type, enum mrd_wc_status status);
-    /* The process at `address` is not there any more, or another is; `why` is a sentence. */
-    void (*lost)(void *arg, const char *address, const char *why);
+    /* The process with the library's number `id` is not there any more, or another is. */
+    void (*lost)(void *arg, uint32_t id, const char *address, const char *why);
     /* What came together was handed over. */
     void (*settled)(void *arg);
 };
@@ -76,10 +77,14 @@ void link_close(struct link *link, int ms);
 struct mrd_context *link_context(struct link *link);
 const struct link_peer *link_peers(const struct link *link);
 
-/* Draws other sessions for those at the address: what they have of the old ones is over. */
-void link_renew(struct link *link, const char *address);
-/* Is there a peer for which this session was drawn? */
-bool link_knows(const struct link *link, uint32_t own);
+/* Draws other sessions for those of that number: what they have of the old ones is over. */
+void link_renew(struct link *link, uint32_t id);
+/* Did we draw this session for the sender of `wc`? */
+bool link_knows(const struct link *link, const struct mrd_wc *wc, uint32_t own);
+/* Is it the one that the library has this number for? It keeps it when its address changes. */
+bool link_peer_is(struct link_peer *peer, uint32_t id);
+/* Did it send what completed by `wc`? */
+bool link_is_from(struct link_peer *peer, const struct mrd_wc *wc);
 /* A process by its address, as mrd_create_ah() takes it; NULL with errno. It is used once. */
 struct link_peer *link_peer_open(struct link *link, const char *address);
 /* The sender of the message `wc`, which drew `session`; NULL with errno. It is used once more. */

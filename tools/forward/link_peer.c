@@ -16,6 +16,26 @@ static void draw_session(struct link_peer *peer)
     } while (peer->own == 0);
 }
 
+static void learn_id(struct link_peer *peer)
+{
+    struct mrd_peer_attr attr;
+
+    if (mrd_query_peer(peer->ah, &attr, sizeof(attr)) == 0)
+        peer->id = attr.peer_id;
+}
+
+bool link_peer_is(struct link_peer *peer, uint32_t id)
+{
+    if (peer->id != id)
+        learn_id(peer);
+    return peer->id == id;
+}
+
+bool link_is_from(struct link_peer *peer, const struct mrd_wc *wc)
+{
+    return peer->qpn == wc->src_qp && link_peer_is(peer, wc->peer_id);
+}
+
 static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t qpn,
                                   uint32_t session)
 {
@@ -46,35 +66,32 @@ struct link_peer *link_peer_open(struct link *link, const char *address)
 
 struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint32_t session)
 {
-    struct mrd_ah *ah = mrd_create_ah_from_wc(link->pd, wc);
-    char address[MRD_ADDRESS_MAX] = "";
+    struct link_peer *peer = link->peers;
 
-    if (!ah)
-        return NULL;
-    (void)mrd_query_ah(ah, address, sizeof(address));
-    for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
-        if (peer->session == session && peer->qpn == wc->src_qp &&
-            strcmp(peer->address, address) == 0) {
-            (void)mrd_destroy_ah(ah);
-            peer->uses++;
-            return peer;
-        }
+    while (peer && !(peer->session == session && link_is_from(peer, wc)))
+        peer = peer->next;
+    if (peer) {
+        peer->uses++;
+        return peer;
     }
-    return peer_add(link, ah, wc->src_qp, session);
+    peer = peer_add(link, mrd_create_ah_from_wc(link->pd, wc), wc->src_qp, session);
+    if (peer)
+        peer->id = wc->peer_id;
+    return peer;
 }
 
-void link_renew(struct link *link, const char *address)
+void link_renew(struct link *link, uint32_t id)
 {
     for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
-        if (strcmp(peer->address, address) == 0)
+        if (link_peer_is(peer, id))
             draw_session(peer);
     }
 }
 
-bool link_knows(const struct link *link, uint32_t own)
+bool link_knows(const struct link *link, const struct mrd_wc *wc, uint32_t own)
 {
-    for (const struct link_peer *peer = link->peers; peer; peer = peer->next) {
-        if (peer->own == own)
+    for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
+        if (peer->own == own && link_is_from(peer, wc))
             return true;
     }
     return false;
@@ -84,13 +101,14 @@ void link_peer_watch(struct link_peer *peer)
 {
     if (!peer->watched)
         peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+    learn_id(peer);
 }
 
-/* Is there another one at this address that is watched? */
+/* Is there another session with it that is watched? */
 static bool is_watched_twice(const struct link *link, const struct link_peer *peer)
 {
-    for (const struct link_peer *p = link->peers; p; p = p->next) {
-        if (p != peer && p->watched && strcmp(p->address, peer->address) == 0)
+    for (struct link_peer *p = link->peers; p; p = p->next) {
+        if (p != peer && p->watched && link_peer_is(p, peer->id))
             return true;
     }
     return false;
