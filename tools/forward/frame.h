@@ -28,9 +28,12 @@
  *   DONE     yes      yes       0                 0                0       -
  *   RESET    yes      yes       DATA in all       errno            1: FIN  -
  *   PING     yes      0         0                 0                0       -
- *   GONE     0        0         the session       0                0       -
+ *   GONE     0        0, or its the session       0                0       -
  *   RECALL   yes      yes       the next round    0                yes     -
  *   YIELD    yes      yes       that round        0                left    -
+ *
+ * GONE with a stream is about that one only: its sender has given it up, as what was on its way is
+ * lost. OPENED and REFUSED may come twice.
  *
  * OPEN and REFUSED are the same in all versions. An OPEN of another version is answered by
  * REFUSED in that one, so that both ends can say what is the matter. All else of it is ignored.

@@ -10,8 +10,6 @@
 
 #include "tools/forward/say.h"
 
-enum { TRIES_MAX = 16 /* of an OPEN */ };
-
 #define SEC_NS        UINT64_C(1000000000)
 #define OPEN_PATIENCE (60 * SEC_NS) /* the far end has a shorter one, and answers */
 
@@ -73,7 +71,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------------------------------- frames out */
 
-/* Asks each peer whether it knows the session of one of the streams to it. */
+/* Asks each peer whether it knows the sessions of the streams to it. */
 static void on_ping(evutil_socket_t fd, short what, void *arg)
 {
     struct hub *hub = arg;
@@ -83,9 +81,11 @@ static void on_ping(evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || s->state != STREAM_OPEN || s->peer->pinged == hub->pings)
+        if (!s || s->state != STREAM_OPEN ||
+            (s->peer->pinged == hub->pings && s->peer->pinged_session == s->session))
             continue;
         s->peer->pinged = hub->pings;
+        s->peer->pinged_session = s->session;
         (void)link_send(hub->link, s->peer, s->id,
                         &(struct frame){.type = FRAME_PING, .session = s->session}, NULL, 0);
     }
@@ -106,7 +106,7 @@ void hub_send(struct stream *s, const struct frame *frame, const void *bytes, ui
     hub_make_dirty(s);
 }
 
-static void send_open(struct stream *s)
+void hub_ask(struct stream *s)
 {
     s->own = s->peer->own;
 
@@ -143,7 +143,7 @@ struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *tar
     }
     s->ops = ops;
     s->owner = owner;
-    send_open(s);
+    hub_ask(s);
     hub_wait_for_peer(hub);
     return s;
 }
@@ -259,13 +259,13 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
  * Ends the streams of a session that the sender of `wc` does not know any more. One that waits for
  * nothing but DONE has a second chance: the peer knew of no stream, as DONE is on its way.
  */
-static void end_session(struct hub *hub, const struct mrd_wc *wc, uint32_t session)
+static void end_session(struct hub *hub, const struct mrd_wc *wc, const struct frame *gone)
 {
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
         struct stream *s = hub->slot[i];
 
-        if (!s || s->state == STREAM_OPENING || s->session != session || s->cut ||
-            !link_is_from(s->peer, wc))
+        if (!s || s->state == STREAM_OPENING || s->session != gone->seq || s->cut ||
+            (gone->stream && gone->stream != s->id) || !link_is_from(s->peer, wc))
             continue;
         if (s->in_ended && s->out_over && !s->was_gone) {
             s->was_gone = true;
@@ -328,7 +328,7 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         return false;
     }
     if (frame->type == FRAME_GONE) {
-        end_session(hub, wc, frame->seq);
+        end_session(hub, wc, frame);
         return false;
     }
     s = hub_find(hub, frame->stream);
@@ -338,6 +338,8 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         came_opened(hub, frame, s);
         return false;
     }
+    if (s && frame->type == FRAME_OPENED && s->session == frame->seq && s->remote == frame->arg)
+        return false;                        /* a repetition */
     if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or asked for twice */
         came_unknown(hub, wc, frame);
         return false;
@@ -372,76 +374,17 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
     }
 }
 
-/* ------------------------------------------------------------------------------------- failures */
-
-static void on_sent(void *arg, uint32_t stream, enum frame_type type, enum mrd_wc_status status)
-{
-    struct hub *hub = arg;
-    struct stream *s = hub_find(hub, stream);
-
-    if (!s)
-        return;
-    if (type != FRAME_OPEN && s->cut)
-        return;
-    if (type != FRAME_OPEN) {
-        hub->totals.reset++;
-        stream_reset(s, ECONNRESET, mrd_wc_status_str(status), false);
-        return;
-    }
-    if (s->state != STREAM_OPENING)
-        return;
-    if (status == MRD_WC_SUCCESS) {
-        s->is_known = true;
-        return;
-    }
-    /* A process that was restarted is found so; one that does not answer has had its time. */
-    if (status == MRD_WC_RETRY_EXC_ERR && s->tries < TRIES_MAX &&
-        hub_now_ns() - s->since_ns < hub->options->link.peer_timeout_ns / 2) {
-        send_open(s);
-        return;
-    }
-    stream_reset(s, status == MRD_WC_RETRY_EXC_ERR ? EHOSTUNREACH : ECONNREFUSED,
-                 status == MRD_WC_RETRY_EXC_ERR ? "it does not answer"
-                                                : "what answers there is no mrd_forward",
-                 false);
-}
+/* --------------------------------------------------------------------------------------- opening */
 
 static void on_settled(void *arg)
 {
     hub_settle(arg);
 }
 
-static void on_lost(void *arg, uint32_t id, const char *address, const char *why)
-{
-    struct hub *hub = arg;
-    uint32_t num = 0;
-
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
-        if (!s || !link_peer_is(s->peer, id) || (s->state == STREAM_OPENING && !s->is_known) ||
-            (s->state == STREAM_OPEN && s->cut))
-            continue;
-        num++;
-        stream_reset(s, ECONNRESET, why, false);
-    }
-    hub->totals.reset += num;
-    if (num)
-        say("%s %s: %u streams reset", address, why, num);
-    /* Those that ask a new process are watched, and its answers are of a new session. */
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        if (hub->slot[i] && link_peer_is(hub->slot[i]->peer, id))
-            link_peer_watch(hub->slot[i]->peer);
-    }
-    link_renew(hub->link, id);
-}
-
-/* --------------------------------------------------------------------------------------- opening */
-
 int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
              const struct hub_ops *ops, void *arg)
 {
-    static const struct link_ops link_ops = {on_came, on_sent, on_lost, on_settled};
+    static const struct link_ops link_ops = {on_came, hub_sent, hub_lost, on_settled};
     struct timeval patience = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
     uint32_t max = options->max_streams;
 

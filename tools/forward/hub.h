@@ -79,7 +79,7 @@ void hub_wait_for_peer(struct hub *hub);
 void hub_wait_for_idle(struct hub *hub);
 void hub_release(struct stream *s);
 
-/* Of hub.c and hub_table.c: */
+/* Of hub.c, hub_loss.c and hub_table.c: */
 uint64_t hub_now_ns(void); /* CLOCK_MONOTONIC */
 /* NULL: there is no stream of that id any more. */
 struct stream *hub_find(const struct hub *hub, uint32_t id);
@@ -89,5 +89,11 @@ uint32_t hub_first_window(const struct hub *hub);
 struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_t why_bytes);
 /* Writes what came, and sends for those who waited for a buffer. */
 void hub_settle(struct hub *hub);
+/* Sends its OPEN, perhaps once more. */
+void hub_ask(struct stream *s);
+/* As in link_ops; `arg` is the hub. */
+void hub_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
+              enum mrd_wc_status status);
+void hub_lost(void *arg, uint32_t id, const char *address, bool is_silent);
 
 #endif

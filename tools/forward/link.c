@@ -99,8 +99,9 @@ static void sent(struct link *link, const struct mrd_wc *wc)
         link->signaled--;
         link->place[--link->controls] = place;
         peer->controls--;
-        if (type == FRAME_OPEN || wc->status != MRD_WC_SUCCESS)
-            link->ops->sent(link->arg, (uint32_t)(wc->wr_id >> 8), type, wc->status);
+        if (!link_repeat(link, peer, place, wc->status) &&
+            (type == FRAME_OPEN || type == FRAME_OPENED || wc->status != MRD_WC_SUCCESS))
+            link->ops->sent(link->arg, peer, (uint32_t)(wc->wr_id >> 8), type, wc->status);
         link_peer_release(link, peer);
         return;
     }
@@ -109,30 +110,26 @@ static void sent(struct link *link, const struct mrd_wc *wc)
     link->signaled--;
     pool_return(&link->tx, message);
     if (wc->status != MRD_WC_SUCCESS)
-        link->ops->sent(link->arg, note.stream, FRAME_DATA, wc->status);
+        link->ops->sent(link->arg, note.peer, note.stream, FRAME_DATA, wc->status);
     link_peer_release(link, note.peer);
 }
 
 static void take_event(struct link *link, const struct mrd_async_event *event)
 {
-    const char *why = mrd_event_type_str(event->event_type);
+    bool is_silent = event->event_type == MRD_EVENT_PEER_UNREACHABLE;
 
-    switch (event->event_type) {
-    case MRD_EVENT_PEER_UNREACHABLE:
-        why = "does not answer";
-        break;
-    case MRD_EVENT_PEER_RESTARTED:
-        why = "was restarted";
-        break;
-    default:
-        say("%s: %s", event->address, why);
+    if (!is_silent && event->event_type != MRD_EVENT_PEER_RESTARTED) {
+        say("%s: %s", event->address, mrd_event_type_str(event->event_type));
         return;
     }
     for (struct link_peer *peer = link->peers; peer; peer = peer->next) {
-        if (link_peer_is(peer, event->peer_id))
-            peer->watched = false;
+        if (!link_peer_is(peer, event->peer_id))
+            continue;
+        peer->watched = false;
+        if (is_silent)
+            link_stop_repeats(link, peer);
     }
-    link->ops->lost(link->arg, event->peer_id, event->address, why);
+    link->ops->lost(link->arg, event->peer_id, event->address, is_silent);
 }
 
 static void take_events(struct link *link)
@@ -283,6 +280,8 @@ void link_close(struct link *link, int ms)
 {
     if (link->qp)
         wait_for_sends(link, ms);
+    for (int i = 0; i < CONTROL_SENDS; i++)
+        free(link->kept[i]);
     if (link->readable)
         event_free(link->readable);
     if (link->events)

@@ -42,6 +42,8 @@ struct link_peer {
     uint32_t num_held;
     struct held *held, **held_last; /* those that are not, as there are too many */
     bool watched;
+    bool is_known;                          /* the user's: an OPENED of this session arrived */
+    uint32_t pinged_session;                /* likewise: the last one that was asked about */
     uint32_t pinged;                        /* the user's: the last round of pings */
     struct stream *waiting, **waiting_last; /* the user's: those who wait for a buffer */
     char address[MRD_ADDRESS_MAX];
@@ -52,10 +54,14 @@ struct link_ops {
     /* True: keeps the buffer that `bytes` points into until link_return(). */
     bool (*came)(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
                  uint32_t len);
-    /* A frame of a stream did not arrive; of OPEN, also that it did. */
-    void (*sent)(void *arg, uint32_t stream, enum frame_type type, enum mrd_wc_status status);
-    /* The process with the library's number `id` is not there any more, or another is. */
-    void (*lost)(void *arg, uint32_t id, const char *address, const char *why);
+    /* A frame of a stream to the peer did not arrive; of OPEN and OPENED, also that it did. */
+    void (*sent)(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
+                 enum mrd_wc_status status);
+    /*
+     * The process with the library's number `id` does not answer, or else has lost what it had of
+     * us, or is another one. The news may come after the first frames of what is new there.
+     */
+    void (*lost)(void *arg, uint32_t id, const char *address, bool is_silent);
     /* What came together was handed over. */
     void (*settled)(void *arg);
 };
@@ -103,7 +109,8 @@ void link_tx_unused(struct link *link, uint8_t *buffer);
 /*
  * Sends a frame of `stream` with the `len` bytes at `bytes`. DATA: `bytes` is from link_tx(), and
  * the link's from now on. Others are copied; of these, FRAME_TEXT_MAX bytes at most. Returns 0, or
- * -errno after the buffer went back.
+ * -errno after the buffer went back. OPENED and REFUSED are repeated if the peer has lost what it
+ * knew of us.
  */
 int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const struct frame *frame,
               const void *bytes, uint32_t len);

@@ -88,6 +88,7 @@ static int post_control(struct link *link, struct link_peer *peer, uint64_t wr_i
     int rc = mrd_post_send(link->qp, &wr, &bad);
 
     if (rc == 0) {
+        link->kept[place] = NULL;
         link->control_of[place] = peer;
         link->signaled++;
         link->controls++;
@@ -96,6 +97,16 @@ static int post_control(struct link *link, struct link_peer *peer, uint64_t wr_i
         link_progress_soon(link);
     }
     return rc;
+}
+
+static void append_held(struct link *link, struct link_peer *peer, struct held *h)
+{
+    h->next = NULL;
+    peer->uses++;
+    peer->num_held++;
+    link->num_held++;
+    *peer->held_last = h;
+    peer->held_last = &h->next;
 }
 
 /* Later, in order, when there is a place. */
@@ -108,15 +119,12 @@ static int hold(struct link *link, struct link_peer *peer, uint64_t wr_id, const
         return -ENOMEM;
     *h = (struct held){.wr_id = wr_id, .len = len};
     memcpy(h->bytes, bytes, len);
-    peer->uses++;
-    peer->num_held++;
-    link->num_held++;
-    *peer->held_last = h;
-    peer->held_last = &h->next;
+    append_held(link, peer, h);
     return 0;
 }
 
-void link_drop_held(struct link *link, struct link_peer *peer)
+/* The peer may be gone then. */
+static struct held *take_held(struct link *link, struct link_peer *peer)
 {
     struct held *h = peer->held;
 
@@ -125,8 +133,40 @@ void link_drop_held(struct link *link, struct link_peer *peer)
         peer->held_last = &peer->held;
     peer->num_held--;
     link->num_held--;
-    free(h);
     link_peer_release(link, peer);
+    return h;
+}
+
+void link_drop_held(struct link *link, struct link_peer *peer)
+{
+    free(take_held(link, peer));
+}
+
+/* Whoever asked for a stream waits for the answer. */
+static bool is_answer(uint64_t wr_id)
+{
+    enum frame_type type = (enum frame_type)(wr_id >> 1 & 0x7f);
+
+    return type == FRAME_OPENED || type == FRAME_REFUSED;
+}
+
+/* The oldest one; the peer is used. False: there is no place. */
+static bool send_one(struct link *link, struct link_peer *peer)
+{
+    struct held *h = peer->held;
+    unsigned place = link->place[link->controls % CONTROL_SENDS];
+    int rc = post_control(link, peer, h->wr_id, h->bytes, h->len);
+
+    if (rc == -ENOMEM)
+        return false;
+    if (rc != 0)
+        say("%s: %s", peer->address, mrd_last_error());
+    h = take_held(link, peer);
+    if (rc == 0 && is_answer(h->wr_id))
+        link->kept[place] = h;
+    else
+        free(h);
+    return true;
 }
 
 void link_send_held(struct link *link)
@@ -135,18 +175,37 @@ void link_send_held(struct link *link)
 
     for (struct link_peer *peer = link->num_held ? link->peers : NULL; peer; peer = next) {
         peer->uses++;
-        while (peer->held) {
-            const struct held *h = peer->held;
-            int rc = post_control(link, peer, h->wr_id, h->bytes, h->len);
-
-            if (rc == -ENOMEM)
-                break;
-            if (rc != 0)
-                say("%s: %s", peer->address, mrd_last_error());
-            link_drop_held(link, peer);
-        }
+        while (peer->held && send_one(link, peer))
+            ;
         next = peer->next;
         link_peer_release(link, peer);
+    }
+}
+
+/*
+ * An answer that was sent with what the peer has lost since fails, although who asked is there, and
+ * asked with what is new.
+ */
+bool link_repeat(struct link *link, struct link_peer *peer, unsigned place,
+                 enum mrd_wc_status status)
+{
+    struct held *h = link->kept[place];
+
+    link->kept[place] = NULL;
+    if (!h || status != MRD_WC_RETRY_EXC_ERR || h->repeats == REPEATS_MAX) {
+        free(h);
+        return false;
+    }
+    h->repeats++;
+    append_held(link, peer, h);
+    return true;
+}
+
+void link_stop_repeats(struct link *link, const struct link_peer *peer)
+{
+    for (unsigned i = 0; peer->controls && i < CONTROL_SENDS; i++) {
+        if (link->kept[i] && link->control_of[i] == peer)
+            link->kept[i]->repeats = REPEATS_MAX;
     }
 }
 
@@ -164,9 +223,14 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
         memcpy(message + FRAME_HEAD_BYTES, bytes, len);
     len += FRAME_HEAD_BYTES;
 
-    int rc = peer->held ? -ENOMEM : post_control(link, peer, wr_id, message, len);
+    int rc =
+        peer->held || is_answer(wr_id) ? -ENOMEM : post_control(link, peer, wr_id, message, len);
 
-    return rc == -ENOMEM ? hold(link, peer, wr_id, message, len) : rc;
+    if (rc == -ENOMEM)
+        rc = hold(link, peer, wr_id, message, len);
+    if (rc == 0 && is_answer(wr_id))
+        link_send_held(link);
+    return rc;
 }
 
 void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,

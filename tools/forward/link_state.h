@@ -9,17 +9,22 @@
 enum {
     CONTROL_SENDS = 1024, /* frames without a buffer that may be outstanding; a power of two */
     ANSWERS_MAX = 1024,   /* to those of whom nothing is known, held for a peer */
+    REPEATS_MAX = 2,      /* of an OPENED or REFUSED */
     POLL_MAX = 64,
     ROUNDS_MAX = 16,   /* of POLL_MAX, before the loop looks at sockets again */
     SPIN_NS = 20000,   /* a deadline so near is not worth a sleep */
     QKEY = 0x6d726466, /* programs of another kind at that address get an error */
 };
 
-/* A frame without a buffer that is not sent yet. Its peer is used. */
+/*
+ * A frame without a buffer that is not sent yet, and uses its peer; or one that is being sent, and
+ * is repeated if it fails.
+ */
 struct held {
     struct held *next;
     uint64_t wr_id;
     uint32_t len;
+    unsigned repeats;
     uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX];
 };
 
@@ -36,6 +41,7 @@ struct link {
     uint32_t num_held;
     uint16_t place[CONTROL_SENDS];               /* stack of the free ones */
     struct link_peer *control_of[CONTROL_SENDS]; /* by place; used */
+    struct held *kept[CONTROL_SENDS];            /* by place; NULL: not to be repeated; owned */
     struct link_peer *peers;                     /* list, owned */
     struct event *readable, *timer, *events;
     const struct link_ops *ops;
@@ -46,5 +52,10 @@ struct link {
 void link_send_held(struct link *link);
 /* The oldest held frame of the peer's is dropped; the peer may be gone then. */
 void link_drop_held(struct link *link, struct link_peer *peer);
+/* What failed for the peer at that place is to be sent again. False: it is not. */
+bool link_repeat(struct link *link, struct link_peer *peer, unsigned place,
+                 enum mrd_wc_status status);
+/* The peer does not answer: repeats nothing of what is being sent to it. */
+void link_stop_repeats(struct link *link, const struct link_peer *peer);
 
 #endif

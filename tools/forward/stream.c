@@ -458,7 +458,8 @@ void stream_cut(struct stream *s, const struct frame *frame)
 
     if (s->cut)
         return;
-    if (s->broken || !flow_cut(&s->rx, frame->seq)) {
+    if (s->broken || !flow_cut(&s->rx, frame->seq) ||
+        (s->state == STREAM_OPENING && frame->seq == 0)) { /* perhaps no OPENED ever comes */
         stream_reset(s, error, "reset by the other end", false);
         return;
     }

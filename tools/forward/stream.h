@@ -51,7 +51,7 @@ struct stream {
     char *target;           /* owned; at the far end */
     uint64_t since_ns;
     unsigned tries;    /* of OPEN */
-    bool is_known;     /* OPEN arrived */
+    bool is_known;     /* OPEN or OPENED arrived */
     bool was_gone;     /* the peer said so once */
     int failed;        /* errno of a frame that could not be sent */
     int broken;        /* errno of the socket that takes no more; 0: it does */

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mrd_forward's hub on a link that the test plays: whose frames are taken, and what lost peers end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <event2/event.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/forward/hub.h"
+
+enum { FRAMES_MAX = 64, PEERS_MAX = 8, PEER = 5, OTHER = 6, QPN = 16, BUFFERS = 1000 };
+
+/* ----------------------------------------------------------------------------------------- the link */
+
+struct link {
+    const struct link_ops *ops;
+    void *arg;
+    struct link_peer peer[PEERS_MAX], *list;
+    int num_peers, num_frames;
+    uint32_t granted;
+    struct frame frame[FRAMES_MAX]; /* sent, answers too */
+    struct event_base *base;
+};
+
+static struct link the_link;
+
+struct link *link_open(const struct link_options *o, struct event_base *base,
+                       const struct link_ops *ops, void *arg)
+{
+    (void)o;
+    the_link = (struct link){.ops = ops, .arg = arg, .base = base};
+    return &the_link;
+}
+
+void link_close(struct link *link, int ms)
+{
+    (void)link, (void)ms;
+}
+
+const struct link_peer *link_peers(const struct link *link)
+{
+    return link->list;
+}
+
+bool link_peer_is(struct link_peer *peer, uint32_t id)
+{
+    return peer->id == id;
+}
+
+bool link_is_from(struct link_peer *peer, const struct mrd_wc *wc)
+{
+    return peer->id == wc->peer_id && peer->qpn == wc->src_qp;
+}
+
+static struct link_peer *add_peer(struct link *link, uint32_t id, uint32_t session)
+{
+    struct link_peer *peer = &link->peer[link->num_peers];
+
+    assert_true(link->num_peers < PEERS_MAX);
+    *peer = (struct link_peer){.id = id,
+                               .qpn = QPN,
+                               .session = session,
+                               .own = 100 + (uint32_t)link->num_peers++,
+                               .uses = 1,
+                               .next = link->list};
+    peer->waiting_last = &peer->waiting;
+    link->list = peer;
+    return peer;
+}
+
+struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint32_t session)
+{
+    for (int i = 0; i < link->num_peers; i++) {
+        if (link->peer[i].session == session && link_is_from(&link->peer[i], wc)) {
+            link->peer[i].uses++;
+            return &link->peer[i];
+        }
+    }
+    return add_peer(link, wc->peer_id, session);
+}
+
+void link_renew(struct link *link, uint32_t id)
+{
+    for (int i = 0; i < link->num_peers; i++) {
+        if (link->peer[i].id == id)
+            link->peer[i].own += 1000;
+    }
+}
+
+bool link_knows(const struct link *link, const struct mrd_wc *wc, uint32_t own)
+{
+    for (int i = 0; i < link->num_peers; i++) {
+        if (link->peer[i].own == own && link->peer[i].id == wc->peer_id)
+            return true;
+    }
+    return false;
+}
+
+void link_peer_watch(struct link_peer *peer)
+{
+    peer->watched = true;
+}
+
+void link_peer_release(struct link *link, struct link_peer *peer)
+{
+    (void)link;
+    peer->uses--;
+}
+
+uint8_t *link_tx(struct link *link, const struct link_peer *peer)
+{
+    (void)link, (void)peer;
+    return NULL;
+}
+
+void link_tx_unused(struct link *link, uint8_t *buffer)
+{
+    (void)link, (void)buffer;
+}
+
+int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const struct frame *frame,
+              const void *bytes, uint32_t len)
+{
+    (void)peer, (void)stream, (void)bytes, (void)len;
+    assert_true(link->num_frames < FRAMES_MAX);
+    link->frame[link->num_frames++] = *frame;
+    return 0;
+}
+
+void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
+                 const char *text)
+{
+    (void)wc, (void)text;
+    assert_true(link->num_frames < FRAMES_MAX);
+    link->frame[link->num_frames++] = *frame;
+}
+
+void link_progress_soon(struct link *link)
+{
+    (void)link;
+}
+
+uint32_t link_buffers(const struct link *link)
+{
+    (void)link;
+    return BUFFERS;
+}
+
+uint32_t link_buffers_free(const struct link *link)
+{
+    return BUFFERS - link->granted;
+}
+
+void link_grant(struct link *link, uint32_t buffers)
+{
+    link->granted += buffers;
+}
+
+void link_take_back(struct link *link, uint32_t buffers)
+{
+    link->granted -= buffers;
+}
+
+void link_return(struct link *link, uint8_t *bytes)
+{
+    (void)link, (void)bytes;
+}
+
+struct mrd_context *link_context(struct link *link)
+{
+    (void)link;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------- fixture */
+
+static const struct hub_options options = {
+    .link = {.peer_timeout_ns = UINT64_C(8000000000)}, .max_streams = 8, .window = 4};
+static struct hub hub;
+static int ended; /* streams */
+static struct stream *last_asked;
+
+static void on_ended(struct stream *s, int error, const char *why)
+{
+    (void)s, (void)error, (void)why;
+    ended++;
+}
+
+static void on_opened(struct stream *s)
+{
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    (void)stream_join(s, pair[0], pair[0]);
+    close(pair[1]);
+}
+
+static const struct stream_ops stream_ops = {on_opened, on_ended};
+
+static void on_asked(void *arg, struct stream *s)
+{
+    (void)arg;
+    s->ops = &stream_ops;
+    last_asked = s;
+}
+
+static int set_up(void **state)
+{
+    static const struct hub_ops ops = {on_asked};
+
+    *state = event_base_new();
+    ended = 0;
+    return hub_open(&hub, *state, &options, &ops, NULL);
+}
+
+static int tear_down(void **state)
+{
+    hub_close(&hub, 0);
+    assert_int_equal(the_link.granted, 0);
+    event_base_free(*state);
+    return 0;
+}
+
+static void comes(uint32_t from, const struct frame *frame, const char *text)
+{
+    struct mrd_wc wc = {.opcode = MRD_WC_RECV, .peer_id = from, .src_qp = QPN};
+    uint8_t bytes[FRAME_TEXT_MAX];
+
+    memcpy(bytes, text, strlen(text));
+    (void)the_link.ops->came(the_link.arg, &wc, frame, bytes, (uint32_t)strlen(text));
+}
+
+/* The other end's `session` asks for a stream; it is not accepted yet. */
+static struct stream *is_asked(uint32_t session)
+{
+    comes(PEER, &(struct frame){.type = FRAME_OPEN, .seq = session, .arg = 70, .credit = 4}, "a:1");
+    assert_int_equal(last_asked->session, session);
+    return last_asked;
+}
+
+static void accept_it(struct stream *s)
+{
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    (void)hub_accept(s, pair[0], pair[0]);
+    close(pair[1]);
+}
+
+static void arrives(struct stream *s, enum frame_type type, enum mrd_wc_status status)
+{
+    the_link.ops->sent(the_link.arg, s->peer, s->id, type, status);
+}
+
+/* How many frames of that type were sent? */
+static int sent(enum frame_type type)
+{
+    int num = 0;
+
+    for (int i = 0; i < the_link.num_frames; i++)
+        num += the_link.frame[i].type == type;
+    return num;
+}
+
+static struct stream *dials(struct link_peer *server)
+{
+    char why[100];
+    struct stream *s = hub_dial(&hub, server, "a:1", &stream_ops, NULL, why, sizeof(why));
+
+    assert_non_null(s);
+    return s;
+}
+
+static void is_opened(const struct stream *s, uint32_t session, uint32_t remote)
+{
+    comes(PEER,
+          &(struct frame){.type = FRAME_OPENED,
+                          .session = s->own,
+                          .stream = s->id,
+                          .seq = session,
+                          .arg = remote,
+                          .credit = 4},
+          "");
+}
+
+/* ------------------------------------------------------------------------------------------ whose */
+
+/* Frames with the right numbers, but of another peer, change nothing. */
+static void hub_came__of_somebody_else(void **state)
+{
+    static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,    FRAME_DONE,
+                                            FRAME_RESET,   FRAME_RECALL, FRAME_OPENED, FRAME_YIELD};
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        comes(OTHER,
+              &(struct frame){.type = types[i], .session = s->own, .stream = s->id, .seq = 1}, "");
+    comes(OTHER, &(struct frame){.type = FRAME_GONE, .seq = 1}, "");
+    assert_int_equal(ended, 0);
+    assert_int_equal(s->cut, 0);
+    assert_false(s->rx.has_end);
+    comes(PEER, &(struct frame){.type = FRAME_GONE, .seq = 1}, "");
+    assert_int_equal(ended, 1);
+}
+
+/* A question about somebody else's session is answered as one about nobody's, and not at once again. */
+static void hub_came__guesses(void **state)
+{
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    comes(PEER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
+    assert_int_equal(sent(FRAME_GONE), 0);
+    comes(OTHER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
+    assert_int_equal(sent(FRAME_GONE), 1);
+    comes(OTHER + 1, &(struct frame){.type = FRAME_PING, .session = 4711}, "");
+    assert_int_equal(sent(FRAME_GONE), 2);
+    memset(hub.answer_ns, 0xff, sizeof(hub.answer_ns)); /* the pause has begun */
+    comes(OTHER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
+    comes(OTHER, &(struct frame){.type = FRAME_DATA, .session = 4711, .stream = s->id}, "");
+    comes(OTHER, &(struct frame){.type = FRAME_OPENED, .session = 4711, .stream = s->id}, "");
+    assert_int_equal(sent(FRAME_GONE), 2);
+    assert_int_equal(sent(FRAME_RESET), 0);
+}
+
+/* An OPENED that was repeated is no second one. */
+static void hub_came__opened_twice(void **state)
+{
+    struct link_peer *server = add_peer(&the_link, PEER, 0);
+    struct stream *s = dials(server);
+    (void)state;
+
+    is_opened(s, 9, 33);
+    assert_int_equal(s->state, STREAM_OPEN);
+    is_opened(s, 9, 33);
+    assert_int_equal(sent(FRAME_RESET), 0);
+    is_opened(s, 9, 34);
+    assert_int_equal(sent(FRAME_RESET), 1);
+    assert_int_equal(ended, 0);
+}
+
+/* A reset instead of an answer ends the wait for one. */
+static void hub_came__reset_instead_of_opened(void **state)
+{
+    struct stream *s = dials(add_peer(&the_link, PEER, 0));
+    (void)state;
+
+    comes(PEER,
+          &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .arg = 104}, "");
+    assert_int_equal(ended, 1);
+}
+
+/* ------------------------------------------------------------------------------------------- lost */
+
+/*
+ * The far end hears of the loss late: the near end's new session has asked already. Its streams
+ * live, those of the old one end, and the near end is told.
+ */
+static void hub_lost__new_session_lives(void **state)
+{
+    struct stream *old, *fresh, *asked;
+    (void)state;
+
+    old = is_asked(1);
+    accept_it(old);
+    arrives(old, FRAME_OPENED, MRD_WC_SUCCESS);
+    fresh = is_asked(2);
+    accept_it(fresh);
+    asked = is_asked(2);
+    the_link.num_frames = 0;
+    the_link.ops->lost(the_link.arg, OTHER, "other", false);
+    assert_int_equal(ended, 0);
+    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    assert_int_equal(ended, 1);
+    assert_int_equal(sent(FRAME_GONE), 1);
+    assert_int_equal(the_link.frame[0].stream, 70);
+    assert_int_equal(fresh->state, STREAM_OPEN);
+    assert_int_equal(asked->state, STREAM_ASKED);
+    assert_true(fresh->peer->watched);
+
+    /* It knows the session now: it loses it, too. */
+    arrives(fresh, FRAME_OPENED, MRD_WC_SUCCESS);
+    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    assert_int_equal(ended, 3);
+}
+
+/* Whoever does not answer has no session, new or old. Nothing is sent to it. */
+static void hub_lost__silent(void **state)
+{
+    (void)state;
+    accept_it(is_asked(1));
+    (void)is_asked(1);
+    the_link.num_frames = 0;
+    the_link.ops->lost(the_link.arg, PEER, "peer", true);
+    assert_int_equal(ended, 2);
+    assert_int_equal(the_link.num_frames, 0);
+}
+
+/* At the near end: an OPEN that has not arrived asks whoever is there now. */
+static void hub_lost__opening(void **state)
+{
+    struct link_peer *server = add_peer(&the_link, PEER, 0);
+    struct stream *asks = dials(server), *was_heard = dials(server), *open = dials(server);
+    uint32_t own = asks->own;
+    (void)state;
+
+    arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
+    arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
+    is_opened(open, 9, 33);
+    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    assert_int_equal(ended, 2);
+    arrives(asks, FRAME_OPEN, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(ended, 2);
+    assert_int_equal(sent(FRAME_OPEN), 4);
+    assert_int_not_equal(asks->own, own);
+}
+
+/* A stream some of whose frames were lost ends, and its other end is told. */
+static void hub_sent__lost_frame(void **state)
+{
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    arrives(s, FRAME_CREDIT, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(ended, 1);
+    assert_int_equal(sent(FRAME_RESET), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(hub_came__of_somebody_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_came__guesses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_came__opened_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_came__reset_instead_of_opened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_lost__new_session_lives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_lost__silent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_lost__opening, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_sent__lost_frame, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
