@@ -5,6 +5,7 @@
  */
 #include "tests/udp/udp_fixture.h"
 
+#include <netinet/udp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -96,6 +97,21 @@ static void mrd_udp_tx_burst__not_connected_to_one_of_two(void **state)
     assert_false(mrd_udp_of(f->a)->tx.paths[PATH].connected);
 }
 
+/* Only a socket that is bound to one address is received from lean. */
+static int bound_setup(void **state)
+{
+    struct mrd_context_attr attr = {.paths = 4, .address = "127.0.0.1"};
+    struct fixture *f;
+
+    if (fixture_setup(state))
+        return -1;
+    f = *state;
+    fixture_close(f->b);
+    f->b = fixture_open(&attr, 0);
+    f->to_b = fixture_addr("127.0.0.1", f->b);
+    return 0;
+}
+
 static void become_lean(struct fixture *f)
 {
     const struct mrd_udp_rx *rx = &mrd_udp_of(f->b)->rx;
@@ -138,15 +154,61 @@ static void mrd_udp_rx_burst__lean_then_short_runs(void **state)
     fixture_check(f, f->num_sent);
 }
 
+/* Packets that come just before the kernel is told not to coalesce. */
+static struct fixture *switching;
+
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+    if (switching && level == IPPROTO_UDP && name == UDP_GRO && !*(const int *)value) {
+        fixture_send_equal(switching, switching->a, &switching->to_b, PATH, 64, 8);
+        switching = NULL;
+    }
+    return __real_setsockopt(fd, level, name, value, len);
+}
+
+static void mrd_udp_rx_burst__lean_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    switching = f;
+    while (switching && f->num_sent < PATIENCE)
+        ping(f, &f->to_b);
+    assert_null(switching);
+    fixture_receive(f, f->b, f->num_sent, true);
+    fixture_check(f, f->num_sent);
+    become_lean(f);
+}
+
+/* Whoever answers must know which of its addresses was asked, however uniform the traffic is. */
+static void mrd_udp_rx_burst__destination(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const ips[] = {"127.0.0.1", "127.0.0.2"};
+
+    while (f->num_sent < PATIENCE) {
+        struct mrd_addr to = fixture_addr(ips[f->num_sent / 100 % 2], f->b);
+
+        ping(f, &to);
+        assert_memory_equal(&f->received[f->num_received - 1].to, &to, sizeof(to));
+    }
+    fixture_check(f, f->num_sent);
+}
+
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define BOUND(name) cmocka_unit_test_setup_teardown(name, bound_setup, fixture_teardown)
+#define TEST(name)  cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(mrd_udp_tx_burst__connected_to_v4),
         TEST(mrd_udp_tx_burst__connected_to_v6),
         TEST(mrd_udp_tx_burst__not_connected_to_one_of_two),
-        TEST(mrd_udp_rx_burst__lean_then_superpackets),
-        TEST(mrd_udp_rx_burst__lean_then_short_runs),
+        BOUND(mrd_udp_rx_burst__lean_then_superpackets),
+        BOUND(mrd_udp_rx_burst__lean_then_short_runs),
+        BOUND(mrd_udp_rx_burst__lean_loses_nothing),
+        TEST(mrd_udp_rx_burst__destination),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,7 +147,7 @@ struct mrd_udp_rx {
     bool peeking; /* peek at headers before receiving: the last datagrams were long */
     bool quiet;   /* the last receive found the socket empty */
     bool lent;    /* the engine has packets that it did not return yet */
-    /* No coalescing, no control data: datagrams come short and alone. */
+    /* No coalescing, no control data: datagrams come short and alone. Only if `bound`. */
     bool lean;
     /* Short datagrams in a row that came alone, the socket having been empty before. */
     unsigned single_run;
