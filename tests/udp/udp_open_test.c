@@ -169,7 +169,7 @@ static void mrd_udp_open__defaults(void **state)
     assert_true(m->copies);
     assert_null(b->ops->tx_reap);
     assert_true(m->rx_buffer_bytes >= 212992);
-    assert_int_equal(open_descriptors(), before + 33);
+    assert_int_equal(open_descriptors(), before + 34);
     for (uint32_t i = 0; i < 32; i++) {
         assert_int_not_equal(b->ops->path_port(b, i), 0);
         for (uint32_t j = 0; j < i; j++)
@@ -355,7 +355,7 @@ static void mrd_udp_open__no_descriptors(void **state)
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    for (rlim_t room = 0; room < 9; room++) {
+    for (rlim_t room = 0; room < 10; room++) {
         char word[64];
 
         set_descriptor_limit(free_at + room);
@@ -364,6 +364,23 @@ static void mrd_udp_open__no_descriptors(void **state)
     }
     set_descriptor_limit(old.rlim_cur);
     assert_int_equal(open_descriptors(), before);
+}
+
+/* A process that has used its descriptors up still learns of routes. */
+static void mrd_udp_payload_bytes__no_descriptors(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr v6 = fixture_addr("::1", f->b);
+    struct rlimit old;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    set_descriptor_limit(lowest_free());
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(f->a->ops->payload_bytes(f->a, &f->to_b), 16128);
+        assert_int_equal(f->a->ops->payload_bytes(f->a, &v6), 16128);
+        assert_true(f->a->ops->one_way(f->a, &f->to_b));
+    }
+    set_descriptor_limit(old.rlim_cur);
 }
 
 static void udp_new_path__up_to_four_times(void **state)
@@ -465,6 +482,7 @@ int main(void)
         cmocka_unit_test(mrd_udp_open__spare_ports),
         cmocka_unit_test(mrd_udp_open__no_ipv6),
         cmocka_unit_test(mrd_udp_open__no_descriptors),
+        UDP_TEST(mrd_udp_payload_bytes__no_descriptors),
         UDP_TEST(udp_new_path__up_to_four_times),
         UDP_TEST(udp_new_path__no_descriptors),
         UDP_TEST(udp_wait__ends),

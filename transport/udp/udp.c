@@ -146,6 +146,8 @@ static int open_sockets(struct mrd_udp *udp, const char *device,
         error = open_paths(udp, attr);
     if (!error && !attr->port)
         error = mrd_udp_open_rx(udp, 0);
+    if (!error)
+        error = mrd_udp_open_ask(udp);
     if (error)
         return error;
     /*
@@ -165,6 +167,8 @@ static void udp_close(struct mrd_backend *b)
         close(udp->tx.paths[i].fd);
     if (udp->rx.fd >= 0)
         close(udp->rx.fd);
+    if (udp->ask_fd >= 0)
+        close(udp->ask_fd);
     free(udp->tx.paths);
     free(udp->rx.staging);
     free(udp);
@@ -188,7 +192,7 @@ struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_co
     udp->without = without;
     udp->mtu = attr->mtu;
     udp->dscp = (uint8_t)attr->dscp;
-    udp->rx.fd = -1;
+    udp->rx.fd = udp->ask_fd = -1;
     udp->rx.drop_ppm = attr->rx_drop_ppm;
     mrd_rng_init(&udp->rx.rng, attr->seed);
     udp->rx.staging = malloc(MRD_UDP_STAGING_BYTES);

@@ -4,8 +4,10 @@
  *
  * A mover has one receive socket, the only one that is read, and one source socket for each path:
  * ECMP chooses the route of a packet by its UDP source port. Packets carry the receive socket's
- * port, to which peers send. udp.c opens and closes; udp_socket.c makes sockets; udp_addr.c
- * converts addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_tx.c and udp_rx.c move packets.
+ * port, to which peers send. One more socket asks the kernel about routes: at the limit of
+ * descriptors it still can. udp.c opens and closes; udp_socket.c makes sockets; udp_addr.c converts
+ * addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_tx.c and
+ * udp_rx.c move packets.
  */
 #ifndef MRD_TRANSPORT_UDP_H
 #define MRD_TRANSPORT_UDP_H
@@ -176,6 +178,8 @@ struct mrd_udp {
     unsigned without; /* enum mrd_udp_without */
     /* Of all sockets. AF_INET6 takes both families unless bound to an address. */
     int family;
+    int ask_fd;            /* not connected between two questions: see udp_route.c */
+    uint32_t bound_device; /* index of the device that sockets are born bound to (a VRF), or 0 */
     struct mrd_addr bound; /* address that all sockets are bound to; all zero: any */
     uint32_t mtu;          /* most payload bytes a packet, as the user asked; 0: our choice */
     uint8_t dscp;          /* of the context; the path sockets have it */
@@ -224,6 +228,12 @@ static inline struct mrd_udp *mrd_udp_of(struct mrd_backend *b)
 int mrd_udp_family_choose(struct mrd_udp *udp);
 int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port);
 int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port);
+int mrd_udp_open_ask(struct mrd_udp *udp);
+/*
+ * Ends a socket's connection. It may have lost its port: one that the kernel chose goes with the
+ * connection.
+ */
+void mrd_udp_disconnect(const struct mrd_udp *udp, int fd);
 
 /* -------------------------------------------------------------------- udp_addr.c */
 

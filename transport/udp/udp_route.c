@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Source addresses and MTUs of routes, as the kernel knows them.
+ * Sources and MTUs of routes, as the kernel knows them.
  *
- * connect() of a temporary UDP socket asks for them; it sends nothing.
+ * connect() of a UDP socket asks for them; it sends nothing. The socket for that is opened with the
+ * context: a process at its limit of descriptors still can ask.
  */
 #include "transport/udp/udp.h"
 
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     /* How long a cached source address is used; it may be gone by then. */
@@ -18,16 +18,13 @@ enum {
     LOOPBACK_MTU = 65536,
 };
 
-static int route_query(const struct mrd_udp *udp, int fd, int family, const struct mrd_addr *to,
+static int route_query(const struct mrd_udp *udp, const struct mrd_addr *to,
                        struct mrd_udp_route *route)
 {
     union mrd_udp_sockaddr sa;
-    socklen_t len = mrd_udp_to_sockaddr(family, &udp->bound, &sa);
-    int mtu, error;
+    socklen_t len = mrd_udp_to_sockaddr(udp->family, to, &sa);
+    int mtu, error, fd = udp->ask_fd;
 
-    if (!mrd_udp_addr_is_any(&udp->bound) && bind(fd, &sa.sa, len))
-        return -errno;
-    len = mrd_udp_to_sockaddr(family, to, &sa);
     if (connect(fd, &sa.sa, len))
         return -errno;
     len = sizeof(sa);
@@ -36,7 +33,7 @@ static int route_query(const struct mrd_udp *udp, int fd, int family, const stru
     mrd_udp_from_sockaddr(&sa, &route->source);
     route->source.port = 0;
     len = sizeof(mtu);
-    if (family == AF_INET)
+    if (mrd_udp_addr_is_v4(to))
         error = getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len);
     else
         error = getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &len);
@@ -50,17 +47,14 @@ static int route_query(const struct mrd_udp *udp, int fd, int family, const stru
 
 int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to, struct mrd_udp_route *route)
 {
-    int family = mrd_udp_addr_is_v4(to) ? AF_INET : AF_INET6;
     struct mrd_udp_route answer;
-    int fd, error;
+    int error;
 
-    if (family == AF_INET6 && udp->family == AF_INET)
+    if (!mrd_udp_addr_is_v4(to) && udp->family == AF_INET)
         return -EAFNOSUPPORT;
-    fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    error = route_query(udp, fd, family, to, &answer);
-    close(fd);
+    error = route_query(udp, to, &answer);
+    /* A connection that is left would keep its source for the next question. */
+    mrd_udp_disconnect(udp, udp->ask_fd);
     if (error == 0)
         *route = answer;
     return error;

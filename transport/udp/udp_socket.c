@@ -223,3 +223,39 @@ int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
     tx->paths[tx->num_paths++] = (struct mrd_udp_path){.fd = fd, .port = port};
     return 0;
 }
+
+int mrd_udp_open_ask(struct mrd_udp *udp)
+{
+    uint16_t port = 0;
+    int fd, device = 0;
+    socklen_t len = sizeof(device);
+
+    if (!mrd_udp_addr_is_any(&udp->bound)) {
+        fd = open_bound(udp, &port);
+    } else {
+        fd = socket(udp->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+            fd = error_no_descriptor(udp, -errno);
+        else if (udp->family == AF_INET6)
+            set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    }
+    if (fd < 0)
+        return fd;
+    /* Nobody reads it. */
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, 0);
+    /* "ip vrf exec" binds each socket as it is made. An older kernel does not tell. */
+    if (!getsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, &len) && device > 0)
+        udp->bound_device = (uint32_t)device;
+    udp->ask_fd = fd;
+    return 0;
+}
+
+void mrd_udp_disconnect(const struct mrd_udp *udp, int fd)
+{
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+    (void)connect(fd, &none, sizeof(none)); /* does not fail */
+    /* The kernel forgets the device as well, which may have come with a link-local peer. */
+    if (udp->bound_device)
+        set_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)udp->bound_device);
+}
