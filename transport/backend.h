@@ -65,6 +65,11 @@ struct mrd_backend_ops {
      * it never happens.
      */
     bool (*refused)(struct mrd_backend *b, struct mrd_addr *to);
+    /*
+     * Nothing that was sent to `to` was answered for a while. Choose another source address for
+     * packets to it that name none, by what the kernel says now. NULL: there is no choice.
+     */
+    void (*other_source)(struct mrd_backend *b, const struct mrd_addr *to);
 
     /*
      * Receives up to `max` packets and returns how many. *more: there may be more at once. The

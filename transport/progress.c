@@ -241,6 +241,16 @@ static void find_routes(struct mrd_context_impl *c)
     }
 }
 
+/* Peers that do not answer are tried from another address of ours. */
+static void change_sources(struct mrd_context_impl *c)
+{
+    struct mrd_addr to;
+
+    while (mrd_engine_other_source(c->engine, &to))
+        if (c->ops->other_source)
+            c->ops->other_source(c->backend, &to);
+}
+
 /*
  * Takes the device's events, also if nobody takes them from us: they are acted upon. They carry our
  * own address.
@@ -346,6 +356,7 @@ static unsigned finish(struct mrd_context_impl *c, uint64_t now_ns)
         mrd_engine_expire(c->engine, now_ns);
         renew_paths(c, now_ns);
         find_routes(c);
+        change_sources(c);
         sent = mrd_progress_send(c, now_ns);
     }
     mrd_progress_collect_events(c);

@@ -254,6 +254,12 @@ bool mrd_engine_wants_route(struct mrd_engine *e, uint32_t *peer_id, struct mrd_
 void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payload_bytes,
                            bool one_way);
 
+/*
+ * Nothing that was sent to a peer was answered for a while: its packets are to leave from another
+ * address; false: no peer's are.
+ */
+bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to);
+
 /* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
 bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);
 /*

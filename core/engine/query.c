@@ -210,3 +210,10 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
     return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs + o->num_channels +
            o->num_srqs;
 }
+
+bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to)
+{
+    (void)e;
+    (void)to;
+    return false;
+}

@@ -227,27 +227,6 @@ static void mrd_udp_payload_bytes__loopback(void **state)
     fixture_close(small);
 }
 
-/* The kernel's choice needs no naming; another address does. */
-static void mrd_udp_source_is_default__loopback(void **state)
-{
-    struct fixture *f = *state;
-    struct mrd_udp *udp = mrd_udp_of(f->a);
-    struct mrd_addr one = fixture_addr("127.0.0.1", f->b), two = fixture_addr("127.0.0.2", f->b);
-    struct mrd_addr none = {.scope = 0};
-    struct mrd_context_attr attr = {.address = "127.0.0.2", .paths = 1};
-    struct mrd_backend *bound = fixture_open(&attr, 0);
-
-    for (int again = 0; again < 2; again++) {
-        assert_true(mrd_udp_source_is_default(udp, &one, &one));
-        assert_false(mrd_udp_source_is_default(udp, &one, &two));
-        assert_true(mrd_udp_source_is_default(udp, &two, &one));
-        assert_false(mrd_udp_source_is_default(udp, &two, &two));
-        assert_true(mrd_udp_source_is_default(udp, &two, &none));
-    }
-    assert_true(mrd_udp_source_is_default(mrd_udp_of(bound), &one, &two));
-    fixture_close(bound);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,8 +241,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(mrd_udp_self_address__any, fixture_setup, fixture_teardown),
         cmocka_unit_test(mrd_udp_payload_fit__table),
         cmocka_unit_test_setup_teardown(mrd_udp_payload_bytes__loopback, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(mrd_udp_source_is_default__loopback, fixture_setup,
                                         fixture_teardown),
     };
 

@@ -169,6 +169,7 @@ static void udp_close(struct mrd_backend *b)
         close(udp->rx.fd);
     if (udp->ask_fd >= 0)
         close(udp->ask_fd);
+    mrd_udp_sources_fini(&udp->tx.sources);
     free(udp->tx.paths);
     free(udp->rx.staging);
     free(udp);
@@ -266,6 +267,7 @@ const struct mrd_backend_ops mrd_udp_ops = {
     .tx_burst = mrd_udp_tx_burst,
     .too_big = mrd_udp_too_big,
     .refused = mrd_udp_refused,
+    .other_source = mrd_udp_other_source,
     .rx_burst = mrd_udp_rx_burst,
     .rx_return = mrd_udp_rx_return,
     .wait = udp_wait,

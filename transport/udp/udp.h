@@ -6,8 +6,8 @@
  * ECMP chooses the route of a packet by its UDP source port. Packets carry the receive socket's
  * port, to which peers send. One more socket asks the kernel about routes: at the limit of
  * descriptors it still can. udp.c opens and closes; udp_socket.c makes sockets; udp_addr.c converts
- * addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_tx.c and
- * udp_rx.c move packets.
+ * addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_source.c
+ * chooses the address that packets leave from; udp_tx.c and udp_rx.c move packets.
  */
 #ifndef MRD_TRANSPORT_UDP_H
 #define MRD_TRANSPORT_UDP_H
@@ -56,10 +56,13 @@ union mrd_udp_sockaddr {
 struct mrd_udp_path {
     int fd;
     uint16_t port;
-    /* For good: messages to `peer` need no route look-up, messages to others name their source. */
+    /* To `peer`: messages to it from `local` need no route look-up, all others name their source. */
     bool connected;
-    uint16_t streak; /* messages to `peer` in a row, while not connected */
+    uint16_t streak; /* messages to `peer` in a row that the connection did not serve */
     struct mrd_addr peer;
+    struct mrd_addr local;  /* of the connection; port 0 */
+    struct mrd_addr wanted; /* the source that packets had when it was connected; port 0 */
+    uint64_t checked_ns;    /* when a message by the connection named its source last */
 };
 
 /* What the kernel knows of the route to an address. */
@@ -69,14 +72,36 @@ struct mrd_udp_route {
     bool local; /* the destination is this machine */
 };
 
-enum { MRD_UDP_SOURCES = 64, MRD_UDP_TOO_BIG_MAX = 64, MRD_UDP_NO_GSO_MAX = 16 };
+enum { MRD_UDP_TOO_BIG_MAX = 64, MRD_UDP_NO_GSO_MAX = 16 };
 enum { MRD_UDP_REFUSED_MAX = 64, MRD_UDP_ASKED = 8 };
+enum {
+    MRD_UDP_SOURCES_MIN = 64,
+    MRD_UDP_SOURCES_MAX = 1 << 15,
+    MRD_UDP_OWN_MAX = 64,
+};
 
-/* A cached answer of the kernel: packets to `to` leave from `source` if they name no source. */
+/* The address that packets to `to` leave from, if they bring none that works. */
 struct mrd_udp_source {
-    struct mrd_addr to; /* the destination; port 0 */
-    struct mrd_addr source;
-    uint64_t made_ns; /* when the kernel was asked; 0: unused */
+    bool used;
+    uint32_t turn;          /* other_source(): the candidate to try next */
+    struct mrd_addr to;     /* the destination; port 0 */
+    struct mrd_addr source; /* all zero: none was found yet; port 0 */
+    struct mrd_addr dead;   /* the kernel refused to send from it; all zero: none */
+    uint64_t dead_ns;       /* when it did */
+    uint64_t used_ns;       /* when a packet needed `source` last */
+    uint64_t sought_ns;     /* when another source was looked for last, as one was refused */
+    uint64_t turned_ns;     /* when other_source() changed it last */
+};
+
+/* What was chosen, for each destination: see udp_source.c. */
+struct mrd_udp_sources {
+    struct mrd_udp_source *slots; /* a hash table by `to`, half full at most unless at its bound */
+    uint32_t num_slots;           /* a power of 2, MRD_UDP_SOURCES_MIN .. MRD_UDP_SOURCES_MAX */
+    uint32_t num_used;
+    uint64_t dead_until_ns;               /* no slot has a source that is dead from then on */
+    struct mrd_addr own[MRD_UDP_OWN_MAX]; /* this machine's addresses, on interfaces that run */
+    unsigned num_own;
+    uint64_t own_ns; /* when they were listed; 0: never */
 };
 
 struct mrd_udp_too_big {
@@ -107,7 +132,8 @@ struct mrd_udp_tx {
     bool gso;                                   /* send superpackets, but not to no_gso[] */
     struct mrd_addr no_gso[MRD_UDP_NO_GSO_MAX]; /* their routes refused one */
     unsigned num_no_gso;
-    struct mrd_udp_source sources[MRD_UDP_SOURCES]; /* cache, indexed by a hash of `to` */
+    struct mrd_udp_sources sources;
+    uint64_t now_ns; /* of this tx_burst(), by mrd_udp_coarse_ns() */
     struct mrd_udp_too_big too_big[MRD_UDP_TOO_BIG_MAX];
     unsigned num_too_big;
     struct mrd_addr refused[MRD_UDP_REFUSED_MAX]; /* where nobody listens: reports not yet told */
@@ -234,6 +260,9 @@ int mrd_udp_open_ask(struct mrd_udp *udp);
  * connection.
  */
 void mrd_udp_disconnect(const struct mrd_udp *udp, int fd);
+/* Connects a path to a peer, in place of the connection that it has; `connected` tells whether. */
+void mrd_udp_connect_path(const struct mrd_udp *udp, struct mrd_udp_path *path,
+                          const struct mrd_addr *to);
 
 /* -------------------------------------------------------------------- udp_addr.c */
 
@@ -269,14 +298,29 @@ int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to,
 uint32_t mrd_udp_payload_fit(const struct mrd_udp_route *route, bool v4, uint32_t wanted);
 int mrd_udp_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
 bool mrd_udp_one_way(struct mrd_backend *b, const struct mrd_addr *to);
-/* Finds the address that packets to `to` leave from if they name none; false: no route. */
-bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to,
-                            struct mrd_addr *source);
-/* true: a packet to `to` leaves from `from` without naming it. */
-bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
-                               const struct mrd_addr *from);
+/* Does the kernel send to `to` from that address? 0 or -errno, without mrd_error_set(). */
+int mrd_udp_route_from(const struct mrd_udp *udp, const struct mrd_addr *from,
+                       const struct mrd_addr *to);
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to);
 bool mrd_udp_too_big(struct mrd_backend *b, struct mrd_addr *to, uint32_t *payload_bytes);
+
+/* -------------------------------------------------------------------- udp_source.c */
+
+uint64_t mrd_udp_coarse_ns(void);
+/*
+ * Finds the address that a packet must name as its source; `from` is what the packet brings, or all
+ * zero. false: it names none, as the sockets are bound to an address or there is no route.
+ */
+bool mrd_udp_source_for(struct mrd_udp *udp, const struct mrd_addr *to, const struct mrd_addr *from,
+                        struct mrd_addr *source);
+/*
+ * The kernel did not send such a packet: `error`. If that was for its source, finds another. true:
+ * it did, send the packet again.
+ */
+bool mrd_udp_source_refused(struct mrd_udp *udp, const struct mrd_addr *to,
+                            const struct mrd_addr *from, int error);
+void mrd_udp_other_source(struct mrd_backend *b, const struct mrd_addr *to);
+void mrd_udp_sources_fini(struct mrd_udp_sources *sources);
 
 /* -------------------------------------------------------------------- udp_icmp.c */
 

@@ -10,13 +10,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
-enum {
-    /* How long a cached source address is used; it may be gone by then. */
-    SOURCE_LIFE_NS = 200 * 1000 * 1000,
-    LOOPBACK_MTU = 65536,
-};
+enum { LOOPBACK_MTU = 65536 };
 
 static int route_query(const struct mrd_udp *udp, const struct mrd_addr *to,
                        struct mrd_udp_route *route)
@@ -57,6 +53,31 @@ int mrd_udp_route(const struct mrd_udp *udp, const struct mrd_addr *to, struct m
     mrd_udp_disconnect(udp, udp->ask_fd);
     if (error == 0)
         *route = answer;
+    return error;
+}
+
+int mrd_udp_route_from(const struct mrd_udp *udp, const struct mrd_addr *from,
+                       const struct mrd_addr *to)
+{
+    union mrd_udp_sockaddr sa;
+    struct mrd_addr local = *from;
+    socklen_t len;
+    int error = 0, off = 0, fd = socket(udp->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    local.port = 0;
+    len = mrd_udp_to_sockaddr(udp->family, &local, &sa);
+    if (udp->family == AF_INET6)
+        error = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (!error)
+        error = bind(fd, &sa.sa, len);
+    len = mrd_udp_to_sockaddr(udp->family, to, &sa);
+    if (!error)
+        error = connect(fd, &sa.sa, len);
+    if (error)
+        error = -errno;
+    close(fd);
     return error;
 }
 
@@ -102,67 +123,6 @@ bool mrd_udp_one_way(struct mrd_backend *b, const struct mrd_addr *to)
     struct mrd_udp_route route;
 
     return !mrd_udp_route(mrd_udp_of(b), to, &route) && route.local;
-}
-
-static uint64_t coarse_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-static struct mrd_udp_source *source_slot(struct mrd_udp *udp, const struct mrd_addr *to)
-{
-    uint64_t high, low;
-
-    memcpy(&high, to->ip, 8);
-    memcpy(&low, to->ip + 8, 8);
-    /*
-     * Addresses of neighbours differ in their last bytes, which are the highest bits of `low`. Fold
-     * them down before the multiplication.
-     */
-    low ^= high;
-    low ^= low >> 32;
-    return &udp->tx.sources[(low * 0x9e3779b97f4a7c15u >> 32) % MRD_UDP_SOURCES];
-}
-
-static bool is_fresh(const struct mrd_udp_source *slot, uint64_t now)
-{
-    return slot->made_ns != 0 && now - slot->made_ns < SOURCE_LIFE_NS;
-}
-
-bool mrd_udp_source_default(struct mrd_udp *udp, const struct mrd_addr *to, struct mrd_addr *source)
-{
-    struct mrd_udp_source *slot = source_slot(udp, to);
-    struct mrd_udp_route route;
-    uint64_t now = coarse_ns();
-
-    if (!is_fresh(slot, now) || !mrd_udp_addr_same_ip(&slot->to, to)) {
-        if (mrd_udp_route(udp, to, &route))
-            return false;
-        *slot = (struct mrd_udp_source){.to = *to, .source = route.source, .made_ns = now};
-    }
-    *source = slot->source;
-    return true;
-}
-
-bool mrd_udp_source_is_default(struct mrd_udp *udp, const struct mrd_addr *to,
-                               const struct mrd_addr *from)
-{
-    struct mrd_udp_source *slot;
-    struct mrd_addr source;
-
-    if (mrd_udp_addr_is_any(from) || !mrd_udp_addr_is_any(&udp->bound))
-        return true;
-    slot = source_slot(udp, to);
-    /*
-     * Another peer uses the slot. Name the source: that costs less than to ask the kernel each time
-     * that the two peers take turns.
-     */
-    if (!mrd_udp_addr_same_ip(&slot->to, to) && is_fresh(slot, coarse_ns()))
-        return false;
-    return mrd_udp_source_default(udp, to, &source) && mrd_udp_addr_same_ip(&source, from);
 }
 
 void mrd_udp_too_big_add(struct mrd_udp *udp, const struct mrd_addr *to)

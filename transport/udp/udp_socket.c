@@ -259,3 +259,58 @@ void mrd_udp_disconnect(const struct mrd_udp *udp, int fd)
     if (udp->bound_device)
         set_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)udp->bound_device);
 }
+
+/* The port of a socket; 0: it has none. */
+static uint16_t port_of(int fd)
+{
+    union mrd_udp_sockaddr sa;
+    struct mrd_addr local;
+    socklen_t len = sizeof(sa);
+
+    if (getsockname(fd, &sa.sa, &len))
+        return 0;
+    mrd_udp_from_sockaddr(&sa, &local);
+    return (uint16_t)local.port;
+}
+
+/*
+ * Ends a path's connection. The path keeps its port, which is free for a moment; should another
+ * process have been given it by then, any port will do.
+ */
+static void disconnect_path(const struct mrd_udp *udp, struct mrd_udp_path *path)
+{
+    struct mrd_addr any = {.port = path->port};
+    union mrd_udp_sockaddr sa;
+    socklen_t len;
+
+    path->connected = false;
+    mrd_udp_disconnect(udp, path->fd);
+    if (port_of(path->fd) == path->port)
+        return;
+    len = mrd_udp_to_sockaddr(udp->family, &any, &sa);
+    if (!bind(path->fd, &sa.sa, len))
+        return;
+    any.port = 0;
+    len = mrd_udp_to_sockaddr(udp->family, &any, &sa);
+    if (!bind(path->fd, &sa.sa, len))
+        path->port = port_of(path->fd);
+}
+
+void mrd_udp_connect_path(const struct mrd_udp *udp, struct mrd_udp_path *path,
+                          const struct mrd_addr *to)
+{
+    union mrd_udp_sockaddr sa;
+    socklen_t len;
+
+    if (path->connected)
+        disconnect_path(udp, path);
+    len = mrd_udp_to_sockaddr(udp->family, to, &sa);
+    if (connect(path->fd, &sa.sa, len))
+        return;
+    path->connected = true;
+    path->local = (struct mrd_addr){.scope = 0};
+    len = sizeof(sa);
+    if (!getsockname(path->fd, &sa.sa, &len))
+        mrd_udp_from_sockaddr(&sa, &path->local);
+    path->local.port = 0;
+}

@@ -13,7 +13,11 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-enum { STREAK_TO_CONNECT = 256 };
+enum {
+    STREAK_TO_CONNECT = 256,
+    SOURCE_CHECK_NS =
+        200 * 1000 * 1000, /* a connected path's messages name their source so often */
+};
 
 /* -------------------------------------------------------------------- groups */
 
@@ -77,24 +81,23 @@ static unsigned group_size(const struct mrd_udp_tx *tx, const struct mrd_tx_pack
 
 /* -------------------------------------------------------------------- messages */
 
-static bool needs_source(struct mrd_udp *udp, const struct mrd_tx_packet *p)
-{
-    return mrd_udp_addr_is_v4(&p->from) == mrd_udp_addr_is_v4(&p->to) &&
-           !mrd_udp_source_is_default(udp, &p->to, &p->from);
-}
-
 /*
- * Connects a path's socket to a peer after a streak of messages to it alone. That saves the kernel
- * a route look-up a message (0.2 us). Returns true if the socket is connected to the packet's peer
- * and the message need not name its source.
+ * Is the path's socket connected to the packet's peer, and does the connection serve it: so that the
+ * message need name neither destination nor source? That saves the kernel a route look-up a message
+ * (0.2 us). A path is connected after a streak of messages to one peer alone.
  *
- * The connection is for good: to undo it would lose the ephemeral port. So the streak must be long.
- * Messages to other peers must then name their source, else they would take the connection's.
+ * A connection keeps the source that it began with, so it serves only packets with that source.
+ * Where routes are several the kernel may have chosen another for it; then it serves none. When the
+ * source of the peer's packets changes, it is made anew, after another streak. Other messages by a
+ * connected socket name their destination and source.
+ *
+ * IPv6 goes on to send from an address that is gone, IPv4 does not: so from time to time a message
+ * names its source all the same, which has the kernel look.
  */
-static bool connect_after_streak(struct mrd_udp *udp, const struct mrd_tx_packet *p)
+static bool connection_serves(struct mrd_udp *udp, const struct mrd_tx_packet *p,
+                              const struct mrd_addr *source)
 {
     struct mrd_udp_path *path = &udp->tx.paths[p->path];
-    union mrd_udp_sockaddr sa;
 
     if (memcmp(&path->peer, &p->to, sizeof(p->to)) != 0) {
         if (!path->connected) {
@@ -103,27 +106,24 @@ static bool connect_after_streak(struct mrd_udp *udp, const struct mrd_tx_packet
         }
         return false;
     }
-    if (!path->connected && ++path->streak == STREAK_TO_CONNECT && !needs_source(udp, p))
-        path->connected = !connect(path->fd, &sa.sa, mrd_udp_to_sockaddr(udp->family, &p->to, &sa));
-    return path->connected && !needs_source(udp, p);
-}
-
-/*
- * Must the message name its source address, and which? A path that is connected to another peer
- * would use that connection's.
- */
-static bool names_source(struct mrd_udp *udp, const struct mrd_tx_packet *p,
-                         struct mrd_addr *source)
-{
-    bool one_family = mrd_udp_addr_is_v4(&p->from) == mrd_udp_addr_is_v4(&p->to);
-
-    *source = p->from;
-    if (needs_source(udp, p))
-        return true;
-    if (!udp->tx.paths[p->path].connected || !mrd_udp_addr_is_any(&udp->bound))
+    if (path->connected && mrd_udp_addr_same_ip(&path->local, source)) {
+        path->streak = 0;
+        if (udp->tx.now_ns - path->checked_ns < SOURCE_CHECK_NS ||
+            !mrd_udp_addr_is_any(&udp->bound))
+            return true;
+        path->checked_ns = udp->tx.now_ns;
         return false;
-    return (one_family && !mrd_udp_addr_is_any(source)) ||
-           mrd_udp_source_default(udp, &p->to, source);
+    }
+    if (path->connected && mrd_udp_addr_same_ip(&path->wanted, source))
+        return false;
+    /* A connection to a link-local peer would bind the socket to the peer's link. */
+    if (++path->streak < STREAK_TO_CONNECT || mrd_udp_addr_is_link_local(&p->to))
+        return false;
+    path->streak = 0;
+    path->wanted = *source;
+    path->checked_ns = udp->tx.now_ns;
+    mrd_udp_connect_path(udp, path, &p->to);
+    return path->connected && mrd_udp_addr_same_ip(&path->local, source);
 }
 
 static void *put_control(struct msghdr *msg, int level, int type, size_t len)
@@ -176,6 +176,8 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
     unsigned i = batch->num_messages++;
     struct msghdr *msg = &batch->messages[i].msg_hdr;
     unsigned first_iov = batch->num_iov;
+    struct mrd_addr source;
+    bool named;
 
     batch->packets[i] = n;
     msg->msg_name = NULL;
@@ -183,12 +185,11 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
     msg->msg_control = batch->control[i].bytes;
     msg->msg_controllen = 0;
     msg->msg_flags = 0;
-    if (!connect_after_streak(udp, &packets[0])) {
-        struct mrd_addr source;
-
+    named = mrd_udp_source_for(udp, &packets[0].to, &packets[0].from, &source);
+    if (!connection_serves(udp, &packets[0], named ? &source : &udp->bound)) {
         msg->msg_name = &batch->names[i];
         msg->msg_namelen = mrd_udp_to_sockaddr(udp->family, &packets[0].to, &batch->names[i]);
-        if (names_source(udp, &packets[0], &source))
+        if (named)
             put_source(udp, msg, &source);
     }
     if (packets[0].dscp != udp->dscp)
@@ -366,6 +367,7 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
     bool asked = false;
     unsigned taken = 0;
 
+    udp->tx.now_ns = mrd_udp_coarse_ns();
     while (taken < n) {
         const struct mrd_tx_packet *p = &packets[taken];
         unsigned before = taken;
@@ -382,6 +384,8 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
         }
         fill_batch(udp, p, n - taken);
         sent = send_batch(udp, udp->tx.paths[p->path].fd);
+        if (sent < 0 && mrd_udp_source_refused(udp, &p->to, &p->from, -sent))
+            continue; /* from another source */
         if (sent < 0)
             taken += handle_error(udp, p, batch->packets[0], -sent);
         for (int i = 0; i < sent; i++)
