@@ -2,6 +2,7 @@
 #include "tests/udp/udp_fail.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,20 +20,21 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags);
 
-static bool is_superpacket(const struct msghdr *msg)
+static bool has_control(const struct msghdr *msg, int level, int type)
 {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;
+    for (struct cmsghdr *c = msg ? CMSG_FIRSTHDR(msg) : NULL; c;
          c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)msg, c)) {
-        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT)
+        if (c->cmsg_level == level && c->cmsg_type == type)
             return true;
     }
     return false;
 }
 
-/* Whether this message is to fail, with errno set. */
-static bool fails(bool superpacket)
+/* Whether this message is to fail, with errno set. NULL: it has only a destination. */
+static bool fails(const struct msghdr *msg)
 {
-    if (fail.error == 0 || (fail.superpackets && !superpacket))
+    if (fail.error == 0 || (fail.superpackets && !has_control(msg, IPPROTO_UDP, UDP_SEGMENT)) ||
+        (fail.named && !has_control(msg, IPPROTO_IPV6, IPV6_PKTINFO)))
         return false;
     if (fail.passes > 0) {
         fail.passes--;
@@ -48,7 +50,7 @@ ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags, const stru
                       socklen_t to_len)
 {
     fail.calls++;
-    if (fails(false))
+    if (fails(NULL))
         return -1;
     fail.messages++;
     return __real_sendto(fd, buf, len, flags, to, to_len);
@@ -56,7 +58,7 @@ ssize_t __wrap_sendto(int fd, const void *buf, size_t len, int flags, const stru
 
 static ssize_t send_message(int fd, const struct msghdr *msg, int flags)
 {
-    if (fails(is_superpacket(msg)))
+    if (fails(msg))
         return -1;
     fail.messages++;
     return __real_sendmsg(fd, msg, flags);

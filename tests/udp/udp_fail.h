@@ -14,6 +14,7 @@ struct fail {
     unsigned passes;          /* so many messages are sent first */
     int error;                /* then this; 0: never */
     bool superpackets;        /* fail only messages with UDP_SEGMENT */
+    bool named;               /* fail only messages that name their source */
     bool once;                /* and only the first of them */
     unsigned calls, messages; /* made, sent */
 };

@@ -331,6 +331,46 @@ static void mrd_udp_tx_burst__from(void **state)
     }
 }
 
+/* Where messages may not name their source they leave without, from the first one on. */
+static void mrd_udp_tx_burst__no_naming(void **state)
+{
+    static const int errors[] = {EINVAL, ENOPROTOOPT, EOPNOTSUPP};
+
+    for (unsigned e = 0; e < 3; e++) {
+        struct fixture *f = *state;
+
+        fail.error = errors[e];
+        fail.named = true;
+        for (unsigned i = 0; i < 3; i++)
+            fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+        assert_int_equal(fail.calls, 4);
+        fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 8);
+        fixture_receive(f, f->b, 11, false);
+        fixture_check(f, 11);
+        assert_int_equal(mrd_udp_of(f->a)->tx.lost, 0);
+        fixture_teardown(state);
+        fail_setup(state);
+    }
+}
+
+/* One that is refused later, or that is refused without a name, too, says nothing of naming. */
+static void mrd_udp_tx_burst__naming_works(void **state)
+{
+    struct fixture *f = *state;
+
+    fail.error = EINVAL;
+    fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 1);
+    assert_false(mrd_udp_of(f->a)->tx.nameless);
+    fail.error = 0;
+    fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+    fail.error = EINVAL;
+    fail.named = true;
+    fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 2);
+    assert_false(mrd_udp_of(f->a)->tx.nameless);
+}
+
 /* A context bound to an address sends from it and hears by it. */
 static void mrd_udp_tx_burst__bound(void **state)
 {
@@ -378,6 +418,8 @@ int main(void)
         TX_TEST(mrd_udp_tx_burst__too_big),
         TX_TEST(mrd_udp_tx_burst__ect),
         TX_TEST(mrd_udp_tx_burst__from),
+        TX_TEST(mrd_udp_tx_burst__no_naming),
+        TX_TEST(mrd_udp_tx_burst__naming_works),
         TX_TEST(mrd_udp_tx_burst__bound),
     };
 

@@ -133,7 +133,9 @@ struct mrd_udp_tx {
     struct mrd_addr no_gso[MRD_UDP_NO_GSO_MAX]; /* their routes refused one */
     unsigned num_no_gso;
     struct mrd_udp_sources sources;
-    uint64_t now_ns; /* of this tx_burst(), by mrd_udp_coarse_ns() */
+    uint64_t now_ns;   /* of this tx_burst(), by mrd_udp_coarse_ns() */
+    bool naming_works; /* a message that named its source was sent */
+    bool nameless;     /* the system refuses such messages */
     struct mrd_udp_too_big too_big[MRD_UDP_TOO_BIG_MAX];
     unsigned num_too_big;
     struct mrd_addr refused[MRD_UDP_REFUSED_MAX]; /* where nobody listens: reports not yet told */

@@ -200,7 +200,7 @@ bool mrd_udp_source_for(struct mrd_udp *udp, const struct mrd_addr *to, const st
     struct mrd_udp_route route;
     bool given = !mrd_udp_addr_is_any(from) && mrd_udp_addr_is_v4(from) == mrd_udp_addr_is_v4(to);
 
-    if (!mrd_udp_addr_is_any(&udp->bound))
+    if (!mrd_udp_addr_is_any(&udp->bound) || udp->tx.nameless)
         return false;
     *source = *from;
     if (given && udp->tx.now_ns >= s->dead_until_ns)

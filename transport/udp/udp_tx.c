@@ -360,6 +360,50 @@ static unsigned handle_error(struct mrd_udp *udp, const struct mrd_tx_packet *pa
     return n;
 }
 
+/*
+ * A sandbox may refuse to let a message name its source. The first message that does is sent without:
+ * if it leaves now, all do from then on, from the address that the kernel chooses. Returns the number
+ * of messages sent, or -errno of the first one.
+ */
+static int send_nameless(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n,
+                         int refusal)
+{
+    struct mrd_udp_tx *tx = &udp->tx;
+    const struct msghdr *msg = &tx->batch.messages[0].msg_hdr;
+    int sent;
+
+    if (tx->naming_works || tx->nameless || !msg->msg_control || tx->batch.packets[0] > 1)
+        return refusal;
+    tx->nameless = true;
+    fill_batch(udp, p, n);
+    sent = send_batch(udp, tx->paths[p->path].fd);
+    tx->nameless = sent >= 0;
+    if (tx->nameless)
+        mrd_log(MRD_LOG_WARN,
+                "the system refuses IP_PKTINFO in messages (%s): they leave from the "
+                "address that the kernel chooses",
+                strerror(-refusal));
+    return sent;
+}
+
+/* Sends packets from the front, as one call takes them: the number of messages, or -errno. */
+static int send_some(struct mrd_udp *udp, const struct mrd_tx_packet *p, unsigned n)
+{
+    struct mrd_udp_tx *tx = &udp->tx;
+    int sent;
+
+    fill_batch(udp, p, n);
+    sent = send_batch(udp, tx->paths[p->path].fd);
+    if (sent < 0 && mrd_udp_source_refused(udp, &p->to, &p->from, -sent)) {
+        fill_batch(udp, p, n); /* from another source */
+        sent = send_batch(udp, tx->paths[p->path].fd);
+    }
+    if (sent == -EINVAL || sent == -ENOPROTOOPT || sent == -EOPNOTSUPP)
+        return send_nameless(udp, p, n, sent);
+    tx->naming_works |= sent >= 0 && tx->batch.messages[0].msg_hdr.msg_control;
+    return sent;
+}
+
 unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n)
 {
     struct mrd_udp *udp = mrd_udp_of(b);
@@ -382,10 +426,7 @@ unsigned mrd_udp_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
             mrd_udp_icmp_ask(udp, p->path);
             asked = true;
         }
-        fill_batch(udp, p, n - taken);
-        sent = send_batch(udp, udp->tx.paths[p->path].fd);
-        if (sent < 0 && mrd_udp_source_refused(udp, &p->to, &p->from, -sent))
-            continue; /* from another source */
+        sent = send_some(udp, p, n - taken);
         if (sent < 0)
             taken += handle_error(udp, p, batch->packets[0], -sent);
         for (int i = 0; i < sent; i++)
