@@ -156,7 +156,8 @@ void node_open(struct node *n, const struct mrd_context_attr *attr, unsigned num
 {
     struct mrd_context_attr local = *attr;
 
-    local.address = "127.0.0.1";
+    if (!local.address)
+        local.address = "127.0.0.1";
     n->context = mrd_open_device(NULL, &local);
     must(n->context);
     n->pd = mrd_alloc_pd(n->context);

@@ -68,7 +68,7 @@ void process_tell(int channel, const void *words, size_t bytes);
 /* The next that was told, of exactly that size: true; false if there is none before `until_ns`. */
 bool process_hear(int channel, void *words, size_t bytes, uint64_t until_ns);
 
-/* `attr` as given but for the address, which is 127.0.0.1. Queues of `depth` work requests. */
+/* `attr` as given, but at 127.0.0.1 if it names no address. Queues of `depth` work requests. */
 void node_open(struct node *n, const struct mrd_context_attr *attr, unsigned num_qps,
                uint32_t depth, size_t memory_bytes);
 void node_close(struct node *n);

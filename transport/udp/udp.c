@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/udp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +50,8 @@ static void fill_mover(struct mrd_udp *udp)
     m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_LOCAL;
     m->payload_usual = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_JUMBO;
     m->payload_base = udp->mtu && udp->mtu < MRD_UDP_PAYLOAD_BASE ? udp->mtu : MRD_UDP_PAYLOAD_BASE;
-    m->probes = !udp->mtu;
+    m->probes =
+        !udp->mtu && mrd_udp_can(udp, MRD_UDP_LACKS_DF) && mrd_udp_can(udp, MRD_UDP_LACKS_DF6);
     m->quantum = MRD_UDP_SEGMENTS_MAX;
     m->burst_bytes = MRD_UDP_SUPERPACKET_BYTES;
     m->ack_every = MRD_UDP_ACK_EVERY;
@@ -135,7 +135,7 @@ static int choose_address(struct mrd_udp *udp, const char *device,
 static int open_sockets(struct mrd_udp *udp, const char *device,
                         const struct mrd_context_attr *attr)
 {
-    int off = 0, error = choose_address(udp, device, attr);
+    int error = choose_address(udp, device, attr);
 
     if (!error)
         error = mrd_udp_family_choose(udp);
@@ -154,8 +154,11 @@ static int open_sockets(struct mrd_udp *udp, const char *device,
      * Ask now. A kernel without the option ignores it in a message, and sends the superpacket as
      * one datagram.
      */
-    udp->tx.gso = !(udp->without & MRD_UDP_WITHOUT_GSO) &&
-                  setsockopt(udp->tx.paths[0].fd, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
+    if (!(udp->without & MRD_UDP_WITHOUT_GSO)) {
+        mrd_udp_ask(udp, udp->tx.paths[0].fd, MRD_UDP_LACKS_GSO, 0);
+        udp->tx.gso = mrd_udp_can(udp, MRD_UDP_LACKS_GSO);
+    }
+    mrd_udp_ask_for_mtu(udp, udp->tx.paths[0].fd);
     return 0;
 }
 

@@ -7,7 +7,7 @@
  * port, to which peers send. One more socket asks the kernel about routes: at the limit of
  * descriptors it still can. udp.c opens and closes; udp_socket.c makes sockets; udp_addr.c converts
  * addresses; udp_route.c asks the kernel about routes, udp_port.c about interfaces; udp_source.c
- * chooses the address that packets leave from; udp_tx.c and udp_rx.c move packets.
+ * chooses the address that packets leave from; udp_lacks.c holds what the kernel refused; udp_tx.c and udp_rx.c move packets.
  */
 #ifndef MRD_TRANSPORT_UDP_H
 #define MRD_TRANSPORT_UDP_H
@@ -38,6 +38,27 @@ enum {
     MRD_UDP_ACK_BYTES = 112 << 10, /* or segments of so many bytes: about two superpackets */
     MRD_UDP_RCVBUF_BYTES = 4 << 20,
     MRD_UDP_SNDBUF_BYTES = 1 << 20,
+};
+
+/* What this machine may refuse: see udp_lacks.c. */
+enum mrd_udp_ability {
+    MRD_UDP_LACKS_V6ONLY,
+    MRD_UDP_LACKS_RXQ_OVFL,
+    MRD_UDP_LACKS_RECVTOS,
+    MRD_UDP_LACKS_RECVTCLASS,
+    MRD_UDP_LACKS_PKTINFO,
+    MRD_UDP_LACKS_RECVPKTINFO,
+    MRD_UDP_LACKS_GRO,
+    MRD_UDP_LACKS_GSO,
+    MRD_UDP_LACKS_DF,
+    MRD_UDP_LACKS_DF6,
+    MRD_UDP_LACKS_TOS,
+    MRD_UDP_LACKS_TCLASS,
+    MRD_UDP_LACKS_RECVERR,
+    MRD_UDP_LACKS_RECVERR6,
+    MRD_UDP_LACKS_MTU,
+    MRD_UDP_LACKS_MTU6,
+    MRD_UDP_LACKS_SENDMMSG,
 };
 
 /* Abilities of the machine that a mover shall not use, so that tests reach the fallbacks. */
@@ -204,6 +225,7 @@ struct mrd_udp_rx {
 struct mrd_udp {
     struct mrd_backend base;
     unsigned without; /* enum mrd_udp_without */
+    uint32_t lacks;   /* a bit for each enum mrd_udp_ability: asked for, and refused */
     /* Of all sockets. AF_INET6 takes both families unless bound to an address. */
     int family;
     int ask_fd;            /* not connected between two questions: see udp_route.c */
@@ -240,11 +262,26 @@ struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_co
  */
 int mrd_udp_interface_address(const char *name, struct mrd_addr *addr);
 void mrd_udp_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
+/* The MTU of the interface that has the address, in bytes, or what it most probably is. */
+uint32_t mrd_udp_interface_mtu(const struct mrd_addr *addr);
 
 static inline struct mrd_udp *mrd_udp_of(struct mrd_backend *b)
 {
     return (struct mrd_udp *)b; /* base is the first field */
 }
+
+/* -------------------------------------------------------------------- udp_lacks.c */
+
+/* The machine refused it with `error`, of either sign: logs that, the first time. */
+void mrd_udp_lacks(struct mrd_udp *udp, enum mrd_udp_ability ability, int error);
+static inline bool mrd_udp_can(const struct mrd_udp *udp, enum mrd_udp_ability ability)
+{
+    return !(udp->lacks & 1u << ability);
+}
+/* Sets the ability's socket option to `value`. */
+void mrd_udp_ask(struct mrd_udp *udp, int fd, enum mrd_udp_ability ability, int value);
+/* Does the kernel tell the MTU of routes? `fd` is not connected. */
+void mrd_udp_ask_for_mtu(struct mrd_udp *udp, int fd);
 
 /* -------------------------------------------------------------------- udp_socket.c */
 
@@ -327,7 +364,7 @@ void mrd_udp_sources_fini(struct mrd_udp_sources *sources);
 /* -------------------------------------------------------------------- udp_icmp.c */
 
 /* Has the kernel keep what ICMP says of packets that the socket sent. */
-void mrd_udp_icmp_watch(const struct mrd_udp *udp, int fd);
+void mrd_udp_icmp_watch(struct mrd_udp *udp, int fd);
 /* Reads what it kept of a socket. Returns whether there was anything: a call may have failed for it. */
 bool mrd_udp_icmp_read(struct mrd_udp *udp, int fd);
 /* A packet to a peer never heard of leaves by the path: look what came of the ones before. */

@@ -10,14 +10,12 @@
 
 #include "transport/udp/udp.h"
 
-void mrd_udp_icmp_watch(const struct mrd_udp *udp, int fd)
+void mrd_udp_icmp_watch(struct mrd_udp *udp, int fd)
 {
-    const int on = 1;
-
-    /* Without it nobody is told before the peer timeout: no reason to fail. */
-    (void)setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+    if (udp->family == AF_INET || mrd_udp_addr_is_any(&udp->bound))
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_RECVERR, 1);
     if (udp->family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_RECVERR6, 1);
 }
 
 /* A report of the network, not of this host, that the port is closed. */

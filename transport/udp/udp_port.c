@@ -113,6 +113,17 @@ static uint32_t mtu_of(const char *interface)
     return known ? (uint32_t)request.ifr_mtu : 0;
 }
 
+uint32_t mrd_udp_interface_mtu(const struct mrd_addr *addr)
+{
+    enum { LOOPBACK_MTU = 65536, ETHERNET_MTU = 1500 };
+    struct mrd_port_facts facts = {.mtu = 0};
+    uint32_t mtu = find_interface(addr, &facts) ? mtu_of(facts.interface) : 0;
+
+    if (mtu)
+        return mtu;
+    return mrd_udp_addr_is_loopback(addr) ? LOOPBACK_MTU : ETHERNET_MTU;
+}
+
 /* In bit/s; 0: the interface does not say, as many virtual ones. */
 static uint64_t speed_of(const char *interface)
 {

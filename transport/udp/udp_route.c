@@ -33,9 +33,7 @@ static int route_query(const struct mrd_udp *udp, const struct mrd_addr *to,
         error = getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len);
     else
         error = getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, &mtu, &len);
-    if (error)
-        return -errno;
-    route->mtu = (uint32_t)mtu;
+    route->mtu = error ? mrd_udp_interface_mtu(&route->source) : (uint32_t)mtu;
     route->local = route->mtu >= LOOPBACK_MTU || mrd_udp_addr_is_loopback(to) ||
                    mrd_udp_addr_same_ip(to, &route->source);
     return 0;

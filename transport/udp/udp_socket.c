@@ -60,6 +60,12 @@ static int error_no_bind(const struct mrd_udp *udp, uint16_t port, int error)
     return error;
 }
 
+/* Any other error is a refusal of IPv6, as by a sandbox. */
+static bool is_shortage(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
+}
+
 int mrd_udp_family_choose(struct mrd_udp *udp)
 {
     int fd, error;
@@ -75,11 +81,14 @@ int mrd_udp_family_choose(struct mrd_udp *udp)
     udp->family = AF_INET6;
     fd = udp->without & MRD_UDP_WITHOUT_IPV6 ? -1 : socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_V6ONLY, 0);
         close(fd);
+        if (mrd_udp_addr_is_any(&udp->bound) && !mrd_udp_can(udp, MRD_UDP_LACKS_V6ONLY))
+            udp->family = AF_INET;
         return 0;
     }
     error = udp->without & MRD_UDP_WITHOUT_IPV6 ? -EAFNOSUPPORT : -errno;
-    if (error != -EAFNOSUPPORT)
+    if (is_shortage(error))
         return error_no_descriptor(udp, error);
     if (!mrd_udp_addr_is_any(&udp->bound)) {
         mrd_error_set("this machine has no IPv6, which the address to bind needs");
@@ -107,7 +116,9 @@ static int open_bound(const struct mrd_udp *udp, uint16_t *port)
      * Bound to any address it takes IPv4 too; bound to an IPv6 address it takes IPv6 only
      * by itself.
      */
-    error = udp->family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+    error = udp->family == AF_INET6 && mrd_udp_can(udp, MRD_UDP_LACKS_V6ONLY)
+                ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0)
+                : 0;
     local.port = *port;
     len = mrd_udp_to_sockaddr(udp->family, &local, &sa);
     if (!error && bind(fd, &sa.sa, len))
@@ -145,26 +156,27 @@ static uint32_t grow_receive_buffer(int fd)
 }
 
 /*
- * Asks for the control data that recvmsg() shall return with a datagram. An option that the kernel
- * lacks is no error: its data is then not seen.
+ * Asks for the control data that recvmsg() shall return with a datagram. Without an option its data
+ * is not seen.
  */
-static void ask_for_control(const struct mrd_udp *udp, int fd)
+static void ask_for_control(struct mrd_udp *udp, int fd)
 {
     bool any = mrd_udp_addr_is_any(&udp->bound);
 
-    set_int(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-    set_int(fd, IPPROTO_IP, IP_RECVTOS, 1);
-    if (udp->family == AF_INET6) {
-        set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-        /*
-         * Covers IPv4 packets too, by v4-mapped addresses. Not needed where the destination is
-         * known anyway.
-         */
-        set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, any);
-    } else {
-        set_int(fd, IPPROTO_IP, IP_PKTINFO, any);
-    }
-    set_int(fd, IPPROTO_UDP, UDP_GRO, !(udp->without & MRD_UDP_WITHOUT_GRO));
+    mrd_udp_ask(udp, fd, MRD_UDP_LACKS_RXQ_OVFL, 1);
+    if (udp->family == AF_INET || any)
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_RECVTOS, 1);
+    if (udp->family == AF_INET6)
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_RECVTCLASS, 1);
+    /*
+     * That of IPv6 covers IPv4 packets too, by v4-mapped addresses. Not needed where the
+     * destination is known anyway.
+     */
+    if (any)
+        mrd_udp_ask(udp, fd,
+                    udp->family == AF_INET6 ? MRD_UDP_LACKS_RECVPKTINFO : MRD_UDP_LACKS_PKTINFO, 1);
+    if (!(udp->without & MRD_UDP_WITHOUT_GRO))
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_GRO, 1);
 }
 
 int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
@@ -183,39 +195,31 @@ int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
 /*
  * Nothing is ever fragmented. PROBE, not DO: both set the DF bit, but with DO the kernel believes
  * what ICMP says of the path, which may be forged or never come. The engine probes.
+ *
+ * ECT is set on all packets, acks included: a mark on an ack does no harm, and an option for each
+ * packet would cost time.
  */
-static int forbid_fragments(const struct mrd_udp *udp, int fd)
+static void prepare_source(struct mrd_udp *udp, int fd)
 {
-    int error = set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
-
-    if (!error && udp->family == AF_INET6)
-        error = set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
-    return error;
+    if (udp->family == AF_INET || mrd_udp_addr_is_any(&udp->bound)) {
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_DF, IP_PMTUDISC_PROBE);
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TOS, mrd_udp_tos(udp->dscp));
+    }
+    if (udp->family == AF_INET6) {
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_DF6, IPV6_PMTUDISC_PROBE);
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TCLASS, mrd_udp_tos(udp->dscp));
+    }
 }
 
 int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port)
 {
     struct mrd_udp_tx *tx = &udp->tx;
     int fd = open_bound(udp, &port);
-    int error;
 
     assert(tx->num_paths < tx->max_paths);
     if (fd < 0)
         return fd;
-    error = forbid_fragments(udp, fd);
-    /*
-     * Set ECT on all packets, acks included: a mark on an ack does no harm, and an option for each
-     * packet would cost time.
-     */
-    if (!error)
-        error = set_int(fd, IPPROTO_IP, IP_TOS, mrd_udp_tos(udp->dscp));
-    if (!error && udp->family == AF_INET6)
-        error = set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, mrd_udp_tos(udp->dscp));
-    if (error) {
-        mrd_error_set("cannot prepare a UDP source socket: %s", strerror(-error));
-        close(fd);
-        return error;
-    }
+    prepare_source(udp, fd);
     set_int(fd, SOL_SOCKET, SO_SNDBUF, MRD_UDP_SNDBUF_BYTES);
     mrd_udp_icmp_watch(udp, fd);
     /* Only its errors are read: strangers shall not fill memory. */

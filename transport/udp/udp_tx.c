@@ -152,6 +152,12 @@ static void put_source(const struct mrd_udp *udp, struct msghdr *msg, const stru
     }
 }
 
+/* Else a message that asks for it would be refused. */
+static bool can_mark(const struct mrd_udp *udp, const struct mrd_addr *to)
+{
+    return mrd_udp_can(udp, mrd_udp_addr_is_v4(to) ? MRD_UDP_LACKS_TOS : MRD_UDP_LACKS_TCLASS);
+}
+
 /* A packet whose DSCP is not the socket's says so itself. */
 static void put_dscp(struct msghdr *msg, const struct mrd_tx_packet *p)
 {
@@ -192,7 +198,7 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
         if (named)
             put_source(udp, msg, &source);
     }
-    if (packets[0].dscp != udp->dscp)
+    if (packets[0].dscp != udp->dscp && can_mark(udp, &packets[0].to))
         put_dscp(msg, &packets[0]);
     if (n > 1) {
         uint16_t segment = (uint16_t)packets[0].len;
@@ -244,24 +250,55 @@ static bool would_block(int error)
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Returns the number of messages sent, or -errno of the first one. */
-static int try_batch(int fd, struct mrd_udp_tx_batch *batch)
+/* Returns 0 or the errno, not negative. */
+static int try_message(int fd, const struct msghdr *msg)
 {
-    const struct msghdr *msg = &batch->messages[0].msg_hdr;
     ssize_t n;
 
     do {
-        if (batch->num_messages > 1)
-            n = sendmmsg(fd, batch->messages, batch->num_messages, MSG_DONTWAIT);
-        else if (msg->msg_iovlen == 1 && !msg->msg_control)
+        if (msg->msg_iovlen == 1 && !msg->msg_control)
             n = sendto(fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, MSG_DONTWAIT,
                        msg->msg_name, msg->msg_namelen);
         else
             n = sendmsg(fd, msg, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    return batch->num_messages > 1 ? (int)n : 1;
+    return n < 0 ? errno : 0;
+}
+
+/*
+ * sendmmsg() failed with `error`: a sandbox may refuse the call itself, by any error and at any time.
+ * Then it fails also with nothing to send.
+ */
+static bool lacks_sendmmsg(struct mrd_udp *udp, int fd, int error)
+{
+    if (would_block(error) || !sendmmsg(fd, udp->tx.batch.messages, 0, MSG_DONTWAIT))
+        return false;
+    mrd_udp_lacks(udp, MRD_UDP_LACKS_SENDMMSG, errno);
+    return true;
+}
+
+/* Returns the number of messages sent, or -errno of the first one. */
+static int try_batch(struct mrd_udp *udp, int fd)
+{
+    struct mrd_udp_tx_batch *batch = &udp->tx.batch;
+    int error = 0, n = 0;
+
+    if (batch->num_messages > 1 && mrd_udp_can(udp, MRD_UDP_LACKS_SENDMMSG)) {
+        do
+            n = sendmmsg(fd, batch->messages, batch->num_messages, MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n >= 0)
+            return n;
+        error = errno;
+        if (!lacks_sendmmsg(udp, fd, error))
+            return -error;
+    }
+    for (n = 0; n < (int)batch->num_messages; n++) {
+        error = try_message(fd, &batch->messages[n].msg_hdr);
+        if (error)
+            break;
+    }
+    return n ? n : -error;
 }
 
 /*
@@ -270,11 +307,11 @@ static int try_batch(int fd, struct mrd_udp_tx_batch *batch)
  */
 static int send_batch(struct mrd_udp *udp, int fd)
 {
-    int sent = try_batch(fd, &udp->tx.batch);
+    int sent = try_batch(udp, fd);
 
     if (sent >= 0 || would_block(-sent) || !mrd_udp_icmp_read(udp, fd))
         return sent;
-    return try_batch(fd, &udp->tx.batch);
+    return try_batch(udp, fd);
 }
 
 /*
