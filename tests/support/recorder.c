@@ -25,6 +25,8 @@ static void record(struct recorder *r, const struct mrd_rx_packet *rx)
                                 .hash = XXH3_64bits(rx->data, rx->len),
                                 .len = rx->len + rx->placed_len,
                                 .from = rx->from.port - 1,
+                                .source = rx->from,
+                                .to = rx->to,
                                 .ecn = rx->ecn,
                                 .placed = rx->placed};
     memcpy(arrival->data, rx->data,

@@ -18,6 +18,7 @@ struct arrival {
     uint64_t at_ns;
     uint64_t hash; /* of the bytes at `data`, without those placed */
     uint32_t len, from;
+    struct mrd_addr source, to;
     uint8_t ecn, placed;
     uint8_t data[64]; /* the first bytes */
 };

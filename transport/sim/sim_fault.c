@@ -264,6 +264,9 @@ static void change(enum action action, const double *value, const struct mrd_sim
 
 static void apply(struct mrd_sim *sim, const struct mrd_sim_fault *fault)
 {
+    if (!fault->wires)
+        mrd_sim_address_apply(sim, fault->host, fault->address,
+                              (enum mrd_sim_address_change)fault->change);
     for (uint32_t i = 0; i < fault->num_wires; i++) {
         uint32_t wire = fault->wires[i];
         struct mrd_sim_link link = sim->fabric.wires[wire].attr;
@@ -356,4 +359,25 @@ int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, con
 fail:
     fault_destroy(fault);
     return ret;
+}
+
+int mrd_sim_faults_add_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
+                               enum mrd_sim_address_change change)
+{
+    struct mrd_sim_fault *fault = calloc(1, sizeof(*fault));
+
+    if (!fault)
+        return -ENOMEM;
+    fault->host = host;
+    fault->address = id;
+    fault->change = change;
+    if (at_ns > mrd_sim_now(sim)) {
+        if (add(sim, fault, at_ns) == 0)
+            return 0;
+        fault_destroy(fault);
+        return -ENOMEM;
+    }
+    apply(sim, fault);
+    fault_destroy(fault);
+    return 0;
 }

@@ -30,7 +30,9 @@ void mrd_sim_host_fini(struct mrd_sim_host *host)
 {
     assert(!host->open);
     free(host->sent);
+    free(host->addresses);
     host->sent = NULL;
+    host->addresses = NULL;
 }
 
 static void release_list(struct mrd_sim_host *host, struct mrd_sim_packet *list)
@@ -255,7 +257,8 @@ void mrd_sim_host_receive(struct mrd_sim_host *host, struct mrd_sim_packet *pack
 {
     uint64_t now_ns = host->part->now_ns;
 
-    if (mrd_sim_fabric_draw_loss(&host->sim->fabric, host->part)) {
+    if (mrd_sim_fabric_draw_loss(&host->sim->fabric, host->part) ||
+        ((host->addresses || packet->to_id) && !mrd_sim_takes(host, packet->to_id))) {
         mrd_sim_packet_release(&host->part->packets, packet);
         return;
     }

@@ -13,6 +13,7 @@
 
 #include "mrd/sim.h"
 #include "transport/backend.h"
+#include "transport/sim/sim_address.h"
 #include "transport/sim/sim_packet.h"
 
 struct mrd_sim;
@@ -51,6 +52,9 @@ struct mrd_sim_host_stats {
     uint64_t partial_bursts;   /* tx_burst() calls that did not take all */
     uint64_t changed_early;    /* packets whose buffers changed while the device read them */
     uint64_t too_big;          /* packets above options.datagram_bytes_max */
+    uint64_t no_source;        /* packets sent from an address that the host has not */
+    uint64_t failed_source;    /* packets sent from an address whose link is down */
+    uint64_t not_there;        /* packets that came to an address that is lost, or down */
 };
 
 /* A destination for which packets were too big, and the payload that would fit. */
@@ -66,6 +70,7 @@ struct mrd_sim_host {
     struct mrd_device device;
     struct mrd_sim *sim;
     struct mrd_sim_part *part; /* borrowed; set by mrd_sim_run_init(), mrd_sim_set_parts() */
+    struct mrd_sim_addresses *addresses; /* owned; NULL: its first, as every host */
     uint32_t number;
     bool open, stopped, touched, in_progress;
     struct mrd_sim_host *touched_next;
@@ -192,16 +197,10 @@ uint32_t mrd_sim_part_of(const struct mrd_sim *sim, uint32_t host);
 uint64_t mrd_sim_host_time(const struct mrd_sim *sim, uint32_t host);
 struct mrd_sim_host_stats mrd_sim_get_host_stats(const struct mrd_sim *sim, uint32_t host);
 
-/* A host's address: its number + 1, as the network's address and as the port. */
+/* A host's first address: its number + 1, as the network's address and as the port. */
 static inline struct mrd_addr mrd_sim_addr(uint32_t number)
 {
-    uint32_t n = number + 1;
-
-    return (struct mrd_addr){.ip = {[12] = (uint8_t)(n >> 24),
-                                    [13] = (uint8_t)(n >> 16),
-                                    [14] = (uint8_t)(n >> 8),
-                                    [15] = (uint8_t)n},
-                             .port = n};
+    return mrd_sim_address(number, 0);
 }
 
 #endif

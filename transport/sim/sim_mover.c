@@ -2,7 +2,6 @@
 /* The packet mover of a simulated host: struct mrd_backend_ops over sim_host.h. */
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -297,12 +296,24 @@ static void note_too_big(struct mrd_sim_host *host, const struct mrd_addr *to)
     host->too_big[host->num_too_big++] = (struct mrd_sim_too_big){*to, payload_bytes};
 }
 
-static bool is_host(const struct mrd_sim *sim, const struct mrd_addr *addr)
+/* Nobody has that address: a packet to it is lost, unless somebody plays a stranger there. */
+static void send_stray(struct mrd_sim_host *host, const struct mrd_tx_packet *tx, uint32_t id)
 {
-    struct mrd_addr plain = mrd_sim_addr(addr->port - 1);
+    const struct mrd_sim_options *options = &host->sim->options;
+    struct mrd_sim_packet *packet = options->stray_hook ? gather(host, tx) : NULL;
 
-    return memcmp(addr, &plain, sizeof(plain)) == 0 && addr->port >= 1 &&
-           addr->port <= sim->attr.hosts;
+    host->stats.unroutable++;
+    if (packet)
+        packet = mrd_sim_packet_join(&host->part->packets, packet);
+    if (!packet)
+        return;
+    options->stray_hook(options->stray_hook_arg,
+                        &(struct mrd_sim_stray){.from = host->number,
+                                                .source = mrd_sim_address(host->number, id),
+                                                .to = tx->to,
+                                                .data = packet->data,
+                                                .len = packet->len});
+    mrd_sim_packet_release(&host->part->packets, packet);
 }
 
 /* Send a packet, or lose it. False: no memory for its record, the engine offers it again. */
@@ -318,15 +329,23 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
         note_too_big(host, &tx->to);
         return true;
     }
-    if (!is_host(host->sim, &tx->to)) {
-        host->stats.unroutable++;
+
+    int id = mrd_sim_choose_source(host, &tx->from, &tx->to, tx->path);
+
+    if (id < 0)
+        return true;
+    if (!mrd_sim_is_host(host->sim, &tx->to)) {
+        send_stray(host, tx, (uint32_t)id);
         return true;
     }
 
     struct mrd_sim_packet *packet = gather(host, tx);
 
-    if (packet)
-        mrd_sim_fabric_send(&host->sim->fabric, host->part, packet);
+    if (!packet)
+        return true;
+    packet->from_id = (uint8_t)id;
+    packet->to_id = (uint8_t)mrd_sim_address_id(&tx->to);
+    mrd_sim_fabric_send(&host->sim->fabric, host->part, packet);
     return true;
 }
 
@@ -425,35 +444,6 @@ static uint32_t sim_path_port(struct mrd_backend *b, uint32_t path)
     return path;
 }
 
-static int sim_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr)
-{
-    const struct mrd_sim *sim = host_of(b)->sim;
-    unsigned long number = 0;
-    int end = 0;
-
-    if (sscanf(text, "sim:%9lu%n", &number, &end) != 1 || text[end] != '\0' || text[4] < '0' ||
-        text[4] > '9') {
-        mrd_error_set("\"%s\" is not a simulated address: sim:HOST", text);
-        return -EINVAL;
-    }
-    if (number >= sim->attr.hosts) {
-        mrd_error_set("\"%s\": the simulation has %u hosts", text, sim->attr.hosts);
-        return -EHOSTUNREACH;
-    }
-    *addr = mrd_sim_addr((uint32_t)number);
-    return 0;
-}
-
-static int sim_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
-                              size_t len)
-{
-    (void)b;
-
-    int n = snprintf(text, len, "sim:%u", addr->port - 1);
-
-    return n >= 0 && (size_t)n < len ? 0 : -ENOSPC;
-}
-
 static void sim_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts)
 {
     (void)b;
@@ -468,7 +458,7 @@ static int sim_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 
 static int sim_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
 {
-    if (!is_host(host_of(b)->sim, to)) {
+    if (!mrd_sim_is_host(host_of(b)->sim, to)) {
         mrd_error_set("sim:%u: the simulation has no such host", to->port - 1);
         return -EHOSTUNREACH;
     }
@@ -492,8 +482,8 @@ const struct mrd_backend_ops mrd_sim_ops = {
     .fd = sim_fd,
     .new_path = sim_new_path,
     .path_port = sim_path_port,
-    .parse_address = sim_parse_address,
-    .format_address = sim_format_address,
+    .parse_address = mrd_sim_parse_address,
+    .format_address = mrd_sim_format_address,
     .self_address = sim_self_address,
     .port_facts = sim_port_facts,
     .payload_bytes = sim_payload_bytes,

@@ -77,6 +77,7 @@ struct mrd_sim_packet *mrd_sim_packet_alloc(struct mrd_sim_packets *packets, uin
     packet->len = packet->head_len = len;
     packet->rest = NULL;
     packet->urgent = packet->broken = false;
+    packet->from_id = packet->to_id = 0;
     return packet;
 }
 
@@ -95,6 +96,8 @@ struct mrd_sim_packet *mrd_sim_packet_clone(struct mrd_sim_packets *packets,
     clone->urgent = packet->urgent;
     clone->broken = packet->broken;
     clone->alone = packet->alone;
+    clone->from_id = packet->from_id;
+    clone->to_id = packet->to_id;
     memcpy(clone->data, packet->data, packet->head_len);
     if (packet->rest)
         memcpy(clone->data + packet->head_len, packet->rest, packet->len - packet->head_len);

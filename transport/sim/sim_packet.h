@@ -41,10 +41,11 @@ struct mrd_sim_packet {
     bool broken;         /* a link corrupted it: for receivers whose data[] has no checksum */
     bool alone;          /* not to be joined with others to a superpacket */
     uint8_t size_class;
-    uint8_t home;        /* number of the pool that it is from */
-    uint32_t len;        /* of the datagram */
-    uint32_t head_len;   /* bytes at data[]; the others are at rest */
-    const uint8_t *rest; /* borrowed; NULL: all bytes are at data[] */
+    uint8_t home;           /* number of the pool that it is from */
+    uint8_t from_id, to_id; /* of the hosts' addresses: sim_address.h */
+    uint32_t len;           /* of the datagram */
+    uint32_t head_len;      /* bytes at data[]; the others are at rest */
+    const uint8_t *rest;    /* borrowed; NULL: all bytes are at data[] */
     uint8_t data[];
 };
 

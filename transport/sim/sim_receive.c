@@ -19,7 +19,8 @@ static struct mrd_sim_packet *next_of(const struct mrd_sim_packet *packet)
 /* May both be in one burst? UDP_GRO joins packets of the same 5-tuple. */
 static bool is_joined(const struct mrd_sim_packet *first, const struct mrd_sim_packet *packet)
 {
-    return packet->from == first->from && packet->path == first->path;
+    return packet->from == first->from && packet->path == first->path &&
+           packet->from_id == first->from_id && packet->to_id == first->to_id;
 }
 
 /*
@@ -79,8 +80,8 @@ static bool lend(struct mrd_sim_host *host, struct mrd_sim_packet *packet, struc
         .data = packet->data,
         .len = packet->len,
         .ecn = packet->ecn,
-        .from = mrd_sim_addr(packet->from),
-        .to = mrd_sim_addr(host->number),
+        .from = mrd_sim_address(packet->from, packet->from_id),
+        .to = mrd_sim_address(host->number, packet->to_id),
     };
     return true;
 }
@@ -110,7 +111,7 @@ static unsigned take_burst(struct mrd_sim_host *host, struct mrd_rx_packet *pack
                            mrd_plan_fn *plan_fn, void *plan_arg)
 {
     struct mrd_sim_packet *run[MRD_PLAN_SEGMENTS_MAX];
-    struct mrd_addr from = mrd_sim_addr(host->rx_head->from);
+    struct mrd_addr from = mrd_sim_address(host->rx_head->from, host->rx_head->from_id);
     unsigned n = find_run(host, run, max < MRD_PLAN_SEGMENTS_MAX ? max : MRD_PLAN_SEGMENTS_MAX);
     struct mrd_rx_plan plan = {0};
     uint32_t total_len = 0;

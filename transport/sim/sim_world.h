@@ -3,6 +3,7 @@
 #ifndef MRD_TRANSPORT_SIM_SIM_WORLD_H
 #define MRD_TRANSPORT_SIM_SIM_WORLD_H
 
+#include "transport/sim/sim_address.h"
 #include "transport/sim/sim_fabric.h"
 #include "transport/sim/sim_part.h"
 
@@ -14,6 +15,8 @@ struct mrd_sim_options {
     const struct mrd_tune *tune;
     void (*turn_hook)(void *arg, uint32_t host);
     void *turn_hook_arg;
+    void (*stray_hook)(void *arg, const struct mrd_sim_stray *stray);
+    void *stray_hook_arg;
     uint64_t rx_delay_ns;
     uint32_t rx_packets_max;     /* 0: no limit */
     uint32_t datagram_bytes_max; /* 0: no limit */
@@ -23,12 +26,13 @@ struct mrd_sim_options {
     bool large_pages;
 };
 
-/* A scheduled change of the links that a pattern named. */
+/* A scheduled change of the links that a pattern named, or of a host's address. */
 struct mrd_sim_fault {
     uint32_t *wires; /* owned */
     uint32_t num_wires;
     uint32_t action; /* enum action of sim_fault.c */
     double value[3];
+    uint32_t host, address, change; /* without wires; `change`: enum mrd_sim_address_change */
     uint64_t at_ns;
 };
 
@@ -37,6 +41,9 @@ uint64_t mrd_sim_faults_next_ns(const struct mrd_sim *sim);
 /* Apply the scheduled changes that are due, in the order in which they were scheduled. */
 void mrd_sim_faults_apply(struct mrd_sim *sim);
 void mrd_sim_faults_fini(struct mrd_sim *sim);
+/* Schedules a change of an address: mrd_sim_change_address(). 0 or -ENOMEM. */
+int mrd_sim_faults_add_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
+                               enum mrd_sim_address_change change);
 
 struct mrd_sim {
     struct mrd_sim_attr attr; /* with defaults filled in */
@@ -49,6 +56,7 @@ struct mrd_sim {
     struct mrd_sim_host *hosts;      /* attr.hosts of them, owned */
     struct mrd_sim_fault **faults;   /* num_faults of them by time and insertion, owned */
     uint32_t num_faults, next_fault; /* those before it have been applied */
+    bool has_addresses;              /* some host has several, or they change */
 };
 
 #endif
