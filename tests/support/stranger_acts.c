@@ -133,7 +133,7 @@ static bool first(struct stranger *st, uint32_t to, uint32_t as)
     /* A third comes from the machine of a host, as if from others there. */
     if (one_in(st, 3)) {
         from = mrd_sim_address(as, 0);
-        from.port = 1 + below(st, (1 << 24) - 1);
+        from.port = (1 << 20) + below(st, 15 << 20); /* no host's own */
     }
     head.reply = from.port;
     GUESS(st, head.src_inc);
@@ -318,7 +318,7 @@ static bool bare_as(struct stranger *st, uint8_t type, uint32_t to, uint32_t as)
 /* ----------------------------------------------------------------------------------------- driving */
 
 static const char *const names[STRANGER_KINDS] = {
-    [STRANGER_FIRST] = "first",         [STRANGER_ASK] = "ask",     [STRANGER_GO_ON] = "go on",
+    [STRANGER_FIRST] = "first",         [STRANGER_ASK] = "ask",     [STRANGER_GO_ON] = "go-on",
     [STRANGER_REPLAY] = "replay",       [STRANGER_MOVED] = "moved", [STRANGER_TAKE] = "take",
     [STRANGER_DATA] = "data",           [STRANGER_ACK] = "ack",     [STRANGER_RESET] = "reset",
     [STRANGER_CHALLENGE] = "challenge", [STRANGER_BUSY] = "busy",   [STRANGER_GARBAGE] = "garbage",

@@ -19,18 +19,18 @@ bool swarm_is_live(const struct swarm *s, uint32_t host)
 /* When the next thing happens by itself: an event of the fabric, or the end of a fault. */
 static uint64_t next_ns(struct swarm *s)
 {
-    uint64_t at_ns = mrd_sim_next_event_ns(s->sim);
-    uint64_t undo_ns[1 + 2 * SWARM_HOSTS_MAX] = {s->cut.until_ns};
+    uint64_t at_ns = mrd_sim_next_event_ns(s->sim), stranger_ns = swarm_stranger_ns(s);
+    uint64_t undo_ns[2 + 2 * SWARM_HOSTS_MAX] = {s->cut.until_ns, s->roam.until_ns};
 
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
-        undo_ns[1 + 2 * host] = s->host[host].resume_ns;
-        undo_ns[2 + 2 * host] = s->host[host].reopen_ns;
+        undo_ns[2 + 2 * host] = s->host[host].resume_ns;
+        undo_ns[3 + 2 * host] = s->host[host].reopen_ns;
     }
-    for (unsigned i = 0; i < 1 + 2 * SWARM_HOSTS_MAX; i++) {
+    for (unsigned i = 0; i < 2 + 2 * SWARM_HOSTS_MAX; i++) {
         if (undo_ns[i] && undo_ns[i] < at_ns)
             at_ns = undo_ns[i];
     }
-    return at_ns;
+    return stranger_ns < at_ns ? stranger_ns : at_ns;
 }
 
 /* See swarm.h. */
@@ -42,6 +42,7 @@ void swarm_pass_time(struct swarm *s, uint64_t end_ns)
         at_ns = at_ns < least_ns ? least_ns : at_ns;
         mrd_sim_run_until(s->sim, at_ns < end_ns ? at_ns : end_ns);
         swarm_undo(s, false);
+        swarm_stranger_go(s);
     }
 }
 
@@ -118,9 +119,11 @@ void swarm_step(struct swarm *s)
     uint64_t at_ns = mrd_sim_next_event_ns(s->sim), least_ns = mrd_sim_now(s->sim) + STEP_NS;
     uint64_t most_ns = mrd_sim_now(s->sim) + SEC_NS;
 
+    at_ns = swarm_stranger_ns(s) < at_ns ? swarm_stranger_ns(s) : at_ns;
     at_ns = at_ns < least_ns ? least_ns : at_ns;
     mrd_sim_run_until(s->sim, at_ns < most_ns ? at_ns : most_ns);
     swarm_undo(s, false);
+    swarm_stranger_go(s);
     swarm_poll_all(s);
 }
 

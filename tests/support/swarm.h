@@ -20,6 +20,7 @@
  * swarm_judge.c     checks every completion
  * swarm_end.c       checks messages and memory at the end
  * swarm_after.c     tries the world after the faults
+ * swarm_network.c   several addresses, addresses that change, strangers
  * swarm_scene.c     plays courses of events that chance would hardly take
  */
 #ifndef MRD_TESTS_SUPPORT_SWARM_H
@@ -31,6 +32,7 @@
 #include "mrd/sim.h"
 #include "tests/support/check.h"
 #include "tests/support/ledger.h"
+#include "tests/support/stranger.h"
 
 enum {
     SWARM_HOSTS_MAX = 32,
@@ -70,6 +72,14 @@ enum swarm_profile {
     SWARM_PROFILES
 };
 
+/* What a seed may have on top of its profile: bits. */
+enum swarm_networks {
+    SWARM_TWO_ADDRESSES = 1, /* hosts with two addresses, which their paths leave from */
+    SWARM_ROAM = 2,          /* addresses that fail, go or change for a while */
+    SWARM_STRANGERS = 4,     /* packets of somebody who is no host */
+    SWARM_TIMEOUTS = 8,      /* hosts with very different timeouts */
+};
+
 /* The pools of a context that its peers share. */
 enum swarm_pool {
     SWARM_POOL_REFUSALS = 0,
@@ -87,7 +97,9 @@ struct swarm_host_config {
     bool challenge; /* false: never; true: for challenge_ns after open, 0: the default */
     const char *spray, *cc;
     uint32_t paths, max_peers, max_flows;
-    uint8_t unchecked; /* bit i: lives i, i + 8, ... want payloads without a check */
+    uint8_t unchecked;  /* bit i: lives i, i + 8, ... want payloads without a check */
+    uint32_t addresses; /* 0: it has one, as the simulator has it */
+    bool hashed;        /* the address that a packet leaves from depends on its path */
 };
 
 /* What a seed draws. */
@@ -142,7 +154,10 @@ struct swarm_config {
     uint32_t busy;   /* per thousand of stops, cuts and restarts: amid traffic */
     uint32_t last;   /* per thousand: the seed ends with a fault, and nothing is posted after it */
     bool bad_requests;
-    uint32_t flawed; /* per thousand of the messages then: flawed */
+    uint32_t flawed;   /* per thousand of the messages then: flawed */
+    uint32_t networks; /* enum swarm_networks */
+    uint32_t roam;     /* per thousand of the actions: an address fails, goes or changes */
+    struct stranger_plan strangers;
 };
 
 /* A QP, live or destroyed. */
@@ -198,6 +213,19 @@ struct swarm_cut {
     int from, to, link;
     int spared;                  /* a host whose links are not cut, or SWARM_ANY: none */
     uint64_t since_ns, until_ns; /* until_ns 0: nothing is cut */
+};
+
+enum swarm_roam_kind {
+    SWARM_ROAM_FAILS = 0, /* its link is down */
+    SWARM_ROAM_LOST,
+    SWARM_ROAM_CHANGES, /* to new_id */
+    SWARM_ROAM_KINDS
+};
+
+/* The address that is not as it was, for a while. */
+struct swarm_roam {
+    uint32_t host, id, new_id, how; /* `how`: enum swarm_roam_kind */
+    uint64_t until_ns;              /* 0: all are as they were */
 };
 
 /* The faults between two hosts. */
@@ -280,7 +308,7 @@ struct swarm_receive {
 
 struct swarm {
     uint64_t seed;
-    struct mrd_rng rng, wire_rng;
+    struct mrd_rng rng, wire_rng, net_rng;
     struct swarm_config config;
     struct mrd_sim *sim;
     struct ledger ledger;
@@ -299,6 +327,9 @@ struct swarm {
     /* Ordered flows: index + 1 of the last message whose send completed. */
     uint32_t completed[SWARM_QPS_MAX][SWARM_QPS_MAX];
     struct swarm_cut cut;
+    struct swarm_roam roam;
+    uint32_t num_roams;
+    struct stranger *stranger; /* NULL: there is none */
     struct swarm_pair pair[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     struct swarm_told told[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     struct swarm_begun begun[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
@@ -340,6 +371,21 @@ uint32_t swarm_pick(struct swarm *s, const uint32_t *values, uint32_t num);
 #define SWARM_PICK(s, ...)                                                                         \
     swarm_pick(s, (const uint32_t[]){__VA_ARGS__},                                                 \
                sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+/* Draws what the seed has of enum swarm_networks, and prints that. */
+void swarm_draw_networks(struct swarm *s);
+void swarm_describe_networks(const struct swarm *s);
+/* After the simulation was created; before it is destroyed. */
+void swarm_open_networks(struct swarm *s);
+void swarm_close_networks(struct swarm *s);
+/* Writes an address at which others may reach the host. */
+void swarm_address_of(struct swarm *s, uint32_t host, char *text, size_t len);
+/* An address of the host fails, goes or changes for a while; the end of that. */
+void swarm_roam(struct swarm *s, uint32_t host);
+void swarm_end_roam(struct swarm *s);
+/* When strangers send next; UINT64_MAX: never. Has them send what is due. */
+uint64_t swarm_stranger_ns(const struct swarm *s);
+void swarm_stranger_go(struct swarm *s);
 
 void swarm_open_world(struct swarm *s);
 void swarm_close_world(struct swarm *s);

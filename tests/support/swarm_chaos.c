@@ -415,6 +415,8 @@ void swarm_undo(struct swarm *s, bool now)
 
     if (is_due(s->cut.until_ns, now_ns, now))
         end_cut(s);
+    if (is_due(s->roam.until_ns, now_ns, now))
+        swarm_end_roam(s);
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
         struct swarm_host *h = &s->host[host];
 
@@ -479,6 +481,10 @@ void swarm_act(struct swarm *s, uint32_t host)
         cut_one_way(s, host);
     if (swarm_chance(s, c->delay))
         change_delay(s);
+    if (c->roam && mrd_rng_below(&s->net_rng, 1000) < c->roam) {
+        make_busy(s, host);
+        swarm_roam(s, host);
+    }
     if (swarm_chance(s, c->late))
         s->host[host].late_until_ns = mrd_sim_now(s->sim) + swarm_below(s, LATE_MOST_NS);
     if (swarm_chance(s, c->stop))
@@ -504,7 +510,7 @@ static bool is_over(const struct swarm *s)
         if (s->host[host].resume_ns > 0 || s->host[host].reopen_ns > 0)
             return false;
     }
-    return s->cut.until_ns == 0;
+    return s->cut.until_ns == 0 && s->roam.until_ns == 0;
 }
 
 static void pass_faults(struct swarm *s)

@@ -208,6 +208,7 @@ void swarm_draw(struct swarm *s)
     settle_config(s);
     draw_narrow_paths(s);
     draw_checks(s);
+    swarm_draw_networks(s);
 }
 
 /* --------------------------------------------------------------------------------- what follows */
@@ -237,6 +238,7 @@ void swarm_describe(const struct swarm *s)
     const struct swarm_config *c = &s->config;
     const struct mrd_sim_link *l = &c->sim.link;
 
+    swarm_describe_networks(s);
     if (c->payload_base)
         print_error("  payloads from %u on%s; narrow: %u bytes from %.3f to %.3f ms\n",
                     c->payload_base, c->payload_sure ? " (sure)" : "", c->narrow_bytes,

@@ -490,10 +490,12 @@ void swarm_poll_host(struct swarm *s, uint32_t host)
     while (mrd_get_async_event(h->context, &event) == 0) {
         uint32_t peer = (uint32_t)strtoul(event.address + strlen("sim:"), NULL, 10);
 
+        bool of_stranger = s->stranger && peer >= s->config.sim.hosts;
+
         swarm_tell(s, "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
         swarm_check(s,
-                    strncmp(event.address, "sim:", 4) == 0 && peer < s->config.sim.hosts &&
-                        swarm_is_excused(s, host, peer),
+                    of_stranger || (strncmp(event.address, "sim:", 4) == 0 &&
+                                    peer < s->config.sim.hosts && swarm_is_excused(s, host, peer)),
                     "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
         mrd_ack_async_event(&event);
     }

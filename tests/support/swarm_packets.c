@@ -274,6 +274,8 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
     struct mrd_wire_head head;
 
     digest(s, d);
+    if (s->stranger)
+        stranger_watch(s->stranger, d);
     swarm_check(s, mrd_wire_get(d->data, d->len, &head) == MRD_WIRE_OK,
                 "host %u sends a malformed packet", d->from);
     if (head.type == MRD_WIRE_ACK)
@@ -426,6 +428,12 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     }
 }
 
+/* Is it an honest host, at its first address? Only such peers have a struct swarm_view. */
+static bool is_at_home(const struct swarm *s, const struct mrd_peer *peer)
+{
+    return peer->addr.port <= s->config.sim.hosts && mrd_sim_address_id(&peer->addr) == 0;
+}
+
 void swarm_judge_turn(void *arg, uint32_t host)
 {
     struct swarm *s = arg;
@@ -436,13 +444,13 @@ void swarm_judge_turn(void *arg, uint32_t host)
     for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
-        if (peer->tx) {
+        if (peer->tx && is_at_home(s, peer)) {
             judge_learnt(s, host, peer->addr.port - 1, peer->tx, e->calls.seq);
             judge_asked(s, host, peer->addr.port - 1, peer->tx, e->clock.now_ns);
             judge_lost(s, host, e, peer);
         }
     }
-    for (unsigned what = 0; what < SWARM_POOLS; what++)
+    for (unsigned what = 0; what < SWARM_POOLS && !s->config.networks; what++)
         judge_share(s, host, e, what);
     if (mrd_rng_below(&s->wire_rng, 1000) < AUDITS) {
         const char *wrong = mrd_engine_audit(e);

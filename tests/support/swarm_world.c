@@ -299,7 +299,7 @@ void swarm_open_host(struct swarm *s, uint32_t host)
     for (uint32_t to = 0; to < c->sim.hosts; to++) {
         char address[MRD_ADDRESS_MAX];
 
-        snprintf(address, sizeof(address), "sim:%u", to);
+        swarm_address_of(s, to, address, sizeof(address));
         h->ah[to] = mrd_create_ah(h->pd, address);
         swarm_check(s, h->ah[to], "create_ah: %s", mrd_last_error());
     }
@@ -374,6 +374,7 @@ void swarm_open_world(struct swarm *s)
 
     s->sim = mrd_sim_create(&c->sim);
     assert_non_null(s->sim);
+    swarm_open_networks(s);
     if (c->unequal_delays)
         swarm_draw_delays(s);
     mrd_sim_set_tap(s->sim, swarm_judge_packet, s);
@@ -431,6 +432,7 @@ void swarm_close_world(struct swarm *s)
         audit(s, host);
         close_context(s, host);
     }
+    swarm_close_networks(s);
     mrd_sim_destroy(s->sim);
     for (uint32_t host = 0; host < s->config.sim.hosts; host++) {
         free(s->host[host].unposted);
