@@ -208,8 +208,12 @@ void swarm_roam(struct swarm *s, uint32_t host)
            roam->how == SWARM_ROAM_FAILS ? MRD_SIM_ADDRESS_FAIL : MRD_SIM_ADDRESS_LOSE);
     if (roam->how == SWARM_ROAM_CHANGES)
         change(s, roam->new_id, MRD_SIM_ADDRESS_GET);
-    for (uint32_t other = 0; other < s->config.sim.hosts; other++)
+    for (uint32_t other = 0; other < s->config.sim.hosts; other++) {
         swarm_note_cut(s, host, other, ns);
+        /* What was under way may fail once when an address changes; then all goes on. */
+        if (roam->how == SWARM_ROAM_CHANGES)
+            swarm_excuse(s, host, other);
+    }
 }
 
 void swarm_end_roam(struct swarm *s)
