@@ -10,7 +10,8 @@ enum {
     PSN_MOST = 64,
     LIMIT = 1024,
     TYPES = 8,
-    HURRY = 4, /* one in so many of the values near those told is a little beyond them */
+    GUESSES = 4, /* one in so many values is a guess, although it was told one */
+    NEAR = 4,
 };
 
 /* A field of any width with random bytes. */
@@ -34,19 +35,19 @@ static const struct stranger_told *some_told(struct stranger *st, uint32_t host)
     return num ? stranger_told(st, host, below(st, num)) : NULL;
 }
 
-/* An epoch that the host told, or one a little later, or any. */
+/* An epoch that the host told, or one a little earlier or later, or any. */
 static uint32_t some_epoch(struct stranger *st, uint32_t host)
 {
     const struct stranger_told *told = some_told(st, host);
     uint32_t epoch = 0;
 
-    if (!told || one_in(st, HURRY))
+    if (!told || one_in(st, GUESSES))
         GUESS(st, epoch);
     else if (told->live_epoch && told->live_epoch != MRD_WIRE_EPOCH_NONE && !one_in(st, 3))
         epoch = told->live_epoch;
     else
         epoch = told->head.epoch;
-    return one_in(st, 2) ? epoch : epoch + below(st, HURRY);
+    return one_in(st, 2) ? epoch : epoch + below(st, 2 * NEAR) - NEAR;
 }
 
 /* A header as of host `as`, to host `to`. `epoch_of`: the host whose epoch it names. */
@@ -60,11 +61,11 @@ static struct mrd_wire_head head_as(struct stranger *st, uint8_t type, uint32_t 
     GUESS(st, head.dst_inc);
     GUESS(st, head.stamp);
     GUESS(st, head.cookie);
-    if (as_told && !one_in(st, HURRY))
+    if (as_told && !one_in(st, GUESSES))
         head.src_inc = as_told->head.src_inc;
-    if (to_told && !one_in(st, HURRY))
+    if (to_told && !one_in(st, GUESSES))
         head.dst_inc = to_told->head.src_inc;
-    if (to_told && !one_in(st, HURRY))
+    if (to_told && !one_in(st, GUESSES))
         head.cookie = to_told->head.cookie;
     head.epoch = some_epoch(st, epoch_of);
     head.psn = below(st, PSN_MOST);
@@ -103,6 +104,12 @@ static void send_data(struct stranger *st, const struct mrd_addr *from, uint32_t
     GUESS(st, part.qkey);
     if (st->plan.aim && has_part)
         has_part = st->plan.aim(st->plan.arg, to, &part);
+    if (one_in(st, 3)) { /* the rest of it will not come */
+        part.flags = MRD_PART_MULTI;
+        part.attempt = 1;
+        GUESS(st, part.id);
+        part.total += 1 + below(st, STRANGER_MESSAGE_MOST);
+    }
     if (!aimed)
         part.qkey ^= 1 + below(st, 1000);
     if (!aimed && one_in(st, 4)) {
