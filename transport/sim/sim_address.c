@@ -157,8 +157,6 @@ int mrd_sim_choose_source(struct mrd_sim_host *host, const struct mrd_addr *from
     struct mrd_sim_addresses *a = host->addresses;
     int id = -1;
 
-    if (!a)
-        return 0;
     if (memcmp(from->ip, zero, sizeof(zero)) != 0)
         id = named(host, from);
     else if (a->has)

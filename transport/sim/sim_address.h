@@ -123,7 +123,8 @@ static inline uint32_t mrd_sim_address_id(const struct mrd_addr *addr)
 /* Is it an address that some host of the simulation has, or may have? */
 bool mrd_sim_is_host(const struct mrd_sim *sim, const struct mrd_addr *addr);
 /*
- * Chooses the source of a packet. `from` may be all zero. Returns its id, or -1: the packet is lost.
+ * Chooses the source of a packet of a host with host->addresses. `from` may be all zero. Returns
+ * its id, or -1: the packet is lost.
  */
 int mrd_sim_choose_source(struct mrd_sim_host *host, const struct mrd_addr *from,
                           const struct mrd_addr *to, uint16_t path);

@@ -330,7 +330,7 @@ static bool send_one(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
         return true;
     }
 
-    int id = mrd_sim_choose_source(host, &tx->from, &tx->to, tx->path);
+    int id = host->addresses ? mrd_sim_choose_source(host, &tx->from, &tx->to, tx->path) : 0;
 
     if (id < 0)
         return true;
