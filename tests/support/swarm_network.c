@@ -29,11 +29,12 @@ enum {
 static const struct {
     const char *name;
     uint32_t bit;
+    uint32_t one_in; /* one in so many seeds has it, by itself or with others; 0: none */
 } networks[] = {
-    {"two", SWARM_TWO_ADDRESSES},
-    {"roam", SWARM_ROAM},
-    {"strangers", SWARM_STRANGERS},
-    {"timeouts", SWARM_TIMEOUTS},
+    {"two", SWARM_TWO_ADDRESSES, 0},
+    {"roam", SWARM_ROAM, 0},
+    {"strangers", SWARM_STRANGERS, 0},
+    {"timeouts", SWARM_TIMEOUTS, 10},
 };
 
 enum { NETWORKS = sizeof(networks) / sizeof(networks[0]) };
@@ -74,11 +75,15 @@ static uint32_t named(const char *text, uint32_t *kinds)
     return bits;
 }
 
-/* Seeds draw none as yet. */
 static uint32_t draw_networks(struct mrd_rng *rng)
 {
-    (void)rng;
-    return 0;
+    uint32_t bits = 0;
+
+    for (unsigned i = 0; i < NETWORKS; i++) {
+        if (networks[i].one_in && mrd_rng_below(rng, networks[i].one_in) == 0)
+            bits |= networks[i].bit;
+    }
+    return bits;
 }
 
 static void draw_addresses(struct swarm_config *c, struct mrd_rng *rng)
